@@ -1,0 +1,49 @@
+# The front door. `make` builds build/shoal; `make help` lists the rest.
+BUILD        ?= build
+FUZZ_SECONDS ?= 600
+CONFIGURE     = cmake -G Ninja --log-level=WARNING -S .
+
+.DEFAULT_GOAL := all
+.PHONY: all deps run test interop bench sanitize fuzz format clean help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+
+deps: ## install every Debian package that the targets below use
+	@tools/deps build test sanitize interop
+
+all: ## build/shoal
+	@tools/deps build
+	@$(CONFIGURE) -B $(BUILD) > /dev/null
+	@ninja -C $(BUILD) --quiet shoal
+
+run: all ## train LeNet-5 on Fashion-MNIST
+	@mkdir -p runs
+	$(BUILD)/shoal train examples/lenet5.net --data fashion-mnist --out runs/lenet5.safetensors
+
+test: ## build everything and run the tests
+	@tools/deps build test
+	@tools/check $(BUILD)
+
+interop: all ## compare with PyTorch and other programs; needs PyPI
+	@tools/deps interop
+	@tools/interop $(BUILD)
+
+bench: all ## measure
+	@bench/run $(BUILD)/shoal
+
+sanitize: ## the tests with clang, then under the address, undefined and thread sanitizers
+	@tools/deps build test sanitize
+	@CC=clang tools/check $(BUILD)/clang
+	@tools/check $(BUILD)/asan -DSHOAL_SANITIZE=address,undefined
+	@tools/check $(BUILD)/tsan -DSHOAL_SANITIZE=thread
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS
+	@tools/deps build sanitize
+	@tools/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+format: ## lay out the C files with clang-format
+	@tools/format
+
+clean: ## remove what was built
+	@rm -rf $(BUILD)

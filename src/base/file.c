@@ -1,0 +1,355 @@
+/* file.c: whole files, read into memory and written so that no part of one is ever seen.
+ *
+ * For data sets, models and checkpoints: up to gigabytes, a few at a time. A writer collects
+ * small pieces in a buffer; large ones go straight to the system. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/text.h"
+
+/* One sentence for a failed system call on `path`, with advice where there is any. */
+static shoal_status fail_errno(shoal_error *err, const char *path, int number) {
+  switch (number) {
+  case ENOENT: return shoal_fail(err, SHOAL_NOT_FOUND, "%s: no such file or folder", path);
+  case ENOSPC:
+    return shoal_fail(err, SHOAL_IO,
+                      "%s: no space left on device; free some space there or choose another place", path);
+  case EDQUOT:
+    return shoal_fail(err, SHOAL_IO,
+                      "%s: disk quota exceeded; remove some files there or choose another place", path);
+  case ENOMEM: return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  default: return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(number));
+  }
+}
+
+/* ---- reading ------------------------------------------------------------------------ */
+
+enum { READ_BYTES_AT_ONCE = 1 << 30, READ_BYTES_FIRST = 64 << 10 };
+
+/* Where bytes come from: a descriptor, or zlib on top of it. zlib passes on as it is what
+ * does not start with gzip's magic. */
+typedef struct source {
+  const char *path;
+  int fd;
+  gzFile gz; /* owns fd when not NULL */
+} source;
+
+/* Up to `room` bytes into `to`; *got is 0 at the end. */
+static shoal_status source_read(source *from, uint8_t *to, size_t room, size_t *got, shoal_error *err) {
+  unsigned ask = room < READ_BYTES_AT_ONCE ? (unsigned)room : READ_BYTES_AT_ONCE;
+  if (!from->gz) {
+    ssize_t n;
+    do {
+      n = read(from->fd, to, ask);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+      return fail_errno(err, from->path, errno);
+    *got = (size_t)n;
+    return SHOAL_OK;
+  }
+  errno = 0;
+  int n = gzread(from->gz, to, ask);
+  int problem = Z_OK;
+  if (n <= 0)
+    gzerror(from->gz, &problem);
+  if (problem == Z_ERRNO)
+    return fail_errno(err, from->path, errno);
+  if (problem == Z_MEM_ERROR)
+    return fail_errno(err, from->path, ENOMEM);
+  if (problem == Z_BUF_ERROR)
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: the compressed data ends too early", from->path);
+  if (n < 0)
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: the compressed data is damaged", from->path);
+  *got = (size_t)n;
+  return SHOAL_OK;
+}
+
+/* Reads to the end into a buffer that grows from `expected_bytes`. */
+static shoal_status read_all(source *from, size_t expected_bytes, size_t limit_bytes, uint8_t **out,
+                             size_t *length, shoal_error *err) {
+  uint8_t *bytes = NULL;
+  size_t capacity = 0, used = 0, got = 0;
+  shoal_status status = SHOAL_OK;
+  do {
+    /* Room for one byte more than is wanted, to see that the end was reached, and a zero. */
+    if (used + 2 > capacity) {
+      if (capacity > SIZE_MAX / 2) {
+        status = fail_errno(err, from->path, ENOMEM);
+        break;
+      }
+      capacity = capacity ? capacity * 2 : expected_bytes + 2;
+      if (limit_bytes < SIZE_MAX - 2 && capacity > limit_bytes + 2)
+        capacity = limit_bytes + 2;
+      uint8_t *larger = realloc(bytes, capacity);
+      if (!larger) {
+        status = fail_errno(err, from->path, ENOMEM);
+        break;
+      }
+      bytes = larger;
+    }
+    status = source_read(from, bytes + used, capacity - 1 - used, &got, err);
+    if (status != SHOAL_OK)
+      break;
+    used += got;
+    if (used > limit_bytes) {
+      status =
+          shoal_fail(err, SHOAL_LIMIT, "%s: larger than the limit of %zu bytes", from->path, limit_bytes);
+      break;
+    }
+  } while (got > 0);
+
+  if (status != SHOAL_OK) {
+    free(bytes);
+    return status;
+  }
+  bytes[used] = 0;
+  uint8_t *exact = realloc(bytes, used + 1);
+  *out = exact ? exact : bytes;
+  *length = used;
+  return SHOAL_OK;
+}
+
+shoal_status shoal_file_read(const char *path, size_t limit_bytes, bool gunzip, uint8_t **out, size_t *length,
+                             shoal_error *err) {
+  *out = NULL;
+  *length = 0;
+  source from = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  if (from.fd < 0)
+    return fail_errno(err, path, errno);
+
+  shoal_status status;
+  struct stat about;
+  size_t expected_bytes = READ_BYTES_FIRST;
+  if (fstat(from.fd, &about) != 0) {
+    status = fail_errno(err, path, errno);
+    goto end;
+  }
+  if (S_ISDIR(about.st_mode)) {
+    status = shoal_fail(err, SHOAL_INVALID, "%s: is a folder, not a file", path);
+    goto end;
+  }
+  if (gunzip) {
+    from.gz = gzdopen(from.fd, "rb");
+    if (!from.gz) {
+      status = fail_errno(err, path, ENOMEM);
+      goto end;
+    }
+    gzbuffer(from.gz, READ_BYTES_FIRST);
+  } else if (S_ISREG(about.st_mode)) {
+    if ((uint64_t)about.st_size > limit_bytes) {
+      status = shoal_fail(err, SHOAL_LIMIT, "%s: larger than the limit of %zu bytes", path, limit_bytes);
+      goto end;
+    }
+    expected_bytes = (size_t)about.st_size;
+  }
+  status = read_all(&from, expected_bytes, limit_bytes, out, length, err);
+end:
+  if (from.gz)
+    gzclose_r(from.gz);
+  else
+    close(from.fd);
+  return status;
+}
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+enum { WRITE_BUFFER_BYTES = 64 << 10 };
+
+struct shoal_writer {
+  char *path;      /* as the user gave it, for sentences */
+  char *place;     /* what is replaced: `path` with its symbolic links followed */
+  char *temporary; /* NULL when the target is written directly: a device, a pipe */
+  int fd;
+  size_t buffered_bytes;
+  shoal_status status; /* of the first failure */
+  shoal_error err;
+  uint8_t buffer[WRITE_BUFFER_BYTES];
+};
+
+/* /dev/stdout can be a regular file, when the shell sent it there; that file must not be
+ * replaced by another under its name. */
+static bool is_stream(const char *path) {
+  return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+         strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
+static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, shoal_error *err) {
+  shoal_text name;
+  shoal_text_init(&name);
+  shoal_text_addf(&name, "%s.tmp.%ld", writer->place, (long)getpid());
+  writer->temporary = name.bytes;
+  if (name.failed)
+    return fail_errno(err, writer->path, ENOMEM);
+
+  /* What a dead process of the same number left behind goes first; O_EXCL then makes sure
+   * that the file is ours and no link to elsewhere. */
+  unlink(writer->temporary);
+  writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (writer->fd < 0 && errno == ENOENT)
+    return shoal_fail(err, SHOAL_NOT_FOUND, "%s: its folder does not exist; create it first", writer->path);
+  if (writer->fd < 0)
+    return fail_errno(err, writer->path, errno);
+  if (old && fchmod(writer->fd, old->st_mode & 0777) != 0)
+    return fail_errno(err, writer->path, errno);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err) {
+  *out = NULL;
+  shoal_writer *writer = calloc(1, sizeof *writer);
+  if (!writer)
+    return fail_errno(err, path, ENOMEM);
+  writer->fd = -1;
+  writer->path = strdup(path);
+  writer->place = realpath(path, NULL);
+  if (!writer->place)
+    writer->place = strdup(path);
+  shoal_status status = SHOAL_OK;
+  struct stat old;
+  bool exists = stat(path, &old) == 0;
+  size_t length = strlen(path);
+  if (!writer->path || !writer->place) {
+    status = fail_errno(err, path, ENOMEM);
+  } else if (length == 0) {
+    status = shoal_fail(err, SHOAL_INVALID, "a file to write needs a name");
+  } else if ((exists && S_ISDIR(old.st_mode)) || path[length - 1] == '/') {
+    status = shoal_fail(err, SHOAL_INVALID, "%s: is a folder; give the name of a file in it", path);
+  } else if (exists && access(path, W_OK) != 0) {
+    status = fail_errno(err, path, errno);
+  } else if (exists && (!S_ISREG(old.st_mode) || is_stream(path))) {
+    writer->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (writer->fd < 0)
+      status = fail_errno(err, path, errno);
+  } else {
+    status = open_temporary(writer, exists ? &old : NULL, err);
+  }
+  if (status != SHOAL_OK) {
+    shoal_writer_abandon(writer);
+    return status;
+  }
+  *out = writer;
+  return SHOAL_OK;
+}
+
+static void write_through(shoal_writer *writer, const uint8_t *bytes, size_t length) {
+  while (length > 0 && writer->status == SHOAL_OK) {
+    ssize_t n = write(writer->fd, bytes, length);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0) {
+      writer->status = fail_errno(&writer->err, writer->path, errno);
+      return;
+    }
+    bytes += n;
+    length -= (size_t)n;
+  }
+}
+
+static void flush(shoal_writer *writer) {
+  write_through(writer, writer->buffer, writer->buffered_bytes);
+  writer->buffered_bytes = 0;
+}
+
+void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length) {
+  if (length == 0 || writer->status != SHOAL_OK)
+    return;
+  if (length > WRITE_BUFFER_BYTES - writer->buffered_bytes)
+    flush(writer);
+  if (length >= WRITE_BUFFER_BYTES) {
+    write_through(writer, bytes, length);
+    return;
+  }
+  memcpy(writer->buffer + writer->buffered_bytes, bytes, length);
+  writer->buffered_bytes += length;
+}
+
+/* Makes the new name in the folder of `path` durable. A folder that may not be opened, or a
+ * file system that has no such thing, is left alone: the file itself is in place by now. */
+static int sync_folder(const char *path) {
+  const char *slash = strrchr(path, '/');
+  char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+  if (!folder)
+    return ENOMEM;
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  free(folder);
+  if (fd < 0)
+    return 0;
+  int number = fsync(fd) != 0 && errno != EINVAL ? errno : 0;
+  close(fd);
+  return number;
+}
+
+shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err) {
+  flush(writer);
+  int number = 0;
+  if (writer->status == SHOAL_OK) {
+    if (writer->temporary && fsync(writer->fd) != 0)
+      number = errno;
+    if (close(writer->fd) != 0 && !number)
+      number = errno;
+    writer->fd = -1;
+    if (!number && writer->temporary) {
+      if (rename(writer->temporary, writer->place) != 0) {
+        number = errno;
+      } else {
+        free(writer->temporary); /* it has become the file: nothing to remove any more */
+        writer->temporary = NULL;
+        number = sync_folder(writer->place);
+      }
+    }
+    if (number)
+      writer->status = fail_errno(&writer->err, writer->path, number);
+  }
+  shoal_status status = writer->status;
+  if (status != SHOAL_OK && err)
+    *err = writer->err;
+  shoal_writer_abandon(writer);
+  return status;
+}
+
+void shoal_writer_abandon(shoal_writer *writer) {
+  if (!writer)
+    return;
+  if (writer->temporary)
+    unlink(writer->temporary);
+  if (writer->fd >= 0)
+    close(writer->fd);
+  free(writer->path);
+  free(writer->place);
+  free(writer->temporary);
+  free(writer);
+}
+
+/* ---- folders ------------------------------------------------------------------------ */
+
+bool shoal_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+shoal_status shoal_make_folder(const char *path, shoal_error *err) {
+  char *part = strdup(path);
+  if (!part)
+    return fail_errno(err, path, ENOMEM);
+  /* Each parent in turn, from the front: cut the path at its slashes. */
+  shoal_status status = SHOAL_OK;
+  size_t length = strlen(path);
+  for (size_t i = 1; i <= length && status == SHOAL_OK; i++) {
+    if (path[i] != '/' && path[i] != 0)
+      continue;
+    part[i] = 0;
+    if (mkdir(part, 0777) != 0 && errno != EEXIST)
+      status = fail_errno(err, part, errno);
+    part[i] = path[i];
+  }
+  free(part);
+  struct stat about;
+  if (status == SHOAL_OK && (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)))
+    status = shoal_fail(err, SHOAL_INVALID, "%s: is not a folder", path);
+  return status;
+}

@@ -1,0 +1,37 @@
+/* file.h: whole files in, whole files out.
+ *
+ * A file is written beside its place under a temporary name, flushed to disk and
+ * renamed, so a reader sees the old file or the new one and never a part.
+ *
+ * Ownership: shoal_file_read gives bytes that the caller frees with free().
+ * Threads: any, on different paths. */
+#ifndef SHOAL_BASE_FILE_H
+#define SHOAL_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* The whole file with a zero byte after its end. Larger than limit_bytes is an error.
+ * A file that starts with gzip's magic is decompressed when gunzip is set, and the
+ * limit holds for what comes out. */
+shoal_status shoal_file_read(const char *path, size_t limit_bytes, bool gunzip, uint8_t **out, size_t *length,
+                             shoal_error *err);
+
+/* A file being written. Nothing appears at `path` until commit succeeds. */
+typedef struct shoal_writer shoal_writer;
+
+shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err);
+/* After a failed write the writer stays failed and commit says why. */
+void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length);
+/* Flush, fsync, rename, and destroy the writer, whether or not it succeeded. */
+shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err);
+/* Remove what was written and destroy the writer. NULL is fine. */
+void shoal_writer_abandon(shoal_writer *writer);
+
+bool shoal_file_exists(const char *path);
+shoal_status shoal_make_folder(const char *path, shoal_error *err); /* with its parents */
+
+#endif

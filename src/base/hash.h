@@ -1,0 +1,25 @@
+/* hash.h: SHA-256 for names and fingerprints, CRC-32C for event files.
+ *
+ * Ownership: a shoal_sha256 is created and destroyed by the caller. Threads: one each. */
+#ifndef SHOAL_BASE_HASH_H
+#define SHOAL_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHOAL_SHA256_BYTES = 32, SHOAL_SHA256_HEX = 65 };
+
+typedef struct shoal_sha256 shoal_sha256;
+
+shoal_sha256 *shoal_sha256_create(void); /* NULL without memory */
+void shoal_sha256_add(shoal_sha256 *hash, const void *bytes, size_t length);
+void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]); /* once, at the end */
+void shoal_sha256_destroy(shoal_sha256 *hash);
+
+/* All at once, as lower-case hexadecimal with a final zero. */
+void shoal_sha256_hex(const void *bytes, size_t length, char out[SHOAL_SHA256_HEX]);
+void shoal_hex(const uint8_t *bytes, size_t length, char *out); /* out: 2 * length + 1 */
+
+uint32_t shoal_crc32c(uint32_t crc, const void *bytes, size_t length); /* start with 0 */
+
+#endif

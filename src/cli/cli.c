@@ -1,0 +1,89 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/human.h"
+#include "cli/progress.h"
+
+/* ---- parsing and messages ----------------------------------------------------------- */
+
+bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status) {
+  shoal_error err;
+  switch (shoal_options_parse(usage, argc, argv, operands, &err)) {
+  case SHOAL_PARSED: return true;
+  case SHOAL_PARSED_WRONG: *status = shoal_cli_misused(usage->command, &err); return false;
+  case SHOAL_PARSED_HELP: break;
+  }
+  shoal_text help;
+  shoal_text_init(&help);
+  shoal_options_help(usage, shoal_terminal_of(stdout).width, &help);
+  if (!help.failed)
+    fwrite(help.bytes, 1, help.length, stdout);
+  shoal_text_release(&help);
+  *status = shoal_cli_finish(usage->command, SHOAL_EXIT_OK);
+  return false;
+}
+
+int shoal_cli_failed(const char *command, const shoal_error *err) {
+  fflush(stdout);
+  fprintf(stderr, "shoal %s: %s\n", command, err->text);
+  return SHOAL_EXIT_FAILED;
+}
+
+int shoal_cli_misused(const char *command, const shoal_error *err) {
+  shoal_cli_failed(command, err);
+  fprintf(stderr, "Try 'shoal %s --help'.\n", command);
+  return SHOAL_EXIT_USAGE;
+}
+
+void shoal_cli_warn(const char *command, const char *format, ...) {
+  fflush(stdout);
+  fprintf(stderr, "shoal %s: ", command);
+  va_list args;
+  va_start(args, format);
+  vfprintf(stderr, format, args);
+  va_end(args);
+  fputc('\n', stderr);
+}
+
+int shoal_cli_finish(const char *command, int status) {
+  errno = 0;
+  bool lost = fflush(stdout) != 0 || ferror(stdout);
+  if (!lost)
+    return status;
+  fprintf(stderr, "shoal %s: cannot write to standard output: %s\n", command,
+          errno ? strerror(errno) : "some of it was lost");
+  return status == SHOAL_EXIT_OK ? SHOAL_EXIT_FAILED : status;
+}
+
+void shoal_cli_print_line(shoal_text *line) {
+  if (!line->failed && line->length > 0) {
+    fwrite(line->bytes, 1, line->length, stdout);
+    fputc('\n', stdout);
+    fflush(stdout);
+  }
+  shoal_text_clear(line);
+}
+
+/* ---- the machine -------------------------------------------------------------------- */
+
+uint32_t shoal_cli_threads(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return 1;
+  int count = CPU_COUNT(&set);
+  return count < 1 ? 1 : count > SHOAL_THREADS_MAX ? SHOAL_THREADS_MAX : (uint32_t)count;
+}
+
+/* ---- commands to copy --------------------------------------------------------------- */
+
+void shoal_cli_add_option(shoal_text *out, const char *name, const char *value) {
+  if (!value)
+    return;
+  shoal_text_addf(out, " --%s ", name);
+  shoal_human_quote(out, value);
+}

@@ -1,0 +1,53 @@
+/* cli.h: what the commands have in common.
+ *
+ * A command is a name, a line for the overview and a function. It gets the words after its
+ * name and returns the exit status: 0 for success, 1 for failure, 2 for wrong usage.
+ * Every message on standard error starts with "shoal COMMAND: " and says what to do.
+ *
+ * Threads: none. */
+#ifndef SHOAL_CLI_CLI_H
+#define SHOAL_CLI_CLI_H
+
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+#define SHOAL_VERSION "0.1.0"
+
+enum { SHOAL_EXIT_OK = 0, SHOAL_EXIT_FAILED = 1, SHOAL_EXIT_USAGE = 2 };
+
+typedef struct shoal_command {
+  const char *name, *summary;
+  int (*run)(int argc, char **argv);
+} shoal_command;
+
+extern const shoal_command shoal_command_train, shoal_command_eval, shoal_command_predict,
+    shoal_command_inspect, shoal_command_export, shoal_command_data, shoal_command_bench,
+    shoal_command_version;
+
+/* Parses, and prints the help or the complaint. False: the command ends with *status. */
+bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status);
+
+/* Each prints "shoal COMMAND: what err says" and returns the exit status: of a failure, or of
+ * wrong usage, which also points at --help. */
+int shoal_cli_failed(const char *command, const shoal_error *err);
+int shoal_cli_misused(const char *command, const shoal_error *err);
+/* A remark in the same style that ends nothing. */
+void shoal_cli_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The last step of a command that prints: flushes standard output and returns `status`, or
+ * a failure when what was printed did not arrive (a full disk behind `>`). */
+int shoal_cli_finish(const char *command, int status);
+
+/* Prints the text and a newline on standard output at once, and clears it. */
+void shoal_cli_print_line(shoal_text *line);
+
+/* The processors that this process may use, at least 1: the default of --threads. */
+uint32_t shoal_cli_threads(void);
+enum { SHOAL_THREADS_MAX = 1024, SHOAL_BATCH_MAX = 1 << 20 };
+
+/* Adds " --name value" to a command line that a person will copy, the value quoted where the
+ * shell needs it; nothing when value is NULL. */
+void shoal_cli_add_option(shoal_text *out, const char *name, const char *value);
+
+#endif

@@ -1,0 +1,148 @@
+/* eval.c: shoal eval: how good a trained model is on a part of a data set. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/human.h"
+#include "cli/loaded.h"
+#include "cli/metric.h"
+
+typedef struct eval_options {
+  const char *model;
+  shoal_loaded_data data;
+  uint64_t batch, threads; /* batch 0: as in training */
+  bool json;
+} eval_options;
+
+static bool parse(eval_options *o, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "data",
+       .value = "SET",
+       .text = &o->data.data,
+       .help = "what to evaluate on: a name from 'shoal data list', a folder, FILE.csv, text:FILE or "
+               "chars:FILE"},
+      {.name = "target",
+       .value = "COLUMN",
+       .text = &o->data.target,
+       .help = "CSV: the column with the answers; by default the one that training used"},
+      {.name = "split",
+       .value = "PART",
+       .text = &o->data.split,
+       .choices = shoal_split_names,
+       .help = "train, valid or test; by default test, or valid where there is no test, or train"},
+      {.name = "valid",
+       .value = "SHARE",
+       .real = &o->data.valid_share,
+       .real_max = 0.9,
+       .help = "the share that training held out for validation"},
+      {.name = "data-dir",
+       .value = "FOLDER",
+       .text = &o->data.data_dir,
+       .help = "where named sets are kept; ~/.local/share/shoal by default"},
+      {.name = "batch",
+       .value = "N",
+       .whole = &o->batch,
+       .whole_min = 1,
+       .whole_max = SHOAL_BATCH_MAX,
+       .help = "samples at once; by default as in training"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "by default one for every processor"},
+      {.name = "json", .flag = &o->json, .help = "one line of JSON"},
+  };
+  const shoal_usage usage = {
+      .command = "eval",
+      .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]", NULL},
+      .about = "Evaluates a trained model and prints its loss and its accuracy, perplexity or error. Scales, "
+               "class names and vocabulary are those of the training.",
+      .operand = "MODEL.safetensors",
+      .operands_min = 1,
+      .operands_max = 1,
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal eval lenet5.safetensors --data fashion-mnist\n"
+                  "  shoal eval lenet5.safetensors --data fashion-mnist --split train --json\n",
+  };
+  shoal_operands operands;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
+    return false;
+  o->model = operands.at[0];
+  return true;
+}
+
+static void print_json(const shoal_graph *graph, shoal_split split, const shoal_result *result,
+                       double seconds) {
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_json json;
+  shoal_json_init(&json, &line);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "split", shoal_split_names[split]);
+  shoal_metric_json(&json, "", graph, result);
+  shoal_json_int(&json, "samples", (int64_t)result->samples);
+  shoal_json_real(&json, "seconds", seconds);
+  shoal_json_close(&json, '}');
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+}
+
+static void print_text(const shoal_graph *graph, shoal_split split, const shoal_result *result,
+                       double seconds) {
+  shoal_text line;
+  shoal_text_init(&line);
+  uint32_t rows;
+  const char *unit = shoal_metric_unit(graph, &rows);
+  shoal_text_addf(&line, "%s  ", shoal_split_names[split]);
+  shoal_metric_text(&line, graph, result);
+  if (shoal_metric_of(graph) == SHOAL_PERPLEXITY)
+    shoal_text_addf(&line, "  accuracy %s", shoal_human_number(result->accuracy).text);
+  shoal_text_addf(&line, "  on %s %s in %s", shoal_human_count((uint64_t)result->samples).text, unit,
+                  shoal_human_seconds(seconds).text);
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+}
+
+static int run(int argc, char **argv) {
+  eval_options o = {.threads = shoal_cli_threads()};
+  int exit_status;
+  if (!parse(&o, argc, argv, &exit_status))
+    return exit_status;
+  shoal_error err;
+  if (!o.data.data) {
+    shoal_fail(&err, SHOAL_INVALID, "--data is missing: it says what to evaluate on");
+    return shoal_cli_misused("eval", &err);
+  }
+
+  shoal_loaded loaded;
+  shoal_dataset *dataset = NULL;
+  shoal_split split = SHOAL_TEST;
+  shoal_source source;
+  shoal_status status = shoal_loaded_open(&loaded, o.model, &err);
+  if (status == SHOAL_OK) {
+    o.data.batch = o.batch ? (uint32_t)o.batch : loaded.checkpoint.model->recipe.batch;
+    status = shoal_loaded_source(&loaded, &o.data, &dataset, &split, &source, &err);
+  }
+  if (status == SHOAL_OK)
+    status = shoal_loaded_ready(&loaded, o.data.batch, (uint32_t)o.threads, &err);
+  if (status == SHOAL_OK) {
+    double start = shoal_clock_seconds();
+    shoal_result result = shoal_trainer_evaluate(loaded.trainer, &source);
+    double seconds = shoal_clock_seconds() - start;
+    if (o.json)
+      print_json(loaded.graph, split, &result, seconds);
+    else
+      print_text(loaded.graph, split, &result, seconds);
+    exit_status = shoal_cli_finish("eval", SHOAL_EXIT_OK);
+  } else {
+    exit_status = shoal_cli_failed("eval", &err);
+  }
+  shoal_loaded_release(&loaded);
+  shoal_dataset_close(dataset);
+  return exit_status;
+}
+
+const shoal_command shoal_command_eval = {"eval", "how good a trained model is on a data set", run};

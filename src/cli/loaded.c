@@ -1,0 +1,78 @@
+#include "cli/loaded.h"
+
+#include <string.h>
+
+const char *const shoal_split_names[SHOAL_SPLITS + 1] = {
+    [SHOAL_TRAIN] = "train", [SHOAL_VALID] = "valid", [SHOAL_TEST] = "test", NULL};
+
+shoal_status shoal_loaded_open(shoal_loaded *out, const char *path, shoal_error *err) {
+  *out = (shoal_loaded){.path = path};
+  size_t length = strlen(path);
+  if (length > 4 && strcmp(path + length - 4, ".net") == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s describes a network, but has no weights; train it first: shoal train %s --data SET",
+                      path, path);
+  shoal_status status = shoal_checkpoint_load(&out->checkpoint, path, err);
+  if (status == SHOAL_OK)
+    status = shoal_graph_create(&out->graph, out->checkpoint.model, err);
+  return status;
+}
+
+shoal_status shoal_loaded_ready(shoal_loaded *loaded, uint32_t batch, uint32_t threads, shoal_error *err) {
+  shoal_trainer_config config = {.graph = loaded->graph, .threads = threads, .batch = batch};
+  shoal_status status = shoal_trainer_create(&loaded->trainer, &config, err);
+  if (status != SHOAL_OK)
+    return status;
+  float *weights = shoal_trainer_state(loaded->trainer)->weights;
+  return shoal_checkpoint_weights(&loaded->checkpoint, loaded->graph, weights, err);
+}
+
+const float *shoal_loaded_weights(const shoal_loaded *loaded) {
+  return shoal_trainer_state(loaded->trainer)->weights;
+}
+
+void shoal_loaded_release(shoal_loaded *loaded) {
+  shoal_trainer_destroy(loaded->trainer);
+  shoal_graph_destroy(loaded->graph);
+  shoal_checkpoint_release(&loaded->checkpoint);
+}
+
+/* The split that was asked for, or the first of test, valid and train that has samples. */
+static shoal_status choose_split(const shoal_dataset *dataset, const shoal_loaded_data *asked,
+                                 shoal_split *split, shoal_error *err) {
+  if (asked->split) {
+    for (int i = 0; i < SHOAL_SPLITS; i++) {
+      if (strcmp(asked->split, shoal_split_names[i]) == 0)
+        *split = (shoal_split)i;
+    }
+    if (shoal_dataset_samples(dataset, *split) > 0)
+      return SHOAL_OK;
+    return shoal_fail(err, SHOAL_INVALID, "%s has no %s samples%s", asked->data, asked->split,
+                      *split == SHOAL_VALID ? "; --valid SHARE holds out what training held out" : "");
+  }
+  static const shoal_split order[] = {SHOAL_TEST, SHOAL_VALID, SHOAL_TRAIN};
+  for (size_t i = 0; i < SHOAL_SPLITS; i++) {
+    *split = order[i];
+    if (shoal_dataset_samples(dataset, *split) > 0)
+      return SHOAL_OK;
+  }
+  return shoal_fail(err, SHOAL_INVALID, "%s has no samples", asked->data);
+}
+
+shoal_status shoal_loaded_source(const shoal_loaded *loaded, const shoal_loaded_data *asked,
+                                 shoal_dataset **dataset, shoal_split *split, shoal_source *source,
+                                 shoal_error *err) {
+  const shoal_model *model = loaded->checkpoint.model;
+  shoal_dataset_options options = {.data = asked->data,
+                                   .target = asked->target,
+                                   .valid_share = asked->valid_share,
+                                   .data_dir = asked->data_dir,
+                                   .unlabeled = asked->unlabeled,
+                                   .fitted_json = loaded->checkpoint.data_json};
+  shoal_status status = shoal_dataset_open(dataset, &options, model, err);
+  if (status == SHOAL_OK)
+    status = choose_split(*dataset, asked, split, err);
+  if (status == SHOAL_OK)
+    status = shoal_dataset_source(*dataset, *split, asked->batch, model->recipe.seed, source, err);
+  return status;
+}

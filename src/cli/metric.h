@@ -1,0 +1,28 @@
+/* metric.h: what a result is judged by, and how it is shown.
+ *
+ * Every model has a loss. Beside it stands what people ask about: the accuracy of a
+ * classifier, the perplexity of a text model (e to the loss of a token), the root mean
+ * squared error of a regression. Threads: any. */
+#ifndef SHOAL_CLI_METRIC_H
+#define SHOAL_CLI_METRIC_H
+
+#include "base/json.h"
+#include "nn/trainer.h"
+
+typedef enum shoal_metric { SHOAL_ACCURACY, SHOAL_PERPLEXITY, SHOAL_RMSE } shoal_metric;
+
+shoal_metric shoal_metric_of(const shoal_graph *graph);
+const char *shoal_metric_name(shoal_metric metric); /* "accuracy" */
+double shoal_metric_value(const shoal_graph *graph, const shoal_result *result);
+
+/* What results count: "samples", or "tokens" or "steps" of sequences, *rows in each sample. */
+const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows);
+
+/* "loss 0.3312  accuracy 0.8790" */
+void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_result *result);
+/* "loss" and the metrics under their names, each with the prefix: "test_loss". A text model
+ * has its accuracy as well. */
+void shoal_metric_json(shoal_json *json, const char *prefix, const shoal_graph *graph,
+                       const shoal_result *result);
+
+#endif

@@ -1,0 +1,422 @@
+/* predict.c: shoal predict: what a trained model says about samples, or how it goes on with
+ * a text. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/generate.h"
+#include "cli/human.h"
+#include "cli/loaded.h"
+
+typedef struct predict_options {
+  const char *model, *input, *output;
+  shoal_loaded_data data;
+  uint64_t count, threads;
+  shoal_generate_options text;
+  bool json;
+} predict_options;
+
+static bool parse(predict_options *o, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "Samples"},
+      {.name = "data",
+       .value = "SET",
+       .text = &o->data.data,
+       .help = "predict samples whose answers are known: a data set as for 'shoal eval'"},
+      {.name = "input",
+       .value = "FILE",
+       .text = &o->input,
+       .help = "predict samples without answers: FILE.csv without the target column, or IDX images"},
+      {.name = "split",
+       .value = "PART",
+       .text = &o->data.split,
+       .choices = shoal_split_names,
+       .help = "of --data: train, valid or test; test by default"},
+      {.name = "target", .value = "COLUMN", .text = &o->data.target, .help = "CSV: the column with the answers"},
+      {.name = "data-dir",
+       .value = "FOLDER",
+       .text = &o->data.data_dir,
+       .help = "where named sets are kept; ~/.local/share/shoal by default"},
+      {.name = "count",
+       .value = "N",
+       .whole = &o->count,
+       .whole_min = 1,
+       .whole_max = UINT64_MAX,
+       .help = "only the first N samples"},
+
+      {.name = "Text"},
+      {.name = "prompt",
+       .value = "TEXT",
+       .text = &o->text.prompt,
+       .help = "let a text model go on from here"},
+      {.name = "length",
+       .value = "N",
+       .whole = &o->text.length,
+       .whole_min = 1,
+       .whole_max = 10000000,
+       .help = "words or characters to add; 200 by default"},
+      {.name = "temperature",
+       .value = "T",
+       .real = &o->text.temperature,
+       .real_min = 0,
+       .real_max = 100,
+       .help = "0 always takes the likeliest, 1 chooses as the model says (the default), more is wilder"},
+      {.name = "seed",
+       .value = "N",
+       .whole = &o->text.seed,
+       .whole_max = UINT64_MAX,
+       .help = "another seed writes another text; 1 by default"},
+
+      {.name = "Output"},
+      {.name = "output", .value = "FILE", .text = &o->output, .help = "write there and not on the terminal"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "by default one for every processor"},
+      {.name = "json", .flag = &o->json, .help = "one line of JSON for every sample"},
+  };
+  const shoal_usage usage = {
+      .command = "predict",
+      .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]",
+                                   "MODEL.safetensors --input FILE [OPTION...]",
+                                   "MODEL.safetensors --prompt TEXT [OPTION...]", NULL},
+      .about = "Prints what the model says about each sample: a class with its probability and the next "
+               "likely ones, or numbers. A text model goes on from a beginning.",
+      .operand = "MODEL.safetensors",
+      .operands_min = 1,
+      .operands_max = 1,
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal predict lenet5.safetensors --data fashion-mnist --count 5\n"
+                  "  shoal predict wine.safetensors --input new.csv --output answers.txt\n"
+                  "  shoal predict shakespeare.safetensors --prompt ROMEO: --length 400 --temperature 0.8\n",
+  };
+  shoal_operands operands;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
+    return false;
+  o->model = operands.at[0];
+  int asked = (o->data.data != NULL) + (o->input != NULL) + (o->text.prompt != NULL);
+  if (asked == 1)
+    return true;
+  shoal_error err;
+  shoal_fail(&err, SHOAL_INVALID, "give %s of --data, --input and --prompt", asked ? "only one" : "one");
+  *status = shoal_cli_misused("predict", &err);
+  return false;
+}
+
+/* ---- where it goes ------------------------------------------------------------------ */
+
+/* Lines go to standard output, or to a file that appears when it is complete. */
+typedef struct output {
+  shoal_writer *file; /* or NULL */
+} output;
+
+static void emit(void *context, const char *text, size_t length) {
+  output *out = context;
+  if (out->file) {
+    shoal_writer_add(out->file, text, length);
+    return;
+  }
+  fwrite(text, 1, length, stdout);
+  fflush(stdout); /* text that is being written can be watched */
+}
+
+static void emit_line(output *out, shoal_text *line) {
+  shoal_text_add(line, "\n", 1);
+  if (!line->failed && out->file)
+    shoal_writer_add(out->file, line->bytes, line->length);
+  else if (!line->failed)
+    fwrite(line->bytes, 1, line->length, stdout);
+  shoal_text_clear(line);
+}
+
+/* ---- samples ------------------------------------------------------------------------ */
+
+enum { TOP = 3, NAME_WIDTH = 14 };
+
+/* What is known about the samples at hand. */
+typedef struct answers {
+  const shoal_graph *graph;
+  const shoal_dataset *dataset;
+  bool labelled;
+  uint32_t n, steps, features; /* of this batch */
+  const float *values;         /* steps x n x features */
+  const int32_t *labels;       /* steps x n; for classes */
+  const float *targets;        /* steps x n x features; for numbers */
+} answers;
+
+static bool has_classes(const answers *a) { return a->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
+
+/* Binary cross-entropy with one output: the probability of the second of two classes. */
+static bool has_two_classes(const answers *a) {
+  return a->graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY && a->features == 1 && a->steps == 1;
+}
+
+static const char *class_name(const answers *a, uint32_t index, char buffer[16]) {
+  const char *name = shoal_dataset_class_name(a->dataset, index);
+  if (name)
+    return name;
+  snprintf(buffer, 16, "%u", index);
+  return buffer;
+}
+
+/* The likeliest classes, the first of equals first. */
+static uint32_t find_top(const float *probability, uint32_t count, uint32_t top[TOP]) {
+  uint32_t found = count < TOP ? count : TOP;
+  for (uint32_t t = 0; t < found; t++) {
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+      bool taken = false;
+      for (uint32_t u = 0; u < t; u++)
+        taken = taken || top[u] == i;
+      if (!taken && (best == UINT32_MAX || probability[i] > probability[best]))
+        best = i;
+    }
+    top[t] = best;
+  }
+  return found;
+}
+
+/* The row of values of a step of a sample. */
+static const float *row_of(const answers *a, const float *values, uint32_t step, uint32_t sample) {
+  return values + ((size_t)step * a->n + sample) * a->features;
+}
+
+/* Classes of one row, as a list of the top ones; a single output is made two. */
+static uint32_t rank(const answers *a, const float *row, uint32_t top[TOP], float probability[TOP]) {
+  float two[2];
+  uint32_t count = a->features;
+  if (has_two_classes(a)) {
+    two[0] = 1 - row[0];
+    two[1] = row[0];
+    row = two;
+    count = 2;
+  }
+  uint32_t found = find_top(row, count, top);
+  for (uint32_t t = 0; t < found; t++)
+    probability[t] = row[top[t]];
+  return found;
+}
+
+static uint32_t label_of(const answers *a, uint32_t sample) {
+  return has_two_classes(a) ? a->targets[sample] > 0.5f : (uint32_t)a->labels[sample];
+}
+
+static void class_json(const answers *a, uint32_t sample, shoal_json *json) {
+  uint32_t top[TOP];
+  float probability[TOP];
+  char buffer[16];
+  uint32_t found = rank(a, row_of(a, a->values, 0, sample), top, probability);
+  shoal_json_text(json, "class", class_name(a, top[0], buffer));
+  shoal_json_int(json, "class_index", top[0]);
+  shoal_json_real(json, "probability", probability[0]);
+  shoal_json_open(json, "top", '[');
+  for (uint32_t t = 0; t < found; t++) {
+    shoal_json_open(json, NULL, '{');
+    shoal_json_text(json, "class", class_name(a, top[t], buffer));
+    shoal_json_real(json, "probability", probability[t]);
+    shoal_json_close(json, '}');
+  }
+  shoal_json_close(json, ']');
+  if (a->labelled) {
+    uint32_t label = label_of(a, sample);
+    shoal_json_text(json, "label", class_name(a, label, buffer));
+    shoal_json_bool(json, "correct", label == top[0]);
+  }
+}
+
+static void class_text(const answers *a, uint32_t sample, shoal_text *line) {
+  uint32_t top[TOP];
+  float probability[TOP];
+  char buffer[16];
+  uint32_t found = rank(a, row_of(a, a->values, 0, sample), top, probability);
+  shoal_text_addf(line, "%-*s %.3f", NAME_WIDTH, class_name(a, top[0], buffer), (double)probability[0]);
+  for (uint32_t t = 1; t < found; t++)
+    shoal_text_addf(line, "   %s %.3f", class_name(a, top[t], buffer), (double)probability[t]);
+  if (!a->labelled)
+    return;
+  uint32_t label = label_of(a, sample);
+  if (label == top[0])
+    shoal_text_addf(line, "   right");
+  else
+    shoal_text_addf(line, "   wrong, it is %s", class_name(a, label, buffer));
+}
+
+/* The likeliest class of every step, and what they should have been. */
+static void sequence_json(const answers *a, uint32_t sample, shoal_json *json) {
+  char buffer[16];
+  uint32_t top[TOP];
+  shoal_json_open(json, "classes", '[');
+  for (uint32_t s = 0; s < a->steps; s++) {
+    find_top(row_of(a, a->values, s, sample), a->features, top);
+    shoal_json_text(json, NULL, class_name(a, top[0], buffer));
+  }
+  shoal_json_close(json, ']');
+  if (!a->labelled)
+    return;
+  shoal_json_open(json, "labels", '[');
+  for (uint32_t s = 0; s < a->steps; s++)
+    shoal_json_text(json, NULL, class_name(a, (uint32_t)a->labels[s * a->n + sample], buffer));
+  shoal_json_close(json, ']');
+}
+
+static void sequence_text(const answers *a, uint32_t sample, shoal_text *line) {
+  char buffer[16];
+  uint32_t top[TOP], right = 0;
+  for (uint32_t s = 0; s < a->steps; s++) {
+    find_top(row_of(a, a->values, s, sample), a->features, top);
+    shoal_text_addf(line, "%s%s", s ? " " : "", class_name(a, top[0], buffer));
+    right += a->labelled && (uint32_t)a->labels[s * a->n + sample] == top[0];
+  }
+  if (a->labelled)
+    shoal_text_addf(line, "   %u of %u right", right, a->steps);
+}
+
+static void numbers_json(const answers *a, const char *key, const float *values, uint32_t sample,
+                         shoal_json *json) {
+  shoal_json_open(json, key, '[');
+  for (uint32_t s = 0; s < a->steps; s++) {
+    for (uint32_t f = 0; f < a->features; f++)
+      shoal_json_real(json, NULL, row_of(a, values, s, sample)[f]);
+  }
+  shoal_json_close(json, ']');
+}
+
+static void numbers_text(const answers *a, const float *values, uint32_t sample, shoal_text *line) {
+  for (uint32_t s = 0; s < a->steps; s++) {
+    for (uint32_t f = 0; f < a->features; f++)
+      shoal_text_addf(line, "%s%.6g", s + f ? " " : "", (double)row_of(a, values, s, sample)[f]);
+  }
+}
+
+static void add_json(const answers *a, uint64_t number, uint32_t sample, shoal_text *line) {
+  shoal_json json;
+  shoal_json_init(&json, line);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "sample", (int64_t)number);
+  if (has_two_classes(a) || (has_classes(a) && a->steps == 1)) {
+    class_json(a, sample, &json);
+  } else if (has_classes(a)) {
+    sequence_json(a, sample, &json);
+  } else {
+    numbers_json(a, "values", a->values, sample, &json);
+    if (a->labelled)
+      numbers_json(a, "targets", a->targets, sample, &json);
+  }
+  shoal_json_close(&json, '}');
+}
+
+static void add_text(const answers *a, uint64_t number, uint32_t sample, shoal_text *line) {
+  shoal_text_addf(line, "%-6llu ", (unsigned long long)number);
+  if (has_two_classes(a) || (has_classes(a) && a->steps == 1)) {
+    class_text(a, sample, line);
+  } else if (has_classes(a)) {
+    sequence_text(a, sample, line);
+  } else {
+    numbers_text(a, a->values, sample, line);
+    if (a->labelled) {
+      shoal_text_addf(line, "   it is ");
+      numbers_text(a, a->targets, sample, line);
+    }
+  }
+}
+
+static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, const shoal_dataset *dataset,
+                                const shoal_source *source, output *out, shoal_error *err) {
+  const shoal_shape *shape = &loaded->graph->nodes[loaded->graph->nodes_count - 1].shape;
+  uint32_t batch = o->data.batch;
+  size_t rows = (size_t)batch * shape->steps;
+  answers a = {.graph = loaded->graph,
+               .dataset = dataset,
+               .labelled = o->input == NULL,
+               .steps = shape->steps,
+               .features = shape->features};
+  bool classes = has_classes(&a);
+  float *values = calloc(rows * shape->features, sizeof *values);
+  float *targets = calloc(rows * shape->features, sizeof *targets);
+  int32_t *labels = calloc(rows, sizeof *labels);
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_status status = SHOAL_OK;
+  if (!values || !targets || !labels)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  a.values = values;
+  a.targets = targets;
+  a.labels = labels;
+
+  uint64_t count = source->samples < o->count ? source->samples : o->count;
+  for (uint64_t first = 0; first < count && status == SHOAL_OK; first += batch) {
+    a.n = count - first < batch ? (uint32_t)(count - first) : batch;
+    shoal_trainer_predict(loaded->trainer, source, first, a.n, values);
+    shoal_batch known = {.labels = classes ? labels : NULL, .targets = classes ? NULL : targets};
+    if (a.labelled)
+      source->fetch(source->self, 0, first, a.n, &known);
+    for (uint32_t i = 0; i < a.n; i++) {
+      if (o->json)
+        add_json(&a, first + i, i, &line);
+      else
+        add_text(&a, first + i, i, &line);
+      emit_line(out, &line);
+    }
+  }
+  shoal_text_release(&line);
+  free(values);
+  free(targets);
+  free(labels);
+  return status;
+}
+
+static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, output *out, shoal_error *err) {
+  shoal_dataset *dataset = NULL;
+  shoal_source source;
+  shoal_split split;
+  o->data.batch = loaded->checkpoint.model->recipe.batch;
+  if (o->input) {
+    o->data.data = o->input;
+    o->data.unlabeled = true;
+  }
+  shoal_status status = shoal_loaded_source(loaded, &o->data, &dataset, &split, &source, err);
+  if (status == SHOAL_OK)
+    status = shoal_loaded_ready(loaded, o->data.batch, (uint32_t)o->threads, err);
+  if (status == SHOAL_OK)
+    status = predict_all(o, loaded, dataset, &source, out, err);
+  shoal_dataset_close(dataset);
+  return status;
+}
+
+/* ---- the command -------------------------------------------------------------------- */
+
+static int run(int argc, char **argv) {
+  predict_options o = {.threads = shoal_cli_threads(),
+                       .count = UINT64_MAX,
+                       .text = {.length = 200, .temperature = 1, .seed = 1}};
+  int exit_status;
+  if (!parse(&o, argc, argv, &exit_status))
+    return exit_status;
+  shoal_error err;
+  shoal_loaded loaded;
+  output out = {0};
+  shoal_status status = shoal_loaded_open(&loaded, o.model, &err);
+  if (status == SHOAL_OK && o.output)
+    status = shoal_writer_create(&out.file, o.output, &err);
+  if (status == SHOAL_OK && o.text.prompt)
+    status = shoal_generate(&loaded, &o.text, emit, &out, &err);
+  else if (status == SHOAL_OK)
+    status = predict_samples(&o, &loaded, &out, &err);
+  if (status == SHOAL_OK && out.file)
+    status = shoal_writer_commit(out.file, &err);
+  else
+    shoal_writer_abandon(out.file);
+  shoal_loaded_release(&loaded);
+  if (status != SHOAL_OK)
+    return shoal_cli_failed("predict", &err);
+  return shoal_cli_finish("predict", SHOAL_EXIT_OK);
+}
+
+const shoal_command shoal_command_predict = {"predict", "what a trained model says about samples", run};

@@ -1,0 +1,75 @@
+/* report.h: what a person, or a program that reads JSON, sees of a training.
+ *
+ * A report is told what happens and decides what to show: a progress line on a terminal,
+ * plain lines elsewhere, JSON lines on standard output with --json, scalars in TensorBoard's
+ * event files with --log-dir. With --json the text for people goes to standard error, and
+ * only when that is a terminal.
+ *
+ * Ownership: a report is plain storage of the caller's; init, then release. What the plan
+ * points at outlives it. Threads: one. */
+#ifndef SHOAL_CLI_REPORT_H
+#define SHOAL_CLI_REPORT_H
+
+#include "cli/chart.h"
+#include "cli/progress.h"
+#include "nn/events.h"
+#include "nn/trainer.h"
+
+typedef struct shoal_report_plan {
+  const shoal_graph *graph;
+  shoal_trainer *trainer;
+  const char *model_name, *data_name, *out_path;
+  uint64_t train_positions; /* of the source, padding included */
+  uint64_t train_samples, valid_samples, test_samples;
+  uint32_t threads;
+  bool resumed;
+  const char *held_out; /* what an epoch is judged on: "valid", "test" or NULL */
+} shoal_report_plan;
+
+/* How a training ended. */
+typedef struct shoal_report_end {
+  const shoal_result *train, *held_out, *test; /* NULL where there is none */
+  uint64_t best_epoch; /* whose weights were kept by early stopping; 0: not in use */
+  bool stopped_early;
+  const char *data_options; /* " --data fashion-mnist", for the commands to try next */
+} shoal_report_end;
+
+enum { SHOAL_REPORT_BUCKETS = 256 };
+
+typedef struct shoal_report {
+  bool json;
+  FILE *text; /* for people; NULL: nothing */
+  const shoal_report_plan *plan;
+  shoal_events *events; /* or NULL */
+  shoal_progress progress;
+  double started, epoch_started;
+  double training_s; /* without evaluating and saving */
+  uint64_t rounds_done; /* in this session */
+  uint64_t samples_done;
+  const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
+  uint32_t unit_rows;
+  double samples_per_s;
+  double mark_time; /* where the rate was measured last */
+  uint64_t mark_samples;
+  shoal_point *train_points, *held_points; /* one an epoch */
+  size_t points_count, points_capacity;
+  double bucket_sum[SHOAL_REPORT_BUCKETS]; /* losses of this epoch's rounds, for a run that */
+  uint32_t bucket_count[SHOAL_REPORT_BUCKETS]; /* has only one epoch to draw */
+  shoal_text line;
+} shoal_report;
+
+shoal_status shoal_report_init(shoal_report *report, bool json, bool quiet, const char *log_dir,
+                               shoal_error *err);
+void shoal_report_release(shoal_report *report);
+
+void shoal_report_start(shoal_report *report, const shoal_report_plan *plan);
+/* After every round; cheap. */
+void shoal_report_round(shoal_report *report, const shoal_result *round);
+void shoal_report_epoch(shoal_report *report, const shoal_result *train, const shoal_result *held_out);
+/* A signal came and the state was saved. `resume` is the command that goes on. */
+void shoal_report_interrupted(shoal_report *report, const char *signal, const char *resume);
+void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end);
+/* One line for people between the others. */
+void shoal_report_note(shoal_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,713 @@
+/* train.c: shoal train: trains a network from its text, or goes on from a checkpoint.
+ *
+ * The run in short: read the model and the data, reserve memory, then round after round.
+ * After every epoch the held-out samples are evaluated and the whole state is saved under
+ * --out, atomically. A signal ends the run after the round at hand, with the state saved,
+ * so a run that is stopped or killed goes on to the same bits.
+ *
+ * Early stopping keeps a second file, OUT with ".best" in its name: the state after the epoch
+ * with the lowest validation loss. At the end it takes the place of OUT. How long ago the
+ * best epoch was follows from the two files alone, so that too survives a kill.
+ *
+ * Nothing slow stands before the first round: no evaluation, no checksum of the data. */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/human.h"
+#include "cli/metric.h"
+#include "cli/report.h"
+#include "data/dataset.h"
+#include "nn/checkpoint.h"
+
+/* ---- options ------------------------------------------------------------------------ */
+
+/* The settings of a recipe that have a flag of the same name, in the order in which they are
+ * applied: an optimiser brings its own rate, so it comes first. A run that goes on cannot
+ * change the fixed ones and still be the same run. */
+enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHARDS, EARLY_STOP, SETTINGS };
+static const struct {
+  const char *name;
+  bool fixed;
+} settings[SETTINGS] = {
+    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},     [SCHEDULE] = {"schedule", false},
+    [L2] = {"l2", false},              [CLIP] = {"clip", false},     [EPOCHS] = {"epochs", false},
+    [BATCH] = {"batch", true},         [SEED] = {"seed", true},      [SHARDS] = {"shards", true},
+    [EARLY_STOP] = {"early-stop", false},
+};
+
+typedef struct train_options {
+  const char *model, *data, *target, *valid, *data_dir, *out, *resume, *log_dir;
+  const char *settings[SETTINGS]; /* as given, or NULL */
+  double valid_share, save_every_s;
+  uint64_t threads;
+  bool json, quiet;
+} train_options;
+
+static bool parse(train_options *o, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "Data"},
+      {.name = "data",
+       .value = "SET",
+       .text = &o->data,
+       .help = "what to train on: a name from 'shoal data list', a folder of IDX or CIFAR-10 files, "
+               "FILE.csv, text:FILE or chars:FILE"},
+      {.name = "target",
+       .value = "COLUMN",
+       .text = &o->target,
+       .help = "CSV: the column to predict, by name or number; the last one by default"},
+      {.name = "valid",
+       .value = "SHARE",
+       .text = &o->valid,
+       .help = "hold out this share of the training samples for validation, such as 0.1"},
+      {.name = "data-dir",
+       .value = "FOLDER",
+       .text = &o->data_dir,
+       .help = "where named sets are kept; ~/.local/share/shoal by default"},
+
+      {.name = "Recipe (what the model's text says, unless given here)"},
+      {.name = "epochs", .value = "N", .text = &o->settings[EPOCHS], .help = "passes over the data"},
+      {.name = "batch", .value = "N", .text = &o->settings[BATCH], .help = "samples of a round"},
+      {.name = "seed", .value = "N", .text = &o->settings[SEED], .help = "of all random numbers"},
+      {.name = "optimizer",
+       .value = "WORDS",
+       .text = &o->settings[OPTIMIZER],
+       .help = "as in the model's text: adam, \"momentum rate 0.1 momentum 0.9\""},
+      {.name = "rate", .value = "R", .text = &o->settings[RATE], .help = "the learning rate"},
+      {.name = "schedule",
+       .value = "WORDS",
+       .text = &o->settings[SCHEDULE],
+       .help = "how the rate changes: cosine, \"step every 10 factor 0.5\""},
+      {.name = "l2", .value = "X", .text = &o->settings[L2], .help = "weight decay"},
+      {.name = "clip",
+       .value = "NORM",
+       .text = &o->settings[CLIP],
+       .help = "scale gradients down to this norm; helps when the loss explodes"},
+      {.name = "shards",
+       .value = "N",
+       .text = &o->settings[SHARDS],
+       .help = "parts of a round that threads can share; part of the result's last bits"},
+      {.name = "early-stop",
+       .value = "N",
+       .text = &o->settings[EARLY_STOP],
+       .help = "stop when the validation loss has not improved for N epochs, and keep the best weights"},
+
+      {.name = "Run"},
+      {.name = "out",
+       .value = "FILE",
+       .text = &o->out,
+       .help = "where the model is saved after every epoch; by default the model's name with "
+               ".safetensors, in this folder"},
+      {.name = "resume",
+       .value = "FILE",
+       .text = &o->resume,
+       .help = "go on from a checkpoint, to the same bits as if never stopped; --epochs can be raised"},
+      {.name = "save-every",
+       .value = "S",
+       .real = &o->save_every_s,
+       .real_min = 0,
+       .real_max = 1e6,
+       .help = "save after so many seconds too, within an epoch"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "by default one for every processor; the result does not depend on it"},
+      {.name = "log-dir",
+       .value = "FOLDER",
+       .text = &o->log_dir,
+       .help = "write metrics for TensorBoard into a new file there"},
+      {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
+      {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
+  };
+  const shoal_usage usage = {
+      .command = "train",
+      .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]", "--resume FILE --data SET [OPTION...]", NULL},
+      .about = "Trains the network that MODEL.net describes. The model is saved after every epoch; Ctrl-C "
+               "saves it too and says how to go on. The same seed gives the same weights to the last bit, "
+               "with any number of threads.",
+      .operand = "MODEL.net",
+      .operands_max = 1,
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal train examples/lenet5.net --data fashion-mnist\n"
+                  "  shoal train lenet5.net --data mnist --epochs 3 --optimizer adam --rate 0.001\n"
+                  "  shoal train table.net --data wine.csv --target quality --valid 0.1 --early-stop 5\n"
+                  "  shoal train --resume lenet5.safetensors --data fashion-mnist --epochs 20\n",
+  };
+  shoal_operands operands;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
+    return false;
+  o->model = operands.at[0];
+  return true;
+}
+
+/* ---- a run -------------------------------------------------------------------------- */
+
+typedef struct run {
+  train_options options;
+  shoal_checkpoint from;   /* what --resume loaded, or zero */
+  shoal_model *own_model;  /* what MODEL.net gave, or NULL when going on */
+  shoal_model *model;      /* one of the two */
+  shoal_graph *graph;
+  shoal_dataset *dataset;
+  shoal_text data_json; /* what the data set had fitted */
+  float *class_weights;
+  shoal_trainer *trainer;
+  shoal_train_state *state;
+  shoal_source sources[SHOAL_SPLITS]; /* samples is 0 where a split is missing */
+  shoal_text out_path, best_path;
+  shoal_report_plan plan;
+  shoal_report report;
+  double saved_at;
+  uint64_t saved_step; /* UINT64_MAX: nothing saved yet */
+  double best_loss;
+  uint64_t best_epoch; /* 0: none yet */
+} run;
+
+static volatile sig_atomic_t stop_signal;
+
+/* SA_RESETHAND puts the default action back, so a second Ctrl-C ends the process at once. */
+static void on_signal(int number) { stop_signal = number; }
+
+static void catch_signals(void) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+static bool ends_with(const char *word, const char *end) {
+  size_t length = strlen(word), end_length = strlen(end);
+  return length >= end_length && strcmp(word + length - end_length, end) == 0;
+}
+
+/* ---- setting up --------------------------------------------------------------------- */
+
+/* What can be said without looking at any file. */
+static shoal_status check_options(train_options *o, shoal_error *err) {
+  if (!o->model && !o->resume)
+    return shoal_fail(err, SHOAL_INVALID, "MODEL.net is missing: shoal train MODEL.net --data SET");
+  if (o->model && !o->resume && ends_with(o->model, ".safetensors"))
+    return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to go on from it, write --resume %s", o->model,
+                      o->model);
+  if (o->valid) {
+    bool is_number = shoal_read_f64(o->valid, strlen(o->valid), &o->valid_share);
+    if (!is_number || o->valid_share < 0 || o->valid_share > 0.9)
+      return shoal_fail(err, SHOAL_INVALID, "--valid: '%s' is not a share from 0 to 0.9", o->valid);
+  }
+  return SHOAL_OK;
+}
+
+/* A run that goes on takes its model from the checkpoint; a MODEL.net beside it may only
+ * say the same. */
+static shoal_status check_same_model(const run *r, shoal_error *err) {
+  shoal_model *given;
+  shoal_status status = shoal_model_load(&given, r->options.model, err);
+  if (status != SHOAL_OK)
+    return status;
+  given->recipe = r->from.model->recipe;
+  shoal_text a, b;
+  shoal_text_init(&a);
+  shoal_text_init(&b);
+  shoal_model_write(given, &a);
+  shoal_model_write(r->from.model, &b);
+  bool same = !a.failed && !b.failed && strcmp(a.bytes, b.bytes) == 0;
+  shoal_text_release(&a);
+  shoal_text_release(&b);
+  shoal_model_destroy(given);
+  if (!same)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is not the network in %s; leave it out to go on with the checkpoint's own",
+                      r->options.model, r->options.resume);
+  return SHOAL_OK;
+}
+
+/* Applies a flag. A fixed setting may be given again when a run goes on, but not changed. */
+static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
+  const char *name = settings[setting].name;
+  const char *value = r->options.settings[setting];
+  char flag[32];
+  snprintf(flag, sizeof flag, "--%s", name);
+  shoal_recipe before = r->model->recipe;
+  shoal_status status = shoal_model_set(r->model, flag, name, value, err);
+  if (status != SHOAL_OK || !r->options.resume || !settings[setting].fixed)
+    return status;
+  const shoal_recipe *after = &r->model->recipe;
+  bool same = before.optimizer == after->optimizer && before.momentum == after->momentum &&
+              before.beta2 == after->beta2 && before.eps == after->eps && before.batch == after->batch &&
+              before.seed == after->seed && before.shards == after->shards;
+  if (!same)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s cannot change when a run goes on, because it would not be the same run any more; "
+                      "leave it out, or start anew without --resume",
+                      flag);
+  r->model->recipe = before; /* --optimizer would have reset the rate */
+  return SHOAL_OK;
+}
+
+static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
+  const train_options *o = &r->options;
+  shoal_status status;
+  if (o->resume) {
+    status = shoal_checkpoint_load(&r->from, o->resume, err);
+    if (status == SHOAL_OK && o->model)
+      status = check_same_model(r, err);
+    r->model = r->from.model;
+  } else {
+    status = shoal_model_load(&r->own_model, o->model, err);
+    r->model = r->own_model;
+  }
+  for (int i = 0; i < SETTINGS && status == SHOAL_OK; i++) {
+    if (!o->settings[i])
+      continue;
+    status = apply_setting(r, i, err);
+    *misused = status != SHOAL_OK;
+  }
+  return status;
+}
+
+/* Where the model goes, and whether a file can be made there: better known now than after
+ * an hour. */
+static shoal_status choose_places(run *r, shoal_error *err) {
+  const train_options *o = &r->options;
+  if (o->out || o->resume) {
+    shoal_text_addf(&r->out_path, "%s", o->out ? o->out : o->resume);
+  } else {
+    const char *slash = strrchr(o->model, '/');
+    const char *name = slash ? slash + 1 : o->model;
+    int length = (int)strlen(name) - (ends_with(name, ".net") ? (int)strlen(".net") : 0);
+    shoal_text_addf(&r->out_path, "%.*s.safetensors", length, name);
+  }
+  if (r->out_path.failed)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  const char *out = r->out_path.bytes;
+  int stem = (int)r->out_path.length;
+  if (ends_with(out, ".safetensors"))
+    stem -= (int)strlen(".safetensors");
+  shoal_text_addf(&r->best_path, "%.*s.best.safetensors", stem, out);
+  if (r->best_path.failed)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+
+  struct stat model, target;
+  if (o->model && stat(o->model, &model) == 0 && stat(out, &target) == 0 && model.st_ino == target.st_ino &&
+      model.st_dev == target.st_dev)
+    return shoal_fail(err, SHOAL_INVALID, "--out %s would overwrite the model's text; choose another name",
+                      out);
+  shoal_writer *writer;
+  shoal_status status = shoal_writer_create(&writer, out, err);
+  if (status == SHOAL_OK)
+    shoal_writer_abandon(writer);
+  else
+    shoal_error_prefix(err, "cannot save the model: ");
+  return status;
+}
+
+static shoal_status open_data(run *r, shoal_error *err) {
+  const train_options *o = &r->options;
+  shoal_dataset_options options = {.data = o->data,
+                                   .target = o->target,
+                                   .valid_share = o->valid_share,
+                                   .data_dir = o->data_dir};
+  shoal_status status = shoal_dataset_open(&r->dataset, &options, r->model, err);
+  if (status != SHOAL_OK)
+    return status;
+  const shoal_recipe *recipe = &r->model->recipe;
+  for (int split = 0; split < SHOAL_SPLITS; split++) {
+    if (shoal_dataset_samples(r->dataset, (shoal_split)split) == 0)
+      continue;
+    status = shoal_dataset_source(r->dataset, (shoal_split)split, recipe->batch, recipe->seed,
+                                  &r->sources[split], err);
+    if (status != SHOAL_OK)
+      return status;
+  }
+  if (r->sources[SHOAL_TRAIN].samples == 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s has no training samples", o->data);
+  if (recipe->early_stop > 0 && r->sources[SHOAL_VALID].samples == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "early stopping needs validation samples, and %s has none; add --valid 0.1 to hold out "
+                      "a tenth of the training samples",
+                      o->data);
+  shoal_dataset_fitted(r->dataset, &r->data_json);
+  if (r->data_json.failed)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  /* What was fitted now is what was fitted then, or the run would not be the same run. */
+  bool same = !r->from.data_json || strcmp(r->from.data_json, r->data_json.bytes) == 0;
+  if (!same)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is not what %s was trained on: scales, classes or words differ; give the same --data, "
+                      "--target and --valid as before",
+                      o->data, o->resume);
+  return SHOAL_OK;
+}
+
+/* Balanced weights are inverse to how often a class occurs, scaled so that their mean over
+ * the training samples is 1: the rate then means what it did without them. */
+static shoal_status weigh_classes(run *r, shoal_error *err) {
+  const shoal_recipe *recipe = &r->model->recipe;
+  uint32_t classes = shoal_dataset_classes(r->dataset);
+  if (!recipe->class_weights_balanced && recipe->class_weights_count == 0)
+    return SHOAL_OK;
+  if (classes == 0)
+    return shoal_fail(err, SHOAL_INVALID, "class-weights needs data with classes; %s has numbers to predict",
+                      r->options.data);
+  if (recipe->class_weights_count > 0 && recipe->class_weights_count != classes)
+    return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but %s has %u classes",
+                      recipe->class_weights_count, r->options.data, classes);
+  r->class_weights = calloc(classes, sizeof *r->class_weights);
+  if (!r->class_weights)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (!recipe->class_weights_balanced) {
+    memcpy(r->class_weights, recipe->class_weights, classes * sizeof *r->class_weights);
+    return SHOAL_OK;
+  }
+  uint64_t samples = 0, present = 0;
+  for (uint32_t c = 0; c < classes; c++) {
+    uint64_t count = shoal_dataset_class_count(r->dataset, c);
+    samples += count;
+    present += count > 0;
+  }
+  for (uint32_t c = 0; c < classes; c++) {
+    uint64_t count = shoal_dataset_class_count(r->dataset, c);
+    if (count > 0)
+      r->class_weights[c] = (float)((double)samples / ((double)present * (double)count));
+  }
+  return SHOAL_OK;
+}
+
+static shoal_status build(run *r, shoal_error *err) {
+  shoal_status status = shoal_graph_create(&r->graph, r->model, err);
+  if (status == SHOAL_OK)
+    status = weigh_classes(r, err);
+  if (status != SHOAL_OK)
+    return status;
+  shoal_trainer_config config = {.graph = r->graph,
+                                 .threads = (uint32_t)r->options.threads,
+                                 .batch = r->model->recipe.batch,
+                                 .samples = r->sources[SHOAL_TRAIN].samples,
+                                 .class_weights = r->class_weights};
+  status = shoal_trainer_create(&r->trainer, &config, err);
+  if (status == SHOAL_OK)
+    r->state = shoal_trainer_state(r->trainer);
+  return status;
+}
+
+/* Early stopping goes on where it was: the best epoch so far is in a file of its own. */
+static shoal_status recall_best(run *r, shoal_error *err) {
+  if (r->model->recipe.early_stop == 0 || !shoal_file_exists(r->best_path.bytes))
+    return SHOAL_OK;
+  shoal_checkpoint best;
+  shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
+  if (status != SHOAL_OK)
+    return status;
+  status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
+  if (status == SHOAL_OK) {
+    r->best_loss = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_VALID]).loss;
+    r->best_epoch = r->state->epoch;
+  }
+  shoal_checkpoint_release(&best);
+  return status;
+}
+
+static shoal_status load_state(run *r, shoal_error *err) {
+  if (!r->options.resume) {
+    unlink(r->best_path.bytes); /* an earlier run's */
+    return SHOAL_OK;
+  }
+  shoal_status status = recall_best(r, err);
+  if (status == SHOAL_OK)
+    status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
+  if (status != SHOAL_OK)
+    return status;
+  uint64_t rounds = shoal_trainer_rounds(r->trainer);
+  bool fits = r->state->round < rounds && r->state->step / rounds == r->state->epoch &&
+              r->state->step % rounds == r->state->round;
+  if (!fits)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s was not trained on this data: it did %llu rounds in %llu epochs and %llu rounds, "
+                      "but an epoch of %s has %llu; give the same --data and --valid as before",
+                      r->options.resume, (unsigned long long)r->state->step,
+                      (unsigned long long)r->state->epoch, (unsigned long long)r->state->round,
+                      r->options.data, (unsigned long long)rounds);
+  r->saved_step = r->state->step;
+  return SHOAL_OK;
+}
+
+static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
+  *misused = true;
+  shoal_status status = check_options(&r->options, err);
+  if (status != SHOAL_OK)
+    return status;
+  *misused = false;
+  status = read_model(r, err, misused);
+  if (status == SHOAL_OK && !r->options.data) {
+    *misused = true;
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--data is missing: it says what to train on; 'shoal data list' shows the named sets");
+  }
+  if (status == SHOAL_OK)
+    status = choose_places(r, err);
+  if (status == SHOAL_OK)
+    status = open_data(r, err);
+  if (status == SHOAL_OK)
+    status = build(r, err);
+  if (status == SHOAL_OK)
+    status = load_state(r, err);
+  if (status == SHOAL_OK)
+    status = shoal_report_init(&r->report, r->options.json, r->options.quiet, r->options.log_dir, err);
+  return status;
+}
+
+static void release(run *r) {
+  shoal_report_release(&r->report);
+  shoal_trainer_destroy(r->trainer);
+  free(r->class_weights);
+  shoal_text_release(&r->data_json);
+  shoal_dataset_close(r->dataset);
+  shoal_graph_destroy(r->graph);
+  shoal_model_destroy(r->own_model);
+  shoal_checkpoint_release(&r->from);
+  shoal_text_release(&r->out_path);
+  shoal_text_release(&r->best_path);
+}
+
+/* ---- saving ------------------------------------------------------------------------- */
+
+static shoal_status save(run *r, const char *path, shoal_error *err) {
+  return shoal_checkpoint_save(path, r->graph, r->state, r->data_json.bytes, err);
+}
+
+/* During the run a save that fails is a warning: the disk may have room again later, and the
+ * last try, at the end, decides. */
+static void save_now(run *r) {
+  shoal_error err;
+  r->saved_at = shoal_clock_seconds();
+  if (save(r, r->out_path.bytes, &err) == SHOAL_OK) {
+    r->saved_step = r->state->step;
+    return;
+  }
+  shoal_progress_clear(&r->report.progress);
+  shoal_cli_warn("train", "cannot save the model: %s; training goes on and will try again", err.text);
+}
+
+static shoal_status save_at_end(run *r, shoal_error *err) {
+  if (r->saved_step == r->state->step)
+    return SHOAL_OK;
+  shoal_status status = save(r, r->out_path.bytes, err);
+  if (status != SHOAL_OK)
+    shoal_error_prefix(err, "cannot save the model: ");
+  else
+    r->saved_step = r->state->step;
+  return status;
+}
+
+/* ---- the loop ----------------------------------------------------------------------- */
+
+/* How the loop ended. */
+typedef enum outcome { FINISHED, STOPPED_EARLY, INTERRUPTED, EXPLODED } outcome;
+
+static const shoal_source *held_out_source(const run *r) {
+  return r->sources[SHOAL_VALID].samples ? &r->sources[SHOAL_VALID]
+         : r->sources[SHOAL_TEST].samples ? &r->sources[SHOAL_TEST]
+                                          : NULL;
+}
+
+/* Whether early stopping has waited long enough. */
+static bool end_of_patience(run *r, double loss) {
+  uint32_t patience = r->model->recipe.early_stop;
+  if (patience == 0)
+    return false;
+  if (r->best_epoch == 0 || loss < r->best_loss) {
+    shoal_error err;
+    if (save(r, r->best_path.bytes, &err) != SHOAL_OK) {
+      shoal_progress_clear(&r->report.progress);
+      shoal_cli_warn("train", "cannot save the best weights: %s", err.text);
+      return false;
+    }
+    r->best_loss = loss;
+    r->best_epoch = r->state->epoch;
+  }
+  return r->state->epoch >= r->best_epoch + patience;
+}
+
+static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
+  shoal_result train = shoal_trainer_epoch_result(r->trainer);
+  const shoal_source *source = held_out_source(r);
+  if (source)
+    *held_out = shoal_trainer_evaluate(r->trainer, source);
+  shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
+  *stop_early = end_of_patience(r, held_out->loss);
+  save_now(r);
+}
+
+static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
+  const shoal_recipe *recipe = &r->model->recipe;
+  const shoal_source *source = &r->sources[SHOAL_TRAIN];
+  r->saved_at = shoal_clock_seconds();
+  while (r->state->epoch < recipe->epochs) {
+    shoal_result round;
+    if (shoal_trainer_round(r->trainer, source, &round, err) != SHOAL_OK)
+      return EXPLODED;
+    shoal_report_round(&r->report, &round);
+    bool stop_early = false;
+    if (r->state->round == 0)
+      end_epoch(r, held_out, &stop_early);
+    else if (r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s)
+      save_now(r);
+    if (stop_early)
+      return STOPPED_EARLY;
+    if (stop_signal && r->state->epoch < recipe->epochs)
+      return INTERRUPTED;
+  }
+  return FINISHED;
+}
+
+/* ---- the end ------------------------------------------------------------------------ */
+
+/* " --data iris.csv --target species --valid 0.1" */
+static void add_data_options(const run *r, shoal_text *out) {
+  shoal_cli_add_option(out, "data", r->options.data);
+  shoal_cli_add_option(out, "target", r->options.target);
+  shoal_cli_add_option(out, "data-dir", r->options.data_dir);
+}
+
+static int interrupted(run *r) {
+  const train_options *o = &r->options;
+  shoal_error err;
+  if (save_at_end(r, &err) != SHOAL_OK)
+    return shoal_cli_failed("train", &err);
+  shoal_text resume;
+  shoal_text_init(&resume);
+  shoal_text_addf(&resume, "shoal train --resume ");
+  shoal_human_quote(&resume, r->out_path.bytes);
+  add_data_options(r, &resume);
+  shoal_cli_add_option(&resume, "valid", o->valid);
+  shoal_cli_add_option(&resume, "log-dir", o->log_dir);
+  int number = stop_signal;
+  shoal_report_interrupted(&r->report, number == SIGINT ? "SIGINT" : "SIGTERM",
+                           resume.failed ? "" : resume.bytes);
+  shoal_text_release(&resume);
+  return 128 + number;
+}
+
+static int exploded(run *r, const shoal_error *err) {
+  shoal_progress_clear(&r->report.progress);
+  shoal_cli_failed("train", err);
+  fprintf(stderr, "The rate was %g. ", (double)shoal_trainer_rate(r->trainer));
+  if (r->saved_step == UINT64_MAX)
+    fprintf(stderr, "Nothing was saved.\n");
+  else
+    fprintf(stderr, "%s still holds the model after %s rounds.\n", r->out_path.bytes,
+            shoal_human_count(r->saved_step).text);
+  return SHOAL_EXIT_FAILED;
+}
+
+/* Puts the best epoch's state, file and weights, in the place of the last one's. */
+static shoal_status keep_best(run *r, shoal_error *err) {
+  shoal_checkpoint best;
+  shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
+  if (status != SHOAL_OK)
+    return status;
+  status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
+  shoal_checkpoint_release(&best);
+  if (status == SHOAL_OK && rename(r->best_path.bytes, r->out_path.bytes) != 0)
+    status = shoal_fail(err, SHOAL_IO, "%s: %s", r->out_path.bytes, strerror(errno));
+  r->saved_step = r->state->step;
+  return status;
+}
+
+static int finished(run *r, bool stopped_early, const shoal_result *last_held_out) {
+  shoal_error err;
+  shoal_result held_out = *last_held_out;
+  bool held_out_is_known = r->report.rounds_done > 0;
+  shoal_report_end end = {.stopped_early = stopped_early, .best_epoch = r->best_epoch};
+  if (r->best_epoch > 0) {
+    if (keep_best(r, &err) != SHOAL_OK)
+      return shoal_cli_failed("train", &err);
+    held_out_is_known = false;
+  } else if (save_at_end(r, &err) != SHOAL_OK) {
+    return shoal_cli_failed("train", &err);
+  }
+
+  shoal_result train = shoal_trainer_epoch_result(r->trainer), test;
+  const shoal_source *source = held_out_source(r);
+  end.train = &train;
+  if (source) {
+    if (!held_out_is_known)
+      held_out = shoal_trainer_evaluate(r->trainer, source);
+    end.held_out = &held_out;
+  }
+  if (r->sources[SHOAL_TEST].samples > 0 && source == &r->sources[SHOAL_TEST]) {
+    end.test = &held_out;
+  } else if (r->sources[SHOAL_TEST].samples > 0) {
+    test = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_TEST]);
+    end.test = &test;
+  }
+  shoal_text data_options;
+  shoal_text_init(&data_options);
+  add_data_options(r, &data_options);
+  end.data_options = data_options.failed ? "" : data_options.bytes;
+  shoal_report_end_of_run(&r->report, &end);
+  shoal_text_release(&data_options);
+  return shoal_cli_finish("train", SHOAL_EXIT_OK);
+}
+
+static void start_report(run *r) {
+  const char *file = r->options.resume ? r->options.resume : r->options.model;
+  const char *slash = strrchr(file, '/');
+  r->plan = (shoal_report_plan){
+      .graph = r->graph,
+      .trainer = r->trainer,
+      .model_name = slash ? slash + 1 : file,
+      .data_name = r->options.data,
+      .out_path = r->out_path.bytes,
+      .train_positions = r->sources[SHOAL_TRAIN].samples,
+      .train_samples = shoal_dataset_samples(r->dataset, SHOAL_TRAIN),
+      .valid_samples = shoal_dataset_samples(r->dataset, SHOAL_VALID),
+      .test_samples = shoal_dataset_samples(r->dataset, SHOAL_TEST),
+      .threads = (uint32_t)r->options.threads,
+      .resumed = r->options.resume != NULL,
+      .held_out = r->sources[SHOAL_VALID].samples ? "valid" : r->sources[SHOAL_TEST].samples ? "test" : NULL,
+  };
+  shoal_report_start(&r->report, &r->plan);
+  if (r->state->epoch >= r->model->recipe.epochs)
+    shoal_report_note(&r->report, "All %u epochs are done already; to go on, add --epochs %u",
+                      r->model->recipe.epochs, r->model->recipe.epochs * 2);
+}
+
+static int train(int argc, char **argv) {
+  run r = {.options = {.threads = shoal_cli_threads()}, .saved_step = UINT64_MAX};
+  int status;
+  if (!parse(&r.options, argc, argv, &status))
+    return status;
+
+  shoal_error err;
+  bool misused;
+  if (set_up(&r, &err, &misused) != SHOAL_OK) {
+    status = misused ? shoal_cli_misused("train", &err) : shoal_cli_failed("train", &err);
+    release(&r);
+    return status;
+  }
+  catch_signals();
+  start_report(&r);
+  shoal_result held_out = {.loss = NAN};
+  switch (loop(&r, &held_out, &err)) {
+  case FINISHED: status = finished(&r, false, &held_out); break;
+  case STOPPED_EARLY: status = finished(&r, true, &held_out); break;
+  case INTERRUPTED: status = interrupted(&r); break;
+  case EXPLODED: status = exploded(&r, &err); break;
+  }
+  release(&r);
+  return status;
+}
+
+const shoal_command shoal_command_train = {"train", "train a network, or go on from a checkpoint", train};

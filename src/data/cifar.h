@@ -1,0 +1,16 @@
+/* cifar.h: the binary version of CIFAR-10.
+ *
+ * data_batch_1.bin to data_batch_5.bin and test_batch.bin hold records of 3,073 bytes: the
+ * label, 0 to 9, then 32 x 32 bytes of red, of green and of blue. */
+#ifndef SHOAL_DATA_CIFAR_H
+#define SHOAL_DATA_CIFAR_H
+
+#include "data/images.h"
+
+extern const char *const shoal_cifar_names[10];
+
+/* True when the folder holds data_batch_1.bin. */
+bool shoal_cifar_is_folder(const char *folder);
+shoal_status shoal_cifar_open(shoal_images *images, const char *folder, shoal_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* dataset.h: data sets by name or path, and the sources that feed the engine.
+ *
+ * --data takes:  fashion-mnist, mnist, cifar-10, ptb      named sets, see `shoal data list`
+ *                text:FILE, chars:FILE                    words or characters of a text file
+ *                toy:reverse, toy:wave                    made up on the spot
+ *                FILE.csv                                 a table, numbers and a target column
+ *                TRAIN.csv,TEST.csv                       the same with test rows of their own
+ *                FILE-images-idx3-ubyte[.gz]              one file of images, labels beside it
+ *                FOLDER                                   IDX files (train-images..., t10k-...),
+ *                                                         CIFAR-10 binary batches, or
+ *                                                         ptb.train.txt-like text files
+ *
+ * A data set is opened for a model, because the model says what it expects: an image or
+ * a vector, labels or numbers, how many steps. What had to be fitted to the training part
+ * (scales, class names, vocabulary) can be written as JSON and given back later, so that
+ * eval and predict see the data as training did.
+ *
+ * Ownership: open, then close; sources belong to the data set and live as long as it does.
+ * Threads: one to open and to make sources; what sources do is for any. */
+#ifndef SHOAL_DATA_DATASET_H
+#define SHOAL_DATA_DATASET_H
+
+#include "base/text.h"
+#include "nn/model.h"
+#include "nn/source.h"
+
+typedef struct shoal_dataset shoal_dataset;
+
+typedef enum shoal_split { SHOAL_TRAIN, SHOAL_VALID, SHOAL_TEST, SHOAL_SPLITS } shoal_split;
+
+typedef struct shoal_dataset_options {
+  const char *data;        /* as given to --data */
+  const char *target;      /* CSV: column name or number; NULL is the last column */
+  double valid_share;      /* hold out this part of the training samples: 0 .. 0.9 */
+  const char *fitted_json; /* what an earlier shoal_dataset_fitted wrote, or NULL */
+  const char *data_dir;    /* where `data get` keeps sets; NULL is the default place */
+  bool unlabeled;          /* to predict from: answers may be absent and are not read */
+} shoal_dataset_options;
+
+/* Which samples are for what: named sets and folders say it themselves; of a CSV file one row
+ * in five is for TEST; of a text the last twentieth, and the one before that for VALID.
+ * VALID of the others is valid_share of TRAIN. With fitted_json, a CSV file other than the
+ * one that was fitted, a text file likewise, and a file of images are all TEST; so is a
+ * file of a table or of images that is unlabeled. */
+shoal_status shoal_dataset_open(shoal_dataset **out, const shoal_dataset_options *options,
+                                const shoal_model *model, shoal_error *err);
+void shoal_dataset_close(shoal_dataset *dataset);
+
+/* 0: no such split. A text's samples are its tokens; a source's are windows of them. */
+uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split);
+uint32_t shoal_dataset_classes(const shoal_dataset *dataset); /* 0 for numbers */
+/* "t-shirt", "7", a word of the vocabulary; NULL when the class has no name. */
+const char *shoal_dataset_class_name(const shoal_dataset *dataset, uint32_t class_index);
+uint64_t shoal_dataset_class_count(const shoal_dataset *dataset, uint32_t class_index); /* in TRAIN */
+
+/* batch: rows of a round (streams of a text). seed orders the training part; VALID and TEST
+ * keep their order. A source of a text is padded so that every token counts once. */
+shoal_status shoal_dataset_source(shoal_dataset *dataset, shoal_split split, uint32_t batch, uint64_t seed,
+                                  shoal_source *out, shoal_error *err);
+
+/* What was fitted, as JSON for the checkpoint. */
+void shoal_dataset_fitted(const shoal_dataset *dataset, shoal_text *json);
+
+/* Text models: from text to token numbers and back. encode gives at most max tokens and
+ * answers how many; an unknown word becomes <unk>, or is an error where there is none. */
+shoal_status shoal_dataset_encode(const shoal_dataset *dataset, const char *text, int32_t *tokens, size_t max,
+                                  size_t *count, shoal_error *err);
+/* The same vocabulary without the text's own files: from fitted JSON alone. */
+shoal_status shoal_dataset_open_fitted(shoal_dataset **out, const char *fitted_json, shoal_error *err);
+
+#endif

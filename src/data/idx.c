@@ -1,0 +1,186 @@
+#include "data/idx.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum { HEAD_BYTES = 4, TYPE_UBYTE = 0x08 };
+
+shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
+                             shoal_error *err) {
+  *out = (shoal_idx){.sample_values = 1};
+  if (length < HEAD_BYTES || bytes[0] != 0 || bytes[1] != 0)
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: not an IDX file: it should begin with two zero bytes", name);
+  if (bytes[2] != TYPE_UBYTE)
+    return shoal_fail(err, SHOAL_UNSUPPORTED,
+                      "%s: IDX values of type 0x%02x; only unsigned bytes (0x08) are supported", name,
+                      bytes[2]);
+  out->dims_count = bytes[3];
+  if (out->dims_count < 1 || out->dims_count > SHOAL_IDX_DIMS_MAX)
+    return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: %u dimensions; 1 to %d are supported", name, bytes[3],
+                      SHOAL_IDX_DIMS_MAX);
+  size_t head = HEAD_BYTES + 4 * (size_t)out->dims_count;
+  if (length < head) return shoal_fail(err, SHOAL_CORRUPT, "%s: the file ends inside its header", name);
+
+  for (uint32_t i = 0; i < out->dims_count; i++) {
+    const uint8_t *at = bytes + HEAD_BYTES + 4 * i;
+    out->dims[i] = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+    if (out->dims[i] == 0) return shoal_fail(err, SHOAL_CORRUPT, "%s: dimension %u is zero", name, i + 1);
+    if (i > 0) out->sample_values *= out->dims[i]; /* below 2^58, as it was below 2^26 before */
+    if (out->sample_values > SHOAL_IMAGE_VALUES_MAX)
+      return shoal_fail(err, SHOAL_LIMIT, "%s: an image has more than %d values", name,
+                        SHOAL_IMAGE_VALUES_MAX);
+  }
+  uint64_t wanted = out->dims[0] * out->sample_values, there = length - head;
+  if (there != wanted)
+    return shoal_fail(err, SHOAL_CORRUPT,
+                      "%s: the header announces %" PRIu64 " values, but %" PRIu64
+                      " follow; is the file incomplete?",
+                      name, wanted, there);
+  out->values = bytes + head;
+  return SHOAL_OK;
+}
+
+bool shoal_idx_is_images(const char *path) {
+  uint8_t head[HEAD_BYTES] = {0};
+  gzFile file = gzopen(path, "rb"); /* takes plain files as well */
+  bool whole = file && gzread(file, head, sizeof head) == (int)sizeof head;
+  if (file) gzclose_r(file);
+  return whole && head[0] == 0 && head[1] == 0 && head[2] == TYPE_UBYTE && head[3] >= 2 &&
+         head[3] <= SHOAL_IDX_DIMS_MAX;
+}
+
+/* ---- images and labels -------------------------------------------------------------- */
+
+/* Adds the images of one file, and the labels of another unless it is NULL. */
+static shoal_status add_run(shoal_images *images, const char *images_path, const shoal_bytes *image_bytes,
+                            const char *labels_path, const shoal_bytes *label_bytes, shoal_error *err) {
+  shoal_idx pixels, labels = {0};
+  shoal_status status = shoal_idx_parse(&pixels, images_path, image_bytes->data, image_bytes->length, err);
+  if (status == SHOAL_OK && label_bytes)
+    status = shoal_idx_parse(&labels, labels_path, label_bytes->data, label_bytes->length, err);
+  if (status != SHOAL_OK) return status;
+
+  if (pixels.dims_count < 2)
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: has 1 dimension, like labels; images have 2 to 4",
+                      images_path);
+  const uint32_t *d = pixels.dims;
+  uint32_t c = pixels.dims_count == 4 ? d[1] : 1;
+  uint32_t h = pixels.dims_count == 4 ? d[2] : pixels.dims_count == 3 ? d[1] : 1;
+  uint32_t w = d[pixels.dims_count - 1];
+  if (c > SHOAL_IMAGE_CHANNELS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%s: %u channels; at most %d are supported", images_path, c,
+                      SHOAL_IMAGE_CHANNELS_MAX);
+  if (images->runs_count > 0 && (c != images->c || h != images->h || w != images->w))
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: images of %ux%ux%u, where the training images are %ux%ux%u",
+                      images_path, c, h, w, images->c, images->h, images->w);
+  if (label_bytes && labels.dims_count != 1)
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: %u dimensions; labels have one", labels_path,
+                      labels.dims_count);
+  if (label_bytes && labels.dims[0] != d[0])
+    return shoal_fail(err, SHOAL_CORRUPT, "%s: %u labels for the %u images of %s", labels_path,
+                      labels.dims[0], d[0], images_path);
+
+  images->c = c;
+  images->h = h;
+  images->w = w;
+  images->labeled = label_bytes != NULL;
+  for (uint32_t i = 0; label_bytes && i < d[0]; i++) {
+    if (labels.values[i] >= images->classes) images->classes = labels.values[i] + 1u;
+  }
+  uint64_t first = 0;
+  for (uint32_t i = 0; i < images->runs_count; i++) first += images->runs[i].count;
+  images->runs[images->runs_count++] = (shoal_image_run){
+      .images = pixels.values,
+      .image_stride = pixels.sample_values,
+      .labels = labels.values,
+      .label_stride = 1,
+      .first = first,
+      .count = d[0],
+  };
+  return SHOAL_OK;
+}
+
+/* The path of folder/stem-kind-ubyte in one of its spellings; NULL when there is none. */
+static char *find_file(const char *folder, const char *stem, const char *kind) {
+  for (int spelling = 0; spelling < 4; spelling++) {
+    const char *dot = spelling >= 2 ? "." : "-", *zipped = spelling % 2 ? ".gz" : "";
+    shoal_text path;
+    shoal_text_init(&path);
+    shoal_text_addf(&path, "%s/%s%s%s-ubyte%s", folder, stem, dot, kind, zipped);
+    if (!path.failed && shoal_file_exists(path.bytes)) return path.bytes;
+    shoal_text_release(&path);
+  }
+  return NULL;
+}
+
+bool shoal_idx_is_folder(const char *folder) {
+  char *path = find_file(folder, "train-images", "idx3");
+  free(path);
+  return path != NULL;
+}
+
+shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, shoal_error *err) {
+  enum { FILES = 4, TRAINING_FILES = 2 };
+  static const char *const stems[FILES] = {"train-images", "train-labels", "t10k-images", "t10k-labels"};
+  static const char *const kinds[FILES] = {"idx3", "idx1", "idx3", "idx1"};
+  char *paths[FILES];
+  for (int i = 0; i < FILES; i++) paths[i] = find_file(folder, stems[i], kinds[i]);
+  int files = paths[2] || paths[3] ? FILES : TRAINING_FILES;
+  shoal_status status = SHOAL_OK;
+  for (int i = 0; i < files && status == SHOAL_OK; i++) {
+    if (!paths[i])
+      status =
+          shoal_fail(err, SHOAL_NOT_FOUND, "%s: %s-%s-ubyte[.gz] is missing", folder, stems[i], kinds[i]);
+  }
+  if (status == SHOAL_OK)
+    status = shoal_bytes_open_all(images->files, (const char *const *)paths, (size_t)files,
+                                  SHOAL_DATA_FILE_BYTES_MAX, err);
+  for (int i = 0; i < files && status == SHOAL_OK; i += 2)
+    status = add_run(images, paths[i], &images->files[i], paths[i + 1], &images->files[i + 1], err);
+  if (status == SHOAL_OK) {
+    images->training = images->runs[0].count;
+    images->test = files == FILES ? images->runs[1].count : 0;
+  }
+  for (int i = 0; i < FILES; i++) free(paths[i]);
+  return status;
+}
+
+/* ".../t10k-images-idx3-ubyte.gz" -> ".../t10k-labels-idx1-ubyte.gz"; NULL for other names.
+ * The file of labels may be zipped where the images are not, and the other way round. */
+static char *labels_beside(const char *images_path) {
+  const char *slash = strrchr(images_path, '/');
+  size_t folder_bytes = slash ? (size_t)(slash - images_path) : 1;
+  const char *name = slash ? slash + 1 : images_path, *images = strstr(name, "images");
+  if (!images || (size_t)(images - name) > SHOAL_NAME_BYTES_MAX) return NULL;
+  shoal_text folder, stem;
+  shoal_text_init(&folder);
+  shoal_text_init(&stem);
+  shoal_text_add(&folder, slash ? images_path : ".", folder_bytes);
+  shoal_text_addf(&stem, "%.*slabels", (int)(images - name), name);
+  char *found = folder.failed || stem.failed ? NULL : find_file(folder.bytes, stem.bytes, "idx1");
+  shoal_text_release(&folder);
+  shoal_text_release(&stem);
+  return found;
+}
+
+shoal_status shoal_idx_open_file(shoal_images *images, const char *path, bool unlabeled, bool as_test,
+                                 shoal_error *err) {
+  char *labels = unlabeled ? NULL : labels_beside(path);
+  shoal_status status = shoal_bytes_open(&images->files[0], path, SHOAL_DATA_FILE_BYTES_MAX, err);
+  if (status == SHOAL_OK && labels)
+    status = shoal_bytes_open(&images->files[1], labels, SHOAL_DATA_FILE_BYTES_MAX, err);
+  if (status == SHOAL_OK)
+    status = add_run(images, path, &images->files[0], labels, labels ? &images->files[1] : NULL, err);
+  if (status == SHOAL_OK) {
+    images->training = as_test ? 0 : images->runs[0].count;
+    images->test = as_test ? images->runs[0].count : 0;
+  }
+  free(labels);
+  return status;
+}

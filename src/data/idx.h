@@ -1,0 +1,44 @@
+/* idx.h: the IDX files of MNIST and its kin, plain or gzip.
+ *
+ *   offset   bytes
+ *   0        2       zero
+ *   2        1       type of the values; 0x08, unsigned byte, is the only one taken
+ *   3        1       d, the number of dimensions: 1 to 4
+ *   4        4 d     the dimensions, big-endian; the first counts the samples
+ *   4 + 4 d          the values, in row-major order, to the end of the file
+ *
+ * Images have 4 dimensions (count, channels, height, width), 3 (count, height, width) or
+ * 2 (count, values); labels have 1. */
+#ifndef SHOAL_DATA_IDX_H
+#define SHOAL_DATA_IDX_H
+
+#include "data/images.h"
+
+enum { SHOAL_IDX_DIMS_MAX = 4 };
+
+typedef struct shoal_idx {
+  uint32_t dims_count;
+  uint32_t dims[SHOAL_IDX_DIMS_MAX];
+  uint64_t sample_values; /* of one sample */
+  const uint8_t *values;  /* inside the bytes that were parsed */
+} shoal_idx;
+
+/* `name` is the file, for the error. */
+shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
+                             shoal_error *err);
+
+/* True when the folder holds training images. */
+bool shoal_idx_is_folder(const char *folder);
+/* True when the (unzipped) file begins like one with images. */
+bool shoal_idx_is_images(const char *path);
+
+/* The four files of a folder: {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], also with
+ * a dot before "idx". NOT_FOUND without the training images; the test files may be absent. */
+shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, shoal_error *err);
+
+/* One file of images; its labels are beside it under the name with "labels-idx1" for
+ * "images-idx3", unless `unlabeled`. They are the training part, or the test part. */
+shoal_status shoal_idx_open_file(shoal_images *images, const char *path, bool unlabeled, bool as_test,
+                                 shoal_error *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* gemm.isa.c: matrix products.
+ *
+ * The innermost block keeps ROWS x 2 registers of c and runs down a piece of k: a row of b
+ * is two loads, an element of a one broadcast, and each broadcast serves two multiply-adds,
+ * each load ROWS. Around it:
+ *
+ *   for pieces of k            K_MAX at most, so that a panel of b stays in the fast caches;
+ *                              c is stored between pieces and taken up again, which
+ *                              changes no bit of a chain
+ *     for panels of b          2 registers wide, packed to be contiguous unless the rows are
+ *                              too few to be worth it
+ *       for blocks of rows     of equal height or one more, so that no thin block is left
+ *                              over that waits for its own sums
+ *
+ * a is read where it lies: whichever of its strides is 1, the rows of a block are few
+ * enough streams. The exception is rows that lie a multiple of a page apart, which would
+ * push each other out of the first cache; those are packed too.
+ *
+ * Expected: m from 5 to some thousands, n from 10, k from 10 to some thousands. */
+#include "kernels/isa.h"
+#include "kernels/simd.h"
+
+enum { ROWS = V_ACC / 2, COLS = 2 * VR, K_MAX = 384, M_MAX = 20 * ROWS, PACK_ABOVE = 6 };
+
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* A piece of the product: where the chains start and where they are kept. */
+typedef struct part {
+  uint32_t k, cols;
+  const float *a;
+  size_t a_row, a_col;
+  const float *b; /* row k at b + k * b_row, `vecs` registers of it */
+  size_t b_row;
+  float *c;
+  size_t c_row;
+  const float *bias; /* where a chain starts, NULL for zero; not used when `resume` */
+  bool resume;       /* the chains go on from c */
+} part;
+
+V_INLINE vr start(const part *p, const float *c, uint32_t at) {
+  const float *from = p->resume ? c + at : p->bias != NULL ? p->bias + at : NULL;
+  if (from == NULL)
+    return vr_set(0);
+  return p->cols >= at + VR ? vr_load(from) : vr_load_part(from, p->cols - at);
+}
+
+V_INLINE void finish(const part *p, float *c, uint32_t at, vr sum) {
+  if (p->cols >= at + VR)
+    vr_store(c + at, sum);
+  else
+    vr_store_part(c + at, p->cols - at, sum);
+}
+
+/* rows and vecs are constants where this is called, so the sums live in registers. */
+V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
+  vr sum[12][2];
+#pragma GCC unroll 12
+  for (unsigned i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (unsigned v = 0; v < vecs; v++)
+      sum[i][v] = start(p, p->c + i * p->c_row, v * VR);
+
+  /* Rows are addressed in fours, from three pointers, to spare the integer registers. */
+  const float *a0 = p->a, *a4 = a0 + 4 * p->a_row, *a8 = a4 + 4 * p->a_row, *b = p->b;
+  const size_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row;
+  for (uint32_t k = p->k; k > 0; k--) {
+    vr b0 = vr_load(b), b1 = vecs > 1 ? vr_load(b + VR) : b0;
+#pragma GCC unroll 12
+    for (unsigned i = 0; i < rows; i++) {
+      vr a = vr_set((i < 4 ? a0 : i < 8 ? a4 : a8)[i % 4 * a_row]);
+      sum[i][0] = vr_fma(a, b0, sum[i][0]);
+      if (vecs > 1)
+        sum[i][1] = vr_fma(a, b1, sum[i][1]);
+    }
+    a0 += a_col;
+    a4 += a_col;
+    a8 += a_col;
+    b += b_row;
+  }
+
+#pragma GCC unroll 12
+  for (unsigned i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (unsigned v = 0; v < vecs; v++)
+      finish(p, p->c + i * p->c_row, v * VR, sum[i][v]);
+}
+
+static void run_block(uint32_t rows, const part *p) {
+#define CASE(r)                                                                                                \
+  case r:                                                                                                      \
+    if (r <= ROWS && p->cols > VR)                                                                             \
+      block(r <= ROWS ? r : 1, 2, p);                                                                          \
+    else if (r <= ROWS)                                                                                        \
+      block(r <= ROWS ? r : 1, 1, p);                                                                          \
+    break;
+  switch (rows) {
+    CASE(1)
+    CASE(2)
+    CASE(3)
+    CASE(4)
+    CASE(5)
+    CASE(6)
+    CASE(7)
+    CASE(8)
+    CASE(9)
+    CASE(10)
+    CASE(11)
+    CASE(12)
+  }
+#undef CASE
+}
+
+/* 16 columns of b, k rows, to rows that lie COLS apart; columns past `cols` become zero. */
+static void pack_columns(const shoal_gemm *g, const float *b, uint32_t k, uint32_t cols, float *to) {
+  if (g->b_col == 1) {
+    for (uint32_t i = 0; i < k; i++)
+      vf_store(to + i * COLS, vf_load_some(b + i * g->b_row, cols));
+    return;
+  }
+  for (uint32_t i = 0; i < k; i += 16) {
+    vf tile[16];
+    for (uint32_t j = 0; j < 16; j++)
+      tile[j] = j < cols ? vf_load_some(b + j * g->b_col + i, k - i) : vf_zero();
+    vf_transpose(tile);
+    for (uint32_t row = 0; row < min_u32(16, k - i); row++)
+      vf_store(to + (i + row) * COLS, tile[row]);
+  }
+}
+
+static void pack_panel(const shoal_gemm *g, uint32_t k0, uint32_t k, uint32_t j0, uint32_t cols, float *to) {
+  for (uint32_t j = 0; j < cols; j += 16)
+    pack_columns(g, g->b + k0 * g->b_row + (j0 + j) * g->b_col, k, cols - j, to + j);
+}
+
+/* `rows` rows of a, element k of row i to to[k * rows + i]. */
+static void pack_rows(const shoal_gemm *g, uint32_t i0, uint32_t rows, uint32_t k0, uint32_t k, float *to) {
+  for (uint32_t i = 0; i < rows; i++) {
+    const float *from = g->a + (i0 + i) * g->a_row + k0 * g->a_col;
+    for (uint32_t j = 0; j < k; j++)
+      to[(size_t)j * rows + i] = from[j * g->a_col];
+  }
+}
+
+/* Rows of block `index` of `count` that share m: its first row and, by difference, its height. */
+static uint32_t first_row(uint32_t m, uint32_t index, uint32_t count) {
+  return (uint32_t)((uint64_t)m * index / count);
+}
+
+/* The rows i0 .. i0 + m - 1 of the product, for one piece of k. */
+static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0, uint32_t k) {
+  float *panel = g->scratch, *packed = panel + COLS * K_MAX;
+  uint32_t blocks = (m + ROWS - 1) / ROWS;
+  bool clash = g->a_col == 1 && g->a_row % 512 == 0 && k > 16 && g->n > COLS;
+  if (clash)
+    for (uint32_t i = 0; i < blocks; i++) {
+      uint32_t first = first_row(m, i, blocks), rows = first_row(m, i + 1, blocks) - first;
+      pack_rows(g, i0 + first, rows, k0, k, packed + (size_t)first * k);
+    }
+
+  for (uint32_t j = 0; j < g->n; j += COLS) {
+    uint32_t cols = min_u32(COLS, g->n - j);
+    part p = {.k = k, .cols = cols, .c_row = g->c_row, .resume = g->accumulate || k0 > 0};
+    p.bias = g->bias != NULL ? g->bias + j : NULL;
+    if (blocks <= PACK_ABOVE && g->b_col == 1 && cols == COLS) {
+      p.b = g->b + k0 * g->b_row + j;
+      p.b_row = g->b_row;
+    } else {
+      pack_panel(g, k0, k, j, cols, panel);
+      p.b = panel;
+      p.b_row = COLS;
+    }
+    for (uint32_t i = 0; i < blocks; i++) {
+      uint32_t first = first_row(m, i, blocks), rows = first_row(m, i + 1, blocks) - first;
+      p.a = clash ? packed + (size_t)first * k : g->a + (i0 + first) * g->a_row + k0 * g->a_col;
+      p.a_row = clash ? 1 : g->a_row;
+      p.a_col = clash ? rows : g->a_col;
+      p.c = g->c + (i0 + first) * g->c_row + j;
+      run_block(rows, &p);
+    }
+  }
+}
+
+void ISA(gemm)(const shoal_gemm *g) {
+  uint32_t pieces = g->k > K_MAX ? (g->k + K_MAX - 1) / K_MAX : 1;
+  for (uint32_t piece = 0; piece < pieces; piece++) {
+    uint32_t k0 = first_row(g->k, piece, pieces), k1 = first_row(g->k, piece + 1, pieces);
+    for (uint32_t i = 0; i < g->m; i += M_MAX)
+      run_piece(g, i, min_u32(M_MAX, g->m - i), k0, k1 - k0);
+  }
+}
+
+size_t ISA(gemm_scratch)(uint32_t m, uint32_t n, uint32_t k) {
+  (void)n;
+  return (size_t)K_MAX * COLS + (size_t)min_u32(m, M_MAX) * min_u32(k, K_MAX);
+}

@@ -1,0 +1,52 @@
+/* exec.h: runs a plan on one block of memory.
+ *
+ * This is the only place that calls kernels for layers: one function a node and
+ * direction, dispatched by the node's op. Every gradient of a parameter is added to
+ * what the gradient vector already holds, so a shard may be worked off in tiles.
+ *
+ * Ownership: everything in the struct is borrowed. Threads: one exec a thread. */
+#ifndef SHOAL_NN_EXEC_H
+#define SHOAL_NN_EXEC_H
+
+#include "nn/plan.h"
+#include "nn/source.h"
+
+typedef struct shoal_exec {
+  const shoal_plan *plan;
+  float *block;         /* plan->floats floats, aligned to 64 bytes */
+  const float *weights; /* the flat vector */
+  float *gradient;      /* of the same length; NULL without training */
+  uint32_t n;           /* samples in this tile */
+  uint32_t round_n;     /* samples in the whole round: gradients are means over it */
+  uint64_t seed, epoch; /* dropout's keys */
+  const float *class_weights; /* or NULL */
+  /* Recurrent state of the streams, one row a stream; NULL when state is not carried.
+   * Node after node: width floats a row for rnn and gru, twice that for lstm. */
+  float *carry;
+  uint32_t carry_row;  /* the first sample's row */
+  uint32_t carry_rows; /* rows in all */
+} shoal_exec;
+
+/* What one tile adds to the sums of a round or an evaluation. */
+typedef struct shoal_sums {
+  double loss, weight, square;
+  uint64_t correct;
+} shoal_sums;
+
+/* The batch's places in the block, for a source to fill. */
+shoal_batch shoal_exec_batch(const shoal_exec *exec);
+
+void shoal_exec_forward(shoal_exec *exec);
+/* Adds to *sums, and with a training plan writes the gradient of the output. */
+void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums);
+void shoal_exec_backward(shoal_exec *exec);
+
+/* Floats of recurrent state a stream needs, over all nodes. */
+size_t shoal_carry_floats(const shoal_graph *graph);
+
+/* For the plan: what a node keeps from forward to backward, and scratch, in floats. */
+size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n);
+size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *kernels, const shoal_node *node, uint32_t n,
+                          bool backward);
+
+#endif

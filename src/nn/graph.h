@@ -1,0 +1,105 @@
+/* graph.h: the network as a list of simple nodes, and the table of its parameters.
+ *
+ * A layer of the text becomes one or more nodes: a dense layer with tanh is a dense
+ * node and an activation node, two stacked bidirectional LSTMs are six. Nodes stand
+ * in an order in which every input comes before its use; the last one is the output
+ * that the loss sees. A final softmax (before cross-entropy) or sigmoid (before binary
+ * cross-entropy) is left out, because the loss takes logits; `output_activation` says
+ * what a prediction has to apply.
+ *
+ * All parameters live in one flat vector of floats, each at an offset that is a
+ * multiple of 16. Statistics of batch normalisation live there too: training moves
+ * them by averaging and not by the optimiser.
+ *
+ * Ownership: create, then destroy; the model must outlive the graph. Threads:
+ * read-only after create. */
+#ifndef SHOAL_NN_GRAPH_H
+#define SHOAL_NN_GRAPH_H
+
+#include "base/random.h"
+#include "nn/model.h"
+
+typedef enum shoal_node_op {
+  SHOAL_NODE_INPUT,
+  SHOAL_NODE_DENSE,       /* params: weight (in x out), bias (out) or none */
+  SHOAL_NODE_CONV,        /* weight (out_c x in_c x k_h x k_w), bias (out_c) or none */
+  SHOAL_NODE_POOL,        /* also global pooling, with the window as large as the image */
+  SHOAL_NODE_FLATTEN,     /* any shape -> vector */
+  SHOAL_NODE_UNFLATTEN,   /* vector -> any shape */
+  SHOAL_NODE_EMBED,       /* table (vocabulary x width) */
+  SHOAL_NODE_RNN,         /* input weight (in x h), recurrent weight (h x h), bias (h) */
+  SHOAL_NODE_LSTM,        /* in x 4h, h x 4h, 4h; gates i f g o */
+  SHOAL_NODE_GRU,         /* in x 3h, h x 3h, 3h, recurrent bias 3h; gates r z n */
+  SHOAL_NODE_STEP,        /* one step of a sequence -> vector */
+  SHOAL_NODE_REPEAT,      /* vector -> sequence */
+  SHOAL_NODE_DROPOUT,
+  SHOAL_NODE_BATCHNORM,   /* gamma, beta, running mean, running variance (channels each) */
+  SHOAL_NODE_LAYERNORM,   /* gamma, beta (all values; a sequence's features) */
+  SHOAL_NODE_ADD,         /* two inputs */
+  SHOAL_NODE_CONCAT,
+  SHOAL_NODE_ACTIVATION,
+} shoal_node_op;
+
+typedef enum shoal_param_kind {
+  SHOAL_PARAM_WEIGHT,    /* the only kind that l2 applies to */
+  SHOAL_PARAM_BIAS,
+  SHOAL_PARAM_SCALE,     /* gamma and beta */
+  SHOAL_PARAM_STATISTIC, /* running mean and variance: no gradient */
+} shoal_param_kind;
+
+typedef struct shoal_param {
+  const char *name; /* layer name and role: "conv1.weight", "lstm2.recurrent" */
+  shoal_param_kind kind;
+  uint32_t dims_count;
+  uint32_t dims[4];
+  size_t offset, count; /* in floats */
+  /* The initial values: uniform in +-spread, or normal with that deviation, or constant. */
+  enum { SHOAL_FILL_CONSTANT, SHOAL_FILL_UNIFORM, SHOAL_FILL_NORMAL } fill;
+  float spread;
+} shoal_param;
+
+#define SHOAL_NO_PARAM UINT32_MAX
+
+typedef struct shoal_node {
+  shoal_node_op op;
+  uint32_t layer; /* index of the layer it comes from */
+  uint32_t inputs_count;
+  uint32_t inputs[SHOAL_LAYER_INPUTS_MAX];
+  shoal_shape shape;
+  uint32_t params[4]; /* in the order given above; SHOAL_NO_PARAM */
+  shoal_activation activation; /* ACTIVATION, and RNN's own (tanh or relu) */
+  shoal_pool_kind pool;
+  shoal_window window; /* conv, pool; lanes is left 0 */
+  bool reverse;        /* recurrent: from the last step to the first */
+  uint32_t step;       /* STEP */
+  float rate;          /* DROPOUT */
+} shoal_node;
+
+typedef struct shoal_graph {
+  const shoal_model *model;
+  uint32_t nodes_count;
+  shoal_node *nodes;
+  uint32_t params_count;
+  shoal_param *params;
+  size_t weights_count; /* floats in the flat vector, a multiple of 16, padding included */
+  uint64_t trainable;   /* parameters without padding and statistics */
+  shoal_activation output_activation;
+  struct shoal_arena *memory; /* owned */
+} shoal_graph;
+
+shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, shoal_error *err);
+void shoal_graph_destroy(shoal_graph *graph);
+
+/* Writes the initial values: a pure function of the seed, the parameter's place and
+ * the element. Padding is zero. */
+void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *weights);
+
+/* Floating point operations of one sample: forward, and a whole training step
+ * (multiply-adds of matrix products count as two, the rest is not counted). */
+uint64_t shoal_node_flops(const shoal_graph *graph, const shoal_node *node);
+uint64_t shoal_graph_flops(const shoal_graph *graph, bool training);
+
+/* SHA-256 over name, shape and values of every parameter, in order, without padding. */
+void shoal_graph_weights_sha256(const shoal_graph *graph, const float *weights, char out[65]);
+
+#endif

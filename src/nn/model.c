@@ -1,0 +1,617 @@
+/* model.c: reads a model text: layer lines, names and references, and the whole around them.
+ *
+ * A line is read by its first word: a layer's arguments, then its options in any order.
+ * Names refer to earlier lines only, so a layer's inputs are complete when its line is
+ * read, and its shape is inferred on the spot, where an error still knows the column. */
+#include "nn/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "nn/model_internal.h"
+
+const char *const shoal_layer_words[] = {
+    [SHOAL_LAYER_INPUT] = "input",
+    [SHOAL_LAYER_DENSE] = "dense",
+    [SHOAL_LAYER_CONV] = "conv",
+    [SHOAL_LAYER_POOL] = "pool",
+    [SHOAL_LAYER_GLOBAL_POOL] = "global-pool",
+    [SHOAL_LAYER_FLATTEN] = "flatten",
+    [SHOAL_LAYER_RESHAPE] = "reshape",
+    [SHOAL_LAYER_EMBED] = "embed",
+    [SHOAL_LAYER_RNN] = "rnn",
+    [SHOAL_LAYER_LSTM] = "lstm",
+    [SHOAL_LAYER_GRU] = "gru",
+    [SHOAL_LAYER_REPEAT] = "repeat",
+    [SHOAL_LAYER_DROPOUT] = "dropout",
+    [SHOAL_LAYER_BATCHNORM] = "batchnorm",
+    [SHOAL_LAYER_LAYERNORM] = "layernorm",
+    [SHOAL_LAYER_ADD] = "add",
+    [SHOAL_LAYER_CONCAT] = "concat",
+    [SHOAL_LAYER_ACTIVATION] = "activation",
+};
+const char *const shoal_activation_words[] = {
+    [SHOAL_ACT_IDENTITY] = "identity",
+    [SHOAL_ACT_SIGMOID] = "sigmoid",
+    [SHOAL_ACT_TANH] = "tanh",
+    [SHOAL_ACT_RELU] = "relu",
+    [SHOAL_ACT_LEAKY_RELU] = "leaky-relu",
+    [SHOAL_ACT_ELU] = "elu",
+    [SHOAL_ACT_GELU] = "gelu",
+    [SHOAL_ACT_SILU] = "silu",
+    [SHOAL_ACT_SOFTPLUS] = "softplus",
+    [SHOAL_ACT_SOFTMAX] = "softmax",
+};
+const char *const shoal_pool_words[] = {
+    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average"};
+const char *const shoal_init_words[] = {
+    [SHOAL_INIT_AUTO] = "auto",       [SHOAL_INIT_ZERO] = "zero",     [SHOAL_INIT_NORMAL] = "normal",
+    [SHOAL_INIT_UNIFORM] = "uniform", [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
+    [SHOAL_INIT_LECUN] = "lecun",
+};
+static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
+    [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
+    [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
+    [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
+    [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_FROM] = "from",
+};
+
+const char *shoal_layer_op_name(shoal_layer_op op) { return shoal_layer_words[op]; }
+const char *shoal_activation_name(shoal_activation activation) { return shoal_activation_words[activation]; }
+const char *shoal_loss_name(shoal_loss_kind loss) { return shoal_loss_words[loss]; }
+const char *shoal_optimizer_name(shoal_update_kind kind) { return shoal_optimizer_words[kind]; }
+
+/* ---- names -------------------------------------------------------------------------- */
+
+/* The index of the layer that the text calls by this word, or -1. */
+static int find_named(const shoal_reading *r, shoal_word word) {
+  for (uint32_t i = 0; i < r->model->layers_count; i++) {
+    if (r->model->layers[i].named && shoal_word_is(word, r->model->layers[i].name)) return (int)i;
+  }
+  return -1;
+}
+
+/* Reads the name of an earlier line as input k of the layer. */
+static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
+  shoal_words *w = &r->words;
+  shoal_word at = w->word;
+  if (at.length == 0)
+    return shoal_words_fail(w, at, "expected the name of a line above, found the end of the line");
+  int index = find_named(r, at);
+  if (index < 0) {
+    const char *names[SHOAL_LAYERS_MAX];
+    size_t count = 0;
+    for (uint32_t i = 0; i < r->model->layers_count; i++) {
+      if (r->model->layers[i].named) names[count++] = r->model->layers[i].name;
+    }
+    char quote[SHOAL_QUOTE_MAX];
+    const char *near = shoal_nearest(at.text, at.length, names, count);
+    if (near)
+      return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?",
+                              shoal_word_quote(w, at, quote), near);
+    return shoal_words_fail(w, at, "no line above is named %s; a name is given as in `a: dense 10`",
+                            shoal_word_quote(w, at, quote));
+  }
+  layer->inputs[k] = (uint32_t)index;
+  r->inputs[k] = at;
+  shoal_words_advance(w);
+  return true;
+}
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+static bool is_name(shoal_word word) {
+  for (uint32_t i = 0; i < word.length; i++) {
+    char c = word.text[i];
+    if (!is_letter(c) && (i == 0 || ((c < '0' || c > '9') && c != '-'))) return false;
+  }
+  return word.length > 0;
+}
+
+static bool is_keyword(shoal_word word) {
+  return shoal_word_find(word, shoal_layer_words, SHOAL_LAYER_WORDS) >= 0 ||
+         shoal_word_find(word, shoal_activation_words, SHOAL_ACTIVATION_WORDS) >= 0 ||
+         shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS) >= 0 ||
+         shoal_word_find(word, option_words, SHOAL_OPTION_ACTIVATION) >= 0;
+}
+
+/* The current word is "NAME:". */
+static bool read_label(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  char quote[SHOAL_QUOTE_MAX];
+  shoal_word name = w->word;
+  name.length--;
+  if (!is_name(name))
+    return shoal_words_fail(
+        w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
+        shoal_word_quote(w, w->word, quote));
+  shoal_word_quote(w, name, quote);
+  if (name.length > SHOAL_NAME_BYTES_MAX)
+    return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote,
+                                  SHOAL_NAME_BYTES_MAX);
+  if (is_keyword(name))
+    return shoal_words_fail(w, name, "%s is a word of the language and cannot be a name", quote);
+  int taken = find_named(r, name);
+  if (taken >= 0)
+    return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote,
+                            r->model->layers[taken].line);
+  layer->name = shoal_arena_text(r->model->memory, name.text, name.length);
+  if (!layer->name) return shoal_words_no_memory(w);
+  layer->named = true;
+  shoal_words_advance(w);
+  return true;
+}
+
+/* Layers without a name get one of their kind and a number: "conv2", or "conv3" where a
+ * person has called another line conv2. */
+static bool make_names(shoal_reading *r) {
+  shoal_model *model = r->model;
+  uint32_t counts[SHOAL_LAYER_ACTIVATION + 1] = {0};
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    shoal_layer *layer = &model->layers[i];
+    if (layer->named) continue;
+    char name[SHOAL_NAME_BYTES_MAX + 1];
+    shoal_word word = {.text = name};
+    do {
+      if (layer->op == SHOAL_LAYER_INPUT)
+        word.length = (uint32_t)snprintf(name, sizeof name, "input");
+      else
+        word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", shoal_layer_op_name(layer->op),
+                                         ++counts[layer->op]);
+    } while (find_named(r, word) >= 0);
+    layer->name = shoal_arena_text(model->memory, name, word.length);
+    if (!layer->name) return shoal_words_no_memory(&r->words);
+  }
+  return true;
+}
+
+/* ---- the arguments of layers -------------------------------------------------------- */
+
+/* Exactly `count` sizes, as r->size. */
+static bool read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
+  shoal_words *w = &r->words;
+  char quote[SHOAL_QUOTE_MAX];
+  uint32_t found;
+  r->size = w->word;
+  if (!shoal_words_sizes(w, what, 1, out, &found)) return false;
+  if (found != count)
+    return shoal_words_fail(w, r->size, "expected %s, found %s", what, shoal_word_quote(w, r->size, quote));
+  return true;
+}
+
+/* "784", "1x28x28" or "sequence 20x8". */
+static bool read_shape(shoal_reading *r, shoal_shape *shape) {
+  shoal_words *w = &r->words;
+  uint32_t sizes[3], count;
+  *shape = (shoal_shape){SHOAL_VECTOR, 1, 1, 1, 1, 1};
+  if (shoal_words_accept(w, "sequence")) {
+    if (!read_sizes(r, "STEPSxFEATURES such as 20x8", 2, sizes)) return false;
+    shape->kind = SHOAL_SEQUENCE;
+    shape->steps = sizes[0];
+    shape->features = sizes[1];
+    return shoal_check_values(r, r->size, shape);
+  }
+  const char *what = "a shape such as 784, 1x28x28 or `sequence 20x8`";
+  r->size = w->word;
+  if (!shoal_words_sizes(w, what, 1, sizes, &count)) return false;
+  if (count == 2)
+    return shoal_words_fail(w, r->size,
+                            "two sizes are not enough for an image; write `sequence %ux%u` or `1x%ux%u`",
+                            sizes[0], sizes[1], sizes[0], sizes[1]);
+  if (count == 1) {
+    shape->features = sizes[0];
+  } else {
+    shape->kind = SHOAL_IMAGE;
+    shape->c = sizes[0];
+    shape->h = sizes[1];
+    shape->w = sizes[2];
+  }
+  return shoal_check_values(r, r->size, shape);
+}
+
+static bool read_input(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  if (shoal_words_accept(w, "tokens")) {
+    layer->shape = (shoal_shape){SHOAL_TOKENS, 1, 1, 1, 1, 1};
+    if (!shoal_words_u32(w, "the number of tokens in a sample", 1, INT32_MAX, &layer->shape.steps))
+      return false;
+    r->model->carry = shoal_words_accept(w, "carry");
+  } else {
+    if (!read_shape(r, &layer->shape)) return false;
+    if (shoal_word_is(w->word, "carry"))
+      return shoal_words_fail(w, w->word,
+                              "only a text can go on from batch to batch: carry needs `input tokens N`");
+  }
+  return shoal_words_end(w);
+}
+
+static bool read_pool_kind(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  int kind = shoal_word_find(w->word, shoal_pool_words, SHOAL_POOL_WORDS);
+  if (kind < 0) return shoal_words_unknown(w, w->word, "kind of pooling", shoal_pool_words, SHOAL_POOL_WORDS);
+  layer->pool = (shoal_pool_kind)kind;
+  shoal_words_advance(w);
+  return true;
+}
+
+static bool read_window(shoal_reading *r, shoal_layer *layer) {
+  uint32_t sizes[3];
+  if (!read_sizes(r, "a window such as 5x5", 2, sizes)) return false;
+  layer->k_h = sizes[0];
+  layer->k_w = sizes[1];
+  return true;
+}
+
+static bool read_names(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  do {
+    if (layer->inputs_count == SHOAL_LAYER_INPUTS_MAX)
+      return shoal_words_over_limit(w, w->word, "more than %d inputs", SHOAL_LAYER_INPUTS_MAX);
+    if (!read_reference(r, layer, layer->inputs_count)) return false;
+    layer->inputs_count++;
+  } while (w->word.length && !is_keyword(w->word));
+  return true;
+}
+
+static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  const uint32_t most = INT32_MAX;
+  switch (layer->op) {
+  case SHOAL_LAYER_DENSE: return shoal_words_u32(w, "the number of outputs", 1, most, &layer->units);
+  case SHOAL_LAYER_CONV:
+    layer->stride_h = layer->stride_w = 1;
+    return shoal_words_u32(w, "the number of channels", 1, most, &layer->units) && read_window(r, layer);
+  case SHOAL_LAYER_POOL:
+    if (!read_pool_kind(r, layer) || !read_window(r, layer)) return false;
+    layer->stride_h = layer->k_h;
+    layer->stride_w = layer->k_w;
+    return true;
+  case SHOAL_LAYER_GLOBAL_POOL: return read_pool_kind(r, layer);
+  case SHOAL_LAYER_RESHAPE: return read_shape(r, &layer->shape);
+  case SHOAL_LAYER_EMBED:
+    return shoal_words_u32(w, "the number of words", 1, most, &layer->vocabulary) &&
+           shoal_words_u32(w, "the number of values of a word", 1, most, &layer->units);
+  case SHOAL_LAYER_RNN:
+  case SHOAL_LAYER_LSTM:
+  case SHOAL_LAYER_GRU: return shoal_words_u32(w, "the number of outputs", 1, most, &layer->units);
+  case SHOAL_LAYER_REPEAT: return shoal_words_u32(w, "the number of steps", 1, most, &layer->units);
+  case SHOAL_LAYER_DROPOUT: return shoal_words_real(w, "the share to drop", SHOAL_RANGE_SHARE, &layer->rate);
+  case SHOAL_LAYER_ADD:
+  case SHOAL_LAYER_CONCAT: return read_names(r, layer);
+  default: return true;
+  }
+}
+
+/* ---- the options of layers ---------------------------------------------------------- */
+
+/* The options of a layer as bits; a name and an activation fit all but the input. */
+static unsigned options_of(shoal_layer_op op) {
+#define BIT(option) (1u << SHOAL_OPTION_##option)
+  unsigned common = BIT(FROM) | BIT(ACTIVATION);
+  switch (op) {
+  case SHOAL_LAYER_DENSE: return common | BIT(NO_BIAS) | BIT(INIT);
+  case SHOAL_LAYER_CONV: return common | BIT(STRIDE) | BIT(PAD) | BIT(NO_BIAS) | BIT(INIT);
+  case SHOAL_LAYER_POOL: return common | BIT(STRIDE) | BIT(PAD);
+  case SHOAL_LAYER_EMBED: return common | BIT(INIT);
+  case SHOAL_LAYER_RNN:
+  case SHOAL_LAYER_LSTM:
+  case SHOAL_LAYER_GRU: return common | BIT(LAYERS) | BIT(BIDIRECTIONAL) | BIT(LAST) | BIT(INIT);
+  case SHOAL_LAYER_ACTIVATION: return BIT(FROM);
+  default: return common;
+  }
+#undef BIT
+}
+
+static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
+  const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS];
+  size_t count = 0;
+  char list[256];
+  size_t used = 0;
+  for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++) {
+    if (!(allowed & 1u << i)) continue;
+    words[count++] = option_words[i];
+    used += (size_t)snprintf(list + used, sizeof list - used, ", %s", option_words[i]);
+  }
+  if (allowed & 1u << SHOAL_OPTION_ACTIVATION) {
+    for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
+    snprintf(list + used, sizeof list - used, ", an activation");
+  }
+  char quote[SHOAL_QUOTE_MAX];
+  shoal_word_quote(&r->words, at, quote);
+  const char *near = shoal_nearest(at.text, at.length, words, count);
+  if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote, near);
+  return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line%s", quote, list);
+}
+
+/* "2" for both directions, or "2x1". */
+static bool read_pair(shoal_reading *r, const char *what, uint32_t least, uint32_t *h, uint32_t *w) {
+  shoal_word at = r->words.word;
+  char quote[SHOAL_QUOTE_MAX];
+  uint32_t sizes[3], count;
+  if (!shoal_words_sizes(&r->words, what, least, sizes, &count)) return false;
+  if (count > 2)
+    return shoal_words_fail(&r->words, at, "expected %s, found %s", what,
+                            shoal_word_quote(&r->words, at, quote));
+  *h = sizes[0];
+  *w = sizes[count - 1];
+  return true;
+}
+
+static bool read_pad(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  shoal_word at = w->word;
+  if (layer->op == SHOAL_LAYER_POOL || !shoal_words_accept(w, "same"))
+    return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->pad_h, &layer->pad_w);
+  if (layer->k_h % 2 == 0 || layer->k_w % 2 == 0)
+    return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->k_h,
+                            layer->k_w);
+  layer->pad_h = layer->k_h / 2;
+  layer->pad_w = layer->k_w / 2;
+  return true;
+}
+
+static bool read_init(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  int kind = shoal_word_find(w->word, shoal_init_words, SHOAL_INIT_WORDS);
+  if (kind <= SHOAL_INIT_AUTO) /* which is what a line without `init` has */
+    return shoal_words_unknown(w, w->word, "initialiser", shoal_init_words + 1, SHOAL_INIT_WORDS - 1);
+  layer->init = (shoal_init_kind)kind;
+  shoal_words_advance(w);
+  if (layer->init == SHOAL_INIT_NORMAL)
+    return shoal_words_real(w, "the standard deviation", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
+  if (layer->init == SHOAL_INIT_UNIFORM)
+    return shoal_words_real(w, "the largest value", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
+  return true;
+}
+
+static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option option) {
+  switch (option) {
+  case SHOAL_OPTION_STRIDE:
+    return read_pair(r, "a stride such as 2 or 2x1", 1, &layer->stride_h, &layer->stride_w);
+  case SHOAL_OPTION_PAD: return read_pad(r, layer);
+  case SHOAL_OPTION_NO_BIAS: layer->bias = false; return true;
+  case SHOAL_OPTION_INIT: return read_init(r, layer);
+  case SHOAL_OPTION_LAYERS:
+    return shoal_words_u32(&r->words, "the number of layers", 1, SHOAL_STACK_MAX, &layer->stack);
+  case SHOAL_OPTION_BIDIRECTIONAL: layer->bidirectional = true; return true;
+  case SHOAL_OPTION_LAST: layer->last = true; return true;
+  case SHOAL_OPTION_FROM: return read_reference(r, layer, 0);
+  default: return true;
+  }
+}
+
+static bool read_options(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  unsigned allowed = options_of(layer->op);
+  while (w->word.length) {
+    shoal_word at = w->word;
+    int option = shoal_word_find(at, option_words, SHOAL_OPTION_ACTIVATION);
+    int activation = shoal_word_find(at, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+    if (activation >= 0) option = SHOAL_OPTION_ACTIVATION;
+    if (option < 0 || !(allowed & 1u << option)) return unexpected(r, at, allowed);
+    if (r->options[option].length && activation >= 0)
+      return shoal_words_fail(w, at, "a second activation; give it a line of its own");
+    if (r->options[option].length)
+      return shoal_words_fail(w, at, "'%s' is given twice", option_words[option]);
+    r->options[option] = at;
+    shoal_words_advance(w);
+    if (activation >= 0)
+      layer->activation = (shoal_activation)activation;
+    else if (!read_option(r, layer, (shoal_option)option))
+      return false;
+  }
+  if (layer->op == SHOAL_LAYER_RNN && !r->options[SHOAL_OPTION_ACTIVATION].length)
+    layer->activation = SHOAL_ACT_TANH;
+  return true;
+}
+
+/* ---- lines -------------------------------------------------------------------------- */
+
+static bool is_recurrent(shoal_layer_op op) {
+  return op == SHOAL_LAYER_RNN || op == SHOAL_LAYER_LSTM || op == SHOAL_LAYER_GRU;
+}
+
+/* The current word says which layer; anything before it was a name. */
+static bool read_layer(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  shoal_model *model = r->model;
+  int op = shoal_word_find(w->word, shoal_layer_words, SHOAL_LAYER_WORDS);
+  int activation = shoal_word_find(w->word, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+  if (op < 0 && activation < 0) {
+    const char *words[SHOAL_LAYER_WORDS + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
+    size_t count = 0;
+    for (int i = 0; i < SHOAL_LAYER_WORDS; i++) words[count++] = shoal_layer_words[i];
+    for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
+    for (int i = 0; i < SHOAL_SETTINGS && !layer->named; i++) words[count++] = shoal_setting_words[i];
+    return shoal_words_unknown(w, w->word, "layer", words, count);
+  }
+  layer->op = op >= 0 ? (shoal_layer_op)op : SHOAL_LAYER_ACTIVATION;
+  if (activation >= 0) layer->activation = (shoal_activation)activation;
+  layer->line = w->line;
+  layer->bias = layer->op == SHOAL_LAYER_DENSE || layer->op == SHOAL_LAYER_CONV || is_recurrent(layer->op);
+  layer->stack = is_recurrent(layer->op);
+  w->head = w->word;
+  shoal_words_advance(w);
+
+  if ((layer->op == SHOAL_LAYER_INPUT) != (model->layers_count == 0))
+    return model->layers_count
+               ? shoal_words_fail(w, w->head, "a second input; the first is on line %u",
+                                  model->layers[0].line)
+               : shoal_words_fail(w, w->head,
+                                  "a layer before the input; start with a line like `input 1x28x28`");
+  if (r->settings[SHOAL_SETTING_LOSS].length)
+    return shoal_words_fail(w, w->head, "a layer after the loss on line %u; move it above that line",
+                            r->settings[SHOAL_SETTING_LOSS].line);
+  r->heads[model->layers_count] = w->head;
+  if (layer->op == SHOAL_LAYER_INPUT) return read_input(r, layer);
+
+  layer->inputs_count = 1;
+  layer->inputs[0] = model->layers_count - 1;
+  if (!read_arguments(r, layer) || !read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
+  for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
+  return true;
+}
+
+static bool read_setting_line(shoal_reading *r, shoal_setting setting) {
+  shoal_words *w = &r->words;
+  w->head = w->word;
+  if (r->settings[setting].length)
+    return shoal_words_fail(w, w->word, "already given on line %u", r->settings[setting].line);
+  r->settings[setting] = w->word;
+  shoal_words_advance(w);
+  return shoal_read_setting(r, setting);
+}
+
+static bool read_line(shoal_reading *r) {
+  shoal_words *w = &r->words;
+  int setting = shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS);
+  if (setting >= 0) return read_setting_line(r, (shoal_setting)setting);
+  if (shoal_word_is(w->word, "rate"))
+    return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
+
+  shoal_model *model = r->model;
+  if (model->layers_count == SHOAL_LAYERS_MAX) {
+    char most[SHOAL_GROUPED_MAX];
+    return shoal_words_over_limit(w, w->word, "more than %s layers", shoal_grouped(SHOAL_LAYERS_MAX, most));
+  }
+  shoal_layer *layer = &model->layers[model->layers_count];
+  r->size = (shoal_word){0};
+  memset(r->options, 0, sizeof r->options);
+  memset(r->inputs, 0, sizeof r->inputs);
+  if (w->word.text[w->word.length - 1] == ':') {
+    if (!read_label(r, layer)) return false;
+    if (shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS) >= 0)
+      return shoal_words_fail(w, w->word, "only layers have names, and '%.*s' is none", (int)w->word.length,
+                              w->word.text);
+  }
+  if (!read_layer(r, layer)) return false;
+  model->layers_count++;
+  return true;
+}
+
+/* ---- the whole ---------------------------------------------------------------------- */
+
+static bool check_whole(shoal_reading *r) {
+  shoal_words *w = &r->words;
+  const shoal_model *model = r->model;
+  shoal_word end = {.line = w->line ? w->line : 1, .column = 1};
+  if (model->layers_count == 0)
+    return shoal_words_fail(w, end, "the text ends without an input; start with a line like `input 1x28x28`");
+  if (!r->settings[SHOAL_SETTING_LOSS].length)
+    return shoal_words_fail(w, end, "the text ends without a loss; add a line like `loss cross-entropy`");
+  for (uint32_t i = 0; i + 1 < model->layers_count; i++) {
+    w->head = r->heads[i];
+    if (!r->used[i]) return shoal_words_fail(w, r->heads[i], "no later line uses this one's output");
+  }
+  w->head = (shoal_word){0};
+  if (r->weights == 0)
+    return shoal_words_fail(w, end,
+                            "there is nothing to train: no line has weights; add one like `dense 10`");
+  return shoal_check_loss(r);
+}
+
+static bool read_all(shoal_reading *r) {
+  while (shoal_words_next_line(&r->words)) {
+    if (r->words.word.length && !read_line(r)) return false;
+  }
+  return r->words.status == SHOAL_OK && check_whole(r) && make_names(r);
+}
+
+/* The model and its arena in one piece. */
+typedef struct storage {
+  shoal_model model;
+  shoal_arena memory;
+} storage;
+
+shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
+                               shoal_error *err) {
+  *out = NULL;
+  char most[SHOAL_GROUPED_MAX];
+  if (length > SHOAL_MODEL_BYTES_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
+                      shoal_grouped(SHOAL_MODEL_BYTES_MAX, most));
+
+  size_t lines = 1;
+  for (size_t i = 0; i < length; i++) lines += text[i] == '\n';
+  if (lines > SHOAL_LAYERS_MAX) lines = SHOAL_LAYERS_MAX;
+
+  shoal_status status = SHOAL_NO_MEMORY;
+  storage *made = calloc(1, sizeof *made);
+  shoal_reading *r = calloc(1, sizeof *r);
+  if (!made || !r) goto no_memory;
+  shoal_arena_init(&made->memory, 16 * SHOAL_MODEL_BYTES_MAX);
+  shoal_model *model = r->model = &made->model;
+  model->memory = &made->memory;
+  model->layers = shoal_arena_array(model->memory, lines, sizeof *model->layers);
+  if (!model->layers) goto no_memory;
+  shoal_recipe_init(&model->recipe);
+
+  shoal_words_init(&r->words, name, text, length, err);
+  if (read_all(r))
+    *out = model;
+  else
+    shoal_model_destroy(model);
+  status = r->words.status;
+  free(r);
+  return status;
+
+no_memory:
+  if (made) shoal_arena_release(&made->memory);
+  free(made);
+  free(r);
+  return shoal_fail(err, status, "%s: out of memory while reading the model", name);
+}
+
+shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *err) {
+  *out = NULL;
+  uint8_t *text;
+  size_t length;
+  shoal_status status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_model_parse(out, path, (const char *)text, length, err);
+  free(text);
+  return status;
+}
+
+void shoal_model_destroy(shoal_model *model) {
+  if (!model) return;
+  shoal_arena_release(model->memory);
+  free(model); /* the first member of its storage */
+}
+
+shoal_status shoal_model_set(shoal_model *model, const char *where, const char *key, const char *value,
+                             shoal_error *err) {
+  shoal_reading *r = calloc(1, sizeof *r);
+  if (!r) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", where);
+  r->model = model;
+  shoal_words *w = &r->words;
+  shoal_words_init(w, where, value, strlen(value), err);
+  w->is_flag = true;
+
+  shoal_recipe before = model->recipe;
+  bool rate_set_before = model->rate_set;
+  shoal_word word = {.text = key, .length = (uint32_t)strlen(key)};
+  int setting = shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS);
+  bool is_rate = shoal_word_is(word, "rate");
+  /* An empty value has no line: then the word is the end of one, and the reader says so. */
+  bool good = shoal_words_next_line(w) || w->status == SHOAL_OK;
+  if (good && w->next != w->text_end)
+    good = shoal_words_fail(w, w->word, "the value goes over more than one line");
+  else if (good && is_rate)
+    good = shoal_read_rate(r);
+  else if (good && setting < 0)
+    good = shoal_words_unknown(w, word, "setting", shoal_setting_words, SHOAL_SETTINGS);
+  else if (good)
+    good = shoal_read_setting(r, (shoal_setting)setting);
+  good = good && shoal_check_loss(r);
+  if (!good) {
+    model->recipe = before;
+    model->rate_set = rate_set_before;
+  }
+  shoal_status status = w->status;
+  free(r);
+  return status;
+}

@@ -1,0 +1,166 @@
+/* model_internal.h: what the files that read and write model texts share.
+ *
+ *   model_words.c     bytes -> lines and words with their places; numbers; error texts
+ *   model.c           layer lines, names and references; parse, load and set
+ *   model_settings.c  the lines that are not layers: loss, optimizer, batch, ...
+ *   model_shapes.c    what shape comes out of a layer, and whether one can
+ *   model_write.c     a model -> text
+ *
+ * Reading functions answer false after putting the error into the words; the caller
+ * hands the false on. Nothing a text contains may reach an assert. */
+#ifndef SHOAL_NN_MODEL_INTERNAL_H
+#define SHOAL_NN_MODEL_INTERNAL_H
+
+#include "nn/model.h"
+
+enum {
+  SHOAL_LINE_BYTES_MAX = 32768, /* room for SHOAL_CLASS_WEIGHTS_MAX numbers */
+  SHOAL_NAME_BYTES_MAX = 32,    /* so short that a written model fits SHOAL_MODEL_BYTES_MAX */
+  SHOAL_STACK_MAX = 32,         /* `layers K` of a recurrent line */
+};
+
+/* ---- words -------------------------------------------------------------------------- */
+
+/* A word of the text with its place. length is 0 at the end of a line. */
+typedef struct shoal_word {
+  const char *text;
+  uint32_t length;
+  uint32_t line, column; /* from 1 */
+} shoal_word;
+
+/* Walks over a text line by line and over a line word by word. */
+typedef struct shoal_words {
+  const char *name;            /* what errors call the text */
+  bool is_flag;                /* one value from the command line: errors give no line and column */
+  const char *next, *text_end; /* the lines still to come */
+  const char *line_start;
+  const char *rest, *line_end; /* the words still to come; a comment is already cut off */
+  uint32_t line;
+  shoal_word word; /* the current word */
+  shoal_word head; /* the word that says what this line is, put before its errors */
+  shoal_error *err;
+  shoal_status status;
+} shoal_words;
+
+void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t length, shoal_error *err);
+/* Goes to the first word of the next line. False at the end of the text, and with status
+ * set when the line holds bytes that no model text has. */
+bool shoal_words_next_line(shoal_words *w);
+void shoal_words_advance(shoal_words *w);
+bool shoal_words_accept(shoal_words *w, const char *text); /* advances when the word is text */
+bool shoal_word_is(shoal_word word, const char *text);
+/* The word's index in a table, or -1. */
+int shoal_word_find(shoal_word word, const char *const *table, size_t count);
+
+/* All three answer false, for `return shoal_words_fail(...)`. */
+bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool shoal_words_no_memory(shoal_words *w);
+/* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
+                         size_t count);
+/* The line must end here. */
+bool shoal_words_end(shoal_words *w);
+
+enum { SHOAL_QUOTE_MAX = 64, SHOAL_GROUPED_MAX = 32 };
+/* "'word'", shortened where long, or "the end of the line". Returns out. */
+const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHOAL_QUOTE_MAX]);
+/* 1234567 as "1,234,567". Returns out. */
+const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]);
+
+/* Each takes the current word and advances. `what` completes "expected ...". */
+bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
+bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out);
+/* "5", "5x5" or "3x32x32": at most 3 numbers, none below least; *count says how many. */
+bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count);
+
+typedef enum shoal_range {
+  SHOAL_RANGE_ABOVE_ZERO,
+  SHOAL_RANGE_FROM_ZERO,
+  SHOAL_RANGE_SHARE, /* from 0 to below 1 */
+} shoal_range;
+bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out);
+
+/* ---- reading a model ---------------------------------------------------------------- */
+
+typedef enum shoal_option {
+  SHOAL_OPTION_STRIDE,
+  SHOAL_OPTION_PAD,
+  SHOAL_OPTION_NO_BIAS,
+  SHOAL_OPTION_INIT,
+  SHOAL_OPTION_LAYERS,
+  SHOAL_OPTION_BIDIRECTIONAL,
+  SHOAL_OPTION_LAST,
+  SHOAL_OPTION_FROM,
+  SHOAL_OPTION_ACTIVATION, /* any activation's name */
+  SHOAL_OPTIONS,
+} shoal_option;
+
+typedef enum shoal_setting {
+  SHOAL_SETTING_LOSS,
+  SHOAL_SETTING_OPTIMIZER,
+  SHOAL_SETTING_SCHEDULE,
+  SHOAL_SETTING_WARMUP,
+  SHOAL_SETTING_BATCH,
+  SHOAL_SETTING_EPOCHS,
+  SHOAL_SETTING_SEED,
+  SHOAL_SETTING_SHARDS,
+  SHOAL_SETTING_L2,
+  SHOAL_SETTING_CLIP,
+  SHOAL_SETTING_EARLY_STOP,
+  SHOAL_SETTING_CLASS_WEIGHTS,
+  SHOAL_SETTINGS,
+} shoal_setting;
+
+/* A model being read, with the places that later errors may have to name. */
+typedef struct shoal_reading {
+  shoal_words words;
+  shoal_model *model;
+  uint64_t weights; /* so far, statistics of batch normalisation included */
+
+  /* Of the current line; length 0 where not written. */
+  shoal_word size;                           /* window of conv and pool, what reshape makes */
+  shoal_word options[SHOAL_OPTIONS];         /* the option's own word */
+  shoal_word inputs[SHOAL_LAYER_INPUTS_MAX]; /* the names; [0] only with `from` */
+
+  shoal_word settings[SHOAL_SETTINGS]; /* the line's first word, when there was one */
+  shoal_word heads[SHOAL_LAYERS_MAX];  /* of every layer */
+  bool used[SHOAL_LAYERS_MAX];         /* by a later layer */
+} shoal_reading;
+
+/* The tables of words, in the order of their enums. */
+extern const char *const shoal_layer_words[];
+extern const char *const shoal_activation_words[];
+extern const char *const shoal_pool_words[];
+extern const char *const shoal_init_words[];
+extern const char *const shoal_setting_words[];
+extern const char *const shoal_loss_words[];
+extern const char *const shoal_optimizer_words[];
+extern const char *const shoal_schedule_words[];
+enum {
+  SHOAL_LAYER_WORDS = SHOAL_LAYER_ACTIVATION, /* that one has a word for each activation */
+  SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
+  SHOAL_POOL_WORDS = SHOAL_POOL_AVERAGE + 1,
+  SHOAL_INIT_WORDS = SHOAL_INIT_LECUN + 1,
+  SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
+  SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
+  SHOAL_SCHEDULE_WORDS = SHOAL_SCHEDULE_COSINE + 1,
+};
+
+/* model_settings.c */
+void shoal_recipe_init(shoal_recipe *recipe);
+/* The words after the setting's own, to the end of the line. */
+bool shoal_read_setting(shoal_reading *r, shoal_setting setting);
+bool shoal_read_rate(shoal_reading *r);
+/* Whether loss and class weights fit the net's output. */
+bool shoal_check_loss(shoal_reading *r);
+
+/* model_shapes.c: gives the layer, whose inputs and arguments are set, its shape, and
+ * counts its weights. */
+bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer);
+/* A shape read from the text: refused when it holds too many values. */
+bool shoal_check_values(shoal_reading *r, shoal_word at, const shoal_shape *shape);
+
+#endif

@@ -1,0 +1,242 @@
+/* model_words.c: the lowest level of reading a model text: lines, words, numbers, errors.
+ *
+ * A line is looked over for bytes that do not belong before any of its words is used, so
+ * every word is printable ASCII and can stand in an error text as it is. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/model_internal.h"
+
+#define REAL_MAX 1e9 /* no rate, scale or weight is larger, and floats hold it */
+
+void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t length, shoal_error *err) {
+  *w = (shoal_words){.name = name, .next = text, .text_end = text + length, .err = err, .word.text = text};
+  /* Some editors put a byte order mark before the text. */
+  if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) w->next += 3;
+}
+
+/* ---- errors ------------------------------------------------------------------------- */
+
+static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
+  char sentence[SHOAL_ERROR_TEXT_MAX];
+  vsnprintf(sentence, sizeof sentence, format, args);
+  w->status = status;
+  if (w->is_flag)
+    shoal_fail(w->err, status, "%s: %s", w->name, sentence);
+  else if (w->head.length)
+    shoal_fail(w->err, status, "%s:%u:%u: %.*s: %s", w->name, at.line, at.column, (int)w->head.length,
+               w->head.text, sentence);
+  else
+    shoal_fail(w->err, status, "%s:%u:%u: %s", w->name, at.line, at.column, sentence);
+  return false;
+}
+
+bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fail(w, SHOAL_INVALID, at, format, args);
+  va_end(args);
+  return false;
+}
+
+bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  fail(w, SHOAL_LIMIT, at, format, args);
+  va_end(args);
+  return false;
+}
+
+bool shoal_words_no_memory(shoal_words *w) {
+  w->status = shoal_fail(w->err, SHOAL_NO_MEMORY, "%s: out of memory while reading the model", w->name);
+  return false;
+}
+
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
+                         size_t count) {
+  char quote[SHOAL_QUOTE_MAX];
+  const char *near = shoal_nearest(at.text, at.length, table, count);
+  if (near)
+    return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, shoal_word_quote(w, at, quote),
+                            near);
+  char list[512];
+  size_t used = 0;
+  for (size_t i = 0; i < count && used < sizeof list; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", table[i]);
+  if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list);
+  return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, shoal_word_quote(w, at, quote),
+                          list);
+}
+
+const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHOAL_QUOTE_MAX]) {
+  enum { SHOWN = 40 };
+  if (word.length == 0)
+    snprintf(out, SHOAL_QUOTE_MAX, "%s", w->is_flag ? "nothing" : "the end of the line");
+  else if (word.length <= SHOWN)
+    snprintf(out, SHOAL_QUOTE_MAX, "'%.*s'", (int)word.length, word.text);
+  else
+    snprintf(out, SHOAL_QUOTE_MAX, "'%.*s...'", SHOWN, word.text);
+  return out;
+}
+
+const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]) {
+  char digits[24];
+  int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+  char *to = out;
+  for (int i = 0; i < length; i++) {
+    if (i && (length - i) % 3 == 0) *to++ = ',';
+    *to++ = digits[i];
+  }
+  *to = 0;
+  return out;
+}
+
+/* ---- lines and words ---------------------------------------------------------------- */
+
+static shoal_word place(const shoal_words *w, const char *at) {
+  return (shoal_word){.text = at, .line = w->line, .column = (uint32_t)(at - w->line_start) + 1};
+}
+
+/* Everything up to a comment is printable ASCII and tabs; a comment holds no zero byte. */
+static bool check_bytes(shoal_words *w) {
+  for (const char *at = w->line_start; at < w->line_end; at++) {
+    if (*at == 0) return shoal_words_fail(w, place(w, at), "found a zero byte; a model is plain text");
+  }
+  const char *comment = memchr(w->line_start, '#', (size_t)(w->line_end - w->line_start));
+  if (comment) w->line_end = comment;
+  for (const char *at = w->line_start; at < w->line_end; at++) {
+    if (*at != '\t' && (*at < ' ' || *at > '~'))
+      return shoal_words_fail(w, place(w, at),
+                              "found the byte 0x%02x; outside of comments only plain ASCII is allowed",
+                              (unsigned char)*at);
+  }
+  return true;
+}
+
+bool shoal_words_next_line(shoal_words *w) {
+  w->head = (shoal_word){0};
+  if (w->next == w->text_end) return false;
+  w->line++;
+  w->line_start = w->rest = w->next;
+  const char *newline = memchr(w->next, '\n', (size_t)(w->text_end - w->next));
+  w->line_end = newline ? newline : w->text_end;
+  w->next = newline ? newline + 1 : w->text_end;
+  if (w->line_end > w->line_start && w->line_end[-1] == '\r') w->line_end--;
+
+  if (w->line_end - w->line_start > SHOAL_LINE_BYTES_MAX) {
+    char most[SHOAL_GROUPED_MAX];
+    return shoal_words_over_limit(w, place(w, w->line_start), "the line is longer than %s characters",
+                                  shoal_grouped(SHOAL_LINE_BYTES_MAX, most));
+  }
+  if (!check_bytes(w)) return false;
+  shoal_words_advance(w);
+  return true;
+}
+
+static bool is_space(char c) { return c == ' ' || c == '\t'; }
+
+void shoal_words_advance(shoal_words *w) {
+  while (w->rest < w->line_end && is_space(*w->rest)) w->rest++;
+  w->word = place(w, w->rest);
+  while (w->rest < w->line_end && !is_space(*w->rest)) w->rest++;
+  w->word.length = (uint32_t)(w->rest - w->word.text);
+}
+
+bool shoal_word_is(shoal_word word, const char *text) {
+  return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
+}
+
+bool shoal_words_accept(shoal_words *w, const char *text) {
+  bool same = shoal_word_is(w->word, text);
+  if (same) shoal_words_advance(w);
+  return same;
+}
+
+int shoal_word_find(shoal_word word, const char *const *table, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (shoal_word_is(word, table[i])) return (int)i;
+  }
+  return -1;
+}
+
+bool shoal_words_end(shoal_words *w) {
+  char quote[SHOAL_QUOTE_MAX];
+  return w->word.length == 0 || shoal_words_fail(w, w->word, "expected the end of the line, found %s",
+                                                 shoal_word_quote(w, w->word, quote));
+}
+
+/* ---- numbers ------------------------------------------------------------------------ */
+
+bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
+  char quote[SHOAL_QUOTE_MAX], from[SHOAL_GROUPED_MAX], to[SHOAL_GROUPED_MAX];
+  if (!shoal_read_u64(w->word.text, w->word.length, out) || *out < least || *out > most)
+    return shoal_words_fail(w, w->word, "expected %s, a whole number from %s to %s, found %s", what,
+                            shoal_grouped(least, from), shoal_grouped(most, to),
+                            shoal_word_quote(w, w->word, quote));
+  shoal_words_advance(w);
+  return true;
+}
+
+bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out) {
+  uint64_t value;
+  if (!shoal_words_u64(w, what, least, most, &value)) return false;
+  *out = (uint32_t)value;
+  return true;
+}
+
+/* How many sizes the word holds, or 0 when it does not read as sizes. */
+static uint32_t split_sizes(shoal_word word, uint32_t least, uint32_t out[3]) {
+  const char *at = word.text, *end = word.text + word.length;
+  for (uint32_t count = 0; count < 3;) {
+    const char *x = memchr(at, 'x', (size_t)(end - at));
+    uint64_t value;
+    if (!shoal_read_u64(at, (size_t)((x ? x : end) - at), &value) || value < least ||
+        value > SHOAL_VALUES_MAX)
+      return 0;
+    out[count++] = (uint32_t)value;
+    if (!x) return count;
+    at = x + 1;
+  }
+  return 0;
+}
+
+bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count) {
+  char quote[SHOAL_QUOTE_MAX], most[SHOAL_GROUPED_MAX];
+  *count = w->word.length ? split_sizes(w->word, least, out) : 0;
+  if (*count == 0)
+    return shoal_words_fail(w, w->word, "expected %s, of whole numbers from %u to %s, found %s", what, least,
+                            shoal_grouped(SHOAL_VALUES_MAX, most), shoal_word_quote(w, w->word, quote));
+  shoal_words_advance(w);
+  return true;
+}
+
+bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out) {
+  double value;
+  bool good = shoal_read_f64(w->word.text, w->word.length, &value) && value <= REAL_MAX && value >= -REAL_MAX;
+  /* The range is that of the float, which may have been rounded to its edge. Adding zero
+   * turns the negative zero into the common one. */
+  float rounded = good ? (float)value + 0.0f : 0;
+  const char *words = "";
+  switch (range) {
+  case SHOAL_RANGE_ABOVE_ZERO:
+    good = good && rounded > 0;
+    words = "above 0 and at most 1e9";
+    break;
+  case SHOAL_RANGE_FROM_ZERO:
+    good = good && rounded >= 0;
+    words = "from 0 to 1e9";
+    break;
+  case SHOAL_RANGE_SHARE:
+    good = good && rounded >= 0 && rounded < 1;
+    words = "from 0 to below 1";
+    break;
+  }
+  char quote[SHOAL_QUOTE_MAX];
+  if (!good)
+    return shoal_words_fail(w, w->word, "expected %s, a number %s, found %s", what, words,
+                            shoal_word_quote(w, w->word, quote));
+  *out = rounded;
+  shoal_words_advance(w);
+  return true;
+}

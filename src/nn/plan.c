@@ -1,0 +1,328 @@
+/* plan.c: lifetimes, then places.
+ *
+ * 1. Which nodes need a gradient, which may work in place of their input, and which
+ *    values the backward pass reads again.
+ * 2. Each buffer gets the first and the last step that touches it.
+ * 3. Buffers are placed by size, largest first, each at the lowest offset where no
+ *    buffer that lives at the same time stands. For the few hundred buffers of a model
+ *    the quadratic search costs less than a millisecond. */
+#include "nn/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/assert.h"
+#include "nn/exec.h"
+
+enum { ALIGN = 16 };
+
+typedef struct buffer {
+  size_t floats;
+  uint32_t first, last; /* steps, both included */
+  size_t *place;        /* where the offset goes */
+} buffer;
+
+typedef struct planner {
+  shoal_plan *plan;
+  const shoal_graph *graph;
+  bool *needs_gradient; /* of each node's output */
+  uint32_t *readers;    /* how many inputs read each node */
+  uint32_t *shares;     /* the node whose value buffer it uses: itself, or its input's */
+  uint32_t *gradient_shares;
+  buffer *buffers;
+  uint32_t buffers_count;
+  uint32_t nodes;
+  bool loss_in_place; /* the output's gradient overwrites the output */
+} planner;
+
+size_t shoal_shape_floats(const shoal_shape *shape, uint32_t n) {
+  size_t rows = shape->kind == SHOAL_IMAGE ? shoal_lanes_for(n) : n;
+  return (size_t)shoal_shape_values(shape) * rows;
+}
+
+static uint32_t time_forward(uint32_t node) { return node; }
+static uint32_t time_loss(const planner *p) { return p->nodes; }
+static uint32_t time_backward(const planner *p, uint32_t node) { return 2 * p->nodes - node; }
+
+static bool activation_reads_input(const shoal_node *node) {
+  return node->activation == SHOAL_ACT_GELU || node->activation == SHOAL_ACT_SILU;
+}
+
+/* Does the backward pass of the node read its input again? */
+static bool backward_reads_input(const shoal_node *node) {
+  switch (node->op) {
+    case SHOAL_NODE_DENSE:
+    case SHOAL_NODE_CONV:
+    case SHOAL_NODE_EMBED:
+    case SHOAL_NODE_RNN:
+    case SHOAL_NODE_LSTM:
+    case SHOAL_NODE_GRU:
+    case SHOAL_NODE_BATCHNORM:
+    case SHOAL_NODE_LAYERNORM: return true;
+    case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
+    case SHOAL_NODE_ACTIVATION: return activation_reads_input(node);
+    default: return false;
+  }
+}
+
+/* Does it read its own output again? */
+static bool backward_reads_output(const shoal_node *node) {
+  switch (node->op) {
+    case SHOAL_NODE_RNN:
+    case SHOAL_NODE_LSTM:
+    case SHOAL_NODE_GRU: return true;
+    case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
+    case SHOAL_NODE_ACTIVATION: return !activation_reads_input(node);
+    default: return false;
+  }
+}
+
+static bool works_in_place(const shoal_node *node) {
+  if (node->op == SHOAL_NODE_DROPOUT) return true;
+  return node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX && !activation_reads_input(node);
+}
+
+static bool gradient_in_place(const shoal_node *node) {
+  return node->op == SHOAL_NODE_DROPOUT || node->op == SHOAL_NODE_BATCHNORM ||
+         (node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX);
+}
+
+static void analyse(planner *p) {
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    const shoal_node *node = &p->graph->nodes[i];
+    p->shares[i] = p->gradient_shares[i] = i;
+    for (int k = 0; k < 4; k++)
+      if (node->params[k] != SHOAL_NO_PARAM) p->needs_gradient[i] = true;
+    for (uint32_t k = 0; k < node->inputs_count; k++) {
+      p->readers[node->inputs[k]]++;
+      p->needs_gradient[i] |= p->needs_gradient[node->inputs[k]];
+    }
+  }
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    const shoal_node *node = &p->graph->nodes[i];
+    if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
+    uint32_t input = node->inputs[0];
+    bool input_needed = p->plan->training && backward_reads_output(&p->graph->nodes[input]);
+    if (works_in_place(node) && !input_needed) p->shares[i] = p->shares[input];
+  }
+  /* Gradients flow from a node to its input: the input takes over the node's buffer. */
+  for (uint32_t i = p->nodes; i-- > 0;) {
+    const shoal_node *node = &p->graph->nodes[i];
+    if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
+    if (gradient_in_place(node)) p->gradient_shares[node->inputs[0]] = p->gradient_shares[i];
+  }
+  uint32_t output = p->nodes - 1;
+  p->loss_in_place =
+      p->plan->training && p->needs_gradient[output] && !backward_reads_output(&p->graph->nodes[output]);
+}
+
+static void want(planner *p, size_t *place, size_t floats, uint32_t first, uint32_t last) {
+  *place = SHOAL_NOWHERE;
+  if (floats == 0) return;
+  buffer *b = &p->buffers[p->buffers_count++];
+  *b = (buffer){(floats + ALIGN - 1) / ALIGN * ALIGN, first, last, place};
+}
+
+static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* The last step that reads node i's value, alone, without those that share its buffer. */
+static uint32_t last_use(const planner *p, uint32_t i) {
+  bool training = p->plan->training;
+  uint32_t last = time_forward(i);
+  if (i + 1 == p->nodes) last = later(last, time_loss(p));
+  if (training && p->needs_gradient[i] && backward_reads_output(&p->graph->nodes[i])) last = later(last, time_backward(p, i));
+  for (uint32_t j = i + 1; j < p->nodes; j++) {
+    const shoal_node *reader = &p->graph->nodes[j];
+    for (uint32_t k = 0; k < reader->inputs_count; k++) {
+      if (reader->inputs[k] != i) continue;
+      last = later(last, time_forward(j));
+      if (training && p->needs_gradient[j] && backward_reads_input(reader)) last = later(last, time_backward(p, j));
+    }
+  }
+  return last;
+}
+
+/* The last step that touches the gradient buffer of node i, which others may share. */
+static uint32_t last_gradient_use(const planner *p, uint32_t i) {
+  uint32_t last = time_backward(p, i);
+  for (uint32_t j = 0; j < i; j++)
+    if (p->gradient_shares[j] == i && p->needs_gradient[j]) last = later(last, time_backward(p, j));
+  return last;
+}
+
+static void want_values(planner *p) {
+  uint32_t output = p->nodes - 1;
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    if (p->shares[i] != i) continue;
+    uint32_t last = last_use(p, i);
+    for (uint32_t j = i + 1; j < p->nodes; j++)
+      if (p->shares[j] == i) last = later(last, last_use(p, j));
+    if (p->loss_in_place && p->shares[output] == i) last = later(last, last_gradient_use(p, output));
+    want(p, &p->plan->places[i].value, shoal_shape_floats(&p->graph->nodes[i].shape, p->plan->samples_max),
+         time_forward(i), last);
+  }
+}
+
+/* The first backward step that writes node i's gradient: its last reader's, or the loss. */
+static uint32_t gradient_born(const planner *p, uint32_t i) {
+  if (i + 1 == p->nodes) return time_loss(p);
+  uint32_t reader = i;
+  for (uint32_t j = i + 1; j < p->nodes; j++)
+    for (uint32_t k = 0; k < p->graph->nodes[j].inputs_count; k++)
+      if (p->graph->nodes[j].inputs[k] == i) reader = j;
+  return time_backward(p, reader);
+}
+
+static void want_gradients(planner *p) {
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    shoal_place *place = &p->plan->places[i];
+    place->gradient = SHOAL_NOWHERE;
+    if (!p->needs_gradient[i] || p->gradient_shares[i] != i) continue;
+    if (p->loss_in_place && i + 1 == p->nodes) continue;
+    want(p, &place->gradient, shoal_shape_floats(&p->graph->nodes[i].shape, p->plan->samples_max),
+         gradient_born(p, i), last_gradient_use(p, i));
+  }
+}
+
+/* Is the gradient of input k of node i already there when node i's backward runs? */
+static bool written_before(const planner *p, uint32_t i, uint32_t k) {
+  uint32_t input = p->graph->nodes[i].inputs[k];
+  for (uint32_t m = 0; m < k; m++)
+    if (p->graph->nodes[i].inputs[m] == input) return true;
+  for (uint32_t j = i + 1; j < p->nodes; j++)
+    for (uint32_t m = 0; m < p->graph->nodes[j].inputs_count; m++)
+      if (p->graph->nodes[j].inputs[m] == input) return true;
+  return false;
+}
+
+static void want_work(planner *p) {
+  shoal_plan *plan = p->plan;
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    const shoal_node *node = &p->graph->nodes[i];
+    shoal_place *place = &plan->places[i];
+    uint32_t forward = time_forward(i), backward = time_backward(p, i);
+    bool trains = plan->training && p->needs_gradient[i];
+    want(p, &place->saved, shoal_exec_saved(p->graph, node, plan->samples_max), forward, trains ? backward : forward);
+    want(p, &place->scratch_forward, shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, false), forward,
+         forward);
+    place->scratch_backward = SHOAL_NOWHERE;
+    for (uint32_t k = 0; k < SHOAL_LAYER_INPUTS_MAX; k++) place->partial[k] = SHOAL_NOWHERE;
+    if (!trains) continue;
+    want(p, &place->scratch_backward, shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, true), backward,
+         backward);
+    for (uint32_t k = 0; k < node->inputs_count; k++) {
+      uint32_t input = node->inputs[k];
+      if (!p->needs_gradient[input] || !written_before(p, i, k)) continue;
+      want(p, &place->partial[k], shoal_shape_floats(&p->graph->nodes[input].shape, plan->samples_max), backward,
+           backward);
+    }
+  }
+}
+
+static void want_batch(planner *p) {
+  shoal_plan *plan = p->plan;
+  const shoal_shape *out = &p->graph->nodes[p->nodes - 1].shape;
+  bool labels = p->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY;
+  size_t rows = (size_t)plan->samples_max * out->steps;
+  uint32_t end = 2 * p->nodes;
+  bool dropout = false;
+  for (uint32_t i = 0; i < p->nodes; i++) dropout |= p->graph->nodes[i].op == SHOAL_NODE_DROPOUT;
+  want(p, &plan->labels, labels ? rows : 0, 0, end);
+  want(p, &plan->targets, labels ? 0 : rows * out->features, 0, end);
+  want(p, &plan->weight, rows, 0, end);
+  want(p, &plan->ids, 2 * (size_t)plan->samples_max, 0, end);
+  want(p, &plan->keys, dropout ? 2 * (size_t)plan->samples_max : 0, 0, end);
+}
+
+static int by_size(const void *left, const void *right) {
+  const buffer *a = left, *b = right;
+  if (a->floats != b->floats) return a->floats < b->floats ? 1 : -1;
+  return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static void place_buffers(planner *p) {
+  qsort(p->buffers, p->buffers_count, sizeof *p->buffers, by_size);
+  for (uint32_t i = 0; i < p->buffers_count; i++) {
+    buffer *b = &p->buffers[i];
+    size_t offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (uint32_t j = 0; j < i; j++) {
+        const buffer *other = &p->buffers[j];
+        bool together = b->first <= other->last && other->first <= b->last;
+        bool overlap = offset < *other->place + other->floats && *other->place < offset + b->floats;
+        if (!together || !overlap) continue;
+        offset = *other->place + other->floats;
+        moved = true;
+      }
+    }
+    *b->place = offset;
+    if (offset + b->floats > p->plan->floats) p->plan->floats = offset + b->floats;
+  }
+}
+
+static void share_places(planner *p) {
+  shoal_place *places = p->plan->places;
+  for (uint32_t i = 0; i < p->nodes; i++) places[i].value = places[p->shares[i]].value;
+  if (p->loss_in_place) places[p->nodes - 1].gradient = places[p->nodes - 1].value;
+  for (uint32_t i = 0; i < p->nodes; i++) {
+    if (p->plan->training && p->needs_gradient[i]) places[i].gradient = places[p->gradient_shares[i]].gradient;
+  }
+}
+
+static void list_steps(planner *p) {
+  shoal_plan *plan = p->plan;
+  for (uint32_t i = 0; i < p->nodes; i++) plan->steps[plan->steps_count++] = (shoal_plan_step){i, false};
+  plan->loss_step = plan->steps_count;
+  if (!plan->training) return;
+  for (uint32_t i = p->nodes; i-- > 0;)
+    if (p->needs_gradient[i]) plan->steps[plan->steps_count++] = (shoal_plan_step){i, true};
+}
+
+shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
+                               bool training, uint32_t samples_max, shoal_error *err) {
+  SHOAL_ASSERT(samples_max > 0);
+  *out = NULL;
+  shoal_arena work;
+  shoal_arena_init(&work, (size_t)1 << 30);
+  uint32_t nodes = graph->nodes_count;
+  shoal_plan *plan = calloc(1, sizeof *plan);
+  if (plan == NULL) goto fail;
+  *plan = (shoal_plan){.graph = graph, .kernels = kernels, .training = training, .samples_max = samples_max};
+  plan->places = calloc(nodes, sizeof *plan->places);
+  plan->steps = calloc(2 * (size_t)nodes, sizeof *plan->steps);
+  planner p = {.plan = plan, .graph = graph, .nodes = nodes};
+  p.needs_gradient = shoal_arena_array(&work, nodes, sizeof *p.needs_gradient);
+  p.readers = shoal_arena_array(&work, nodes, sizeof *p.readers);
+  p.shares = shoal_arena_array(&work, nodes, sizeof *p.shares);
+  p.gradient_shares = shoal_arena_array(&work, nodes, sizeof *p.gradient_shares);
+  p.buffers = shoal_arena_array(&work, (size_t)nodes * (5 + SHOAL_LAYER_INPUTS_MAX) + 8, sizeof *p.buffers);
+  if (plan->places == NULL || plan->steps == NULL || p.needs_gradient == NULL || p.readers == NULL ||
+      p.shares == NULL || p.gradient_shares == NULL || p.buffers == NULL)
+    goto fail;
+
+  analyse(&p);
+  want_values(&p);
+  if (training) want_gradients(&p);
+  want_work(&p);
+  want_batch(&p);
+  place_buffers(&p);
+  share_places(&p);
+  list_steps(&p);
+  shoal_arena_release(&work);
+  *out = plan;
+  return SHOAL_OK;
+
+fail:
+  shoal_arena_release(&work);
+  shoal_plan_destroy(plan);
+  return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory to plan the model");
+}
+
+void shoal_plan_destroy(shoal_plan *plan) {
+  if (plan == NULL) return;
+  free(plan->places);
+  free(plan->steps);
+  free(plan);
+}

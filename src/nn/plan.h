@@ -1,0 +1,54 @@
+/* plan.h: where every tensor of a graph lives in one block of memory, and the order of work.
+ *
+ * Time is the list of steps: forward through the nodes, the loss, then backward through
+ * them in reverse. Every buffer is needed from one step to another; buffers whose times
+ * do not meet share memory. Activations and dropout work in place where nobody needs
+ * what they overwrite. A plan is made for at most `samples_max` samples; fewer use the
+ * front of each buffer.
+ *
+ * Ownership: create, then destroy; the graph outlives the plan. Threads: read-only
+ * after create: one plan serves many threads, each with a block of its own. */
+#ifndef SHOAL_NN_PLAN_H
+#define SHOAL_NN_PLAN_H
+
+#include "nn/graph.h"
+
+#define SHOAL_NOWHERE SIZE_MAX
+
+/* Offsets are in floats from the start of the block, multiples of 16. */
+typedef struct shoal_place {
+  size_t value;    /* the output; tokens are int32 */
+  size_t gradient; /* of the output; NOWHERE when no parameter lies before it */
+  size_t saved;    /* kept from forward to backward */
+  size_t scratch_forward, scratch_backward;
+  /* A tensor that several nodes read gets its gradient as a sum: all but the first to
+   * write it write here and add. NOWHERE where the gradient is written directly. */
+  size_t partial[SHOAL_LAYER_INPUTS_MAX];
+} shoal_place;
+
+typedef struct shoal_plan_step {
+  uint32_t node;
+  bool backward;
+} shoal_plan_step;
+
+typedef struct shoal_plan {
+  const shoal_graph *graph;
+  const shoal_kernels *kernels;
+  bool training;
+  uint32_t samples_max;
+  shoal_place *places; /* one a node */
+  uint32_t steps_count;
+  uint32_t loss_step; /* the loss comes before this step */
+  shoal_plan_step *steps;
+  size_t labels, targets, weight, ids, keys; /* of the batch; NOWHERE when not needed */
+  size_t floats;                             /* the block's size */
+} shoal_plan;
+
+shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
+                               bool training, uint32_t samples_max, shoal_error *err);
+void shoal_plan_destroy(shoal_plan *plan);
+
+/* Floats that a tensor of this shape takes for n samples, in its layout. */
+size_t shoal_shape_floats(const shoal_shape *shape, uint32_t n);
+
+#endif

@@ -1,0 +1,447 @@
+/* trainer.c: see trainer.h.
+ *
+ * Memory, all reserved at create: one block a thread for the plans, one gradient a
+ * shard, one vector for their sum, the weights and the optimiser's slots. A shard larger
+ * than a tile is worked off tile by tile, so that a tile's activations stay in the cache
+ * of the core. Tiles of a shard add to its gradient in order. */
+#include "nn/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/pool.h"
+#include "nn/exec.h"
+#include "nn/optimizer.h"
+#include "nn/plan.h"
+
+enum { SHARDS_MAX = 256, SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32 };
+
+struct shoal_trainer {
+  shoal_trainer_config config;
+  const shoal_graph *graph;
+  const shoal_recipe *recipe;
+  const shoal_kernels *kernels;
+  shoal_pool *pool;
+  uint32_t threads, shards, tile;
+  shoal_plan *train_plan, *infer_plan; /* train_plan is NULL when only evaluating */
+  float **blocks;                      /* one a thread */
+  float **gradients;                   /* one a shard */
+  float *total;                        /* their sum */
+  shoal_run *runs;
+  double *run_squares;
+  size_t runs_count;
+  float *eval_carry; /* recurrent state while evaluating or predicting */
+  shoal_train_state state;
+  size_t reserved_bytes;
+};
+
+/* ---- memory ---- */
+
+static void *reserve(shoal_trainer *t, size_t bytes, bool *ok) {
+  size_t rounded = (bytes + 63) / 64 * 64;
+  if (rounded == 0) rounded = 64;
+  void *memory = aligned_alloc(64, rounded);
+  if (memory == NULL) {
+    *ok = false;
+    return NULL;
+  }
+  memset(memory, 0, rounded);
+  t->reserved_bytes += rounded;
+  return memory;
+}
+
+static float *reserve_floats(shoal_trainer *t, size_t count, bool *ok) {
+  return reserve(t, count * sizeof(float), ok);
+}
+
+static bool has_op(const shoal_graph *graph, shoal_node_op op) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++)
+    if (graph->nodes[i].op == op) return true;
+  return false;
+}
+
+static bool has_images(const shoal_graph *graph) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++)
+    if (graph->nodes[i].shape.kind == SHOAL_IMAGE) return true;
+  return false;
+}
+
+/* The number of shards decides the result's bits, so it follows from the model and the
+ * batch alone: a power of two, enough rows a shard to keep a core busy, and few enough
+ * that adding the gradients stays cheap. */
+static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
+  uint32_t asked = graph->model->recipe.shards;
+  if (asked > 0) return asked < batch ? asked : batch;
+  bool sequence = graph->nodes[0].shape.steps > 1;
+  uint32_t least = sequence ? 8 : SHOAL_LANES, shards = 1;
+  while (shards < SHARDS_DEFAULT_MAX && batch / (2 * shards) >= least) shards *= 2;
+  if (sequence && shards == 1 && batch >= 4) shards = 2;
+  return shards;
+}
+
+/* Where shard v of n samples begins. Images are cut at whole vectors of samples. */
+static uint32_t shard_start(const shoal_trainer *t, uint32_t n, uint32_t v) {
+  uint32_t unit = has_images(t->graph) ? SHOAL_LANES : 1;
+  uint64_t units = (n + unit - 1) / unit;
+  uint64_t start = units * v / t->shards * unit;
+  return start < n ? (uint32_t)start : n;
+}
+
+static uint32_t largest_shard(const shoal_trainer *t) {
+  uint32_t largest = 0;
+  for (uint32_t v = 0; v < t->shards; v++) {
+    uint32_t n = shard_start(t, t->config.batch, v + 1) - shard_start(t, t->config.batch, v);
+    if (n > largest) largest = n;
+  }
+  return largest;
+}
+
+/* Batch normalisation sees a whole shard at once; without it, images go in small tiles. */
+static uint32_t choose_tile(const shoal_trainer *t) {
+  uint32_t shard = largest_shard(t);
+  bool whole = has_op(t->graph, SHOAL_NODE_BATCHNORM) || !has_images(t->graph);
+  return whole || shard < IMAGE_TILE ? shard : IMAGE_TILE;
+}
+
+shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err) {
+  SHOAL_ASSERT(config->batch > 0 && config->threads > 0);
+  *out = NULL;
+  const shoal_kernels *kernels = shoal_kernels_get();
+  if (kernels == NULL)
+    return shoal_fail(err, SHOAL_UNSUPPORTED,
+                      "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
+  const shoal_graph *graph = config->graph;
+  if (graph->model->recipe.shards > SHARDS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "shards %u is above the limit of %u", graph->model->recipe.shards, SHARDS_MAX);
+  shoal_trainer *t = calloc(1, sizeof *t);
+  if (t == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a trainer");
+  bool training = config->samples > 0;
+  t->config = *config;
+  t->graph = graph;
+  t->recipe = &graph->model->recipe;
+  t->kernels = kernels;
+  t->shards = choose_shards(graph, config->batch);
+  t->threads = config->threads < t->shards || training ? config->threads : t->shards;
+  t->tile = choose_tile(t);
+
+  shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, false, t->tile, err);
+  if (status == SHOAL_OK && training) status = shoal_plan_create(&t->train_plan, graph, kernels, true, t->tile, err);
+  if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
+  if (status != SHOAL_OK) goto fail;
+
+  bool ok = true;
+  size_t block = t->infer_plan->floats;
+  if (training && t->train_plan->floats > block) block = t->train_plan->floats;
+  t->blocks = reserve(t, t->threads * sizeof *t->blocks, &ok);
+  for (uint32_t i = 0; ok && i < t->threads; i++) t->blocks[i] = reserve_floats(t, block, &ok);
+  shoal_train_state *state = &t->state;
+  state->weights_count = graph->weights_count;
+  state->weights = reserve_floats(t, graph->weights_count, &ok);
+  if (graph->model->carry) {
+    state->carry_count = shoal_carry_floats(graph) * config->batch;
+    t->eval_carry = reserve_floats(t, state->carry_count, &ok);
+  }
+  if (training) {
+    uint32_t slots = shoal_optimizer_slots(t->recipe->optimizer);
+    if (slots > 0) state->slot1 = reserve_floats(t, graph->weights_count, &ok);
+    if (slots > 1) state->slot2 = reserve_floats(t, graph->weights_count, &ok);
+    if (graph->model->carry) state->carry = reserve_floats(t, state->carry_count, &ok);
+    t->total = reserve_floats(t, graph->weights_count, &ok);
+    t->gradients = reserve(t, t->shards * sizeof *t->gradients, &ok);
+    for (uint32_t v = 0; ok && v < t->shards; v++) t->gradients[v] = reserve_floats(t, graph->weights_count, &ok);
+    t->runs_count = shoal_optimizer_runs(graph, NULL);
+    t->runs = reserve(t, t->runs_count * sizeof *t->runs, &ok);
+    t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, &ok);
+  }
+  if (!ok) {
+    status = shoal_fail(err, SHOAL_NO_MEMORY,
+                        "not enough memory: the model needs more than %.1f GB at batch %u; try a smaller --batch",
+                        (double)t->reserved_bytes / 1e9, config->batch);
+    goto fail;
+  }
+  if (training) {
+    shoal_optimizer_runs(graph, t->runs);
+    shoal_graph_init_weights(graph, t->recipe->seed, state->weights);
+  }
+  *out = t;
+  return SHOAL_OK;
+
+fail:
+  shoal_trainer_destroy(t);
+  return status;
+}
+
+void shoal_trainer_destroy(shoal_trainer *t) {
+  if (t == NULL) return;
+  shoal_pool_destroy(t->pool);
+  for (uint32_t i = 0; t->blocks != NULL && i < t->threads; i++) free(t->blocks[i]);
+  for (uint32_t v = 0; t->gradients != NULL && v < t->shards; v++) free(t->gradients[v]);
+  free(t->blocks);
+  free(t->gradients);
+  free(t->total);
+  free(t->runs);
+  free(t->run_squares);
+  free(t->eval_carry);
+  free(t->state.weights);
+  free(t->state.slot1);
+  free(t->state.slot2);
+  free(t->state.carry);
+  shoal_plan_destroy(t->train_plan);
+  shoal_plan_destroy(t->infer_plan);
+  free(t);
+}
+
+shoal_train_state *shoal_trainer_state(shoal_trainer *t) { return &t->state; }
+
+uint64_t shoal_trainer_rounds(const shoal_trainer *t) {
+  return (t->config.samples + t->config.batch - 1) / t->config.batch;
+}
+
+uint32_t shoal_trainer_shards(const shoal_trainer *t) { return t->shards; }
+
+size_t shoal_trainer_memory(const shoal_trainer *t) { return t->reserved_bytes; }
+
+/* ---- shards ---- */
+
+/* One pass over a stretch of a source, cut into shards for the threads. */
+typedef struct pass {
+  shoal_trainer *trainer;
+  const shoal_plan *plan;
+  const shoal_source *source;
+  uint64_t epoch, first;
+  uint32_t n;
+  float *carry;
+  float *predictions; /* where outputs go, or NULL when the loss is wanted */
+  shoal_sums sums[SHARDS_MAX];
+} pass;
+
+static void copy_outputs(const shoal_exec *exec, uint32_t row, uint32_t rows, float *out) {
+  const shoal_graph *graph = exec->plan->graph;
+  const shoal_kernels *k = exec->plan->kernels;
+  const shoal_shape *shape = &graph->nodes[graph->nodes_count - 1].shape;
+  const float *value = exec->block + exec->plan->places[graph->nodes_count - 1].value;
+  size_t step = (size_t)exec->n * shape->features;
+  for (uint32_t s = 0; s < shape->steps; s++) {
+    const float *from = value + s * step;
+    float *to = out + ((size_t)s * rows + row) * shape->features;
+    if (graph->output_activation == SHOAL_ACT_SOFTMAX)
+      k->softmax_forward(exec->n, shape->features, from, to);
+    else
+      k->act_forward(graph->output_activation, step, from, to);
+  }
+}
+
+/* Works off samples start .. start + n of the pass, tile by tile. */
+static void run_samples(pass *p, uint32_t start, uint32_t n, float *block, float *gradient, shoal_sums *sums) {
+  const shoal_trainer *t = p->trainer;
+  for (uint32_t done = 0; done < n;) {
+    uint32_t tile = n - done < t->tile ? n - done : t->tile;
+    shoal_exec exec = {.plan = p->plan,
+                       .block = block,
+                       .weights = t->state.weights,
+                       .gradient = gradient,
+                       .n = tile,
+                       .round_n = p->n,
+                       .seed = t->recipe->seed,
+                       .epoch = p->epoch,
+                       .class_weights = t->config.class_weights,
+                       .carry = p->carry,
+                       .carry_row = start + done,
+                       .carry_rows = t->config.batch};
+    shoal_batch batch = shoal_exec_batch(&exec);
+    p->source->fetch(p->source->self, p->epoch, p->first + start + done, tile, &batch);
+    shoal_exec_forward(&exec);
+    if (p->predictions != NULL)
+      copy_outputs(&exec, start + done, p->n, p->predictions);
+    else
+      shoal_exec_loss(&exec, sums);
+    if (p->plan->training) shoal_exec_backward(&exec);
+    done += tile;
+  }
+}
+
+static void shard_task(void *context, uint32_t v, uint32_t thread) {
+  pass *p = context;
+  shoal_trainer *t = p->trainer;
+  uint32_t start = shard_start(t, p->n, v), n = shard_start(t, p->n, v + 1) - start;
+  float *gradient = NULL;
+  if (p->plan->training) {
+    gradient = t->gradients[v];
+    memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
+  }
+  p->sums[v] = (shoal_sums){0};
+  run_samples(p, start, n, t->blocks[thread], gradient, &p->sums[v]);
+}
+
+static shoal_sums run_pass(pass *p) {
+  shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
+  shoal_sums total = {0};
+  for (uint32_t v = 0; v < p->trainer->shards; v++) {
+    total.loss += p->sums[v].loss;
+    total.weight += p->sums[v].weight;
+    total.square += p->sums[v].square;
+    total.correct += p->sums[v].correct;
+  }
+  return total;
+}
+
+static shoal_result result_of(const shoal_trainer *t, const shoal_sums *sums) {
+  shoal_loss_kind loss = t->recipe->loss;
+  bool counts = loss == SHOAL_CROSS_ENTROPY || loss == SHOAL_BINARY_CROSS_ENTROPY;
+  double weight = sums->weight > 0 ? sums->weight : 1;
+  return (shoal_result){.loss = sums->loss / weight,
+                        .accuracy = counts ? (double)sums->correct / weight : NAN,
+                        .rmse = counts ? NAN : sqrt(sums->square / weight),
+                        .samples = sums->weight,
+                        .finite = isfinite(sums->loss)};
+}
+
+/* ---- a round ---- */
+
+/* The task of the second half of a round: one run of the flat vector. */
+typedef struct apply {
+  shoal_trainer *trainer;
+  shoal_update update;
+} apply;
+
+static void sum_run(shoal_trainer *t, const shoal_run *run) {
+  const float *parts[SHARDS_MAX];
+  for (uint32_t v = 0; v < t->shards; v++) parts[v] = t->gradients[v] + run->offset;
+  t->kernels->sum_parts(run->count, t->shards, parts, t->total + run->offset);
+}
+
+static void sum_task(void *context, uint32_t index, uint32_t thread) {
+  (void)thread;
+  shoal_trainer *t = ((apply *)context)->trainer;
+  const shoal_run *run = &t->runs[index];
+  sum_run(t, run);
+  t->run_squares[index] =
+      run->kind == SHOAL_PARAM_STATISTIC ? 0 : t->kernels->square_sum(run->count, t->total + run->offset);
+}
+
+static void update_run(const apply *a, const shoal_run *run) {
+  shoal_train_state *state = &a->trainer->state;
+  shoal_optimizer_apply(a->trainer->kernels, &a->update, run, state->weights, a->trainer->total, state->slot1,
+                        state->slot2);
+}
+
+static void update_task(void *context, uint32_t index, uint32_t thread) {
+  (void)thread;
+  const apply *a = context;
+  update_run(a, &a->trainer->runs[index]);
+}
+
+static void sum_and_update_task(void *context, uint32_t index, uint32_t thread) {
+  (void)thread;
+  const apply *a = context;
+  sum_run(a->trainer, &a->trainer->runs[index]);
+  update_run(a, &a->trainer->runs[index]);
+}
+
+static void apply_gradients(shoal_trainer *t, float rate) {
+  apply a = {.trainer = t, .update = shoal_optimizer_update(t->recipe, rate, t->state.step + 1)};
+  uint32_t runs = (uint32_t)t->runs_count;
+  if (t->recipe->clip <= 0) {
+    shoal_pool_run(t->pool, runs, sum_and_update_task, &a);
+    return;
+  }
+  shoal_pool_run(t->pool, runs, sum_task, &a);
+  double squares = 0;
+  for (size_t i = 0; i < t->runs_count; i++) squares += t->run_squares[i];
+  double norm = sqrt(squares);
+  if (norm > t->recipe->clip) a.update.grad_scale = (float)(t->recipe->clip / norm);
+  shoal_pool_run(t->pool, runs, update_task, &a);
+}
+
+float shoal_trainer_rate(const shoal_trainer *t) {
+  return shoal_recipe_rate_at(t->recipe, t->state.epoch, t->state.round, shoal_trainer_rounds(t));
+}
+
+shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out, shoal_error *err) {
+  SHOAL_ASSERT(t->train_plan != NULL);
+  shoal_train_state *state = &t->state;
+  if (state->round == 0) {
+    state->loss_sum = state->weight_sum = state->square_sum = 0;
+    state->correct = 0;
+    if (state->carry != NULL) memset(state->carry, 0, state->carry_count * sizeof *state->carry);
+  }
+  pass p = {.trainer = t,
+            .plan = t->train_plan,
+            .source = source,
+            .epoch = state->epoch,
+            .first = state->round * t->config.batch,
+            .carry = state->carry};
+  uint64_t left = t->config.samples - p.first;
+  p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
+  shoal_sums sums = run_pass(&p);
+  *out = result_of(t, &sums);
+  if (!out->finite)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "the loss is not a number in epoch %llu, round %llu; try a lower --rate or --clip 1",
+                      (unsigned long long)state->epoch + 1, (unsigned long long)state->round + 1);
+  apply_gradients(t, shoal_trainer_rate(t));
+  state->loss_sum += sums.loss;
+  state->weight_sum += sums.weight;
+  state->square_sum += sums.square;
+  state->correct += sums.correct;
+  state->step++;
+  if (++state->round == shoal_trainer_rounds(t)) {
+    state->round = 0;
+    state->epoch++;
+  }
+  return SHOAL_OK;
+}
+
+shoal_result shoal_trainer_epoch_result(const shoal_trainer *t) {
+  shoal_sums sums = {.loss = t->state.loss_sum,
+                     .weight = t->state.weight_sum,
+                     .square = t->state.square_sum,
+                     .correct = t->state.correct};
+  return result_of(t, &sums);
+}
+
+/* ---- without training ---- */
+
+void shoal_trainer_reset_carry(shoal_trainer *t) {
+  if (t->eval_carry != NULL) memset(t->eval_carry, 0, t->state.carry_count * sizeof *t->eval_carry);
+}
+
+shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source) {
+  shoal_trainer_reset_carry(t);
+  shoal_sums total = {0};
+  for (uint64_t first = 0; first < source->samples; first += t->config.batch) {
+    pass p = {.trainer = t, .plan = t->infer_plan, .source = source, .first = first, .carry = t->eval_carry};
+    uint64_t left = source->samples - first;
+    p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
+    shoal_sums sums = run_pass(&p);
+    total.loss += sums.loss;
+    total.weight += sums.weight;
+    total.square += sums.square;
+    total.correct += sums.correct;
+  }
+  return result_of(t, &total);
+}
+
+void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n, float *out) {
+  SHOAL_ASSERT(n <= t->config.batch);
+  pass p = {.trainer = t,
+            .plan = t->infer_plan,
+            .source = source,
+            .first = first,
+            .n = n,
+            .carry = t->eval_carry,
+            .predictions = out};
+  run_pass(&p);
+}
+
+shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t first,
+                                    uint32_t n, float *gradient) {
+  SHOAL_ASSERT(t->train_plan != NULL);
+  pass p = {.trainer = t, .plan = t->train_plan, .source = source, .epoch = epoch, .first = first, .n = n};
+  shoal_sums sums = {0};
+  memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
+  run_samples(&p, 0, n, t->blocks[0], gradient, &sums);
+  return result_of(t, &sums);
+}

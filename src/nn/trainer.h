@@ -1,0 +1,86 @@
+/* trainer.h: trains and evaluates on this machine, round by round.
+ *
+ * A round's batch is cut into V shards; V follows from the batch and the model alone.
+ * Threads take shards, each with memory of its own; the shards' gradients are added in
+ * shard order, then the optimiser steps. So any number of threads gives the same bits.
+ * After create nothing is allocated.
+ *
+ * Ownership: model, graph and sources are borrowed and outlive the trainer.
+ * Threads: one caller; the threads inside are the trainer's own. */
+#ifndef SHOAL_NN_TRAINER_H
+#define SHOAL_NN_TRAINER_H
+
+#include "nn/graph.h"
+#include "nn/source.h"
+
+typedef struct shoal_trainer shoal_trainer;
+
+/* Everything that changes while training, and so everything that a checkpoint keeps.
+ * The pointers belong to the trainer; loading a checkpoint writes through them. */
+typedef struct shoal_train_state {
+  uint64_t epoch; /* epochs finished */
+  uint64_t round; /* rounds finished in this epoch */
+  uint64_t step;  /* rounds finished in all */
+  double loss_sum;   /* over this epoch's rounds so far: sum of weighted sample losses, */
+  double weight_sum; /* of their weights, */
+  double square_sum; /* of their squared errors (mean squared, absolute, Huber), */
+  uint64_t correct;  /* and of right answers (cross-entropy, binary: rows with all right) */
+  size_t weights_count;
+  float *weights;
+  float *slot1, *slot2; /* of the optimiser; NULL where it keeps none */
+  size_t carry_count;
+  float *carry; /* recurrent state of every stream; NULL without */
+} shoal_train_state;
+
+typedef struct shoal_result {
+  double loss;     /* mean */
+  double accuracy; /* cross-entropy and binary; NaN else */
+  double rmse;     /* mean squared, absolute, Huber; NaN else */
+  double samples;  /* their weights added up */
+  bool finite;     /* false when a loss was NaN or infinite */
+} shoal_result;
+
+typedef struct shoal_trainer_config {
+  const shoal_graph *graph;
+  uint32_t threads;
+  uint32_t batch;          /* rows of a round at most */
+  uint64_t samples;        /* in a training epoch; 0 to only evaluate and predict */
+  const float *class_weights; /* one a class, or NULL; borrowed */
+} shoal_trainer_config;
+
+shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err);
+void shoal_trainer_destroy(shoal_trainer *trainer);
+
+shoal_train_state *shoal_trainer_state(shoal_trainer *trainer);
+uint64_t shoal_trainer_rounds(const shoal_trainer *trainer);   /* in an epoch */
+uint32_t shoal_trainer_shards(const shoal_trainer *trainer);
+size_t shoal_trainer_memory(const shoal_trainer *trainer);     /* bytes it reserved */
+
+/* One round: the next batch of the epoch, gradient, update. At the end of an epoch the
+ * position moves on to the next and the running sums are kept until its first round.
+ * *out is this round's result. A loss that is not finite fails with SHOAL_INVALID and
+ * leaves the weights as they were before the round. */
+shoal_status shoal_trainer_round(shoal_trainer *trainer, const shoal_source *source, shoal_result *out,
+                                 shoal_error *err);
+
+/* The mean over this epoch's rounds so far. */
+shoal_result shoal_trainer_epoch_result(const shoal_trainer *trainer);
+/* The rate that the coming round will use. */
+float shoal_trainer_rate(const shoal_trainer *trainer);
+
+/* Loss and metric over all of a source, in order (epoch 0), dropout off. */
+shoal_result shoal_trainer_evaluate(shoal_trainer *trainer, const shoal_source *source);
+
+/* Outputs for n samples from position `first`, with the output activation applied:
+ * n rows (VECTOR), or steps x n rows (SEQUENCE) of output features. n <= batch. With a
+ * carrying model the recurrent state goes on from call to call; reset clears it. */
+void shoal_trainer_predict(shoal_trainer *trainer, const shoal_source *source, uint64_t first, uint32_t n,
+                           float *out);
+void shoal_trainer_reset_carry(shoal_trainer *trainer);
+
+/* For tests and benchmarks: the gradient of the mean loss over n samples from `first`,
+ * as one shard, without an update. gradient has weights_count floats. */
+shoal_result shoal_trainer_gradient(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch,
+                                    uint64_t first, uint32_t n, float *gradient);
+
+#endif

@@ -1,0 +1,131 @@
+#include "check.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+static void text_grows_and_always_ends_in_a_zero(void **state) {
+  (void)state;
+  shoal_text text;
+  shoal_text_init(&text);
+  assert_null(text.bytes);
+  shoal_text_add(&text, NULL, 0);
+  assert_string_equal(text.bytes, "");
+  for (int i = 0; i < 10000; i++) {
+    shoal_text_addf(&text, "%d,", i % 10);
+    assert_int_equal(strlen(text.bytes), text.length);
+  }
+  assert_int_equal(text.length, 20000);
+  assert_memory_equal(text.bytes + 19998, "9,", 3);
+  shoal_text_clear(&text);
+  assert_string_equal(text.bytes, "");
+  shoal_text_add(&text, "a\0b", 3);
+  assert_memory_equal(text.bytes, "a\0b", 4);
+  shoal_text_release(&text);
+}
+
+static void without_memory_text_stays_valid_and_says_so(void **state) {
+  (void)state;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "kept");
+  shoal_text_add(&text, "x", SIZE_MAX / 2);
+  assert_true(text.failed);
+  shoal_text_addf(&text, "dropped");
+  assert_string_equal(text.bytes, "kept");
+  shoal_text_release(&text);
+}
+
+static bool reads_u64(const char *word, uint64_t *out) { return shoal_read_u64(word, strlen(word), out); }
+static bool reads_i64(const char *word, int64_t *out) { return shoal_read_i64(word, strlen(word), out); }
+static bool reads_f64(const char *word, double *out) { return shoal_read_f64(word, strlen(word), out); }
+
+static void whole_numbers_are_read_to_their_limits(void **state) {
+  (void)state;
+  uint64_t u;
+  int64_t i;
+  assert_true(reads_u64("0", &u) && u == 0);
+  assert_true(reads_u64("18446744073709551615", &u) && u == UINT64_MAX);
+  assert_true(reads_i64("-9223372036854775808", &i) && i == INT64_MIN);
+  assert_true(reads_i64("9223372036854775807", &i) && i == INT64_MAX);
+  assert_true(shoal_read_u64("123x", 3, &u) && u == 123); /* no zero needed */
+}
+
+static void what_is_not_a_whole_number_is_refused(void **state) {
+  (void)state;
+  uint64_t u;
+  int64_t i;
+  static const char *const bad[] = {"",
+                                    " 1",
+                                    "1 ",
+                                    "+1",
+                                    "1.0",
+                                    "1e3",
+                                    "0x10",
+                                    "--1",
+                                    "-",
+                                    "a",
+                                    "18446744073709551616",
+                                    "99999999999999999999999"};
+  for (size_t n = 0; n < sizeof bad / sizeof *bad; n++) {
+    assert_false(reads_u64(bad[n], &u));
+    assert_false(reads_i64(bad[n], &i));
+  }
+  assert_false(reads_u64("-1", &u));
+  assert_false(reads_i64("9223372036854775808", &i));
+  assert_false(reads_i64("-9223372036854775809", &i));
+}
+
+static void reals_are_read_whole_or_refused(void **state) {
+  (void)state;
+  double x;
+  assert_true(reads_f64("0.1", &x) && x == 0.1);
+  assert_true(reads_f64("-1e-3", &x) && x == -0.001);
+  assert_true(reads_f64("5.", &x) && x == 5.0);
+  assert_true(reads_f64(".5", &x) && x == 0.5);
+  assert_true(reads_f64("1e-400", &x) && x == 0.0);
+  assert_true(shoal_read_f64("0.25junk", 4, &x) && x == 0.25);
+  static const char *const bad[] = {"",  " 1", "1 ", "nan", "inf", "0x1p3", "1e400", "1e",
+                                    "-", "e",  ".",  "1,5", "1f",  "1.2.3", "--1"};
+  for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
+    assert_false(reads_f64(bad[n], &x));
+  assert_false(shoal_read_f64("1\0002", 3, &x));
+}
+
+static void the_nearest_word_is_suggested_and_no_far_one(void **state) {
+  (void)state;
+  static const char *const layers[] = {"dense", "conv",    "pool",
+                                       "lstm",  "dropout", "a-name-so-long-that-nobody-types-it"};
+  static const struct {
+    const char *typed, *meant;
+  } cases[] = {{"dens", "dense"},
+               {"desne", "dense"},
+               {"Conv", "conv"},
+               {"ppool", "pool"},
+               {"ltsm", "lstm"},
+               {"drop-out", "dropout"},
+               {"dense", "dense"},
+               {"xyzzy", NULL},
+               {"x", NULL},
+               {"", NULL},
+               {"another-name-so-long-that-nobody-types-it", NULL}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *found = shoal_nearest(cases[i].typed, strlen(cases[i].typed), layers, 6);
+    if (cases[i].meant)
+      assert_string_equal(found, cases[i].meant);
+    else
+      assert_null(found);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(text_grows_and_always_ends_in_a_zero),
+      cmocka_unit_test(without_memory_text_stays_valid_and_says_so),
+      cmocka_unit_test(whole_numbers_are_read_to_their_limits),
+      cmocka_unit_test(what_is_not_a_whole_number_is_refused),
+      cmocka_unit_test(reals_are_read_whole_or_refused),
+      cmocka_unit_test(the_nearest_word_is_suggested_and_no_far_one),
+  };
+  return RUN_TESTS(tests);
+}

@@ -1,0 +1,61 @@
+"""What the tests share: running programs, random inputs for a model, comparing."""
+import os
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+SHOAL = os.environ["SHOAL"]
+DUMP = os.environ["DUMP"]
+SOURCE = Path(os.environ["SOURCE_DIR"])
+TOLERANCE = 1e-5
+
+
+def call(*words):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, words))}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+@contextmanager
+def folder():
+    """An empty folder that goes away again."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def compare(what, ours, theirs, tolerance=TOLERANCE):
+    """Fails when two arrays differ by more than the tolerance times the largest magnitude."""
+    ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if ours.size != theirs.size:
+        raise AssertionError(f"{what}: shapes {ours.shape} and {theirs.shape}")
+    ours = ours.reshape(theirs.shape)
+    largest = np.abs(theirs).max() if theirs.size else 0
+    if not np.isfinite(ours).all() or not np.isfinite(theirs).all():
+        raise AssertionError(f"{what}: not finite")
+    worst = np.abs(ours - theirs).max() if theirs.size else 0
+    if worst > tolerance * max(largest, 1e-12):
+        at = np.unravel_index(np.abs(ours - theirs).argmax(), theirs.shape)
+        raise AssertionError(f"{what}: {ours[at]:.9g} here, {theirs[at]:.9g} there, at {tuple(map(int, at))}; "
+                             f"the largest magnitude is {largest:.3g}")
+
+
+def input_of(text):
+    """The words of a model's input line, and of its embed line if any."""
+    lines = [line.split("#")[0].split() for line in text.splitlines()]
+    lines = [words[1:] if words and words[0].endswith(":") else words for words in lines]
+    vocabulary = [int(words[1]) for words in lines if words and words[0] == "embed"]
+    return next(words[1:] for words in lines if words and words[0] == "input"), vocabulary
+
+
+def random_input(text, count, random):
+    """({"x": ...} or {"tokens": ...}) for so many samples, as Shoal's safetensors want them."""
+    words, vocabulary = input_of(text)
+    if words[0] == "tokens":
+        return {"tokens": random.integers(0, vocabulary[0], (count, int(words[1])), dtype=np.int32)}
+    shape = [int(size) for size in words[-1].split("x")]
+    return {"x": random.standard_normal([count] + shape).astype(np.float32)}

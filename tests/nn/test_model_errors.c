@@ -1,0 +1,402 @@
+/* Every mistake a text can hold is refused with a sentence that names place and remedy. */
+#include "check.h"
+
+#include <string.h>
+
+#include "nn/model.h"
+
+#define LOSS "\nloss mean-squared"
+
+/* The message must start with this, so the place is always checked. */
+static const struct {
+  const char *text, *message;
+} mistakes[] = {
+    /* the whole */
+    {"", "x.net:1:1: the text ends without an input; start with a line like `input 1x28x28`"},
+    {"\n# only a comment\n", "x.net:2:1: the text ends without an input"},
+    {"input 4\ndense 3\n", "x.net:2:1: the text ends without a loss; add a line like `loss cross-entropy`"},
+    {"dense 3\nloss mean-squared",
+     "x.net:1:1: dense: a layer before the input; start with a line like `input 1x28x28`"},
+    {"loss mean-squared\ninput 4",
+     "x.net:2:1: input: a layer after the loss on line 1; move it above that line"},
+    {"input 4\ninput 5\ndense 3" LOSS, "x.net:2:1: input: a second input; the first is on line 1"},
+    {"input 4\ndense 3" LOSS "\n relu", "x.net:4:2: relu: a layer after the loss on line 3; move it above"},
+    {"input 4\nrelu" LOSS,
+     "x.net:3:1: there is nothing to train: no line has weights; add one like `dense 10`"},
+    {"a: input 4\ndense 3\ndense 5 from a" LOSS, "x.net:2:1: dense: no later line uses this one's output"},
+
+    /* bytes */
+    {"input 4\nd\xc3\xa4nse 3" LOSS,
+     "x.net:2:2: found the byte 0xc3; outside of comments only plain ASCII is allowed"},
+    {"input 4\ndense\x1b[31m 3" LOSS, "x.net:2:6: found the byte 0x1b; outside of comments"},
+    {"input 4\rdense 3" LOSS, "x.net:1:8: found the byte 0x0d"},
+
+    /* layers and names */
+    {"input 4\n\ndens 3" LOSS, "x.net:3:1: unknown layer 'dens'; did you mean 'dense'?"},
+    {"input 4\ndense 3" LOSS "\nbach 5", "x.net:4:1: unknown layer 'bach'; did you mean 'batch'?"},
+    {"input 4\ntransformer 3" LOSS,
+     "x.net:2:1: unknown layer 'transformer'; it is one of input, dense, conv, pool,"},
+    {"input 4\nactivation" LOSS, "x.net:2:1: unknown layer 'activation'"},
+    {"input 4\na: " LOSS, "x.net:2:4: the layer is missing; it is one of input, dense,"},
+    {"input 4\na: loss mean-squared", "x.net:2:4: only layers have names, and 'loss' is none"},
+    {"input 4\n: dense 3" LOSS,
+     "x.net:2:1: ':' is no name for a line; names are letters, digits, '_' and '-'"},
+    {"input 4\n2a: dense 3" LOSS, "x.net:2:1: '2a:' is no name for a line"},
+    {"input 4\na.b: dense 3" LOSS, "x.net:2:1: 'a.b:' is no name for a line"},
+    {"input 4\nrelu: dense 3" LOSS, "x.net:2:1: 'relu' is a word of the language and cannot be a name"},
+    {"input 4\nfrom: dense 3" LOSS, "x.net:2:1: 'from' is a word of the language and cannot be a name"},
+    {"a: input 4\n  a: dense 3" LOSS, "x.net:2:3: the name 'a' is already taken by line 1"},
+    {"input 4\nabcdefghijklmnopqrstuvwxyz0123456: dense 3" LOSS,
+     "x.net:2:1: the name 'abcdefghijklmnopqrstuvwxyz0123456' is longer than 32 characters"},
+    {"input 4\ndense 3 from b\nb: dense 3" LOSS,
+     "x.net:2:14: dense: no line above is named 'b'; a name is given as in"},
+    {"left: input 4\ndense 4\nadd lefd" LOSS,
+     "x.net:3:5: add: no line above is named 'lefd'; did you mean 'left'?"},
+    {"input 4\ndense 3 from" LOSS,
+     "x.net:2:13: dense: expected the name of a line above, found the end of the line"},
+
+    /* input */
+    {"input",
+     "x.net:1:6: input: expected a shape such as 784, 1x28x28 or `sequence 20x8`, of whole numbers from 1 to "
+     "2,147,483,648, found the end of the line"},
+    {"input 0", "x.net:1:7: input: expected a shape such as 784"},
+    {"input -4", "x.net:1:7: input: expected a shape such as 784"},
+    {"input 28x28",
+     "x.net:1:7: input: two sizes are not enough for an image; write `sequence 28x28` or `1x28x28`"},
+    {"input 1x28x28x3", "x.net:1:7: input: expected a shape such as 784"},
+    {"input 1x28x", "x.net:1:7: input: expected a shape such as 784"},
+    {"input 3000000000", "x.net:1:7: input: expected a shape such as 784"},
+    {"input 1x65536x65536",
+     "x.net:1:7: input: 1x65536x65536 has more values than the limit of 2,147,483,648"},
+    {"input 2147483648x2147483648x2147483648",
+     "x.net:1:7: input: 2147483648x2147483648x2147483648 has more values"},
+    {"input 4 5", "x.net:1:9: input: expected the end of the line, found '5'"},
+    {"input 4 relu", "x.net:1:9: input: expected the end of the line, found 'relu'"},
+    {"input sequence 20", "x.net:1:16: input: expected STEPSxFEATURES such as 20x8, found '20'"},
+    {"input tokens 20x5",
+     "x.net:1:14: input: expected the number of tokens in a sample, a whole number from 1 to "
+     "2,147,483,647, found '20x5'"},
+    {"input 784 carry",
+     "x.net:1:11: input: only a text can go on from batch to batch: carry needs `input tokens N`"},
+    {"input sequence 5x4 carry", "x.net:1:20: input: only a text can go on from batch to batch"},
+
+    /* dense and what is common to layers */
+    {"input 4\ndense" LOSS, "x.net:2:6: dense: expected the number of outputs, a whole number from 1 to "
+                            "2,147,483,647, found the end of the line"},
+    {"input 4\ndense ten" LOSS, "x.net:2:7: dense: expected the number of outputs, a whole number from 1 to "
+                                "2,147,483,647, found 'ten'"},
+    {"input 4\ndense 0" LOSS, "x.net:2:7: dense: expected the number of outputs"},
+    {"input 4\ndense 99999999999999999999" LOSS, "x.net:2:7: dense: expected the number of outputs"},
+    {"input 4\ndense 3 rulu" LOSS, "x.net:2:9: dense: unexpected 'rulu'; did you mean 'relu'?"},
+    {"input 4\ndense 3 stride 2" LOSS, "x.net:2:9: dense: unexpected 'stride'; here can stand: the end of "
+                                       "the line, no-bias, init, from, an activation"},
+    {"input 4\ndense 3 relu tanh" LOSS, "x.net:2:14: dense: a second activation; give it a line of its own"},
+    {"input 4\nrelu tanh" LOSS,
+     "x.net:2:6: relu: unexpected 'tanh'; here can stand: the end of the line, from"},
+    {"input 4\ndense 3 no-bias no-bias" LOSS, "x.net:2:17: dense: 'no-bias' is given twice"},
+    {"input 4\ndense 3 init" LOSS,
+     "x.net:2:13: dense: the initialiser is missing; it is one of zero, normal,"},
+    {"input 4\ndense 3 init auto" LOSS,
+     "x.net:2:14: dense: unknown initialiser 'auto'; it is one of zero, normal,"},
+    {"input 4\ndense 3 init uniform" LOSS,
+     "x.net:2:21: dense: expected the largest value, a number above 0 and at most "
+     "1e9, found the end of the line"},
+    {"input 4\ndense 3 init normal 0" LOSS,
+     "x.net:2:21: dense: expected the standard deviation, a number above 0"},
+    {"input 4\ndense 3 init normal 1e-60" LOSS, "x.net:2:21: dense: expected the standard deviation"},
+    {"input 4\ndense 3 init normal nan" LOSS, "x.net:2:21: dense: expected the standard deviation"},
+    {"input 65536\ndense 65536" LOSS,
+     "x.net:2:1: dense: with this layer the net has more weights than the limit of 2,147,483,648"},
+    {"input 1\ndense 1073741824 no-bias\ndense 1 no-bias\ndense 1" LOSS,
+     "x.net:4:1: dense: with this layer the net has more"},
+    {"input tokens 20\ndense 3" LOSS, "x.net:2:1: dense: the line above gives tokens 20, which are numbers "
+                                      "of words; put a line like `embed 10000 200` "
+                                      "between"},
+    {"t: input tokens 20\nembed 5 5\nadd t" LOSS,
+     "x.net:3:5: add: 't' gives tokens 20, which are numbers of words"},
+    {"t: input tokens 20\nembed 5 5\nflatten from t" LOSS, "x.net:3:14: flatten: 't' gives tokens 20"},
+
+    /* images */
+    {"input 784\nconv 20 5x5" LOSS, "x.net:2:1: conv: needs an image, but the line above gives 784; an "
+                                    "earlier line like `reshape 1x28x28` can make one"},
+    {"a: input sequence 5x5\ndense 3\npool max 2x2 from a" LOSS,
+     "x.net:3:19: pool: needs an image, but 'a' gives sequence 5x5"},
+    {"input 1x8x8\nconv 5 5x5\nconv   50 5x5 tanh" LOSS,
+     "x.net:3:11: conv: a 5x5 window does not fit into an image of 4x4 after padding 0; make the window "
+     "smaller or add "
+     "`pad 2`"},
+    {"input 1x4x4\nconv 5 3x7 pad 1x0" LOSS, "x.net:2:8: conv: a 3x7 window does not fit into an image of "
+                                             "4x4 after padding 1x0; make the window smaller or add "
+                                             "`pad 1x3`"},
+    {"input 1x1x1\npool max 2x2" LOSS, "x.net:2:10: pool: a 2x2 window does not fit into an image of 1x1 "
+                                       "after padding 0; make the window smaller"},
+    {"input 1x8x8\nconv 5" LOSS, "x.net:2:7: conv: expected a window such as 5x5, of whole numbers from 1 to "
+                                 "2,147,483,648, found the end of the line"},
+    {"input 1x8x8\nconv 5 5" LOSS, "x.net:2:8: conv: expected a window such as 5x5, found '5'"},
+    {"input 1x8x8\nconv 5x5 5" LOSS, "x.net:2:6: conv: expected the number of channels"},
+    {"input 1x8x8\nconv 5 3x3 stride 0" LOSS,
+     "x.net:2:19: conv: expected a stride such as 2 or 2x1, of whole numbers"},
+    {"input 1x8x8\nconv 5 3x3 stride 1x1x1" LOSS,
+     "x.net:2:19: conv: expected a stride such as 2 or 2x1, found '1x1x1'"},
+    {"input 1x8x8\nconv 5 3x3 stride 1 stride 1" LOSS, "x.net:2:21: conv: 'stride' is given twice"},
+    {"input 1x8x8\nconv 5 4x3 pad same" LOSS,
+     "x.net:2:16: conv: `pad same` needs a window of odd sizes, found 4x3"},
+    {"input 1x8x8\nconv 5 3x3 pad 3" LOSS, "x.net:2:12: conv: a padding of 3x3 is not smaller than the "
+                                           "window of 3x3; windows at the border would see nothing"},
+    {"input 1x8x8\nconv 2147483647 3x3" LOSS, "x.net:2:17: conv: its output has more values than the limit"},
+    {"input 1x1x2147483647\nconv 1 2147483648x2147483648 pad 2147483647" LOSS,
+     "x.net:2:8: conv: its output has more"},
+    {"input 1x8x8\npool 2x2" LOSS,
+     "x.net:2:6: pool: unknown kind of pooling '2x2'; it is one of max, min, average"},
+    {"input 1x8x8\npool avrage 2x2" LOSS,
+     "x.net:2:6: pool: unknown kind of pooling 'avrage'; did you mean 'average'?"},
+    {"input 1x8x8\npool max 2x2 pad same" LOSS, "x.net:2:18: pool: expected a padding such as 2 or 2x1"},
+    {"input 1x8x8\npool max 2x2 no-bias" LOSS,
+     "x.net:2:14: pool: unexpected 'no-bias'; here can stand: the end of the"},
+    {"input 8\nglobal-pool max" LOSS, "x.net:2:1: global-pool: needs an image, but the line above gives 8"},
+    {"input 1x8x8\nglobal-pool" LOSS,
+     "x.net:2:12: global-pool: the kind of pooling is missing; it is one of max,"},
+    {"input 1x8x8\nconv 3 3x3 softmax" LOSS,
+     "x.net:2:12: conv: softmax needs a vector or a sequence, found 3x6x6"},
+    {"input 1x8x8\nsoftmax" LOSS, "x.net:2:1: softmax: softmax needs a vector or a sequence, found 1x8x8"},
+
+    /* sequences */
+    {"input 8\nembed 10 4" LOSS,
+     "x.net:2:1: embed: needs tokens, but the line above gives 8; only `input tokens N` gives them"},
+    {"input tokens 8\nembed 10" LOSS, "x.net:2:9: embed: expected the number of values of a word"},
+    {"input tokens 8\nembed 2000000000 2" LOSS, "x.net:2:1: embed: with this layer the net has more weights"},
+    {"input tokens 2147483647\nembed 2 2" LOSS,
+     "x.net:2:1: embed: sequence 2147483647x2 has more values than the limit"},
+    {"input 8\nlstm 4" LOSS,
+     "x.net:2:1: lstm: needs a sequence, but the line above gives 8; `repeat T` or `reshape "
+     "sequence TxF` can make one"},
+    {"input sequence 5x4\nlstm 4 layers 0" LOSS,
+     "x.net:2:15: lstm: expected the number of layers, a whole number from 1 to 32, found '0'"},
+    {"input sequence 5x4\ngru 4 layers 33" LOSS, "x.net:2:14: gru: expected the number of layers"},
+    {"input sequence 5x4\nlstm 4 bidirectionl" LOSS,
+     "x.net:2:8: lstm: unexpected 'bidirectionl'; did you mean 'bidirec"},
+    {"input sequence 5x4\nrnn 4 sigmoid" LOSS,
+     "x.net:2:7: rnn: its activation is tanh or relu; put 'sigmoid' on a line of its own"},
+    {"input sequence 1x1\nlstm 2147483647" LOSS, "x.net:2:1: lstm: with this layer the net has more weights"},
+    {"input sequence 1x1\nrnn 2147483647 bidirectional" LOSS, "x.net:2:1: rnn: its output has more values"},
+    {"\ninput tokens 5 carry\nembed 4 4\nlstm 4 last bidirectional" LOSS,
+     "x.net:4:13: lstm: a net that carries its state cannot read backwards; leave out `bidirectional` here "
+     "or `carry` on "
+     "line 2"},
+    {"input sequence 5x4\nrepeat 3" LOSS,
+     "x.net:2:1: repeat: needs a vector, but the line above gives sequence 5x4"},
+    {"input 65536\nrepeat 65536\ndense 1" LOSS,
+     "x.net:2:1: repeat: sequence 65536x65536 has more values than the limit"},
+    {"input 8\nreshape 1x3x3" LOSS,
+     "x.net:2:9: reshape: 1x3x3 has 9 values, but the line above gives 8 with 8; they must be equal"},
+    {"input 1000x1000x1\nreshape sequence 1000x999" LOSS,
+     "x.net:2:18: reshape: sequence 1000x999 has 999,000 values, but the line above gives 1000x1000x1 with "
+     "1,000,000"},
+    {"input 8\nreshape" LOSS, "x.net:2:8: reshape: expected a shape such as 784"},
+
+    /* the rest of the layers */
+    {"input 8\ndropout 1" LOSS,
+     "x.net:2:9: dropout: expected the share to drop, a number from 0 to below 1, found '1'"},
+    {"input 8\ndropout -0.1" LOSS, "x.net:2:9: dropout: expected the share to drop"},
+    {"input 8\ndropout 0.99999999999" LOSS, "x.net:2:9: dropout: expected the share to drop"},
+    {"input 8\ndropout half" LOSS, "x.net:2:9: dropout: expected the share to drop"},
+    {"input 8\nbatchnorm 3" LOSS,
+     "x.net:2:11: batchnorm: unexpected '3'; here can stand: the end of the line, from, an"},
+    {"input 16x32x32\na: batchnorm\nb: conv 16 3x3 pad same stride 2\n\n\n\nadd a" LOSS,
+     "x.net:7:5: add: 'a' has the shape 16x32x32, the line above 16x16x16; they must be equal"},
+    {"a: input 4\nb: dense 5\nc: dense 4\nadd a from b" LOSS,
+     "x.net:4:5: add: 'a' has the shape 4, 'b' 5; they must be equal"},
+    {"input 4\nadd" LOSS, "x.net:2:4: add: expected the name of a line above, found the end of the line"},
+    {"a: input 4\ndense 4\nadd relu" LOSS, "x.net:3:5: add: no line above is named 'relu'"},
+    {"a: input 4\ndense 4\nadd a a" LOSS, "x.net:3:7: add: 'a' is already one of the inputs"},
+    {"a: input 4\nadd a" LOSS, "x.net:2:5: add: 'a' is already one of the inputs"},
+    {"a: input 4\ndense 4\nadd a stride" LOSS,
+     "x.net:3:7: add: unexpected 'stride'; here can stand: the end of the line"},
+    {"a: input 1x4x4\nconv 2 3x3\nconcat a" LOSS,
+     "x.net:3:8: concat: 'a' has the shape 1x4x4, the line above 2x2x2; they must be equal but for channels "
+     "or features"},
+    {"a: input 1x4x4\nflatten\nconcat a" LOSS,
+     "x.net:3:8: concat: 'a' has the shape 1x4x4, the line above 16"},
+    {"a: input 2147483647\nrelu\nconcat a" LOSS,
+     "x.net:3:1: concat: its output has more values than the limit"},
+
+    /* loss */
+    {"input 4\ndense 3\nloss",
+     "x.net:3:5: loss: the loss is missing; it is one of cross-entropy, binary-cross-entropy,"},
+    {"input 4\ndense 3\nloss crossentropy",
+     "x.net:3:6: loss: unknown loss 'crossentropy'; did you mean 'cross-entropy'?"},
+    {"input 4\ndense 3\nloss mse", "x.net:3:6: loss: unknown loss 'mse'; it is one of cross-entropy,"},
+    {"input 4\ndense 3" LOSS LOSS, "x.net:4:1: loss: already given on line 3"},
+    {"input 4\ndense 3\nloss mean-squared delta 1",
+     "x.net:3:19: loss: unknown option 'delta'; it is one of sum-steps"},
+    {"input 4\ndense 3\nloss huber delta 0",
+     "x.net:3:18: loss: expected where the loss turns from square to straight"},
+    {"input 4\ndense 3\nloss huber delta 1 delta 2", "x.net:3:20: loss: 'delta' is given twice"},
+    {"input 4\ndense 1\n\nloss cross-entropy",
+     "x.net:4:1: loss: cross-entropy needs at least 2 classes, but the last layer gives 1; a yes or no takes "
+     "binary-cross-entropy"},
+    {"input 1x8x8\nconv 10 3x3\nloss cross-entropy",
+     "x.net:3:1: loss: cross-entropy needs a vector or a sequence, but the last layer gives 10x6x6; end with "
+     "a line like"},
+    {"input 1x8x8\nconv 10 3x3" LOSS, "x.net:3:1: loss: mean-squared needs a vector or a sequence"},
+    {"input 4\ndense 3\nloss cross-entropy sum-steps",
+     "x.net:3:1: loss: sum-steps needs a sequence, but the last layer gives 3"},
+
+    /* optimizer and rate */
+    {"input 4\ndense 3\noptimizer" LOSS,
+     "x.net:3:10: optimizer: the optimizer is missing; it is one of sgd, momentum,"},
+    {"input 4\ndense 3\noptimizer adem" LOSS,
+     "x.net:3:11: optimizer: unknown optimizer 'adem'; did you mean 'adam'?"},
+    {"input 4\ndense 3\noptimiser adam" LOSS,
+     "x.net:3:1: unknown layer 'optimiser'; did you mean 'optimizer'?"},
+    {"input 4\ndense 3\noptimizer sgd momentum 0.9" LOSS,
+     "x.net:3:15: optimizer: sgd has no momentum; write `optimizer momentum momentum 0.9`"},
+    {"input 4\ndense 3\noptimizer adam momentum 0.9" LOSS,
+     "x.net:3:16: optimizer: unknown option 'momentum'; it is one of "
+     "rate, beta1, beta2, eps"},
+    {"input 4\ndense 3\noptimizer adam rate -0.1" LOSS,
+     "x.net:3:21: optimizer: expected the rate, a number above 0 and at most 1e9, found '-0.1'"},
+    {"input 4\ndense 3\noptimizer adam rate 0" LOSS, "x.net:3:21: optimizer: expected the rate"},
+    {"input 4\ndense 3\noptimizer adam rate 1e39" LOSS, "x.net:3:21: optimizer: expected the rate"},
+    {"input 4\ndense 3\noptimizer adam rate inf" LOSS, "x.net:3:21: optimizer: expected the rate"},
+    {"input 4\ndense 3\noptimizer adam rate" LOSS,
+     "x.net:3:20: optimizer: expected the rate, a number above 0 and at "
+     "most 1e9, found the end of the line"},
+    {"input 4\ndense 3\noptimizer adam rate 1 rate 2" LOSS, "x.net:3:23: optimizer: 'rate' is given twice"},
+    {"input 4\ndense 3\noptimizer adam beta2 1" LOSS,
+     "x.net:3:22: optimizer: expected beta2, a number from 0 to below 1, found '1'"},
+    {"input 4\ndense 3\noptimizer adam eps 0" LOSS, "x.net:3:20: optimizer: expected eps, a number above 0"},
+    {"input 4\ndense 3\nrate 0.1" LOSS,
+     "x.net:3:1: the rate stands on the optimizer's line: `optimizer sgd rate 0.1`"},
+
+    /* the other settings */
+    {"input 4\ndense 3\nschedule linear" LOSS,
+     "x.net:3:10: schedule: unknown schedule 'linear'; it is one of constant,"},
+    {"input 4\ndense 3\nschedule constant 1" LOSS,
+     "x.net:3:19: schedule: expected the end of the line, found '1'"},
+    {"input 4\ndense 3\nschedule step from 0" LOSS,
+     "x.net:3:20: schedule: expected the first epoch of a lower rate, a "
+     "whole number from 1 to 1,000,000,000, found '0'"},
+    {"input 4\ndense 3\nschedule step evry 2" LOSS,
+     "x.net:3:15: schedule: unknown option 'evry'; did you mean 'every'?"},
+    {"input 4\ndense 3\nschedule exponential" LOSS, "x.net:3:21: schedule: expected the factor of an epoch"},
+    {"input 4\ndense 3\nschedule cosine to -1" LOSS,
+     "x.net:3:20: schedule: expected the last rate, a number from 0"},
+    {"input 4\ndense 3\nwarmup -1" LOSS,
+     "x.net:3:8: warmup: expected a number of epochs, a number from 0 to 1e9"},
+    {"input 4\ndense 3\nwarmup 1 scale 0" LOSS,
+     "x.net:3:16: warmup: expected the batch that the rate is meant for"},
+    {"input 4\ndense 3\nbatch 0" LOSS,
+     "x.net:3:7: batch: expected the samples of a round, a whole number from 1 to 16,777,216, found '0'"},
+    {"input 4\ndense 3\nbatch 5\n\nbatch 5" LOSS, "x.net:5:1: batch: already given on line 3"},
+    {"input 4\ndense 3\nepochs 1.5" LOSS, "x.net:3:8: epochs: expected the number of epochs"},
+    {"input 4\ndense 3\nepochs 5 6" LOSS, "x.net:3:10: epochs: expected the end of the line, found '6'"},
+    {"input 4\ndense 3\nseed -1" LOSS,
+     "x.net:3:6: seed: expected a seed, a whole number from 0 to 18,446,744,073,709,551,615, found '-1'"},
+    {"input 4\ndense 3\nshards 65537" LOSS,
+     "x.net:3:8: shards: expected the parts of a batch, a whole number from 0 to "
+     "65,536, found '65537'"},
+    {"input 4\ndense 3\nl2 -1" LOSS,
+     "x.net:3:4: l2: expected the factor, a number from 0 to 1e9, found '-1'"},
+    {"input 4\ndense 3\nclip x" LOSS, "x.net:3:6: clip: expected the largest norm of a gradient"},
+    {"input 4\ndense 3\nearly-stop" LOSS,
+     "x.net:3:11: early-stop: expected the epochs to wait for a better one"},
+    {"input 4\ndense 3\nclass-weights" LOSS, "x.net:3:14: class-weights: expected 'balanced' or a weight"},
+    {"input 4\ndense 3\nclass-weights 1 -1 1" LOSS,
+     "x.net:3:17: class-weights: expected 'balanced' or a weight, a number "
+     "from 0 to 1e9, found '-1'"},
+    {"input 4\ndense 3\nclass-weights 0 0 0" LOSS,
+     "x.net:3:20: class-weights: all weights are 0; at least one class"},
+    {"input 4\ndense 3\nclass-weights balanced 1" LOSS,
+     "x.net:3:24: class-weights: expected the end of the line"},
+    {"input 4\ndense 3\nclass-weights balanced" LOSS,
+     "x.net:3:1: class-weights: weights of classes need the loss cross-entropy, found mean-squared"},
+    {"input 4\ndense 3\nclass-weights 1 2 3 4\nloss cross-entropy",
+     "x.net:3:1: class-weights: 4 weights for 3 classes; there must be one for each"},
+};
+
+static void refuses(const char *text, size_t length, shoal_status status, const char *message) {
+  shoal_model *model = (shoal_model *)1;
+  shoal_error err;
+  shoal_status found = shoal_model_parse(&model, "x.net", text, length, &err);
+  if (found == SHOAL_OK) fail_msg("accepted, but expected: %s\nin:\n%.200s", message, text);
+  if (strncmp(err.text, message, strlen(message)) != 0)
+    fail_msg("expected: %s\nfound:    %s\nin:\n%.200s", message, err.text, text);
+  if (status != SHOAL_OK) assert_int_equal(found, status);
+  assert_int_equal(err.status, found);
+  assert_null(model);
+  assert_int_equal(shoal_model_parse(&model, "x.net", text, length, NULL), found);
+}
+
+static void every_mistake_is_named_with_its_place(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+    refuses(mistakes[i].text, strlen(mistakes[i].text), SHOAL_OK, mistakes[i].message);
+}
+
+static void a_zero_byte_is_refused_even_in_a_comment(void **state) {
+  (void)state;
+  refuses("input\0 4", 8, SHOAL_INVALID, "x.net:1:6: found a zero byte; a model is plain text");
+  refuses("input 4\n# a\0b", 13, SHOAL_INVALID, "x.net:2:4: found a zero byte");
+}
+
+static void what_is_over_a_limit_is_refused(void **state) {
+  (void)state;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "input 4\n");
+  for (int i = 0; i < SHOAL_LAYERS_MAX; i++) shoal_text_addf(&text, "tanh\n");
+  refuses(text.bytes, text.length, SHOAL_LIMIT, "x.net:1025:1: more than 1,024 layers");
+
+  shoal_text_clear(&text);
+  shoal_text_addf(&text, "input 4\ndense 3\n#%33000d\n", 1);
+  refuses(text.bytes, text.length, SHOAL_LIMIT, "x.net:3:1: the line is longer than 32,768 characters");
+
+  shoal_text_clear(&text);
+  shoal_text_addf(&text, "class-weights");
+  for (int i = 0; i < SHOAL_CLASS_WEIGHTS_MAX + 1; i++) shoal_text_addf(&text, " 1");
+  refuses(text.bytes, text.length, SHOAL_LIMIT, "x.net:1:2063: class-weights: more than 1,024 weights");
+
+  shoal_text_clear(&text);
+  shoal_text_addf(&text, "x: input 4\n");
+  for (int i = 1; i <= SHOAL_LAYER_INPUTS_MAX; i++) shoal_text_addf(&text, "n%d: dense 4\n", i);
+  shoal_text_addf(&text, "concat x");
+  for (int i = 1; i < SHOAL_LAYER_INPUTS_MAX; i++) shoal_text_addf(&text, " n%d", i);
+  refuses(text.bytes, text.length, SHOAL_LIMIT, "x.net:18:57: concat: more than 16 inputs");
+
+  shoal_text_clear(&text);
+  while (text.length <= SHOAL_MODEL_BYTES_MAX) shoal_text_addf(&text, "# a long story\n");
+  refuses(text.bytes, text.length, SHOAL_LIMIT, "x.net:1:1: the text is longer than 1,048,576 bytes");
+  shoal_text_release(&text);
+}
+
+static void a_long_word_is_shown_in_part(void **state) {
+  (void)state;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "input 4\ndense %01000d", -7);
+  refuses(text.bytes, text.length, SHOAL_INVALID,
+          "x.net:2:7: dense: expected the number of outputs, a whole number from 1 to 2,147,483,647, found "
+          "'-000000000000000000000000000000000000000...'");
+  shoal_text_release(&text);
+}
+
+static void a_missing_file_is_not_found(void **state) {
+  (void)state;
+  shoal_model *model = (shoal_model *)1;
+  shoal_error err;
+  assert_true(shoal_model_load(&model, "/nowhere/at-all.net", &err) != SHOAL_OK);
+  assert_null(model);
+  assert_non_null(strstr(err.text, "/nowhere/at-all.net"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_mistake_is_named_with_its_place),
+      cmocka_unit_test(a_zero_byte_is_refused_even_in_a_comment),
+      cmocka_unit_test(what_is_over_a_limit_is_refused),
+      cmocka_unit_test(a_long_word_is_shown_in_part),
+      cmocka_unit_test(a_missing_file_is_not_found),
+  };
+  return RUN_TESTS(tests);
+}
