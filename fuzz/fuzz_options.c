@@ -46,8 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   for (char *at = copy; count < WORDS_MAX && at; count++) {
     words[count] = at;
     at = strchr(at, '\n');
-    if (at)
-      *at++ = 0;
+    if (at) *at++ = 0;
   }
 
   shoal_operands operands;
@@ -58,8 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   SHOAL_ASSERT(real >= -1 && real <= 1);
   SHOAL_ASSERT(!choice || choice == fruit[0] || choice == fruit[1]);
   SHOAL_ASSERT(!text || text[0]);
-  if (parsed == SHOAL_PARSED_WRONG)
-    SHOAL_ASSERT(err.status == SHOAL_INVALID && strlen(err.text) > 0);
+  if (parsed == SHOAL_PARSED_WRONG) SHOAL_ASSERT(err.status == SHOAL_INVALID && strlen(err.text) > 0);
 
   shoal_text help;
   shoal_text_init(&help);

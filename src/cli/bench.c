@@ -21,7 +21,8 @@ static const struct {
 } networks[] = {
     {"lenet5", "input 1x28x28\nconv 20 5x5 tanh\npool max 2x2\nconv 50 5x5 tanh\npool max 2x2\n"
                "dense 500 tanh\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.025\nbatch 512\n"},
-    {"mlp", "input 784\ndense 100 sigmoid\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.5\nbatch 100\n"},
+    {"mlp",
+     "input 784\ndense 100 sigmoid\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.5\nbatch 100\n"},
     {"lstm-ptb", "input tokens 30 carry\nembed 10000 200\nlstm 200 layers 2\ndense 10000\n"
                  "loss cross-entropy\noptimizer sgd rate 0.05\nbatch 20\n"},
 };
@@ -79,8 +80,7 @@ static bool parse(bench_options *o, int argc, char **argv, int *status) {
                   "  shoal bench train --net examples/lenet5.net\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   if (strcmp(operands.at[0], "train") != 0) {
     shoal_error err;
     shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there is: train", operands.at[0]);
@@ -103,8 +103,7 @@ typedef struct noise {
 
 static noise *make_noise(const shoal_graph *graph) {
   noise *made = malloc(sizeof *made);
-  if (!made)
-    return NULL;
+  if (!made) return NULL;
   made->graph = graph;
   made->classes = graph->nodes[graph->nodes_count - 1].shape.features;
   made->vocabulary = UINT32_MAX;
@@ -138,8 +137,7 @@ static void fetch_image(const noise *from, const shoal_shape *shape, uint64_t fi
   uint32_t lanes = shoal_lanes_for(n);
   size_t values = (size_t)shape->c * shape->h * shape->w;
   fill(from, first, x, values * lanes);
-  for (size_t v = 0; v < values && n < lanes; v++)
-    memset(x + v * lanes + n, 0, (lanes - n) * sizeof *x);
+  for (size_t v = 0; v < values && n < lanes; v++) memset(x + v * lanes + n, 0, (lanes - n) * sizeof *x);
 }
 
 static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
@@ -155,12 +153,9 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
     into->tokens[i] = (int32_t)(from->numbers[(first * 31 + i) % NOISE_COUNT] % from->vocabulary);
   for (uint32_t i = 0; into->labels && i < n * output->steps; i++)
     into->labels[i] = (int32_t)(from->numbers[(first * 37 + i) % NOISE_COUNT] % from->classes);
-  if (into->targets)
-    fill(from, first * 41, into->targets, (size_t)n * output->steps * output->features);
-  for (uint32_t i = 0; into->weight && i < n * output->steps; i++)
-    into->weight[i] = 1;
-  for (uint32_t i = 0; into->ids && i < n; i++)
-    into->ids[i] = first + i;
+  if (into->targets) fill(from, first * 41, into->targets, (size_t)n * output->steps * output->features);
+  for (uint32_t i = 0; into->weight && i < n * output->steps; i++) into->weight[i] = 1;
+  for (uint32_t i = 0; into->ids && i < n; i++) into->ids[i] = first + i;
 }
 
 /* ---- measuring ---------------------------------------------------------------------- */
@@ -183,8 +178,7 @@ static void spin_task(void *context, uint32_t task, uint32_t thread) {
 static shoal_status measure_peak(uint32_t threads, double *peak_gflops, shoal_error *err) {
   shoal_pool *pool;
   shoal_status status = shoal_pool_create(&pool, threads, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   spinning s = {.kernels = shoal_kernels_get(), .rounds = 1000};
   double seconds = 0;
   for (int tries = 0; tries < PEAK_TRIES;) {
@@ -196,10 +190,8 @@ static shoal_status measure_peak(uint32_t threads, double *peak_gflops, shoal_er
       continue;
     }
     double flops = 0;
-    for (uint32_t t = 0; t < threads; t++)
-      flops += s.flops[t];
-    if (flops / seconds / 1e9 > *peak_gflops)
-      *peak_gflops = flops / seconds / 1e9;
+    for (uint32_t t = 0; t < threads; t++) flops += s.flops[t];
+    if (flops / seconds / 1e9 > *peak_gflops) *peak_gflops = flops / seconds / 1e9;
     tries++;
   }
   shoal_pool_destroy(pool);
@@ -229,8 +221,7 @@ static shoal_status measure_rounds(shoal_trainer *trainer, const shoal_source *s
     }
     rates[w] = (double)rounds / (now - start);
   }
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   qsort(rates, WINDOWS, sizeof rates[0], compare_reals);
   out->batches_per_s = rates[WINDOWS / 2];
   return SHOAL_OK;
@@ -250,19 +241,15 @@ static shoal_status measure(bench_options *o, double started, bench_result *out,
   shoal_trainer *trainer = NULL;
   noise *data = NULL;
   shoal_status status = load_network(&model, o->net, err);
-  if (status == SHOAL_OK)
-    status = shoal_graph_create(&graph, model, err);
-  if (status != SHOAL_OK)
-    goto end;
-  if (o->batch == 0)
-    o->batch = model->recipe.batch;
+  if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, err);
+  if (status != SHOAL_OK) goto end;
+  if (o->batch == 0) o->batch = model->recipe.batch;
   shoal_trainer_config config = {.graph = graph,
                                  .threads = (uint32_t)o->threads,
                                  .batch = (uint32_t)o->batch,
                                  .samples = o->batch * ROUNDS_IN_EPOCH};
   status = shoal_trainer_create(&trainer, &config, err);
-  if (status != SHOAL_OK)
-    goto end;
+  if (status != SHOAL_OK) goto end;
   data = make_noise(graph);
   if (!data) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
@@ -275,8 +262,7 @@ static shoal_status measure(bench_options *o, double started, bench_result *out,
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   out->resident_mb = (double)usage.ru_maxrss * 1024 / 1e6;
-  if (status == SHOAL_OK)
-    status = measure_peak((uint32_t)o->threads, &out->peak_gflops, err);
+  if (status == SHOAL_OK) status = measure_peak((uint32_t)o->threads, &out->peak_gflops, err);
 end:
   shoal_trainer_destroy(trainer);
   free(data);
@@ -324,12 +310,10 @@ static int run(int argc, char **argv) {
   double started = shoal_clock_seconds();
   bench_options o = {.net = networks[0].name, .threads = shoal_cli_threads(), .seconds = 5};
   int exit_status;
-  if (!parse(&o, argc, argv, &exit_status))
-    return exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   bench_result result = {0};
   shoal_error err;
-  if (measure(&o, started, &result, &err) != SHOAL_OK)
-    return shoal_cli_failed("bench", &err);
+  if (measure(&o, started, &result, &err) != SHOAL_OK) return shoal_cli_failed("bench", &err);
   if (o.json)
     print_json(&o, &result);
   else

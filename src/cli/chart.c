@@ -11,7 +11,7 @@
 enum { DOTS_X = 2, DOTS_Y = 4, PLOT_WIDTH_MIN = 16, PLOT_HEIGHT_MIN = 3 };
 
 typedef struct plot {
-  uint32_t width, height; /* in characters */
+  uint32_t width, height;  /* in characters */
   uint32_t dots_x, dots_y; /* in a character */
   double x_min, x_max, y_min, y_max;
   uint8_t *dots; /* a character's dots, in the bits of its braille number */
@@ -23,8 +23,7 @@ typedef struct plot {
 static void widen(plot *p, const shoal_series *series, size_t *points) {
   for (size_t i = 0; i < series->count; i++) {
     shoal_point point = series->points[i];
-    if (!isfinite(point.y))
-      continue;
+    if (!isfinite(point.y)) continue;
     p->x_min = fmin(p->x_min, point.x);
     p->x_max = fmax(p->x_max, point.x);
     p->y_min = fmin(p->y_min, point.y);
@@ -55,7 +54,8 @@ static void draw_segment(plot *p, long x0, long y0, long x1, long y1) {
   long steps = labs(x1 - x0) > labs(y1 - y0) ? labs(x1 - x0) : labs(y1 - y0);
   for (long i = 0; i <= steps; i++) {
     double share = steps ? (double)i / (double)steps : 0;
-    set_dot(p, lround((double)x0 + share * (double)(x1 - x0)), lround((double)y0 + share * (double)(y1 - y0)));
+    set_dot(p, lround((double)x0 + share * (double)(x1 - x0)),
+            lround((double)y0 + share * (double)(y1 - y0)));
   }
 }
 
@@ -73,8 +73,7 @@ static void draw_line(plot *p, const shoal_series *series) {
         count++;
       }
     }
-    if (count == 0)
-      continue;
+    if (count == 0) continue;
     long y = dot_y(p, sum / (double)count);
     if (last_x < 0)
       set_dot(p, x, y);
@@ -89,8 +88,7 @@ static void draw_line(plot *p, const shoal_series *series) {
 static void draw_marks(plot *p, const shoal_series *series) {
   size_t every = series->count * 3 / p->width + 1;
   for (size_t i = 0; i < series->count; i++) {
-    if ((series->count - 1 - i) % every != 0)
-      continue;
+    if ((series->count - 1 - i) % every != 0) continue;
     shoal_point point = series->points[i];
     if (isfinite(point.y))
       p->marks[dot_y(p, point.y) / p->dots_y * p->width + dot_x(p, point.x) / p->dots_x] = true;
@@ -126,7 +124,8 @@ static void add_cell(shoal_text *out, const pens *pen, bool utf8, uint8_t dots, 
     shoal_text_addf(out, "%s*%s", pen->line, pen->off);
   } else {
     /* U+2800 and the dots, as three bytes of UTF-8. */
-    unsigned char bytes[] = {0xe2, (unsigned char)(0xa0 | dots >> 6), (unsigned char)(0x80 | (dots & 0x3f)), 0};
+    unsigned char bytes[] = {0xe2, (unsigned char)(0xa0 | dots >> 6), (unsigned char)(0x80 | (dots & 0x3f)),
+                             0};
     shoal_text_addf(out, "%s%s%s", pen->line, (const char *)bytes, pen->off);
   }
 }
@@ -143,8 +142,7 @@ static void write_rows(const shoal_chart *chart, const plot *p, const pens *pen,
       shoal_text_addf(out, "%s%*s %s%s", pen->dim, label_width, "", pen->axis, pen->off);
     }
     uint32_t last = p->width;
-    while (last > 0 && !p->dots[row * p->width + last - 1] && !p->marks[row * p->width + last - 1])
-      last--;
+    while (last > 0 && !p->dots[row * p->width + last - 1] && !p->marks[row * p->width + last - 1]) last--;
     for (uint32_t column = 0; column < last; column++) {
       size_t cell = row * p->width + column;
       add_cell(out, pen, chart->utf8, p->dots[cell], p->marks[cell]);
@@ -156,8 +154,7 @@ static void write_rows(const shoal_chart *chart, const plot *p, const pens *pen,
 static void write_floor(const shoal_chart *chart, const plot *p, const pens *pen, int label_width,
                         shoal_text *out) {
   shoal_text_addf(out, "%s%*s %s", pen->dim, label_width, "", pen->corner);
-  for (uint32_t i = 0; i < p->width; i++)
-    shoal_text_addf(out, "%s", pen->floor);
+  for (uint32_t i = 0; i < p->width; i++) shoal_text_addf(out, "%s", pen->floor);
 
   char first[32], last[32];
   snprintf(first, sizeof first, "%.6g", p->x_min);
@@ -179,8 +176,7 @@ void shoal_chart_draw(const shoal_chart *chart, shoal_text *out) {
   size_t points = 0;
   widen(&p, &chart->line, &points);
   widen(&p, &chart->marks, &points);
-  if (points < 2 || p.x_min == p.x_max)
-    return;
+  if (points < 2 || p.x_min == p.x_max) return;
   /* A flat curve gets some room above and below. */
   if (p.y_max - p.y_min < 1e-9 * fmax(fabs(p.y_max), 1e-9)) {
     p.y_max += fmax(fabs(p.y_max), 1e-9) * 0.1;

@@ -21,8 +21,7 @@ bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_oper
   shoal_text help;
   shoal_text_init(&help);
   shoal_options_help(usage, shoal_terminal_of(stdout).width, &help);
-  if (!help.failed)
-    fwrite(help.bytes, 1, help.length, stdout);
+  if (!help.failed) fwrite(help.bytes, 1, help.length, stdout);
   shoal_text_release(&help);
   *status = shoal_cli_finish(usage->command, SHOAL_EXIT_OK);
   return false;
@@ -50,13 +49,18 @@ void shoal_cli_warn(const char *command, const char *format, ...) {
   fputc('\n', stderr);
 }
 
+/* Why standard output failed first; stdio itself remembers only that it did. */
+static int output_errno;
+
+static void flush_output(void) {
+  if (fflush(stdout) != 0 && !output_errno) output_errno = errno;
+}
+
 int shoal_cli_finish(const char *command, int status) {
-  errno = 0;
-  bool lost = fflush(stdout) != 0 || ferror(stdout);
-  if (!lost)
-    return status;
+  flush_output();
+  if (!ferror(stdout)) return status;
   fprintf(stderr, "shoal %s: cannot write to standard output: %s\n", command,
-          errno ? strerror(errno) : "some of it was lost");
+          output_errno ? strerror(output_errno) : "some of it was lost");
   return status == SHOAL_EXIT_OK ? SHOAL_EXIT_FAILED : status;
 }
 
@@ -64,7 +68,7 @@ void shoal_cli_print_line(shoal_text *line) {
   if (!line->failed && line->length > 0) {
     fwrite(line->bytes, 1, line->length, stdout);
     fputc('\n', stdout);
-    fflush(stdout);
+    flush_output();
   }
   shoal_text_clear(line);
 }
@@ -73,8 +77,7 @@ void shoal_cli_print_line(shoal_text *line) {
 
 uint32_t shoal_cli_threads(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0)
-    return 1;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   int count = CPU_COUNT(&set);
   return count < 1 ? 1 : count > SHOAL_THREADS_MAX ? SHOAL_THREADS_MAX : (uint32_t)count;
 }
@@ -82,8 +85,7 @@ uint32_t shoal_cli_threads(void) {
 /* ---- commands to copy --------------------------------------------------------------- */
 
 void shoal_cli_add_option(shoal_text *out, const char *name, const char *value) {
-  if (!value)
-    return;
+  if (!value) return;
   shoal_text_addf(out, " --%s ", name);
   shoal_human_quote(out, value);
 }

@@ -39,8 +39,7 @@ static bool parse(data_options *o, int argc, char **argv, int *status) {
                   "  shoal data info mnist\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   o->action = operands.at[0];
   o->name = operands.at[1];
 
@@ -52,10 +51,11 @@ static bool parse(data_options *o, int argc, char **argv, int *status) {
   if (!known)
     shoal_fail(&err, SHOAL_INVALID, "unknown action '%s'; there are list, info and get", o->action);
   else if (!is_list && !o->name)
-    shoal_fail(&err, SHOAL_INVALID, "the name of a set is missing: shoal data %s NAME; 'shoal data list' shows them",
-               o->action);
+    shoal_fail(&err, SHOAL_INVALID,
+               "the name of a set is missing: shoal data %s NAME; 'shoal data list' shows them", o->action);
   else if (is_list && o->name)
-    shoal_fail(&err, SHOAL_INVALID, "unexpected argument '%s'; for one set: shoal data info %s", o->name, o->name);
+    shoal_fail(&err, SHOAL_INVALID, "unexpected argument '%s'; for one set: shoal data info %s", o->name,
+               o->name);
   else
     return true;
   *status = shoal_cli_misused("data", &err);
@@ -73,8 +73,7 @@ static void print_json(const shoal_named_set *set, const char *folder) {
   shoal_json_text(&json, "source", set->source);
   shoal_json_text(&json, "url", set->url);
   shoal_json_bool(&json, "here", folder != NULL);
-  if (folder)
-    shoal_json_text(&json, "folder", folder);
+  if (folder) shoal_json_text(&json, "folder", folder);
   shoal_json_close(&json, '}');
   shoal_cli_print_line(&line);
   shoal_text_release(&line);
@@ -96,8 +95,7 @@ static int list(const data_options *o) {
     }
     free(folder);
   }
-  if (any_missing)
-    printf("\nTo download a set: shoal data get NAME\n");
+  if (any_missing) printf("\nTo download a set: shoal data get NAME\n");
   return shoal_cli_finish("data", SHOAL_EXIT_OK);
 }
 
@@ -112,8 +110,7 @@ static int info(const data_options *o, const shoal_named_set *set) {
   }
   printf("%-8s %s\n%-8s %s\n%-8s %s\n%-8s %s\n", "name", set->name, "what", set->what, "source", set->source,
          "url", set->url);
-  if (set->package)
-    printf("%-8s apt install %s\n", "Debian", set->package);
+  if (set->package) printf("%-8s apt install %s\n", "Debian", set->package);
   for (uint32_t i = 0; i < set->classes_count; i++)
     printf("%s%s%s", i == 0 ? "classes  " : ", ", set->classes[i], i + 1 == set->classes_count ? "\n" : "");
   if (!folder) {
@@ -125,8 +122,7 @@ static int info(const data_options *o, const shoal_named_set *set) {
   shoal_error err;
   shoal_status status = shoal_named_verify(set, folder, &err);
   free(folder);
-  if (status != SHOAL_OK)
-    return shoal_cli_failed("data", &err);
+  if (status != SHOAL_OK) return shoal_cli_failed("data", &err);
   printf("%-8s whole: every checksum is right\n", "files");
   return shoal_cli_finish("data", SHOAL_EXIT_OK);
 }
@@ -142,18 +138,15 @@ static void show_download(void *context, const char *file, uint64_t bytes) {
 static int get(const data_options *o, const shoal_named_set *set) {
   char *folder = shoal_named_find(set, o->data_dir);
   if (folder) {
-    if (!o->quiet)
-      printf("%s is here already: %s\n", set->name, folder);
+    if (!o->quiet) printf("%s is here already: %s\n", set->name, folder);
     free(folder);
     return shoal_cli_finish("data", SHOAL_EXIT_OK);
   }
   bool watched = !o->quiet && shoal_terminal_of(stderr).is_terminal;
   shoal_error err;
   shoal_status status = shoal_named_get(set->name, o->data_dir, watched ? show_download : NULL, NULL, &err);
-  if (watched)
-    fprintf(stderr, "\r\x1b[K");
-  if (status != SHOAL_OK)
-    return shoal_cli_failed("data", &err);
+  if (watched) fprintf(stderr, "\r\x1b[K");
+  if (status != SHOAL_OK) return shoal_cli_failed("data", &err);
   folder = shoal_named_find(set, o->data_dir);
   if (!o->quiet)
     printf("%s: %s\nNext: shoal train MODEL.net --data %s\n", set->name, folder ? folder : "downloaded",
@@ -165,10 +158,8 @@ static int get(const data_options *o, const shoal_named_set *set) {
 static int run(int argc, char **argv) {
   data_options o = {0};
   int status;
-  if (!parse(&o, argc, argv, &status))
-    return status;
-  if (strcmp(o.action, "list") == 0)
-    return list(&o);
+  if (!parse(&o, argc, argv, &status)) return status;
+  if (strcmp(o.action, "list") == 0) return list(&o);
   const shoal_named_set *set = shoal_named_set_of(o.name);
   if (!set) {
     shoal_error err;

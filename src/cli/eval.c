@@ -68,8 +68,7 @@ static bool parse(eval_options *o, int argc, char **argv, int *status) {
                   "  shoal eval lenet5.safetensors --data fashion-mnist --split train --json\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   o->model = operands.at[0];
   return true;
 }
@@ -109,8 +108,7 @@ static void print_text(const shoal_graph *graph, shoal_split split, const shoal_
 static int run(int argc, char **argv) {
   eval_options o = {.threads = shoal_cli_threads()};
   int exit_status;
-  if (!parse(&o, argc, argv, &exit_status))
-    return exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   shoal_error err;
   if (!o.data.data) {
     shoal_fail(&err, SHOAL_INVALID, "--data is missing: it says what to evaluate on");
@@ -126,8 +124,7 @@ static int run(int argc, char **argv) {
     o.data.batch = o.batch ? (uint32_t)o.batch : loaded.checkpoint.model->recipe.batch;
     status = shoal_loaded_source(&loaded, &o.data, &dataset, &split, &source, &err);
   }
-  if (status == SHOAL_OK)
-    status = shoal_loaded_ready(&loaded, o.data.batch, (uint32_t)o.threads, &err);
+  if (status == SHOAL_OK) status = shoal_loaded_ready(&loaded, o.data.batch, (uint32_t)o.threads, &err);
   if (status == SHOAL_OK) {
     double start = shoal_clock_seconds();
     shoal_result result = shoal_trainer_evaluate(loaded.trainer, &source);

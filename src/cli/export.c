@@ -30,8 +30,7 @@ static int run(int argc, char **argv) {
   };
   shoal_operands operands;
   int exit_status;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, &exit_status))
-    return exit_status;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, &exit_status)) return exit_status;
   shoal_error err;
   if (!onnx) {
     shoal_fail(&err, SHOAL_INVALID, "--onnx FILE is missing: it says where to write");
@@ -40,10 +39,8 @@ static int run(int argc, char **argv) {
 
   shoal_loaded loaded;
   shoal_status status = shoal_loaded_open(&loaded, operands.at[0], &err);
-  if (status == SHOAL_OK)
-    status = shoal_loaded_ready(&loaded, 1, 1, &err);
-  if (status == SHOAL_OK)
-    status = shoal_onnx_save(onnx, loaded.graph, shoal_loaded_weights(&loaded), &err);
+  if (status == SHOAL_OK) status = shoal_loaded_ready(&loaded, 1, 1, &err);
+  if (status == SHOAL_OK) status = shoal_onnx_save(onnx, loaded.graph, shoal_loaded_weights(&loaded), &err);
   if (status == SHOAL_OK) {
     char shape[SHOAL_SHAPE_TEXT_MAX];
     if (!quiet)

@@ -12,8 +12,8 @@ typedef struct writer {
   void (*write)(void *context, const char *text, size_t length);
   void *context;
   const shoal_dataset *vocabulary;
-  bool words;    /* words with spaces between, or characters as they come */
-  bool in_line;  /* something stands on this line */
+  bool words;   /* words with spaces between, or characters as they come */
+  bool in_line; /* something stands on this line */
 } writer;
 
 /* ---- the model, one step at a time -------------------------------------------------- */
@@ -23,8 +23,8 @@ static shoal_status one_step_model(shoal_model **out, const shoal_loaded *loaded
   const shoal_model *model = loaded->checkpoint.model;
   *out = NULL;
   if (model->layers[0].shape.kind != SHOAL_TOKENS)
-    return shoal_fail(err, SHOAL_INVALID, "%s is no text model: its input is not tokens; use --data or --input",
-                      loaded->path);
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is no text model: its input is not tokens; use --data or --input", loaded->path);
   for (uint32_t l = 0; l < model->layers_count; l++) {
     if (model->layers[l].bidirectional)
       return shoal_fail(err, SHOAL_INVALID,
@@ -47,8 +47,7 @@ static shoal_status one_step_model(shoal_model **out, const shoal_loaded *loaded
     shoal_fail(err, status, "out of memory");
   } else {
     status = shoal_model_parse(out, loaded->path, text.bytes, text.length, err);
-    if (status != SHOAL_OK)
-      shoal_error_prefix(err, "cannot write text one token at a time: ");
+    if (status != SHOAL_OK) shoal_error_prefix(err, "cannot write text one token at a time: ");
   }
   shoal_text_release(&whole);
   shoal_text_release(&text);
@@ -60,14 +59,10 @@ static void fetch_token(const void *self, uint64_t epoch, uint64_t first, uint32
                         const shoal_batch *into) {
   (void)epoch, (void)first;
   for (uint32_t i = 0; i < n; i++) {
-    if (into->tokens)
-      into->tokens[i] = *(const int32_t *)self;
-    if (into->labels)
-      into->labels[i] = 0;
-    if (into->weight)
-      into->weight[i] = 1;
-    if (into->ids)
-      into->ids[i] = 0;
+    if (into->tokens) into->tokens[i] = *(const int32_t *)self;
+    if (into->labels) into->labels[i] = 0;
+    if (into->weight) into->weight[i] = 1;
+    if (into->ids) into->ids[i] = 0;
   }
 }
 
@@ -76,8 +71,7 @@ static void fetch_token(const void *self, uint64_t epoch, uint64_t first, uint32
 static uint32_t likeliest(const float *probability, uint32_t count) {
   uint32_t best = 0;
   for (uint32_t i = 1; i < count; i++) {
-    if (probability[i] > probability[best])
-      best = i;
+    if (probability[i] > probability[best]) best = i;
   }
   return best;
 }
@@ -86,16 +80,13 @@ static uint32_t likeliest(const float *probability, uint32_t count) {
  * largest first, so that a low temperature cannot make all of them vanish. */
 static uint32_t draw(const float *probability, uint32_t count, double temperature, double uniform) {
   uint32_t best = likeliest(probability, count);
-  if (temperature <= 0 || !(probability[best] > 0))
-    return best;
+  if (temperature <= 0 || !(probability[best] > 0)) return best;
   double sum = 0;
-  for (uint32_t i = 0; i < count; i++)
-    sum += pow(probability[i] / probability[best], 1 / temperature);
+  for (uint32_t i = 0; i < count; i++) sum += pow(probability[i] / probability[best], 1 / temperature);
   double left = uniform * sum;
   for (uint32_t i = 0; i < count; i++) {
     left -= pow(probability[i] / probability[best], 1 / temperature);
-    if (left < 0)
-      return i;
+    if (left < 0) return i;
   }
   return best;
 }
@@ -105,23 +96,20 @@ static uint32_t draw(const float *probability, uint32_t count, double temperatur
 static bool has_words(const shoal_dataset *vocabulary) {
   for (uint32_t i = 0; i < shoal_dataset_classes(vocabulary); i++) {
     const char *name = shoal_dataset_class_name(vocabulary, i);
-    if (name && strcmp(name, "<eos>") == 0)
-      return true;
+    if (name && strcmp(name, "<eos>") == 0) return true;
   }
   return false;
 }
 
 static void write_token(writer *w, int32_t token) {
   const char *name = shoal_dataset_class_name(w->vocabulary, (uint32_t)token);
-  if (!name)
-    return;
+  if (!name) return;
   if (w->words && strcmp(name, "<eos>") == 0) {
     w->write(w->context, "\n", 1);
     w->in_line = false;
     return;
   }
-  if (w->words && w->in_line)
-    w->write(w->context, " ", 1);
+  if (w->words && w->in_line) w->write(w->context, " ", 1);
   w->write(w->context, name, strlen(name));
   w->in_line = true;
 }
@@ -133,8 +121,7 @@ static shoal_status write_on(shoal_trainer *trainer, writer *w, uint32_t outputs
                              const int32_t *prompt, size_t prompt_count,
                              const shoal_generate_options *options, shoal_error *err) {
   float *probability = malloc(outputs * sizeof *probability);
-  if (!probability)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (!probability) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   int32_t token = prompt[0];
   shoal_source source = {.self = &token, .samples = 1, .fetch = fetch_token};
   shoal_key key = shoal_key_make(options->seed, SHOAL_FOR_SAMPLING, 0, 0);
@@ -143,13 +130,12 @@ static shoal_status write_on(shoal_trainer *trainer, writer *w, uint32_t outputs
     write_token(w, token);
     shoal_trainer_predict(trainer, &source, 0, 1, probability);
     bool in_prompt = i + 1 < prompt_count;
-    token = in_prompt ? prompt[i + 1]
-                      : (int32_t)draw(probability, words_count, options->temperature,
-                                      shoal_random_uniform(key, i));
+    token = in_prompt
+                ? prompt[i + 1]
+                : (int32_t)draw(probability, words_count, options->temperature, shoal_random_uniform(key, i));
   }
   write_token(w, token);
-  if (w->in_line)
-    w->write(w->context, "\n", 1);
+  if (w->in_line) w->write(w->context, "\n", 1);
   free(probability);
   return SHOAL_OK;
 }
@@ -165,12 +151,10 @@ shoal_status shoal_generate(const shoal_loaded *loaded, const shoal_generate_opt
   size_t prompt_count = 0;
   shoal_status status = one_step_model(&model, loaded, err);
   if (status == SHOAL_OK && !loaded->checkpoint.data_json)
-    status = shoal_fail(err, SHOAL_CORRUPT, "%s has no vocabulary: it was saved without its data",
-                        loaded->path);
-  if (status == SHOAL_OK)
-    status = shoal_dataset_open_fitted(&vocabulary, loaded->checkpoint.data_json, err);
-  if (status != SHOAL_OK)
-    goto end;
+    status =
+        shoal_fail(err, SHOAL_CORRUPT, "%s has no vocabulary: it was saved without its data", loaded->path);
+  if (status == SHOAL_OK) status = shoal_dataset_open_fitted(&vocabulary, loaded->checkpoint.data_json, err);
+  if (status != SHOAL_OK) goto end;
 
   prompt = calloc(PROMPT_TOKENS_MAX, sizeof *prompt);
   if (!prompt) {
@@ -184,8 +168,7 @@ shoal_status shoal_generate(const shoal_loaded *loaded, const shoal_generate_opt
     goto end;
   }
   status = shoal_graph_create(&graph, model, err);
-  if (status != SHOAL_OK)
-    goto end;
+  if (status != SHOAL_OK) goto end;
   const shoal_shape *output = &graph->nodes[graph->nodes_count - 1].shape;
   uint32_t words_count = shoal_dataset_classes(vocabulary);
   if (output->features < words_count) {

@@ -10,8 +10,7 @@ shoal_human shoal_human_count(uint64_t count) {
   shoal_human human;
   size_t at = 0;
   for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0)
-      human.text[at++] = ',';
+    if (i > 0 && (length - i) % 3 == 0) human.text[at++] = ',';
     human.text[at++] = digits[i];
   }
   human.text[at] = 0;

@@ -69,8 +69,7 @@ static bool parse(inspect_options *o, int argc, char **argv, int *status) {
                   "  shoal inspect lenet5.safetensors --batch 512 --json\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   o->path = operands.at[0];
   return true;
 }
@@ -81,13 +80,11 @@ static bool parse(inspect_options *o, int argc, char **argv, int *status) {
 static bool is_checkpoint(const char *path) {
   size_t length = strlen(path);
   static const char suffix[] = ".safetensors";
-  if (length >= sizeof suffix - 1 && strcmp(path + length - (sizeof suffix - 1), suffix) == 0)
-    return true;
+  if (length >= sizeof suffix - 1 && strcmp(path + length - (sizeof suffix - 1), suffix) == 0) return true;
   char start[9] = {0};
   FILE *file = fopen(path, "rb");
   size_t got = file ? fread(start, 1, sizeof start, file) : 0;
-  if (file)
-    fclose(file);
+  if (file) fclose(file);
   return got == sizeof start && start[8] == '{';
 }
 
@@ -122,16 +119,13 @@ static shoal_status describe_layers(inspection *i, shoal_error *err) {
     size_t skipped = layer->named ? strlen(layer->name) + 2 : 0;
     r->name = layer->name;
     r->words = strndup(at + skipped, length - skipped);
-    if (!r->words)
-      status = SHOAL_NO_MEMORY;
+    if (!r->words) status = SHOAL_NO_MEMORY;
     shoal_shape_text(&layer->shape, r->shape);
     at += length + (at[length] == '\n');
   }
-  if (status == SHOAL_OK)
-    shoal_text_addf(&i->recipe, "%s", at);
+  if (status == SHOAL_OK) shoal_text_addf(&i->recipe, "%s", at);
   shoal_text_release(&text);
-  if (status != SHOAL_OK || i->recipe.failed)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status != SHOAL_OK || i->recipe.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 
   for (uint32_t n = 0; n < i->graph->nodes_count; n++) {
     const shoal_node *node = &i->graph->nodes[n];
@@ -153,15 +147,13 @@ static shoal_status plan(inspection *i, const inspect_options *o, shoal_error *e
       .graph = i->graph, .threads = (uint32_t)o->threads, .batch = i->batch, .samples = i->batch};
   shoal_trainer *trainer;
   shoal_status status = shoal_trainer_create(&trainer, &config, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   i->memory_bytes = shoal_trainer_memory(trainer);
   i->shards = shoal_trainer_shards(trainer);
   if (i->checkpoint.file) {
     float *weights = shoal_trainer_state(trainer)->weights;
     status = shoal_checkpoint_weights(&i->checkpoint, i->graph, weights, err);
-    if (status == SHOAL_OK)
-      shoal_graph_weights_sha256(i->graph, weights, i->sha256);
+    if (status == SHOAL_OK) shoal_graph_weights_sha256(i->graph, weights, i->sha256);
     read_position(i);
   }
   shoal_trainer_destroy(trainer);
@@ -177,18 +169,14 @@ static shoal_status look(inspection *i, const inspect_options *o, shoal_error *e
     status = shoal_model_load(&i->own_model, o->path, err);
     i->model = i->own_model;
   }
-  if (status == SHOAL_OK)
-    status = shoal_graph_create(&i->graph, i->model, err);
-  if (status == SHOAL_OK)
-    status = describe_layers(i, err);
-  if (status == SHOAL_OK)
-    status = plan(i, o, err);
+  if (status == SHOAL_OK) status = shoal_graph_create(&i->graph, i->model, err);
+  if (status == SHOAL_OK) status = describe_layers(i, err);
+  if (status == SHOAL_OK) status = plan(i, o, err);
   return status;
 }
 
 static void release(inspection *i) {
-  for (uint32_t l = 0; i->rows && l < i->model->layers_count; l++)
-    free(i->rows[l].words);
+  for (uint32_t l = 0; i->rows && l < i->model->layers_count; l++) free(i->rows[l].words);
   free(i->rows);
   shoal_text_release(&i->recipe);
   shoal_graph_destroy(i->graph);
@@ -281,8 +269,7 @@ static void print_text(const inspection *i, const inspect_options *o) {
   if (i->checkpoint.file) {
     printf("%-9s after %s of %s epochs", "position", shoal_human_count(i->epoch).text,
            shoal_human_count(i->model->recipe.epochs).text);
-    if (i->round)
-      printf(" and %s rounds", shoal_human_count(i->round).text);
+    if (i->round) printf(" and %s rounds", shoal_human_count(i->round).text);
     printf(", %s rounds in all\n%-9s %s\n", shoal_human_count(i->step).text, "sha256", i->sha256);
   }
 }
@@ -290,8 +277,7 @@ static void print_text(const inspection *i, const inspect_options *o) {
 static int run(int argc, char **argv) {
   inspect_options o = {.threads = shoal_cli_threads()};
   int exit_status;
-  if (!parse(&o, argc, argv, &exit_status))
-    return exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   inspection i = {0};
   shoal_error err;
   if (look(&i, &o, &err) != SHOAL_OK) {
@@ -307,4 +293,5 @@ static int run(int argc, char **argv) {
   return exit_status;
 }
 
-const shoal_command shoal_command_inspect = {"inspect", "the layers of a model, their weights and costs", run};
+const shoal_command shoal_command_inspect = {"inspect", "the layers of a model, their weights and costs",
+                                             run};

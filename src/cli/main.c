@@ -12,8 +12,7 @@ enum { COMMANDS_COUNT = sizeof commands / sizeof commands[0] };
 
 static const shoal_command *find(const char *name) {
   for (size_t i = 0; i < COMMANDS_COUNT; i++) {
-    if (strcmp(commands[i]->name, name) == 0)
-      return commands[i];
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
   }
   return NULL;
 }
@@ -22,8 +21,7 @@ static int overview(void) {
   printf("shoal trains neural networks.\n\n"
          "Usage: shoal COMMAND [ARGUMENT...]\n\n"
          "Commands:\n");
-  for (size_t i = 0; i < COMMANDS_COUNT; i++)
-    printf("  %-9s  %s\n", commands[i]->name, commands[i]->summary);
+  for (size_t i = 0; i < COMMANDS_COUNT; i++) printf("  %-9s  %s\n", commands[i]->name, commands[i]->summary);
   printf("  %-9s  %s\n", "help", "explain a command: shoal help train");
   printf("\nA first run:\n"
          "  shoal train examples/lenet5.net --data fashion-mnist\n"
@@ -34,8 +32,7 @@ static int overview(void) {
 
 static int unknown(const char *name) {
   const char *names[COMMANDS_COUNT + 1];
-  for (size_t i = 0; i < COMMANDS_COUNT; i++)
-    names[i] = commands[i]->name;
+  for (size_t i = 0; i < COMMANDS_COUNT; i++) names[i] = commands[i]->name;
   names[COMMANDS_COUNT] = "help";
   const char *near = shoal_nearest(name, strlen(name), names, COMMANDS_COUNT + 1);
   const char *what = name[0] == '-' ? "option" : "command";
@@ -48,8 +45,7 @@ static int unknown(const char *name) {
 }
 
 static int help(int argc, char **argv) {
-  if (argc == 0)
-    return overview();
+  if (argc == 0) return overview();
   if (argc > 1) {
     fprintf(stderr, "shoal help: explains one command at a time: shoal help %s\n", argv[0]);
     return SHOAL_EXIT_USAGE;
@@ -61,17 +57,13 @@ static int help(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2)
-    return overview();
+  if (argc < 2) return overview();
   const char *name = argv[1];
   int rest = argc - 2;
   char **words = argv + 2;
-  if (strcmp(name, "help") == 0)
-    return help(rest, words);
-  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-    return overview();
-  if (strcmp(name, "--version") == 0)
-    return shoal_command_version.run(0, words);
+  if (strcmp(name, "help") == 0) return help(rest, words);
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return overview();
+  if (strcmp(name, "--version") == 0) return shoal_command_version.run(0, words);
   const shoal_command *command = find(name);
   return command ? command->run(rest, words) : unknown(name);
 }

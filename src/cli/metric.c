@@ -48,8 +48,7 @@ void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_re
 const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows) {
   const shoal_shape *output = output_shape(graph);
   *rows = output->steps;
-  if (output->kind != SHOAL_SEQUENCE)
-    return "samples";
+  if (output->kind != SHOAL_SEQUENCE) return "samples";
   return graph->nodes[0].shape.kind == SHOAL_TOKENS ? "tokens" : "steps";
 }
 
@@ -64,6 +63,5 @@ void shoal_metric_json(shoal_json *json, const char *prefix, const shoal_graph *
   add_real(json, prefix, "loss", result->loss);
   shoal_metric metric = shoal_metric_of(graph);
   add_real(json, prefix, shoal_metric_name(metric), shoal_metric_value(graph, result));
-  if (metric == SHOAL_PERPLEXITY)
-    add_real(json, prefix, "accuracy", result->accuracy);
+  if (metric == SHOAL_PERPLEXITY) add_real(json, prefix, "accuracy", result->accuracy);
 }

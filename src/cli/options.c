@@ -23,8 +23,7 @@ static const shoal_option *find(const shoal_usage *usage, const char *name, size
 
 /* Whether a word is one of the command's options and not, say, a negative number. */
 static bool is_known_option(const shoal_usage *usage, const char *word) {
-  if (strncmp(word, "--", 2) != 0)
-    return false;
+  if (strncmp(word, "--", 2) != 0) return false;
   size_t length = strcspn(word + 2, "=");
   return find(usage, word + 2, length) != NULL || strcmp(word, "--help") == 0;
 }
@@ -33,8 +32,7 @@ static void unknown_option(const shoal_usage *usage, const char *word, shoal_err
   const char *names[OPTIONS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < usage->options_count; i++) {
-    if (!is_heading(&usage->options[i]))
-      names[count++] = usage->options[i].name;
+    if (!is_heading(&usage->options[i])) names[count++] = usage->options[i].name;
   }
   names[count++] = "help";
   size_t dashes = strspn(word, "-");
@@ -97,12 +95,9 @@ static bool store_real(const shoal_option *option, const char *value, shoal_erro
 }
 
 static bool store(const shoal_option *option, const char *value, shoal_error *err) {
-  if (option->whole)
-    return store_whole(option, value, err);
-  if (option->real)
-    return store_real(option, value, err);
-  if (option->choices)
-    return store_choice(option, value, err);
+  if (option->whole) return store_whole(option, value, err);
+  if (option->real) return store_real(option, value, err);
+  if (option->choices) return store_choice(option, value, err);
   if (!value[0]) {
     shoal_fail(err, SHOAL_INVALID, "--%s: the value is empty", option->name);
     return false;
@@ -163,8 +158,7 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
     const char *word = argv[i];
     bool is_operand = only_operands || word[0] != '-' || word[1] == 0;
     if (is_operand) {
-      if (!add_operand(usage, word, operands, err))
-        return SHOAL_PARSED_WRONG;
+      if (!add_operand(usage, word, operands, err)) return SHOAL_PARSED_WRONG;
     } else if (strcmp(word, "--") == 0) {
       only_operands = true;
     } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
@@ -210,8 +204,7 @@ static void add_wrapped(shoal_text *out, const char *words, uint32_t column, uin
       column = indent;
       line_is_empty = true;
     }
-    if (*words)
-      words++;
+    if (*words) words++;
   }
   shoal_text_add(out, "\n", 1);
 }
@@ -219,8 +212,7 @@ static void add_wrapped(shoal_text *out, const char *words, uint32_t column, uin
 static void add_option(shoal_text *out, const shoal_option *option, uint32_t indent, uint32_t width) {
   size_t start = out->length;
   shoal_text_addf(out, "  --%s", option->name);
-  if (option->value)
-    shoal_text_addf(out, " %s", option->value);
+  if (option->value) shoal_text_addf(out, " %s", option->value);
   size_t length = out->length - start;
   if (length + 2 > indent) {
     shoal_text_add(out, "\n", 1);
@@ -232,10 +224,8 @@ static void add_option(shoal_text *out, const shoal_option *option, uint32_t ind
 
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out) {
   enum { INDENT = 23 };
-  if (width > 100)
-    width = 100;
-  if (width < INDENT + 20)
-    width = INDENT + 20;
+  if (width > 100) width = 100;
+  if (width < INDENT + 20) width = INDENT + 20;
 
   for (size_t i = 0; usage->synopses[i]; i++)
     shoal_text_addf(out, "%s shoal %s %s\n", i == 0 ? "Usage:" : "   or:", usage->command,
@@ -244,8 +234,7 @@ void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *ou
   add_wrapped(out, usage->about, 0, 0, width);
 
   bool any_heading = usage->options_count > 0 && is_heading(&usage->options[0]);
-  if (!any_heading)
-    shoal_text_addf(out, "\nOptions:\n");
+  if (!any_heading) shoal_text_addf(out, "\nOptions:\n");
   for (size_t i = 0; i < usage->options_count; i++) {
     if (is_heading(&usage->options[i]))
       shoal_text_addf(out, "\n%s:\n", usage->options[i].name);

@@ -36,7 +36,10 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
        .text = &o->data.split,
        .choices = shoal_split_names,
        .help = "of --data: train, valid or test; test by default"},
-      {.name = "target", .value = "COLUMN", .text = &o->data.target, .help = "CSV: the column with the answers"},
+      {.name = "target",
+       .value = "COLUMN",
+       .text = &o->data.target,
+       .help = "CSV: the column with the answers"},
       {.name = "data-dir",
        .value = "FOLDER",
        .text = &o->data.data_dir,
@@ -98,12 +101,10 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
                   "  shoal predict shakespeare.safetensors --prompt ROMEO: --length 400 --temperature 0.8\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   o->model = operands.at[0];
   int asked = (o->data.data != NULL) + (o->input != NULL) + (o->text.prompt != NULL);
-  if (asked == 1)
-    return true;
+  if (asked == 1) return true;
   shoal_error err;
   shoal_fail(&err, SHOAL_INVALID, "give %s of --data, --input and --prompt", asked ? "only one" : "one");
   *status = shoal_cli_misused("predict", &err);
@@ -136,6 +137,32 @@ static void emit_line(output *out, shoal_text *line) {
   shoal_text_clear(line);
 }
 
+/* ---- text --------------------------------------------------------------------------- */
+
+static void collect(void *context, const char *text, size_t length) { shoal_text_add(context, text, length); }
+
+/* As it comes, or whole in a line of JSON. */
+static shoal_status predict_text(const predict_options *o, const shoal_loaded *loaded, output *out,
+                                 shoal_error *err) {
+  if (!o->json) return shoal_generate(loaded, &o->text, emit, out, err);
+  shoal_text text, line;
+  shoal_text_init(&text);
+  shoal_text_init(&line);
+  shoal_status status = shoal_generate(loaded, &o->text, collect, &text, err);
+  if (status == SHOAL_OK) {
+    shoal_json json;
+    shoal_json_init(&json, &line);
+    shoal_json_open(&json, NULL, '{');
+    shoal_json_text(&json, "prompt", o->text.prompt);
+    shoal_json_text_n(&json, "text", text.bytes, text.length);
+    shoal_json_close(&json, '}');
+    emit_line(out, &line);
+  }
+  shoal_text_release(&text);
+  shoal_text_release(&line);
+  return status;
+}
+
 /* ---- samples ------------------------------------------------------------------------ */
 
 enum { TOP = 3, NAME_WIDTH = 14 };
@@ -160,8 +187,7 @@ static bool has_two_classes(const answers *a) {
 
 static const char *class_name(const answers *a, uint32_t index, char buffer[16]) {
   const char *name = shoal_dataset_class_name(a->dataset, index);
-  if (name)
-    return name;
+  if (name) return name;
   snprintf(buffer, 16, "%u", index);
   return buffer;
 }
@@ -173,10 +199,8 @@ static uint32_t find_top(const float *probability, uint32_t count, uint32_t top[
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
       bool taken = false;
-      for (uint32_t u = 0; u < t; u++)
-        taken = taken || top[u] == i;
-      if (!taken && (best == UINT32_MAX || probability[i] > probability[best]))
-        best = i;
+      for (uint32_t u = 0; u < t; u++) taken = taken || top[u] == i;
+      if (!taken && (best == UINT32_MAX || probability[i] > probability[best])) best = i;
     }
     top[t] = best;
   }
@@ -199,8 +223,7 @@ static uint32_t rank(const answers *a, const float *row, uint32_t top[TOP], floa
     count = 2;
   }
   uint32_t found = find_top(row, count, top);
-  for (uint32_t t = 0; t < found; t++)
-    probability[t] = row[top[t]];
+  for (uint32_t t = 0; t < found; t++) probability[t] = row[top[t]];
   return found;
 }
 
@@ -239,8 +262,7 @@ static void class_text(const answers *a, uint32_t sample, shoal_text *line) {
   shoal_text_addf(line, "%-*s %.3f", NAME_WIDTH, class_name(a, top[0], buffer), (double)probability[0]);
   for (uint32_t t = 1; t < found; t++)
     shoal_text_addf(line, "   %s %.3f", class_name(a, top[t], buffer), (double)probability[t]);
-  if (!a->labelled)
-    return;
+  if (!a->labelled) return;
   uint32_t label = label_of(a, sample);
   if (label == top[0])
     shoal_text_addf(line, "   right");
@@ -258,8 +280,7 @@ static void sequence_json(const answers *a, uint32_t sample, shoal_json *json) {
     shoal_json_text(json, NULL, class_name(a, top[0], buffer));
   }
   shoal_json_close(json, ']');
-  if (!a->labelled)
-    return;
+  if (!a->labelled) return;
   shoal_json_open(json, "labels", '[');
   for (uint32_t s = 0; s < a->steps; s++)
     shoal_json_text(json, NULL, class_name(a, (uint32_t)a->labels[s * a->n + sample], buffer));
@@ -274,16 +295,14 @@ static void sequence_text(const answers *a, uint32_t sample, shoal_text *line) {
     shoal_text_addf(line, "%s%s", s ? " " : "", class_name(a, top[0], buffer));
     right += a->labelled && (uint32_t)a->labels[s * a->n + sample] == top[0];
   }
-  if (a->labelled)
-    shoal_text_addf(line, "   %u of %u right", right, a->steps);
+  if (a->labelled) shoal_text_addf(line, "   %u of %u right", right, a->steps);
 }
 
 static void numbers_json(const answers *a, const char *key, const float *values, uint32_t sample,
                          shoal_json *json) {
   shoal_json_open(json, key, '[');
   for (uint32_t s = 0; s < a->steps; s++) {
-    for (uint32_t f = 0; f < a->features; f++)
-      shoal_json_real(json, NULL, row_of(a, values, s, sample)[f]);
+    for (uint32_t f = 0; f < a->features; f++) shoal_json_real(json, NULL, row_of(a, values, s, sample)[f]);
   }
   shoal_json_close(json, ']');
 }
@@ -306,8 +325,7 @@ static void add_json(const answers *a, uint64_t number, uint32_t sample, shoal_t
     sequence_json(a, sample, &json);
   } else {
     numbers_json(a, "values", a->values, sample, &json);
-    if (a->labelled)
-      numbers_json(a, "targets", a->targets, sample, &json);
+    if (a->labelled) numbers_json(a, "targets", a->targets, sample, &json);
   }
   shoal_json_close(&json, '}');
 }
@@ -344,8 +362,7 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
   shoal_text line;
   shoal_text_init(&line);
   shoal_status status = SHOAL_OK;
-  if (!values || !targets || !labels)
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (!values || !targets || !labels) status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   a.values = values;
   a.targets = targets;
   a.labels = labels;
@@ -355,8 +372,7 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
     a.n = count - first < batch ? (uint32_t)(count - first) : batch;
     shoal_trainer_predict(loaded->trainer, source, first, a.n, values);
     shoal_batch known = {.labels = classes ? labels : NULL, .targets = classes ? NULL : targets};
-    if (a.labelled)
-      source->fetch(source->self, 0, first, a.n, &known);
+    if (a.labelled) source->fetch(source->self, 0, first, a.n, &known);
     for (uint32_t i = 0; i < a.n; i++) {
       if (o->json)
         add_json(&a, first + i, i, &line);
@@ -382,10 +398,8 @@ static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, ou
     o->data.unlabeled = true;
   }
   shoal_status status = shoal_loaded_source(loaded, &o->data, &dataset, &split, &source, err);
-  if (status == SHOAL_OK)
-    status = shoal_loaded_ready(loaded, o->data.batch, (uint32_t)o->threads, err);
-  if (status == SHOAL_OK)
-    status = predict_all(o, loaded, dataset, &source, out, err);
+  if (status == SHOAL_OK) status = shoal_loaded_ready(loaded, o->data.batch, (uint32_t)o->threads, err);
+  if (status == SHOAL_OK) status = predict_all(o, loaded, dataset, &source, out, err);
   shoal_dataset_close(dataset);
   return status;
 }
@@ -397,16 +411,14 @@ static int run(int argc, char **argv) {
                        .count = UINT64_MAX,
                        .text = {.length = 200, .temperature = 1, .seed = 1}};
   int exit_status;
-  if (!parse(&o, argc, argv, &exit_status))
-    return exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   shoal_error err;
   shoal_loaded loaded;
   output out = {0};
   shoal_status status = shoal_loaded_open(&loaded, o.model, &err);
-  if (status == SHOAL_OK && o.output)
-    status = shoal_writer_create(&out.file, o.output, &err);
+  if (status == SHOAL_OK && o.output) status = shoal_writer_create(&out.file, o.output, &err);
   if (status == SHOAL_OK && o.text.prompt)
-    status = shoal_generate(&loaded, &o.text, emit, &out, &err);
+    status = predict_text(&o, &loaded, &out, &err);
   else if (status == SHOAL_OK)
     status = predict_samples(&o, &loaded, &out, &err);
   if (status == SHOAL_OK && out.file)
@@ -414,8 +426,7 @@ static int run(int argc, char **argv) {
   else
     shoal_writer_abandon(out.file);
   shoal_loaded_release(&loaded);
-  if (status != SHOAL_OK)
-    return shoal_cli_failed("predict", &err);
+  if (status != SHOAL_OK) return shoal_cli_failed("predict", &err);
   return shoal_cli_finish("predict", SHOAL_EXIT_OK);
 }
 

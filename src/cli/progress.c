@@ -16,8 +16,7 @@ static bool locale_is_utf8(void) {
   static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     const char *value = getenv(names[i]);
-    if (value && value[0])
-      return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    if (value && value[0]) return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
   }
   return false;
 }
@@ -48,8 +47,7 @@ enum { BAR_MIN = 4, BAR_MAX = 30 };
 static void add_bar(shoal_text *out, double share, uint32_t cells) {
   uint32_t full = (uint32_t)(share * cells);
   shoal_text_add(out, "[", 1);
-  for (uint32_t i = 0; i < cells; i++)
-    shoal_text_add(out, i < full ? "=" : i == full ? ">" : " ", 1);
+  for (uint32_t i = 0; i < cells; i++) shoal_text_add(out, i < full ? "=" : i == full ? ">" : " ", 1);
   shoal_text_add(out, "] ", 2);
 }
 
@@ -77,8 +75,7 @@ void shoal_progress_line(shoal_text *out, const shoal_progress_view *view, uint3
 
   size_t fixed = strlen(head) + strlen(percent);
   size_t length = fixed;
-  for (int i = 0; i < PARTS; i++)
-    length += strlen(parts[i]);
+  for (int i = 0; i < PARTS; i++) length += strlen(parts[i]);
   size_t bar_min = bar ? BAR_MIN + 3 : 0;
   for (int i = 0; i < PARTS && length + bar_min > width; i++) {
     length -= strlen(parts[gives_way[i]]);
@@ -91,8 +88,7 @@ void shoal_progress_line(shoal_text *out, const shoal_progress_view *view, uint3
     add_bar(out, share, (uint32_t)(cells < BAR_MAX ? cells : BAR_MAX));
   }
   shoal_text_addf(out, "%s", percent);
-  for (int i = 0; i < PARTS; i++)
-    shoal_text_addf(out, "%s", parts[i]);
+  for (int i = 0; i < PARTS; i++) shoal_text_addf(out, "%s", parts[i]);
 }
 
 /* ---- showing it --------------------------------------------------------------------- */
@@ -102,8 +98,7 @@ static const double repeat_s = 10;  /* elsewhere */
 
 void shoal_progress_init(shoal_progress *progress, FILE *stream, double now) {
   *progress = (shoal_progress){.stream = stream, .last = now};
-  if (stream)
-    progress->is_terminal = shoal_terminal_of(stream).is_terminal;
+  if (stream) progress->is_terminal = shoal_terminal_of(stream).is_terminal;
 }
 
 bool shoal_progress_due(const shoal_progress *progress, double now) {
@@ -117,13 +112,11 @@ void shoal_progress_show(shoal_progress *progress, const shoal_progress_view *vi
     /* The last column stays free: some terminals wrap as soon as it is written. */
     uint32_t width = shoal_terminal_of(progress->stream).width - 1;
     shoal_progress_line(&line, view, width, true);
-    if (!line.failed)
-      fprintf(progress->stream, "\r%.*s\x1b[K", (int)width, line.bytes);
+    if (!line.failed) fprintf(progress->stream, "\r%.*s\x1b[K", (int)width, line.bytes);
     progress->drawn = true;
   } else {
     shoal_progress_line(&line, view, 200, false);
-    if (!line.failed)
-      fprintf(progress->stream, "%s\n", line.bytes);
+    if (!line.failed) fprintf(progress->stream, "%s\n", line.bytes);
   }
   fflush(progress->stream);
   shoal_text_release(&line);

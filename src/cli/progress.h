@@ -29,7 +29,7 @@ shoal_terminal shoal_terminal_of(FILE *stream);
 typedef struct shoal_progress {
   FILE *stream; /* NULL: show nothing */
   bool is_terminal;
-  bool drawn; /* a line stands on the terminal */
+  bool drawn;  /* a line stands on the terminal */
   double last; /* when something was shown last */
 } shoal_progress;
 

@@ -28,8 +28,7 @@ shoal_status shoal_report_init(shoal_report *report, bool json, bool quiet, cons
 
 void shoal_report_release(shoal_report *report) {
   shoal_progress_clear(&report->progress);
-  if (report->events)
-    shoal_events_destroy(report->events);
+  if (report->events) shoal_events_destroy(report->events);
   free(report->train_points);
   free(report->held_points);
   shoal_text_release(&report->line);
@@ -40,8 +39,7 @@ static const shoal_train_state *state_of(const shoal_report *report) {
 }
 
 void shoal_report_note(shoal_report *report, const char *format, ...) {
-  if (!report->text)
-    return;
+  if (!report->text) return;
   shoal_progress_clear(&report->progress);
   va_list args;
   va_start(args, format);
@@ -94,6 +92,9 @@ static void start_json(shoal_report *report) {
   close_line(report, &json);
 }
 
+/* A text counts its tokens, but a source its windows of many tokens each. */
+static bool is_text(const shoal_report_plan *plan) { return plan->train_samples > plan->train_positions; }
+
 static void start_text(shoal_report *report) {
   const shoal_report_plan *plan = report->plan;
   const shoal_recipe *recipe = &plan->graph->model->recipe;
@@ -104,26 +105,23 @@ static void start_text(shoal_report *report) {
   shoal_text_addf(line, "%s: %s training", plan->data_name, shoal_human_count(plan->train_samples).text);
   if (plan->valid_samples)
     shoal_text_addf(line, ", %s validation", shoal_human_count(plan->valid_samples).text);
-  if (plan->test_samples)
-    shoal_text_addf(line, ", %s test", shoal_human_count(plan->test_samples).text);
-  shoal_text_addf(line, " samples\n%s at rate %g, batch %u, %u thread%s, %s kernels, %s\n",
-                  shoal_optimizer_name(recipe->optimizer), (double)shoal_trainer_rate(plan->trainer),
-                  recipe->batch, plan->threads, plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
+  if (plan->test_samples) shoal_text_addf(line, ", %s test", shoal_human_count(plan->test_samples).text);
+  shoal_text_addf(line, " %s\n%s at rate %g, batch %u, %u thread%s, %s kernels, %s\n",
+                  is_text(plan) ? "tokens" : "samples", shoal_optimizer_name(recipe->optimizer),
+                  (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
+                  plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
   if (plan->resumed)
     shoal_text_addf(line, "going on from %s at epoch %s, round %s\n", plan->out_path,
                     shoal_human_count(state->epoch + 1).text, shoal_human_count(state->round + 1).text);
-  if (!line->failed)
-    shoal_report_note(report, "%s", line->bytes);
+  if (!line->failed) shoal_report_note(report, "%s", line->bytes);
 }
 
 void shoal_report_start(shoal_report *report, const shoal_report_plan *plan) {
   report->plan = plan;
   report->unit = shoal_metric_unit(plan->graph, &report->unit_rows);
-  if (report->json)
-    start_json(report);
-  if (report->text)
-    start_text(report);
+  if (report->json) start_json(report);
+  if (report->text) start_text(report);
   double now = shoal_clock_seconds();
   report->epoch_started = report->mark_time = now;
   report->samples_per_s = NAN;
@@ -133,8 +131,7 @@ void shoal_report_start(shoal_report *report, const shoal_report_plan *plan) {
 
 static void measure_rate(shoal_report *report, double now) {
   double elapsed = now - report->mark_time;
-  if (elapsed <= 0)
-    return;
+  if (elapsed <= 0) return;
   double fresh = (double)(report->samples_done - report->mark_samples) / elapsed;
   report->samples_per_s = isnan(report->samples_per_s) ? fresh : 0.8 * report->samples_per_s + 0.2 * fresh;
   report->mark_time = now;
@@ -166,8 +163,7 @@ static void show_progress(shoal_report *report, double now) {
 static void log_round(shoal_report *report, const shoal_result *round) {
   const shoal_train_state *state = state_of(report);
   uint64_t every = shoal_trainer_rounds(report->plan->trainer) / 1000 + 1;
-  if (state->step % every != 0)
-    return;
+  if (state->step % every != 0) return;
   shoal_events_scalar(report->events, "loss/round", state->step, round->loss);
   shoal_events_scalar(report->events, "rate", state->step, shoal_trainer_rate(report->plan->trainer));
 }
@@ -181,8 +177,7 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
   uint64_t left = report->plan->train_positions - place * batch;
   report->rounds_done++;
   report->samples_done += left < batch ? left : batch;
-  if (report->events)
-    log_round(report, round);
+  if (report->events) log_round(report, round);
 
   size_t bucket = (size_t)(place * SHOAL_REPORT_BUCKETS / rounds);
   report->bucket_sum[bucket] += round->loss;
@@ -204,13 +199,10 @@ static void keep_points(shoal_report *report, double epoch, double train, double
   if (report->points_count == report->points_capacity) {
     size_t capacity = report->points_capacity ? report->points_capacity * 2 : 64;
     shoal_point *train_points = realloc(report->train_points, capacity * sizeof *train_points);
-    if (train_points)
-      report->train_points = train_points;
+    if (train_points) report->train_points = train_points;
     shoal_point *held_points = realloc(report->held_points, capacity * sizeof *held_points);
-    if (held_points)
-      report->held_points = held_points;
-    if (!train_points || !held_points)
-      return; /* the chart at the end does without */
+    if (held_points) report->held_points = held_points;
+    if (!train_points || !held_points) return; /* the chart at the end does without */
     report->points_capacity = capacity;
   }
   report->train_points[report->points_count] = (shoal_point){epoch, train};
@@ -239,41 +231,50 @@ static void epoch_json(shoal_report *report, const shoal_result *train, const sh
 }
 
 /* On a terminal a row of a table, whose heading stands above the first; elsewhere a line that
- * explains itself, because others come between. */
-static void epoch_row(shoal_report *report, const shoal_result *train, const shoal_result *held_out,
-                      double seconds) {
-  const shoal_graph *graph = report->plan->graph;
-  shoal_text *line = &report->line;
-  char epoch[96];
-  snprintf(epoch, sizeof epoch, "%s/%s", shoal_human_count(state_of(report)->epoch).text,
-           shoal_human_count(graph->model->recipe.epochs).text);
-  shoal_text_addf(line, "%7s  %11s  %10s", epoch, shoal_human_number(train->loss).text,
-                  shoal_human_number(shoal_metric_value(graph, train)).text);
-  if (held_out)
-    shoal_text_addf(line, "  %11s  %10s", shoal_human_number(held_out->loss).text,
-                    shoal_human_number(shoal_metric_value(graph, held_out)).text);
-  shoal_text_addf(line, "  %8s", shoal_human_seconds(seconds).text);
+ * explains itself, because others come between. A narrow terminal gets the losses only. */
+enum { TABLE_WIDTH = 64 };
+
+static void add_pair(shoal_report *report, const char *loss, const char *metric) {
+  shoal_text_addf(&report->line, "  %10s", loss);
+  if (shoal_terminal_of(report->text).width > TABLE_WIDTH) shoal_text_addf(&report->line, "  %10s", metric);
 }
 
 static void epoch_heading(shoal_report *report) {
   const char *metric = shoal_metric_name(shoal_metric_of(report->plan->graph));
   bool colour = shoal_terminal_of(report->text).colour;
-  shoal_text *line = &report->line;
-  shoal_text_addf(line, "%s%7s  %11s  %10s", colour ? "\x1b[1m" : "", "epoch", "train loss", metric);
+  shoal_text_addf(&report->line, "%s%7s", colour ? "\x1b[1m" : "", "epoch");
+  add_pair(report, "train loss", metric);
   if (report->plan->held_out) {
     char name[32];
     snprintf(name, sizeof name, "%s loss", report->plan->held_out);
-    shoal_text_addf(line, "  %11s  %10s", name, metric);
+    add_pair(report, name, metric);
   }
-  shoal_text_addf(line, "  %8s%s\n", "time", colour ? "\x1b[0m" : "");
+  shoal_text_addf(&report->line, "  %7s%s\n", "time", colour ? "\x1b[0m" : "");
+}
+
+static void epoch_row(shoal_report *report, const shoal_result *train, const shoal_result *held_out,
+                      double seconds) {
+  const shoal_graph *graph = report->plan->graph;
+  char epoch[96];
+  snprintf(epoch, sizeof epoch, "%s/%s", shoal_human_count(state_of(report)->epoch).text,
+           shoal_human_count(graph->model->recipe.epochs).text);
+  shoal_text_addf(&report->line, "%7s", epoch);
+  add_pair(report, shoal_human_number(train->loss).text,
+           shoal_human_number(shoal_metric_value(graph, train)).text);
+  if (held_out)
+    add_pair(report, shoal_human_number(held_out->loss).text,
+             shoal_human_number(shoal_metric_value(graph, held_out)).text);
+  shoal_text_addf(&report->line, "  %7s", shoal_human_seconds(seconds).text);
 }
 
 static void epoch_line(shoal_report *report, const shoal_result *train, const shoal_result *held_out,
                        double seconds) {
   const shoal_report_plan *plan = report->plan;
   shoal_text *line = &report->line;
-  shoal_text_addf(line, "epoch %s/%s  train ", shoal_human_count(state_of(report)->epoch).text,
-                  shoal_human_count(plan->graph->model->recipe.epochs).text);
+  uint32_t epochs = plan->graph->model->recipe.epochs;
+  int digits = (int)strlen(shoal_human_count(epochs).text);
+  shoal_text_addf(line, "epoch %*s/%s  train ", digits, shoal_human_count(state_of(report)->epoch).text,
+                  shoal_human_count(epochs).text);
   shoal_metric_text(line, plan->graph, train);
   if (held_out) {
     shoal_text_addf(line, "  %s ", plan->held_out);
@@ -288,12 +289,10 @@ static void epoch_text(shoal_report *report, const shoal_result *train, const sh
   if (!report->progress.is_terminal) {
     epoch_line(report, train, held_out, seconds);
   } else {
-    if (report->points_count <= 1)
-      epoch_heading(report);
+    if (report->points_count <= 1) epoch_heading(report);
     epoch_row(report, train, held_out, seconds);
   }
-  if (!report->line.failed)
-    shoal_report_note(report, "%s", report->line.bytes);
+  if (!report->line.failed) shoal_report_note(report, "%s", report->line.bytes);
 }
 
 static void log_epoch(shoal_report *report, const char *part, const shoal_result *result) {
@@ -309,8 +308,7 @@ static void log_epoch(shoal_report *report, const char *part, const shoal_result
 /* A metric that cannot be written is no reason to stop a training. */
 static void flush_events(shoal_report *report) {
   shoal_error err;
-  if (shoal_events_flush(report->events, &err) == SHOAL_OK)
-    return;
+  if (shoal_events_flush(report->events, &err) == SHOAL_OK) return;
   shoal_progress_clear(&report->progress);
   shoal_cli_warn("train", "%s; no more metrics are written, training goes on", err.text);
   shoal_events_destroy(report->events);
@@ -323,14 +321,11 @@ void shoal_report_epoch(shoal_report *report, const shoal_result *train, const s
   keep_points(report, (double)state_of(report)->epoch, train->loss, held_out ? held_out->loss : NAN);
   if (report->events) {
     log_epoch(report, "train", train);
-    if (held_out)
-      log_epoch(report, report->plan->held_out, held_out);
+    if (held_out) log_epoch(report, report->plan->held_out, held_out);
     flush_events(report);
   }
-  if (report->json)
-    epoch_json(report, train, held_out, seconds);
-  if (report->text)
-    epoch_text(report, train, held_out, seconds);
+  if (report->json) epoch_json(report, train, held_out, seconds);
+  if (report->text) epoch_text(report, train, held_out, seconds);
 
   /* What was spent on evaluating and saving does not count as training. */
   report->epoch_started = report->mark_time = now;
@@ -380,8 +375,7 @@ static void draw_chart(shoal_report *report) {
   shoal_text *out = &report->line;
   shoal_text_clear(out);
   shoal_chart_draw(&chart, out);
-  if (out->length > 0 && !out->failed)
-    fprintf(report->text, "\n%s", out->bytes);
+  if (out->length > 0 && !out->failed) fprintf(report->text, "\n%s", out->bytes);
 }
 
 static void weights_sha256(const shoal_report *report, char sha256[SHOAL_SHA256_HEX]) {
@@ -413,10 +407,11 @@ void shoal_report_interrupted(shoal_report *report, const char *signal, const ch
     shoal_json_text(&json, "resume", resume);
     close_line(report, &json);
   }
-  shoal_report_note(report, "\nStopped by %s after %s of %s rounds of epoch %s. Go on with:\n  %s", signal,
-                    shoal_human_count(state->round).text,
+  shoal_report_note(report,
+                    "\nStopped by %s after %s of %s rounds of epoch %s; saved in %s\n\nTo go on:\n  %s",
+                    signal, shoal_human_count(state->round).text,
                     shoal_human_count(shoal_trainer_rounds(report->plan->trainer)).text,
-                    shoal_human_count(state->epoch + 1).text, resume);
+                    shoal_human_count(state->epoch + 1).text, report->plan->out_path, resume);
 }
 
 static void end_json(shoal_report *report, const shoal_report_end *end) {
@@ -426,14 +421,38 @@ static void end_json(shoal_report *report, const shoal_report_end *end) {
   shoal_metric_json(&json, "", plan->graph, end->train);
   if (end->held_out && end->held_out != end->test)
     shoal_metric_json(&json, "valid_", plan->graph, end->held_out);
-  if (end->test)
-    shoal_metric_json(&json, "test_", plan->graph, end->test);
+  if (end->test) shoal_metric_json(&json, "test_", plan->graph, end->test);
   if (end->best_epoch) {
     shoal_json_int(&json, "best_epoch", (int64_t)end->best_epoch);
     shoal_json_bool(&json, "stopped_early", end->stopped_early);
   }
   add_position(report, &json);
   close_line(report, &json);
+}
+
+/* Commands to try next, ready to be copied. */
+static void suggest(shoal_report *report, const char *data_options) {
+  const char *path = report->plan->out_path;
+  const char *dot = strrchr(path, '.');
+  size_t stem = dot && strcmp(dot, ".safetensors") == 0 ? (size_t)(dot - path) : strlen(path);
+  shoal_text name, model, onnx;
+  shoal_text_init(&name);
+  shoal_text_init(&model);
+  shoal_text_init(&onnx);
+  shoal_text_addf(&name, "%.*s.onnx", (int)stem, path);
+  shoal_human_quote(&model, path);
+  if (!name.failed) shoal_human_quote(&onnx, name.bytes);
+  if (!name.failed && !model.failed && !onnx.failed) {
+    fprintf(report->text, "Next:\n  shoal eval %s%s\n", model.bytes, data_options);
+    if (is_text(report->plan))
+      fprintf(report->text, "  shoal predict %s --prompt The --length 200\n", model.bytes);
+    else
+      fprintf(report->text, "  shoal predict %s%s --count 5\n", model.bytes, data_options);
+    fprintf(report->text, "  shoal export %s --onnx %s\n", model.bytes, onnx.bytes);
+  }
+  shoal_text_release(&name);
+  shoal_text_release(&model);
+  shoal_text_release(&onnx);
 }
 
 static void end_text(shoal_report *report, const shoal_report_end *end) {
@@ -451,9 +470,9 @@ static void end_text(shoal_report *report, const shoal_report_end *end) {
   double seconds = shoal_clock_seconds() - report->started;
   fprintf(text, "\n");
   if (end->best_epoch)
-    fprintf(text, "%s the weights of epoch %s are kept, which had the lowest valid loss\n",
-            end->stopped_early ? "stopped early:" : "early stopping:",
-            shoal_human_count(end->best_epoch).text);
+    fprintf(
+        text, "%s the weights of epoch %s are kept, which had the lowest valid loss\n",
+        end->stopped_early ? "stopped early:" : "early stopping:", shoal_human_count(end->best_epoch).text);
   fprintf(text, "%-7s %s\n", part, line->failed ? "" : line->bytes);
   fprintf(text, "%-7s %s\n", "model", plan->out_path);
   fprintf(text, "%-7s %s\n", "sha256", sha256);
@@ -463,27 +482,8 @@ static void end_text(shoal_report *report, const shoal_report_end *end) {
     fprintf(text, ", %s %s/s in training", shoal_human_count((uint64_t)(done / report->training_s)).text,
             report->unit);
 
-  shoal_text_clear(line);
-  shoal_human_quote(line, plan->out_path);
-  if (line->failed)
-    return;
-  const char *dot = strrchr(plan->out_path, '.');
-  int stem = dot && strcmp(dot, ".safetensors") == 0 ? (int)(dot - plan->out_path) : (int)strlen(plan->out_path);
-  shoal_text onnx, onnx_name;
-  shoal_text_init(&onnx_name);
-  shoal_text_init(&onnx);
-  shoal_text_addf(&onnx_name, "%.*s.onnx", stem, plan->out_path);
-  if (!onnx_name.failed)
-    shoal_human_quote(&onnx, onnx_name.bytes);
-  fprintf(text,
-          "\n\nNext:\n"
-          "  shoal eval %s%s\n"
-          "  shoal predict %s%s --count 5\n"
-          "  shoal export %s --onnx %s\n",
-          line->bytes, end->data_options, line->bytes, end->data_options, line->bytes,
-          onnx.failed ? "model.onnx" : onnx.bytes);
-  shoal_text_release(&onnx);
-  shoal_text_release(&onnx_name);
+  fprintf(text, "\n\n");
+  suggest(report, end->data_options);
   fflush(text);
 }
 
@@ -493,8 +493,6 @@ void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end) 
     log_epoch(report, "test", end->test);
     flush_events(report);
   }
-  if (report->text)
-    end_text(report, end);
-  if (report->json)
-    end_json(report, end);
+  if (report->text) end_text(report, end);
+  if (report->json) end_json(report, end);
 }

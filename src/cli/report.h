@@ -19,8 +19,8 @@ typedef struct shoal_report_plan {
   const shoal_graph *graph;
   shoal_trainer *trainer;
   const char *model_name, *data_name, *out_path;
-  uint64_t train_positions; /* of the source, padding included */
-  uint64_t train_samples, valid_samples, test_samples;
+  uint64_t train_positions;                            /* of the source, padding included */
+  uint64_t train_samples, valid_samples, test_samples; /* of a text, its tokens */
   uint32_t threads;
   bool resumed;
   const char *held_out; /* what an epoch is judged on: "valid", "test" or NULL */
@@ -29,7 +29,7 @@ typedef struct shoal_report_plan {
 /* How a training ended. */
 typedef struct shoal_report_end {
   const shoal_result *train, *held_out, *test; /* NULL where there is none */
-  uint64_t best_epoch; /* whose weights were kept by early stopping; 0: not in use */
+  uint64_t best_epoch;                         /* whose weights were kept by early stopping; 0: not in use */
   bool stopped_early;
   const char *data_options; /* " --data fashion-mnist", for the commands to try next */
 } shoal_report_end;
@@ -43,7 +43,7 @@ typedef struct shoal_report {
   shoal_events *events; /* or NULL */
   shoal_progress progress;
   double started, epoch_started;
-  double training_s; /* without evaluating and saving */
+  double training_s;    /* without evaluating and saving */
   uint64_t rounds_done; /* in this session */
   uint64_t samples_done;
   const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
@@ -53,7 +53,7 @@ typedef struct shoal_report {
   uint64_t mark_samples;
   shoal_point *train_points, *held_points; /* one an epoch */
   size_t points_count, points_capacity;
-  double bucket_sum[SHOAL_REPORT_BUCKETS]; /* losses of this epoch's rounds, for a run that */
+  double bucket_sum[SHOAL_REPORT_BUCKETS];     /* losses of this epoch's rounds, for a run that */
   uint32_t bucket_count[SHOAL_REPORT_BUCKETS]; /* has only one epoch to draw */
   shoal_text line;
 } shoal_report;

@@ -38,10 +38,11 @@ static const struct {
   const char *name;
   bool fixed;
 } settings[SETTINGS] = {
-    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},     [SCHEDULE] = {"schedule", false},
-    [L2] = {"l2", false},              [CLIP] = {"clip", false},     [EPOCHS] = {"epochs", false},
-    [BATCH] = {"batch", true},         [SEED] = {"seed", true},      [SHARDS] = {"shards", true},
-    [EARLY_STOP] = {"early-stop", false},
+    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},
+    [SCHEDULE] = {"schedule", false},  [L2] = {"l2", false},
+    [CLIP] = {"clip", false},          [EPOCHS] = {"epochs", false},
+    [BATCH] = {"batch", true},         [SEED] = {"seed", true},
+    [SHARDS] = {"shards", true},       [EARLY_STOP] = {"early-stop", false},
 };
 
 typedef struct train_options {
@@ -131,7 +132,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
   };
   const shoal_usage usage = {
       .command = "train",
-      .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]", "--resume FILE --data SET [OPTION...]", NULL},
+      .synopses =
+          (const char *[]){"MODEL.net --data SET [OPTION...]", "--resume FILE --data SET [OPTION...]", NULL},
       .about = "Trains the network that MODEL.net describes. The model is saved after every epoch; Ctrl-C "
                "saves it too and says how to go on. The same seed gives the same weights to the last bit, "
                "with any number of threads.",
@@ -145,8 +147,7 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
                   "  shoal train --resume lenet5.safetensors --data fashion-mnist --epochs 20\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status))
-    return false;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   o->model = operands.at[0];
   return true;
 }
@@ -155,9 +156,9 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
 
 typedef struct run {
   train_options options;
-  shoal_checkpoint from;   /* what --resume loaded, or zero */
-  shoal_model *own_model;  /* what MODEL.net gave, or NULL when going on */
-  shoal_model *model;      /* one of the two */
+  shoal_checkpoint from;  /* what --resume loaded, or zero */
+  shoal_model *own_model; /* what MODEL.net gave, or NULL when going on */
+  shoal_model *model;     /* one of the two */
   shoal_graph *graph;
   shoal_dataset *dataset;
   shoal_text data_json; /* what the data set had fitted */
@@ -213,8 +214,7 @@ static shoal_status check_options(train_options *o, shoal_error *err) {
 static shoal_status check_same_model(const run *r, shoal_error *err) {
   shoal_model *given;
   shoal_status status = shoal_model_load(&given, r->options.model, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   given->recipe = r->from.model->recipe;
   shoal_text a, b;
   shoal_text_init(&a);
@@ -240,8 +240,7 @@ static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
   snprintf(flag, sizeof flag, "--%s", name);
   shoal_recipe before = r->model->recipe;
   shoal_status status = shoal_model_set(r->model, flag, name, value, err);
-  if (status != SHOAL_OK || !r->options.resume || !settings[setting].fixed)
-    return status;
+  if (status != SHOAL_OK || !r->options.resume || !settings[setting].fixed) return status;
   const shoal_recipe *after = &r->model->recipe;
   bool same = before.optimizer == after->optimizer && before.momentum == after->momentum &&
               before.beta2 == after->beta2 && before.eps == after->eps && before.batch == after->batch &&
@@ -260,16 +259,14 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
   shoal_status status;
   if (o->resume) {
     status = shoal_checkpoint_load(&r->from, o->resume, err);
-    if (status == SHOAL_OK && o->model)
-      status = check_same_model(r, err);
+    if (status == SHOAL_OK && o->model) status = check_same_model(r, err);
     r->model = r->from.model;
   } else {
     status = shoal_model_load(&r->own_model, o->model, err);
     r->model = r->own_model;
   }
   for (int i = 0; i < SETTINGS && status == SHOAL_OK; i++) {
-    if (!o->settings[i])
-      continue;
+    if (!o->settings[i]) continue;
     status = apply_setting(r, i, err);
     *misused = status != SHOAL_OK;
   }
@@ -288,15 +285,12 @@ static shoal_status choose_places(run *r, shoal_error *err) {
     int length = (int)strlen(name) - (ends_with(name, ".net") ? (int)strlen(".net") : 0);
     shoal_text_addf(&r->out_path, "%.*s.safetensors", length, name);
   }
-  if (r->out_path.failed)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (r->out_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   const char *out = r->out_path.bytes;
   int stem = (int)r->out_path.length;
-  if (ends_with(out, ".safetensors"))
-    stem -= (int)strlen(".safetensors");
+  if (ends_with(out, ".safetensors")) stem -= (int)strlen(".safetensors");
   shoal_text_addf(&r->best_path, "%.*s.best.safetensors", stem, out);
-  if (r->best_path.failed)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (r->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 
   struct stat model, target;
   if (o->model && stat(o->model, &model) == 0 && stat(out, &target) == 0 && model.st_ino == target.st_ino &&
@@ -314,21 +308,16 @@ static shoal_status choose_places(run *r, shoal_error *err) {
 
 static shoal_status open_data(run *r, shoal_error *err) {
   const train_options *o = &r->options;
-  shoal_dataset_options options = {.data = o->data,
-                                   .target = o->target,
-                                   .valid_share = o->valid_share,
-                                   .data_dir = o->data_dir};
+  shoal_dataset_options options = {
+      .data = o->data, .target = o->target, .valid_share = o->valid_share, .data_dir = o->data_dir};
   shoal_status status = shoal_dataset_open(&r->dataset, &options, r->model, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   const shoal_recipe *recipe = &r->model->recipe;
   for (int split = 0; split < SHOAL_SPLITS; split++) {
-    if (shoal_dataset_samples(r->dataset, (shoal_split)split) == 0)
-      continue;
+    if (shoal_dataset_samples(r->dataset, (shoal_split)split) == 0) continue;
     status = shoal_dataset_source(r->dataset, (shoal_split)split, recipe->batch, recipe->seed,
                                   &r->sources[split], err);
-    if (status != SHOAL_OK)
-      return status;
+    if (status != SHOAL_OK) return status;
   }
   if (r->sources[SHOAL_TRAIN].samples == 0)
     return shoal_fail(err, SHOAL_INVALID, "%s has no training samples", o->data);
@@ -338,15 +327,15 @@ static shoal_status open_data(run *r, shoal_error *err) {
                       "a tenth of the training samples",
                       o->data);
   shoal_dataset_fitted(r->dataset, &r->data_json);
-  if (r->data_json.failed)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (r->data_json.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   /* What was fitted now is what was fitted then, or the run would not be the same run. */
   bool same = !r->from.data_json || strcmp(r->from.data_json, r->data_json.bytes) == 0;
   if (!same)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s is not what %s was trained on: scales, classes or words differ; give the same --data, "
-                      "--target and --valid as before",
-                      o->data, o->resume);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s is not what %s was trained on: scales, classes or words differ; give the same --data, "
+        "--target and --valid as before",
+        o->data, o->resume);
   return SHOAL_OK;
 }
 
@@ -355,19 +344,18 @@ static shoal_status open_data(run *r, shoal_error *err) {
 static shoal_status weigh_classes(run *r, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
   uint32_t classes = shoal_dataset_classes(r->dataset);
-  if (!recipe->class_weights_balanced && recipe->class_weights_count == 0)
-    return SHOAL_OK;
+  if (!recipe->class_weights_balanced && recipe->class_weights_count == 0) return SHOAL_OK;
   if (classes == 0)
     return shoal_fail(err, SHOAL_INVALID, "class-weights needs data with classes; %s has numbers to predict",
                       r->options.data);
-  if (recipe->class_weights_count > 0 && recipe->class_weights_count != classes)
-    return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but %s has %u classes",
-                      recipe->class_weights_count, r->options.data, classes);
-  r->class_weights = calloc(classes, sizeof *r->class_weights);
-  if (!r->class_weights)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  uint32_t weights = recipe->class_weights_balanced ? classes : recipe->class_weights_count;
+  if (weights < classes)
+    return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but %s has %u classes", weights,
+                      r->options.data, classes);
+  r->class_weights = calloc(weights, sizeof *r->class_weights);
+  if (!r->class_weights) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (!recipe->class_weights_balanced) {
-    memcpy(r->class_weights, recipe->class_weights, classes * sizeof *r->class_weights);
+    memcpy(r->class_weights, recipe->class_weights, weights * sizeof *r->class_weights);
     return SHOAL_OK;
   }
   uint64_t samples = 0, present = 0;
@@ -378,37 +366,31 @@ static shoal_status weigh_classes(run *r, shoal_error *err) {
   }
   for (uint32_t c = 0; c < classes; c++) {
     uint64_t count = shoal_dataset_class_count(r->dataset, c);
-    if (count > 0)
-      r->class_weights[c] = (float)((double)samples / ((double)present * (double)count));
+    if (count > 0) r->class_weights[c] = (float)((double)samples / ((double)present * (double)count));
   }
   return SHOAL_OK;
 }
 
 static shoal_status build(run *r, shoal_error *err) {
   shoal_status status = shoal_graph_create(&r->graph, r->model, err);
-  if (status == SHOAL_OK)
-    status = weigh_classes(r, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status == SHOAL_OK) status = weigh_classes(r, err);
+  if (status != SHOAL_OK) return status;
   shoal_trainer_config config = {.graph = r->graph,
                                  .threads = (uint32_t)r->options.threads,
                                  .batch = r->model->recipe.batch,
                                  .samples = r->sources[SHOAL_TRAIN].samples,
                                  .class_weights = r->class_weights};
   status = shoal_trainer_create(&r->trainer, &config, err);
-  if (status == SHOAL_OK)
-    r->state = shoal_trainer_state(r->trainer);
+  if (status == SHOAL_OK) r->state = shoal_trainer_state(r->trainer);
   return status;
 }
 
 /* Early stopping goes on where it was: the best epoch so far is in a file of its own. */
 static shoal_status recall_best(run *r, shoal_error *err) {
-  if (r->model->recipe.early_stop == 0 || !shoal_file_exists(r->best_path.bytes))
-    return SHOAL_OK;
+  if (r->model->recipe.early_stop == 0 || !shoal_file_exists(r->best_path.bytes)) return SHOAL_OK;
   shoal_checkpoint best;
   shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
   if (status == SHOAL_OK) {
     r->best_loss = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_VALID]).loss;
@@ -424,10 +406,8 @@ static shoal_status load_state(run *r, shoal_error *err) {
     return SHOAL_OK;
   }
   shoal_status status = recall_best(r, err);
-  if (status == SHOAL_OK)
-    status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status == SHOAL_OK) status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
+  if (status != SHOAL_OK) return status;
   uint64_t rounds = shoal_trainer_rounds(r->trainer);
   bool fits = r->state->round < rounds && r->state->step / rounds == r->state->epoch &&
               r->state->step % rounds == r->state->round;
@@ -445,8 +425,7 @@ static shoal_status load_state(run *r, shoal_error *err) {
 static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
   *misused = true;
   shoal_status status = check_options(&r->options, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   *misused = false;
   status = read_model(r, err, misused);
   if (status == SHOAL_OK && !r->options.data) {
@@ -454,14 +433,10 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
     return shoal_fail(err, SHOAL_INVALID,
                       "--data is missing: it says what to train on; 'shoal data list' shows the named sets");
   }
-  if (status == SHOAL_OK)
-    status = choose_places(r, err);
-  if (status == SHOAL_OK)
-    status = open_data(r, err);
-  if (status == SHOAL_OK)
-    status = build(r, err);
-  if (status == SHOAL_OK)
-    status = load_state(r, err);
+  if (status == SHOAL_OK) status = choose_places(r, err);
+  if (status == SHOAL_OK) status = open_data(r, err);
+  if (status == SHOAL_OK) status = build(r, err);
+  if (status == SHOAL_OK) status = load_state(r, err);
   if (status == SHOAL_OK)
     status = shoal_report_init(&r->report, r->options.json, r->options.quiet, r->options.log_dir, err);
   return status;
@@ -500,8 +475,7 @@ static void save_now(run *r) {
 }
 
 static shoal_status save_at_end(run *r, shoal_error *err) {
-  if (r->saved_step == r->state->step)
-    return SHOAL_OK;
+  if (r->saved_step == r->state->step) return SHOAL_OK;
   shoal_status status = save(r, r->out_path.bytes, err);
   if (status != SHOAL_OK)
     shoal_error_prefix(err, "cannot save the model: ");
@@ -516,7 +490,7 @@ static shoal_status save_at_end(run *r, shoal_error *err) {
 typedef enum outcome { FINISHED, STOPPED_EARLY, INTERRUPTED, EXPLODED } outcome;
 
 static const shoal_source *held_out_source(const run *r) {
-  return r->sources[SHOAL_VALID].samples ? &r->sources[SHOAL_VALID]
+  return r->sources[SHOAL_VALID].samples  ? &r->sources[SHOAL_VALID]
          : r->sources[SHOAL_TEST].samples ? &r->sources[SHOAL_TEST]
                                           : NULL;
 }
@@ -524,8 +498,7 @@ static const shoal_source *held_out_source(const run *r) {
 /* Whether early stopping has waited long enough. */
 static bool end_of_patience(run *r, double loss) {
   uint32_t patience = r->model->recipe.early_stop;
-  if (patience == 0)
-    return false;
+  if (patience == 0) return false;
   if (r->best_epoch == 0 || loss < r->best_loss) {
     shoal_error err;
     if (save(r, r->best_path.bytes, &err) != SHOAL_OK) {
@@ -542,11 +515,10 @@ static bool end_of_patience(run *r, double loss) {
 static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
   shoal_result train = shoal_trainer_epoch_result(r->trainer);
   const shoal_source *source = held_out_source(r);
-  if (source)
-    *held_out = shoal_trainer_evaluate(r->trainer, source);
-  shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
+  if (source) *held_out = shoal_trainer_evaluate(r->trainer, source);
   *stop_early = end_of_patience(r, held_out->loss);
-  save_now(r);
+  save_now(r); /* before the report: who reads of an epoch can rely on its checkpoint */
+  shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
 }
 
 static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
@@ -555,18 +527,15 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   r->saved_at = shoal_clock_seconds();
   while (r->state->epoch < recipe->epochs) {
     shoal_result round;
-    if (shoal_trainer_round(r->trainer, source, &round, err) != SHOAL_OK)
-      return EXPLODED;
+    if (shoal_trainer_round(r->trainer, source, &round, err) != SHOAL_OK) return EXPLODED;
     shoal_report_round(&r->report, &round);
     bool stop_early = false;
     if (r->state->round == 0)
       end_epoch(r, held_out, &stop_early);
     else if (r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s)
       save_now(r);
-    if (stop_early)
-      return STOPPED_EARLY;
-    if (stop_signal && r->state->epoch < recipe->epochs)
-      return INTERRUPTED;
+    if (stop_early) return STOPPED_EARLY;
+    if (stop_signal && r->state->epoch < recipe->epochs) return INTERRUPTED;
   }
   return FINISHED;
 }
@@ -583,8 +552,7 @@ static void add_data_options(const run *r, shoal_text *out) {
 static int interrupted(run *r) {
   const train_options *o = &r->options;
   shoal_error err;
-  if (save_at_end(r, &err) != SHOAL_OK)
-    return shoal_cli_failed("train", &err);
+  if (save_at_end(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_text resume;
   shoal_text_init(&resume);
   shoal_text_addf(&resume, "shoal train --resume ");
@@ -615,8 +583,7 @@ static int exploded(run *r, const shoal_error *err) {
 static shoal_status keep_best(run *r, shoal_error *err) {
   shoal_checkpoint best;
   shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
-  if (status != SHOAL_OK)
-    return status;
+  if (status != SHOAL_OK) return status;
   status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
   shoal_checkpoint_release(&best);
   if (status == SHOAL_OK && rename(r->best_path.bytes, r->out_path.bytes) != 0)
@@ -631,8 +598,7 @@ static int finished(run *r, bool stopped_early, const shoal_result *last_held_ou
   bool held_out_is_known = r->report.rounds_done > 0;
   shoal_report_end end = {.stopped_early = stopped_early, .best_epoch = r->best_epoch};
   if (r->best_epoch > 0) {
-    if (keep_best(r, &err) != SHOAL_OK)
-      return shoal_cli_failed("train", &err);
+    if (keep_best(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
     held_out_is_known = false;
   } else if (save_at_end(r, &err) != SHOAL_OK) {
     return shoal_cli_failed("train", &err);
@@ -642,8 +608,7 @@ static int finished(run *r, bool stopped_early, const shoal_result *last_held_ou
   const shoal_source *source = held_out_source(r);
   end.train = &train;
   if (source) {
-    if (!held_out_is_known)
-      held_out = shoal_trainer_evaluate(r->trainer, source);
+    if (!held_out_is_known) held_out = shoal_trainer_evaluate(r->trainer, source);
     end.held_out = &held_out;
   }
   if (r->sources[SHOAL_TEST].samples > 0 && source == &r->sources[SHOAL_TEST]) {
@@ -676,7 +641,9 @@ static void start_report(run *r) {
       .test_samples = shoal_dataset_samples(r->dataset, SHOAL_TEST),
       .threads = (uint32_t)r->options.threads,
       .resumed = r->options.resume != NULL,
-      .held_out = r->sources[SHOAL_VALID].samples ? "valid" : r->sources[SHOAL_TEST].samples ? "test" : NULL,
+      .held_out = r->sources[SHOAL_VALID].samples  ? "valid"
+                  : r->sources[SHOAL_TEST].samples ? "test"
+                                                   : NULL,
   };
   shoal_report_start(&r->report, &r->plan);
   if (r->state->epoch >= r->model->recipe.epochs)
@@ -687,8 +654,7 @@ static void start_report(run *r) {
 static int train(int argc, char **argv) {
   run r = {.options = {.threads = shoal_cli_threads()}, .saved_step = UINT64_MAX};
   int status;
-  if (!parse(&r.options, argc, argv, &status))
-    return status;
+  if (!parse(&r.options, argc, argv, &status)) return status;
 
   shoal_error err;
   bool misused;

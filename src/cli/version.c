@@ -56,8 +56,7 @@ static int run(int argc, char **argv) {
   };
   shoal_operands operands;
   int status;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, &status))
-    return status;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
 
   const shoal_kernels *kernels = shoal_kernels_get();
   const char *kernels_name = kernels ? kernels->name : "none: SHOAL_KERNELS names none that runs here";
@@ -69,7 +68,8 @@ static int run(int argc, char **argv) {
     printf("kernels   %s\n", kernels_name);
     printf("machine   %s, %u processor%s\n", ARCHITECTURE, processors, processors == 1 ? "" : "s");
     printf("compiler  %s\n", COMPILER);
-    printf("with      zlib %s, %s, cJSON %s\n", zlibVersion(), OpenSSL_version(OPENSSL_VERSION), cJSON_Version());
+    printf("with      zlib %s, %s, cJSON %s\n", zlibVersion(), OpenSSL_version(OPENSSL_VERSION),
+           cJSON_Version());
   }
   return shoal_cli_finish("version", SHOAL_EXIT_OK);
 }

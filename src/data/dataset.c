@@ -5,6 +5,7 @@
  * fetch function below, which is a pure function of the position, the epoch and the seed. */
 #include "data/dataset.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -745,7 +746,9 @@ shoal_status shoal_dataset_open_fitted(shoal_dataset **out, const char *fitted_j
 /* ---- questions ---------------------------------------------------------------------- */
 
 uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split) {
-  return dataset->kind == TEXT ? dataset->tokens.count[split] : dataset->parts.count[split];
+  if (dataset->kind != TEXT) return dataset->parts.count[split];
+  uint64_t tokens = dataset->tokens.count[split];
+  return tokens > 1 ? tokens : 0; /* one has no successor to foretell */
 }
 
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset) { return dataset->classes; }

@@ -363,42 +363,50 @@ static shoal_status unpack(const shoal_named_set *set, const char *folder, shoal
   return status;
 }
 
-shoal_status shoal_named_get(const char *name, const char *data_dir, shoal_named_progress progress,
-                             void *context, shoal_error *err) {
-  const shoal_named_set *set = shoal_named_set_of(name);
-  if (!set) {
-    const char *nearest = shoal_named_nearest(name);
-    return shoal_fail(err, SHOAL_NOT_FOUND, "no data set is called '%.60s'%s%s%s", name,
-                      nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-  }
-  char *place = shoal_named_folder(data_dir), *folder = place ? join(place, name) : NULL;
-  shoal_status status;
-  if (!folder) {
-    status = shoal_fail(err, SHOAL_NOT_FOUND, "there is no home folder to put data into; set HOME");
-    goto end;
-  }
-  status = shoal_make_folder(folder, err);
-  fetching f = {.progress = progress, .context = context};
+/* Brings what the folder does not hold yet. */
+static shoal_status get_all(const shoal_named_set *set, const char *folder, fetching *f, shoal_error *err) {
+  shoal_status status = shoal_make_folder(folder, err);
   if (status == SHOAL_OK && set->archive && !holds(folder, set, set->files_count)) {
-    status = get_file(set, folder, set->archive, set->archive_sha256, false, &f, err);
+    status = get_file(set, folder, set->archive, set->archive_sha256, false, f, err);
     if (status == SHOAL_OK) status = unpack(set, folder, err);
   }
   for (uint32_t i = 0; i < set->files_count && !set->archive && status == SHOAL_OK; i++) {
-    char *there = file_in(folder, set->files[i].name);
-    if (!there || verify_file(there, set->files[i].sha256, true, NULL) != SHOAL_OK)
-      status = get_file(set, folder, set->files[i].name, set->files[i].sha256, true, &f, err);
+    const shoal_named_file *file = &set->files[i];
+    char *there = file_in(folder, file->name);
+    if (!there || verify_file(there, file->sha256, true, NULL) != SHOAL_OK)
+      status = get_file(set, folder, file->name, file->sha256, true, f, err);
     free(there);
   }
-  if (status == SHOAL_OK) status = shoal_named_verify(set, folder, err);
-  if (status != SHOAL_OK && err) {
-    char *url = url_of(set, set->archive ? set->archive : "");
+  return status;
+}
+
+shoal_status shoal_named_get_set(const shoal_named_set *set, const char *data_dir,
+                                 shoal_named_progress progress, void *context, shoal_error *err) {
+  char *place = shoal_named_folder(data_dir), *folder = place ? join(place, set->name) : NULL;
+  char *url = url_of(set, set->archive ? set->archive : set->files[0].name);
+  fetching f = {.progress = progress, .context = context};
+  shoal_status status;
+  if (!folder || !url)
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "there is no home folder to put data into; set HOME");
+  else
+    status = get_all(set, folder, &f, err);
+  if (status != SHOAL_OK && err && folder && url) {
+    /* What a person can do without us. */
     size_t length = strnlen(err->text, sizeof err->text);
-    snprintf(err->text + length, sizeof err->text - length, "; or put the files of %s into %s yourself",
-             url ? url : set->url, folder);
-    free(url);
+    snprintf(err->text + length, sizeof err->text - length, "; or put the files (%s%s) into %s yourself", url,
+             set->archive ? "" : " and so on", folder);
   }
-end:
   free(place);
   free(folder);
+  free(url);
   return status;
+}
+
+shoal_status shoal_named_get(const char *name, const char *data_dir, shoal_named_progress progress,
+                             void *context, shoal_error *err) {
+  const shoal_named_set *set = shoal_named_set_of(name);
+  if (set) return shoal_named_get_set(set, data_dir, progress, context, err);
+  const char *nearest = shoal_named_nearest(name);
+  return shoal_fail(err, SHOAL_NOT_FOUND, "no data set is called '%.60s'%s%s%s", name,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }

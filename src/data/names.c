@@ -102,7 +102,8 @@ shoal_status shoal_names_read(shoal_names *names, const cJSON *array, uint32_t m
   if (!cJSON_IsArray(array)) return shoal_fail(err, SHOAL_CORRUPT, "%s: not a list", what);
   const cJSON *item;
   cJSON_ArrayForEach(item, array) {
-    if (!cJSON_IsString(item) || strlen(item->valuestring) > SHOAL_NAME_BYTES_MAX)
+    if (!cJSON_IsString(item) || strlen(item->valuestring) > SHOAL_NAME_BYTES_MAX ||
+        !shoal_utf8_valid(item->valuestring, strlen(item->valuestring)))
       return shoal_fail(err, SHOAL_CORRUPT, "%s: item %u is not a name", what, names->count + 1);
     if (names->count >= max) return shoal_fail(err, SHOAL_LIMIT, "%s: more than %u", what, max);
     uint32_t expected = names->count;

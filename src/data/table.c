@@ -3,6 +3,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +90,8 @@ shoal_status shoal_table_read_fitted(shoal_table *table, const cJSON *json, shoa
       return shoal_fail(err, SHOAL_CORRUPT, "'deviation': item %u is not above zero", i + 1);
   }
 
-  if (!cJSON_IsString(target) || !cJSON_IsNumber(target_column) || target_column->valuedouble < 0 ||
+  if (!cJSON_IsString(target) || !shoal_utf8_valid(target->valuestring, strlen(target->valuestring)) ||
+      !cJSON_IsNumber(target_column) || target_column->valuedouble < 0 ||
       target_column->valuedouble > table->columns.count)
     return shoal_fail(err, SHOAL_CORRUPT, "'target' or 'target_column' is missing or wrong");
   int kinds = sizeof kind_names / sizeof *kind_names, k = 0;

@@ -59,19 +59,19 @@ V_INLINE void backward(shoal_activation kind, size_t count, const float *x, cons
 }
 
 /* One loop for each kind, without a choice inside. */
-#define EACH_KIND(X)                                                                                           \
-  X(SHOAL_ACT_IDENTITY)                                                                                        \
-  X(SHOAL_ACT_SIGMOID)                                                                                         \
-  X(SHOAL_ACT_TANH)                                                                                            \
-  X(SHOAL_ACT_RELU)                                                                                            \
-  X(SHOAL_ACT_LEAKY_RELU)                                                                                      \
-  X(SHOAL_ACT_ELU)                                                                                             \
-  X(SHOAL_ACT_GELU)                                                                                            \
-  X(SHOAL_ACT_SILU)                                                                                            \
+#define EACH_KIND(X)      \
+  X(SHOAL_ACT_IDENTITY)   \
+  X(SHOAL_ACT_SIGMOID)    \
+  X(SHOAL_ACT_TANH)       \
+  X(SHOAL_ACT_RELU)       \
+  X(SHOAL_ACT_LEAKY_RELU) \
+  X(SHOAL_ACT_ELU)        \
+  X(SHOAL_ACT_GELU)       \
+  X(SHOAL_ACT_SILU)       \
   X(SHOAL_ACT_SOFTPLUS)
 
 void ISA(act_forward)(shoal_activation kind, size_t count, const float *x, float *y) {
-#define CASE(each)                                                                                             \
+#define CASE(each) \
   case each: forward(each, count, x, y); break;
   switch (kind) {
     EACH_KIND(CASE)
@@ -82,7 +82,7 @@ void ISA(act_forward)(shoal_activation kind, size_t count, const float *x, float
 
 void ISA(act_backward)(shoal_activation kind, size_t count, const float *x, const float *y, const float *dy,
                        float *dx) {
-#define CASE(each)                                                                                             \
+#define CASE(each) \
   case each: backward(each, count, x, y, dy, dx); break;
   switch (kind) {
     EACH_KIND(CASE)

@@ -36,7 +36,7 @@ typedef struct walk {
   bool wide; /* the vectors of a block are lanes of one pixel, not neighbouring pixels */
   const float *from;
   float *to;
-  const float *start;          /* of the chains, one per destination channel, or NULL for zero */
+  const float *start;            /* of the chains, one per destination channel, or NULL for zero */
   size_t weight_to, weight_from; /* strides of the weights per channel */
 } walk;
 
@@ -56,8 +56,7 @@ V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const t
 #pragma GCC unroll 6
   for (unsigned o = 0; o < channels; o++)
 #pragma GCC unroll 4
-    for (unsigned p = 0; p < pixels; p++)
-      sum[o][p] = vr_set(t->start != NULL ? t->start[o] : 0);
+    for (unsigned p = 0; p < pixels; p++) sum[o][p] = vr_set(t->start != NULL ? t->start[o] : 0);
 
   const ptrdiff_t from_pixel = t->from_pixel, from_col = t->from_col;
   const size_t weight_col = t->weight_col;
@@ -69,14 +68,12 @@ V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const t
       for (uint32_t col = cols; col > 0; col--) {
         vr x[4];
 #pragma GCC unroll 4
-        for (unsigned p = 0; p < pixels; p++)
-          x[p] = vr_load(from + (ptrdiff_t)p * from_pixel);
+        for (unsigned p = 0; p < pixels; p++) x[p] = vr_load(from + (ptrdiff_t)p * from_pixel);
 #pragma GCC unroll 6
         for (unsigned o = 0; o < channels; o++) {
           vr w = vr_set(weights[o]);
 #pragma GCC unroll 4
-          for (unsigned p = 0; p < pixels; p++)
-            sum[o][p] = vr_fma(w, x[p], sum[o][p]);
+          for (unsigned p = 0; p < pixels; p++) sum[o][p] = vr_fma(w, x[p], sum[o][p]);
         }
         from += from_col;
         weights += weight_col;
@@ -86,15 +83,13 @@ V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const t
 #pragma GCC unroll 6
   for (unsigned o = 0; o < channels; o++)
 #pragma GCC unroll 4
-    for (unsigned p = 0; p < pixels; p++)
-      vr_store(t->to + o * t->to_channel + p * t->to_pixel, sum[o][p]);
+    for (unsigned p = 0; p < pixels; p++) vr_store(t->to + o * t->to_channel + p * t->to_pixel, sum[o][p]);
 }
 
 static void run_tile(uint32_t channels, uint32_t pixels, const tile *t) {
-#define CASE(o, p)                                                                                             \
-  case o * 8 + p:                                                                                              \
-    if (p <= PIXELS)                                                                                           \
-      conv_block(o, p <= PIXELS ? p : 1, t);                                                                   \
+#define CASE(o, p)                                          \
+  case o * 8 + p:                                           \
+    if (p <= PIXELS) conv_block(o, p <= PIXELS ? p : 1, t); \
     break;
 #define CASES(o) CASE(o, 1) CASE(o, 2) CASE(o, 3) CASE(o, 4)
   switch (channels * 8 + pixels) { CASES(1) CASES(2) CASES(3) CASES(4) CASES(5) CASES(6) }
@@ -102,8 +97,10 @@ static void run_tile(uint32_t channels, uint32_t pixels, const tile *t) {
 #undef CASE
 }
 
-static taps walk_taps(const walk *w, uint32_t at, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t size) {
-  return w->backward ? taps_backward(at, kernel, stride, pad, size) : taps_forward(at, kernel, stride, pad, size);
+static taps walk_taps(const walk *w, uint32_t at, uint32_t kernel, uint32_t stride, uint32_t pad,
+                      uint32_t size) {
+  return w->backward ? taps_backward(at, kernel, stride, pad, size)
+                     : taps_forward(at, kernel, stride, pad, size);
 }
 
 /* Pixels from x on, `step` apart, that use the same taps: at most what a block holds. */
@@ -111,8 +108,7 @@ static uint32_t same_taps(const walk *w, uint32_t x, uint32_t step, taps first) 
   uint32_t pixels = 1;
   for (; pixels < PIXELS && x + pixels * step < w->to_w; pixels++) {
     taps next = walk_taps(w, x + pixels * step, w->k_w, w->stride_w, w->pad_w, w->from_w);
-    if (next.first != first.first || next.count != first.count)
-      break;
+    if (next.first != first.first || next.count != first.count) break;
   }
   return pixels;
 }
@@ -135,7 +131,8 @@ static void walk_row(const walk *w, uint32_t channels, const tile *row) {
 }
 
 /* All pixels of some destination channels, in the lanes from `lane` on. */
-static void walk_channels(const walk *w, uint32_t first, uint32_t channels, uint32_t lane, const float *weights) {
+static void walk_channels(const walk *w, uint32_t first, uint32_t channels, uint32_t lane,
+                          const float *weights) {
   const size_t lanes = w->lanes;
   const ptrdiff_t direction = w->backward ? -1 : 1;
   const uint32_t tap_step_h = w->backward ? w->stride_h : 1, tap_step_w = w->backward ? w->stride_w : 1;
@@ -151,7 +148,9 @@ static void walk_channels(const walk *w, uint32_t first, uint32_t channels, uint
         .from_channel = (ptrdiff_t)((size_t)w->from_h * w->from_w * lanes),
         .from_row = direction * (ptrdiff_t)(w->from_w * lanes),
         .from_col = direction * (ptrdiff_t)lanes,
-        .from_pixel = (ptrdiff_t)(w->wide ? VR : w->backward ? lanes : w->stride_w * lanes),
+        .from_pixel = (ptrdiff_t)(w->wide       ? VR
+                                  : w->backward ? lanes
+                                                : w->stride_w * lanes),
         .weight_channel = (size_t)w->k_h * w->k_w * channels,
         .weight_row = (size_t)tap_step_h * w->k_w * channels,
         .weight_col = (size_t)tap_step_w * channels,
@@ -186,23 +185,50 @@ void ISA(conv_forward)(const shoal_window *s, const float *x, const float *w, co
                        float *scratch) {
   const size_t area = (size_t)s->k_h * s->k_w;
   walk forward = {
-      .from_c = s->in_c, .from_h = s->in_h, .from_w = s->in_w,
-      .to_c = s->out_c, .to_h = s->out_h, .to_w = s->out_w,
-      .k_h = s->k_h, .k_w = s->k_w, .stride_h = s->stride_h, .stride_w = s->stride_w,
-      .pad_h = s->pad_h, .pad_w = s->pad_w, .lanes = s->lanes,
-      .from = x, .to = y, .start = bias, .weight_to = s->in_c * area, .weight_from = area,
+      .from_c = s->in_c,
+      .from_h = s->in_h,
+      .from_w = s->in_w,
+      .to_c = s->out_c,
+      .to_h = s->out_h,
+      .to_w = s->out_w,
+      .k_h = s->k_h,
+      .k_w = s->k_w,
+      .stride_h = s->stride_h,
+      .stride_w = s->stride_w,
+      .pad_h = s->pad_h,
+      .pad_w = s->pad_w,
+      .lanes = s->lanes,
+      .from = x,
+      .to = y,
+      .start = bias,
+      .weight_to = s->in_c * area,
+      .weight_from = area,
   };
   run_walk(&forward, w, scratch);
 }
 
-void ISA(conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx, float *scratch) {
+void ISA(conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
+                              float *scratch) {
   const size_t area = (size_t)s->k_h * s->k_w;
   walk backward = {
-      .from_c = s->out_c, .from_h = s->out_h, .from_w = s->out_w,
-      .to_c = s->in_c, .to_h = s->in_h, .to_w = s->in_w,
-      .k_h = s->k_h, .k_w = s->k_w, .stride_h = s->stride_h, .stride_w = s->stride_w,
-      .pad_h = s->pad_h, .pad_w = s->pad_w, .lanes = s->lanes, .backward = true,
-      .from = dy, .to = dx, .weight_to = area, .weight_from = s->in_c * area,
+      .from_c = s->out_c,
+      .from_h = s->out_h,
+      .from_w = s->out_w,
+      .to_c = s->in_c,
+      .to_h = s->in_h,
+      .to_w = s->in_w,
+      .k_h = s->k_h,
+      .k_w = s->k_w,
+      .stride_h = s->stride_h,
+      .stride_w = s->stride_w,
+      .pad_h = s->pad_h,
+      .pad_w = s->pad_w,
+      .lanes = s->lanes,
+      .backward = true,
+      .from = dy,
+      .to = dx,
+      .weight_to = area,
+      .weight_from = s->in_c * area,
   };
   run_walk(&backward, w, scratch);
 }
@@ -216,8 +242,8 @@ size_t ISA(conv_scratch)(const shoal_window *s) {
 
 typedef struct grad {
   const shoal_window *s;
-  const float *x, *dy;                      /* of the block's first output channel; lane of the block */
-  ptrdiff_t offset[GRAD_TAPS];              /* from a window's corner to the tap's pixel */
+  const float *x, *dy;                     /* of the block's first output channel; lane of the block */
+  ptrdiff_t offset[GRAD_TAPS];             /* from a window's corner to the tap's pixel */
   uint32_t row[GRAD_TAPS], col[GRAD_TAPS]; /* of the tap in the kernel */
 } grad;
 
@@ -228,10 +254,8 @@ typedef struct range {
 
 static range whole_windows(uint32_t out, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t in) {
   range r = {(pad + stride - 1) / stride, in + pad >= kernel ? (in + pad - kernel) / stride + 1 : 0};
-  if (r.end > out)
-    r.end = out;
-  if (r.first > r.end)
-    r.first = r.end;
+  if (r.end > out) r.end = out;
+  if (r.first > r.end) r.first = r.end;
   return r;
 }
 
@@ -242,8 +266,7 @@ V_INLINE void grad_pixel(const unsigned channels, const unsigned taps_count, con
                          vr sum[4][GRAD_TAPS]) {
   vr d[4];
 #pragma GCC unroll 4
-  for (unsigned o = 0; o < channels; o++)
-    d[o] = vr_load(dy + o * plane);
+  for (unsigned o = 0; o < channels; o++) d[o] = vr_load(dy + o * plane);
 #pragma GCC unroll 6
   for (unsigned t = 0; t < taps_count; t++) {
     const shoal_window *s = g->s; /* unsigned: a coordinate before the image is huge */
@@ -252,8 +275,7 @@ V_INLINE void grad_pixel(const unsigned channels, const unsigned taps_count, con
       continue;
     vr pixel = vr_pinned(vr_load(x + g->offset[t]));
 #pragma GCC unroll 4
-    for (unsigned o = 0; o < channels; o++)
-      sum[o][t] = vr_fma(pixel, d[o], sum[o][t]);
+    for (unsigned o = 0; o < channels; o++) sum[o][t] = vr_fma(pixel, d[o], sum[o][t]);
   }
 }
 
@@ -269,8 +291,7 @@ V_INLINE void grad_block(const unsigned channels, const unsigned taps_count, con
 #pragma GCC unroll 4
   for (unsigned o = 0; o < channels; o++)
 #pragma GCC unroll 6
-    for (unsigned t = 0; t < taps_count; t++)
-      sum[o][t] = vr_set(0);
+    for (unsigned t = 0; t < taps_count; t++) sum[o][t] = vr_set(0);
 
   for (size_t group = 0; group < lanes; group += 16)
     for (uint32_t y = 0; y < s->out_h; y++) {
@@ -291,15 +312,13 @@ V_INLINE void grad_block(const unsigned channels, const unsigned taps_count, con
 #pragma GCC unroll 4
   for (unsigned o = 0; o < channels; o++)
 #pragma GCC unroll 6
-    for (unsigned t = 0; t < taps_count; t++)
-      vr_store(out + (o * GRAD_TAPS + t) * 16, sum[o][t]);
+    for (unsigned t = 0; t < taps_count; t++) vr_store(out + (o * GRAD_TAPS + t) * 16, sum[o][t]);
 }
 
 static void run_grad(uint32_t channels, uint32_t taps_count, const grad *g, float *out) {
-#define CASE(o, t)                                                                                             \
-  case o * 8 + t:                                                                                              \
-    if (o <= GRAD_CHANNELS)                                                                                    \
-      grad_block(o <= GRAD_CHANNELS ? o : 1, t, g, out);                                                       \
+#define CASE(o, t)                                                             \
+  case o * 8 + t:                                                              \
+    if (o <= GRAD_CHANNELS) grad_block(o <= GRAD_CHANNELS ? o : 1, t, g, out); \
     break;
 #define CASES(o) CASE(o, 1) CASE(o, 2) CASE(o, 3) CASE(o, 4) CASE(o, 5) CASE(o, 6)
   switch (channels * 8 + taps_count) { CASES(1) CASES(2) CASES(3) CASES(4) }
@@ -312,22 +331,23 @@ static void bias_gradient(const shoal_window *s, const float *dy, float *dbias) 
   for (uint32_t o = 0; o < s->out_c; o++, dy += area * s->lanes) {
     vf sum = vf_zero();
     for (uint32_t group = 0; group < s->lanes; group += 16)
-      for (size_t i = 0; i < area; i++)
-        sum = vf_add(sum, vf_load(dy + i * s->lanes + group));
+      for (size_t i = 0; i < area; i++) sum = vf_add(sum, vf_load(dy + i * s->lanes + group));
     dbias[o] += vf_tree(sum);
   }
 }
 
-void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw, float *dbias,
-                                float *scratch) {
+void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
+                                float *dbias, float *scratch) {
   (void)scratch;
   const uint32_t area = s->k_h * s->k_w, taps_count = s->in_c * area;
-  const uint32_t blocks = block_count(s->out_c, GRAD_CHANNELS), tap_blocks = block_count(taps_count, GRAD_TAPS);
+  const uint32_t blocks = block_count(s->out_c, GRAD_CHANNELS),
+                 tap_blocks = block_count(taps_count, GRAD_TAPS);
   const size_t lanes = s->lanes;
   enum { SUMS = (V_ACC + 7) / 8 * 8 };
   float lanes_of[SUMS][16] = {{0}}; /* the sums of a block, before its lanes are added */
   for (uint32_t tb = 0; tb < tap_blocks; tb++) {
-    uint32_t t0 = block_first(taps_count, tb, tap_blocks), count = block_first(taps_count, tb + 1, tap_blocks) - t0;
+    uint32_t t0 = block_first(taps_count, tb, tap_blocks),
+             count = block_first(taps_count, tb + 1, tap_blocks) - t0;
     grad g = {.s = s};
     for (uint32_t i = 0; i < count; i++) {
       uint32_t channel = (t0 + i) / area, tap = (t0 + i) % area;
@@ -336,20 +356,19 @@ void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const flo
       g.offset[i] = (ptrdiff_t)((((size_t)channel * s->in_h + g.row[i]) * s->in_w + g.col[i]) * lanes);
     }
     for (uint32_t b = 0; b < blocks; b++) {
-      uint32_t first = block_first(s->out_c, b, blocks), channels = block_first(s->out_c, b + 1, blocks) - first;
+      uint32_t first = block_first(s->out_c, b, blocks),
+               channels = block_first(s->out_c, b + 1, blocks) - first;
       float sums[SUMS];
       for (uint32_t lane = 0; lane < 16; lane += VR) {
         g.x = x + lane;
         g.dy = dy + (size_t)first * s->out_h * s->out_w * lanes + lane;
         run_grad(channels, count, &g, &lanes_of[0][lane]);
       }
-      for (uint32_t i = 0; i < SUMS; i += 8)
-        v_trees((const float(*)[16])lanes_of + i, sums + i);
+      for (uint32_t i = 0; i < SUMS; i += 8) v_trees((const float(*)[16])lanes_of + i, sums + i);
       for (uint32_t o = 0; o < channels; o++)
         for (uint32_t i = 0; i < count; i++)
           dw[(size_t)(first + o) * taps_count + t0 + i] += sums[o * GRAD_TAPS + i];
     }
   }
-  if (dbias != NULL)
-    bias_gradient(s, dy, dbias);
+  if (dbias != NULL) bias_gradient(s, dy, dbias);
 }

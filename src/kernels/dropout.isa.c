@@ -60,10 +60,8 @@ static void stream_numbers(const uint32_t key[2], uint64_t first, uint32_t numbe
     low_high[i] = (uint32_t)(block >> 32);
   }
   blocks b = philox(vi_set(key[0]), vi_set(key[1]), vi_load(low), vi_load(low_high));
-  for (int i = 0; i < 4; i++)
-    vi_store(word[i], b.word[i]);
-  for (int i = 0; i < 64; i++)
-    numbers[i] = word[i % 4][i / 4];
+  for (int i = 0; i < 4; i++) vi_store(word[i], b.word[i]);
+  for (int i = 0; i < 64; i++) numbers[i] = word[i % 4][i / 4];
 }
 
 /* One row: the elements from e of a sample's stream. */
@@ -92,7 +90,7 @@ void ISA(dropout)(const shoal_norm *s, const uint32_t *keys, uint32_t threshold,
   for (uint32_t step = 0; step < s->steps; step++)
     for (uint32_t sample = 0; sample < s->samples; sample++) {
       const size_t at = ((size_t)step * s->samples + sample) * s->channels;
-      dropout_row(keys + 2 * (size_t)sample, (uint64_t)step * s->channels, s->channels, threshold, scale, x + at,
-                  y + at);
+      dropout_row(keys + 2 * (size_t)sample, (uint64_t)step * s->channels, s->channels, threshold, scale,
+                  x + at, y + at);
     }
 }

@@ -39,8 +39,7 @@ typedef struct part {
 
 V_INLINE vr start(const part *p, const float *c, uint32_t at) {
   const float *from = p->resume ? c + at : p->bias != NULL ? p->bias + at : NULL;
-  if (from == NULL)
-    return vr_set(0);
+  if (from == NULL) return vr_set(0);
   return p->cols >= at + VR ? vr_load(from) : vr_load_part(from, p->cols - at);
 }
 
@@ -57,8 +56,7 @@ V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
 #pragma GCC unroll 12
   for (unsigned i = 0; i < rows; i++)
 #pragma GCC unroll 2
-    for (unsigned v = 0; v < vecs; v++)
-      sum[i][v] = start(p, p->c + i * p->c_row, v * VR);
+    for (unsigned v = 0; v < vecs; v++) sum[i][v] = start(p, p->c + i * p->c_row, v * VR);
 
   /* Rows are addressed in fours, from three pointers, to spare the integer registers. */
   const float *a0 = p->a, *a4 = a0 + 4 * p->a_row, *a8 = a4 + 4 * p->a_row, *b = p->b;
@@ -69,8 +67,7 @@ V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
     for (unsigned i = 0; i < rows; i++) {
       vr a = vr_set((i < 4 ? a0 : i < 8 ? a4 : a8)[i % 4 * a_row]);
       sum[i][0] = vr_fma(a, b0, sum[i][0]);
-      if (vecs > 1)
-        sum[i][1] = vr_fma(a, b1, sum[i][1]);
+      if (vecs > 1) sum[i][1] = vr_fma(a, b1, sum[i][1]);
     }
     a0 += a_col;
     a4 += a_col;
@@ -81,17 +78,16 @@ V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
 #pragma GCC unroll 12
   for (unsigned i = 0; i < rows; i++)
 #pragma GCC unroll 2
-    for (unsigned v = 0; v < vecs; v++)
-      finish(p, p->c + i * p->c_row, v * VR, sum[i][v]);
+    for (unsigned v = 0; v < vecs; v++) finish(p, p->c + i * p->c_row, v * VR, sum[i][v]);
 }
 
 static void run_block(uint32_t rows, const part *p) {
-#define CASE(r)                                                                                                \
-  case r:                                                                                                      \
-    if (r <= ROWS && p->cols > VR)                                                                             \
-      block(r <= ROWS ? r : 1, 2, p);                                                                          \
-    else if (r <= ROWS)                                                                                        \
-      block(r <= ROWS ? r : 1, 1, p);                                                                          \
+#define CASE(r)                       \
+  case r:                             \
+    if (r <= ROWS && p->cols > VR)    \
+      block(r <= ROWS ? r : 1, 2, p); \
+    else if (r <= ROWS)               \
+      block(r <= ROWS ? r : 1, 1, p); \
     break;
   switch (rows) {
     CASE(1)
@@ -113,8 +109,7 @@ static void run_block(uint32_t rows, const part *p) {
 /* 16 columns of b, k rows, to rows that lie COLS apart; columns past `cols` become zero. */
 static void pack_columns(const shoal_gemm *g, const float *b, uint32_t k, uint32_t cols, float *to) {
   if (g->b_col == 1) {
-    for (uint32_t i = 0; i < k; i++)
-      vf_store(to + i * COLS, vf_load_some(b + i * g->b_row, cols));
+    for (uint32_t i = 0; i < k; i++) vf_store(to + i * COLS, vf_load_some(b + i * g->b_row, cols));
     return;
   }
   for (uint32_t i = 0; i < k; i += 16) {
@@ -122,8 +117,7 @@ static void pack_columns(const shoal_gemm *g, const float *b, uint32_t k, uint32
     for (uint32_t j = 0; j < 16; j++)
       tile[j] = j < cols ? vf_load_some(b + j * g->b_col + i, k - i) : vf_zero();
     vf_transpose(tile);
-    for (uint32_t row = 0; row < min_u32(16, k - i); row++)
-      vf_store(to + (i + row) * COLS, tile[row]);
+    for (uint32_t row = 0; row < min_u32(16, k - i); row++) vf_store(to + (i + row) * COLS, tile[row]);
   }
 }
 
@@ -136,8 +130,7 @@ static void pack_panel(const shoal_gemm *g, uint32_t k0, uint32_t k, uint32_t j0
 static void pack_rows(const shoal_gemm *g, uint32_t i0, uint32_t rows, uint32_t k0, uint32_t k, float *to) {
   for (uint32_t i = 0; i < rows; i++) {
     const float *from = g->a + (i0 + i) * g->a_row + k0 * g->a_col;
-    for (uint32_t j = 0; j < k; j++)
-      to[(size_t)j * rows + i] = from[j * g->a_col];
+    for (uint32_t j = 0; j < k; j++) to[(size_t)j * rows + i] = from[j * g->a_col];
   }
 }
 
@@ -184,8 +177,7 @@ void ISA(gemm)(const shoal_gemm *g) {
   uint32_t pieces = g->k > K_MAX ? (g->k + K_MAX - 1) / K_MAX : 1;
   for (uint32_t piece = 0; piece < pieces; piece++) {
     uint32_t k0 = first_row(g->k, piece, pieces), k1 = first_row(g->k, piece + 1, pieces);
-    for (uint32_t i = 0; i < g->m; i += M_MAX)
-      run_piece(g, i, min_u32(M_MAX, g->m - i), k0, k1 - k0);
+    for (uint32_t i = 0; i < g->m; i += M_MAX) run_piece(g, i, min_u32(M_MAX, g->m - i), k0, k1 - k0);
   }
 }
 

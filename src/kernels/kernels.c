@@ -26,7 +26,8 @@ static bool has_avx512(void) {
 }
 #endif
 
-static const choice choices[] = { /* the best first */
+static const choice choices[] = {
+    /* the best first */
 #if defined(__x86_64__)
     {&shoal_kernels_avx512, has_avx512},
     {&shoal_kernels_avx2, has_avx2},
@@ -37,17 +38,14 @@ enum { CHOICES = sizeof choices / sizeof choices[0] };
 
 const shoal_kernels *shoal_kernels_named(const char *name) {
   for (int i = 0; i < CHOICES; i++)
-    if (strcmp(choices[i].table->name, name) == 0)
-      return choices[i].runs_here() ? choices[i].table : NULL;
+    if (strcmp(choices[i].table->name, name) == 0) return choices[i].runs_here() ? choices[i].table : NULL;
   return NULL;
 }
 
 const shoal_kernels *shoal_kernels_get(void) {
   const char *name = getenv("SHOAL_KERNELS");
-  if (name != NULL && name[0] != '\0')
-    return shoal_kernels_named(name);
+  if (name != NULL && name[0] != '\0') return shoal_kernels_named(name);
   for (int i = 0; i < CHOICES; i++)
-    if (choices[i].runs_here())
-      return choices[i].table;
+    if (choices[i].runs_here()) return choices[i].table;
   return NULL;
 }

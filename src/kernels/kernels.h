@@ -128,8 +128,8 @@ typedef struct shoal_kernels {
                        float *scratch);
   void (*conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
                               float *scratch);
-  void (*conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw, float *dbias,
-                                float *scratch);
+  void (*conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
+                                float *dbias, float *scratch);
   size_t (*conv_scratch)(const shoal_window *s);
 
   /* The average divides by the number of taps inside the image. Of equal extremes the
@@ -172,18 +172,18 @@ typedef struct shoal_kernels {
   void (*lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float *c_prev, const float *c,
                         const float *dy, float *dc, float *dgates);
   void (*gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const float *h_prev, float *y);
-  void (*gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev, float *dh,
-                       float *dgx, float *dgh);
+  void (*gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev,
+                       float *dh, float *dgx, float *dgh);
 
   /* batchnorm: per channel over samples, steps and positions, in order; var is the biased
    * one. train writes mean and var (channels each). backward adds to dgamma and dbeta and
    * overwrites dx (may be dy), zero in unused lanes.
    * layernorm: per sample and step over channels * positions, each with its own gamma and
    * beta; mean and rstd have samples * steps entries. */
-  void (*batchnorm_train)(const shoal_norm *s, const float *x, const float *gamma, const float *beta, float eps,
-                          float *y, float *mean, float *var);
-  void (*batchnorm_infer)(const shoal_norm *s, const float *x, const float *gamma, const float *beta, float eps,
-                          const float *mean, const float *var, float *y);
+  void (*batchnorm_train)(const shoal_norm *s, const float *x, const float *gamma, const float *beta,
+                          float eps, float *y, float *mean, float *var);
+  void (*batchnorm_infer)(const shoal_norm *s, const float *x, const float *gamma, const float *beta,
+                          float eps, const float *mean, const float *var, float *y);
   void (*batchnorm_backward)(const shoal_norm *s, const float *x, const float *gamma, float eps,
                              const float *mean, const float *var, const float *dy, float *dx, float *dgamma,
                              float *dbeta);
@@ -208,7 +208,7 @@ typedef struct shoal_kernels {
   void (*bytes_to_rows)(uint32_t channels, uint32_t plane, uint32_t samples, const uint8_t *const *images,
                         const float *scale, const float *shift, float *y);
 
-  void (*add)(size_t count, const float *a, const float *b, float *y); /* y may be a or b */
+  void (*add)(size_t count, const float *a, const float *b, float *y);            /* y may be a or b */
   void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums); /* adds, rows ascending */
   /* sum = parts[0] + parts[1] + ..., element by element in that order. */
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);

@@ -10,8 +10,7 @@
 /* Whether nothing before the label is as large. */
 static bool is_first(const float *x, int32_t label, float largest) {
   for (int32_t i = 0; i < label; i++)
-    if (x[i] == largest)
-      return false;
+    if (x[i] == largest) return false;
   return x[label] == largest;
 }
 
@@ -24,8 +23,7 @@ static double row_cross_entropy(uint32_t cols, const float *x, int32_t label, fl
   for (uint32_t i = 0; i < cols; i += 16) {
     vf e = vf_exp(vf_sub(vf_load_filled(x + i, cols - i, never), shift));
     sum = vf_add(sum, e);
-    if (d != NULL)
-      vf_store_some(d + i, cols - i, e);
+    if (d != NULL) vf_store_some(d + i, cols - i, e);
   }
   float total = vf_tree(sum), log_total[16];
   vf_store(log_total, vf_log(vf_set(total)));
@@ -45,8 +43,7 @@ void ISA(cross_entropy)(uint32_t rows, uint32_t cols, const float *logits, const
     float *to = d != NULL ? d + (size_t)r * cols : NULL;
     const float w = weight != NULL ? weight[r] : 1;
     if (w == 0) {
-      if (to != NULL)
-        memset(to, 0, sizeof *to * cols);
+      if (to != NULL) memset(to, 0, sizeof *to * cols);
       continue;
     }
     float largest = row_largest(cols, x);
@@ -83,8 +80,7 @@ V_INLINE double row_loss(shoal_element_loss kind, float param, uint32_t cols, co
   for (uint32_t i = 0; i < cols; i += 16) {
     point at = element(kind, param, vf_load_some(p + i, cols - i), vf_load_some(t + i, cols - i));
     sum = vf_add(sum, vf_keep(at.loss, cols - i));
-    if (d != NULL)
-      vf_store_some(d + i, cols - i, vf_mul(at.slope, vf_set(factor)));
+    if (d != NULL) vf_store_some(d + i, cols - i, vf_mul(at.slope, vf_set(factor)));
   }
   return (double)vf_tree(sum);
 }
@@ -104,7 +100,7 @@ V_INLINE void rows_loss(shoal_element_loss kind, float param, uint32_t rows, uin
 
 void ISA(element_loss)(shoal_element_loss kind, float param, uint32_t rows, uint32_t cols, const float *p,
                        const float *t, const float *weight, float scale, float *d, double *loss_sum) {
-#define CASE(each)                                                                                             \
+#define CASE(each) \
   case each: rows_loss(each, param, rows, cols, p, t, weight, scale, d, loss_sum); break;
   switch (kind) {
     CASE(SHOAL_LOSS_SQUARED)

@@ -13,7 +13,8 @@ void ISA(embed_backward)(uint32_t rows, uint32_t width, const int32_t *ids, cons
   for (uint32_t r = 0; r < rows; r++, dy += width) {
     float *to = dtable + (size_t)ids[r] * width;
     for (uint32_t i = 0; i < width; i += 16)
-      vf_store_some(to + i, width - i, vf_add(vf_load_some(to + i, width - i), vf_load_some(dy + i, width - i)));
+      vf_store_some(to + i, width - i,
+                    vf_add(vf_load_some(to + i, width - i), vf_load_some(dy + i, width - i)));
   }
 }
 
@@ -54,8 +55,7 @@ void ISA(bytes_to_lanes)(uint32_t channels, uint32_t plane, uint32_t lanes, uint
       for (uint32_t i = 0; i < plane; i++) {
         const size_t pixel = (size_t)c * plane + i;
         float value[16] = {0};
-        for (uint32_t lane = 0; lane < in_use; lane++)
-          value[lane] = images[group + lane][pixel];
+        for (uint32_t lane = 0; lane < in_use; lane++) value[lane] = images[group + lane][pixel];
         vf_store(y + pixel * lanes + group, vf_keep(vf_fma(vf_load(value), by, plus), in_use));
       }
     }
@@ -67,7 +67,6 @@ void ISA(bytes_to_rows)(uint32_t channels, uint32_t plane, uint32_t samples, con
   for (uint32_t sample = 0; sample < samples; sample++)
     for (uint32_t c = 0; c < channels; c++, y += plane) {
       const uint8_t *image = images[sample] + (size_t)c * plane;
-      for (uint32_t i = 0; i < plane; i++)
-        y[i] = __builtin_fmaf(image[i], scale[c], shift[c]);
+      for (uint32_t i = 0; i < plane; i++) y[i] = __builtin_fmaf(image[i], scale[c], shift[c]);
     }
 }

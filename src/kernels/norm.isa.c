@@ -38,7 +38,8 @@ static uint32_t column_step(const shoal_norm *s) { return in_lanes(s) ? 1 : 16; 
 
 static column column_at(const shoal_norm *s, uint32_t channel) {
   if (in_lanes(s))
-    return (column){s, channel, s->lanes / 16, 16, (size_t)channel * s->positions * s->lanes, s->positions, s->lanes};
+    return (column){
+        s, channel, s->lanes / 16, 16, (size_t)channel * s->positions * s->lanes, s->positions, s->lanes};
   uint32_t left = s->channels - channel;
   return (column){s, channel, 1, left < 16 ? left : 16, channel, (size_t)s->samples * s->steps, s->channels};
 }
@@ -86,8 +87,8 @@ static vf column_variance(const column *c, const float *x, vf mean) {
   return vf_div(column_total(c, sum), column_count(c->s));
 }
 
-static void column_normalise(const column *c, const float *x, const float *gamma, const float *beta, float eps,
-                             vf mean, vf variance, float *y) {
+static void column_normalise(const column *c, const float *x, const float *gamma, const float *beta,
+                             float eps, vf mean, vf variance, float *y) {
   const vf factor = vf_mul(channel_values(c, gamma), reciprocal_root(variance, eps));
   const vf shift = channel_values(c, beta);
   for (uint32_t group = 0; group < c->groups; group++)
@@ -98,8 +99,8 @@ static void column_normalise(const column *c, const float *x, const float *gamma
     }
 }
 
-void ISA(batchnorm_train)(const shoal_norm *s, const float *x, const float *gamma, const float *beta, float eps,
-                          float *y, float *mean, float *var) {
+void ISA(batchnorm_train)(const shoal_norm *s, const float *x, const float *gamma, const float *beta,
+                          float eps, float *y, float *mean, float *var) {
   for (uint32_t channel = 0; channel < s->channels; channel += column_step(s)) {
     column c = column_at(s, channel);
     vf m = column_mean(&c, x), v = column_variance(&c, x, m);
@@ -109,8 +110,8 @@ void ISA(batchnorm_train)(const shoal_norm *s, const float *x, const float *gamm
   }
 }
 
-void ISA(batchnorm_infer)(const shoal_norm *s, const float *x, const float *gamma, const float *beta, float eps,
-                          const float *mean, const float *var, float *y) {
+void ISA(batchnorm_infer)(const shoal_norm *s, const float *x, const float *gamma, const float *beta,
+                          float eps, const float *mean, const float *var, float *y) {
   for (uint32_t channel = 0; channel < s->channels; channel += column_step(s)) {
     column c = column_at(s, channel);
     column_normalise(&c, x, gamma, beta, eps, channel_values(&c, mean), channel_values(&c, var), y);
@@ -159,8 +160,7 @@ static void row_forward(uint32_t features, const float *x, const float *gamma, c
                         float *y, float *mean, float *rstd) {
   const vf count = vf_set((float)features);
   vf sum = vf_zero();
-  for (uint32_t i = 0; i < features; i += 16)
-    sum = vf_add(sum, vf_load_some(x + i, features - i));
+  for (uint32_t i = 0; i < features; i += 16) sum = vf_add(sum, vf_load_some(x + i, features - i));
   const vf m = vf_div(vf_set(vf_tree(sum)), count);
   sum = vf_zero();
   for (uint32_t i = 0; i < features; i += 16) {
@@ -183,8 +183,7 @@ static void lanes_forward(const shoal_norm *s, uint32_t in_use, const float *x, 
   const uint32_t features = features_of(s);
   const vf count = vf_set((float)features);
   vf sum = vf_zero();
-  for (size_t i = 0; i < features; i++)
-    sum = vf_add(sum, vf_load(x + i * s->lanes));
+  for (size_t i = 0; i < features; i++) sum = vf_add(sum, vf_load(x + i * s->lanes));
   const vf m = vf_div(sum, count);
   sum = vf_zero();
   for (size_t i = 0; i < features; i++) {
@@ -246,8 +245,7 @@ static void lanes_backward_scale(const shoal_norm *s, const float *x, const floa
     vf sum = vf_zero(), sum_z = vf_zero();
     for (uint32_t group = 0; group < s->lanes; group += 16) {
       const uint32_t in_use = samples_in(s, group);
-      if (in_use == 0)
-        break;
+      if (in_use == 0) break;
       const size_t at = i * s->lanes + group;
       vf d = vf_keep(vf_load(dy + at), in_use);
       vf off = vf_sub(vf_load(x + at), vf_load_some(mean + group, in_use));

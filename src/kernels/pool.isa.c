@@ -26,7 +26,9 @@ V_INLINE vf pool_patch(shoal_pool_kind kind, const shoal_window *s, patch p, con
   for (uint32_t row = 0; row < p.rows; row++)
     for (uint32_t col = 0; col < p.cols; col++) {
       vf pixel = vf_load(x + ((size_t)row * s->in_w + col) * s->lanes);
-      y = kind == SHOAL_POOL_MAX ? vf_max(y, pixel) : kind == SHOAL_POOL_MIN ? vf_min(y, pixel) : vf_add(y, pixel);
+      y = kind == SHOAL_POOL_MAX   ? vf_max(y, pixel)
+          : kind == SHOAL_POOL_MIN ? vf_min(y, pixel)
+                                   : vf_add(y, pixel);
     }
   return kind == SHOAL_POOL_AVERAGE ? vf_div(y, vf_set((float)(p.rows * p.cols))) : y;
 }

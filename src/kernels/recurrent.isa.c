@@ -37,7 +37,8 @@ void ISA(lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float 
       /* The state's gradient: from the later step, and from y = out tanh(state). */
       vf state = vf_fma(vf_mul(from_y, out), tanh_slope(squashed), vf_load_some(dc + i, left));
       vf_store_some(d, left, vf_mul(vf_mul(state, cell), sigmoid_slope(in)));
-      vf_store_some(d + h, left, vf_mul(vf_mul(state, vf_load_some(c_prev + i, left)), sigmoid_slope(forget)));
+      vf_store_some(d + h, left,
+                    vf_mul(vf_mul(state, vf_load_some(c_prev + i, left)), sigmoid_slope(forget)));
       vf_store_some(d + 2 * (size_t)h, left, vf_mul(vf_mul(state, in), tanh_slope(cell)));
       vf_store_some(d + 3 * (size_t)h, left, vf_mul(vf_mul(from_y, squashed), sigmoid_slope(out)));
       vf_store_some(dc + i, left, vf_mul(state, forget));
@@ -52,7 +53,8 @@ void ISA(lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float 
 }
 
 void ISA(gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const float *h_prev, float *y) {
-  for (uint32_t sample = 0; sample < n; sample++, gx += 3 * (size_t)h, gh += 3 * (size_t)h, h_prev += h, y += h)
+  for (uint32_t sample = 0; sample < n;
+       sample++, gx += 3 * (size_t)h, gh += 3 * (size_t)h, h_prev += h, y += h)
     for (uint32_t i = 0; i < h; i += 16) {
       const uint32_t left = h - i;
       float *xr = gx + i, *xz = xr + h, *xn = xz + h;
@@ -67,13 +69,14 @@ void ISA(gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const 
     }
 }
 
-void ISA(gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev, float *dh,
-                       float *dgx, float *dgh) {
+void ISA(gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev,
+                       float *dh, float *dgx, float *dgh) {
   for (uint32_t sample = 0; sample < n; sample++) {
     for (uint32_t i = 0; i < h; i += 16) {
       const uint32_t left = h - i;
       const size_t r = i, z = r + h, c = z + h;
-      vf reset = vf_load_some(gx + r, left), keep = vf_load_some(gx + z, left), new = vf_load_some(gx + c, left);
+      vf reset = vf_load_some(gx + r, left), keep = vf_load_some(gx + z, left),
+         new = vf_load_some(gx + c, left);
       vf d = vf_load_some(dh + i, left);
       vf d_new = vf_mul(vf_mul(d, vf_sub(vf_set(1), keep)), tanh_slope(new));
       vf d_keep = vf_mul(vf_mul(d, vf_sub(vf_load_some(h_prev + i, left), new)), sigmoid_slope(keep));

@@ -53,12 +53,10 @@ V_INLINE vf vf_keep(vf v, size_t left) {
 /* The largest of a row's values. */
 V_INLINE float row_largest(size_t count, const float *x) {
   vf largest = vf_set(x[0]);
-  for (size_t i = 0; i < count; i += 16)
-    largest = vf_max(largest, vf_load_filled(x + i, count - i, largest));
+  for (size_t i = 0; i < count; i += 16) largest = vf_max(largest, vf_load_filled(x + i, count - i, largest));
   float lane[16];
   vf_store(lane, largest);
-  for (int i = 1; i < 16; i++)
-    lane[0] = lane[0] > lane[i] ? lane[0] : lane[i];
+  for (int i = 1; i < 16; i++) lane[0] = lane[0] > lane[i] ? lane[0] : lane[i];
   return lane[0];
 }
 

@@ -49,8 +49,7 @@ V_INLINE vf vf_load_part(const float *p, unsigned n) {
 V_INLINE void vf_store_part(float *p, unsigned n, vf v) {
   vi m = v_mask(n);
   _mm256_maskstore_ps(p, m.a, v.a);
-  if (n > 8)
-    _mm256_maskstore_ps(p + 8, m.b, v.b);
+  if (n > 8) _mm256_maskstore_ps(p + 8, m.b, v.b);
 }
 
 V_INLINE vf vf_add(vf x, vf y) { return (vf){_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
@@ -149,8 +148,7 @@ V_INLINE void vf_transpose(vf v[16]) {
     q[2][i] = v[i + 8].a;
     q[3][i] = v[i + 8].b;
   }
-  for (int i = 0; i < 4; i++)
-    v_transpose_eight(q[i]);
+  for (int i = 0; i < 4; i++) v_transpose_eight(q[i]);
   for (int i = 0; i < 8; i++) {
     v[i] = (vf){q[0][i], q[2][i]};
     v[i + 8] = (vf){q[1][i], q[3][i]};

@@ -5,7 +5,6 @@
 #ifndef SHOAL_KERNELS_SIMD_GENERIC_H
 #define SHOAL_KERNELS_SIMD_GENERIC_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -22,59 +21,61 @@ typedef vf vr;
 
 enum { VR = 16, V_ACC = 12 };
 
-/* A function whose lane i is the expression. */
-#define V_EACH(type, expression)                                                                               \
-  {                                                                                                            \
-    type r;                                                                                                    \
-    for (int i = 0; i < 16; i++)                                                                               \
-      r.at[i] = (expression);                                                                                  \
-    return r;                                                                                                  \
-  }
+/* Sixteen calls of the C library at every place would be much code for no speed. */
+#ifdef __FP_FAST_FMAF
+#define V_FMA V_INLINE
+#else
+#define V_FMA static __attribute__((noinline, unused))
+#endif
 
-V_INLINE vm vm_first(unsigned n) V_EACH(vm, (unsigned)i < n)
-V_INLINE vm vm_and(vm a, vm b) V_EACH(vm, a.at[i] & b.at[i])
-V_INLINE vm vm_and_not(vm a, vm b) V_EACH(vm, a.at[i] & ~b.at[i])
-V_INLINE vm vm_or(vm a, vm b) V_EACH(vm, a.at[i] | b.at[i])
+/* The body of a function whose lane i is the expression. */
+#define V_EACH(type, expression)                       \
+  type r;                                              \
+  for (int i = 0; i < 16; i++) r.at[i] = (expression); \
+  return r
 
-V_INLINE vf vf_set(float x) V_EACH(vf, x)
-V_INLINE vf vf_load(const float *p) V_EACH(vf, p[i])
+V_INLINE vm vm_first(unsigned n) { V_EACH(vm, (unsigned)i < n); }
+V_INLINE vm vm_and(vm a, vm b) { V_EACH(vm, a.at[i] & b.at[i]); }
+V_INLINE vm vm_and_not(vm a, vm b) { V_EACH(vm, a.at[i] & ~b.at[i]); }
+V_INLINE vm vm_or(vm a, vm b) { V_EACH(vm, a.at[i] | b.at[i]); }
+
+V_INLINE vf vf_set(float x) { V_EACH(vf, x); }
+V_INLINE vf vf_load(const float *p) { V_EACH(vf, p[i]); }
 V_INLINE void vf_store(float *p, vf v) { memcpy(p, v.at, sizeof v.at); }
 V_INLINE vf vf_load_part(const float *p, unsigned n) {
   vf r = {{0}};
-  for (unsigned i = 0; i < n; i++)
-    r.at[i] = p[i];
+  for (unsigned i = 0; i < n; i++) r.at[i] = p[i];
   return r;
 }
 V_INLINE void vf_store_part(float *p, unsigned n, vf v) {
-  for (unsigned i = 0; i < n; i++)
-    p[i] = v.at[i];
+  for (unsigned i = 0; i < n; i++) p[i] = v.at[i];
 }
 
-V_INLINE vf vf_add(vf a, vf b) V_EACH(vf, a.at[i] + b.at[i])
-V_INLINE vf vf_sub(vf a, vf b) V_EACH(vf, a.at[i] - b.at[i])
-V_INLINE vf vf_mul(vf a, vf b) V_EACH(vf, a.at[i] * b.at[i])
-V_INLINE vf vf_div(vf a, vf b) V_EACH(vf, a.at[i] / b.at[i])
-V_INLINE vf vf_sqrt(vf a) V_EACH(vf, __builtin_sqrtf(a.at[i]))
-V_INLINE vf vf_fma(vf a, vf b, vf c) V_EACH(vf, __builtin_fmaf(a.at[i], b.at[i], c.at[i]))
-V_INLINE vf vf_fnma(vf a, vf b, vf c) V_EACH(vf, __builtin_fmaf(-a.at[i], b.at[i], c.at[i]))
-V_INLINE vf vf_max(vf a, vf b) V_EACH(vf, a.at[i] > b.at[i] ? a.at[i] : b.at[i])
-V_INLINE vf vf_min(vf a, vf b) V_EACH(vf, a.at[i] < b.at[i] ? a.at[i] : b.at[i])
+V_INLINE vf vf_add(vf a, vf b) { V_EACH(vf, a.at[i] + b.at[i]); }
+V_INLINE vf vf_sub(vf a, vf b) { V_EACH(vf, a.at[i] - b.at[i]); }
+V_INLINE vf vf_mul(vf a, vf b) { V_EACH(vf, a.at[i] * b.at[i]); }
+V_INLINE vf vf_div(vf a, vf b) { V_EACH(vf, a.at[i] / b.at[i]); }
+V_INLINE vf vf_sqrt(vf a) { V_EACH(vf, __builtin_sqrtf(a.at[i])); }
+V_FMA vf vf_fma(vf a, vf b, vf c) { V_EACH(vf, __builtin_fmaf(a.at[i], b.at[i], c.at[i])); }
+V_FMA vf vf_fnma(vf a, vf b, vf c) { V_EACH(vf, __builtin_fmaf(-a.at[i], b.at[i], c.at[i])); }
+V_INLINE vf vf_max(vf a, vf b) { V_EACH(vf, a.at[i] > b.at[i] ? a.at[i] : b.at[i]); }
+V_INLINE vf vf_min(vf a, vf b) { V_EACH(vf, a.at[i] < b.at[i] ? a.at[i] : b.at[i]); }
 
-V_INLINE vm vf_lt(vf a, vf b) V_EACH(vm, a.at[i] < b.at[i])
-V_INLINE vm vf_eq(vf a, vf b) V_EACH(vm, a.at[i] == b.at[i])
-V_INLINE vf vf_select(vm m, vf yes, vf no) V_EACH(vf, m.at[i] ? yes.at[i] : no.at[i])
+V_INLINE vm vf_lt(vf a, vf b) { V_EACH(vm, a.at[i] < b.at[i]); }
+V_INLINE vm vf_eq(vf a, vf b) { V_EACH(vm, a.at[i] == b.at[i]); }
+V_INLINE vf vf_select(vm m, vf yes, vf no) { V_EACH(vf, m.at[i] ? yes.at[i] : no.at[i]); }
 
-V_INLINE vi vi_set(uint32_t x) V_EACH(vi, x)
-V_INLINE vi vi_load(const uint32_t *p) V_EACH(vi, p[i])
+V_INLINE vi vi_set(uint32_t x) { V_EACH(vi, x); }
+V_INLINE vi vi_load(const uint32_t *p) { V_EACH(vi, p[i]); }
 V_INLINE void vi_store(uint32_t *p, vi v) { memcpy(p, v.at, sizeof v.at); }
-V_INLINE vi vi_add(vi a, vi b) V_EACH(vi, a.at[i] + b.at[i])
-V_INLINE vi vi_sub(vi a, vi b) V_EACH(vi, a.at[i] - b.at[i])
-V_INLINE vi vi_and(vi a, vi b) V_EACH(vi, a.at[i] & b.at[i])
-V_INLINE vi vi_or(vi a, vi b) V_EACH(vi, a.at[i] | b.at[i])
-V_INLINE vi vi_xor(vi a, vi b) V_EACH(vi, a.at[i] ^ b.at[i])
-V_INLINE vi vi_left(vi a, int bits) V_EACH(vi, a.at[i] << bits)
-V_INLINE vi vi_right(vi a, int bits) V_EACH(vi, a.at[i] >> bits)
-V_INLINE vm vi_below(vi a, vi b) V_EACH(vm, a.at[i] < b.at[i])
+V_INLINE vi vi_add(vi a, vi b) { V_EACH(vi, a.at[i] + b.at[i]); }
+V_INLINE vi vi_sub(vi a, vi b) { V_EACH(vi, a.at[i] - b.at[i]); }
+V_INLINE vi vi_and(vi a, vi b) { V_EACH(vi, a.at[i] & b.at[i]); }
+V_INLINE vi vi_or(vi a, vi b) { V_EACH(vi, a.at[i] | b.at[i]); }
+V_INLINE vi vi_xor(vi a, vi b) { V_EACH(vi, a.at[i] ^ b.at[i]); }
+V_INLINE vi vi_left(vi a, int bits) { V_EACH(vi, a.at[i] << bits); }
+V_INLINE vi vi_right(vi a, int bits) { V_EACH(vi, a.at[i] >> bits); }
+V_INLINE vm vi_below(vi a, vi b) { V_EACH(vm, a.at[i] < b.at[i]); }
 V_INLINE vi vf_bits(vf a) {
   vi r;
   memcpy(&r, &a, sizeof r);
@@ -98,14 +99,12 @@ V_INLINE void vi_multiply(vi a, vi b, vi *high, vi *low) {
 /* The lane tree of kernels.h. */
 V_INLINE float vf_tree(vf v) {
   for (int half = 8; half > 0; half /= 2)
-    for (int i = 0; i < half; i++)
-      v.at[i] += v.at[i + half];
+    for (int i = 0; i < half; i++) v.at[i] += v.at[i + half];
   return v.at[0];
 }
 
 V_INLINE void v_trees(const float lanes[8][16], float sums[8]) {
-  for (int i = 0; i < 8; i++)
-    sums[i] = vf_tree(vf_load(lanes[i]));
+  for (int i = 0; i < 8; i++) sums[i] = vf_tree(vf_load(lanes[i]));
 }
 
 /* Rows become columns: lane j of v[i] changes place with lane i of v[j]. */
@@ -128,5 +127,6 @@ V_INLINE vr vr_pinned(vr v) { return v; }
 V_INLINE vr vr_add(vr a, vr b) { return vf_add(a, b); }
 
 #undef V_EACH
+#undef V_FMA
 
 #endif

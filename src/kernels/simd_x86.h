@@ -15,17 +15,17 @@ V_INLINE float v_tree_of_eight(__m256 eight) {
  * sums cost a third of what eight single trees do. */
 V_INLINE void v_trees(const float lanes[8][16], float sums[8]) {
   __m256 v[8];
-  for (int i = 0; i < 8; i++)
-    v[i] = _mm256_add_ps(_mm256_loadu_ps(lanes[i]), _mm256_loadu_ps(lanes[i] + 8));
+  for (int i = 0; i < 8; i++) v[i] = _mm256_add_ps(_mm256_loadu_ps(lanes[i]), _mm256_loadu_ps(lanes[i] + 8));
   for (int i = 0; i < 4; i++)
     v[i] = _mm256_add_ps(_mm256_permute2f128_ps(v[i], v[i + 4], 0x20),
                          _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
   for (int i = 0; i < 4; i += 2) {
     __m256d a = _mm256_castps_pd(v[i]), b = _mm256_castps_pd(v[i + 1]);
-    v[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
-                         _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    v[i] =
+        _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)), _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
   }
-  _mm256_storeu_ps(sums, _mm256_add_ps(_mm256_shuffle_ps(v[0], v[2], 0x88), _mm256_shuffle_ps(v[0], v[2], 0xdd)));
+  _mm256_storeu_ps(sums,
+                   _mm256_add_ps(_mm256_shuffle_ps(v[0], v[2], 0x88), _mm256_shuffle_ps(v[0], v[2], 0xdd)));
 }
 
 #endif

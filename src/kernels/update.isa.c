@@ -61,10 +61,10 @@ void ISA(update)(const shoal_update *u, size_t count, float *w, const float *g, 
       .root2 = vf_sqrt(vf_set(u->correction2)),
   };
   const bool has1 = u->kind != SHOAL_SGD;
-#define CASE(each)                                                                                             \
-  case each:                                                                                                   \
-    for (size_t i = 0; i < count; i += 16)                                                                     \
-      step_vector(each, &s, count - i, w + i, g + i, has1 ? s1 + i : NULL, adam ? s2 + i : NULL);              \
+#define CASE(each)                                                                                \
+  case each:                                                                                      \
+    for (size_t i = 0; i < count; i += 16)                                                        \
+      step_vector(each, &s, count - i, w + i, g + i, has1 ? s1 + i : NULL, adam ? s2 + i : NULL); \
     break;
   switch (u->kind) {
     CASE(SHOAL_SGD)
@@ -86,8 +86,7 @@ void ISA(add)(size_t count, const float *a, const float *b, float *y) {
 void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums) {
   for (uint32_t j = 0; j < cols; j += 16) {
     vf sum = vf_load_some(sums + j, cols - j);
-    for (uint32_t r = 0; r < rows; r++)
-      sum = vf_add(sum, vf_load_some(x + (size_t)r * cols + j, cols - j));
+    for (uint32_t r = 0; r < rows; r++) sum = vf_add(sum, vf_load_some(x + (size_t)r * cols + j, cols - j));
     vf_store_some(sums + j, cols - j, sum);
   }
 }
@@ -95,8 +94,7 @@ void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums)
 void ISA(sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum) {
   for (size_t i = 0; i < count; i += 16) {
     vf total = vf_load_some(parts[0] + i, count - i);
-    for (uint32_t p = 1; p < parts_count; p++)
-      total = vf_add(total, vf_load_some(parts[p] + i, count - i));
+    for (uint32_t p = 1; p < parts_count; p++) total = vf_add(total, vf_load_some(parts[p] + i, count - i));
     vf_store_some(sum + i, count - i, total);
   }
 }

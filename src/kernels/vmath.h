@@ -111,8 +111,7 @@ V_INLINE v_normal vf_normal(vf x) {
   static const float c[10] = {-7.08797734e-06f, 0.103905208f, 0.101726234f, 0.109434575f,  0.0313352309f,
                               0.199892879f,     -0.20055452f, 0.290798277f, -0.170443654f, 0.0339128487f};
   vf g = vf_set(c[9]);
-  for (int i = 8; i >= 0; i--)
-    g = vf_fma(g, t, vf_set(c[i]));
+  for (int i = 8; i >= 0; i--) g = vf_fma(g, t, vf_set(c[i]));
   vf tail = vf_mul(e, g);
   vf below = vf_select(vf_lt(x, vf_zero()), tail, vf_sub(one, tail));
   return (v_normal){vf_mul(e, vf_set(0.398942280f)), below};

@@ -12,12 +12,12 @@ typedef struct taps {
 } taps;
 
 /* Destination: the output of the window. The source coordinate grows with the tap, both by 1. */
-static inline taps taps_forward(uint32_t at, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t in_size) {
+static inline taps taps_forward(uint32_t at, uint32_t kernel, uint32_t stride, uint32_t pad,
+                                uint32_t in_size) {
   uint32_t start = at * stride; /* in the padded image */
   uint32_t first = start < pad ? pad - start : 0;
   uint32_t end = in_size + pad > start ? in_size + pad - start : 0;
-  if (end > kernel)
-    end = kernel;
+  if (end > kernel) end = kernel;
   return first < end ? (taps){first, end - first, start + first - pad} : (taps){0, 0, 0};
 }
 
@@ -28,8 +28,7 @@ static inline taps taps_backward(uint32_t at, uint32_t kernel, uint32_t stride, 
   uint32_t place = at + pad, last_start = (out_size - 1) * stride;
   uint32_t first = place > last_start ? place - last_start : place % stride;
   uint32_t last = place < kernel - 1 ? place : kernel - 1;
-  if (first > last)
-    return (taps){0, 0, 0};
+  if (first > last) return (taps){0, 0, 0};
   return (taps){first, (last - first) / stride + 1, (place - first) / stride};
 }
 

@@ -52,8 +52,6 @@ static shoal_norm norm_of(const work *w) {
   return (shoal_norm){w->out->features, 1, 0, w->n, w->out->steps};
 }
 
-static const float NORM_EPS = 1e-5f;
-
 /* ---- recurrent nodes ---- */
 
 static size_t carry_width(const shoal_node *node) {
@@ -187,11 +185,11 @@ static void batchnorm_forward(const work *w) {
   shoal_norm shape = norm_of(w);
   const float *gamma = weight_of(w, 0), *beta = weight_of(w, 1);
   if (!w->exec->plan->training) {
-    w->kernels->batchnorm_infer(&shape, w->x, gamma, beta, NORM_EPS, weight_of(w, 2), weight_of(w, 3), w->y);
+    w->kernels->batchnorm_infer(&shape, w->x, gamma, beta, SHOAL_NORM_EPS, weight_of(w, 2), weight_of(w, 3), w->y);
     return;
   }
   float *mean = w->saved, *var = w->saved + shape.channels;
-  w->kernels->batchnorm_train(&shape, w->x, gamma, beta, NORM_EPS, w->y, mean, var);
+  w->kernels->batchnorm_train(&shape, w->x, gamma, beta, SHOAL_NORM_EPS, w->y, mean, var);
   /* The statistics of this tile travel in the gradient, weighted by its share of the
    * round; the running variance is the unbiased one. */
   float *mean_sum = gradient_of(w, 2), *var_sum = gradient_of(w, 3);
@@ -207,7 +205,7 @@ static void batchnorm_forward(const work *w) {
 static void layernorm_forward(const work *w) {
   shoal_norm shape = norm_of(w);
   float *mean = w->saved, *rstd = w->saved + (size_t)w->n * shape.steps;
-  w->kernels->layernorm_forward(&shape, w->x, weight_of(w, 0), weight_of(w, 1), NORM_EPS, w->y, mean, rstd);
+  w->kernels->layernorm_forward(&shape, w->x, weight_of(w, 0), weight_of(w, 1), SHOAL_NORM_EPS, w->y, mean, rstd);
 }
 
 static void activation_forward(const work *w) {
@@ -323,7 +321,7 @@ static void layernorm_backward(const work *w) {
 static void batchnorm_backward(const work *w) {
   shoal_norm shape = norm_of(w);
   float *dx = w->dx != NULL ? w->dx : w->scratch;
-  w->kernels->batchnorm_backward(&shape, w->x, weight_of(w, 0), NORM_EPS, w->saved, w->saved + shape.channels, w->dy,
+  w->kernels->batchnorm_backward(&shape, w->x, weight_of(w, 0), SHOAL_NORM_EPS, w->saved, w->saved + shape.channels, w->dy,
                                  dx, gradient_of(w, 0), gradient_of(w, 1));
 }
 

@@ -60,6 +60,9 @@ typedef struct shoal_param {
 
 #define SHOAL_NO_PARAM UINT32_MAX
 
+/* Added to the variance by batch and layer normalisation. */
+#define SHOAL_NORM_EPS 1e-5f
+
 typedef struct shoal_node {
   shoal_node_op op;
   uint32_t layer; /* index of the layer it comes from */

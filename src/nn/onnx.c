@@ -33,7 +33,6 @@ enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_NAME = 2 };
 typedef enum element { ELEMENT_FLOAT = 1, ELEMENT_INT64 = 7 } element;
 
 #define FILE_BYTES_MAX ((uint64_t)INT32_MAX) /* of a protocol-buffer message */
-static const float NORM_EPSILON = 1e-5f;
 
 /* A tensor of the file: its message up to the raw bytes, and those. */
 typedef struct initializer {
@@ -58,9 +57,10 @@ typedef struct exporter {
 
 /* ---- messages ----------------------------------------------------------------------- */
 
-static const char *new_name(exporter *e, const char *layer) {
+/* A name for a new value, after the layer that it belongs to. */
+static const char *new_name(exporter *e) {
   char text[512];
-  int length = snprintf(text, sizeof text, "%s:%u", layer, e->values++);
+  int length = snprintf(text, sizeof text, "%s:%u", e->layer, e->values++);
   SHOAL_ASSERT(length > 0);
   size_t used = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
   const char *name = shoal_arena_text(&e->memory, text, used);
@@ -143,7 +143,7 @@ __attribute__((sentinel)) static const char *emit(exporter *e, const char *op, .
     inputs[count++] = input;
   }
   va_end(args);
-  const char *output = new_name(e, e->layer);
+  const char *output = new_name(e);
   write_node(e, op, inputs, count, output);
   return output;
 }
@@ -183,15 +183,14 @@ static const char *add_ints(exporter *e, size_t count, const int64_t *values) {
   int64_t *copy = shoal_arena_take(&e->memory, bytes);
   if (copy) memcpy(copy, values, bytes);
   e->failed |= !copy;
-  return add_tensor(e, new_name(e, e->layer), ELEMENT_INT64, count ? 1 : 0, (int64_t[]){(int64_t)count},
-                    copy);
+  return add_tensor(e, new_name(e), ELEMENT_INT64, count ? 1 : 0, (int64_t[]){(int64_t)count}, copy);
 }
 
 static const char *add_real(exporter *e, float value) {
   float *copy = shoal_arena_take(&e->memory, sizeof *copy);
   if (copy) *copy = value;
   e->failed |= !copy;
-  return add_tensor(e, new_name(e, e->layer), ELEMENT_FLOAT, 0, NULL, copy);
+  return add_tensor(e, new_name(e), ELEMENT_FLOAT, 0, NULL, copy);
 }
 
 /* A parameter as it is. */
@@ -328,7 +327,7 @@ static const char *batchnorm(exporter *e, const shoal_node *node, const char *x)
   if (sequence) x = transpose(e, x, 3, (int64_t[]){0, 2, 1});
   const char *params[4];
   for (int i = 0; i < 4; i++) params[i] = add_param(e, node->params[i]);
-  attribute_float(e, "epsilon", NORM_EPSILON);
+  attribute_float(e, "epsilon", SHOAL_NORM_EPS);
   x = emit(e, "BatchNormalization", x, params[0], params[1], params[2], params[3], NULL);
   return sequence ? transpose(e, x, 3, (int64_t[]){0, 2, 1}) : x;
 }
@@ -337,7 +336,7 @@ static const char *layernorm(exporter *e, const shoal_node *node, const char *x)
   const char *gamma = add_param(e, node->params[0]);
   const char *beta = add_param(e, node->params[1]);
   attribute_int(e, "axis", node->shape.kind == SHOAL_SEQUENCE ? 2 : 1);
-  attribute_float(e, "epsilon", NORM_EPSILON);
+  attribute_float(e, "epsilon", SHOAL_NORM_EPS);
   return emit(e, "LayerNormalization", x, gamma, beta, NULL);
 }
 
@@ -345,7 +344,7 @@ static const char *concat(exporter *e, const shoal_node *node) {
   const char *inputs[SHOAL_LAYER_INPUTS_MAX];
   for (uint32_t i = 0; i < node->inputs_count; i++) inputs[i] = e->outputs[node->inputs[i]];
   attribute_int(e, "axis", node->shape.kind == SHOAL_SEQUENCE ? 2 : 1);
-  const char *output = new_name(e, e->layer);
+  const char *output = new_name(e);
   write_node(e, "Concat", inputs, node->inputs_count, output);
   return output;
 }

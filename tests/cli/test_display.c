@@ -54,7 +54,8 @@ static void words_are_quoted_for_the_shell_only_where_needed(void **state) {
   (void)state;
   static const struct {
     const char *word, *quoted;
-  } cases[] = {{"plain-1.0/x", "plain-1.0/x"}, {"two words", "'two words'"}, {"it's", "'it'\\''s'"}, {"", "''"}};
+  } cases[] = {
+      {"plain-1.0/x", "plain-1.0/x"}, {"two words", "'two words'"}, {"it's", "'it'\\''s'"}, {"", "''"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     shoal_text out;
     shoal_text_init(&out);
@@ -78,7 +79,8 @@ static void the_progress_line_never_outgrows_the_terminal(void **state) {
   shoal_text line;
   shoal_text_init(&line);
   shoal_progress_line(&line, &view, 79, true);
-  assert_string_equal(line.bytes, "epoch 3/6 [====>  ] 62%  12,345 samples/s  loss 0.3312  accuracy 0.879  eta 12s");
+  assert_string_equal(line.bytes,
+                      "epoch 3/6 [====>  ] 62%  12,345 samples/s  loss 0.3312  accuracy 0.879  eta 12s");
   for (uint32_t width = 13; width < 200; width++) {
     shoal_text_clear(&line);
     shoal_progress_line(&line, &view, width, true);

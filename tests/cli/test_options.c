@@ -44,8 +44,7 @@ static shoal_parsed parse(char **words) {
   memset(&got, 0, sizeof got);
   got.whole = 5;
   int count = 0;
-  while (words[count])
-    count++;
+  while (words[count]) count++;
   return shoal_options_parse(&usage, count, words, &got.operands, &got.err);
 }
 

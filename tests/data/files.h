@@ -23,8 +23,7 @@ static char folder[] = "/tmp/shoal-test-data-XXXXXX";
 static inline int enter_folder(void **state) {
   (void)state;
   memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
-  if (!mkdtemp(folder) || chdir(folder) != 0)
-    return -1;
+  if (!mkdtemp(folder) || chdir(folder) != 0) return -1;
   char cache[64], home[64];
   snprintf(cache, sizeof cache, "%s/cache", folder);
   snprintf(home, sizeof home, "%s/home", folder);
@@ -68,12 +67,10 @@ static inline size_t make_idx(uint8_t *out, int dims_count, const uint32_t *dims
   out[2] = 8;
   out[3] = (uint8_t)dims_count;
   for (int i = 0; i < dims_count; i++) {
-    for (int shift = 24; shift >= 0; shift -= 8)
-      out[length++] = (uint8_t)(dims[i] >> shift);
+    for (int shift = 24; shift >= 0; shift -= 8) out[length++] = (uint8_t)(dims[i] >> shift);
     values *= dims[i];
   }
-  for (size_t i = 0; i < values; i++)
-    out[length++] = (uint8_t)(i * 7 + seed);
+  for (size_t i = 0; i < values; i++) out[length++] = (uint8_t)(i * 7 + seed);
   return length;
 }
 
@@ -88,16 +85,14 @@ static inline const char *shared_data(void) {
 static inline shoal_model *model_of(const char *text) {
   shoal_model *model;
   shoal_error err;
-  if (shoal_model_parse(&model, "test.net", text, strlen(text), &err) != SHOAL_OK)
-    fail_msg("%s", err.text);
+  if (shoal_model_parse(&model, "test.net", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
   return model;
 }
 
 /* The error's sentence must hold every one of the words, which end with NULL. */
 static inline void check_says(const shoal_error *err, const char *const *words) {
   for (; *words; words++) {
-    if (!strstr(err->text, *words))
-      fail_msg("'%s' is not in: %s", *words, err->text);
+    if (!strstr(err->text, *words)) fail_msg("'%s' is not in: %s", *words, err->text);
   }
 }
 #define CHECK_SAYS(err, ...) check_says(err, (const char *const[]){__VA_ARGS__, NULL})

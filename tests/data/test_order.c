@@ -40,8 +40,7 @@ static void order_of_large_counts_stays_below_them(void **state) {
 /* How many of n positions hold the same sample under two orders: about one when they differ. */
 static uint64_t shared_places(const shoal_order *a, const shoal_order *b) {
   uint64_t same = 0;
-  for (uint64_t i = 0; i < a->n; i++)
-    same += shoal_order_at(a, i) == shoal_order_at(b, i);
+  for (uint64_t i = 0; i < a->n; i++) same += shoal_order_at(a, i) == shoal_order_at(b, i);
   return same;
 }
 
@@ -89,9 +88,8 @@ static void order_is_the_same_on_every_machine(void **state) {
   shoal_order order;
   shoal_order_init(&order, 60000, 1, 0);
   uint64_t hash = 0;
-  for (uint64_t i = 0; i < 60000; i++)
-    hash = hash * 31 + shoal_order_at(&order, i);
-  assert_true(hash == UINT64_C(0)); /* PINNED */
+  for (uint64_t i = 0; i < 60000; i++) hash = hash * 31 + shoal_order_at(&order, i);
+  assert_true(hash == UINT64_C(0x7756b7bc6b2dc770));
 }
 
 static void parts_hold_every_sample_once(void **state) {

@@ -35,8 +35,7 @@ static inline int ref_tables(const shoal_kernels *tables[REF_TABLES_MAX]) {
   int count = 0;
   for (int i = 0; i < REF_TABLES_MAX; i++) {
     const shoal_kernels *table = shoal_kernels_named(names[i]);
-    if (table != NULL)
-      tables[count++] = table;
+    if (table != NULL) tables[count++] = table;
   }
   return count;
 }
@@ -63,29 +62,25 @@ static inline float *ref_floats(size_t count) { return ref_alloc(count * sizeof(
 
 static inline float *ref_random(size_t count, float low, float high) {
   float *p = ref_floats(count);
-  for (size_t i = 0; i < count; i++)
-    p[i] = ref_uniform(low, high);
+  for (size_t i = 0; i < count; i++) p[i] = ref_uniform(low, high);
   return p;
 }
 
 static inline float *ref_filled(size_t count, float value) {
   float *p = ref_floats(count);
-  for (size_t i = 0; i < count; i++)
-    p[i] = value;
+  for (size_t i = 0; i < count; i++) p[i] = value;
   return p;
 }
 
 static inline float *ref_copy(size_t count, const float *from) {
   float *p = ref_floats(count);
-  if (count > 0)
-    memcpy(p, from, count * sizeof *p);
+  if (count > 0) memcpy(p, from, count * sizeof *p);
   return p;
 }
 
 static inline double *ref_doubles(size_t count) {
   double *p = ref_alloc(count * sizeof *p);
-  for (size_t i = 0; i < count; i++)
-    p[i] = 0;
+  for (size_t i = 0; i < count; i++) p[i] = 0;
   return p;
 }
 

@@ -24,10 +24,10 @@ typedef struct limit {
 } limit;
 
 static const limit limits[] = {
-    {SHOAL_ACT_IDENTITY, "identity", 0},  {SHOAL_ACT_SIGMOID, "sigmoid", 2.1e-7},
-    {SHOAL_ACT_TANH, "tanh", 2.1e-7},     {SHOAL_ACT_RELU, "relu", 0},
-    {SHOAL_ACT_LEAKY_RELU, "leaky", 1e-7}, {SHOAL_ACT_ELU, "elu", 1.5e-7},
-    {SHOAL_ACT_GELU, "gelu", 4.5e-7},     {SHOAL_ACT_SILU, "silu", 2.6e-7},
+    {SHOAL_ACT_IDENTITY, "identity", 0},      {SHOAL_ACT_SIGMOID, "sigmoid", 2.1e-7},
+    {SHOAL_ACT_TANH, "tanh", 2.1e-7},         {SHOAL_ACT_RELU, "relu", 0},
+    {SHOAL_ACT_LEAKY_RELU, "leaky", 1e-7},    {SHOAL_ACT_ELU, "elu", 1.5e-7},
+    {SHOAL_ACT_GELU, "gelu", 4.5e-7},         {SHOAL_ACT_SILU, "silu", 2.6e-7},
     {SHOAL_ACT_SOFTPLUS, "softplus", 2.7e-7},
 };
 
@@ -36,8 +36,7 @@ static float *sweep(size_t *count) {
   enum { LINEAR = 60001, DECADES = 20000 };
   float *x = ref_floats(LINEAR + 2 * DECADES);
   size_t n = 0;
-  for (int i = 0; i < LINEAR; i++)
-    x[n++] = (float)(i - LINEAR / 2) * (110.0f / (LINEAR / 2));
+  for (int i = 0; i < LINEAR; i++) x[n++] = (float)(i - LINEAR / 2) * (110.0f / (LINEAR / 2));
   for (int i = 0; i < DECADES; i++) {
     float size = ldexpf(ref_uniform(1, 2), (int)(ref_next() % 160) - 126);
     x[n++] = size;
@@ -151,8 +150,7 @@ static void softmax_sums_to_one_and_differentiates(void **state) {
     double *expected = ref_doubles(count), *slope = ref_doubles(count);
     for (uint32_t r = 0; r < rows; r++) {
       double sum = 0, mean = 0;
-      for (uint32_t c = 0; c < cols; c++)
-        sum += exp((double)x[r * cols + c]);
+      for (uint32_t c = 0; c < cols; c++) sum += exp((double)x[r * cols + c]);
       for (uint32_t c = 0; c < cols; c++) {
         expected[r * cols + c] = exp((double)x[r * cols + c]) / sum;
         mean += expected[r * cols + c] * (double)dy[r * cols + c];

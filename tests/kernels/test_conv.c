@@ -3,12 +3,12 @@
 
 static const shoal_window cases[] = {
     /* in_c in_h in_w  out_c out_h out_w  k_h k_w  stride  pad  lanes; out_h and out_w follow */
-    {1, 28, 28, 20, 0, 0, 5, 5, 1, 1, 0, 0, 16},  {20, 12, 12, 13, 0, 0, 5, 5, 1, 1, 0, 0, 16},
-    {3, 9, 7, 5, 0, 0, 3, 3, 1, 1, 1, 1, 16},     {3, 9, 7, 5, 0, 0, 3, 3, 2, 2, 1, 1, 32},
-    {2, 11, 13, 7, 0, 0, 4, 3, 3, 2, 2, 1, 16},   {5, 6, 6, 6, 0, 0, 1, 1, 1, 1, 0, 0, 16},
-    {5, 7, 7, 9, 0, 0, 1, 1, 2, 2, 0, 0, 48},     {1, 5, 5, 1, 0, 0, 5, 5, 1, 1, 0, 0, 16},
-    {2, 3, 4, 3, 0, 0, 5, 5, 1, 1, 2, 2, 16},     {4, 10, 10, 8, 0, 0, 2, 2, 2, 2, 0, 0, 16},
-    {3, 8, 8, 2, 0, 0, 3, 3, 4, 4, 0, 0, 16},     {1, 1, 17, 11, 0, 0, 1, 5, 1, 1, 0, 2, 16},
+    {1, 28, 28, 20, 0, 0, 5, 5, 1, 1, 0, 0, 16}, {20, 12, 12, 13, 0, 0, 5, 5, 1, 1, 0, 0, 16},
+    {3, 9, 7, 5, 0, 0, 3, 3, 1, 1, 1, 1, 16},    {3, 9, 7, 5, 0, 0, 3, 3, 2, 2, 1, 1, 32},
+    {2, 11, 13, 7, 0, 0, 4, 3, 3, 2, 2, 1, 16},  {5, 6, 6, 6, 0, 0, 1, 1, 1, 1, 0, 0, 16},
+    {5, 7, 7, 9, 0, 0, 1, 1, 2, 2, 0, 0, 48},    {1, 5, 5, 1, 0, 0, 5, 5, 1, 1, 0, 0, 16},
+    {2, 3, 4, 3, 0, 0, 5, 5, 1, 1, 2, 2, 16},    {4, 10, 10, 8, 0, 0, 2, 2, 2, 2, 0, 0, 16},
+    {3, 8, 8, 2, 0, 0, 3, 3, 4, 4, 0, 0, 16},    {1, 1, 17, 11, 0, 0, 1, 5, 1, 1, 0, 2, 16},
     {2, 4, 4, 2, 0, 0, 3, 3, 1, 1, 3, 3, 16},
 };
 
@@ -59,7 +59,8 @@ static float chain_end(const chain *c) {
   return c->sum;
 }
 
-static void reference_forward(const shoal_window *s, const float *x, const float *w, const float *bias, float *y) {
+static void reference_forward(const shoal_window *s, const float *x, const float *w, const float *bias,
+                              float *y) {
   for (uint32_t o = 0; o < s->out_c; o++)
     for (uint32_t oy = 0; oy < s->out_h; oy++)
       for (uint32_t ox = 0; ox < s->out_w; ox++)
@@ -89,8 +90,8 @@ static void reference_input(const shoal_window *s, const float *dy, const float 
               for (uint32_t j = 0; j < s->k_w; j++) {
                 uint32_t py = y + s->pad_h - i, px = x + s->pad_w - j;
                 uint32_t oy = py / s->stride_h, ox = px / s->stride_w;
-                if (y + s->pad_h >= i && x + s->pad_w >= j && py % s->stride_h == 0 && px % s->stride_w == 0 &&
-                    oy < s->out_h && ox < s->out_w)
+                if (y + s->pad_h >= i && x + s->pad_w >= j && py % s->stride_h == 0 &&
+                    px % s->stride_w == 0 && oy < s->out_h && ox < s->out_w)
                   link_on(&sum, dy[y_at(s, o, oy, ox) + lane], w[w_at(s, o, c, i, j)]);
               }
           dx[x_at(s, c, y, x) + lane] = chain_end(&sum);
@@ -99,12 +100,12 @@ static void reference_input(const shoal_window *s, const float *dy, const float 
 
 static float tree(float lane[16]) {
   for (int half = 8; half > 0; half /= 2)
-    for (int i = 0; i < half; i++)
-      lane[i] += lane[i + half];
+    for (int i = 0; i < half; i++) lane[i] += lane[i + half];
   return lane[0];
 }
 
-static void reference_weights(const shoal_window *s, const float *x, const float *dy, float *dw, float *dbias) {
+static void reference_weights(const shoal_window *s, const float *x, const float *dy, float *dw,
+                              float *dbias) {
   float lanes[16];
   uint32_t iy, ix;
   for (uint32_t o = 0; o < s->out_c; o++) {
@@ -127,8 +128,7 @@ static void reference_weights(const shoal_window *s, const float *x, const float
       lanes[l] = 0;
       for (uint32_t group = 0; group < s->lanes; group += 16)
         for (uint32_t oy = 0; oy < s->out_h; oy++)
-          for (uint32_t ox = 0; ox < s->out_w; ox++)
-            lanes[l] += dy[y_at(s, o, oy, ox) + group + l];
+          for (uint32_t ox = 0; ox < s->out_w; ox++) lanes[l] += dy[y_at(s, o, oy, ox) + group + l];
     }
     dbias[o] += tree(lanes);
   }

@@ -61,7 +61,8 @@ static void every_element_is_one_chain_in_the_order_of_k(void **state) {
     for (size_t j = 0; j < COUNT_OF(sizes); j++)
       for (size_t l = 0; l < COUNT_OF(sizes); l++) {
         const int number = (int)(i + 2 * j + 3 * l);
-        check_case((gemm_case){sizes[i], sizes[j], sizes[l], number % 2 == 1, number / 2 % 2 == 1, number % 3});
+        check_case(
+            (gemm_case){sizes[i], sizes[j], sizes[l], number % 2 == 1, number / 2 % 2 == 1, number % 3});
       }
 }
 

@@ -19,11 +19,9 @@ static outcome reference_cross_entropy(uint32_t rows, uint32_t cols, const float
         largest = (double)x[c];
         first = (int32_t)c;
       }
-    for (uint32_t c = 0; c < cols; c++)
-      sum += exp((double)x[c] - largest);
+    for (uint32_t c = 0; c < cols; c++) sum += exp((double)x[c] - largest);
     for (uint32_t c = 0; c < cols && d != NULL; c++)
-      d[r * cols + c] =
-          w * scale * (exp((double)x[c] - largest) / sum - ((int32_t)c == labels[r] ? 1 : 0));
+      d[r * cols + c] = w * scale * (exp((double)x[c] - largest) / sum - ((int32_t)c == labels[r] ? 1 : 0));
     all.loss += w * (log(sum) + largest - (double)x[labels[r]]);
     all.correct += w > 0 && first == labels[r];
   }
@@ -40,12 +38,9 @@ static void cross_entropy_matches_its_definition(void **state) {
       const size_t count = (size_t)rows * cols;
       float *x = ref_floats(count), *weight = weighted ? ref_random(rows, 0, 2) : NULL, *d = NULL;
       int32_t labels[7];
-      for (size_t i = 0; i < count; i++)
-        x[i] = floorf(ref_uniform(-4, 5)) * 3; /* ties among the largest */
-      for (uint32_t r = 0; r < rows; r++)
-        labels[r] = (int32_t)(ref_next() % cols);
-      if (weight != NULL)
-        weight[3] = 0;
+      for (size_t i = 0; i < count; i++) x[i] = floorf(ref_uniform(-4, 5)) * 3; /* ties among the largest */
+      for (uint32_t r = 0; r < rows; r++) labels[r] = (int32_t)(ref_next() % cols);
+      if (weight != NULL) weight[3] = 0;
       double *slope = ref_doubles(count);
       const outcome expected = reference_cross_entropy(rows, cols, x, labels, weight, 0.25, slope);
 
@@ -59,8 +54,7 @@ static void cross_entropy_matches_its_definition(void **state) {
         assert_true(fabs(loss - 1 - expected.loss) <= 1e-6 * (1 + expected.loss));
         assert_int_equal(correct - 2, expected.correct);
         assert_true(loss == plain_loss && correct == plain_correct);
-        if (t == 0)
-          first_loss = loss;
+        if (t == 0) first_loss = loss;
         assert_true(loss == first_loss);
         ref_check("cross entropy slope", tables[t], count, got, &d, slope, 1, 1e-6);
       }
@@ -134,15 +128,15 @@ static void element_losses_match_their_definitions_and_differences(void **state)
         const double at = (double)p[i], t = (double)target[i];
         expected += w * element_reference(kind, 0.75, at, t);
         slope[i] = w * 0.5 *
-                   (element_reference(kind, 0.75, at + h, t) - element_reference(kind, 0.75, at - h, t)) / (2 * h);
+                   (element_reference(kind, 0.75, at + h, t) - element_reference(kind, 0.75, at - h, t)) /
+                   (2 * h);
       }
       for (int t = 0; t < tables_count; t++) {
         double loss = 0;
         float *got = ref_copy(count, p);
         tables[t]->element_loss(kind, 0.75f, rows, cols, got, target, weight, 0.5f, got, &loss);
         assert_true(fabs(loss - expected) <= 1e-6 * (1 + expected));
-        if (t == 0)
-          first_loss = loss;
+        if (t == 0) first_loss = loss;
         assert_true(loss == first_loss);
         ref_check("element slope", tables[t], count, got, &d, slope, 1, 2e-6);
       }

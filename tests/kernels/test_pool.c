@@ -23,8 +23,7 @@ static double pool_one(shoal_pool_kind kind, const shoal_window *s, const float 
   for (uint32_t i = 0; i < s->k_h; i++)
     for (uint32_t j = 0; j < s->k_w; j++) {
       uint32_t y = oy * s->stride_h + i - s->pad_h, z = ox * s->stride_w + j - s->pad_w;
-      if (y >= s->in_h || z >= s->in_w)
-        continue;
+      if (y >= s->in_h || z >= s->in_w) continue;
       const size_t at = (((size_t)c * s->in_h + y) * s->in_w + z) * s->lanes + lane;
       const double v = (double)x[at];
       if (kind == SHOAL_POOL_AVERAGE) {
@@ -50,8 +49,7 @@ static void pooling_matches_its_definition_forward_and_backward(void **state) {
       const size_t out = (size_t)s.out_c * s.out_h * s.out_w * s.lanes;
       float *x = ref_floats(in), *dy = ref_random(out, -1, 1), *y = NULL, *dx = NULL;
       double *expected = ref_doubles(out), *slope = ref_doubles(in);
-      for (size_t i = 0; i < in; i++)
-        x[i] = floorf(ref_uniform(-3, 4)); /* few values: ties are common */
+      for (size_t i = 0; i < in; i++) x[i] = floorf(ref_uniform(-3, 4)); /* few values: ties are common */
 
       size_t at = 0;
       for (uint32_t c = 0; c < s.out_c; c++)
@@ -69,7 +67,8 @@ static void pooling_matches_its_definition_forward_and_backward(void **state) {
                 for (uint32_t j = 0; j < s.k_w; j++) {
                   uint32_t iy = oy * s.stride_h + i - s.pad_h, ix = ox * s.stride_w + j - s.pad_w;
                   if (iy < s.in_h && ix < s.in_w)
-                    slope[(((size_t)c * s.in_h + iy) * s.in_w + ix) * s.lanes + lane] += (double)dy[at] / taps;
+                    slope[(((size_t)c * s.in_h + iy) * s.in_w + ix) * s.lanes + lane] +=
+                        (double)dy[at] / taps;
                 }
             }
 

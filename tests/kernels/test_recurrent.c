@@ -36,7 +36,8 @@ static void lstm_forward_matches_its_formula(void **state) {
     }
     float *first_g = NULL, *first_c = NULL, *first_y = NULL;
     for (int t = 0; t < tables_count; t++) {
-      float *got_g = ref_copy(4 * count, gates), *got_c = ref_filled(count, NAN), *got_y = ref_filled(count, NAN);
+      float *got_g = ref_copy(4 * count, gates), *got_c = ref_filled(count, NAN),
+            *got_y = ref_filled(count, NAN);
       tables[t]->lstm_forward(samples, h, got_g, c_prev, got_c, got_y);
       ref_check("lstm gates", tables[t], 4 * count, got_g, &first_g, g, 0, 3e-7);
       ref_check("lstm c", tables[t], count, got_c, &first_c, c, 1, 5e-7);
@@ -69,8 +70,7 @@ static void lstm_backward_matches_finite_differences(void **state) {
     for (size_t i = 0; i < count; i++) {
       const size_t at = i / h * 4 * h + i % h;
       double g[4];
-      for (int k = 0; k < 4; k++)
-        g[k] = (double)pre[at + (size_t)k * h];
+      for (int k = 0; k < 4; k++) g[k] = (double)pre[at + (size_t)k * h];
       for (int k = 0; k < 5; k++) { /* the four gates, then c_prev */
         double low[4], high[4], c_low = (double)c_prev[i], c_high = c_low;
         memcpy(low, g, sizeof low);
@@ -141,8 +141,9 @@ static void gru_matches_its_formula_and_finite_differences(void **state) {
         memcpy(high, in, sizeof high);
         low[k] -= step;
         high[k] += step;
-        *(k < 3 ? &dgx[at + k * h] : k < 6 ? &dgh[at + (k - 3) * h] : &dh_prev[i]) =
-            (double)dh[i] * (gru(high) - gru(low)) / (2 * step);
+        *(k < 3   ? &dgx[at + k * h]
+          : k < 6 ? &dgh[at + (k - 3) * h]
+                  : &dh_prev[i]) = (double)dh[i] * (gru(high) - gru(low)) / (2 * step);
       }
     }
     float *first_y = NULL, *first_g = NULL, *first_x = NULL, *first_h = NULL, *first_dh = NULL;
@@ -150,13 +151,13 @@ static void gru_matches_its_formula_and_finite_differences(void **state) {
       float *gx = ref_copy(3 * count, pre), *got_y = ref_filled(count, NAN);
       tables[t]->gru_forward(samples, h, gx, gh, h_prev, got_y);
       ref_check("gru y", tables[t], count, got_y, &first_y, y, 1, 5e-7);
-      float *got_x = ref_filled(3 * count, NAN), *got_h = ref_filled(3 * count, NAN), *got_dh = ref_copy(count, dh);
+      float *got_x = ref_filled(3 * count, NAN), *got_h = ref_filled(3 * count, NAN),
+            *got_dh = ref_copy(count, dh);
       tables[t]->gru_backward(samples, h, gx, gh, h_prev, got_dh, got_x, got_h);
       ref_check("gru dgx", tables[t], 3 * count, got_x, &first_x, dgx, 1, 1e-6);
       ref_check("gru dgh", tables[t], 3 * count, got_h, &first_h, dgh, 1, 1e-6);
       ref_check("gru dh", tables[t], count, got_dh, &first_dh, dh_prev, 1, 1e-6);
-      if (first_g != NULL)
-        ref_same("gru gates", tables[t]->name, 3 * count, gx, first_g);
+      if (first_g != NULL) ref_same("gru gates", tables[t]->name, 3 * count, gx, first_g);
       free(first_g);
       first_g = gx;
     }

@@ -1,0 +1,129 @@
+# common.bash: what the tests of the commands share. Each runs in an empty folder of its own.
+#
+# SHOAL is the program (build/shoal), SOURCE_DIR the repository.
+set -uo pipefail
+: "${SHOAL:?}" "${SOURCE_DIR:?}"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+unset SHOAL_DATA SHOAL_KERNELS COLUMNS NO_COLOR
+export HOME=$folder/home XDG_DATA_HOME=$folder/home/data LC_ALL=C
+checks=0
+failures=0
+
+# fail WORD...: notes a failure and goes on.
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*" >&2
+}
+
+# finish: the exit status of the test.
+finish() {
+  echo "$checks checks, $failures failed"
+  [ "$failures" -eq 0 ] && [ "$checks" -gt 0 ]
+  exit
+}
+
+# check WHAT COMMAND...: the command must succeed.
+check() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  "$@" || fail "$what"
+}
+
+# same A B WHAT: two texts must be equal.
+same() {
+  checks=$((checks + 1))
+  [ "$1" = "$2" ] || fail "$3: '$1' is not '$2'"
+}
+
+# field KEY FILE: the value of a key in the last line of JSON in a file.
+field() {
+  python3 -c 'import json, sys
+print(json.loads(open(sys.argv[2]).read().splitlines()[-1])[sys.argv[1]])' "$1" "$2"
+}
+
+# make_images FOLDER TRAIN TEST: IDX files of 8x8 images in 3 classes: a bright band at the
+# top, in the middle or at the bottom, in noise.
+make_images() {
+  mkdir -p "$1"
+  python3 - "$@" <<'PYTHON'
+import random, struct, sys
+folder, counts = sys.argv[1], (("train", int(sys.argv[2])), ("t10k", int(sys.argv[3])))
+random.seed(7)
+for name, count in counts:
+    images, labels = bytearray(), bytearray()
+    for i in range(count):
+        label = random.randrange(3)
+        for y in range(8):
+            level = 150 if y // 3 == label else 0
+            images += bytes(level + random.randrange(100) for x in range(8))
+        labels.append(label)
+    with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as file:
+        file.write(struct.pack(">4i", 2051, count, 8, 8) + images)
+    with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as file:
+        file.write(struct.pack(">2i", 2049, count) + labels)
+PYTHON
+}
+
+# make_text FILE: a text of some thousand characters with a vocabulary of 10.
+make_text() {
+  python3 - "$1" <<'PYTHON'
+import random, sys
+random.seed(7)
+words = ["abba", "cede", "bead", "face", "deaf", "egg"]
+with open(sys.argv[1], "w") as file:
+    for line in range(300):
+        file.write(" ".join(random.choice(words) for i in range(5)) + "\n")
+PYTHON
+}
+
+# make_models: nets that fit them.
+make_models() {
+  cat > images.net <<'NET'
+input 1x8x8
+conv 6 3x3 relu
+pool max 2x2
+dropout 0.2
+dense 16 tanh
+dense 3
+loss cross-entropy
+optimizer adam rate 0.01
+batch 32
+epochs 3
+NET
+  cat > chars.net <<'NET'
+input tokens 12 carry
+embed 10 8
+lstm 16
+dense 10
+loss cross-entropy
+optimizer adam rate 0.01
+clip 1
+batch 8
+epochs 3
+NET
+  cat > table.net <<'NET'
+input 2
+dense 8 tanh
+dense 1
+loss mean-squared
+optimizer adam rate 0.02
+batch 16
+epochs 3
+NET
+}
+
+# make_table FILE: y = 3a - 2b.
+make_table() {
+  python3 - "$1" <<'PYTHON'
+import random, sys
+random.seed(7)
+with open(sys.argv[1], "w") as file:
+    file.write("a,b,y\n")
+    for i in range(200):
+        a, b = random.random(), random.random()
+        file.write(f"{a:.4f},{b:.4f},{3 * a - 2 * b:.4f}\n")
+PYTHON
+}

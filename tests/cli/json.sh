@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# What --json prints can be read by programs, and says what it should.
+. "$(dirname "$0")/common.bash"
+make_images images 256 64
+make_text text.txt
+make_table table.csv
+make_models
+
+# keys FILE KEY...: every line is a JSON object and the last one has the keys.
+keys() {
+  python3 - "$@" <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+missing = [key for key in sys.argv[2:] if key not in lines[-1]]
+if missing:
+    sys.exit(f"{sys.argv[1]}: no {missing} in {lines[-1]}")
+PYTHON
+}
+
+"$SHOAL" train images.net --data images --json > train.json 2> err
+same $? 0 "train --json"
+same "$(cat err)" "" "train --json says nothing on standard error"
+check "the last line of a training" keys train.json event epoch step loss accuracy test_loss test_accuracy \
+  weights_sha256 out seconds
+same "$(grep -c '"event":"epoch"' train.json)" 3 "one event an epoch"
+check "the first line is the start" grep -q '"event":"start"' <(head -1 train.json)
+same "$(field epoch train.json) $(field step train.json)" "3 24" "where the training ended"
+same "$(field out train.json)" images.safetensors "the default of --out"
+
+"$SHOAL" eval images.safetensors --data images --json > eval.json
+check "eval --json" keys eval.json loss accuracy samples split
+same "$(field loss eval.json)" "$(field test_loss train.json)" "eval repeats the training's test loss"
+same "$(field accuracy eval.json)" "$(field test_accuracy train.json)" "and its accuracy"
+same "$(field samples eval.json)" 64 "samples of eval"
+for split in train valid test; do
+  "$SHOAL" eval images.safetensors --data images --valid 0.25 --split $split --json > split.json
+  same "$(field split split.json)" $split "eval --split $split"
+done
+
+"$SHOAL" predict images.safetensors --data images --count 5 --json > predict.json
+same "$(wc -l < predict.json)" 5 "predict --count"
+check "predict --json" keys predict.json sample class probability top label correct
+"$SHOAL" predict images.safetensors --input images/t10k-images-idx3-ubyte --json > unlabeled.json
+same "$(wc -l < unlabeled.json)" 64 "predict --input"
+"$SHOAL" predict images.safetensors --data images --json --output file.json > out
+same "$(wc -l < file.json) $(wc -c < out)" "64 0" "predict --output"
+
+"$SHOAL" inspect images.safetensors --json > inspect.json
+check "inspect --json of a checkpoint" keys inspect.json layers weights flops_forward flops_training \
+  memory_bytes recipe epoch step weights_sha256
+same "$(field weights_sha256 inspect.json)" "$(field weights_sha256 train.json)" "inspect and train agree"
+"$SHOAL" inspect images.net --batch 7 --json > inspect.json
+same "$(field batch inspect.json)" 7 "inspect --batch"
+
+"$SHOAL" train chars.net --data chars:text.txt --json > chars.json
+check "a text model" keys chars.json loss perplexity accuracy valid_perplexity test_perplexity
+check "perplexity is e to the loss" python3 -c 'import json, math
+last = json.loads(open("chars.json").read().splitlines()[-1])
+assert abs(last["perplexity"] - math.exp(last["loss"])) < 1e-9 * last["perplexity"]'
+"$SHOAL" eval chars.safetensors --data chars:text.txt --json > eval.json
+same "$(field perplexity eval.json)" "$(field test_perplexity chars.json)" "eval repeats the perplexity"
+"$SHOAL" predict chars.safetensors --prompt "abba " --length 40 --json > text.json
+check "predict --prompt --json" keys text.json prompt text
+"$SHOAL" predict chars.safetensors --prompt "abba " --length 40 > text.out
+check "the text starts with the prompt" grep -q "^abba " text.out
+same "$("$SHOAL" predict chars.safetensors --prompt "abba " --length 40)" "$(cat text.out)" "one seed, one text"
+"$SHOAL" predict chars.safetensors --prompt "abba " --length 40 --seed 2 > other.out
+check "another seed, another text" test "$(cat text.out)" != "$(cat other.out)"
+
+"$SHOAL" train table.net --data table.csv --json > table.json
+check "a regression" keys table.json loss rmse test_rmse
+"$SHOAL" predict table.safetensors --data table.csv --count 2 --json > predict.json
+check "predict numbers" keys predict.json sample values targets
+printf 'b,a\n0.5,0.25\n' > new.csv
+"$SHOAL" predict table.safetensors --input new.csv --json > predict.json
+same "$(wc -l < predict.json)" 1 "predict rows without a target, columns in another order"
+
+"$SHOAL" bench train --net mlp --seconds 0.2 --json > bench.json
+check "bench --json" keys bench.json batches_per_s samples_per_s gflops peak_gflops peak_share resident_mb \
+  first_update_s
+"$SHOAL" version --json > version.json
+check "version --json" keys version.json version kernels
+"$SHOAL" data list --json > data.json
+check "data list --json" keys data.json name what here
+"$SHOAL" export images.safetensors --onnx images.onnx > out
+check "export writes a file" test -s images.onnx
+"$SHOAL" train images.net --data images --quiet --log-dir logs > out 2>&1
+same "$(cat out)" "" "train --quiet"
+check "train --log-dir writes an event file" test -s logs/events.out.tfevents.*
+finish
