@@ -160,7 +160,7 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
 
 /* ---- measuring ---------------------------------------------------------------------- */
 
-enum { WINDOWS = 5, WARM_UP_ROUNDS = 3, PEAK_TRIES = 3 };
+enum { WINDOWS = 5, WARM_UP_ROUNDS = 3 };
 
 typedef struct spinning {
   const shoal_kernels *kernels;
@@ -174,28 +174,22 @@ static void spin_task(void *context, uint32_t task, uint32_t thread) {
   s->flops[task] = s->kernels->spin(s->rounds);
 }
 
-/* The best of a few tries on all threads, each about 50 ms. */
-static shoal_status measure_peak(uint32_t threads, double *peak_gflops, shoal_error *err) {
-  shoal_pool *pool;
-  shoal_status status = shoal_pool_create(&pool, threads, err);
-  if (status != SHOAL_OK) return status;
-  spinning s = {.kernels = shoal_kernels_get(), .rounds = 1000};
-  double seconds = 0;
-  for (int tries = 0; tries < PEAK_TRIES;) {
+/* One try of about 50 ms on all threads; *peak_gflops grows when it was better. */
+static void measure_peak(shoal_pool *pool, spinning *s, double *peak_gflops) {
+  uint32_t threads = shoal_pool_threads(pool);
+  for (;;) {
     double start = shoal_clock_seconds();
-    shoal_pool_run(pool, threads, spin_task, &s);
-    seconds = shoal_clock_seconds() - start;
-    if (seconds < 0.04 && s.rounds < UINT64_MAX / 4) {
-      s.rounds *= 2;
+    shoal_pool_run(pool, threads, spin_task, s);
+    double seconds = shoal_clock_seconds() - start;
+    if (seconds < 0.04 && s->rounds < UINT64_MAX / 4) {
+      s->rounds *= 2;
       continue;
     }
     double flops = 0;
-    for (uint32_t t = 0; t < threads; t++) flops += s.flops[t];
+    for (uint32_t t = 0; t < threads; t++) flops += s->flops[t];
     if (flops / seconds / 1e9 > *peak_gflops) *peak_gflops = flops / seconds / 1e9;
-    tries++;
+    return;
   }
-  shoal_pool_destroy(pool);
-  return SHOAL_OK;
 }
 
 static int compare_reals(const void *a, const void *b) {
@@ -203,24 +197,40 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static shoal_status measure_rounds(shoal_trainer *trainer, const shoal_source *source, double seconds,
-                                   double started, bench_result *out, shoal_error *err) {
+static shoal_status measure_window(shoal_trainer *trainer, const shoal_source *source, double seconds,
+                                   double *rate, shoal_error *err) {
+  double start = shoal_clock_seconds(), now = start;
+  uint64_t rounds = 0;
+  while (now - start < seconds) {
+    shoal_result round;
+    shoal_status status = shoal_trainer_round(trainer, source, &round, err);
+    if (status != SHOAL_OK) return status;
+    now = shoal_clock_seconds();
+    rounds++;
+  }
+  *rate = (double)rounds / (now - start);
+  return SHOAL_OK;
+}
+
+/* Windows of training, with a look at the peak after each: other work on the machine then
+ * slows down both. */
+static shoal_status measure_speed(shoal_trainer *trainer, const shoal_source *source, const bench_options *o,
+                                  double started, bench_result *out, shoal_error *err) {
+  shoal_pool *pool;
+  shoal_status status = shoal_pool_create(&pool, (uint32_t)o->threads, err);
+  if (status != SHOAL_OK) return status;
+  spinning spins = {.kernels = shoal_kernels_get(), .rounds = 1000};
   shoal_result round;
-  shoal_status status = shoal_trainer_round(trainer, source, &round, err);
-  out->first_update_s = shoal_clock_seconds() - started;
-  for (int i = 0; i < WARM_UP_ROUNDS && status == SHOAL_OK; i++)
+  for (int i = 0; i <= WARM_UP_ROUNDS && status == SHOAL_OK; i++) {
     status = shoal_trainer_round(trainer, source, &round, err);
+    if (i == 0) out->first_update_s = shoal_clock_seconds() - started;
+  }
   double rates[WINDOWS];
   for (int w = 0; w < WINDOWS && status == SHOAL_OK; w++) {
-    double start = shoal_clock_seconds(), now = start;
-    uint64_t rounds = 0;
-    while (status == SHOAL_OK && now - start < seconds / WINDOWS) {
-      status = shoal_trainer_round(trainer, source, &round, err);
-      now = shoal_clock_seconds();
-      rounds++;
-    }
-    rates[w] = (double)rounds / (now - start);
+    status = measure_window(trainer, source, o->seconds / WINDOWS, &rates[w], err);
+    measure_peak(pool, &spins, &out->peak_gflops);
   }
+  shoal_pool_destroy(pool);
   if (status != SHOAL_OK) return status;
   qsort(rates, WINDOWS, sizeof rates[0], compare_reals);
   out->batches_per_s = rates[WINDOWS / 2];
@@ -256,13 +266,12 @@ static shoal_status measure(bench_options *o, double started, bench_result *out,
     goto end;
   }
   shoal_source source = {.self = data, .samples = config.samples, .fetch = fetch};
-  status = measure_rounds(trainer, &source, o->seconds, started, out, err);
+  status = measure_speed(trainer, &source, o, started, out, err);
   double flops = (double)shoal_graph_flops(graph, true) * (double)o->batch;
   out->gflops = out->batches_per_s * flops / 1e9;
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   out->resident_mb = (double)usage.ru_maxrss * 1024 / 1e6;
-  if (status == SHOAL_OK) status = measure_peak((uint32_t)o->threads, &out->peak_gflops, err);
 end:
   shoal_trainer_destroy(trainer);
   free(data);

@@ -97,8 +97,6 @@ static void print_text(const shoal_graph *graph, shoal_split split, const shoal_
   const char *unit = shoal_metric_unit(graph, &rows);
   shoal_text_addf(&line, "%s  ", shoal_split_names[split]);
   shoal_metric_text(&line, graph, result);
-  if (shoal_metric_of(graph) == SHOAL_PERPLEXITY)
-    shoal_text_addf(&line, "  accuracy %s", shoal_human_number(result->accuracy).text);
   shoal_text_addf(&line, "  on %s %s in %s", shoal_human_count((uint64_t)result->samples).text, unit,
                   shoal_human_seconds(seconds).text);
   shoal_cli_print_line(&line);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 shoal_human shoal_human_count(uint64_t count) {
@@ -71,6 +72,16 @@ shoal_human shoal_human_number(double number) {
   else
     snprintf(human.text, sizeof human.text, "%.3g", number);
   return human;
+}
+
+double shoal_human_float(float value) {
+  char figures[32];
+  for (int precision = 6; isfinite(value) && precision <= 9; precision++) {
+    snprintf(figures, sizeof figures, "%.*g", precision, (double)value);
+    double read = strtod(figures, NULL);
+    if ((float)read == value) return read;
+  }
+  return value;
 }
 
 void shoal_human_quote(shoal_text *out, const char *word) {

@@ -20,6 +20,9 @@ shoal_human shoal_human_amount(double amount, const char *unit); /* 812 FLOP, 13
 shoal_human shoal_human_seconds(double seconds);                 /* 0.42s, 7.3s, 12s, 3m 12s, 2h 05m, 3d 4h */
 shoal_human shoal_human_number(double number);                   /* four figures: 0.3312, 12.35, 1.3e-07 */
 
+/* The double with the fewest figures that is the same float: 0.02 and not 0.0199999995529652. */
+double shoal_human_float(float value);
+
 /* A word for the shell: as it stands, or in quotes where the shell would change it. */
 void shoal_human_quote(shoal_text *out, const char *word);
 

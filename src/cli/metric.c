@@ -43,6 +43,8 @@ void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_re
   shoal_text_addf(out, "loss %s  %s %s", shoal_human_number(result->loss).text,
                   shoal_metric_name(shoal_metric_of(graph)),
                   shoal_human_number(shoal_metric_value(graph, result)).text);
+  if (shoal_metric_of(graph) == SHOAL_PERPLEXITY)
+    shoal_text_addf(out, "  accuracy %s", shoal_human_number(result->accuracy).text);
 }
 
 const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows) {

@@ -18,10 +18,9 @@ double shoal_metric_value(const shoal_graph *graph, const shoal_result *result);
 /* What results count: "samples", or "tokens" or "steps" of sequences, *rows in each sample. */
 const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows);
 
-/* "loss 0.3312  accuracy 0.8790" */
+/* "loss 0.3312  accuracy 0.8790"; a text model has its accuracy as well. */
 void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_result *result);
-/* "loss" and the metrics under their names, each with the prefix: "test_loss". A text model
- * has its accuracy as well. */
+/* The same under their names, each with the prefix: "test_loss". */
 void shoal_metric_json(shoal_json *json, const char *prefix, const shoal_graph *graph,
                        const shoal_result *result);
 

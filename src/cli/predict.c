@@ -238,12 +238,12 @@ static void class_json(const answers *a, uint32_t sample, shoal_json *json) {
   uint32_t found = rank(a, row_of(a, a->values, 0, sample), top, probability);
   shoal_json_text(json, "class", class_name(a, top[0], buffer));
   shoal_json_int(json, "class_index", top[0]);
-  shoal_json_real(json, "probability", probability[0]);
+  shoal_json_real(json, "probability", shoal_human_float(probability[0]));
   shoal_json_open(json, "top", '[');
   for (uint32_t t = 0; t < found; t++) {
     shoal_json_open(json, NULL, '{');
     shoal_json_text(json, "class", class_name(a, top[t], buffer));
-    shoal_json_real(json, "probability", probability[t]);
+    shoal_json_real(json, "probability", shoal_human_float(probability[t]));
     shoal_json_close(json, '}');
   }
   shoal_json_close(json, ']');
@@ -302,7 +302,8 @@ static void numbers_json(const answers *a, const char *key, const float *values,
                          shoal_json *json) {
   shoal_json_open(json, key, '[');
   for (uint32_t s = 0; s < a->steps; s++) {
-    for (uint32_t f = 0; f < a->features; f++) shoal_json_real(json, NULL, row_of(a, values, s, sample)[f]);
+    for (uint32_t f = 0; f < a->features; f++)
+      shoal_json_real(json, NULL, shoal_human_float(row_of(a, values, s, sample)[f]));
   }
   shoal_json_close(json, ']');
 }

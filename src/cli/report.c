@@ -81,12 +81,12 @@ static void start_json(shoal_report *report) {
   shoal_json_int(&json, "batch", recipe->batch);
   shoal_json_int(&json, "seed", (int64_t)recipe->seed);
   shoal_json_text(&json, "optimizer", shoal_optimizer_name(recipe->optimizer));
-  shoal_json_real(&json, "rate", shoal_trainer_rate(plan->trainer));
+  shoal_json_real(&json, "rate", shoal_human_float(shoal_trainer_rate(plan->trainer)));
   shoal_json_int(&json, "threads", plan->threads);
   shoal_json_int(&json, "shards", shoal_trainer_shards(plan->trainer));
   shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
   shoal_json_int(&json, "memory_bytes", (int64_t)shoal_trainer_memory(plan->trainer));
-  shoal_json_bool(&json, "resumed", plan->resumed);
+  shoal_json_bool(&json, "resumed", plan->resumed_from != NULL);
   shoal_json_int(&json, "epoch", (int64_t)state->epoch);
   shoal_json_int(&json, "step", (int64_t)state->step);
   close_line(report, &json);
@@ -111,8 +111,11 @@ static void start_text(shoal_report *report) {
                   (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
-  if (plan->resumed)
-    shoal_text_addf(line, "going on from %s at epoch %s, round %s\n", plan->out_path,
+  if (plan->resumed_from && state->epoch >= recipe->epochs)
+    shoal_text_addf(line, "%s epochs are done, nothing is left to do; to go on, add --epochs %llu\n",
+                    shoal_human_count(state->epoch).text, (unsigned long long)state->epoch * 2);
+  else if (plan->resumed_from)
+    shoal_text_addf(line, "going on from %s at epoch %s, round %s\n", plan->resumed_from,
                     shoal_human_count(state->epoch + 1).text, shoal_human_count(state->round + 1).text);
   if (!line->failed) shoal_report_note(report, "%s", line->bytes);
 }
@@ -224,7 +227,7 @@ static void epoch_json(shoal_report *report, const shoal_result *train, const sh
     snprintf(prefix, sizeof prefix, "%s_", plan->held_out);
     shoal_metric_json(&json, prefix, plan->graph, held_out);
   }
-  shoal_json_real(&json, "rate", shoal_trainer_rate(plan->trainer));
+  shoal_json_real(&json, "rate", shoal_human_float(shoal_trainer_rate(plan->trainer)));
   shoal_json_real(&json, "samples_per_s", report->samples_per_s);
   shoal_json_real(&json, "seconds", seconds);
   close_line(report, &json);

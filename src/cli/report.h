@@ -22,8 +22,8 @@ typedef struct shoal_report_plan {
   uint64_t train_positions;                            /* of the source, padding included */
   uint64_t train_samples, valid_samples, test_samples; /* of a text, its tokens */
   uint32_t threads;
-  bool resumed;
-  const char *held_out; /* what an epoch is judged on: "valid", "test" or NULL */
+  const char *resumed_from; /* or NULL */
+  const char *held_out;     /* what an epoch is judged on: "valid", "test" or NULL */
 } shoal_report_plan;
 
 /* How a training ended. */

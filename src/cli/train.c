@@ -180,11 +180,28 @@ static volatile sig_atomic_t stop_signal;
 /* SA_RESETHAND puts the default action back, so a second Ctrl-C ends the process at once. */
 static void on_signal(int number) { stop_signal = number; }
 
+static const struct {
+  int number;
+  const char *name;
+} signals[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+enum { SIGNALS_COUNT = sizeof signals / sizeof signals[0] };
+
 static void catch_signals(void) {
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  for (int i = 0; i < SIGNALS_COUNT; i++) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(signals[i].number, NULL, &before);
+    /* nohup means that the end of the terminal is none of this process's business. */
+    bool keep_ignoring = signals[i].number == SIGHUP && before.sa_handler == SIG_IGN;
+    if (!keep_ignoring) sigaction(signals[i].number, &action, NULL);
+  }
+}
+
+static const char *signal_name(int number) {
+  for (int i = 0; i < SIGNALS_COUNT; i++) {
+    if (signals[i].number == number) return signals[i].name;
+  }
+  return "a signal";
 }
 
 static bool ends_with(const char *word, const char *end) {
@@ -271,6 +288,13 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
     *misused = status != SHOAL_OK;
   }
   return status;
+}
+
+/* "model.best.safetensors" for "model.safetensors". */
+static void add_best_path(shoal_text *out, const char *path) {
+  size_t length = strlen(path);
+  if (ends_with(path, ".safetensors")) length -= strlen(".safetensors");
+  shoal_text_addf(out, "%.*s.best.safetensors", (int)length, path);
 }
 
 /* Where the model goes, and whether a file can be made there: better known now than after
@@ -385,19 +409,41 @@ static shoal_status build(run *r, shoal_error *err) {
   return status;
 }
 
-/* Early stopping goes on where it was: the best epoch so far is in a file of its own. */
-static shoal_status recall_best(run *r, shoal_error *err) {
-  if (r->model->recipe.early_stop == 0 || !shoal_file_exists(r->best_path.bytes)) return SHOAL_OK;
-  shoal_checkpoint best;
-  shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
-  if (status == SHOAL_OK) {
-    r->best_loss = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_VALID]).loss;
-    r->best_epoch = r->state->epoch;
+static shoal_status save(run *r, const char *path, shoal_error *err) {
+  return shoal_checkpoint_save(path, r->graph, r->state, r->data_json.bytes, err);
+}
+
+/* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
+static shoal_status load_best(run *r, bool *found, shoal_error *err) {
+  shoal_text path;
+  shoal_text_init(&path);
+  add_best_path(&path, r->options.resume);
+  *found = !path.failed && shoal_file_exists(path.bytes);
+  shoal_status status = SHOAL_OK;
+  if (*found) {
+    shoal_checkpoint best;
+    status = shoal_checkpoint_load(&best, path.bytes, err);
+    if (status == SHOAL_OK) {
+      status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
+      shoal_checkpoint_release(&best);
+    }
   }
-  shoal_checkpoint_release(&best);
+  shoal_text_release(&path);
   return status;
+}
+
+/* Early stopping goes on where it was: from the best epoch so far, which has a file of its own,
+ * or from this one, when the checkpoint is what an earlier run kept. */
+static shoal_status recall_best(run *r, shoal_error *err) {
+  if (r->model->recipe.early_stop == 0) return SHOAL_OK;
+  bool found;
+  shoal_status status = load_best(r, &found, err);
+  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
+  bool at_end_of_epoch = r->state->epoch > 0 && r->state->round == 0;
+  if (status != SHOAL_OK || !at_end_of_epoch) return status;
+  r->best_loss = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_VALID]).loss;
+  r->best_epoch = r->state->epoch;
+  return save(r, r->best_path.bytes, err);
 }
 
 static shoal_status load_state(run *r, shoal_error *err) {
@@ -456,10 +502,6 @@ static void release(run *r) {
 }
 
 /* ---- saving ------------------------------------------------------------------------- */
-
-static shoal_status save(run *r, const char *path, shoal_error *err) {
-  return shoal_checkpoint_save(path, r->graph, r->state, r->data_json.bytes, err);
-}
 
 /* During the run a save that fails is a warning: the disk may have room again later, and the
  * last try, at the end, decides. */
@@ -561,8 +603,7 @@ static int interrupted(run *r) {
   shoal_cli_add_option(&resume, "valid", o->valid);
   shoal_cli_add_option(&resume, "log-dir", o->log_dir);
   int number = stop_signal;
-  shoal_report_interrupted(&r->report, number == SIGINT ? "SIGINT" : "SIGTERM",
-                           resume.failed ? "" : resume.bytes);
+  shoal_report_interrupted(&r->report, signal_name(number), resume.failed ? "" : resume.bytes);
   shoal_text_release(&resume);
   return 128 + number;
 }
@@ -640,15 +681,12 @@ static void start_report(run *r) {
       .valid_samples = shoal_dataset_samples(r->dataset, SHOAL_VALID),
       .test_samples = shoal_dataset_samples(r->dataset, SHOAL_TEST),
       .threads = (uint32_t)r->options.threads,
-      .resumed = r->options.resume != NULL,
+      .resumed_from = r->options.resume,
       .held_out = r->sources[SHOAL_VALID].samples  ? "valid"
                   : r->sources[SHOAL_TEST].samples ? "test"
                                                    : NULL,
   };
   shoal_report_start(&r->report, &r->plan);
-  if (r->state->epoch >= r->model->recipe.epochs)
-    shoal_report_note(&r->report, "All %u epochs are done already; to go on, add --epochs %u",
-                      r->model->recipe.epochs, r->model->recipe.epochs * 2);
 }
 
 static int train(int argc, char **argv) {

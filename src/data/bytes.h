@@ -6,7 +6,8 @@
  * all. A copy is named after path, size and time of the file; one that cannot be written
  * is done without; all of them may be deleted at any time.
  *
- * Ownership: open, then close. The data are followed by no zero. A plain file that another
+ * Ownership: open, then close; in between the struct must stay where it is, as the thread
+ * reads it. The data are followed by no zero. A plain file that another
  * program cuts short while it is mapped ends the process. Threads: read-only after open. */
 #ifndef SHOAL_DATA_BYTES_H
 #define SHOAL_DATA_BYTES_H

@@ -682,6 +682,10 @@ static shoal_status open_plan(shoal_dataset *d, const plan *p, const shoal_datas
     if (status == SHOAL_OK && !d->images.labeled && !options->unlabeled && !options->fitted_json)
       return shoal_fail(err, SHOAL_NOT_FOUND, "%s: there is no file of labels beside it", d->name);
     if (status == SHOAL_OK && d->images.labeled) status = check_answer(d, err);
+  } else if (p->kind == TABLE && d->input.kind == SHOAL_TOKENS) {
+    status = shoal_fail(err, SHOAL_INVALID,
+                        "%s would be read as a table, but the model takes tokens: write text:%s or chars:%s",
+                        d->name, d->name, d->name);
   } else if (p->kind == TABLE) {
     status = open_table(d, p, options, err);
     if (status == SHOAL_OK && d->table.labeled) status = check_answer(d, err);

@@ -10,6 +10,8 @@
  *                                                         CIFAR-10 binary batches, or
  *                                                         ptb.train.txt-like text files
  *
+ * A named set goes before a file or folder of the same name; that is ./NAME.
+ *
  * A data set is opened for a model, because the model says what it expects: an image or
  * a vector, labels or numbers, how many steps. What had to be fitted to the training part
  * (scales, class names, vocabulary) can be written as JSON and given back later, so that

@@ -265,7 +265,10 @@ static shoal_status match_columns(const shoal_table *table, sheet *s, bool label
   }
   uint32_t column = shoal_names_find(&s->names, table->target, strlen(table->target));
   if (column == SHOAL_NO_NAME && labeled)
-    return shoal_fail(err, SHOAL_INVALID, "%s: the target column '%.60s' is missing", s->path, table->target);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s: the target column '%.60s' is missing; to predict without it, use `shoal predict --input`",
+        s->path, table->target);
   if (column != SHOAL_NO_NAME && s->columns[column] == COLUMN_IGNORED) s->columns[column] = COLUMN_TARGET;
   return SHOAL_OK;
 }

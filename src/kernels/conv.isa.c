@@ -253,10 +253,10 @@ typedef struct range {
 } range;
 
 static range whole_windows(uint32_t out, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t in) {
-  range r = {(pad + stride - 1) / stride, in + pad >= kernel ? (in + pad - kernel) / stride + 1 : 0};
-  if (r.end > out) r.end = out;
-  if (r.first > r.end) r.first = r.end;
-  return r;
+  uint32_t first = (pad + stride - 1) / stride;
+  uint32_t end = in + pad >= kernel ? (in + pad - kernel) / stride + 1 : 0;
+  if (end > out) end = out;
+  return first < end ? (range){first, end} : (range){out, out};
 }
 
 /* Adds one output pixel to the sums. Taps outside the image are skipped when `check` is set,
@@ -300,13 +300,15 @@ V_INLINE void grad_block(const unsigned channels, const unsigned taps_count, con
       ptrdiff_t corner = (ptrdiff_t)y * s->stride_h - s->pad_h; /* of the window, maybe outside */
       const float *x = g->x + group + (corner * (ptrdiff_t)s->in_w - (ptrdiff_t)s->pad_w) * (ptrdiff_t)lanes;
       const float *dy = g->dy + group + (size_t)y * s->out_w * lanes;
-      uint32_t at = 0;
-      for (; at < first; at++, x += step, dy += lanes)
-        grad_pixel(channels, taps_count, true, g, x, dy, plane, y, at, sum);
-      for (; at < end; at++, x += step, dy += lanes)
-        grad_pixel(channels, taps_count, false, g, x, dy, plane, y, at, sum);
-      for (; at < s->out_w; at++, x += step, dy += lanes)
-        grad_pixel(channels, taps_count, true, g, x, dy, plane, y, at, sum);
+      for (uint32_t at = 0; at < s->out_w;) {
+        if (at != first) {
+          grad_pixel(channels, taps_count, true, g, x, dy, plane, y, at, sum);
+          at++, x += step, dy += lanes;
+          continue;
+        }
+        for (; at < end; at++, x += step, dy += lanes)
+          grad_pixel(channels, taps_count, false, g, x, dy, plane, y, at, sum);
+      }
     }
 
 #pragma GCC unroll 4

@@ -27,7 +27,7 @@ static bool has_avx512(void) {
 #endif
 
 static const choice choices[] = {
-    /* the best first */
+/* the best first */
 #if defined(__x86_64__)
     {&shoal_kernels_avx512, has_avx512},
     {&shoal_kernels_avx2, has_avx2},

@@ -50,6 +50,15 @@ static void numbers_have_about_four_figures(void **state) {
   assert_string_equal(shoal_human_number(NAN).text, "nan");
 }
 
+static void floats_lose_no_bit_and_gain_no_figures(void **state) {
+  (void)state;
+  assert_true(shoal_human_float(0.02f) == 0.02);
+  assert_true(shoal_human_float(0.1f) == 0.1);
+  assert_true(isnan(shoal_human_float(NAN)));
+  for (float value = 1e-30f; value < 1e30f; value *= 1.37f)
+    assert_true((float)shoal_human_float(value) == value);
+}
+
 static void words_are_quoted_for_the_shell_only_where_needed(void **state) {
   (void)state;
   static const struct {
@@ -156,6 +165,7 @@ int main(void) {
       cmocka_unit_test(amounts_have_prefixes),
       cmocka_unit_test(times_are_as_exact_as_they_need_to_be),
       cmocka_unit_test(numbers_have_about_four_figures),
+      cmocka_unit_test(floats_lose_no_bit_and_gain_no_figures),
       cmocka_unit_test(words_are_quoted_for_the_shell_only_where_needed),
       cmocka_unit_test(the_progress_line_never_outgrows_the_terminal),
       cmocka_unit_test(a_chart_keeps_to_its_size),

@@ -564,6 +564,7 @@ static void what_does_not_fit_is_refused(void **state) {
       {table_net, "t.csv", {"t.csv:2:5", "'red', which is not a number", "cross-entropy"}},
       {"input 2\ndense 1\nloss binary-cross-entropy\n", "t.csv", {"t.csv:4:7", "a third class", NULL}},
       {"input 2\ndense 3\nloss binary-cross-entropy\n", "binary.csv", {"2 classes", "output is 3", NULL}},
+      {text_net, "t.txt", {"read as a table", "text:t.txt", NULL}},
       {classes_net, "text:t.txt", {"has words", "input is 2", "`input tokens"}},
       {text_net,
        "text:t.txt",

@@ -66,8 +66,8 @@ static void names_survive_json(void **state) {
   cJSON_Delete(parsed);
   shoal_names_release(&again);
 
-  static const char *const bad[] = {"{}", "[1]", "[\"a\", \"a\"]", "null"};
-  for (size_t i = 0; i < 4; i++) {
+  static const char *const bad[] = {"{}", "[1]", "[\"a\", \"a\"]", "null", "[\"\xff\"]"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     parsed = cJSON_Parse(bad[i]);
     assert_int_equal(shoal_names_read(&again, parsed, 9, "words", &err), SHOAL_CORRUPT);
     CHECK_SAYS(&err, "words");

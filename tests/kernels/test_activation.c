@@ -24,11 +24,11 @@ typedef struct limit {
 } limit;
 
 static const limit limits[] = {
-    {SHOAL_ACT_IDENTITY, "identity", 0},      {SHOAL_ACT_SIGMOID, "sigmoid", 2.1e-7},
-    {SHOAL_ACT_TANH, "tanh", 2.1e-7},         {SHOAL_ACT_RELU, "relu", 0},
-    {SHOAL_ACT_LEAKY_RELU, "leaky", 1e-7},    {SHOAL_ACT_ELU, "elu", 1.5e-7},
-    {SHOAL_ACT_GELU, "gelu", 4.5e-7},         {SHOAL_ACT_SILU, "silu", 2.6e-7},
-    {SHOAL_ACT_SOFTPLUS, "softplus", 2.7e-7},
+    {SHOAL_ACT_IDENTITY, "identity", 0},    {SHOAL_ACT_SIGMOID, "sigmoid", 1.6e-7},
+    {SHOAL_ACT_TANH, "tanh", 1.6e-7},       {SHOAL_ACT_RELU, "relu", 0},
+    {SHOAL_ACT_LEAKY_RELU, "leaky", 1e-7},  {SHOAL_ACT_ELU, "elu", 1e-7},
+    {SHOAL_ACT_GELU, "gelu", 4e-7},         {SHOAL_ACT_SILU, "silu", 2e-7},
+    {SHOAL_ACT_SOFTPLUS, "softplus", 2e-7},
 };
 
 /* Steps of all sizes: fine ones around zero, then through all exponents. */

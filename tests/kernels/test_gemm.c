@@ -88,11 +88,46 @@ static void blocking_changes_no_bit(void **state) {
   check_case((gemm_case){261, 33, 512, false, true, 1});
 }
 
+/* Any three floats, tiny, huge, infinite or not a number: one multiply-add, rounded once. */
+static void multiply_add_is_fused_for_all_values(void **state) {
+  (void)state;
+  const shoal_kernels *tables[REF_TABLES_MAX];
+  const int count = ref_tables(tables);
+  enum { N = 2048 };
+  float *b = ref_floats(N), *c = ref_floats(N), *expected = ref_floats(N);
+  for (int round = 0; round < 50; round++) {
+    float a;
+    uint32_t bits = ref_next() << 8 ^ ref_next();
+    memcpy(&a, &bits, sizeof a);
+    for (int i = 0; i < N; i++) {
+      bits = ref_next() << 8 ^ ref_next();
+      memcpy(b + i, &bits, sizeof *b);
+      bits = ref_next() << 8 ^ ref_next();
+      memcpy(c + i, &bits, sizeof *c);
+      if (i % 2 == 0) /* what is left is what the product's rounding took */
+        c[i] = -a * b[i];
+      expected[i] = fmaf(a, b[i], c[i]);
+    }
+    for (int t = 0; t < count; t++) {
+      float *got = ref_copy(N, c), *scratch = ref_scratch(tables[t]->gemm_scratch(1, N, 1));
+      const shoal_gemm g = {1, N, 1, &a, 1, 1, b, N, 1, got, N, NULL, true, scratch};
+      tables[t]->gemm(&g);
+      ref_same("fused", tables[t]->name, N, got, expected);
+      free(got);
+      free(scratch);
+    }
+  }
+  free(b);
+  free(c);
+  free(expected);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_element_is_one_chain_in_the_order_of_k),
       cmocka_unit_test(all_layouts_and_starts_agree),
       cmocka_unit_test(blocking_changes_no_bit),
+      cmocka_unit_test(multiply_add_is_fused_for_all_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
