@@ -4,8 +4,7 @@
 
 #include "base/assert.h"
 
-/* The commands are a program and not a library, so the parser comes as its source. */
-#include "cli/options.c"
+#include "cli/options.h"
 
 enum { WORDS_MAX = 64 };
 

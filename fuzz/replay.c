@@ -30,8 +30,7 @@ int main(int argc, char **argv) {
   }
   int cases = 0;
   for (struct dirent *entry; (entry = readdir(folder));) {
-    if (entry->d_name[0] == '.')
-      continue;
+    if (entry->d_name[0] == '.') continue;
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
     uint8_t *bytes;

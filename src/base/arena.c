@@ -28,12 +28,10 @@ void shoal_arena_release(shoal_arena *arena) {
 
 static shoal_arena_block *block_create(size_t bytes) {
   size_t overhead = sizeof(shoal_arena_block) + ALIGN_BYTES;
-  if (bytes > SIZE_MAX - overhead)
-    return NULL;
+  if (bytes > SIZE_MAX - overhead) return NULL;
   /* calloc, so that the pages of a large block stay untouched until they are used. */
   shoal_arena_block *block = calloc(1, bytes + overhead);
-  if (!block)
-    return NULL;
+  if (!block) return NULL;
   uintptr_t start = (uintptr_t)(block + 1);
   block->next = (char *)(block + 1) + (-start & (ALIGN_BYTES - 1));
   block->end = block->next + bytes;
@@ -41,18 +39,15 @@ static shoal_arena_block *block_create(size_t bytes) {
 }
 
 void *shoal_arena_take(shoal_arena *arena, size_t bytes) {
-  if (bytes > SIZE_MAX - ALIGN_BYTES)
-    return NULL;
+  if (bytes > SIZE_MAX - ALIGN_BYTES) return NULL;
   bytes = bytes ? (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES : ALIGN_BYTES;
-  if (bytes > arena->limit_bytes - arena->used_bytes)
-    return NULL;
+  if (bytes > arena->limit_bytes - arena->used_bytes) return NULL;
 
   shoal_arena_block *block = arena->last;
   if (!block || bytes > (size_t)(block->end - block->next)) {
     bool alone = bytes >= arena->block_bytes;
     block = block_create(alone ? bytes : arena->block_bytes);
-    if (!block)
-      return NULL;
+    if (!block) return NULL;
     if (alone && arena->last) {
       /* A request that fills a block goes behind the newest, which keeps its free part. */
       block->older = arena->last->older;
@@ -70,16 +65,13 @@ void *shoal_arena_take(shoal_arena *arena, size_t bytes) {
 
 void *shoal_arena_array(shoal_arena *arena, size_t count, size_t size) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes))
-    return NULL;
+  if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
   return shoal_arena_take(arena, bytes);
 }
 
 char *shoal_arena_text(shoal_arena *arena, const char *text, size_t length) {
-  if (length == SIZE_MAX)
-    return NULL;
+  if (length == SIZE_MAX) return NULL;
   char *copy = shoal_arena_take(arena, length + 1);
-  if (copy && length)
-    memcpy(copy, text, length);
+  if (copy && length) memcpy(copy, text, length);
   return copy;
 }

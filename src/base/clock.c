@@ -14,10 +14,8 @@ double shoal_clock_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
 double shoal_clock_wall_seconds(void) { return seconds_of(CLOCK_REALTIME); }
 
 void shoal_clock_sleep(double seconds) {
-  if (!(seconds > 0))
-    return;
+  if (!(seconds > 0)) return;
   struct timespec left = {.tv_sec = (time_t)seconds};
   left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-  while (nanosleep(&left, &left) != 0 && errno == EINTR)
-    continue;
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) continue;
 }

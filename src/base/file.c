@@ -4,8 +4,10 @@
  * small pieces in a buffer; large ones go straight to the system. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,24 +52,19 @@ static shoal_status source_read(source *from, uint8_t *to, size_t room, size_t *
     do {
       n = read(from->fd, to, ask);
     } while (n < 0 && errno == EINTR);
-    if (n < 0)
-      return fail_errno(err, from->path, errno);
+    if (n < 0) return fail_errno(err, from->path, errno);
     *got = (size_t)n;
     return SHOAL_OK;
   }
   errno = 0;
   int n = gzread(from->gz, to, ask);
   int problem = Z_OK;
-  if (n <= 0)
-    gzerror(from->gz, &problem);
-  if (problem == Z_ERRNO)
-    return fail_errno(err, from->path, errno);
-  if (problem == Z_MEM_ERROR)
-    return fail_errno(err, from->path, ENOMEM);
+  if (n <= 0) gzerror(from->gz, &problem);
+  if (problem == Z_ERRNO) return fail_errno(err, from->path, errno);
+  if (problem == Z_MEM_ERROR) return fail_errno(err, from->path, ENOMEM);
   if (problem == Z_BUF_ERROR)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: the compressed data ends too early", from->path);
-  if (n < 0)
-    return shoal_fail(err, SHOAL_CORRUPT, "%s: the compressed data is damaged", from->path);
+  if (n < 0) return shoal_fail(err, SHOAL_CORRUPT, "%s: the compressed data is damaged", from->path);
   *got = (size_t)n;
   return SHOAL_OK;
 }
@@ -86,8 +83,7 @@ static shoal_status read_all(source *from, size_t expected_bytes, size_t limit_b
         break;
       }
       capacity = capacity ? capacity * 2 : expected_bytes + 2;
-      if (limit_bytes < SIZE_MAX - 2 && capacity > limit_bytes + 2)
-        capacity = limit_bytes + 2;
+      if (limit_bytes < SIZE_MAX - 2 && capacity > limit_bytes + 2) capacity = limit_bytes + 2;
       uint8_t *larger = realloc(bytes, capacity);
       if (!larger) {
         status = fail_errno(err, from->path, ENOMEM);
@@ -96,8 +92,7 @@ static shoal_status read_all(source *from, size_t expected_bytes, size_t limit_b
       bytes = larger;
     }
     status = source_read(from, bytes + used, capacity - 1 - used, &got, err);
-    if (status != SHOAL_OK)
-      break;
+    if (status != SHOAL_OK) break;
     used += got;
     if (used > limit_bytes) {
       status =
@@ -122,8 +117,7 @@ shoal_status shoal_file_read(const char *path, size_t limit_bytes, bool gunzip, 
   *out = NULL;
   *length = 0;
   source from = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
-  if (from.fd < 0)
-    return fail_errno(err, path, errno);
+  if (from.fd < 0) return fail_errno(err, path, errno);
 
   shoal_status status;
   struct stat about;
@@ -181,37 +175,52 @@ static bool is_stream(const char *path) {
          strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
+/* Removes the temporary files of `place` whose process is gone: a program that was killed
+ * in the middle of a write could not. */
+static void remove_abandoned(const char *place) {
+  const char *slash = strrchr(place, '/');
+  const char *name = slash ? slash + 1 : place;
+  char *folder = slash ? strndup(place, (size_t)(slash - place) + 1) : strdup("./");
+  DIR *here = folder ? opendir(folder) : NULL;
+  size_t length = strlen(name);
+  for (struct dirent *entry; here && (entry = readdir(here));) {
+    const char *rest = entry->d_name + length;
+    uint64_t pid;
+    if (strncmp(entry->d_name, name, length) != 0 || strncmp(rest, ".tmp.", 5) != 0) continue;
+    if (!shoal_read_u64(rest + 5, strlen(rest + 5), &pid) || pid == 0 || pid > INT32_MAX) continue;
+    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) unlinkat(dirfd(here), entry->d_name, 0);
+  }
+  if (here) closedir(here);
+  free(folder);
+}
+
 static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, shoal_error *err) {
   shoal_text name;
   shoal_text_init(&name);
   shoal_text_addf(&name, "%s.tmp.%ld", writer->place, (long)getpid());
   writer->temporary = name.bytes;
-  if (name.failed)
-    return fail_errno(err, writer->path, ENOMEM);
+  if (name.failed) return fail_errno(err, writer->path, ENOMEM);
 
   /* What a dead process of the same number left behind goes first; O_EXCL then makes sure
    * that the file is ours and no link to elsewhere. */
+  remove_abandoned(writer->place);
   unlink(writer->temporary);
   writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (writer->fd < 0 && errno == ENOENT)
     return shoal_fail(err, SHOAL_NOT_FOUND, "%s: its folder does not exist; create it first", writer->path);
-  if (writer->fd < 0)
-    return fail_errno(err, writer->path, errno);
-  if (old && fchmod(writer->fd, old->st_mode & 0777) != 0)
-    return fail_errno(err, writer->path, errno);
+  if (writer->fd < 0) return fail_errno(err, writer->path, errno);
+  if (old && fchmod(writer->fd, old->st_mode & 0777) != 0) return fail_errno(err, writer->path, errno);
   return SHOAL_OK;
 }
 
 shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err) {
   *out = NULL;
   shoal_writer *writer = calloc(1, sizeof *writer);
-  if (!writer)
-    return fail_errno(err, path, ENOMEM);
+  if (!writer) return fail_errno(err, path, ENOMEM);
   writer->fd = -1;
   writer->path = strdup(path);
   writer->place = realpath(path, NULL);
-  if (!writer->place)
-    writer->place = strdup(path);
+  if (!writer->place) writer->place = strdup(path);
   shoal_status status = SHOAL_OK;
   struct stat old;
   bool exists = stat(path, &old) == 0;
@@ -226,8 +235,7 @@ shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_err
     status = fail_errno(err, path, errno);
   } else if (exists && (!S_ISREG(old.st_mode) || is_stream(path))) {
     writer->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (writer->fd < 0)
-      status = fail_errno(err, path, errno);
+    if (writer->fd < 0) status = fail_errno(err, path, errno);
   } else {
     status = open_temporary(writer, exists ? &old : NULL, err);
   }
@@ -242,8 +250,7 @@ shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_err
 static void write_through(shoal_writer *writer, const uint8_t *bytes, size_t length) {
   while (length > 0 && writer->status == SHOAL_OK) {
     ssize_t n = write(writer->fd, bytes, length);
-    if (n < 0 && errno == EINTR)
-      continue;
+    if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       writer->status = fail_errno(&writer->err, writer->path, errno);
       return;
@@ -259,10 +266,8 @@ static void flush(shoal_writer *writer) {
 }
 
 void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length) {
-  if (length == 0 || writer->status != SHOAL_OK)
-    return;
-  if (length > WRITE_BUFFER_BYTES - writer->buffered_bytes)
-    flush(writer);
+  if (length == 0 || writer->status != SHOAL_OK) return;
+  if (length > WRITE_BUFFER_BYTES - writer->buffered_bytes) flush(writer);
   if (length >= WRITE_BUFFER_BYTES) {
     write_through(writer, bytes, length);
     return;
@@ -276,12 +281,10 @@ void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length) {
 static int sync_folder(const char *path) {
   const char *slash = strrchr(path, '/');
   char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-  if (!folder)
-    return ENOMEM;
+  if (!folder) return ENOMEM;
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   free(folder);
-  if (fd < 0)
-    return 0;
+  if (fd < 0) return 0;
   int number = fsync(fd) != 0 && errno != EINVAL ? errno : 0;
   close(fd);
   return number;
@@ -291,10 +294,8 @@ shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err) {
   flush(writer);
   int number = 0;
   if (writer->status == SHOAL_OK) {
-    if (writer->temporary && fsync(writer->fd) != 0)
-      number = errno;
-    if (close(writer->fd) != 0 && !number)
-      number = errno;
+    if (writer->temporary && fsync(writer->fd) != 0) number = errno;
+    if (close(writer->fd) != 0 && !number) number = errno;
     writer->fd = -1;
     if (!number && writer->temporary) {
       if (rename(writer->temporary, writer->place) != 0) {
@@ -305,23 +306,18 @@ shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err) {
         number = sync_folder(writer->place);
       }
     }
-    if (number)
-      writer->status = fail_errno(&writer->err, writer->path, number);
+    if (number) writer->status = fail_errno(&writer->err, writer->path, number);
   }
   shoal_status status = writer->status;
-  if (status != SHOAL_OK && err)
-    *err = writer->err;
+  if (status != SHOAL_OK && err) *err = writer->err;
   shoal_writer_abandon(writer);
   return status;
 }
 
 void shoal_writer_abandon(shoal_writer *writer) {
-  if (!writer)
-    return;
-  if (writer->temporary)
-    unlink(writer->temporary);
-  if (writer->fd >= 0)
-    close(writer->fd);
+  if (!writer) return;
+  if (writer->temporary) unlink(writer->temporary);
+  if (writer->fd >= 0) close(writer->fd);
   free(writer->path);
   free(writer->place);
   free(writer->temporary);
@@ -334,17 +330,14 @@ bool shoal_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
 shoal_status shoal_make_folder(const char *path, shoal_error *err) {
   char *part = strdup(path);
-  if (!part)
-    return fail_errno(err, path, ENOMEM);
+  if (!part) return fail_errno(err, path, ENOMEM);
   /* Each parent in turn, from the front: cut the path at its slashes. */
   shoal_status status = SHOAL_OK;
   size_t length = strlen(path);
   for (size_t i = 1; i <= length && status == SHOAL_OK; i++) {
-    if (path[i] != '/' && path[i] != 0)
-      continue;
+    if (path[i] != '/' && path[i] != 0) continue;
     part[i] = 0;
-    if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      status = fail_errno(err, part, errno);
+    if (mkdir(part, 0777) != 0 && errno != EEXIST) status = fail_errno(err, part, errno);
     part[i] = path[i];
   }
   free(part);

@@ -11,8 +11,7 @@ struct shoal_sha256 {
 
 shoal_sha256 *shoal_sha256_create(void) {
   shoal_sha256 *hash = malloc(sizeof *hash);
-  if (!hash)
-    return NULL;
+  if (!hash) return NULL;
   hash->context = EVP_MD_CTX_new();
   if (!hash->context || !EVP_DigestInit_ex(hash->context, EVP_sha256(), NULL)) {
     shoal_sha256_destroy(hash);
@@ -32,8 +31,7 @@ void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]) {
 }
 
 void shoal_sha256_destroy(shoal_sha256 *hash) {
-  if (!hash)
-    return;
+  if (!hash) return;
   EVP_MD_CTX_free(hash->context);
   free(hash);
 }

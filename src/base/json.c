@@ -13,14 +13,11 @@ void shoal_json_init(shoal_json *json, shoal_text *out) { *json = (shoal_json){.
  * Over-long forms, surrogates and anything past U+10FFFF are not characters. */
 static size_t character_bytes(const unsigned char *text, size_t length) {
   unsigned char first = text[0];
-  if (first < 0x80)
-    return 1;
+  if (first < 0x80) return 1;
   size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || bytes > length)
-    return 0;
+  if (first < 0xc2 || first > 0xf4 || bytes > length) return 0;
   for (size_t i = 1; i < bytes; i++) {
-    if ((text[i] & 0xc0) != 0x80)
-      return 0;
+    if ((text[i] & 0xc0) != 0x80) return 0;
   }
   bool over_long = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
   bool surrogate = first == 0xed && text[1] > 0x9f;
@@ -56,8 +53,7 @@ static void add_quoted(shoal_text *out, const char *value, size_t length) {
 
 /* What comes before a value: a comma after the last one, then the key. */
 static void begin(shoal_json *json, const char *key) {
-  if (json->comma)
-    shoal_text_add(json->out, ",", 1);
+  if (json->comma) shoal_text_add(json->out, ",", 1);
   json->comma = true;
   if (key) {
     add_quoted(json->out, key, strlen(key));
@@ -97,8 +93,7 @@ void shoal_json_real(shoal_json *json, const char *key, double value) {
   char digits[40];
   for (int precision = 15; precision <= 17; precision++) {
     snprintf(digits, sizeof digits, "%.*g", precision, value);
-    if (strtod(digits, NULL) == value)
-      break;
+    if (strtod(digits, NULL) == value) break;
   }
   shoal_text_add(json->out, digits, strlen(digits));
 }

@@ -11,8 +11,7 @@ void shoal_log_set_level(shoal_log_level level) { level_max = (int)level; }
 
 void shoal_log(shoal_log_level level, const char *format, ...) {
   static const char *const prefixes[] = {"error: ", "warning: ", "", "debug: "};
-  if ((int)level > level_max)
-    return;
+  if ((int)level > level_max) return;
   /* One write for the whole line, so that lines of different threads do not mix. */
   char line[4096];
   int start = snprintf(line, sizeof line, "%s", prefixes[level]);

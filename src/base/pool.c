@@ -73,10 +73,8 @@ static void do_tasks(shoal_pool *pool, uint32_t thread) {
   uint64_t ticket = atomic_load(&pool->ticket);
   for (;;) {
     uint32_t left = (uint32_t)ticket;
-    if (left == 0)
-      return;
-    if (!atomic_compare_exchange_weak(&pool->ticket, &ticket, ticket - 1))
-      continue;
+    if (left == 0) return;
+    if (!atomic_compare_exchange_weak(&pool->ticket, &ticket, ticket - 1)) continue;
     pool->f(pool->context, pool->tasks - left, thread);
     if (atomic_fetch_sub(&pool->unfinished, 1) == 1 && atomic_load(&pool->caller_asleep)) {
       pthread_mutex_lock(&pool->lock);
@@ -93,28 +91,24 @@ static bool work_waits(shoal_pool *pool) {
 
 static void wait_for_work(shoal_pool *pool) {
   for (uint32_t i = 0; i < pool->spins; i++) {
-    if (work_waits(pool))
-      return;
+    if (work_waits(pool)) return;
     pause_briefly();
   }
   pthread_mutex_lock(&pool->lock);
   atomic_fetch_add(&pool->workers_asleep, 1);
-  while (!work_waits(pool))
-    pthread_cond_wait(&pool->work, &pool->lock);
+  while (!work_waits(pool)) pthread_cond_wait(&pool->work, &pool->lock);
   atomic_fetch_sub(&pool->workers_asleep, 1);
   pthread_mutex_unlock(&pool->lock);
 }
 
 static void wait_for_end(shoal_pool *pool) {
   for (uint32_t i = 0; i < pool->spins; i++) {
-    if (atomic_load(&pool->unfinished) == 0)
-      return;
+    if (atomic_load(&pool->unfinished) == 0) return;
     pause_briefly();
   }
   pthread_mutex_lock(&pool->lock);
   atomic_store(&pool->caller_asleep, true);
-  while (atomic_load(&pool->unfinished) != 0)
-    pthread_cond_wait(&pool->done, &pool->lock);
+  while (atomic_load(&pool->unfinished) != 0) pthread_cond_wait(&pool->done, &pool->lock);
   atomic_store(&pool->caller_asleep, false);
   pthread_mutex_unlock(&pool->lock);
 }
@@ -131,8 +125,7 @@ static void *work(void *argument) {
 /* How many cores this process may use: fewer than the machine has, in a container. */
 static uint32_t cores(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    return (uint32_t)CPU_COUNT(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (uint32_t)online : 1;
 }
@@ -179,14 +172,12 @@ shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *
 }
 
 void shoal_pool_destroy(shoal_pool *pool) {
-  if (!pool)
-    return;
+  if (!pool) return;
   pthread_mutex_lock(&pool->lock);
   atomic_store(&pool->ending, true);
   pthread_cond_broadcast(&pool->work);
   pthread_mutex_unlock(&pool->lock);
-  for (uint32_t i = 0; i < pool->started; i++)
-    pthread_join(pool->members[i].handle, NULL);
+  for (uint32_t i = 0; i < pool->started; i++) pthread_join(pool->members[i].handle, NULL);
   pthread_cond_destroy(&pool->done);
   pthread_cond_destroy(&pool->work);
   pthread_mutex_destroy(&pool->lock);
@@ -198,8 +189,7 @@ uint32_t shoal_pool_threads(const shoal_pool *pool) { return pool->threads; }
 
 void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_task f, void *context) {
   if (pool->threads == 1 || tasks <= 1) {
-    for (uint32_t task = 0; task < tasks; task++)
-      f(context, task, 0);
+    for (uint32_t task = 0; task < tasks; task++) f(context, task, 0);
     return;
   }
   uint64_t ticket = atomic_load(&pool->ticket);

@@ -88,16 +88,14 @@ static double log_of(double x) {
   double s = (m - 1.0) / (m + 1.0);
   double s2 = s * s; /* at most 0.0295, so eleven terms reach 2^-60 */
   double sum = 0.0;
-  for (int k = 21; k >= 1; k -= 2)
-    sum = sum * s2 + 1.0 / k;
+  for (int k = 21; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
   return e * 0.69314718055994530942 + 2.0 * s * sum;
 }
 
 /* c[0] + c[1] x + ... + c[7] x^7 */
 static double polynomial(const double c[8], double x) {
   double sum = c[7];
-  for (int i = 6; i >= 0; i--)
-    sum = sum * x + c[i];
+  for (int i = 6; i >= 0; i--) sum = sum * x + c[i];
   return sum;
 }
 

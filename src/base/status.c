@@ -29,8 +29,7 @@ shoal_status shoal_fail(shoal_error *err, shoal_status status, const char *forma
 }
 
 void shoal_error_prefix(shoal_error *err, const char *format, ...) {
-  if (!err)
-    return;
+  if (!err) return;
   char prefix[SHOAL_ERROR_TEXT_MAX];
   va_list args;
   va_start(args, format);

@@ -20,24 +20,20 @@ void shoal_text_release(shoal_text *text) {
 void shoal_text_clear(shoal_text *text) {
   text->length = 0;
   text->failed = false;
-  if (text->bytes)
-    text->bytes[0] = 0;
+  if (text->bytes) text->bytes[0] = 0;
 }
 
 /* Makes room for `more` bytes and the final zero. */
 static bool reserve(shoal_text *text, size_t more) {
-  if (text->failed)
-    return false;
+  if (text->failed) return false;
   size_t needed;
   if (__builtin_add_overflow(text->length, more, &needed) || needed > SIZE_MAX / 2 - 1) {
     text->failed = true;
     return false;
   }
-  if (needed < text->capacity)
-    return true;
+  if (needed < text->capacity) return true;
   size_t capacity = text->capacity ? text->capacity : 64;
-  while (capacity <= needed)
-    capacity *= 2;
+  while (capacity <= needed) capacity *= 2;
   char *bytes = realloc(text->bytes, capacity);
   if (!bytes) {
     text->failed = true;
@@ -49,10 +45,8 @@ static bool reserve(shoal_text *text, size_t more) {
 }
 
 void shoal_text_add(shoal_text *text, const void *bytes, size_t length) {
-  if (!reserve(text, length))
-    return;
-  if (length)
-    memcpy(text->bytes + text->length, bytes, length);
+  if (!reserve(text, length)) return;
+  if (length) memcpy(text->bytes + text->length, bytes, length);
   text->length += length;
   text->bytes[text->length] = 0;
 }
@@ -76,8 +70,7 @@ void shoal_text_addf(shoal_text *text, const char *format, ...) {
 bool shoal_read_u64(const char *word, size_t length, uint64_t *out) {
   uint64_t value = 0;
   for (size_t i = 0; i < length; i++) {
-    if (word[i] < '0' || word[i] > '9')
-      return false;
+    if (word[i] < '0' || word[i] > '9') return false;
     uint64_t digit = (uint64_t)(word[i] - '0');
     if (__builtin_mul_overflow(value, 10u, &value) || __builtin_add_overflow(value, digit, &value))
       return false;
@@ -89,10 +82,8 @@ bool shoal_read_u64(const char *word, size_t length, uint64_t *out) {
 bool shoal_read_i64(const char *word, size_t length, int64_t *out) {
   bool negative = length > 0 && word[0] == '-';
   uint64_t size;
-  if (!shoal_read_u64(word + negative, length - negative, &size))
-    return false;
-  if (size > (uint64_t)INT64_MAX + negative)
-    return false;
+  if (!shoal_read_u64(word + negative, length - negative, &size)) return false;
+  if (size > (uint64_t)INT64_MAX + negative) return false;
   *out = negative ? (int64_t)(0 - size) : (int64_t)size;
   return true;
 }
@@ -100,18 +91,15 @@ bool shoal_read_i64(const char *word, size_t length, int64_t *out) {
 bool shoal_read_f64(const char *word, size_t length, double *out) {
   /* strtod also takes spaces, hexadecimal, "inf" and "nan"; decimal characters keep those out. */
   char copy[512];
-  if (length == 0 || length >= sizeof copy)
-    return false;
+  if (length == 0 || length >= sizeof copy) return false;
   for (size_t i = 0; i < length; i++) {
-    if (word[i] == 0 || !strchr("0123456789+-.eE", word[i]))
-      return false;
+    if (word[i] == 0 || !strchr("0123456789+-.eE", word[i])) return false;
   }
   memcpy(copy, word, length);
   copy[length] = 0;
   char *end;
   double value = strtod(copy, &end);
-  if (end != copy + length || !isfinite(value))
-    return false;
+  if (end != copy + length || !isfinite(value)) return false;
   *out = value;
   return true;
 }
@@ -127,8 +115,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
   size_t rows[3][WORD_MAX + 1];
   size_t *before = rows[0], *above = rows[1], *row = rows[2];
-  for (size_t j = 0; j <= b_length; j++)
-    above[j] = j;
+  for (size_t j = 0; j <= b_length; j++) above[j] = j;
   for (size_t i = 1; i <= a_length; i++) {
     row[0] = i;
     for (size_t j = 1; j <= b_length; j++) {
@@ -146,15 +133,13 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 }
 
 const char *shoal_nearest(const char *word, size_t length, const char *const *candidates, size_t count) {
-  if (length == 0 || length > WORD_MAX)
-    return NULL;
+  if (length == 0 || length > WORD_MAX) return NULL;
   /* One letter in three may be wrong: further off, a suggestion puzzles more than it helps. */
   size_t near = (length + 2) / 3;
   const char *nearest = NULL;
   for (size_t i = 0; i < count; i++) {
     size_t candidate_length = strlen(candidates[i]);
-    if (candidate_length > WORD_MAX)
-      continue;
+    if (candidate_length > WORD_MAX) continue;
     size_t far = distance(word, length, candidates[i], candidate_length);
     if (far <= near && far < candidate_length && (!nearest || far < near)) {
       nearest = candidates[i];

@@ -82,7 +82,7 @@ static void print_json(const shoal_graph *graph, shoal_split split, const shoal_
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "split", shoal_split_names[split]);
   shoal_metric_json(&json, "", graph, result);
-  shoal_json_int(&json, "samples", (int64_t)result->samples);
+  shoal_json_int(&json, "samples", (int64_t)result->answers);
   shoal_json_real(&json, "seconds", seconds);
   shoal_json_close(&json, '}');
   shoal_cli_print_line(&line);
@@ -97,7 +97,7 @@ static void print_text(const shoal_graph *graph, shoal_split split, const shoal_
   const char *unit = shoal_metric_unit(graph, &rows);
   shoal_text_addf(&line, "%s  ", shoal_split_names[split]);
   shoal_metric_text(&line, graph, result);
-  shoal_text_addf(&line, "  on %s %s in %s", shoal_human_count((uint64_t)result->samples).text, unit,
+  shoal_text_addf(&line, "  on %s %s in %s", shoal_human_count((uint64_t)result->answers).text, unit,
                   shoal_human_seconds(seconds).text);
   shoal_cli_print_line(&line);
   shoal_text_release(&line);

@@ -92,9 +92,6 @@ static void start_json(shoal_report *report) {
   close_line(report, &json);
 }
 
-/* A text counts its tokens, but a source its windows of many tokens each. */
-static bool is_text(const shoal_report_plan *plan) { return plan->train_samples > plan->train_positions; }
-
 static void start_text(shoal_report *report) {
   const shoal_report_plan *plan = report->plan;
   const shoal_recipe *recipe = &plan->graph->model->recipe;
@@ -107,7 +104,7 @@ static void start_text(shoal_report *report) {
     shoal_text_addf(line, ", %s validation", shoal_human_count(plan->valid_samples).text);
   if (plan->test_samples) shoal_text_addf(line, ", %s test", shoal_human_count(plan->test_samples).text);
   shoal_text_addf(line, " %s\n%s at rate %g, batch %u, %u thread%s, %s kernels, %s\n",
-                  is_text(plan) ? "tokens" : "samples", shoal_optimizer_name(recipe->optimizer),
+                  plan->is_text ? "tokens" : "samples", shoal_optimizer_name(recipe->optimizer),
                   (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
@@ -447,7 +444,7 @@ static void suggest(shoal_report *report, const char *data_options) {
   if (!name.failed) shoal_human_quote(&onnx, name.bytes);
   if (!name.failed && !model.failed && !onnx.failed) {
     fprintf(report->text, "Next:\n  shoal eval %s%s\n", model.bytes, data_options);
-    if (is_text(report->plan))
+    if (report->plan->is_text)
       fprintf(report->text, "  shoal predict %s --prompt The --length 200\n", model.bytes);
     else
       fprintf(report->text, "  shoal predict %s%s --count 5\n", model.bytes, data_options);

@@ -19,6 +19,7 @@ typedef struct shoal_report_plan {
   const shoal_graph *graph;
   shoal_trainer *trainer;
   const char *model_name, *data_name, *out_path;
+  bool is_text;
   uint64_t train_positions;                            /* of the source, padding included */
   uint64_t train_samples, valid_samples, test_samples; /* of a text, its tokens */
   uint32_t threads;

@@ -676,6 +676,7 @@ static void start_report(run *r) {
       .model_name = slash ? slash + 1 : file,
       .data_name = r->options.data,
       .out_path = r->out_path.bytes,
+      .is_text = shoal_dataset_is_text(r->dataset),
       .train_positions = r->sources[SHOAL_TRAIN].samples,
       .train_samples = shoal_dataset_samples(r->dataset, SHOAL_TRAIN),
       .valid_samples = shoal_dataset_samples(r->dataset, SHOAL_VALID),

@@ -755,6 +755,8 @@ uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split) 
   return tokens > 1 ? tokens : 0; /* one has no successor to foretell */
 }
 
+bool shoal_dataset_is_text(const shoal_dataset *dataset) { return dataset->kind == TEXT; }
+
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset) { return dataset->classes; }
 
 const char *shoal_dataset_class_name(const shoal_dataset *dataset, uint32_t class_index) {

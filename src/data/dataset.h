@@ -50,6 +50,7 @@ void shoal_dataset_close(shoal_dataset *dataset);
 
 /* 0: no such split. A text's samples are its tokens; a source's are windows of them. */
 uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split);
+bool shoal_dataset_is_text(const shoal_dataset *dataset);
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset); /* 0 for numbers */
 /* "t-shirt", "7", a word of the vocabulary; NULL when the class has no name. */
 const char *shoal_dataset_class_name(const shoal_dataset *dataset, uint32_t class_index);

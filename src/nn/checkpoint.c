@@ -28,8 +28,8 @@ static const struct {
 } position_fields[] = {
 #define FIELD(name, real) \
   { #name, offsetof(shoal_train_state, name), real }
-    FIELD(epoch, false),   FIELD(round, false),     FIELD(step, false),      FIELD(correct, false),
-    FIELD(loss_sum, true), FIELD(weight_sum, true), FIELD(square_sum, true),
+    FIELD(epoch, false),   FIELD(round, false),   FIELD(step, false),      FIELD(correct, false),
+    FIELD(counted, false), FIELD(loss_sum, true), FIELD(weight_sum, true), FIELD(square_sum, true),
 #undef FIELD
 };
 enum { POSITION_FIELDS = sizeof position_fields / sizeof position_fields[0] };

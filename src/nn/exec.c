@@ -47,8 +47,7 @@ static shoal_window window_of(const work *w) {
 
 /* A layer normalisation, a batch normalisation or dropout sees the tensor like this. */
 static shoal_norm norm_of(const work *w) {
-  if (w->out->kind == SHOAL_IMAGE)
-    return (shoal_norm){w->out->c, w->out->h * w->out->w, w->lanes, w->n, 1};
+  if (w->out->kind == SHOAL_IMAGE) return (shoal_norm){w->out->c, w->out->h * w->out->w, w->lanes, w->n, 1};
   return (shoal_norm){w->out->features, 1, 0, w->n, w->out->steps};
 }
 
@@ -56,10 +55,10 @@ static shoal_norm norm_of(const work *w) {
 
 static size_t carry_width(const shoal_node *node) {
   switch (node->op) {
-    case SHOAL_NODE_LSTM: return 2 * (size_t)node->shape.features;
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_GRU: return node->shape.features;
-    default: return 0;
+  case SHOAL_NODE_LSTM: return 2 * (size_t)node->shape.features;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_GRU: return node->shape.features;
+  default: return 0;
   }
 }
 
@@ -185,7 +184,8 @@ static void batchnorm_forward(const work *w) {
   shoal_norm shape = norm_of(w);
   const float *gamma = weight_of(w, 0), *beta = weight_of(w, 1);
   if (!w->exec->plan->training) {
-    w->kernels->batchnorm_infer(&shape, w->x, gamma, beta, SHOAL_NORM_EPS, weight_of(w, 2), weight_of(w, 3), w->y);
+    w->kernels->batchnorm_infer(&shape, w->x, gamma, beta, SHOAL_NORM_EPS, weight_of(w, 2), weight_of(w, 3),
+                                w->y);
     return;
   }
   float *mean = w->saved, *var = w->saved + shape.channels;
@@ -205,7 +205,8 @@ static void batchnorm_forward(const work *w) {
 static void layernorm_forward(const work *w) {
   shoal_norm shape = norm_of(w);
   float *mean = w->saved, *rstd = w->saved + (size_t)w->n * shape.steps;
-  w->kernels->layernorm_forward(&shape, w->x, weight_of(w, 0), weight_of(w, 1), SHOAL_NORM_EPS, w->y, mean, rstd);
+  w->kernels->layernorm_forward(&shape, w->x, weight_of(w, 0), weight_of(w, 1), SHOAL_NORM_EPS, w->y, mean,
+                                rstd);
 }
 
 static void activation_forward(const work *w) {
@@ -220,48 +221,51 @@ static void forward(const work *w) {
   const shoal_node *node = w->node;
   shoal_window window = window_of(w);
   switch (node->op) {
-    case SHOAL_NODE_INPUT: break; /* the source has filled it */
-    case SHOAL_NODE_DENSE: dense_forward(w); break;
-    case SHOAL_NODE_CONV: k->conv_forward(&window, w->x, weight_of(w, 0), weight_of(w, 1), w->y, w->scratch); break;
-    case SHOAL_NODE_POOL: k->pool_forward(node->pool, &window, w->x, w->y); break;
-    case SHOAL_NODE_FLATTEN: to_vector(w, w->in, w->x, w->y); break;
-    case SHOAL_NODE_UNFLATTEN: from_vector(w, w->out, w->x, w->y); break;
-    case SHOAL_NODE_EMBED:
-      k->embed_forward(rows_of(w, w->out), w->out->features, weight_of(w, 0), (const int32_t *)(const void *)w->x, w->y);
-      break;
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU: {
-      shoal_cell cell = cell_of(w);
-      shoal_cell_forward(&cell);
-      break;
-    }
-    case SHOAL_NODE_STEP: {
-      size_t step = (size_t)w->n * w->out->features;
-      memcpy(w->y, w->x + node->step * step, step * sizeof *w->y);
-      break;
-    }
-    case SHOAL_NODE_REPEAT: {
-      size_t step = (size_t)w->n * w->out->features;
-      for (uint32_t t = 0; t < w->out->steps; t++) memcpy(w->y + t * step, w->x, step * sizeof *w->y);
-      break;
-    }
-    case SHOAL_NODE_DROPOUT:
-      if (w->exec->plan->training)
-        drop(w, w->x, w->y);
-      else if (w->x != w->y)
-        memcpy(w->y, w->x, floats_of(w, w->out) * sizeof *w->y);
-      break;
-    case SHOAL_NODE_BATCHNORM: batchnorm_forward(w); break;
-    case SHOAL_NODE_LAYERNORM: layernorm_forward(w); break;
-    case SHOAL_NODE_ADD:
-      k->add(floats_of(w, w->out), w->x, at(w->exec, w->exec->plan->places[node->inputs[1]].value), w->y);
-      break;
-    case SHOAL_NODE_CONCAT:
-      for (uint32_t i = 0; i < node->inputs_count; i++)
-        concat_part(w, i, at(w->exec, w->exec->plan->places[node->inputs[i]].value), w->y, true);
-      break;
-    case SHOAL_NODE_ACTIVATION: activation_forward(w); break;
+  case SHOAL_NODE_INPUT: break; /* the source has filled it */
+  case SHOAL_NODE_DENSE: dense_forward(w); break;
+  case SHOAL_NODE_CONV:
+    k->conv_forward(&window, w->x, weight_of(w, 0), weight_of(w, 1), w->y, w->scratch);
+    break;
+  case SHOAL_NODE_POOL: k->pool_forward(node->pool, &window, w->x, w->y); break;
+  case SHOAL_NODE_FLATTEN: to_vector(w, w->in, w->x, w->y); break;
+  case SHOAL_NODE_UNFLATTEN: from_vector(w, w->out, w->x, w->y); break;
+  case SHOAL_NODE_EMBED:
+    k->embed_forward(rows_of(w, w->out), w->out->features, weight_of(w, 0),
+                     (const int32_t *)(const void *)w->x, w->y);
+    break;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: {
+    shoal_cell cell = cell_of(w);
+    shoal_cell_forward(&cell);
+    break;
+  }
+  case SHOAL_NODE_STEP: {
+    size_t step = (size_t)w->n * w->out->features;
+    memcpy(w->y, w->x + node->step * step, step * sizeof *w->y);
+    break;
+  }
+  case SHOAL_NODE_REPEAT: {
+    size_t step = (size_t)w->n * w->out->features;
+    for (uint32_t t = 0; t < w->out->steps; t++) memcpy(w->y + t * step, w->x, step * sizeof *w->y);
+    break;
+  }
+  case SHOAL_NODE_DROPOUT:
+    if (w->exec->plan->training)
+      drop(w, w->x, w->y);
+    else if (w->x != w->y)
+      memcpy(w->y, w->x, floats_of(w, w->out) * sizeof *w->y);
+    break;
+  case SHOAL_NODE_BATCHNORM: batchnorm_forward(w); break;
+  case SHOAL_NODE_LAYERNORM: layernorm_forward(w); break;
+  case SHOAL_NODE_ADD:
+    k->add(floats_of(w, w->out), w->x, at(w->exec, w->exec->plan->places[node->inputs[1]].value), w->y);
+    break;
+  case SHOAL_NODE_CONCAT:
+    for (uint32_t i = 0; i < node->inputs_count; i++)
+      concat_part(w, i, at(w->exec, w->exec->plan->places[node->inputs[i]].value), w->y, true);
+    break;
+  case SHOAL_NODE_ACTIVATION: activation_forward(w); break;
   }
 }
 
@@ -321,8 +325,8 @@ static void layernorm_backward(const work *w) {
 static void batchnorm_backward(const work *w) {
   shoal_norm shape = norm_of(w);
   float *dx = w->dx != NULL ? w->dx : w->scratch;
-  w->kernels->batchnorm_backward(&shape, w->x, weight_of(w, 0), SHOAL_NORM_EPS, w->saved, w->saved + shape.channels, w->dy,
-                                 dx, gradient_of(w, 0), gradient_of(w, 1));
+  w->kernels->batchnorm_backward(&shape, w->x, weight_of(w, 0), SHOAL_NORM_EPS, w->saved,
+                                 w->saved + shape.channels, w->dy, dx, gradient_of(w, 0), gradient_of(w, 1));
 }
 
 static void repeat_backward(const work *w) {
@@ -350,32 +354,32 @@ static void backward(const work *w) {
   const shoal_node *node = w->node;
   shoal_window window = window_of(w);
   switch (node->op) {
-    case SHOAL_NODE_DENSE: dense_backward(w); return;
-    case SHOAL_NODE_CONV:
-      if (w->dx != NULL) k->conv_backward_input(&window, w->dy, weight_of(w, 0), w->dx, w->scratch);
-      k->conv_backward_weights(&window, w->x, w->dy, gradient_of(w, 0), gradient_of(w, 1), w->scratch);
-      return;
-    case SHOAL_NODE_EMBED:
-      k->embed_backward(rows_of(w, w->out), w->out->features, (const int32_t *)(const void *)w->x, w->dy,
-                        gradient_of(w, 0));
-      return;
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU: recurrent_backward(w); return;
-    case SHOAL_NODE_BATCHNORM: batchnorm_backward(w); return;
-    case SHOAL_NODE_LAYERNORM: layernorm_backward(w); return;
-    default: break;
+  case SHOAL_NODE_DENSE: dense_backward(w); return;
+  case SHOAL_NODE_CONV:
+    if (w->dx != NULL) k->conv_backward_input(&window, w->dy, weight_of(w, 0), w->dx, w->scratch);
+    k->conv_backward_weights(&window, w->x, w->dy, gradient_of(w, 0), gradient_of(w, 1), w->scratch);
+    return;
+  case SHOAL_NODE_EMBED:
+    k->embed_backward(rows_of(w, w->out), w->out->features, (const int32_t *)(const void *)w->x, w->dy,
+                      gradient_of(w, 0));
+    return;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: recurrent_backward(w); return;
+  case SHOAL_NODE_BATCHNORM: batchnorm_backward(w); return;
+  case SHOAL_NODE_LAYERNORM: layernorm_backward(w); return;
+  default: break;
   }
   if (w->dx == NULL) return;
   switch (node->op) {
-    case SHOAL_NODE_POOL: k->pool_backward(node->pool, &window, w->x, w->y, w->dy, w->dx); break;
-    case SHOAL_NODE_FLATTEN: from_vector(w, w->in, w->dy, w->dx); break;
-    case SHOAL_NODE_UNFLATTEN: to_vector(w, w->out, w->dy, w->dx); break;
-    case SHOAL_NODE_STEP: step_backward(w); break;
-    case SHOAL_NODE_REPEAT: repeat_backward(w); break;
-    case SHOAL_NODE_DROPOUT: drop(w, w->dy, w->dx); break;
-    case SHOAL_NODE_ACTIVATION: activation_backward(w); break;
-    default: SHOAL_ASSERT(false);
+  case SHOAL_NODE_POOL: k->pool_backward(node->pool, &window, w->x, w->y, w->dy, w->dx); break;
+  case SHOAL_NODE_FLATTEN: from_vector(w, w->in, w->dy, w->dx); break;
+  case SHOAL_NODE_UNFLATTEN: to_vector(w, w->out, w->dy, w->dx); break;
+  case SHOAL_NODE_STEP: step_backward(w); break;
+  case SHOAL_NODE_REPEAT: repeat_backward(w); break;
+  case SHOAL_NODE_DROPOUT: drop(w, w->dy, w->dx); break;
+  case SHOAL_NODE_ACTIVATION: activation_backward(w); break;
+  default: SHOAL_ASSERT(false);
   }
 }
 
@@ -459,19 +463,21 @@ void shoal_exec_backward(shoal_exec *exec) {
 
 static shoal_element_loss element_loss_of(shoal_loss_kind loss) {
   switch (loss) {
-    case SHOAL_BINARY_CROSS_ENTROPY: return SHOAL_LOSS_BINARY;
-    case SHOAL_MEAN_ABSOLUTE: return SHOAL_LOSS_ABSOLUTE;
-    case SHOAL_HUBER: return SHOAL_LOSS_HUBER;
-    default: return SHOAL_LOSS_SQUARED;
+  case SHOAL_BINARY_CROSS_ENTROPY: return SHOAL_LOSS_BINARY;
+  case SHOAL_MEAN_ABSOLUTE: return SHOAL_LOSS_ABSOLUTE;
+  case SHOAL_HUBER: return SHOAL_LOSS_HUBER;
+  default: return SHOAL_LOSS_SQUARED;
   }
 }
 
 /* Rows whose every answer is on the right side of one half. */
-static uint64_t count_binary(uint32_t rows, uint32_t cols, const float *p, const float *t, const float *weight) {
+static uint64_t count_binary(uint32_t rows, uint32_t cols, const float *p, const float *t,
+                             const float *weight) {
   uint64_t correct = 0;
   for (uint32_t r = 0; r < rows; r++) {
     bool right = weight[r] > 0;
-    for (uint32_t c = 0; c < cols; c++) right &= (p[(size_t)r * cols + c] > 0) == (t[(size_t)r * cols + c] > 0.5f);
+    for (uint32_t c = 0; c < cols; c++)
+      right &= (p[(size_t)r * cols + c] > 0) == (t[(size_t)r * cols + c] > 0.5f);
     correct += right;
   }
   return correct;
@@ -488,6 +494,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   const float *p = at(exec, place->value);
   float *d = plan->training ? at(exec, place->gradient) : NULL;
 
+  for (uint32_t r = 0; r < rows; r++) sums->counted += batch.weight[r] > 0;
   if (exec->class_weights != NULL && plan->training && batch.labels != NULL)
     for (uint32_t r = 0; r < rows; r++) batch.weight[r] *= exec->class_weights[batch.labels[r]];
   for (uint32_t r = 0; r < rows; r++) sums->weight += batch.weight[r];
@@ -504,9 +511,10 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   if (recipe->loss == SHOAL_BINARY_CROSS_ENTROPY)
     sums->correct += count_binary(rows, cols, p, batch.targets, batch.weight);
   else
-    plan->kernels->element_loss(SHOAL_LOSS_SQUARED, 0, rows, cols, p, batch.targets, batch.weight, 1, NULL, &square);
-  plan->kernels->element_loss(element_loss_of(recipe->loss), recipe->huber_delta, rows, cols, p, batch.targets,
-                              batch.weight, (float)scale, d, &loss);
+    plan->kernels->element_loss(SHOAL_LOSS_SQUARED, 0, rows, cols, p, batch.targets, batch.weight, 1, NULL,
+                                &square);
+  plan->kernels->element_loss(element_loss_of(recipe->loss), recipe->huber_delta, rows, cols, p,
+                              batch.targets, batch.weight, (float)scale, d, &loss);
   sums->loss += loss / cols;
   sums->square += square / cols;
 }
@@ -515,37 +523,36 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
 
 size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
   switch (node->op) {
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU:
-      return shoal_cell_saved(node->op, node->shape.steps, n, node->shape.features);
-    case SHOAL_NODE_BATCHNORM: return 2 * graph->params[node->params[2]].count;
-    case SHOAL_NODE_LAYERNORM: return 2 * (size_t)n * node->shape.steps;
-    default: return 0;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: return shoal_cell_saved(node->op, node->shape.steps, n, node->shape.features);
+  case SHOAL_NODE_BATCHNORM: return 2 * graph->params[node->params[2]].count;
+  case SHOAL_NODE_LAYERNORM: return 2 * (size_t)n * node->shape.steps;
+  default: return 0;
   }
 }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
-                          bool back) {
+size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node,
+                          uint32_t n, bool back) {
   if (node->inputs_count == 0) return 0;
   const shoal_node *input = &graph->nodes[node->inputs[0]];
   uint32_t rows = n * node->shape.steps, in = input->shape.features, out = node->shape.features;
   switch (node->op) {
-    case SHOAL_NODE_DENSE:
-      if (!back) return k->gemm_scratch(rows, out, in);
-      return larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows));
-    case SHOAL_NODE_CONV: {
-      shoal_window window = node->window;
-      window.lanes = shoal_lanes_for(n);
-      return k->conv_scratch(&window);
-    }
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU: return shoal_cell_scratch(k, node->op, node->shape.steps, n, in, out, back);
-    case SHOAL_NODE_BATCHNORM:
-    case SHOAL_NODE_LAYERNORM: return back ? shoal_shape_floats(&node->shape, n) : 0;
-    default: return 0;
+  case SHOAL_NODE_DENSE:
+    if (!back) return k->gemm_scratch(rows, out, in);
+    return larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows));
+  case SHOAL_NODE_CONV: {
+    shoal_window window = node->window;
+    window.lanes = shoal_lanes_for(n);
+    return k->conv_scratch(&window);
+  }
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: return shoal_cell_scratch(k, node->op, node->shape.steps, n, in, out, back);
+  case SHOAL_NODE_BATCHNORM:
+  case SHOAL_NODE_LAYERNORM: return back ? shoal_shape_floats(&node->shape, n) : 0;
+  default: return 0;
   }
 }

@@ -13,12 +13,12 @@
 
 typedef struct shoal_exec {
   const shoal_plan *plan;
-  float *block;         /* plan->floats floats, aligned to 64 bytes */
-  const float *weights; /* the flat vector */
-  float *gradient;      /* of the same length; NULL without training */
-  uint32_t n;           /* samples in this tile */
-  uint32_t round_n;     /* samples in the whole round: gradients are means over it */
-  uint64_t seed, epoch; /* dropout's keys */
+  float *block;               /* plan->floats floats, aligned to 64 bytes */
+  const float *weights;       /* the flat vector */
+  float *gradient;            /* of the same length; NULL without training */
+  uint32_t n;                 /* samples in this tile */
+  uint32_t round_n;           /* samples in the whole round: gradients are means over it */
+  uint64_t seed, epoch;       /* dropout's keys */
   const float *class_weights; /* or NULL */
   /* Recurrent state of the streams, one row a stream; NULL when state is not carried.
    * Node after node: width floats a row for rnn and gru, twice that for lstm. */
@@ -30,7 +30,7 @@ typedef struct shoal_exec {
 /* What one tile adds to the sums of a round or an evaluation. */
 typedef struct shoal_sums {
   double loss, weight, square;
-  uint64_t correct;
+  uint64_t counted, correct; /* rows with a weight above 0, and the right ones among them */
 } shoal_sums;
 
 /* The batch's places in the block, for a source to fill. */
@@ -46,7 +46,7 @@ size_t shoal_carry_floats(const shoal_graph *graph);
 
 /* For the plan: what a node keeps from forward to backward, and scratch, in floats. */
 size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n);
-size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *kernels, const shoal_node *node, uint32_t n,
-                          bool backward);
+size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *kernels, const shoal_node *node,
+                          uint32_t n, bool backward);
 
 #endif

@@ -50,8 +50,8 @@ static uint32_t emit(lowering *l, shoal_node_op op, uint32_t input, shoal_shape 
 }
 
 /* Appends a parameter called "<layer><part>.<role>" and returns its index. */
-static uint32_t param(lowering *l, const char *part, const char *role, shoal_param_kind kind, uint32_t dims_count,
-                      const uint32_t *dims) {
+static uint32_t param(lowering *l, const char *part, const char *role, shoal_param_kind kind,
+                      uint32_t dims_count, const uint32_t *dims) {
   shoal_graph *graph = l->graph;
   if (graph->params_count == PARAMS_MAX) {
     l->too_large = true;
@@ -80,35 +80,36 @@ static uint32_t param(lowering *l, const char *part, const char *role, shoal_par
 }
 
 /* Sets how a weight starts: as the layer says, else as fits the activation behind it. */
-static void fill_weight(lowering *l, uint32_t index, double fan_in, double fan_out, shoal_init_kind automatic) {
+static void fill_weight(lowering *l, uint32_t index, double fan_in, double fan_out,
+                        shoal_init_kind automatic) {
   shoal_param *p = &l->graph->params[index];
   shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
   p->fill = SHOAL_FILL_UNIFORM;
   switch (kind) {
-    case SHOAL_INIT_AUTO:
-    case SHOAL_INIT_XAVIER: p->spread = (float)sqrt(6.0 / (fan_in + fan_out)); break;
-    case SHOAL_INIT_LECUN: p->spread = (float)sqrt(1.0 / fan_in); break;
-    case SHOAL_INIT_HE:
-      p->fill = SHOAL_FILL_NORMAL;
-      p->spread = (float)sqrt(2.0 / fan_in);
-      break;
-    case SHOAL_INIT_NORMAL:
-      p->fill = SHOAL_FILL_NORMAL;
-      p->spread = l->layer->init_scale;
-      break;
-    case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
-    case SHOAL_INIT_ZERO: p->fill = SHOAL_FILL_CONSTANT; break;
+  case SHOAL_INIT_AUTO:
+  case SHOAL_INIT_XAVIER: p->spread = (float)sqrt(6.0 / (fan_in + fan_out)); break;
+  case SHOAL_INIT_LECUN: p->spread = (float)sqrt(1.0 / fan_in); break;
+  case SHOAL_INIT_HE:
+    p->fill = SHOAL_FILL_NORMAL;
+    p->spread = (float)sqrt(2.0 / fan_in);
+    break;
+  case SHOAL_INIT_NORMAL:
+    p->fill = SHOAL_FILL_NORMAL;
+    p->spread = l->layer->init_scale;
+    break;
+  case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
+  case SHOAL_INIT_ZERO: p->fill = SHOAL_FILL_CONSTANT; break;
   }
 }
 
 static shoal_init_kind init_before(shoal_activation activation) {
   switch (activation) {
-    case SHOAL_ACT_RELU:
-    case SHOAL_ACT_LEAKY_RELU:
-    case SHOAL_ACT_ELU:
-    case SHOAL_ACT_GELU:
-    case SHOAL_ACT_SILU: return SHOAL_INIT_HE;
-    default: return SHOAL_INIT_XAVIER;
+  case SHOAL_ACT_RELU:
+  case SHOAL_ACT_LEAKY_RELU:
+  case SHOAL_ACT_ELU:
+  case SHOAL_ACT_GELU:
+  case SHOAL_ACT_SILU: return SHOAL_INIT_HE;
+  default: return SHOAL_INIT_XAVIER;
   }
 }
 
@@ -217,7 +218,8 @@ static uint32_t lower_cell(lowering *l, uint32_t input, bool reverse, const char
   n->params[2] = bias;
   if (op == SHOAL_NODE_GRU) n->params[3] = param(l, part, "recurrent_bias", SHOAL_PARAM_BIAS, 1, &width);
   n->reverse = reverse;
-  n->activation = layer->op == SHOAL_LAYER_RNN && layer->activation == SHOAL_ACT_RELU ? SHOAL_ACT_RELU : SHOAL_ACT_TANH;
+  n->activation =
+      layer->op == SHOAL_LAYER_RNN && layer->activation == SHOAL_ACT_RELU ? SHOAL_ACT_RELU : SHOAL_ACT_TANH;
   return node;
 }
 
@@ -291,51 +293,53 @@ static uint32_t lower_layer(lowering *l) {
   const shoal_layer *layer = l->layer;
   uint32_t input = layer->inputs_count > 0 ? l->output_of[layer->inputs[0]] : UINT32_MAX;
   switch (layer->op) {
-    case SHOAL_LAYER_INPUT: return emit(l, SHOAL_NODE_INPUT, UINT32_MAX, layer->shape);
-    case SHOAL_LAYER_DENSE: return lower_dense(l, input);
-    case SHOAL_LAYER_CONV: return lower_conv(l, input);
-    case SHOAL_LAYER_POOL:
-    case SHOAL_LAYER_GLOBAL_POOL: return lower_pool(l, input);
-    case SHOAL_LAYER_FLATTEN: return flatten(l, input);
-    case SHOAL_LAYER_RESHAPE:
-      input = flatten(l, input);
-      if (layer->shape.kind == SHOAL_VECTOR) return input;
-      return emit(l, SHOAL_NODE_UNFLATTEN, input, layer->shape);
-    case SHOAL_LAYER_EMBED: {
-      uint32_t node = emit(l, SHOAL_NODE_EMBED, input, layer->shape);
-      uint32_t table = param(l, "", "table", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){layer->vocabulary, layer->units});
-      fill_weight(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
-      l->graph->nodes[node].params[0] = table;
-      return node;
+  case SHOAL_LAYER_INPUT: return emit(l, SHOAL_NODE_INPUT, UINT32_MAX, layer->shape);
+  case SHOAL_LAYER_DENSE: return lower_dense(l, input);
+  case SHOAL_LAYER_CONV: return lower_conv(l, input);
+  case SHOAL_LAYER_POOL:
+  case SHOAL_LAYER_GLOBAL_POOL: return lower_pool(l, input);
+  case SHOAL_LAYER_FLATTEN: return flatten(l, input);
+  case SHOAL_LAYER_RESHAPE:
+    input = flatten(l, input);
+    if (layer->shape.kind == SHOAL_VECTOR) return input;
+    return emit(l, SHOAL_NODE_UNFLATTEN, input, layer->shape);
+  case SHOAL_LAYER_EMBED: {
+    uint32_t node = emit(l, SHOAL_NODE_EMBED, input, layer->shape);
+    uint32_t table =
+        param(l, "", "table", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){layer->vocabulary, layer->units});
+    fill_weight(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
+    l->graph->nodes[node].params[0] = table;
+    return node;
+  }
+  case SHOAL_LAYER_RNN:
+  case SHOAL_LAYER_LSTM:
+  case SHOAL_LAYER_GRU: return lower_recurrent(l, input);
+  case SHOAL_LAYER_REPEAT: return emit(l, SHOAL_NODE_REPEAT, input, layer->shape);
+  case SHOAL_LAYER_DROPOUT: {
+    if (layer->rate == 0) return input;
+    uint32_t node = emit(l, SHOAL_NODE_DROPOUT, input, layer->shape);
+    l->graph->nodes[node].rate = layer->rate;
+    return node;
+  }
+  case SHOAL_LAYER_BATCHNORM:
+  case SHOAL_LAYER_LAYERNORM: return lower_norm(l, input);
+  case SHOAL_LAYER_ADD: {
+    for (uint32_t i = 1; i < layer->inputs_count; i++) {
+      uint32_t node = emit(l, SHOAL_NODE_ADD, input, layer->shape);
+      l->graph->nodes[node].inputs[l->graph->nodes[node].inputs_count++] = l->output_of[layer->inputs[i]];
+      input = node;
     }
-    case SHOAL_LAYER_RNN:
-    case SHOAL_LAYER_LSTM:
-    case SHOAL_LAYER_GRU: return lower_recurrent(l, input);
-    case SHOAL_LAYER_REPEAT: return emit(l, SHOAL_NODE_REPEAT, input, layer->shape);
-    case SHOAL_LAYER_DROPOUT: {
-      if (layer->rate == 0) return input;
-      uint32_t node = emit(l, SHOAL_NODE_DROPOUT, input, layer->shape);
-      l->graph->nodes[node].rate = layer->rate;
-      return node;
-    }
-    case SHOAL_LAYER_BATCHNORM:
-    case SHOAL_LAYER_LAYERNORM: return lower_norm(l, input);
-    case SHOAL_LAYER_ADD: {
-      for (uint32_t i = 1; i < layer->inputs_count; i++) {
-        uint32_t node = emit(l, SHOAL_NODE_ADD, input, layer->shape);
-        l->graph->nodes[node].inputs[l->graph->nodes[node].inputs_count++] = l->output_of[layer->inputs[i]];
-        input = node;
-      }
-      return input;
-    }
-    case SHOAL_LAYER_CONCAT: {
-      if (layer->inputs_count == 1) return input;
-      uint32_t node = emit(l, SHOAL_NODE_CONCAT, input, layer->shape);
-      shoal_node *n = &l->graph->nodes[node];
-      for (uint32_t i = 1; i < layer->inputs_count; i++) n->inputs[n->inputs_count++] = l->output_of[layer->inputs[i]];
-      return node;
-    }
-    case SHOAL_LAYER_ACTIVATION: return input;
+    return input;
+  }
+  case SHOAL_LAYER_CONCAT: {
+    if (layer->inputs_count == 1) return input;
+    uint32_t node = emit(l, SHOAL_NODE_CONCAT, input, layer->shape);
+    shoal_node *n = &l->graph->nodes[node];
+    for (uint32_t i = 1; i < layer->inputs_count; i++)
+      n->inputs[n->inputs_count++] = l->output_of[layer->inputs[i]];
+    return node;
+  }
+  case SHOAL_LAYER_ACTIVATION: return input;
   }
   return input;
 }
@@ -344,7 +348,8 @@ static uint32_t lower_layer(lowering *l) {
 static uint32_t lower_activation(lowering *l, uint32_t node) {
   shoal_activation activation = l->layer->activation;
   if (activation == SHOAL_ACT_IDENTITY) return node;
-  if (l->layer->op == SHOAL_LAYER_RNN && (activation == SHOAL_ACT_TANH || activation == SHOAL_ACT_RELU)) return node;
+  if (l->layer->op == SHOAL_LAYER_RNN && (activation == SHOAL_ACT_TANH || activation == SHOAL_ACT_RELU))
+    return node;
   node = emit(l, SHOAL_NODE_ACTIVATION, node, l->graph->nodes[node].shape);
   l->graph->nodes[node].activation = activation;
   return node;
@@ -384,8 +389,8 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
     l.output_of[i] = lower_activation(&l, lower_layer(&l));
     if (l.out_of_memory) goto no_memory;
     if (l.too_large) {
-      shoal_fail(err, SHOAL_LIMIT, "line %u: with '%s' the model is larger than %u nodes or %llu weights", l.layer->line,
-                 l.layer->name, NODES_MAX, (unsigned long long)SHOAL_VALUES_MAX);
+      shoal_fail(err, SHOAL_LIMIT, "line %u: with '%s' the model is larger than %u nodes or %llu weights",
+                 l.layer->line, l.layer->name, NODES_MAX, (unsigned long long)SHOAL_VALUES_MAX);
       goto fail;
     }
   }
@@ -439,12 +444,12 @@ uint64_t shoal_node_flops(const shoal_graph *graph, const shoal_node *node) {
   const shoal_shape *out = &node->shape;
   uint64_t cell = 2 * (uint64_t)out->steps * (in->features + (uint64_t)out->features) * out->features;
   switch (node->op) {
-    case SHOAL_NODE_DENSE: return 2 * (uint64_t)out->steps * in->features * out->features;
-    case SHOAL_NODE_CONV: return 2 * shoal_shape_values(out) * in->c * node->window.k_h * node->window.k_w;
-    case SHOAL_NODE_RNN: return cell;
-    case SHOAL_NODE_LSTM: return 4 * cell;
-    case SHOAL_NODE_GRU: return 3 * cell;
-    default: return 0;
+  case SHOAL_NODE_DENSE: return 2 * (uint64_t)out->steps * in->features * out->features;
+  case SHOAL_NODE_CONV: return 2 * shoal_shape_values(out) * in->c * node->window.k_h * node->window.k_w;
+  case SHOAL_NODE_RNN: return cell;
+  case SHOAL_NODE_LSTM: return 4 * cell;
+  case SHOAL_NODE_GRU: return 3 * cell;
+  default: return 0;
   }
 }
 

@@ -11,8 +11,8 @@ size_t shoal_optimizer_runs(const shoal_graph *graph, shoal_run *runs) {
     for (size_t start = 0; start < p->count; start += SHOAL_RUN_FLOATS_MAX) {
       size_t left = p->count - start;
       if (runs != NULL)
-        runs[count] = (shoal_run){p->offset + start, left < SHOAL_RUN_FLOATS_MAX ? (uint32_t)left : SHOAL_RUN_FLOATS_MAX,
-                                  p->kind};
+        runs[count] = (shoal_run){
+            p->offset + start, left < SHOAL_RUN_FLOATS_MAX ? (uint32_t)left : SHOAL_RUN_FLOATS_MAX, p->kind};
       count++;
     }
   }
@@ -21,10 +21,10 @@ size_t shoal_optimizer_runs(const shoal_graph *graph, shoal_run *runs) {
 
 uint32_t shoal_optimizer_slots(shoal_update_kind kind) {
   switch (kind) {
-    case SHOAL_SGD: return 0;
-    case SHOAL_ADAM:
-    case SHOAL_ADAMW: return 2;
-    default: return 1;
+  case SHOAL_SGD: return 0;
+  case SHOAL_ADAM:
+  case SHOAL_ADAMW: return 2;
+  default: return 1;
   }
 }
 

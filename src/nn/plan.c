@@ -52,35 +52,36 @@ static bool activation_reads_input(const shoal_node *node) {
 /* Does the backward pass of the node read its input again? */
 static bool backward_reads_input(const shoal_node *node) {
   switch (node->op) {
-    case SHOAL_NODE_DENSE:
-    case SHOAL_NODE_CONV:
-    case SHOAL_NODE_EMBED:
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU:
-    case SHOAL_NODE_BATCHNORM:
-    case SHOAL_NODE_LAYERNORM: return true;
-    case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
-    case SHOAL_NODE_ACTIVATION: return activation_reads_input(node);
-    default: return false;
+  case SHOAL_NODE_DENSE:
+  case SHOAL_NODE_CONV:
+  case SHOAL_NODE_EMBED:
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU:
+  case SHOAL_NODE_BATCHNORM:
+  case SHOAL_NODE_LAYERNORM: return true;
+  case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
+  case SHOAL_NODE_ACTIVATION: return activation_reads_input(node);
+  default: return false;
   }
 }
 
 /* Does it read its own output again? */
 static bool backward_reads_output(const shoal_node *node) {
   switch (node->op) {
-    case SHOAL_NODE_RNN:
-    case SHOAL_NODE_LSTM:
-    case SHOAL_NODE_GRU: return true;
-    case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
-    case SHOAL_NODE_ACTIVATION: return !activation_reads_input(node);
-    default: return false;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: return true;
+  case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
+  case SHOAL_NODE_ACTIVATION: return !activation_reads_input(node);
+  default: return false;
   }
 }
 
 static bool works_in_place(const shoal_node *node) {
   if (node->op == SHOAL_NODE_DROPOUT) return true;
-  return node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX && !activation_reads_input(node);
+  return node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX &&
+         !activation_reads_input(node);
 }
 
 static bool gradient_in_place(const shoal_node *node) {
@@ -131,13 +132,15 @@ static uint32_t last_use(const planner *p, uint32_t i) {
   bool training = p->plan->training;
   uint32_t last = time_forward(i);
   if (i + 1 == p->nodes) last = later(last, time_loss(p));
-  if (training && p->needs_gradient[i] && backward_reads_output(&p->graph->nodes[i])) last = later(last, time_backward(p, i));
+  if (training && p->needs_gradient[i] && backward_reads_output(&p->graph->nodes[i]))
+    last = later(last, time_backward(p, i));
   for (uint32_t j = i + 1; j < p->nodes; j++) {
     const shoal_node *reader = &p->graph->nodes[j];
     for (uint32_t k = 0; k < reader->inputs_count; k++) {
       if (reader->inputs[k] != i) continue;
       last = later(last, time_forward(j));
-      if (training && p->needs_gradient[j] && backward_reads_input(reader)) last = later(last, time_backward(p, j));
+      if (training && p->needs_gradient[j] && backward_reads_input(reader))
+        last = later(last, time_backward(p, j));
     }
   }
   return last;
@@ -203,19 +206,20 @@ static void want_work(planner *p) {
     shoal_place *place = &plan->places[i];
     uint32_t forward = time_forward(i), backward = time_backward(p, i);
     bool trains = plan->training && p->needs_gradient[i];
-    want(p, &place->saved, shoal_exec_saved(p->graph, node, plan->samples_max), forward, trains ? backward : forward);
-    want(p, &place->scratch_forward, shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, false), forward,
-         forward);
+    want(p, &place->saved, shoal_exec_saved(p->graph, node, plan->samples_max), forward,
+         trains ? backward : forward);
+    want(p, &place->scratch_forward,
+         shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, false), forward, forward);
     place->scratch_backward = SHOAL_NOWHERE;
     for (uint32_t k = 0; k < SHOAL_LAYER_INPUTS_MAX; k++) place->partial[k] = SHOAL_NOWHERE;
     if (!trains) continue;
-    want(p, &place->scratch_backward, shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, true), backward,
-         backward);
+    want(p, &place->scratch_backward,
+         shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, true), backward, backward);
     for (uint32_t k = 0; k < node->inputs_count; k++) {
       uint32_t input = node->inputs[k];
       if (!p->needs_gradient[input] || !written_before(p, i, k)) continue;
-      want(p, &place->partial[k], shoal_shape_floats(&p->graph->nodes[input].shape, plan->samples_max), backward,
-           backward);
+      want(p, &place->partial[k], shoal_shape_floats(&p->graph->nodes[input].shape, plan->samples_max),
+           backward, backward);
     }
   }
 }
@@ -267,7 +271,8 @@ static void share_places(planner *p) {
   for (uint32_t i = 0; i < p->nodes; i++) places[i].value = places[p->shares[i]].value;
   if (p->loss_in_place) places[p->nodes - 1].gradient = places[p->nodes - 1].value;
   for (uint32_t i = 0; i < p->nodes; i++) {
-    if (p->plan->training && p->needs_gradient[i]) places[i].gradient = places[p->gradient_shares[i]].gradient;
+    if (p->plan->training && p->needs_gradient[i])
+      places[i].gradient = places[p->gradient_shares[i]].gradient;
   }
 }
 

@@ -84,8 +84,8 @@ static void store_state(const shoal_cell *c, const parts *p) {
 }
 
 /* out (rows x width) [+]= a (rows x in) * w (in x width) */
-static void product(const shoal_cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a, const float *w,
-                    const float *bias, bool accumulate, float *out, float *scratch) {
+static void product(const shoal_cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a,
+                    const float *w, const float *bias, bool accumulate, float *out, float *scratch) {
   c->kernels->gemm(&(shoal_gemm){.m = rows,
                                  .n = width,
                                  .k = in,
@@ -209,7 +209,8 @@ void shoal_cell_backward(const shoal_cell *c) {
   if (c->op == SHOAL_NODE_GRU) k->column_sums(rows, width, dgates_h, c->drecurrent_bias);
   /* The recurrent weight saw h0 at the first step and the step before at all others. */
   size_t first = c->reverse ? c->steps - 1 : 0;
-  if (c->state != NULL) product_weights(c, c->n, width, c->h, p.h0, dgates_h + first * step_gates, c->drecurrent, gemm);
+  if (c->state != NULL)
+    product_weights(c, c->n, width, c->h, p.h0, dgates_h + first * step_gates, c->drecurrent, gemm);
   uint32_t others = rows - c->n;
   const float *h_before = c->reverse ? c->y + state : c->y;
   const float *d_after = c->reverse ? dgates_h : dgates_h + step_gates;

@@ -21,7 +21,7 @@ typedef struct shoal_cell {
   float *y;
   const float *weight, *recurrent, *bias, *recurrent_bias;
   float *saved, *scratch;
-  float *state;       /* carried rows: h, then c for an lstm; NULL to start from zero */
+  float *state;        /* carried rows: h, then c for an lstm; NULL to start from zero */
   size_t state_stride; /* floats from the h rows to the c rows */
   /* backward only */
   float *dy; /* overwritten */
@@ -33,7 +33,7 @@ void shoal_cell_forward(const shoal_cell *cell);
 void shoal_cell_backward(const shoal_cell *cell);
 
 size_t shoal_cell_saved(shoal_node_op op, uint32_t steps, uint32_t n, uint32_t h);
-size_t shoal_cell_scratch(const shoal_kernels *kernels, shoal_node_op op, uint32_t steps, uint32_t n, uint32_t in,
-                          uint32_t h, bool backward);
+size_t shoal_cell_scratch(const shoal_kernels *kernels, shoal_node_op op, uint32_t steps, uint32_t n,
+                          uint32_t in, uint32_t h, bool backward);
 
 #endif

@@ -17,12 +17,12 @@
 
 /* Where fetch writes n samples. Only the pointers that the model needs are set. */
 typedef struct shoal_batch {
-  float *x;         /* ROWS, TIME, or LANES with the unused lanes zero */
-  int32_t *tokens;  /* TIME: steps x n */
-  int32_t *labels;  /* n, or steps x n when the output is a sequence */
-  float *targets;   /* n x features, or steps x n x features */
-  float *weight;    /* n, or steps x n; 1 for an ordinary sample, 0 for padding */
-  uint64_t *ids;    /* n: the samples' own numbers, for dropout */
+  float *x;        /* ROWS, TIME, or LANES with the unused lanes zero */
+  int32_t *tokens; /* TIME: steps x n */
+  int32_t *labels; /* n, or steps x n when the output is a sequence */
+  float *targets;  /* n x features, or steps x n x features */
+  float *weight;   /* n, or steps x n; 1 for an ordinary sample, 0 for padding */
+  uint64_t *ids;   /* n: the samples' own numbers, for dropout */
 } shoal_batch;
 
 typedef struct shoal_source {

@@ -110,11 +110,13 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   *out = NULL;
   const shoal_kernels *kernels = shoal_kernels_get();
   if (kernels == NULL)
-    return shoal_fail(err, SHOAL_UNSUPPORTED,
-                      "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
+    return shoal_fail(
+        err, SHOAL_UNSUPPORTED,
+        "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
   const shoal_graph *graph = config->graph;
   if (graph->model->recipe.shards > SHARDS_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "shards %u is above the limit of %u", graph->model->recipe.shards, SHARDS_MAX);
+    return shoal_fail(err, SHOAL_LIMIT, "shards %u is above the limit of %u", graph->model->recipe.shards,
+                      SHARDS_MAX);
   shoal_trainer *t = calloc(1, sizeof *t);
   if (t == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a trainer");
   bool training = config->samples > 0;
@@ -127,7 +129,8 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   t->tile = choose_tile(t);
 
   shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, false, t->tile, err);
-  if (status == SHOAL_OK && training) status = shoal_plan_create(&t->train_plan, graph, kernels, true, t->tile, err);
+  if (status == SHOAL_OK && training)
+    status = shoal_plan_create(&t->train_plan, graph, kernels, true, t->tile, err);
   if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
   if (status != SHOAL_OK) goto fail;
 
@@ -150,15 +153,17 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
     if (graph->model->carry) state->carry = reserve_floats(t, state->carry_count, &ok);
     t->total = reserve_floats(t, graph->weights_count, &ok);
     t->gradients = reserve(t, t->shards * sizeof *t->gradients, &ok);
-    for (uint32_t v = 0; ok && v < t->shards; v++) t->gradients[v] = reserve_floats(t, graph->weights_count, &ok);
+    for (uint32_t v = 0; ok && v < t->shards; v++)
+      t->gradients[v] = reserve_floats(t, graph->weights_count, &ok);
     t->runs_count = shoal_optimizer_runs(graph, NULL);
     t->runs = reserve(t, t->runs_count * sizeof *t->runs, &ok);
     t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, &ok);
   }
   if (!ok) {
-    status = shoal_fail(err, SHOAL_NO_MEMORY,
-                        "not enough memory: the model needs more than %.1f GB at batch %u; try a smaller --batch",
-                        (double)t->reserved_bytes / 1e9, config->batch);
+    status =
+        shoal_fail(err, SHOAL_NO_MEMORY,
+                   "not enough memory: the model needs more than %.1f GB at batch %u; try a smaller --batch",
+                   (double)t->reserved_bytes / 1e9, config->batch);
     goto fail;
   }
   if (training) {
@@ -234,7 +239,8 @@ static void copy_outputs(const shoal_exec *exec, uint32_t row, uint32_t rows, fl
 }
 
 /* Works off samples start .. start + n of the pass, tile by tile. */
-static void run_samples(pass *p, uint32_t start, uint32_t n, float *block, float *gradient, shoal_sums *sums) {
+static void run_samples(pass *p, uint32_t start, uint32_t n, float *block, float *gradient,
+                        shoal_sums *sums) {
   const shoal_trainer *t = p->trainer;
   for (uint32_t done = 0; done < n;) {
     uint32_t tile = n - done < t->tile ? n - done : t->tile;
@@ -275,15 +281,18 @@ static void shard_task(void *context, uint32_t v, uint32_t thread) {
   run_samples(p, start, n, t->blocks[thread], gradient, &p->sums[v]);
 }
 
+static void add_sums(shoal_sums *total, const shoal_sums *part) {
+  total->loss += part->loss;
+  total->weight += part->weight;
+  total->square += part->square;
+  total->counted += part->counted;
+  total->correct += part->correct;
+}
+
 static shoal_sums run_pass(pass *p) {
   shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
   shoal_sums total = {0};
-  for (uint32_t v = 0; v < p->trainer->shards; v++) {
-    total.loss += p->sums[v].loss;
-    total.weight += p->sums[v].weight;
-    total.square += p->sums[v].square;
-    total.correct += p->sums[v].correct;
-  }
+  for (uint32_t v = 0; v < p->trainer->shards; v++) add_sums(&total, &p->sums[v]);
   return total;
 }
 
@@ -291,10 +300,11 @@ static shoal_result result_of(const shoal_trainer *t, const shoal_sums *sums) {
   shoal_loss_kind loss = t->recipe->loss;
   bool counts = loss == SHOAL_CROSS_ENTROPY || loss == SHOAL_BINARY_CROSS_ENTROPY;
   double weight = sums->weight > 0 ? sums->weight : 1;
+  double counted = sums->counted > 0 ? (double)sums->counted : 1;
   return (shoal_result){.loss = sums->loss / weight,
-                        .accuracy = counts ? (double)sums->correct / weight : NAN,
+                        .accuracy = counts ? (double)sums->correct / counted : NAN,
                         .rmse = counts ? NAN : sqrt(sums->square / weight),
-                        .samples = sums->weight,
+                        .answers = (double)sums->counted,
                         .finite = isfinite(sums->loss)};
 }
 
@@ -359,12 +369,13 @@ float shoal_trainer_rate(const shoal_trainer *t) {
   return shoal_recipe_rate_at(t->recipe, t->state.epoch, t->state.round, shoal_trainer_rounds(t));
 }
 
-shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out, shoal_error *err) {
+shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out,
+                                 shoal_error *err) {
   SHOAL_ASSERT(t->train_plan != NULL);
   shoal_train_state *state = &t->state;
   if (state->round == 0) {
     state->loss_sum = state->weight_sum = state->square_sum = 0;
-    state->correct = 0;
+    state->counted = state->correct = 0;
     if (state->carry != NULL) memset(state->carry, 0, state->carry_count * sizeof *state->carry);
   }
   pass p = {.trainer = t,
@@ -385,6 +396,7 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
   state->loss_sum += sums.loss;
   state->weight_sum += sums.weight;
   state->square_sum += sums.square;
+  state->counted += sums.counted;
   state->correct += sums.correct;
   state->step++;
   if (++state->round == shoal_trainer_rounds(t)) {
@@ -398,6 +410,7 @@ shoal_result shoal_trainer_epoch_result(const shoal_trainer *t) {
   shoal_sums sums = {.loss = t->state.loss_sum,
                      .weight = t->state.weight_sum,
                      .square = t->state.square_sum,
+                     .counted = t->state.counted,
                      .correct = t->state.correct};
   return result_of(t, &sums);
 }
@@ -416,15 +429,13 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
     uint64_t left = source->samples - first;
     p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
     shoal_sums sums = run_pass(&p);
-    total.loss += sums.loss;
-    total.weight += sums.weight;
-    total.square += sums.square;
-    total.correct += sums.correct;
+    add_sums(&total, &sums);
   }
   return result_of(t, &total);
 }
 
-void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n, float *out) {
+void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n,
+                           float *out) {
   SHOAL_ASSERT(n <= t->config.batch);
   pass p = {.trainer = t,
             .plan = t->infer_plan,
@@ -436,8 +447,8 @@ void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_
   run_pass(&p);
 }
 
-shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t first,
-                                    uint32_t n, float *gradient) {
+shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch,
+                                    uint64_t first, uint32_t n, float *gradient) {
   SHOAL_ASSERT(t->train_plan != NULL);
   pass p = {.trainer = t, .plan = t->train_plan, .source = source, .epoch = epoch, .first = first, .n = n};
   shoal_sums sums = {0};

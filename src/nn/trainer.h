@@ -18,13 +18,14 @@ typedef struct shoal_trainer shoal_trainer;
 /* Everything that changes while training, and so everything that a checkpoint keeps.
  * The pointers belong to the trainer; loading a checkpoint writes through them. */
 typedef struct shoal_train_state {
-  uint64_t epoch; /* epochs finished */
-  uint64_t round; /* rounds finished in this epoch */
-  uint64_t step;  /* rounds finished in all */
+  uint64_t epoch;    /* epochs finished */
+  uint64_t round;    /* rounds finished in this epoch */
+  uint64_t step;     /* rounds finished in all */
   double loss_sum;   /* over this epoch's rounds so far: sum of weighted sample losses, */
   double weight_sum; /* of their weights, */
   double square_sum; /* of their squared errors (mean squared, absolute, Huber), */
-  uint64_t correct;  /* and of right answers (cross-entropy, binary: rows with all right) */
+  uint64_t counted;  /* how many answers there were: one a sample, or one a step, padding apart, */
+  uint64_t correct;  /* and how many were right (cross-entropy, binary: rows with all right) */
   size_t weights_count;
   float *weights;
   float *slot1, *slot2; /* of the optimiser; NULL where it keeps none */
@@ -36,15 +37,15 @@ typedef struct shoal_result {
   double loss;     /* mean */
   double accuracy; /* cross-entropy and binary; NaN else */
   double rmse;     /* mean squared, absolute, Huber; NaN else */
-  double samples;  /* their weights added up */
+  double answers;  /* counted: samples, or the steps of sequences */
   bool finite;     /* false when a loss was NaN or infinite */
 } shoal_result;
 
 typedef struct shoal_trainer_config {
   const shoal_graph *graph;
   uint32_t threads;
-  uint32_t batch;          /* rows of a round at most */
-  uint64_t samples;        /* in a training epoch; 0 to only evaluate and predict */
+  uint32_t batch;             /* rows of a round at most */
+  uint64_t samples;           /* in a training epoch; 0 to only evaluate and predict */
   const float *class_weights; /* one a class, or NULL; borrowed */
 } shoal_trainer_config;
 
@@ -52,9 +53,9 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
 void shoal_trainer_destroy(shoal_trainer *trainer);
 
 shoal_train_state *shoal_trainer_state(shoal_trainer *trainer);
-uint64_t shoal_trainer_rounds(const shoal_trainer *trainer);   /* in an epoch */
+uint64_t shoal_trainer_rounds(const shoal_trainer *trainer); /* in an epoch */
 uint32_t shoal_trainer_shards(const shoal_trainer *trainer);
-size_t shoal_trainer_memory(const shoal_trainer *trainer);     /* bytes it reserved */
+size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved */
 
 /* One round: the next batch of the epoch, gradient, update. At the end of an epoch the
  * position moves on to the next and the running sums are kept until its first round.

@@ -16,11 +16,9 @@ static void memory_is_zeroed_aligned_and_apart(void **state) {
       char *taken = shoal_arena_take(&arena, sizes[i]);
       assert_non_null(taken);
       assert_int_equal((uintptr_t)taken % 64, 0);
-      for (size_t j = 0; j < sizes[i]; j++)
-        assert_int_equal(taken[j], 0);
+      for (size_t j = 0; j < sizes[i]; j++) assert_int_equal(taken[j], 0);
       memset(taken, 0xaa, sizes[i]);
-      if (previous && previous_bytes)
-        assert_int_equal((unsigned char)previous[previous_bytes - 1], 0xaa);
+      if (previous && previous_bytes) assert_int_equal((unsigned char)previous[previous_bytes - 1], 0xaa);
       previous = taken;
       previous_bytes = sizes[i];
     }

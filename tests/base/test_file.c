@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -50,8 +51,7 @@ static void check_content(const char *path, const void *bytes, size_t length) {
 static int files_here(void) {
   int count = 0;
   DIR *here = opendir(".");
-  for (struct dirent *entry; (entry = readdir(here));)
-    count += entry->d_name[0] != '.';
+  for (struct dirent *entry; (entry = readdir(here));) count += entry->d_name[0] != '.';
   closedir(here);
   return count;
 }
@@ -63,8 +63,7 @@ static void a_file_is_read_whole_up_to_its_limit(void **state) {
   static const size_t sizes[] = {0, 1, 2, 100, 65535, 65536, 65537, 300000};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     uint8_t *bytes = malloc(sizes[i] + 1);
-    for (size_t j = 0; j < sizes[i]; j++)
-      bytes[j] = (uint8_t)(j * 7 + j / 251);
+    for (size_t j = 0; j < sizes[i]; j++) bytes[j] = (uint8_t)(j * 7 + j / 251);
     put("plain", bytes, sizes[i]);
     for (int gunzip = 0; gunzip <= 1; gunzip++) {
       uint8_t *got;
@@ -75,8 +74,7 @@ static void a_file_is_read_whole_up_to_its_limit(void **state) {
       assert_memory_equal(got, bytes, length);
       assert_int_equal(got[length], 0);
       free(got);
-      if (sizes[i] == 0)
-        continue;
+      if (sizes[i] == 0) continue;
       assert_int_equal(shoal_file_read("plain", sizes[i] - 1, gunzip, &got, &length, &err), SHOAL_LIMIT);
       assert_non_null(strstr(err.text, "plain: larger than the limit"));
       assert_null(got);
@@ -89,8 +87,7 @@ static void a_compressed_file_is_unpacked_within_its_limit(void **state) {
   (void)state;
   enum { LENGTH = 1000000 };
   uint8_t *bytes = calloc(1, LENGTH), *got;
-  for (size_t i = 0; i < LENGTH; i++)
-    bytes[i] = (uint8_t)(i % 1000 < 3 ? i : 0);
+  for (size_t i = 0; i < LENGTH; i++) bytes[i] = (uint8_t)(i % 1000 < 3 ? i : 0);
   gzFile gz = gzopen("packed.gz", "wb");
   assert_int_equal(gzwrite(gz, bytes, LENGTH), LENGTH);
   gzclose(gz);
@@ -168,8 +165,7 @@ static void pieces_of_any_size_come_out_in_order(void **state) {
   (void)state;
   enum { LENGTH = 400000 };
   uint8_t *bytes = malloc(LENGTH);
-  for (size_t i = 0; i < LENGTH; i++)
-    bytes[i] = (uint8_t)(i * 31 + i / 253);
+  for (size_t i = 0; i < LENGTH; i++) bytes[i] = (uint8_t)(i * 31 + i / 253);
   static const size_t pieces[] = {1, 1000, 65535, 1, 65536, 0, 65537, 7, 150000};
   shoal_writer *writer;
   assert_int_equal(shoal_writer_create(&writer, "model", NULL), SHOAL_OK);
@@ -208,8 +204,7 @@ static void a_full_disk_is_named_with_what_to_do(void **state) {
     shoal_writer *writer;
     shoal_error err;
     assert_int_equal(shoal_writer_create(&writer, "/dev/full", &err), SHOAL_OK);
-    for (int i = 0; i < pieces; i++)
-      shoal_writer_add(writer, much, pieces == 1 ? 10 : sizeof much);
+    for (int i = 0; i < pieces; i++) shoal_writer_add(writer, much, pieces == 1 ? 10 : sizeof much);
     assert_int_equal(shoal_writer_commit(writer, &err), SHOAL_IO);
     assert_string_equal(err.text, "/dev/full: no space left on device; free some space there or "
                                   "choose another place");
@@ -300,6 +295,26 @@ static void folders_are_made_with_their_parents(void **state) {
 
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
 
+static void what_a_killed_process_left_is_removed(void **state) {
+  (void)state;
+  char dead[64], alive[64];
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  snprintf(dead, sizeof dead, "model.tmp.%ld", (long)child);
+  snprintf(alive, sizeof alive, "model.tmp.%ld", (long)getppid());
+  for (int i = 0; i < 2; i++) {
+    FILE *file = fopen(i == 0 ? dead : alive, "w");
+    assert_non_null(file);
+    fclose(file);
+  }
+  shoal_writer *writer = NULL;
+  assert_int_equal(shoal_writer_create(&writer, "model", NULL), SHOAL_OK);
+  assert_int_equal(shoal_writer_commit(writer, NULL), SHOAL_OK);
+  assert_false(shoal_file_exists(dead));
+  assert_true(shoal_file_exists(alive));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(a_file_is_read_whole_up_to_its_limit),
@@ -315,6 +330,7 @@ int main(void) {
       IN_FOLDER(a_device_is_written_and_not_replaced),
       IN_FOLDER(places_that_cannot_be_written_say_why),
       IN_FOLDER(a_leftover_of_a_dead_process_is_no_obstacle),
+      IN_FOLDER(what_a_killed_process_left_is_removed),
       IN_FOLDER(folders_are_made_with_their_parents),
   };
   return RUN_TESTS(tests);

@@ -20,8 +20,7 @@ static void sha256_in_pieces_is_sha256_at_once(void **state) {
   char hex[SHOAL_SHA256_HEX], whole[SHOAL_SHA256_HEX];
   shoal_sha256 *hash = shoal_sha256_create();
   assert_non_null(hash);
-  for (size_t i = 0; i < strlen(text); i += 7)
-    shoal_sha256_add(hash, text + i, 7);
+  for (size_t i = 0; i < strlen(text); i += 7) shoal_sha256_add(hash, text + i, 7);
   shoal_sha256_finish(hash, digest);
   shoal_sha256_destroy(hash);
   shoal_hex(digest, sizeof digest, hex);
@@ -39,8 +38,7 @@ static void crc32c_agrees_with_the_published_examples(void **state) {
   assert_int_equal(shoal_crc32c(0, bytes, sizeof bytes), 0x8a9136aa);
   memset(bytes, 0xff, sizeof bytes);
   assert_int_equal(shoal_crc32c(0, bytes, sizeof bytes), 0x62a8ab43);
-  for (size_t i = 0; i < sizeof bytes; i++)
-    bytes[i] = (uint8_t)i;
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)i;
   assert_int_equal(shoal_crc32c(0, bytes, sizeof bytes), 0x46dd794e);
   assert_int_equal(shoal_crc32c(0, "123456789", 9), 0xe3069283);
   assert_int_equal(shoal_crc32c(shoal_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);

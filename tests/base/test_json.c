@@ -60,8 +60,7 @@ static void reals_are_short_and_read_back_the_same(void **state) {
     uint64_t bits = shoal_random_u64(key, i);
     double value;
     memcpy(&value, &bits, sizeof value);
-    if (isfinite(value))
-      check_real(value, NULL);
+    if (isfinite(value)) check_real(value, NULL);
   }
 }
 

@@ -33,10 +33,8 @@ static void check_runs(uint32_t threads, uint32_t tasks, int runs) {
     record seen = {.threads = threads};
     shoal_pool_run(pool, tasks, note, &seen);
     uint64_t sum = 0;
-    for (uint32_t task = 0; task < TASKS_MAX; task++)
-      assert_int_equal(seen.times[task], task < tasks);
-    for (uint32_t thread = 0; thread < 8; thread++)
-      sum += seen.sum[thread];
+    for (uint32_t task = 0; task < TASKS_MAX; task++) assert_int_equal(seen.times[task], task < tasks);
+    for (uint32_t thread = 0; thread < 8; thread++) sum += seen.sum[thread];
     assert_int_equal(sum, (uint64_t)tasks * (tasks ? tasks - 1 : 0) / 2);
   }
   shoal_pool_destroy(pool);
@@ -61,16 +59,14 @@ static void a_pool_that_slept_between_runs_wakes(void **state) {
     shoal_clock_sleep(0.002);
     record seen = {.threads = 4};
     shoal_pool_run(pool, 50, note, &seen);
-    for (uint32_t task = 0; task < 50; task++)
-      assert_int_equal(seen.times[task], 1);
+    for (uint32_t task = 0; task < 50; task++) assert_int_equal(seen.times[task], 1);
   }
   shoal_pool_destroy(pool);
 }
 
 static void wait_if_not_caller(void *context, uint32_t task, uint32_t thread) {
   (void)task;
-  if (thread != 0)
-    shoal_clock_sleep(0.01);
+  if (thread != 0) shoal_clock_sleep(0.01);
   atomic_fetch_add((_Atomic uint32_t *)context, 1);
 }
 
@@ -110,8 +106,7 @@ static void look_for_signals(void *context, uint32_t task, uint32_t thread) {
   (void)task;
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  if (thread != 0 && !sigismember(&mask, SIGINT))
-    atomic_store((_Atomic bool *)context, true);
+  if (thread != 0 && !sigismember(&mask, SIGINT)) atomic_store((_Atomic bool *)context, true);
 }
 
 static void signals_are_left_to_the_caller(void **state) {

@@ -53,8 +53,7 @@ static void every_part_of_a_key_changes_the_stream(void **state) {
   shoal_key keys[COUNT];
   for (int i = 0; i < COUNT; i++) {
     keys[i] = shoal_key_make(parts[i][0], (shoal_purpose)parts[i][1], parts[i][2], parts[i][3]);
-    for (int j = 0; j < i; j++)
-      assert_memory_not_equal(&keys[i], &keys[j], sizeof keys[i]);
+    for (int j = 0; j < i; j++) assert_memory_not_equal(&keys[i], &keys[j], sizeof keys[i]);
   }
 }
 
@@ -83,8 +82,7 @@ static void numbers_below_n_reach_all_of_them_and_no_more(void **state) {
     assert_true(shoal_random_below(key, i, 1) == 0);
     assert_true(shoal_random_below(key, i, UINT64_MAX) < UINT64_MAX);
   }
-  for (int i = 0; i < 7; i++)
-    assert_in_range(hits[i], 10000 - 600, 10000 + 600);
+  for (int i = 0; i < 7; i++) assert_in_range(hits[i], 10000 - 600, 10000 + 600);
 }
 
 /* The distribution function of a normal number is the uniform number that it was made from. */

@@ -87,8 +87,7 @@ static void reals_are_read_whole_or_refused(void **state) {
   assert_true(shoal_read_f64("0.25junk", 4, &x) && x == 0.25);
   static const char *const bad[] = {"",  " 1", "1 ", "nan", "inf", "0x1p3", "1e400", "1e",
                                     "-", "e",  ".",  "1,5", "1f",  "1.2.3", "--1"};
-  for (size_t n = 0; n < sizeof bad / sizeof *bad; n++)
-    assert_false(reads_f64(bad[n], &x));
+  for (size_t n = 0; n < sizeof bad / sizeof *bad; n++) assert_false(reads_f64(bad[n], &x));
   assert_false(shoal_read_f64("1\0002", 3, &x));
 }
 

@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The commands are a program and not a library, so these come as their sources. */
-#include "cli/chart.c"
-#include "cli/human.c"
-#include "cli/progress.c"
+#include "cli/chart.h"
+#include "cli/human.h"
+#include "cli/progress.h"
 
 static void counts_have_commas(void **state) {
   (void)state;

@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The commands are a program and not a library, so the parser comes as its source. */
-#include "cli/options.c"
+#include "cli/options.h"
 
 static struct {
   bool flag;

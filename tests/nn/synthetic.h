@@ -28,7 +28,8 @@ static inline void synthetic_fetch(const void *self, uint64_t epoch, uint64_t fi
     for (uint32_t e = 0; e < values; e++) {
       float value = 2 * shoal_random_uniform(key, e) - 1;
       uint32_t t = e / in->features, f = e % in->features;
-      if (into->tokens != NULL) into->tokens[(size_t)e * n + i] = (int32_t)shoal_random_below(key, e, vocabulary);
+      if (into->tokens != NULL)
+        into->tokens[(size_t)e * n + i] = (int32_t)shoal_random_below(key, e, vocabulary);
       if (into->x == NULL) continue;
       if (in->kind == SHOAL_IMAGE) into->x[(size_t)e * lanes + i] = value;
       if (in->kind != SHOAL_IMAGE) into->x[((size_t)t * n + i) * in->features + f] = value;
@@ -36,7 +37,8 @@ static inline void synthetic_fetch(const void *self, uint64_t epoch, uint64_t fi
     for (uint32_t t = 0; t < out->steps; t++) {
       size_t row = (size_t)t * n + i;
       into->weight[row] = 1;
-      if (into->labels != NULL) into->labels[row] = (int32_t)shoal_random_below(key, 100000 + t, out->features);
+      if (into->labels != NULL)
+        into->labels[row] = (int32_t)shoal_random_below(key, 100000 + t, out->features);
       if (into->targets == NULL) continue;
       for (uint32_t f = 0; f < out->features; f++) {
         float value = 2 * shoal_random_uniform(key, 200000 + t * out->features + f) - 1;

@@ -212,11 +212,12 @@ static void drop_position(tables *t) { meta_called(t, "shoal.position")->key = "
 static void break_position(tables *t) { meta_called(t, "shoal.position")->value = "{\"epoch\":"; }
 static void list_position(tables *t) { meta_called(t, "shoal.position")->value = "[]"; }
 static void negative_position(tables *t) {
-  meta_called(t, "shoal.position")->value = "{\"epoch\":-1,\"round\":0,\"step\":0,\"correct\":0,"
-                                            "\"loss_sum\":0,\"weight_sum\":0,\"square_sum\":0}";
+  meta_called(t, "shoal.position")->value =
+      "{\"epoch\":-1,\"round\":0,\"step\":0,\"correct\":0,\"counted\":0,"
+      "\"loss_sum\":0,\"weight_sum\":0,\"square_sum\":0}";
 }
 static void wordy_position(tables *t) {
-  meta_called(t, "shoal.position")->value = "{\"epoch\":0,\"round\":0,\"step\":0,\"correct\":0,"
+  meta_called(t, "shoal.position")->value = "{\"epoch\":0,\"round\":0,\"step\":0,\"correct\":0,\"counted\":0,"
                                             "\"loss_sum\":\"0\",\"weight_sum\":0,\"square_sum\":0}";
 }
 

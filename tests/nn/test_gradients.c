@@ -62,9 +62,11 @@ static const char *const models[] = {
     "input 7\na: dense 6 tanh\ndense 6 tanh\nadd a\ndense 3\nloss mean-squared\n",
     "input 7\na: dense 6 tanh\nb: dense 6 tanh\nadd a tanh\nadd b\ndense 3\nloss mean-squared\n",
     "input 7\na: dense 6 tanh\nb: dense 4 tanh from a\nconcat a\ndense 3\nloss mean-squared\n",
-    "input 2x5x5\na: conv 3 3x3 pad 1 tanh\nconv 2 3x3 pad 1 tanh\nconcat a\nconv 2 3x3\ndense 3\nloss mean-squared\n",
+    "input 2x5x5\na: conv 3 3x3 pad 1 tanh\nconv 2 3x3 pad 1 tanh\nconcat a\nconv 2 3x3\ndense 3\nloss "
+    "mean-squared\n",
     "input sequence 4x3\na: rnn 5\ngru 4\nconcat a\ndense 2\nloss mean-squared\n",
-    "input 2x6x6\na: conv 3 3x3 pad 1\nbatchnorm relu\nconv 3 3x3 pad 1\nbatchnorm\nadd a relu\nglobal-pool average\ndense 3\n"
+    "input 2x6x6\na: conv 3 3x3 pad 1\nbatchnorm relu\nconv 3 3x3 pad 1\nbatchnorm\nadd a relu\nglobal-pool "
+    "average\ndense 3\n"
     "loss cross-entropy\nshards 1\n",
 };
 
@@ -75,8 +77,8 @@ typedef struct slope {
 } slope;
 
 /* The slope of the loss when the parameter moves along `direction` (of its size). */
-static slope measure(shoal_trainer *t, const shoal_source *source, const shoal_param *p, const float *gradient,
-                     const float *direction, double step) {
+static slope measure(shoal_trainer *t, const shoal_source *source, const shoal_param *p,
+                     const float *gradient, const float *direction, double step) {
   shoal_train_state *state = shoal_trainer_state(t);
   float *w = state->weights + p->offset, *before = malloc(p->count * sizeof *before);
   float *ignored = malloc(state->weights_count * sizeof *ignored);
@@ -87,7 +89,8 @@ static slope measure(shoal_trainer *t, const shoal_source *source, const shoal_p
   for (size_t i = 0; i < p->count; i++) s.expected += (double)gradient[p->offset + i] * direction[i];
   double loss[2];
   for (int side = 0; side < 2; side++) {
-    for (size_t i = 0; i < p->count; i++) w[i] = (float)(before[i] + (side == 0 ? -step : step) * direction[i]);
+    for (size_t i = 0; i < p->count; i++)
+      w[i] = (float)(before[i] + (side == 0 ? -step : step) * direction[i]);
     loss[side] = shoal_trainer_gradient(t, source, 0, 0, SAMPLES, ignored).loss;
   }
   s.measured = (loss[1] - loss[0]) / (2 * step);
@@ -97,8 +100,8 @@ static slope measure(shoal_trainer *t, const shoal_source *source, const shoal_p
   return s;
 }
 
-static void check_param(shoal_trainer *t, const shoal_source *source, const shoal_graph *graph, const shoal_param *p,
-                        const float *gradient, double loss_scale) {
+static void check_param(shoal_trainer *t, const shoal_source *source, const shoal_graph *graph,
+                        const shoal_param *p, const float *gradient, double loss_scale) {
   if (p->kind == SHOAL_PARAM_STATISTIC) return;
   float *direction = malloc(p->count * sizeof *direction);
   assert_non_null(direction);
@@ -117,7 +120,8 @@ static void check_param(shoal_trainer *t, const shoal_source *source, const shoa
     slope s = measure(t, source, p, gradient, direction, 2e-3);
     double error = fabs(s.measured * loss_scale - s.expected);
     if (error > 0.01 * (fabs(s.expected) + norm) + 2e-4)
-      fail_msg("%s: slope %g, gradient says %g (of a norm of %g)", p->name, s.measured * loss_scale, s.expected, norm);
+      fail_msg("%s: slope %g, gradient says %g (of a norm of %g)", p->name, s.measured * loss_scale,
+               s.expected, norm);
   }
   (void)graph;
   free(direction);
@@ -128,7 +132,8 @@ static void check_model(const char *text) {
   shoal_model *model = NULL;
   shoal_graph *graph = NULL;
   shoal_trainer *t = NULL;
-  if (shoal_model_parse(&model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s\n%s", err.text, text);
+  if (shoal_model_parse(&model, "test", text, strlen(text), &err) != SHOAL_OK)
+    fail_msg("%s\n%s", err.text, text);
   if (shoal_graph_create(&graph, model, &err) != SHOAL_OK) fail_msg("%s\n%s", err.text, text);
   shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = SAMPLES, .samples = SAMPLES};
   if (shoal_trainer_create(&t, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);

@@ -51,14 +51,30 @@ static void the_word_model_has_its_published_size(void **unused) {
 
 static void parameters_are_named_and_do_not_overlap(void **unused) {
   (void)unused;
-  net n = open_net("input sequence 4x3\ngru 5 layers 2 bidirectional\nbatchnorm\nout: dense 2\nloss mean-squared\n");
-  static const char *const names[] = {
-      "gru1.1.weight",         "gru1.1.recurrent",         "gru1.1.bias",         "gru1.1.recurrent_bias",
-      "gru1.1.reverse.weight", "gru1.1.reverse.recurrent", "gru1.1.reverse.bias", "gru1.1.reverse.recurrent_bias",
-      "gru1.2.weight",         "gru1.2.recurrent",         "gru1.2.bias",         "gru1.2.recurrent_bias",
-      "gru1.2.reverse.weight", "gru1.2.reverse.recurrent", "gru1.2.reverse.bias", "gru1.2.reverse.recurrent_bias",
-      "batchnorm1.gamma",      "batchnorm1.beta",          "batchnorm1.mean",     "batchnorm1.variance",
-      "out.weight",            "out.bias"};
+  net n = open_net(
+      "input sequence 4x3\ngru 5 layers 2 bidirectional\nbatchnorm\nout: dense 2\nloss mean-squared\n");
+  static const char *const names[] = {"gru1.1.weight",
+                                      "gru1.1.recurrent",
+                                      "gru1.1.bias",
+                                      "gru1.1.recurrent_bias",
+                                      "gru1.1.reverse.weight",
+                                      "gru1.1.reverse.recurrent",
+                                      "gru1.1.reverse.bias",
+                                      "gru1.1.reverse.recurrent_bias",
+                                      "gru1.2.weight",
+                                      "gru1.2.recurrent",
+                                      "gru1.2.bias",
+                                      "gru1.2.recurrent_bias",
+                                      "gru1.2.reverse.weight",
+                                      "gru1.2.reverse.recurrent",
+                                      "gru1.2.reverse.bias",
+                                      "gru1.2.reverse.recurrent_bias",
+                                      "batchnorm1.gamma",
+                                      "batchnorm1.beta",
+                                      "batchnorm1.mean",
+                                      "batchnorm1.variance",
+                                      "out.weight",
+                                      "out.bias"};
   assert_int_equal(n.graph->params_count, sizeof names / sizeof names[0]);
   size_t end = 0;
   for (uint32_t i = 0; i < n.graph->params_count; i++) {
@@ -88,7 +104,8 @@ static void a_softmax_before_cross_entropy_is_left_to_the_loss(void **unused) {
 
 static void initial_weights_follow_the_activation_and_the_seed(void **unused) {
   (void)unused;
-  net n = open_net("input 200\na: dense 300 relu\nb: dense 100 tanh\nc: dense 100 init normal 0.5\nloss mean-squared\n");
+  net n = open_net(
+      "input 200\na: dense 300 relu\nb: dense 100 tanh\nc: dense 100 init normal 0.5\nloss mean-squared\n");
   float *weights = malloc(n.graph->weights_count * sizeof *weights);
   float *again = malloc(n.graph->weights_count * sizeof *again);
   assert_true(weights != NULL && again != NULL);

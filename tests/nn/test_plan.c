@@ -9,11 +9,14 @@
 enum { SAMPLES = 19 };
 
 static const char *const NETS[] = {
-    "input 2x9x9\na: conv 5 3x3 pad 1 tanh\nb: conv 5 3x3 pad 1 relu\nadd a\npool max 2x2\nbatchnorm gelu\ndropout 0.3\n"
+    "input 2x9x9\na: conv 5 3x3 pad 1 tanh\nb: conv 5 3x3 pad 1 relu\nadd a\npool max 2x2\nbatchnorm "
+    "gelu\ndropout 0.3\n"
     "dense 11 elu\nlayernorm\ndense 4 softmax\ndense 3\nloss mean-squared\nshards 1\n",
-    "input tokens 6\nembed 13 7\na: lstm 5 layers 2 bidirectional\ndropout 0.2\ngru 6\nconcat a\nrnn 4\ndense 5\n"
+    "input tokens 6\nembed 13 7\na: lstm 5 layers 2 bidirectional\ndropout 0.2\ngru 6\nconcat a\nrnn "
+    "4\ndense 5\n"
     "loss cross-entropy\n",
-    "input 9\na: dense 8 silu\nb: dense 8 sigmoid\nc: dense 8 softplus from a\nadd a b\nconcat c a\nreshape 2x3x4\n"
+    "input 9\na: dense 8 silu\nb: dense 8 sigmoid\nc: dense 8 softplus from a\nadd a b\nconcat c a\nreshape "
+    "2x3x4\n"
     "conv 3 2x2 leaky-relu\nglobal-pool min\nrepeat 3\nrnn 4 last\ndense 2\nloss huber\n",
 };
 
@@ -28,7 +31,8 @@ static void open_rig(rig *r, const char *text, bool training) {
   shoal_error err = {0};
   if (shoal_model_parse(&r->model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
   if (shoal_graph_create(&r->graph, r->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_plan_create(&r->plan, r->graph, shoal_kernels_get(), training, SAMPLES, &err), SHOAL_OK);
+  assert_int_equal(shoal_plan_create(&r->plan, r->graph, shoal_kernels_get(), training, SAMPLES, &err),
+                   SHOAL_OK);
   r->block = aligned_alloc(64, r->plan->floats * sizeof(float));
   r->weights = aligned_alloc(64, r->graph->weights_count * sizeof(float));
   r->gradient = aligned_alloc(64, r->graph->weights_count * sizeof(float));
@@ -99,7 +103,9 @@ static void inference_agrees_whatever_the_block_held(void **unused) {
 static void buffers_whose_times_do_not_meet_share_memory(void **unused) {
   (void)unused;
   rig r = {0};
-  open_rig(&r, "input 1000\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 2\nloss mean-squared\n",
+  open_rig(&r,
+           "input 1000\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 2\nloss "
+           "mean-squared\n",
            false);
   /* Two rows of activations at a time, and a packed panel of weights. */
   size_t activations = 0;

@@ -82,11 +82,14 @@ static void fingerprint(bench *b, char out[SHOAL_SHA256_HEX]) {
 static const char *const NETS[] = {
     "input 1x12x12\nconv 5 3x3 tanh\npool max 2x2\ndropout 0.2\ndense 17 relu\ndense 7\nloss cross-entropy\n"
     "optimizer momentum rate 0.05\nl2 1e-4\n",
-    "input tokens 9 carry\nembed 23 12\nlstm 13 layers 2\ndense 23\nloss cross-entropy sum-steps\noptimizer sgd rate 2\n"
+    "input tokens 9 carry\nembed 23 12\nlstm 13 layers 2\ndense 23\nloss cross-entropy sum-steps\noptimizer "
+    "sgd rate 2\n"
     "clip 5\n",
-    "input 2x8x8\na: conv 4 3x3 pad 1\nbatchnorm relu\nconv 4 3x3 pad 1\nbatchnorm\nadd a relu\nglobal-pool average\n"
+    "input 2x8x8\na: conv 4 3x3 pad 1\nbatchnorm relu\nconv 4 3x3 pad 1\nbatchnorm\nadd a relu\nglobal-pool "
+    "average\n"
     "dense 5\nloss cross-entropy\noptimizer adam\n",
-    "input 31\ndense 33 gelu\ndense 3\nloss mean-squared\noptimizer adamw\nl2 0.01\nschedule cosine\nwarmup 1\n",
+    "input 31\ndense 33 gelu\ndense 3\nloss mean-squared\noptimizer adamw\nl2 0.01\nschedule cosine\nwarmup "
+    "1\n",
 };
 
 static void any_number_of_threads_gives_the_same_bits(void **unused) {
