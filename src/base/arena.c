@@ -1,3 +1,5 @@
+/* arena.c: see arena.h. Blocks are chained, the newest in front; a request that fills a block of its own
+ * goes behind it, so that small ones go on filling the newest. */
 #include "base/arena.h"
 
 #include <stdbool.h>

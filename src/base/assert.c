@@ -1,3 +1,4 @@
+/* assert.c: the end of a process that met a bug; abort leaves a core to look at. */
 #include "base/assert.h"
 
 #include <stdio.h>

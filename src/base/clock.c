@@ -1,3 +1,4 @@
+/* clock.c: see clock.h. Two clocks of the system, as seconds. */
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* hash.c: SHA-256 is OpenSSL's, which uses the processor's own instructions; CRC-32C is too small a
+ * job for a library. */
 #include "base/hash.h"
 
 #include <openssl/evp.h>

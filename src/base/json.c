@@ -1,3 +1,4 @@
+/* json.c: see json.h. One flag is enough state: whether a value stands before the next at this level. */
 #include "base/json.h"
 
 #include <math.h>
@@ -9,27 +10,11 @@
 
 void shoal_json_init(shoal_json *json, shoal_text *out) { *json = (shoal_json){.out = out}; }
 
-/* The bytes of the UTF-8 character at the front of text, or 0 when they are not one.
- * Over-long forms, surrogates and anything past U+10FFFF are not characters. */
-static size_t character_bytes(const unsigned char *text, size_t length) {
-  unsigned char first = text[0];
-  if (first < 0x80) return 1;
-  size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || bytes > length) return 0;
-  for (size_t i = 1; i < bytes; i++) {
-    if ((text[i] & 0xc0) != 0x80) return 0;
-  }
-  bool over_long = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
-  bool surrogate = first == 0xed && text[1] > 0x9f;
-  bool past_last = first == 0xf4 && text[1] > 0x8f;
-  return over_long || surrogate || past_last ? 0 : bytes;
-}
-
 static void add_quoted(shoal_text *out, const char *value, size_t length) {
   const unsigned char *text = (const unsigned char *)value;
   shoal_text_add(out, "\"", 1);
   for (size_t i = 0; i < length;) {
-    size_t bytes = character_bytes(text + i, length - i);
+    size_t bytes = text[i] ? shoal_utf8_character(value + i, length - i) : 1;
     if (bytes == 0) {
       /* A path or a name may hold any bytes; JSON may not. */
       shoal_text_add(out, "\xef\xbf\xbd", 3); /* U+FFFD, the replacement character */

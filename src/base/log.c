@@ -1,3 +1,4 @@
+/* log.c: see log.h. */
 #include "base/log.h"
 
 #include <stdarg.h>

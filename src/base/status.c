@@ -1,3 +1,4 @@
+/* status.c: see status.h. */
 #include "base/status.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* text.c: see text.h. Texts double as they grow; words are compared by edit distance in three rows. */
 #include "base/text.h"
 
 #include <math.h>
@@ -101,6 +102,43 @@ bool shoal_read_f64(const char *word, size_t length, double *out) {
   double value = strtod(copy, &end);
   if (end != copy + length || !isfinite(value)) return false;
   *out = value;
+  return true;
+}
+
+const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]) {
+  char digits[24];
+  int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+  char *to = out;
+  for (int i = 0; i < length; i++) {
+    if (i > 0 && (length - i) % 3 == 0) *to++ = ',';
+    *to++ = digits[i];
+  }
+  *to = 0;
+  return out;
+}
+
+/* ---- UTF-8 -------------------------------------------------------------------------- */
+
+size_t shoal_utf8_character(const char *text, size_t length) {
+  const unsigned char *c = (const unsigned char *)text;
+  if (c[0] < 0x80) return c[0] != 0;
+  size_t bytes = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
+  if (c[0] < 0xc2 || c[0] > 0xf4 || bytes > length) return 0;
+  for (size_t i = 1; i < bytes; i++) {
+    if ((c[i] & 0xc0) != 0x80) return 0;
+  }
+  bool over_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+  bool surrogate = c[0] == 0xed && c[1] > 0x9f;
+  bool past_last = c[0] == 0xf4 && c[1] > 0x8f;
+  return over_long || surrogate || past_last ? 0 : bytes;
+}
+
+bool shoal_utf8_valid(const char *text, size_t length) {
+  for (size_t i = 0; i < length;) {
+    size_t bytes = shoal_utf8_character(text + i, length - i);
+    if (bytes == 0) return false;
+    i += bytes;
+  }
   return true;
 }
 

@@ -1,4 +1,4 @@
-/* text.h: growing strings, and numbers read strictly.
+/* text.h: growing strings, numbers read strictly and written for people, UTF-8.
  *
  * Ownership: a shoal_text owns its bytes; init, then release. When memory runs
  * out it stays valid and `failed` is set, so a writer checks once at the end.
@@ -28,6 +28,15 @@ void shoal_text_addf(shoal_text *text, const char *format, ...) __attribute__((f
 bool shoal_read_u64(const char *word, size_t length, uint64_t *out);
 bool shoal_read_i64(const char *word, size_t length, int64_t *out);
 bool shoal_read_f64(const char *word, size_t length, double *out);
+
+/* 1234567 as "1,234,567". Returns out. */
+enum { SHOAL_GROUPED_MAX = 32 };
+const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]);
+
+/* The bytes of the UTF-8 character at the front of text (length > 0), or 0 when they are not
+ * one: over-long forms, surrogates, anything past U+10FFFF, and the zero byte, which ends names. */
+size_t shoal_utf8_character(const char *text, size_t length);
+bool shoal_utf8_valid(const char *text, size_t length);
 
 /* The candidate nearest to word by edit distance, or NULL when none is near:
  * for "unknown layer 'dens'; did you mean 'dense'?". */

@@ -106,13 +106,7 @@ static noise *make_noise(const shoal_graph *graph) {
   if (!made) return NULL;
   made->graph = graph;
   made->classes = graph->nodes[graph->nodes_count - 1].shape.features;
-  made->vocabulary = UINT32_MAX;
-  const shoal_model *model = graph->model;
-  for (uint32_t l = 0; l < model->layers_count; l++) {
-    const shoal_layer *layer = &model->layers[l];
-    if (layer->op == SHOAL_LAYER_EMBED && layer->vocabulary < made->vocabulary)
-      made->vocabulary = layer->vocabulary;
-  }
+  made->vocabulary = shoal_model_vocabulary(graph->model);
   shoal_key key = shoal_key_make(1, SHOAL_FOR_TOY, 0, 0);
   for (uint32_t i = 0; i < NOISE_COUNT; i++) {
     made->values[i] = shoal_random_uniform(key, 2 * i) - 0.5f;

@@ -1,3 +1,7 @@
+/* chart.c: a curve in a terminal.
+ *
+ * The plot is a grid of characters, each of 2 x 4 dots where the terminal shows braille, else of one.
+ * Values become dots, dots become characters, and the axes are written around them. */
 #include "cli/chart.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* cli.c: see cli.h. */
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -44,7 +44,7 @@ void shoal_cli_print_line(shoal_text *line);
 
 /* The processors that this process may use, at least 1: the default of --threads. */
 uint32_t shoal_cli_threads(void);
-enum { SHOAL_THREADS_MAX = 1024, SHOAL_BATCH_MAX = 1 << 20 };
+enum { SHOAL_THREADS_MAX = 1024 };
 
 /* Adds " --name value" to a command line that a person will copy, the value quoted where the
  * shell needs it; nothing when value is NULL. */

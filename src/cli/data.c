@@ -137,11 +137,13 @@ static void show_download(void *context, const char *file, uint64_t bytes) {
 
 static int get(const data_options *o, const shoal_named_set *set) {
   char *folder = shoal_named_find(set, o->data_dir);
-  if (folder) {
+  /* A download that was stopped in the middle goes on. */
+  if (folder && shoal_named_verify(set, folder, NULL) == SHOAL_OK) {
     if (!o->quiet) printf("%s is here already: %s\n", set->name, folder);
     free(folder);
     return shoal_cli_finish("data", SHOAL_EXIT_OK);
   }
+  free(folder);
   bool watched = !o->quiet && shoal_terminal_of(stderr).is_terminal;
   shoal_error err;
   shoal_status status = shoal_named_get(set->name, o->data_dir, watched ? show_download : NULL, NULL, &err);

@@ -1,3 +1,7 @@
+/* generate.c: a text model writes on, one token at a time.
+ *
+ * The model is parsed again with an input of one token that carries its state, so that a step costs the
+ * same however long the text has become. */
 #include "cli/generate.h"
 
 #include <math.h>
@@ -171,9 +175,12 @@ shoal_status shoal_generate(const shoal_loaded *loaded, const shoal_generate_opt
   if (status != SHOAL_OK) goto end;
   const shoal_shape *output = &graph->nodes[graph->nodes_count - 1].shape;
   uint32_t words_count = shoal_dataset_classes(vocabulary);
-  if (output->features < words_count) {
-    status = shoal_fail(err, SHOAL_INVALID, "%s cannot write text: it gives %u values, not one of %u words",
-                        loaded->path, output->features, words_count);
+  uint32_t known = shoal_model_vocabulary(model);
+  if (output->features < words_count || known < words_count) {
+    status =
+        shoal_fail(err, SHOAL_INVALID,
+                   "%s cannot write text: its data has %u words, but the model takes %u and gives %u values",
+                   loaded->path, words_count, known, output->features);
     goto end;
   }
   shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};

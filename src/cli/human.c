@@ -1,3 +1,4 @@
+/* human.c: numbers, sizes, times and words as people write them. */
 #include "cli/human.h"
 
 #include <math.h>
@@ -6,15 +7,9 @@
 #include <string.h>
 
 shoal_human shoal_human_count(uint64_t count) {
-  char digits[24];
-  int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
   shoal_human human;
-  size_t at = 0;
-  for (int i = 0; i < length; i++) {
-    if (i > 0 && (length - i) % 3 == 0) human.text[at++] = ',';
-    human.text[at++] = digits[i];
-  }
-  human.text[at] = 0;
+  _Static_assert(sizeof human.text >= SHOAL_GROUPED_MAX, "room for the largest number");
+  shoal_grouped(count, human.text);
   return human;
 }
 

@@ -1,3 +1,4 @@
+/* loaded.c: see loaded.h. */
 #include "cli/loaded.h"
 
 #include <string.h>

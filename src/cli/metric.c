@@ -1,3 +1,4 @@
+/* metric.c: the one number that a loss is judged by, and how it is printed. */
 #include "cli/metric.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* options.c: see options.h. Parsing first, then the help. */
 #include "cli/options.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* progress.c: what the terminal can do, and the line that is drawn over itself while training. */
 #include "cli/progress.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* report.c: see report.h. The parts stand in the order of a run: start, rounds, epochs, end. */
 #include "cli/report.h"
 
 #include <math.h>
@@ -14,9 +15,9 @@
 
 /* ---- life --------------------------------------------------------------------------- */
 
-shoal_status shoal_report_init(shoal_report *report, bool json, bool quiet, const char *log_dir,
-                               shoal_error *err) {
-  *report = (shoal_report){.json = json, .started = shoal_clock_seconds()};
+shoal_status shoal_report_init(shoal_report *report, double started, bool json, bool quiet,
+                               const char *log_dir, shoal_error *err) {
+  *report = (shoal_report){.json = json, .started = started};
   shoal_text_init(&report->line);
   if (!quiet && !json)
     report->text = stdout;
@@ -184,6 +185,7 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
   report->bucket_count[bucket]++;
 
   double now = shoal_clock_seconds();
+  if (report->rounds_done == 1) report->first_update_s = now - report->started;
   if (epoch_is_over) {
     measure_rate(report, now);
     report->training_s += now - report->epoch_started;
@@ -392,6 +394,7 @@ static void add_position(shoal_report *report, shoal_json *json) {
   shoal_json_int(json, "step", (int64_t)state->step);
   shoal_json_text(json, "weights_sha256", sha256);
   shoal_json_text(json, "out", report->plan->out_path);
+  shoal_json_real(json, "first_update_s", report->rounds_done > 0 ? report->first_update_s : NAN);
   shoal_json_real(json, "seconds", shoal_clock_seconds() - report->started);
 }
 

@@ -44,8 +44,9 @@ typedef struct shoal_report {
   shoal_events *events; /* or NULL */
   shoal_progress progress;
   double started, epoch_started;
-  double training_s;    /* without evaluating and saving */
-  uint64_t rounds_done; /* in this session */
+  double first_update_s; /* from the start of the program to the first new weights */
+  double training_s;     /* without evaluating and saving */
+  uint64_t rounds_done;  /* in this session */
   uint64_t samples_done;
   const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
   uint32_t unit_rows;
@@ -59,8 +60,9 @@ typedef struct shoal_report {
   shoal_text line;
 } shoal_report;
 
-shoal_status shoal_report_init(shoal_report *report, bool json, bool quiet, const char *log_dir,
-                               shoal_error *err);
+/* started: when the program did, by shoal_clock_seconds. */
+shoal_status shoal_report_init(shoal_report *report, double started, bool json, bool quiet,
+                               const char *log_dir, shoal_error *err);
 void shoal_report_release(shoal_report *report);
 
 void shoal_report_start(shoal_report *report, const shoal_report_plan *plan);

@@ -60,7 +60,7 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
        .value = "SET",
        .text = &o->data,
        .help = "what to train on: a name from 'shoal data list', a folder of IDX or CIFAR-10 files, "
-               "FILE.csv, text:FILE or chars:FILE"},
+               "FILE.csv, text:FILE, chars:FILE, toy:reverse or toy:wave"},
       {.name = "target",
        .value = "COLUMN",
        .text = &o->target,
@@ -155,10 +155,12 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
 /* ---- a run -------------------------------------------------------------------------- */
 
 typedef struct run {
+  double started;
   train_options options;
   shoal_checkpoint from;  /* what --resume loaded, or zero */
   shoal_model *own_model; /* what MODEL.net gave, or NULL when going on */
   shoal_model *model;     /* one of the two */
+  bool had_early_stop;    /* the checkpoint's run: only then is a best file beside it its own */
   shoal_graph *graph;
   shoal_dataset *dataset;
   shoal_text data_json; /* what the data set had fitted */
@@ -278,6 +280,7 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
     status = shoal_checkpoint_load(&r->from, o->resume, err);
     if (status == SHOAL_OK && o->model) status = check_same_model(r, err);
     r->model = r->from.model;
+    r->had_early_stop = r->model && r->model->recipe.early_stop > 0;
   } else {
     status = shoal_model_load(&r->own_model, o->model, err);
     r->model = r->own_model;
@@ -311,9 +314,7 @@ static shoal_status choose_places(run *r, shoal_error *err) {
   }
   if (r->out_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   const char *out = r->out_path.bytes;
-  int stem = (int)r->out_path.length;
-  if (ends_with(out, ".safetensors")) stem -= (int)strlen(".safetensors");
-  shoal_text_addf(&r->best_path, "%.*s.best.safetensors", stem, out);
+  add_best_path(&r->best_path, out);
   if (r->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 
   struct stat model, target;
@@ -418,7 +419,7 @@ static shoal_status load_best(run *r, bool *found, shoal_error *err) {
   shoal_text path;
   shoal_text_init(&path);
   add_best_path(&path, r->options.resume);
-  *found = !path.failed && shoal_file_exists(path.bytes);
+  *found = r->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
   shoal_status status = SHOAL_OK;
   if (*found) {
     shoal_checkpoint best;
@@ -448,7 +449,7 @@ static shoal_status recall_best(run *r, shoal_error *err) {
 
 static shoal_status load_state(run *r, shoal_error *err) {
   if (!r->options.resume) {
-    unlink(r->best_path.bytes); /* an earlier run's */
+    if (r->model->recipe.early_stop > 0) unlink(r->best_path.bytes); /* an earlier run's */
     return SHOAL_OK;
   }
   shoal_status status = recall_best(r, err);
@@ -484,7 +485,8 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
   if (status == SHOAL_OK) status = build(r, err);
   if (status == SHOAL_OK) status = load_state(r, err);
   if (status == SHOAL_OK)
-    status = shoal_report_init(&r->report, r->options.json, r->options.quiet, r->options.log_dir, err);
+    status =
+        shoal_report_init(&r->report, r->started, r->options.json, r->options.quiet, r->options.log_dir, err);
   return status;
 }
 
@@ -541,7 +543,8 @@ static const shoal_source *held_out_source(const run *r) {
 static bool end_of_patience(run *r, double loss) {
   uint32_t patience = r->model->recipe.early_stop;
   if (patience == 0) return false;
-  if (r->best_epoch == 0 || loss < r->best_loss) {
+  bool better = loss < r->best_loss || (isnan(r->best_loss) && !isnan(loss));
+  if (r->best_epoch == 0 || better) {
     shoal_error err;
     if (save(r, r->best_path.bytes, &err) != SHOAL_OK) {
       shoal_progress_clear(&r->report.progress);
@@ -563,6 +566,19 @@ static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
   shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
 }
 
+/* A finite loss can still give an update that is not: such weights must not replace a good file. */
+static bool weights_are_finite(const run *r, shoal_error *err) {
+  const shoal_train_state *state = r->state;
+  for (size_t i = 0; i < state->weights_count; i++) {
+    if (isfinite(state->weights[i])) continue;
+    shoal_fail(err, SHOAL_INVALID,
+               "the weights are not numbers any more after round %s; try a lower --rate or --clip 1",
+               shoal_human_count(state->step).text);
+    return false;
+  }
+  return true;
+}
+
 static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
   const shoal_source *source = &r->sources[SHOAL_TRAIN];
@@ -571,20 +587,24 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
     shoal_result round;
     if (shoal_trainer_round(r->trainer, source, &round, err) != SHOAL_OK) return EXPLODED;
     shoal_report_round(&r->report, &round);
-    bool stop_early = false;
-    if (r->state->round == 0)
+    bool epoch_is_over = r->state->round == 0, stop_early = false;
+    bool save_is_due =
+        r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s;
+    bool may_save = epoch_is_over || save_is_due || stop_signal;
+    if (may_save && !weights_are_finite(r, err)) return EXPLODED;
+    if (epoch_is_over)
       end_epoch(r, held_out, &stop_early);
-    else if (r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s)
+    else if (save_is_due)
       save_now(r);
     if (stop_early) return STOPPED_EARLY;
-    if (stop_signal && r->state->epoch < recipe->epochs) return INTERRUPTED;
+    if (may_save && stop_signal && r->state->epoch < recipe->epochs) return INTERRUPTED;
   }
   return FINISHED;
 }
 
 /* ---- the end ------------------------------------------------------------------------ */
 
-/* " --data iris.csv --target species --valid 0.1" */
+/* " --data iris.csv --target species" */
 static void add_data_options(const run *r, shoal_text *out) {
   shoal_cli_add_option(out, "data", r->options.data);
   shoal_cli_add_option(out, "target", r->options.target);
@@ -691,7 +711,9 @@ static void start_report(run *r) {
 }
 
 static int train(int argc, char **argv) {
-  run r = {.options = {.threads = shoal_cli_threads()}, .saved_step = UINT64_MAX};
+  run r = {.started = shoal_clock_seconds(),
+           .options = {.threads = shoal_cli_threads()},
+           .saved_step = UINT64_MAX};
   int status;
   if (!parse(&r.options, argc, argv, &status)) return status;
 

@@ -1,3 +1,4 @@
+/* bytes.c: see bytes.h. */
 #include "data/bytes.h"
 
 #include <errno.h>

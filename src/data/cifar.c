@@ -1,3 +1,4 @@
+/* cifar.c: see cifar.h. Every file is a run of images as it lies in memory. */
 #include "data/cifar.h"
 
 #include <inttypes.h>

@@ -1,3 +1,6 @@
+/* csv.c: rows and cells of a CSV file, found in place.
+ *
+ * A cell points into the file; only one with doubled quotes inside has to be put together elsewhere. */
 #include "data/csv.h"
 
 #include <inttypes.h>

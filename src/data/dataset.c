@@ -291,41 +291,18 @@ static shoal_status check_answer(shoal_dataset *d, shoal_error *err) {
   return fail_output(d, has, advice, err);
 }
 
-/* The vocabulary of the smallest embedding that the tokens go into; 0 without one. */
-static uint32_t embedded(const shoal_model *model) {
-  uint32_t vocabulary = 0;
-  for (uint32_t i = 0; i < model->layers_count; i++) {
-    const shoal_layer *layer = &model->layers[i];
-    if (layer->op == SHOAL_LAYER_EMBED && (vocabulary == 0 || layer->vocabulary < vocabulary))
-      vocabulary = layer->vocabulary;
-  }
-  return vocabulary;
-}
-
-/* 12345 as "12,345". */
-static const char *grouped(uint64_t number, char out[32]) {
-  char digits[24];
-  int count = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number), to = 0;
-  for (int i = 0; i < count; i++) {
-    if (i > 0 && (count - i) % 3 == 0) out[to++] = ',';
-    out[to++] = digits[i];
-  }
-  out[to] = 0;
-  return out;
-}
-
 static shoal_status check_text(const shoal_dataset *d, const shoal_model *model, shoal_error *err) {
   const char *units = d->tokens.unit == SHOAL_WORDS ? "words" : "characters";
-  uint32_t vocabulary = d->tokens.vocabulary.count, embeds = embedded(model);
-  char a[32], b[32], has[96], advice[96];
+  uint32_t vocabulary = d->tokens.vocabulary.count, embeds = shoal_model_vocabulary(model);
+  char a[SHOAL_GROUPED_MAX], b[SHOAL_GROUPED_MAX], has[96], advice[96];
   if (d->input.kind != SHOAL_TOKENS) return fail_input(d, units, "tokens 20", err);
   if (d->loss != SHOAL_CROSS_ENTROPY)
     return shoal_fail(err, SHOAL_INVALID, "%s is a text, which needs `loss cross-entropy`", d->name);
   if (vocabulary > embeds)
     return shoal_fail(err, SHOAL_INVALID,
                       "vocabulary too large: %s has %s distinct %s, the model embeds %s; write `embed %u N`",
-                      d->name, grouped(vocabulary, a), units, grouped(embeds, b), vocabulary);
-  snprintf(has, sizeof has, "%s distinct %s", grouped(vocabulary, a), units);
+                      d->name, shoal_grouped(vocabulary, a), units, shoal_grouped(embeds, b), vocabulary);
+  snprintf(has, sizeof has, "%s distinct %s", shoal_grouped(vocabulary, a), units);
   snprintf(advice, sizeof advice, "end it with `dense %u`", embeds);
   if (d->output.features < vocabulary) return fail_output(d, has, advice, err);
   if (d->output.kind == SHOAL_SEQUENCE && d->output.steps != d->input.steps)
@@ -344,7 +321,7 @@ static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_
     return SHOAL_OK;
   }
   if (d->input.kind != SHOAL_TOKENS) return fail_input(d, "tokens", "tokens 10", err);
-  d->classes = d->alphabet = embedded(model);
+  d->classes = d->alphabet = shoal_model_vocabulary(model);
   if (d->alphabet == 0)
     return shoal_fail(err, SHOAL_INVALID, "%s needs an `embed` layer, which says how many tokens there are",
                       d->name);
@@ -679,8 +656,11 @@ static shoal_status open_plan(shoal_dataset *d, const plan *p, const shoal_datas
   if (p->kind == IMAGES) {
     status = open_images(d, p, options, err);
     if (status == SHOAL_OK) status = check_images_input(d, err);
-    if (status == SHOAL_OK && !d->images.labeled && !options->unlabeled && !options->fitted_json)
-      return shoal_fail(err, SHOAL_NOT_FOUND, "%s: there is no file of labels beside it", d->name);
+    if (status == SHOAL_OK && !d->images.labeled && !options->unlabeled)
+      return shoal_fail(err, SHOAL_NOT_FOUND,
+                        "%s: there is no file of labels beside it; to predict without, use `shoal predict "
+                        "--input`",
+                        d->name);
     if (status == SHOAL_OK && d->images.labeled) status = check_answer(d, err);
   } else if (p->kind == TABLE && d->input.kind == SHOAL_TOKENS) {
     status = shoal_fail(err, SHOAL_INVALID,

@@ -1,9 +1,11 @@
+/* idx.c: see idx.h. Parsing, then the files of a folder or around one file. */
 #include "data/idx.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "base/file.h"
@@ -48,7 +50,9 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
 
 bool shoal_idx_is_images(const char *path) {
   uint8_t head[HEAD_BYTES] = {0};
-  gzFile file = gzopen(path, "rb"); /* takes plain files as well */
+  struct stat about;
+  if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false; /* a pipe can be read only once */
+  gzFile file = gzopen(path, "rb");                                     /* takes plain files as well */
   bool whole = file && gzread(file, head, sizeof head) == (int)sizeof head;
   if (file) gzclose_r(file);
   return whole && head[0] == 0 && head[1] == 0 && head[2] == TYPE_UBYTE && head[3] >= 2 &&

@@ -29,7 +29,7 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
 
 /* True when the folder holds training images. */
 bool shoal_idx_is_folder(const char *folder);
-/* True when the (unzipped) file begins like one with images. */
+/* True when the (unzipped) file begins like one with images. False for what is no plain file. */
 bool shoal_idx_is_images(const char *path);
 
 /* The four files of a folder: {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], also with

@@ -1,3 +1,4 @@
+/* images.c: see images.h. */
 #include "data/images.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* named.c: the catalogue of named sets, where they are looked for, and how they are brought. */
 #include "data/named.h"
 
 #include <errno.h>

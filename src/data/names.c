@@ -1,3 +1,4 @@
+/* names.c: a pool of names, end to end, and a hash table of their numbers with linear probing. */
 #include "data/names.h"
 
 #include <stdlib.h>
@@ -113,27 +114,4 @@ shoal_status shoal_names_read(shoal_names *names, const cJSON *array, uint32_t m
       return shoal_fail(err, SHOAL_CORRUPT, "%s: '%.100s' stands there twice", what, item->valuestring);
   }
   return SHOAL_OK;
-}
-
-size_t shoal_utf8_character(const char *text, size_t length) {
-  const unsigned char *c = (const unsigned char *)text;
-  if (c[0] < 0x80) return c[0] != 0;
-  size_t bytes = c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : 2;
-  if (c[0] < 0xc2 || c[0] > 0xf4 || bytes > length) return 0;
-  for (size_t i = 1; i < bytes; i++) {
-    if ((c[i] & 0xc0) != 0x80) return 0;
-  }
-  bool over_long = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-  bool surrogate = c[0] == 0xed && c[1] > 0x9f;
-  bool past_last = c[0] == 0xf4 && c[1] > 0x8f;
-  return over_long || surrogate || past_last ? 0 : bytes;
-}
-
-bool shoal_utf8_valid(const char *text, size_t length) {
-  for (size_t i = 0; i < length;) {
-    size_t bytes = shoal_utf8_character(text + i, length - i);
-    if (bytes == 0) return false;
-    i += bytes;
-  }
-  return true;
 }

@@ -39,9 +39,4 @@ void shoal_names_write(const shoal_names *names, shoal_json *json, const char *k
 shoal_status shoal_names_read(shoal_names *names, const cJSON *array, uint32_t max, const char *what,
                               shoal_error *err);
 
-/* The bytes of the UTF-8 character at the front of text (length > 0), or 0 when they are not
- * one. The zero byte is no character here: names end in it. */
-size_t shoal_utf8_character(const char *text, size_t length);
-bool shoal_utf8_valid(const char *text, size_t length);
-
 #endif

@@ -1,3 +1,4 @@
+/* parts.c: see parts.h. */
 #include "data/parts.h"
 
 #include <math.h>

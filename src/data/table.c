@@ -1,3 +1,8 @@
+/* table.c: from the rows of a CSV file to numbers.
+ *
+ * A file is read once, row by row, into a table that grows; classes are numbered as they appear and
+ * sorted at the end. Then the rows are split and, when it is known which of them are for training,
+ * scaled. */
 #include "data/table.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* text.c: see text.h. From bytes to tokens, from files to parts, from parts to streams. */
 #include "data/text.h"
 
 #include <inttypes.h>

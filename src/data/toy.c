@@ -1,3 +1,4 @@
+/* toy.c: see toy.h. */
 #include "data/toy.h"
 
 #include <math.h>

@@ -494,10 +494,12 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   const float *p = at(exec, place->value);
   float *d = plan->training ? at(exec, place->gradient) : NULL;
 
-  for (uint32_t r = 0; r < rows; r++) sums->counted += batch.weight[r] > 0;
   if (exec->class_weights != NULL && plan->training && batch.labels != NULL)
     for (uint32_t r = 0; r < rows; r++) batch.weight[r] *= exec->class_weights[batch.labels[r]];
-  for (uint32_t r = 0; r < rows; r++) sums->weight += batch.weight[r];
+  for (uint32_t r = 0; r < rows; r++) {
+    sums->counted += batch.weight[r] > 0;
+    sums->weight += batch.weight[r];
+  }
 
   double scale = 1.0 / exec->round_n;
   if (!recipe->sum_steps) scale /= shape->steps;

@@ -36,17 +36,14 @@ static shoal_shape sequence_of(uint32_t steps, uint32_t features) {
 /* Appends a node with one input (or none, for UINT32_MAX) and returns its index. */
 static uint32_t emit(lowering *l, shoal_node_op op, uint32_t input, shoal_shape shape) {
   shoal_graph *graph = l->graph;
-  if (graph->nodes_count == NODES_MAX) {
-    l->too_large = true;
-    return graph->nodes_count - 1;
-  }
+  /* Past the limit every node is the spare one behind the last, until the layer is through. */
+  bool full = graph->nodes_count == NODES_MAX;
+  l->too_large |= full;
   shoal_node *node = &graph->nodes[graph->nodes_count];
-  node->op = op;
-  node->layer = l->layer_index;
-  node->shape = shape;
+  *node = (shoal_node){.op = op, .layer = l->layer_index, .shape = shape};
   for (int i = 0; i < 4; i++) node->params[i] = SHOAL_NO_PARAM;
   if (input != UINT32_MAX) node->inputs[node->inputs_count++] = input;
-  return graph->nodes_count++;
+  return full ? NODES_MAX : graph->nodes_count++;
 }
 
 /* Appends a parameter called "<layer><part>.<role>" and returns its index. */
@@ -113,14 +110,28 @@ static shoal_init_kind init_before(shoal_activation activation) {
   }
 }
 
-/* The activation that follows this layer: its own, or that of the normalisation or bare
- * activation line after it. */
+static bool has_matrix(shoal_layer_op op) {
+  switch (op) {
+  case SHOAL_LAYER_DENSE:
+  case SHOAL_LAYER_CONV:
+  case SHOAL_LAYER_EMBED:
+  case SHOAL_LAYER_RNN:
+  case SHOAL_LAYER_LSTM:
+  case SHOAL_LAYER_GRU: return true;
+  default: return false;
+  }
+}
+
+/* The activation that follows this layer: its own, or that of the line after it where that has no
+ * weights but those of a normalisation, whose next line counts as well. */
 static shoal_activation activation_after(const lowering *l) {
   const shoal_model *model = l->graph->model;
   for (uint32_t i = l->layer_index; i < model->layers_count; i++) {
     const shoal_layer *layer = &model->layers[i];
-    if (layer->activation != SHOAL_ACT_IDENTITY) return layer->activation;
     bool passes = layer->op == SHOAL_LAYER_BATCHNORM || layer->op == SHOAL_LAYER_LAYERNORM;
+    bool follows = i == l->layer_index || (layer->inputs[0] == i - 1 && !has_matrix(layer->op));
+    if (!follows) break;
+    if (layer->activation != SHOAL_ACT_IDENTITY) return layer->activation;
     if (i > l->layer_index && !passes) break;
   }
   return SHOAL_ACT_IDENTITY;
@@ -371,6 +382,7 @@ static void strip_output_activation(shoal_graph *graph) {
 
 shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, shoal_error *err) {
   *out = NULL;
+  shoal_status status;
   shoal_graph *graph = calloc(1, sizeof *graph);
   lowering l = {.graph = graph};
   if (graph == NULL) goto no_memory;
@@ -378,7 +390,7 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   graph->memory = calloc(1, sizeof *graph->memory);
   if (graph->memory == NULL) goto no_memory;
   shoal_arena_init(graph->memory, (size_t)1 << 28);
-  graph->nodes = shoal_arena_array(graph->memory, NODES_MAX, sizeof *graph->nodes);
+  graph->nodes = shoal_arena_array(graph->memory, NODES_MAX + 1, sizeof *graph->nodes);
   graph->params = shoal_arena_array(graph->memory, PARAMS_MAX, sizeof *graph->params);
   l.output_of = shoal_arena_array(graph->memory, SHOAL_LAYERS_MAX, sizeof *l.output_of);
   if (graph->nodes == NULL || graph->params == NULL || l.output_of == NULL) goto no_memory;
@@ -389,8 +401,12 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
     l.output_of[i] = lower_activation(&l, lower_layer(&l));
     if (l.out_of_memory) goto no_memory;
     if (l.too_large) {
-      shoal_fail(err, SHOAL_LIMIT, "line %u: with '%s' the model is larger than %u nodes or %llu weights",
-                 l.layer->line, l.layer->name, NODES_MAX, (unsigned long long)SHOAL_VALUES_MAX);
+      char nodes[SHOAL_GROUPED_MAX], params[SHOAL_GROUPED_MAX], weights[SHOAL_GROUPED_MAX];
+      status = shoal_fail(err, SHOAL_LIMIT,
+                          "line %u: with '%s' the model has more than %s nodes, %s parameters or %s weights; "
+                          "make it smaller",
+                          l.layer->line, l.layer->name, shoal_grouped(NODES_MAX, nodes),
+                          shoal_grouped(PARAMS_MAX, params), shoal_grouped(SHOAL_VALUES_MAX, weights));
       goto fail;
     }
   }
@@ -399,10 +415,10 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   return SHOAL_OK;
 
 no_memory:
-  shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the model");
+  status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the model");
 fail:
   shoal_graph_destroy(graph);
-  return err != NULL && err->status != SHOAL_OK ? err->status : SHOAL_INVALID;
+  return status;
 }
 
 void shoal_graph_destroy(shoal_graph *graph) {

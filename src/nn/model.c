@@ -64,6 +64,16 @@ const char *shoal_activation_name(shoal_activation activation) { return shoal_ac
 const char *shoal_loss_name(shoal_loss_kind loss) { return shoal_loss_words[loss]; }
 const char *shoal_optimizer_name(shoal_update_kind kind) { return shoal_optimizer_words[kind]; }
 
+uint32_t shoal_model_vocabulary(const shoal_model *model) {
+  uint32_t vocabulary = 0;
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    const shoal_layer *layer = &model->layers[i];
+    if (layer->op == SHOAL_LAYER_EMBED && (vocabulary == 0 || layer->vocabulary < vocabulary))
+      vocabulary = layer->vocabulary;
+  }
+  return vocabulary;
+}
+
 /* ---- names -------------------------------------------------------------------------- */
 
 /* The index of the layer that the text calls by this word, or -1. */
@@ -129,9 +139,9 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
         w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
         shoal_word_quote(w, w->word, quote));
   shoal_word_quote(w, name, quote);
-  if (name.length > SHOAL_NAME_BYTES_MAX)
+  if (name.length > SHOAL_LINE_NAME_BYTES_MAX)
     return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote,
-                                  SHOAL_NAME_BYTES_MAX);
+                                  SHOAL_LINE_NAME_BYTES_MAX);
   if (is_keyword(name))
     return shoal_words_fail(w, name, "%s is a word of the language and cannot be a name", quote);
   int taken = find_named(r, name);
@@ -153,7 +163,7 @@ static bool make_names(shoal_reading *r) {
   for (uint32_t i = 0; i < model->layers_count; i++) {
     shoal_layer *layer = &model->layers[i];
     if (layer->named) continue;
-    char name[SHOAL_NAME_BYTES_MAX + 1];
+    char name[SHOAL_LINE_NAME_BYTES_MAX + 1];
     shoal_word word = {.text = name};
     do {
       if (layer->op == SHOAL_LAYER_INPUT)

@@ -56,6 +56,8 @@ enum {
   SHOAL_LAYER_INPUTS_MAX = 16,
   SHOAL_CLASS_WEIGHTS_MAX = 1024,
   SHOAL_MODEL_BYTES_MAX = 1 << 20,
+  SHOAL_BATCH_MAX = 1 << 24,
+  SHOAL_SHARDS_MAX = 256, /* each has a gradient of its own */
 };
 /* More values than this in one tensor of one sample, or in all weights, is refused. */
 #define SHOAL_VALUES_MAX ((uint64_t)1 << 31)
@@ -198,6 +200,10 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
 
 /* The model as text that parses to the same model, line numbers aside: for checkpoints. */
 void shoal_model_write(const shoal_model *model, shoal_text *out);
+
+/* The words of the smallest embedding that the tokens go into: the most that data may have.
+ * 0 for a model without one. */
+uint32_t shoal_model_vocabulary(const shoal_model *model);
 
 /* The rate before schedule, warm-up and scaling: the recipe's, or its optimiser's default. */
 float shoal_recipe_rate(const shoal_recipe *recipe);

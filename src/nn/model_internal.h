@@ -14,9 +14,9 @@
 #include "nn/model.h"
 
 enum {
-  SHOAL_LINE_BYTES_MAX = 32768, /* room for SHOAL_CLASS_WEIGHTS_MAX numbers */
-  SHOAL_NAME_BYTES_MAX = 32,    /* so short that a written model fits SHOAL_MODEL_BYTES_MAX */
-  SHOAL_STACK_MAX = 32,         /* `layers K` of a recurrent line */
+  SHOAL_LINE_BYTES_MAX = 32768,   /* room for SHOAL_CLASS_WEIGHTS_MAX numbers */
+  SHOAL_LINE_NAME_BYTES_MAX = 32, /* so short that a written model fits SHOAL_MODEL_BYTES_MAX */
+  SHOAL_STACK_MAX = 32,           /* `layers K` of a recurrent line */
 };
 
 /* ---- words -------------------------------------------------------------------------- */
@@ -64,11 +64,9 @@ bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
-enum { SHOAL_QUOTE_MAX = 64, SHOAL_GROUPED_MAX = 32 };
+enum { SHOAL_QUOTE_MAX = 64 };
 /* "'word'", shortened where long, or "the end of the line". Returns out. */
 const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHOAL_QUOTE_MAX]);
-/* 1234567 as "1,234,567". Returns out. */
-const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);

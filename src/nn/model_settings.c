@@ -40,11 +40,7 @@ const char *const shoal_schedule_words[] = {
     [SHOAL_SCHEDULE_COSINE] = "cosine",
 };
 
-enum {
-  BATCH_MAX = 1 << 24,
-  SHARDS_MAX = 1 << 16,
-  EPOCHS_MAX = 1000000000,
-};
+enum { EPOCHS_MAX = 1000000000 };
 
 static void init_loss(shoal_recipe *recipe, shoal_loss_kind loss) {
   recipe->loss = loss;
@@ -212,7 +208,7 @@ static bool read_warmup(shoal_reading *r) {
   recipe->scale_batch = 0;
   if (!shoal_words_real(w, "a number of epochs", SHOAL_RANGE_FROM_ZERO, &recipe->warmup_epochs)) return false;
   if (shoal_words_accept(w, "scale") &&
-      !shoal_words_u32(w, "the batch that the rate is meant for", 1, BATCH_MAX, &recipe->scale_batch))
+      !shoal_words_u32(w, "the batch that the rate is meant for", 1, SHOAL_BATCH_MAX, &recipe->scale_batch))
     return false;
   return shoal_words_end(w);
 }
@@ -251,14 +247,14 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
   case SHOAL_SETTING_WARMUP: return read_warmup(r);
   case SHOAL_SETTING_CLASS_WEIGHTS: return read_class_weights(r);
   case SHOAL_SETTING_BATCH:
-    good = shoal_words_u32(w, "the samples of a round", 1, BATCH_MAX, &recipe->batch);
+    good = shoal_words_u32(w, "the samples of a round", 1, SHOAL_BATCH_MAX, &recipe->batch);
     break;
   case SHOAL_SETTING_EPOCHS:
     good = shoal_words_u32(w, "the number of epochs", 1, EPOCHS_MAX, &recipe->epochs);
     break;
   case SHOAL_SETTING_SEED: good = shoal_words_u64(w, "a seed", 0, UINT64_MAX, &recipe->seed); break;
   case SHOAL_SETTING_SHARDS:
-    good = shoal_words_u32(w, "the parts of a batch", 0, SHARDS_MAX, &recipe->shards);
+    good = shoal_words_u32(w, "the parts of a batch", 0, SHOAL_SHARDS_MAX, &recipe->shards);
     break;
   case SHOAL_SETTING_L2: good = shoal_words_real(w, "the factor", SHOAL_RANGE_FROM_ZERO, &recipe->l2); break;
   case SHOAL_SETTING_CLIP:

@@ -80,18 +80,6 @@ const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHO
   return out;
 }
 
-const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]) {
-  char digits[24];
-  int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
-  char *to = out;
-  for (int i = 0; i < length; i++) {
-    if (i && (length - i) % 3 == 0) *to++ = ',';
-    *to++ = digits[i];
-  }
-  *to = 0;
-  return out;
-}
-
 /* ---- lines and words ---------------------------------------------------------------- */
 
 static shoal_word place(const shoal_words *w, const char *at) {

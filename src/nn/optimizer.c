@@ -1,6 +1,8 @@
 /* optimizer.c: see optimizer.h. The arithmetic itself is the kernels' `update`. */
 #include "nn/optimizer.h"
 
+#include "base/power.h"
+
 /* Running statistics of batch normalisation move this far towards each round's. */
 static const float STATISTIC_SHARE = 0.1f;
 
@@ -28,16 +30,6 @@ uint32_t shoal_optimizer_slots(shoal_update_kind kind) {
   }
 }
 
-/* By squaring, so that every machine gets the same bits. */
-static double power(double base, uint64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent >>= 1) {
-    if (exponent & 1) result *= base;
-    base *= base;
-  }
-  return result;
-}
-
 shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint64_t step) {
   return (shoal_update){.kind = recipe->optimizer,
                         .rate = rate,
@@ -46,8 +38,8 @@ shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint
                         .eps = recipe->eps,
                         .l2 = recipe->l2,
                         .grad_scale = 1,
-                        .correction1 = (float)(1 - power(recipe->momentum, step)),
-                        .correction2 = (float)(1 - power(recipe->beta2, step))};
+                        .correction1 = (float)(1 - shoal_power(recipe->momentum, step)),
+                        .correction2 = (float)(1 - shoal_power(recipe->beta2, step))};
 }
 
 void shoal_optimizer_apply(const shoal_kernels *kernels, const shoal_update *update, const shoal_run *run,

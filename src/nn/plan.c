@@ -16,6 +16,7 @@
 #include "nn/exec.h"
 
 enum { ALIGN = 16 };
+#define FLOATS_MAX ((size_t)1 << 48) /* far beyond any machine, far below what size_t holds */
 
 typedef struct buffer {
   size_t floats;
@@ -34,6 +35,8 @@ typedef struct planner {
   uint32_t buffers_count;
   uint32_t nodes;
   bool loss_in_place; /* the output's gradient overwrites the output */
+  size_t wanted;      /* floats of all buffers, before they share memory */
+  bool too_large;
 } planner;
 
 size_t shoal_shape_floats(const shoal_shape *shape, uint32_t n) {
@@ -121,8 +124,12 @@ static void analyse(planner *p) {
 static void want(planner *p, size_t *place, size_t floats, uint32_t first, uint32_t last) {
   *place = SHOAL_NOWHERE;
   if (floats == 0) return;
+  size_t rounded = (floats + ALIGN - 1) / ALIGN * ALIGN;
+  p->too_large |= rounded > FLOATS_MAX - p->wanted;
+  if (p->too_large) return;
+  p->wanted += rounded;
   buffer *b = &p->buffers[p->buffers_count++];
-  *b = (buffer){(floats + ALIGN - 1) / ALIGN * ALIGN, first, last, place};
+  *b = (buffer){rounded, first, last, place};
 }
 
 static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
@@ -285,10 +292,18 @@ static void list_steps(planner *p) {
     if (p->needs_gradient[i]) plan->steps[plan->steps_count++] = (shoal_plan_step){i, true};
 }
 
+/* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
+static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++)
+    if ((uint64_t)samples * graph->nodes[i].shape.steps > INT32_MAX) return false;
+  return true;
+}
+
 shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
                                bool training, uint32_t samples_max, shoal_error *err) {
   SHOAL_ASSERT(samples_max > 0);
   *out = NULL;
+  shoal_status status = SHOAL_NO_MEMORY;
   shoal_arena work;
   shoal_arena_init(&work, (size_t)1 << 30);
   uint32_t nodes = graph->nodes_count;
@@ -307,11 +322,18 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
       p.shares == NULL || p.gradient_shares == NULL || p.buffers == NULL)
     goto fail;
 
+  p.too_large = !rows_fit(graph, samples_max);
   analyse(&p);
-  want_values(&p);
-  if (training) want_gradients(&p);
-  want_work(&p);
-  want_batch(&p);
+  if (!p.too_large) want_values(&p);
+  if (training && !p.too_large) want_gradients(&p);
+  if (!p.too_large) want_work(&p);
+  if (!p.too_large) want_batch(&p);
+  if (p.too_large) {
+    status =
+        shoal_fail(err, SHOAL_LIMIT, "the model is too large for %u samples at a time; try a smaller --batch",
+                   samples_max);
+    goto fail;
+  }
   place_buffers(&p);
   share_places(&p);
   list_steps(&p);
@@ -322,7 +344,7 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
 fail:
   shoal_arena_release(&work);
   shoal_plan_destroy(plan);
-  return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory to plan the model");
+  return status == SHOAL_NO_MEMORY ? shoal_fail(err, status, "not enough memory to plan the model") : status;
 }
 
 void shoal_plan_destroy(shoal_plan *plan) {

@@ -1,3 +1,4 @@
+/* protobuf.c: see protobuf.h. */
 #include "nn/protobuf.h"
 
 #include <string.h>

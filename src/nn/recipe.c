@@ -5,6 +5,7 @@
  * may round differently from one library to the next. */
 #include <float.h>
 
+#include "base/power.h"
 #include "nn/model.h"
 
 float shoal_recipe_rate(const shoal_recipe *recipe) {
@@ -19,15 +20,6 @@ float shoal_recipe_rate(const shoal_recipe *recipe) {
   case SHOAL_ADAMW: return 0.001f;
   }
   return 0.1f;
-}
-
-/* base^exponent by squaring. */
-static double power(double base, uint64_t exponent) {
-  double result = 1;
-  for (; exponent; exponent /= 2, base *= base) {
-    if (exponent % 2) result *= base;
-  }
-  return result;
 }
 
 /* cos(pi x) for x in [0, 1]. Up to pi / 2 twelve terms of the series are below 1e-16;
@@ -47,9 +39,9 @@ static double scheduled(const shoal_recipe *recipe, double rate, uint64_t epoch,
   case SHOAL_SCHEDULE_CONSTANT: return rate;
   case SHOAL_SCHEDULE_STEP:
     if (epoch + 1 < recipe->schedule_from) return rate;
-    return rate *
-           power(recipe->schedule_factor, 1 + (epoch + 1 - recipe->schedule_from) / recipe->schedule_every);
-  case SHOAL_SCHEDULE_EXPONENTIAL: return rate * power(recipe->schedule_factor, epoch);
+    return rate * shoal_power(recipe->schedule_factor,
+                              1 + (epoch + 1 - recipe->schedule_from) / recipe->schedule_every);
+  case SHOAL_SCHEDULE_EXPONENTIAL: return rate * shoal_power(recipe->schedule_factor, epoch);
   case SHOAL_SCHEDULE_COSINE: {
     double share = rounds_done / (rounds * recipe->epochs);
     double to = recipe->schedule_to;

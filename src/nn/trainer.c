@@ -16,7 +16,7 @@
 #include "nn/optimizer.h"
 #include "nn/plan.h"
 
-enum { SHARDS_MAX = 256, SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32 };
+enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32 };
 
 struct shoal_trainer {
   shoal_trainer_config config;
@@ -114,9 +114,7 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
         err, SHOAL_UNSUPPORTED,
         "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
   const shoal_graph *graph = config->graph;
-  if (graph->model->recipe.shards > SHARDS_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "shards %u is above the limit of %u", graph->model->recipe.shards,
-                      SHARDS_MAX);
+  SHOAL_ASSERT(graph->model->recipe.shards <= SHOAL_SHARDS_MAX);
   shoal_trainer *t = calloc(1, sizeof *t);
   if (t == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a trainer");
   bool training = config->samples > 0;
@@ -219,7 +217,7 @@ typedef struct pass {
   uint32_t n;
   float *carry;
   float *predictions; /* where outputs go, or NULL when the loss is wanted */
-  shoal_sums sums[SHARDS_MAX];
+  shoal_sums sums[SHOAL_SHARDS_MAX];
 } pass;
 
 static void copy_outputs(const shoal_exec *exec, uint32_t row, uint32_t rows, float *out) {
@@ -317,7 +315,7 @@ typedef struct apply {
 } apply;
 
 static void sum_run(shoal_trainer *t, const shoal_run *run) {
-  const float *parts[SHARDS_MAX];
+  const float *parts[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < t->shards; v++) parts[v] = t->gradients[v] + run->offset;
   t->kernels->sum_parts(run->count, t->shards, parts, t->total + run->offset);
 }

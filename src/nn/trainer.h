@@ -24,7 +24,7 @@ typedef struct shoal_train_state {
   double loss_sum;   /* over this epoch's rounds so far: sum of weighted sample losses, */
   double weight_sum; /* of their weights, */
   double square_sum; /* of their squared errors (mean squared, absolute, Huber), */
-  uint64_t counted;  /* how many answers there were: one a sample, or one a step, padding apart, */
+  uint64_t counted;  /* how many answers there were: one a sample, or one a step, those of weight 0 apart, */
   uint64_t correct;  /* and how many were right (cross-entropy, binary: rows with all right) */
   size_t weights_count;
   float *weights;

@@ -117,6 +117,28 @@ static void the_nearest_word_is_suggested_and_no_far_one(void **state) {
   }
 }
 
+static void only_utf8_is_taken(void **state) {
+  (void)state;
+  static const char *const good[] = {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"};
+  static const char *const bad[] = {
+      "\x80",   "\xc1\x81", "\xc3", "\xe0\x9f\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+      "caf\xe9"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    assert_true(shoal_utf8_valid(good[i], strlen(good[i])));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_false(shoal_utf8_valid(bad[i], strlen(bad[i])));
+  assert_false(shoal_utf8_valid("a\0b", 3));
+}
+
+static void numbers_are_grouped_by_thousands(void **state) {
+  (void)state;
+  char out[SHOAL_GROUPED_MAX];
+  assert_string_equal(shoal_grouped(0, out), "0");
+  assert_string_equal(shoal_grouped(999, out), "999");
+  assert_string_equal(shoal_grouped(1000, out), "1,000");
+  assert_string_equal(shoal_grouped(UINT64_MAX, out), "18,446,744,073,709,551,615");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(text_grows_and_always_ends_in_a_zero),
@@ -125,6 +147,8 @@ int main(void) {
       cmocka_unit_test(what_is_not_a_whole_number_is_refused),
       cmocka_unit_test(reals_are_read_whole_or_refused),
       cmocka_unit_test(the_nearest_word_is_suggested_and_no_far_one),
+      cmocka_unit_test(only_utf8_is_taken),
+      cmocka_unit_test(numbers_are_grouped_by_thousands),
   };
   return RUN_TESTS(tests);
 }

@@ -179,6 +179,12 @@ bad 1 "latin.txt" train chars.net --data chars:bad/latin.txt
 : > bad/nothing.txt
 bad 1 "nothing.txt" train chars.net --data chars:bad/nothing.txt
 
+# Images without labels have no answers to compare with.
+cp images/t10k-images-idx3-ubyte bad/alone-images-idx3-ubyte
+bad 1 "there is no file of labels beside it" eval good.safetensors --data bad/alone-images-idx3-ubyte
+bad 1 "shoal predict --input" predict good.safetensors --data bad/alone-images-idx3-ubyte
+check "they can be predicted" "$SHOAL" predict good.safetensors --input bad/alone-images-idx3-ubyte > out
+
 # ---- damaged checkpoints ----
 # damaged NAME PYTHON: good.safetensors, changed by a piece of Python with `raw` its bytes, `header`
 # its JSON and `data` the rest; `put()` writes header and data.
@@ -231,6 +237,18 @@ damaged slot "header['other'] = header.pop('optimizer.1.conv1.bias'); put()"
 bad 1 "optimizer.1.conv1.bias" train --resume bad/slot.safetensors --data images --epochs 3
 damaged fitted "meta['shoal.data'] = '{}'; put()"
 bad 1 "bad/fitted.safetensors" eval bad/fitted.safetensors --data images
+
+# A vocabulary larger than the embedding: its last words have no row in the table.
+sed 's/^dense.*/dense 20/' chars.net > wide.net
+"$SHOAL" train wide.net --data chars:text.txt --quiet --epochs 1 --out wide.safetensors || fail "the wide model"
+mv good.safetensors aside && cp wide.safetensors good.safetensors
+damaged words "
+fitted = json.loads(meta['shoal.data'])
+fitted['vocabulary'] += list('uvwxyz')
+meta['shoal.data'] = json.dumps(fitted)
+put()"
+mv aside good.safetensors
+bad 1 "its data has 15 words, but the model takes 10" predict bad/words.safetensors --prompt z --length 5
 
 # ---- going on with something else ----
 bad 2 "--seed cannot change" train --resume good.safetensors --data images --seed 5
@@ -287,6 +305,19 @@ cp kept.safetensors before.safetensors
 bad 1 "the loss is not a number" train --resume kept.safetensors --data table.csv --epochs 50 --rate 1e9
 check "it names the checkpoint that stays" grep -q "kept.safetensors still holds the model" err
 check "which can be used" "$SHOAL" eval kept.safetensors --data table.csv > out
+
+# Weights that overflow while the loss is still finite: here in the third round, the epoch's last.
+cat > bad/overflow.net <<'NET'
+input 64
+dense 3 no-bias
+loss cross-entropy
+optimizer sgd rate 1e9
+l2 1e9
+batch 96
+epochs 2
+NET
+bad 1 "the weights are not numbers any more after round 3" train bad/overflow.net --data images
+check "nothing was saved of them" grep -q "Nothing was saved" err
 
 # ---- the environment ----
 SHOAL_KERNELS=abacus "$SHOAL" train images.net --data images > out 2> err

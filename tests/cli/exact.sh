@@ -98,4 +98,20 @@ interrupt KILL images.net "${early[@]}" --out early2.safetensors
 "$SHOAL" train --resume early2.safetensors --data images --valid 0.2 --quiet
 same "$(hash_of early2.safetensors)" "$(hash_of early.safetensors)" "early stopping, killed and resumed"
 check "the file of the best epoch is gone" test ! -e early.best.safetensors
+
+# Without early stopping a file of that name is somebody else's: it stays, and is no best epoch.
+cp early.safetensors mine.best.safetensors
+go mine images.net --data images --valid 0.2 --epochs 1
+check "a model called NAME.best stays" cmp -s early.safetensors mine.best.safetensors
+cp mine.safetensors yours.safetensors
+stopping=(--data images --valid 0.2 --early-stop 9 --epochs 2 --quiet)
+"$SHOAL" train --resume mine.safetensors "${stopping[@]}"
+"$SHOAL" train --resume yours.safetensors "${stopping[@]}"
+same "$(hash_of mine.safetensors)" "$(hash_of yours.safetensors)" "early stopping from now on"
+
+# What comes through a pipe is read once, and whole.
+make_table table.csv
+go file table.net --data table.csv
+go pipe table.net --data <(cat table.csv)
+same "$(hash_of pipe.safetensors)" "$(hash_of file.safetensors)" "a table through a pipe"
 finish

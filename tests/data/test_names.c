@@ -78,25 +78,11 @@ static void names_survive_json(void **state) {
   shoal_text_release(&text);
 }
 
-static void only_utf8_is_taken(void **state) {
-  (void)state;
-  static const char *const good[] = {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"};
-  static const char *const bad[] = {
-      "\x80",   "\xc1\x81", "\xc3", "\xe0\x9f\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
-      "caf\xe9"};
-  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-    assert_true(shoal_utf8_valid(good[i], strlen(good[i])));
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    assert_false(shoal_utf8_valid(bad[i], strlen(bad[i])));
-  assert_false(shoal_utf8_valid("a\0b", 3));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_keep_their_numbers),
       cmocka_unit_test(reordered_names_are_found_in_their_new_places),
       cmocka_unit_test(names_survive_json),
-      cmocka_unit_test(only_utf8_is_taken),
   };
   return RUN_TESTS(tests);
 }

@@ -131,6 +131,55 @@ static void initial_weights_follow_the_activation_and_the_seed(void **unused) {
   close_net(&n);
 }
 
+static void only_an_activation_that_follows_counts(void **unused) {
+  (void)unused;
+  /* a and b are linear: the relu behind b's line is c's. d's comes after a normalisation, e's after
+   * a sum; the line after f starts from elsewhere. */
+  net n =
+      open_net("input 8\na: dense 8\nb: dense 8\nc: dense 8 relu\nd: dense 8\nlayernorm\nrelu\n"
+               "e: dense 8\nadd c relu\nf: dense 8\ng: relu from e\nconcat f\ndense 2\nloss mean-squared\n");
+  const struct {
+    const char *name;
+    int fill;
+  } expected[] = {{"a.weight", SHOAL_FILL_UNIFORM}, {"b.weight", SHOAL_FILL_UNIFORM},
+                  {"c.weight", SHOAL_FILL_NORMAL},  {"d.weight", SHOAL_FILL_NORMAL},
+                  {"e.weight", SHOAL_FILL_NORMAL},  {"f.weight", SHOAL_FILL_UNIFORM}};
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < n.graph->params_count; i++) {
+    const shoal_param *p = &n.graph->params[i];
+    if (found == sizeof expected / sizeof expected[0] || strcmp(p->name, expected[found].name) != 0) continue;
+    assert_int_equal(p->fill, expected[found++].fill);
+  }
+  assert_int_equal(found, sizeof expected / sizeof expected[0]);
+  close_net(&n);
+}
+
+static void too_many_nodes_are_refused(void **unused) {
+  (void)unused;
+  /* Every sum of 16 lines is 15 nodes; the last layer, when hardly any node is left, is 95. */
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "input sequence 2x2\n");
+  for (int i = 0; i < 16; i++) shoal_text_addf(&text, "n%d: dense 2\n", i);
+  for (int i = 0; i < 543; i++) {
+    shoal_text_addf(&text, "add");
+    for (int k = 0; k < 15; k++) shoal_text_addf(&text, " n%d", k);
+    shoal_text_addf(&text, "\n");
+  }
+  shoal_text_addf(&text, "rnn 2 layers 32 bidirectional\nloss mean-squared\n");
+  assert_false(text.failed);
+  shoal_model *model;
+  shoal_graph *graph;
+  shoal_error err = {0};
+  if (shoal_model_parse(&model, "test", text.bytes, text.length, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_equal(shoal_graph_create(&graph, model, &err), SHOAL_LIMIT);
+  assert_null(graph);
+  assert_non_null(strstr(err.text, "line 561: with 'rnn1' the model has more than 8,192 nodes"));
+  assert_int_equal(shoal_graph_create(&graph, model, NULL), SHOAL_LIMIT);
+  shoal_model_destroy(model);
+  shoal_text_release(&text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lenet_has_the_weights_and_operations_of_the_thesis),
@@ -138,6 +187,8 @@ int main(void) {
       cmocka_unit_test(parameters_are_named_and_do_not_overlap),
       cmocka_unit_test(a_softmax_before_cross_entropy_is_left_to_the_loss),
       cmocka_unit_test(initial_weights_follow_the_activation_and_the_seed),
+      cmocka_unit_test(only_an_activation_that_follows_counts),
+      cmocka_unit_test(too_many_nodes_are_refused),
   };
   return RUN_TESTS(tests);
 }

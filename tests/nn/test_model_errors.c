@@ -293,9 +293,8 @@ static const struct {
     {"input 4\ndense 3\nepochs 5 6" LOSS, "x.net:3:10: epochs: expected the end of the line, found '6'"},
     {"input 4\ndense 3\nseed -1" LOSS,
      "x.net:3:6: seed: expected a seed, a whole number from 0 to 18,446,744,073,709,551,615, found '-1'"},
-    {"input 4\ndense 3\nshards 65537" LOSS,
-     "x.net:3:8: shards: expected the parts of a batch, a whole number from 0 to "
-     "65,536, found '65537'"},
+    {"input 4\ndense 3\nshards 257" LOSS,
+     "x.net:3:8: shards: expected the parts of a batch, a whole number from 0 to 256, found '257'"},
     {"input 4\ndense 3\nl2 -1" LOSS,
      "x.net:3:4: l2: expected the factor, a number from 0 to 1e9, found '-1'"},
     {"input 4\ndense 3\nclip x" LOSS, "x.net:3:6: clip: expected the largest norm of a gradient"},

@@ -116,11 +116,38 @@ static void buffers_whose_times_do_not_meet_share_memory(void **unused) {
   close_rig(&r);
 }
 
+/* Sizes that the text may have, and a batch that flags may have, but not both. */
+static void what_no_memory_could_hold_is_refused(void **unused) {
+  (void)unused;
+  static const char *const nets[] = {
+      "input 2\nrepeat 1000000\ndense 1\nloss mean-squared\n", /* rows past 32 bits */
+      "input 1\ndense 1000000000 no-bias\ngelu\ndense 1\nloss mean-squared\n",
+  };
+  for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
+    shoal_model *model;
+    shoal_graph *graph;
+    shoal_plan *plan;
+    shoal_error err = {0};
+    if (shoal_model_parse(&model, "test", nets[i], strlen(nets[i]), &err) != SHOAL_OK)
+      fail_msg("%s", err.text);
+    if (shoal_graph_create(&graph, model, &err) != SHOAL_OK) fail_msg("%s", err.text);
+    for (int training = 0; training < 2; training++) {
+      assert_int_equal(shoal_plan_create(&plan, graph, shoal_kernels_get(), training, SHOAL_BATCH_MAX, &err),
+                       SHOAL_LIMIT);
+      assert_null(plan);
+      assert_non_null(strstr(err.text, "try a smaller --batch"));
+    }
+    shoal_graph_destroy(graph);
+    shoal_model_destroy(model);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_read_before_it_is_written),
       cmocka_unit_test(inference_agrees_whatever_the_block_held),
       cmocka_unit_test(buffers_whose_times_do_not_meet_share_memory),
+      cmocka_unit_test(what_no_memory_could_hold_is_refused),
   };
   return RUN_TESTS(tests);
 }

@@ -214,6 +214,27 @@ static void carried_state_joins_windows(void **unused) {
   close_bench(&b);
 }
 
+/* The right ones are counted among rows with a weight, so the whole must be those rows too. */
+static void classes_of_weight_zero_are_not_counted(void **unused) {
+  (void)unused;
+  bench b = {0};
+  open_bench(&b, "input 4\ndense 3\nloss cross-entropy\noptimizer sgd rate 0.1\n", 1, 64, 64);
+  const float weights[] = {1, 0, 1};
+  shoal_trainer *weighted;
+  shoal_trainer_config config = {
+      .graph = b.graph, .threads = 1, .batch = 64, .samples = 64, .class_weights = weights};
+  shoal_error err = {0};
+  assert_int_equal(shoal_trainer_create(&weighted, &config, &err), SHOAL_OK);
+  uint64_t expected = 0;
+  for (uint64_t i = 0; i < 64; i++)
+    expected += shoal_random_below(shoal_key_make(11, SHOAL_FOR_TOY, i, 0), 100000, 3) != 1;
+  shoal_result result;
+  assert_int_equal(shoal_trainer_round(weighted, &b.source, &result, &err), SHOAL_OK);
+  assert_true(expected < 64 && result.answers == (double)expected);
+  shoal_trainer_destroy(weighted);
+  close_bench(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
@@ -223,6 +244,7 @@ int main(void) {
       cmocka_unit_test(a_loss_that_is_not_a_number_leaves_the_weights_alone),
       cmocka_unit_test(predictions_do_not_depend_on_the_cut),
       cmocka_unit_test(carried_state_joins_windows),
+      cmocka_unit_test(classes_of_weight_zero_are_not_counted),
   };
   return RUN_TESTS(tests);
 }
