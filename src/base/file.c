@@ -7,10 +7,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -157,6 +159,8 @@ end:
 
 enum { WRITE_BUFFER_BYTES = 64 << 10 };
 
+static const char TEMPORARY[] = ".tmp.";
+
 struct shoal_writer {
   char *path;      /* as the user gave it, for sentences */
   char *place;     /* what is replaced: `path` with its symbolic links followed */
@@ -175,8 +179,8 @@ static bool is_stream(const char *path) {
          strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
-/* Removes the temporary files of `place` whose process is gone: a program that was killed
- * in the middle of a write could not. */
+/* Removes the temporary files of `place` that nobody holds: a program that was killed in the
+ * middle of a write could not. A living writer has its file locked, on whatever machine. */
 static void remove_abandoned(const char *place) {
   const char *slash = strrchr(place, '/');
   const char *name = slash ? slash + 1 : place;
@@ -184,28 +188,51 @@ static void remove_abandoned(const char *place) {
   DIR *here = folder ? opendir(folder) : NULL;
   size_t length = strlen(name);
   for (struct dirent *entry; here && (entry = readdir(here));) {
-    const char *rest = entry->d_name + length;
-    uint64_t pid;
-    if (strncmp(entry->d_name, name, length) != 0 || strncmp(rest, ".tmp.", 5) != 0) continue;
-    if (!shoal_read_u64(rest + 5, strlen(rest + 5), &pid) || pid == 0 || pid > INT32_MAX) continue;
-    if (kill((pid_t)pid, 0) != 0 && errno == ESRCH) unlinkat(dirfd(here), entry->d_name, 0);
+    if (strncmp(entry->d_name, name, length) != 0 || strncmp(entry->d_name + length, TEMPORARY, 5) != 0)
+      continue;
+    int fd = openat(dirfd(here), entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(here), entry->d_name, 0);
+    close(fd);
   }
   if (here) closedir(here);
   free(folder);
 }
 
-static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, shoal_error *err) {
-  shoal_text name;
-  shoal_text_init(&name);
-  shoal_text_addf(&name, "%s.tmp.%ld", writer->place, (long)getpid());
-  writer->temporary = name.bytes;
-  if (name.failed) return fail_errno(err, writer->path, ENOMEM);
+/* Makes `place`.tmp.RANDOM and locks it. Between the two another program may take it for
+ * abandoned and remove it: then it has no name any more, and the next try makes a new one. */
+static int open_locked(const char *place, char **name) {
+  for (int tries = 0; tries < 100; tries++) {
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)getpid();
+    shoal_text text;
+    shoal_text_init(&text);
+    shoal_text_addf(&text, "%s%s%016" PRIx64, place, TEMPORARY, random);
+    if (text.failed) {
+      shoal_text_release(&text);
+      errno = ENOMEM;
+      return -1;
+    }
+    int fd = open(text.bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    struct stat made;
+    if ((fd < 0 && errno != EEXIST) ||
+        (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &made) == 0 && made.st_nlink > 0)) {
+      int number = errno;
+      if (fd >= 0) *name = text.bytes;
+      if (fd < 0) shoal_text_release(&text);
+      errno = number;
+      return fd;
+    }
+    if (fd >= 0) close(fd);
+    shoal_text_release(&text);
+  }
+  errno = EAGAIN;
+  return -1;
+}
 
-  /* What a dead process of the same number left behind goes first; O_EXCL then makes sure
-   * that the file is ours and no link to elsewhere. */
+static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, shoal_error *err) {
   remove_abandoned(writer->place);
-  unlink(writer->temporary);
-  writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  writer->fd = open_locked(writer->place, &writer->temporary);
   if (writer->fd < 0 && errno == ENOENT)
     return shoal_fail(err, SHOAL_NOT_FOUND, "%s: its folder does not exist; create it first", writer->path);
   if (writer->fd < 0) return fail_errno(err, writer->path, errno);

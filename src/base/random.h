@@ -8,12 +8,12 @@
 
 #include <stdint.h>
 
-/* What a stream of numbers is for; part of the key, so streams never meet. */
+/* What a stream of numbers is for; part of the key, so streams never meet. The numbers are part of
+ * every result: new ones come at the end. */
 typedef enum shoal_purpose {
   SHOAL_FOR_INIT = 1,
   SHOAL_FOR_ORDER,
   SHOAL_FOR_DROPOUT,
-  SHOAL_FOR_AUGMENT,
   SHOAL_FOR_SPLIT,
   SHOAL_FOR_TOY,
   SHOAL_FOR_SAMPLING,

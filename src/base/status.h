@@ -18,8 +18,7 @@
   X(LIMIT, "over a limit")        \
   X(IO, "input or output failed") \
   X(NO_MEMORY, "out of memory")   \
-  X(UNSUPPORTED, "not supported") \
-  X(INTERRUPTED, "interrupted")
+  X(UNSUPPORTED, "not supported")
 
 typedef enum shoal_status {
 #define SHOAL_STATUS_ENUM(name, text) SHOAL_##name,

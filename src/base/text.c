@@ -80,15 +80,6 @@ bool shoal_read_u64(const char *word, size_t length, uint64_t *out) {
   return length > 0;
 }
 
-bool shoal_read_i64(const char *word, size_t length, int64_t *out) {
-  bool negative = length > 0 && word[0] == '-';
-  uint64_t size;
-  if (!shoal_read_u64(word + negative, length - negative, &size)) return false;
-  if (size > (uint64_t)INT64_MAX + negative) return false;
-  *out = negative ? (int64_t)(0 - size) : (int64_t)size;
-  return true;
-}
-
 bool shoal_read_f64(const char *word, size_t length, double *out) {
   /* strtod also takes spaces, hexadecimal, "inf" and "nan"; decimal characters keep those out. */
   char copy[512];

@@ -26,7 +26,6 @@ void shoal_text_addf(shoal_text *text, const char *format, ...) __attribute__((f
 /* Each reads the whole of `word` (length bytes, no zero needed) or answers false:
  * no white space, no trailing characters, no overflow; reals are finite. */
 bool shoal_read_u64(const char *word, size_t length, uint64_t *out);
-bool shoal_read_i64(const char *word, size_t length, int64_t *out);
 bool shoal_read_f64(const char *word, size_t length, double *out);
 
 /* 1234567 as "1,234,567". Returns out. */

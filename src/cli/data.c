@@ -146,7 +146,7 @@ static int get(const data_options *o, const shoal_named_set *set) {
   free(folder);
   bool watched = !o->quiet && shoal_terminal_of(stderr).is_terminal;
   shoal_error err;
-  shoal_status status = shoal_named_get(set->name, o->data_dir, watched ? show_download : NULL, NULL, &err);
+  shoal_status status = shoal_named_get(set, o->data_dir, watched ? show_download : NULL, NULL, &err);
   if (watched) fprintf(stderr, "\r\x1b[K");
   if (status != SHOAL_OK) return shoal_cli_failed("data", &err);
   folder = shoal_named_find(set, o->data_dir);

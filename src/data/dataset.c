@@ -120,19 +120,17 @@ static void images_to_x(const shoal_dataset *d, const uint8_t **images, uint32_t
 
 static void fetch_images(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
                          const shoal_batch *into) {
-  enum { FEW = 1024 };
+  SHOAL_ASSERT(n <= SHOAL_FETCH_MAX);
   const view *v = self;
   const shoal_dataset *d = v->dataset;
   chosen c = choose(v, epoch, first);
-  const uint8_t *few[FEW], **images = n <= FEW ? few : malloc(n * sizeof *images);
-  SHOAL_ASSERT(images); /* 8 bytes a sample, where the caller has room for all its pixels */
+  const uint8_t *images[SHOAL_FETCH_MAX];
   for (uint32_t i = 0; i < n; i++) {
     uint64_t number = number_at(&c, i);
     images[i] = shoal_images_at(&d->images, number);
     write_answer(d, number, i, into);
   }
   if (into->x) images_to_x(d, images, n, into->x);
-  if (images != few) free(images);
   write_ids(&c, n, 1, into);
 }
 

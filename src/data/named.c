@@ -381,8 +381,8 @@ static shoal_status get_all(const shoal_named_set *set, const char *folder, fetc
   return status;
 }
 
-shoal_status shoal_named_get_set(const shoal_named_set *set, const char *data_dir,
-                                 shoal_named_progress progress, void *context, shoal_error *err) {
+shoal_status shoal_named_get(const shoal_named_set *set, const char *data_dir, shoal_named_progress progress,
+                             void *context, shoal_error *err) {
   char *place = shoal_named_folder(data_dir), *folder = place ? join(place, set->name) : NULL;
   char *url = url_of(set, set->archive ? set->archive : set->files[0].name);
   fetching f = {.progress = progress, .context = context};
@@ -401,13 +401,4 @@ shoal_status shoal_named_get_set(const shoal_named_set *set, const char *data_di
   free(folder);
   free(url);
   return status;
-}
-
-shoal_status shoal_named_get(const char *name, const char *data_dir, shoal_named_progress progress,
-                             void *context, shoal_error *err) {
-  const shoal_named_set *set = shoal_named_set_of(name);
-  if (set) return shoal_named_get_set(set, data_dir, progress, context, err);
-  const char *nearest = shoal_named_nearest(name);
-  return shoal_fail(err, SHOAL_NOT_FOUND, "no data set is called '%.60s'%s%s%s", name,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }

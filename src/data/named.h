@@ -61,11 +61,7 @@ shoal_status shoal_named_verify(const shoal_named_set *set, const char *folder, 
 typedef void (*shoal_named_progress)(void *context, const char *file, uint64_t bytes);
 
 /* Downloads what is not there yet. progress may be NULL. */
-shoal_status shoal_named_get(const char *name, const char *data_dir, shoal_named_progress progress,
+shoal_status shoal_named_get(const shoal_named_set *set, const char *data_dir, shoal_named_progress progress,
                              void *context, shoal_error *err);
-
-/* The same for a set that need not be in the catalogue. */
-shoal_status shoal_named_get_set(const shoal_named_set *set, const char *data_dir,
-                                 shoal_named_progress progress, void *context, shoal_error *err);
 
 #endif

@@ -16,7 +16,7 @@
 
 static const char VERSION[] = "1";
 static const char CARRY[] = "state.carry";
-enum { SLOTS = 2, META_MAX = 5, EXACT_INTEGERS_BITS = 53 };
+enum { SLOTS = 2, META_MAX = 6, EXACT_INTEGERS_BITS = 53 };
 
 /* ---- saving ------------------------------------------------------------------------- */
 
@@ -92,6 +92,26 @@ static bool list_tensors(const shoal_graph *graph, const shoal_train_state *stat
   return true;
 }
 
+/* Of what going on needs beside the weights: the optimiser's slots and the carried state. */
+static bool state_sha256(const shoal_graph *graph, const shoal_train_state *state,
+                         char out[SHOAL_SHA256_HEX]) {
+  const float *slots[SLOTS] = {state->slot1, state->slot2};
+  shoal_sha256 *hash = shoal_sha256_create();
+  if (!hash) return false;
+  for (int s = 0; s < SLOTS; s++)
+    for (uint32_t p = 0; p < graph->params_count && slots[s]; p++) {
+      const shoal_param *param = &graph->params[p];
+      if (param->kind == SHOAL_PARAM_STATISTIC) continue;
+      shoal_sha256_add(hash, slots[s] + param->offset, param->count * sizeof(float));
+    }
+  if (state->carry) shoal_sha256_add(hash, state->carry, state->carry_count * sizeof(float));
+  uint8_t digest[SHOAL_SHA256_BYTES];
+  shoal_sha256_finish(hash, digest);
+  shoal_sha256_destroy(hash);
+  shoal_hex(digest, sizeof digest, out);
+  return true;
+}
+
 shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, const shoal_train_state *state,
                                    const char *data_json, shoal_error *err) {
   size_t tensors_max = (size_t)graph->params_count * (1 + SLOTS) + 1;
@@ -100,22 +120,23 @@ shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, c
   shoal_text model, position;
   shoal_text_init(&model);
   shoal_text_init(&position);
-  char sha256[SHOAL_SHA256_HEX];
+  char weights_sha256[SHOAL_SHA256_HEX], rest_sha256[SHOAL_SHA256_HEX];
 
   shoal_model_write(graph->model, &model);
   write_position(state, &position);
-  shoal_graph_weights_sha256(graph, state->weights, sha256);
+  shoal_graph_weights_sha256(graph, state->weights, weights_sha256);
   shoal_meta meta[META_MAX];
   size_t tensors_count, meta_count = 0;
   shoal_status status;
   if (!tensors || !names || !list_tensors(graph, state, tensors, names, &tensors_count) || model.failed ||
-      position.failed) {
+      position.failed || !state_sha256(graph, state, rest_sha256)) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   } else {
     meta[meta_count++] = (shoal_meta){"shoal.version", VERSION};
     meta[meta_count++] = (shoal_meta){"shoal.model", model.bytes};
     meta[meta_count++] = (shoal_meta){"shoal.position", position.bytes};
-    meta[meta_count++] = (shoal_meta){"shoal.weights_sha256", sha256};
+    meta[meta_count++] = (shoal_meta){"shoal.weights_sha256", weights_sha256};
+    meta[meta_count++] = (shoal_meta){"shoal.state_sha256", rest_sha256};
     if (data_json) meta[meta_count++] = (shoal_meta){"shoal.data", data_json};
     status = shoal_safetensors_save(path, tensors, tensors_count, meta, meta_count, err);
   }
@@ -279,5 +300,14 @@ shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const s
     shoal_tensor wanted = {.name = CARRY, .dims_count = 1, .dims = {state->carry_count}};
     status = copy_tensor(checkpoint, &wanted, state->carry, err);
   }
+  char found[SHOAL_SHA256_HEX];
+  const char *wanted = shoal_safetensors_meta(checkpoint->file, "shoal.state_sha256");
+  if (status == SHOAL_OK && !state_sha256(graph, state, found))
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", checkpoint->path);
+  if (status == SHOAL_OK && (!wanted || strcmp(wanted, found) != 0))
+    status = shoal_fail(err, SHOAL_CORRUPT,
+                        "%s: the state of the training does not match its checksum; the file is damaged, "
+                        "but its weights are whole and can still be evaluated",
+                        checkpoint->path);
   return status == SHOAL_OK ? read_position(checkpoint, state, err) : status;
 }

@@ -4,7 +4,8 @@
  * for the optimiser's slots; "state.carry" for recurrent state. Metadata: "shoal.version",
  * "shoal.model" (the model text with its recipe), "shoal.data" (what the data set had
  * fitted: scales, vocabulary, class names; JSON), "shoal.position" (epoch, round, step
- * and the running sums of the epoch, exact, JSON), "shoal.weights_sha256".
+ * and the running sums of the epoch, exact, JSON), "shoal.weights_sha256",
+ * "shoal.state_sha256" (slots and carry).
  * Statistics have no optimiser slots, so none are stored for them.
  *
  * Ownership: a loaded checkpoint owns its model text and tensors. Threads: none. */

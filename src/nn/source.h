@@ -15,6 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* More samples than this are never asked for at once. */
+enum { SHOAL_FETCH_MAX = 1024 };
+
 /* Where fetch writes n samples. Only the pointers that the model needs are set. */
 typedef struct shoal_batch {
   float *x;        /* ROWS, TIME, or LANES with the unused lanes zero */

@@ -47,13 +47,27 @@ static void *reserve(shoal_trainer *t, size_t bytes, bool *ok) {
     *ok = false;
     return NULL;
   }
-  memset(memory, 0, rounded);
   t->reserved_bytes += rounded;
   return memory;
 }
 
 static float *reserve_floats(shoal_trainer *t, size_t count, bool *ok) {
   return reserve(t, count * sizeof(float), ok);
+}
+
+static float *reserve_zeros(shoal_trainer *t, size_t count, bool *ok) {
+  float *floats = reserve_floats(t, count, ok);
+  if (floats != NULL) memset(floats, 0, count * sizeof *floats);
+  return floats;
+}
+
+/* Blocks and gradients are written before they are read, so they are left as they come: a
+ * block of a thread that never gets a shard costs no memory. */
+static float **reserve_list(shoal_trainer *t, uint32_t count, size_t floats, bool *ok) {
+  float **list = calloc(count, sizeof *list);
+  if (list == NULL) *ok = false;
+  for (uint32_t i = 0; *ok && i < count; i++) list[i] = reserve_floats(t, floats, ok);
+  return list;
 }
 
 static bool has_op(const shoal_graph *graph, shoal_node_op op) {
@@ -98,11 +112,13 @@ static uint32_t largest_shard(const shoal_trainer *t) {
   return largest;
 }
 
-/* Batch normalisation sees a whole shard at once; without it, images go in small tiles. */
+/* Batch normalisation sees as much of a shard at once as a source gives; without it, images
+ * go in small tiles. */
 static uint32_t choose_tile(const shoal_trainer *t) {
   uint32_t shard = largest_shard(t);
-  bool whole = has_op(t->graph, SHOAL_NODE_BATCHNORM) || !has_images(t->graph);
-  return whole || shard < IMAGE_TILE ? shard : IMAGE_TILE;
+  bool small = has_images(t->graph) && !has_op(t->graph, SHOAL_NODE_BATCHNORM);
+  uint32_t most = small ? IMAGE_TILE : SHOAL_FETCH_MAX;
+  return shard < most ? shard : most;
 }
 
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err) {
@@ -135,24 +151,21 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   bool ok = true;
   size_t block = t->infer_plan->floats;
   if (training && t->train_plan->floats > block) block = t->train_plan->floats;
-  t->blocks = reserve(t, t->threads * sizeof *t->blocks, &ok);
-  for (uint32_t i = 0; ok && i < t->threads; i++) t->blocks[i] = reserve_floats(t, block, &ok);
+  t->blocks = reserve_list(t, t->threads, block, &ok);
   shoal_train_state *state = &t->state;
   state->weights_count = graph->weights_count;
-  state->weights = reserve_floats(t, graph->weights_count, &ok);
+  state->weights = reserve_zeros(t, graph->weights_count, &ok);
   if (graph->model->carry) {
     state->carry_count = shoal_carry_floats(graph) * config->batch;
-    t->eval_carry = reserve_floats(t, state->carry_count, &ok);
+    t->eval_carry = reserve_zeros(t, state->carry_count, &ok);
   }
   if (training) {
     uint32_t slots = shoal_optimizer_slots(t->recipe->optimizer);
-    if (slots > 0) state->slot1 = reserve_floats(t, graph->weights_count, &ok);
-    if (slots > 1) state->slot2 = reserve_floats(t, graph->weights_count, &ok);
-    if (graph->model->carry) state->carry = reserve_floats(t, state->carry_count, &ok);
+    if (slots > 0) state->slot1 = reserve_zeros(t, graph->weights_count, &ok);
+    if (slots > 1) state->slot2 = reserve_zeros(t, graph->weights_count, &ok);
+    if (graph->model->carry) state->carry = reserve_zeros(t, state->carry_count, &ok);
     t->total = reserve_floats(t, graph->weights_count, &ok);
-    t->gradients = reserve(t, t->shards * sizeof *t->gradients, &ok);
-    for (uint32_t v = 0; ok && v < t->shards; v++)
-      t->gradients[v] = reserve_floats(t, graph->weights_count, &ok);
+    t->gradients = reserve_list(t, t->shards, graph->weights_count, &ok);
     t->runs_count = shoal_optimizer_runs(graph, NULL);
     t->runs = reserve(t, t->runs_count * sizeof *t->runs, &ok);
     t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, &ok);

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -263,19 +263,6 @@ static void places_that_cannot_be_written_say_why(void **state) {
   assert_string_equal(err.text, "file/model: Not a directory");
 }
 
-static void a_leftover_of_a_dead_process_is_no_obstacle(void **state) {
-  (void)state;
-  char name[64];
-  snprintf(name, sizeof name, "model.tmp.%ld", (long)getpid());
-  put(name, "half", 4);
-  shoal_writer *writer;
-  assert_int_equal(shoal_writer_create(&writer, "model", NULL), SHOAL_OK);
-  shoal_writer_add(writer, "new", 3);
-  assert_int_equal(shoal_writer_commit(writer, NULL), SHOAL_OK);
-  check_content("model", "new", 3);
-  assert_int_equal(files_here(), 1);
-}
-
 /* ---- folders ------------------------------------------------------------------------ */
 
 static void folders_are_made_with_their_parents(void **state) {
@@ -297,22 +284,34 @@ static void folders_are_made_with_their_parents(void **state) {
 
 static void what_a_killed_process_left_is_removed(void **state) {
   (void)state;
-  char dead[64], alive[64];
-  pid_t child = fork();
-  if (child == 0) _exit(0);
-  assert_int_equal(waitpid(child, NULL, 0), child);
-  snprintf(dead, sizeof dead, "model.tmp.%ld", (long)child);
-  snprintf(alive, sizeof alive, "model.tmp.%ld", (long)getppid());
-  for (int i = 0; i < 2; i++) {
-    FILE *file = fopen(i == 0 ? dead : alive, "w");
-    assert_non_null(file);
-    fclose(file);
-  }
+  FILE *left = fopen("model.tmp.abcdef", "w"), *held = fopen("model.tmp.ghijkl", "w");
+  assert_true(left != NULL && held != NULL);
+  fclose(left);
+  assert_int_equal(flock(fileno(held), LOCK_EX), 0);
   shoal_writer *writer = NULL;
   assert_int_equal(shoal_writer_create(&writer, "model", NULL), SHOAL_OK);
   assert_int_equal(shoal_writer_commit(writer, NULL), SHOAL_OK);
-  assert_false(shoal_file_exists(dead));
-  assert_true(shoal_file_exists(alive));
+  assert_false(shoal_file_exists("model.tmp.abcdef"));
+  assert_true(shoal_file_exists("model.tmp.ghijkl"));
+  fclose(held);
+}
+
+/* Two writers of one file do not meet: the last to commit wins, whole. */
+static void two_writers_of_one_file_do_not_meet(void **state) {
+  (void)state;
+  shoal_writer *first = NULL, *second = NULL;
+  assert_int_equal(shoal_writer_create(&first, "model", NULL), SHOAL_OK);
+  assert_int_equal(shoal_writer_create(&second, "model", NULL), SHOAL_OK);
+  shoal_writer_add(first, "first", 5);
+  shoal_writer_add(second, "second", 6);
+  assert_int_equal(shoal_writer_commit(first, NULL), SHOAL_OK);
+  assert_int_equal(shoal_writer_commit(second, NULL), SHOAL_OK);
+  uint8_t *bytes = NULL;
+  size_t length;
+  assert_int_equal(shoal_file_read("model", 100, false, &bytes, &length, NULL), SHOAL_OK);
+  assert_int_equal(length, 6);
+  assert_memory_equal(bytes, "second", 6);
+  free(bytes);
 }
 
 int main(void) {
@@ -329,8 +328,8 @@ int main(void) {
       IN_FOLDER(a_failed_write_leaves_the_old_file_and_no_other),
       IN_FOLDER(a_device_is_written_and_not_replaced),
       IN_FOLDER(places_that_cannot_be_written_say_why),
-      IN_FOLDER(a_leftover_of_a_dead_process_is_no_obstacle),
       IN_FOLDER(what_a_killed_process_left_is_removed),
+      IN_FOLDER(two_writers_of_one_file_do_not_meet),
       IN_FOLDER(folders_are_made_with_their_parents),
   };
   return RUN_TESTS(tests);

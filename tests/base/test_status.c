@@ -7,7 +7,7 @@
 static void each_status_has_its_text(void **state) {
   (void)state;
   assert_string_equal(shoal_status_text(SHOAL_OK), "ok");
-  assert_string_equal(shoal_status_text(SHOAL_INTERRUPTED), "interrupted");
+  assert_string_equal(shoal_status_text(SHOAL_UNSUPPORTED), "not supported");
 }
 
 static void a_failure_gives_back_its_status_and_sentence(void **state) {

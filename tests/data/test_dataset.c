@@ -258,25 +258,6 @@ static void zipped_and_plain_images_agree(void **state) {
   free(got[1]);
 }
 
-static void more_images_than_fit_the_stack_are_fetched(void **state) {
-  (void)state;
-  enum { MANY = 2000 };
-  const uint32_t dims[] = {MANY, 1, 1};
-  uint8_t bytes[MANY + 16];
-  put("train-images-idx3-ubyte", bytes, make_idx(bytes, 3, dims, 1));
-  size_t length = make_idx(bytes, 1, dims, 1);
-  for (size_t i = 8; i < length; i++) bytes[i] %= 16;
-  put("train-labels-idx1-ubyte", bytes, length);
-  shoal_dataset *dataset =
-      open_or_fail("input 1\ndense 16\nloss cross-entropy\n", &(shoal_dataset_options){.data = "."});
-  shoal_source source = source_of(dataset, SHOAL_TRAIN, MANY, 1);
-  fetched *all = fetch(&source, 0, 0, MANY), *end = fetch(&source, 0, MANY - 10, 10);
-  assert_memory_equal(all->x + MANY - 10, end->x, 10 * sizeof(float));
-  free(all);
-  free(end);
-  shoal_dataset_close(dataset);
-}
-
 static void labels_can_be_targets(void **state) {
   (void)state;
   put_images(false);
@@ -677,7 +658,6 @@ int main(void) {
       IN_FOLDER(epochs_and_seeds_differ_and_tests_do_not),
       IN_FOLDER(images_become_numbers_in_every_layout),
       IN_FOLDER(zipped_and_plain_images_agree),
-      IN_FOLDER(more_images_than_fit_the_stack_are_fetched),
       IN_FOLDER(labels_can_be_targets),
       IN_FOLDER(classes_of_training_are_counted),
       IN_FOLDER(an_epoch_holds_every_token_once),
