@@ -1,6 +1,7 @@
 /* report.c: see report.h. The parts stand in the order of a run: start, rounds, epochs, end. */
 #include "cli/report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -438,21 +439,25 @@ static void suggest(shoal_report *report, const char *data_options) {
   const char *path = report->plan->out_path;
   const char *dot = strrchr(path, '.');
   size_t stem = dot && strcmp(dot, ".safetensors") == 0 ? (size_t)(dot - path) : strlen(path);
-  shoal_text name, model, onnx;
+  shoal_text program, name, model, onnx;
+  shoal_text_init(&program);
   shoal_text_init(&name);
   shoal_text_init(&model);
   shoal_text_init(&onnx);
   shoal_text_addf(&name, "%.*s.onnx", (int)stem, path);
+  shoal_human_quote(&program, program_invocation_name);
   shoal_human_quote(&model, path);
   if (!name.failed) shoal_human_quote(&onnx, name.bytes);
-  if (!name.failed && !model.failed && !onnx.failed) {
-    fprintf(report->text, "Next:\n  shoal eval %s%s\n", model.bytes, data_options);
+  if (!program.failed && !name.failed && !model.failed && !onnx.failed) {
+    const char *shoal = program.bytes;
+    fprintf(report->text, "Next:\n  %s eval %s%s\n", shoal, model.bytes, data_options);
     if (report->plan->is_text)
-      fprintf(report->text, "  shoal predict %s --prompt The --length 200\n", model.bytes);
+      fprintf(report->text, "  %s predict %s --prompt The --length 200\n", shoal, model.bytes);
     else
-      fprintf(report->text, "  shoal predict %s%s --count 5\n", model.bytes, data_options);
-    fprintf(report->text, "  shoal export %s --onnx %s\n", model.bytes, onnx.bytes);
+      fprintf(report->text, "  %s predict %s%s --count 5\n", shoal, model.bytes, data_options);
+    fprintf(report->text, "  %s export %s --onnx %s\n", shoal, model.bytes, onnx.bytes);
   }
+  shoal_text_release(&program);
   shoal_text_release(&name);
   shoal_text_release(&model);
   shoal_text_release(&onnx);

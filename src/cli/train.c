@@ -293,11 +293,11 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
   return status;
 }
 
-/* "model.best.safetensors" for "model.safetensors". */
-static void add_best_path(shoal_text *out, const char *path) {
+/* "model.best.safetensors" for "model.safetensors" and "best". */
+static void add_path_called(shoal_text *out, const char *path, const char *word) {
   size_t length = strlen(path);
   if (ends_with(path, ".safetensors")) length -= strlen(".safetensors");
-  shoal_text_addf(out, "%.*s.best.safetensors", (int)length, path);
+  shoal_text_addf(out, "%.*s.%s.safetensors", (int)length, path, word);
 }
 
 /* Where the model goes, and whether a file can be made there: better known now than after
@@ -314,7 +314,7 @@ static shoal_status choose_places(run *r, shoal_error *err) {
   }
   if (r->out_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   const char *out = r->out_path.bytes;
-  add_best_path(&r->best_path, out);
+  add_path_called(&r->best_path, out, "best");
   if (r->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 
   struct stat model, target;
@@ -418,7 +418,7 @@ static shoal_status save(run *r, const char *path, shoal_error *err) {
 static shoal_status load_best(run *r, bool *found, shoal_error *err) {
   shoal_text path;
   shoal_text_init(&path);
-  add_best_path(&path, r->options.resume);
+  add_path_called(&path, r->options.resume, "best");
   *found = r->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
   shoal_status status = SHOAL_OK;
   if (*found) {
@@ -503,13 +503,32 @@ static void release(run *r) {
   shoal_text_release(&r->best_path);
 }
 
+static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
+
 /* ---- saving ------------------------------------------------------------------------- */
+
+/* Before the first save of a new training: a model that another one left at the same place is
+ * moved aside and not lost. */
+static void keep_previous(run *r) {
+  const char *path = r->out_path.bytes;
+  bool goes_on = r->options.resume && strcmp(r->options.resume, path) == 0;
+  bool first = r->saved_step == UINT64_MAX;
+  struct stat there;
+  if (goes_on || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return;
+  shoal_text previous;
+  shoal_text_init(&previous);
+  add_path_called(&previous, path, "previous");
+  if (!previous.failed && rename(path, previous.bytes) == 0)
+    shoal_report_note(&r->report, "the model that was in %s is now in %s\n", path, previous.bytes);
+  shoal_text_release(&previous);
+}
 
 /* During the run a save that fails is a warning: the disk may have room again later, and the
  * last try, at the end, decides. */
 static void save_now(run *r) {
   shoal_error err;
   r->saved_at = shoal_clock_seconds();
+  keep_previous(r);
   if (save(r, r->out_path.bytes, &err) == SHOAL_OK) {
     r->saved_step = r->state->step;
     return;
@@ -520,6 +539,7 @@ static void save_now(run *r) {
 
 static shoal_status save_at_end(run *r, shoal_error *err) {
   if (r->saved_step == r->state->step) return SHOAL_OK;
+  keep_previous(r);
   shoal_status status = save(r, r->out_path.bytes, err);
   if (status != SHOAL_OK)
     shoal_error_prefix(err, "cannot save the model: ");
@@ -562,7 +582,9 @@ static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
   const shoal_source *source = held_out_source(r);
   if (source) *held_out = shoal_trainer_evaluate(r->trainer, source);
   *stop_early = end_of_patience(r, held_out->loss);
-  save_now(r); /* before the report: who reads of an epoch can rely on its checkpoint */
+  /* Before the report: who reads of an epoch can rely on a checkpoint not much older. Epochs of
+   * milliseconds would spend their time waiting for the disk. */
+  if (r->saved_step == UINT64_MAX || shoal_clock_seconds() - r->saved_at >= SAVE_EPOCHS_S) save_now(r);
   shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
 }
 
@@ -617,7 +639,8 @@ static int interrupted(run *r) {
   if (save_at_end(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_text resume;
   shoal_text_init(&resume);
-  shoal_text_addf(&resume, "shoal train --resume ");
+  shoal_human_quote(&resume, program_invocation_name);
+  shoal_text_addf(&resume, " train --resume ");
   shoal_human_quote(&resume, r->out_path.bytes);
   add_data_options(r, &resume);
   shoal_cli_add_option(&resume, "valid", o->valid);

@@ -695,6 +695,9 @@ shoal_status shoal_dataset_open(shoal_dataset **out, const shoal_dataset_options
   d->output = model->layers[model->layers_count - 1].shape;
   d->loss = model->recipe.loss;
   status = make_plan(&p, options->data, options->data_dir, err);
+  if (status == SHOAL_OK && options->target && p.kind != TABLE)
+    status = shoal_fail(err, SHOAL_INVALID, "%s is not a table, so it has no target column '%.60s' to choose",
+                        options->data, options->target);
   if (status == SHOAL_OK) status = open_plan(d, &p, options, model, err);
 end:
   for (int i = 0; i < SHOAL_SPLITS; i++) free(p.paths[i]);

@@ -295,8 +295,8 @@ static shoal_status download(const char *url, const fetching *f, shoal_error *er
   int code = run(curl, f);
   if (code < 0) code = run(wget, f);
   if (code == 0) return SHOAL_OK;
-  if (code < 0) return shoal_fail(err, SHOAL_UNSUPPORTED, "neither curl nor wget is installed");
-  return shoal_fail(err, SHOAL_IO, "downloading %s failed; is there a network?", url);
+  if (code < 0) return shoal_fail(err, SHOAL_UNSUPPORTED, "neither curl nor wget is installed; install one");
+  return shoal_fail(err, SHOAL_IO, "downloading %s failed, perhaps for want of a network; try again", url);
 }
 
 /* The URL of one of a set's files. */
@@ -394,7 +394,7 @@ shoal_status shoal_named_get(const shoal_named_set *set, const char *data_dir, s
   if (status != SHOAL_OK && err && folder && url) {
     /* What a person can do without us. */
     size_t length = strnlen(err->text, sizeof err->text);
-    snprintf(err->text + length, sizeof err->text - length, "; or put the files (%s%s) into %s yourself", url,
+    snprintf(err->text + length, sizeof err->text - length, ", or put the files (%s%s) into %s yourself", url,
              set->archive ? "" : " and so on", folder);
   }
   free(place);

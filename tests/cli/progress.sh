@@ -20,7 +20,7 @@ longest() {
 import re, sys
 seen = open(sys.argv[1], encoding="utf-8", newline="").read()
 seen = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", seen)
-prose = re.compile(r"sha256|adam|images|  shoal|stopped")
+prose = re.compile(r"sha256|adam|images|  \S*shoal|stopped|the model that was")
 print(max(len(part) for part in re.split(r"[\r\n]", seen) if not prose.match(part)))
 PYTHON
 }

@@ -140,7 +140,7 @@ static void check_graph(checked *c, bytes message) {
 /* Exports a model with fresh weights and checks the file. */
 static void export_and_check(const char *text, checked *c) {
   shoal_model *model;
-  shoal_graph *graph;
+  shoal_graph *graph = NULL;
   shoal_error err = {0};
   memset(c, 0, sizeof *c);
   if (shoal_model_parse(&model, "test.net", text, strlen(text), &err) != SHOAL_OK ||
