@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum { SHOAL_TOY_TRAINING = 20000, SHOAL_TOY_TEST = 2000, SHOAL_TOY_WAVE_INPUTS = 3 };
+enum { SHOAL_TOY_TRAINING = 60000, SHOAL_TOY_TEST = 2000, SHOAL_TOY_WAVE_INPUTS = 3 };
 
 /* Token t of the sample; the answer to step t is token steps - 1 - t. */
 int32_t shoal_toy_token(uint64_t number, uint32_t step, uint32_t alphabet);
