@@ -2,6 +2,10 @@
 BUILD        ?= build
 FUZZ_SECONDS ?= 600
 CONFIGURE     = cmake -G Ninja --log-level=WARNING -S .
+# Says nothing when there is nothing to do.
+NINJA         = ninja -C $(BUILD) --quiet
+SHELL         = /bin/bash
+.SHELLFLAGS   = -o pipefail -c
 
 .DEFAULT_GOAL := all
 .PHONY: all deps run test interop bench sanitize fuzz format clean help
@@ -15,7 +19,7 @@ deps: ## install every Debian package that the targets below use
 all: ## build/shoal
 	@tools/deps build
 	@$(CONFIGURE) -B $(BUILD) > /dev/null
-	@ninja -C $(BUILD) --quiet shoal
+	@$(NINJA) shoal | sed '/no work to do/d'
 
 run: all ## train LeNet-5 on Fashion-MNIST
 	@mkdir -p runs

@@ -467,6 +467,8 @@ static bool find_texts(plan *p, const char *folder) {
 }
 
 static shoal_status plan_text(plan *p, shoal_text_unit unit, const char *path, shoal_error *err) {
+  if (*path == '\0')
+    return shoal_fail(err, SHOAL_INVALID, "text: and chars: need a file, as in text:novel.txt");
   p->kind = TEXT;
   p->unit = unit;
   if (!is_folder(path)) return (p->paths[SHOAL_TRAIN] = strdup(path)) ? SHOAL_OK : fail_memory(err);

@@ -4,7 +4,8 @@
  * argument reduction that is exact or nearly so, then a polynomial in fused multiply-adds,
  * then one exact division where there is one. The coefficients are minimax fits (Remez) to
  * the double-precision functions; tests/kernels/test_activation.c states the relative errors:
- * 4e-7 in the tail of the normal distribution, 2e-7 or less elsewhere. Large arguments saturate instead of overflowing; a NaN stays one. */
+ * 4e-7 in the tail of the normal distribution, 2e-7 or less elsewhere. Large arguments
+ * saturate instead of overflowing; a NaN stays one. */
 #ifndef SHOAL_KERNELS_VMATH_H
 #define SHOAL_KERNELS_VMATH_H
 

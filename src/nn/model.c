@@ -580,6 +580,9 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
   uint8_t *text;
   size_t length;
   shoal_status status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
+  if (status == SHOAL_LIMIT)
+    return shoal_fail(err, SHOAL_LIMIT, "%s: this is no model: a model is a text of at most %d bytes", path,
+                      SHOAL_MODEL_BYTES_MAX);
   if (status != SHOAL_OK) return status;
   status = shoal_model_parse(out, path, (const char *)text, length, err);
   free(text);
