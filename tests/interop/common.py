@@ -28,8 +28,9 @@ def folder():
         yield Path(name)
 
 
-def compare(what, ours, theirs, tolerance=TOLERANCE):
-    """Fails when two arrays differ by more than the tolerance times the largest magnitude."""
+def compare(what, ours, theirs, tolerance=TOLERANCE, floor=1e-12):
+    """Fails when two arrays differ by more than the tolerance times the largest magnitude, or
+    times the floor where all values are smaller still."""
     ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     if ours.size != theirs.size:
         raise AssertionError(f"{what}: shapes {ours.shape} and {theirs.shape}")
@@ -38,7 +39,7 @@ def compare(what, ours, theirs, tolerance=TOLERANCE):
     if not np.isfinite(ours).all() or not np.isfinite(theirs).all():
         raise AssertionError(f"{what}: not finite")
     worst = np.abs(ours - theirs).max() if theirs.size else 0
-    if worst > tolerance * max(largest, 1e-12):
+    if worst > tolerance * max(largest, floor):
         at = np.unravel_index(np.abs(ours - theirs).argmax(), theirs.shape)
         raise AssertionError(f"{what}: {ours[at]:.9g} here, {theirs[at]:.9g} there, at {tuple(map(int, at))}; "
                              f"the largest magnitude is {largest:.3g}")

@@ -143,7 +143,7 @@ def for_twin(data, twin):
     return made
 
 
-def check(text, count=24, padded=False):
+def check(text, count=24, padded=False, **bound):
     random = np.random.default_rng(zlib.crc32(text.encode()))
     torch.set_num_threads(1)
     twin = Twin(text, random)
@@ -162,18 +162,18 @@ def check(text, count=24, padded=False):
 
     theirs = for_twin(data, twin)
     first = {k: v[:size] for k, v in theirs.items()}
-    compare("output", ours["output"], twin.predict(first["x"]).numpy())
+    compare("output", ours["output"], twin.predict(first["x"]).numpy(), **bound)
     kept = {k: v.clone() for k, v in twin.statistics.items()}
     reported, objective = twin.loss(first)
     objective.backward()
-    compare("loss", ours["loss"], reported.item())
+    compare("loss", ours["loss"], reported.item(), **bound)
     for name, value in twin.parameters.items():
-        compare("gradient of " + name, ours["gradient." + name], value.grad.numpy())
+        compare("gradient of " + name, ours["gradient." + name], value.grad.numpy(), **bound)
     for name, value in kept.items():
         twin.statistics[name].copy_(value)
-    compare("losses", ours["losses"], twin.train(theirs, len(ours["losses"])))
+    compare("losses", ours["losses"], twin.train(theirs, len(ours["losses"])), **bound)
     for name, value in (twin.parameters | twin.statistics).items():
-        compare("ten rounds later: " + name, ours["after." + name], value.detach().numpy())
+        compare("ten rounds later: " + name, ours["after." + name], value.detach().numpy(), **bound)
 
 
 def cases():
