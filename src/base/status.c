@@ -7,16 +7,6 @@
 
 #include "base/assert.h"
 
-const char *shoal_status_text(shoal_status status) {
-  switch (status) {
-#define SHOAL_STATUS_TEXT(name, text) \
-  case SHOAL_##name: return text;
-    SHOAL_STATUSES(SHOAL_STATUS_TEXT)
-#undef SHOAL_STATUS_TEXT
-  }
-  return "unknown status";
-}
-
 shoal_status shoal_fail(shoal_error *err, shoal_status status, const char *format, ...) {
   SHOAL_ASSERT(status != SHOAL_OK);
   if (err) {

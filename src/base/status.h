@@ -10,20 +10,15 @@
 #ifndef SHOAL_BASE_STATUS_H
 #define SHOAL_BASE_STATUS_H
 
-#define SHOAL_STATUSES(X)         \
-  X(OK, "ok")                     \
-  X(INVALID, "bad input")         \
-  X(NOT_FOUND, "not found")       \
-  X(CORRUPT, "corrupt data")      \
-  X(LIMIT, "over a limit")        \
-  X(IO, "input or output failed") \
-  X(NO_MEMORY, "out of memory")   \
-  X(UNSUPPORTED, "not supported")
-
 typedef enum shoal_status {
-#define SHOAL_STATUS_ENUM(name, text) SHOAL_##name,
-  SHOAL_STATUSES(SHOAL_STATUS_ENUM)
-#undef SHOAL_STATUS_ENUM
+  SHOAL_OK,
+  SHOAL_INVALID, /* bad input */
+  SHOAL_NOT_FOUND,
+  SHOAL_CORRUPT,
+  SHOAL_LIMIT, /* more than is allowed */
+  SHOAL_IO,
+  SHOAL_NO_MEMORY,
+  SHOAL_UNSUPPORTED,
 } shoal_status;
 
 enum { SHOAL_ERROR_TEXT_MAX = 1024 };
@@ -32,9 +27,6 @@ typedef struct shoal_error {
   shoal_status status;
   char text[SHOAL_ERROR_TEXT_MAX];
 } shoal_error;
-
-/* The fixed text of a status, for logs. */
-const char *shoal_status_text(shoal_status status);
 
 /* Writes the sentence into err (when not NULL) and returns status, so that
  * `return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));` reads as one step. */

@@ -25,6 +25,7 @@ struct shoal_trainer {
   const shoal_kernels *kernels;
   shoal_pool *pool;
   uint32_t threads, shards, tile;
+  uint32_t unit; /* samples that stay together in a shard: a vector of them for images, else 1 */
   shoal_plan *train_plan, *infer_plan; /* train_plan is NULL when only evaluating */
   float **blocks;                      /* one a thread */
   float **gradients;                   /* one a shard */
@@ -97,9 +98,8 @@ static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
 
 /* Where shard v of n samples begins. Images are cut at whole vectors of samples. */
 static uint32_t shard_start(const shoal_trainer *t, uint32_t n, uint32_t v) {
-  uint32_t unit = has_images(t->graph) ? SHOAL_LANES : 1;
-  uint64_t units = (n + unit - 1) / unit;
-  uint64_t start = units * v / t->shards * unit;
+  uint64_t units = (n + t->unit - 1) / t->unit;
+  uint64_t start = units * v / t->shards * t->unit;
   return start < n ? (uint32_t)start : n;
 }
 
@@ -140,6 +140,7 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   t->kernels = kernels;
   t->shards = choose_shards(graph, config->batch);
   t->threads = config->threads < t->shards || training ? config->threads : t->shards;
+  t->unit = has_images(graph) ? SHOAL_LANES : 1;
   t->tile = choose_tile(t);
 
   shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, false, t->tile, err);

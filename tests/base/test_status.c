@@ -4,12 +4,6 @@
 
 #include "base/status.h"
 
-static void each_status_has_its_text(void **state) {
-  (void)state;
-  assert_string_equal(shoal_status_text(SHOAL_OK), "ok");
-  assert_string_equal(shoal_status_text(SHOAL_UNSUPPORTED), "not supported");
-}
-
 static void a_failure_gives_back_its_status_and_sentence(void **state) {
   (void)state;
   shoal_error err;
@@ -47,7 +41,6 @@ static void over_long_sentences_are_cut_and_stay_terminated(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_status_has_its_text),
       cmocka_unit_test(a_failure_gives_back_its_status_and_sentence),
       cmocka_unit_test(a_prefix_goes_before_the_sentence),
       cmocka_unit_test(over_long_sentences_are_cut_and_stay_terminated),
