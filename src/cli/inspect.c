@@ -130,7 +130,7 @@ static shoal_status describe_layers(inspection *i, shoal_error *err) {
   for (uint32_t n = 0; n < i->graph->nodes_count; n++) {
     const shoal_node *node = &i->graph->nodes[n];
     row *r = &i->rows[node->layer];
-    r->flops += shoal_node_flops(i->graph, node);
+    r->flops += shoal_node_flops(i->graph, node).forward;
     for (int p = 0; p < 4; p++) {
       if (node->op != SHOAL_NODE_INPUT && node->params[p] != SHOAL_NO_PARAM &&
           i->graph->params[node->params[p]].kind != SHOAL_PARAM_STATISTIC)

@@ -328,7 +328,7 @@ static void run_grad(uint32_t channels, uint32_t taps_count, const grad *g, floa
 #undef CASE
 }
 
-static void bias_gradient(const shoal_window *s, const float *dy, float *dbias) {
+void ISA(conv_backward_bias)(const shoal_window *s, const float *dy, float *dbias) {
   const size_t area = (size_t)s->out_h * s->out_w;
   for (uint32_t o = 0; o < s->out_c; o++, dy += area * s->lanes) {
     vf sum = vf_zero();
@@ -338,9 +338,7 @@ static void bias_gradient(const shoal_window *s, const float *dy, float *dbias) 
   }
 }
 
-void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
-                                float *dbias, float *scratch) {
-  (void)scratch;
+void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw) {
   const uint32_t area = s->k_h * s->k_w, taps_count = s->in_c * area;
   const uint32_t blocks = block_count(s->out_c, GRAD_CHANNELS),
                  tap_blocks = block_count(taps_count, GRAD_TAPS);
@@ -372,5 +370,4 @@ void ISA(conv_backward_weights)(const shoal_window *s, const float *x, const flo
           dw[(size_t)(first + o) * taps_count + t0 + i] += sums[o * GRAD_TAPS + i];
     }
   }
-  if (dbias != NULL) bias_gradient(s, dy, dbias);
 }

@@ -31,6 +31,8 @@ static const choice choices[] = {
 #if defined(__x86_64__)
     {&shoal_kernels_avx512, has_avx512},
     {&shoal_kernels_avx2, has_avx2},
+#elif defined(__aarch64__)
+    {&shoal_kernels_neon, always}, /* part of the architecture */
 #endif
     {&shoal_kernels_baseline, always},
 };
@@ -48,4 +50,13 @@ const shoal_kernels *shoal_kernels_get(void) {
   for (int i = 0; i < CHOICES; i++)
     if (choices[i].runs_here()) return choices[i].table;
   return NULL;
+}
+
+/* A tile of 4 x 4 outputs costs (kernel + 3)^2 products in place of 16 kernel^2, and the changes
+ * to and from points, which pay only when many channels share them. */
+bool shoal_winograd_suits(const shoal_window *s) {
+  if (s->k_h != s->k_w || (s->k_h != 3 && s->k_h != 5) || s->stride_h != 1 || s->stride_w != 1) return false;
+  if (s->in_c < 8 || s->out_c < 8) return false;
+  uint64_t tiles = (uint64_t)((s->out_h + 3) / 4) * ((s->out_w + 3) / 4), side = s->k_h + 3;
+  return 2 * tiles * side * side <= (uint64_t)s->out_h * s->out_w * s->k_h * s->k_w;
 }

@@ -56,6 +56,10 @@ typedef struct shoal_window {
   uint32_t lanes;
 } shoal_window;
 
+/* Whether Winograd's way is the faster one for a convolution: decided by its shape alone,
+ * since it decides the bits. */
+bool shoal_winograd_suits(const shoal_window *s);
+
 typedef enum shoal_pool_kind { SHOAL_POOL_MAX, SHOAL_POOL_MIN, SHOAL_POOL_AVERAGE } shoal_pool_kind;
 
 typedef enum shoal_activation {
@@ -113,7 +117,7 @@ typedef struct shoal_update {
 } shoal_update;
 
 typedef struct shoal_kernels {
-  const char *name; /* "baseline", "avx2", "avx512" */
+  const char *name; /* "baseline", "avx2", "avx512", "neon" */
 
   void (*gemm)(const shoal_gemm *gemm);
   size_t (*gemm_scratch)(uint32_t m, uint32_t n, uint32_t k); /* floats; grows with each argument */
@@ -123,14 +127,26 @@ typedef struct shoal_kernels {
    * forward:  y = chain from the bias over (in_c, k_h, k_w) ascending.
    * input:    dx = chain from zero over (out_c, k_h, k_w) ascending; overwrites dx.
    * weights:  dw += per lane a chain over (lane group, out_h, out_w) ascending, then the
-   *           lanes added as the tree below; dbias (may be NULL) the same with x = 1. */
+   *           lanes added as the tree below.
+   * bias:     dbias += the same with x = 1. */
   void (*conv_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
                        float *scratch);
   void (*conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
                               float *scratch);
-  void (*conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
-                                float *dbias, float *scratch);
+  void (*conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw);
+  void (*conv_backward_bias)(const shoal_window *s, const float *dy, float *dbias);
   size_t (*conv_scratch)(const shoal_window *s);
+
+  /* The same for windows that shoal_winograd_suits, with a fraction of the products and
+   * other roundings (winograd.isa.c has the formulas and their error). Every sum runs over
+   * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile. */
+  void (*winograd_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
+                           float *scratch);
+  void (*winograd_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
+                                  float *scratch);
+  void (*winograd_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
+                                    float *scratch);
+  size_t (*winograd_scratch)(const shoal_window *s);
 
   /* The average divides by the number of taps inside the image. Of equal extremes the
    * first in (k_h, k_w) order gets the gradient. backward overwrites dx. */

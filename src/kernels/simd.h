@@ -22,6 +22,8 @@
 #include "kernels/simd_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "kernels/simd_avx2.h"
+#elif defined(SHOAL_NEON) /* from the build: on ARM64 the compiler has it for the baseline too */
+#include "kernels/simd_neon.h"
 #else
 #include "kernels/simd_generic.h"
 #endif

@@ -168,5 +168,7 @@ V_INLINE vr vr_pinned(vr v) {
   return v;
 }
 V_INLINE vr vr_add(vr x, vr y) { return _mm256_add_ps(x, y); }
+V_INLINE vr vr_sub(vr x, vr y) { return _mm256_sub_ps(x, y); }
+V_INLINE vr vr_mul(vr x, vr y) { return _mm256_mul_ps(x, y); }
 
 #endif

@@ -97,5 +97,7 @@ V_INLINE void vr_store_part(float *p, unsigned n, vr v) { vf_store_part(p, n, v)
 V_INLINE vr vr_fma(vr a, vr b, vr c) { return vf_fma(a, b, c); }
 V_INLINE vr vr_pinned(vr v) { return v; } /* there are enough registers */
 V_INLINE vr vr_add(vr a, vr b) { return vf_add(a, b); }
+V_INLINE vr vr_sub(vr a, vr b) { return vf_sub(a, b); }
+V_INLINE vr vr_mul(vr a, vr b) { return vf_mul(a, b); }
 
 #endif

@@ -126,6 +126,8 @@ V_OP void vr_store_part(float *p, unsigned n, vr v) { vf_store_part(p, n, v); }
 V_OP vr vr_fma(vr a, vr b, vr c) { return vf_fma(a, b, c); }
 V_OP vr vr_pinned(vr v) { return v; }
 V_OP vr vr_add(vr a, vr b) { return vf_add(a, b); }
+V_OP vr vr_sub(vr a, vr b) { return vf_sub(a, b); }
+V_OP vr vr_mul(vr a, vr b) { return vf_mul(a, b); }
 
 #undef V_EACH
 #undef V_OP

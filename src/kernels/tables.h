@@ -7,5 +7,6 @@
 extern const shoal_kernels shoal_kernels_baseline;
 extern const shoal_kernels shoal_kernels_avx2;
 extern const shoal_kernels shoal_kernels_avx512;
+extern const shoal_kernels shoal_kernels_neon;
 
 #endif

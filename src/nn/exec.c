@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "nn/recurrent.h"
 
 /* What a node's functions work with: the exec and the node, with all pointers resolved. */
@@ -33,6 +34,10 @@ static const float *weight_of(const work *w, int k) {
 static float *gradient_of(const work *w, int k) {
   uint32_t index = w->node->params[k];
   return index == SHOAL_NO_PARAM ? NULL : w->exec->gradient + w->exec->plan->graph->params[index].offset;
+}
+
+static void gemm(const work *w, const shoal_gemm *product) {
+  shoal_team_gemm(w->exec->team, w->kernels, product);
 }
 
 static uint32_t rows_of(const work *w, const shoal_shape *shape) { return w->n * shape->steps; }
@@ -71,6 +76,8 @@ size_t shoal_carry_floats(const shoal_graph *graph) {
 static shoal_cell cell_of(const work *w) {
   const shoal_exec *exec = w->exec;
   shoal_cell cell = {.kernels = w->kernels,
+                     .team = exec->team,
+                     .fresh = exec->fresh,
                      .op = w->node->op,
                      .activation = w->node->activation,
                      .reverse = w->node->reverse,
@@ -165,19 +172,19 @@ static void drop(const work *w, const float *x, float *y) {
 /* ---- forward ---- */
 
 static void dense_forward(const work *w) {
-  w->kernels->gemm(&(shoal_gemm){.m = rows_of(w, w->out),
-                                 .n = w->out->features,
-                                 .k = w->in->features,
-                                 .a = w->x,
-                                 .a_row = w->in->features,
-                                 .a_col = 1,
-                                 .b = weight_of(w, 0),
-                                 .b_row = w->out->features,
-                                 .b_col = 1,
-                                 .c = w->y,
-                                 .c_row = w->out->features,
-                                 .bias = weight_of(w, 1),
-                                 .scratch = w->scratch});
+  gemm(w, &(shoal_gemm){.m = rows_of(w, w->out),
+                        .n = w->out->features,
+                        .k = w->in->features,
+                        .a = w->x,
+                        .a_row = w->in->features,
+                        .a_col = 1,
+                        .b = weight_of(w, 0),
+                        .b_row = w->out->features,
+                        .b_col = 1,
+                        .c = w->y,
+                        .c_row = w->out->features,
+                        .bias = weight_of(w, 1),
+                        .scratch = w->scratch});
 }
 
 static void batchnorm_forward(const work *w) {
@@ -224,7 +231,8 @@ static void forward(const work *w) {
   case SHOAL_NODE_INPUT: break; /* the source has filled it */
   case SHOAL_NODE_DENSE: dense_forward(w); break;
   case SHOAL_NODE_CONV:
-    k->conv_forward(&window, w->x, weight_of(w, 0), weight_of(w, 1), w->y, w->scratch);
+    (shoal_winograd_suits(&window) ? k->winograd_forward : k->conv_forward)(
+        &window, w->x, weight_of(w, 0), weight_of(w, 1), w->y, w->scratch);
     break;
   case SHOAL_NODE_POOL: k->pool_forward(node->pool, &window, w->x, w->y); break;
   case SHOAL_NODE_FLATTEN: to_vector(w, w->in, w->x, w->y); break;
@@ -274,32 +282,44 @@ static void forward(const work *w) {
 static void dense_backward(const work *w) {
   uint32_t rows = rows_of(w, w->out), in = w->in->features, out = w->out->features;
   if (w->dx != NULL)
-    w->kernels->gemm(&(shoal_gemm){.m = rows,
-                                   .n = in,
-                                   .k = out,
-                                   .a = w->dy,
-                                   .a_row = out,
-                                   .a_col = 1,
-                                   .b = weight_of(w, 0),
-                                   .b_row = 1,
-                                   .b_col = out,
-                                   .c = w->dx,
-                                   .c_row = in,
-                                   .scratch = w->scratch});
-  w->kernels->gemm(&(shoal_gemm){.m = in,
-                                 .n = out,
-                                 .k = rows,
-                                 .a = w->x,
-                                 .a_row = 1,
-                                 .a_col = in,
-                                 .b = w->dy,
-                                 .b_row = out,
-                                 .b_col = 1,
-                                 .c = gradient_of(w, 0),
-                                 .c_row = out,
-                                 .accumulate = true,
-                                 .scratch = w->scratch});
+    gemm(w, &(shoal_gemm){.m = rows,
+                          .n = in,
+                          .k = out,
+                          .a = w->dy,
+                          .a_row = out,
+                          .a_col = 1,
+                          .b = weight_of(w, 0),
+                          .b_row = 1,
+                          .b_col = out,
+                          .c = w->dx,
+                          .c_row = in,
+                          .scratch = w->scratch});
+  gemm(w, &(shoal_gemm){.m = in,
+                        .n = out,
+                        .k = rows,
+                        .a = w->x,
+                        .a_row = 1,
+                        .a_col = in,
+                        .b = w->dy,
+                        .b_row = out,
+                        .b_col = 1,
+                        .c = gradient_of(w, 0),
+                        .c_row = out,
+                        .accumulate = !w->exec->fresh,
+                        .scratch = w->scratch});
   if (w->node->params[1] != SHOAL_NO_PARAM) w->kernels->column_sums(rows, out, w->dy, gradient_of(w, 1));
+}
+
+static void conv_backward(const work *w, const shoal_window *window) {
+  const shoal_kernels *k = w->kernels;
+  if (shoal_winograd_suits(window)) {
+    if (w->dx != NULL) k->winograd_backward_input(window, w->dy, weight_of(w, 0), w->dx, w->scratch);
+    k->winograd_backward_weights(window, w->x, w->dy, gradient_of(w, 0), w->scratch);
+  } else {
+    if (w->dx != NULL) k->conv_backward_input(window, w->dy, weight_of(w, 0), w->dx, w->scratch);
+    k->conv_backward_weights(window, w->x, w->dy, gradient_of(w, 0));
+  }
+  if (w->node->params[1] != SHOAL_NO_PARAM) k->conv_backward_bias(window, w->dy, gradient_of(w, 1));
 }
 
 static void recurrent_backward(const work *w) {
@@ -355,10 +375,7 @@ static void backward(const work *w) {
   shoal_window window = window_of(w);
   switch (node->op) {
   case SHOAL_NODE_DENSE: dense_backward(w); return;
-  case SHOAL_NODE_CONV:
-    if (w->dx != NULL) k->conv_backward_input(&window, w->dy, weight_of(w, 0), w->dx, w->scratch);
-    k->conv_backward_weights(&window, w->x, w->dy, gradient_of(w, 0), gradient_of(w, 1), w->scratch);
-    return;
+  case SHOAL_NODE_CONV: conv_backward(w, &window); return;
   case SHOAL_NODE_EMBED:
     k->embed_backward(rows_of(w, w->out), w->out->features, (const int32_t *)(const void *)w->x, w->dy,
                       gradient_of(w, 0));
@@ -444,20 +461,59 @@ shoal_batch shoal_exec_batch(const shoal_exec *exec) {
                        .ids = (uint64_t *)(void *)at(exec, plan->ids)};
 }
 
+/* Adds the time since *since to an entry of step_seconds, and sets *since to now; with
+ * START there is no entry yet. */
+#define START UINT32_MAX
+
+static void lap(const shoal_exec *exec, uint32_t entry, double *since) {
+  if (exec->step_seconds == NULL) return;
+  double now = shoal_clock_seconds();
+  if (entry != START) exec->step_seconds[entry] += (now - *since) * shoal_team_threads(exec->team);
+  *since = now;
+}
+
+/* How many of a node's parameters, from the first, its backward function overwrites when fresh. */
+static int overwritten(shoal_node_op op) {
+  switch (op) {
+  case SHOAL_NODE_DENSE: return 1;
+  case SHOAL_NODE_RNN:
+  case SHOAL_NODE_LSTM:
+  case SHOAL_NODE_GRU: return 2;
+  default: return 0;
+  }
+}
+
+void shoal_exec_clear(const shoal_graph *graph, float *gradient) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++) {
+    const shoal_node *node = &graph->nodes[i];
+    for (int k = overwritten(node->op); k < SHOAL_NODE_PARAMS_MAX; k++) {
+      if (node->params[k] == SHOAL_NO_PARAM) continue;
+      const shoal_param *param = &graph->params[node->params[k]];
+      memset(gradient + param->offset, 0, param->count * sizeof *gradient);
+    }
+  }
+}
+
 void shoal_exec_forward(shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
+  double since = 0;
+  lap(exec, START, &since);
   for (uint32_t s = 0; s < plan->loss_step; s++) {
     work w = work_of(exec, plan->steps[s].node, false);
     forward(&w);
+    lap(exec, s, &since);
   }
 }
 
 void shoal_exec_backward(shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
+  double since = 0;
+  lap(exec, START, &since);
   for (uint32_t s = plan->loss_step; s < plan->steps_count; s++) {
     uint32_t index = plan->steps[s].node;
     work w = work_of(exec, index, true);
     backward_inputs(&w, index);
+    lap(exec, s, &since);
   }
 }
 
@@ -483,7 +539,42 @@ static uint64_t count_binary(uint32_t rows, uint32_t cols, const float *p, const
   return correct;
 }
 
-void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
+/* Cross-entropy in a fixed number of pieces, so that threads can share it and its sum stays
+ * the same. */
+enum { LOSS_PIECES = 64 };
+
+typedef struct loss_pieces {
+  const shoal_kernels *kernels;
+  uint32_t rows, cols;
+  const float *p;
+  float *d; /* or NULL */
+  const shoal_batch *batch;
+  float scale;
+  double sum[LOSS_PIECES];
+  uint64_t correct[LOSS_PIECES];
+} loss_pieces;
+
+static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) {
+  (void)thread;
+  loss_pieces *l = context;
+  uint32_t first = (uint32_t)((uint64_t)l->rows * index / LOSS_PIECES);
+  uint32_t end = (uint32_t)((uint64_t)l->rows * (index + 1) / LOSS_PIECES);
+  size_t at_row = (size_t)first * l->cols;
+  if (first < end)
+    l->kernels->cross_entropy(end - first, l->cols, l->p + at_row, l->batch->labels + first,
+                              l->batch->weight + first, l->scale, l->d != NULL ? l->d + at_row : NULL,
+                              &l->sum[index], &l->correct[index]);
+}
+
+static void cross_entropy(shoal_exec *exec, loss_pieces *l, shoal_sums *sums) {
+  shoal_team_run(exec->team, LOSS_PIECES, cross_entropy_piece, l);
+  for (int i = 0; i < LOSS_PIECES; i++) {
+    sums->loss += l->sum[i];
+    sums->correct += l->correct[i];
+  }
+}
+
+static void loss(shoal_exec *exec, shoal_sums *sums) {
   const shoal_plan *plan = exec->plan;
   const shoal_graph *graph = plan->graph;
   const shoal_recipe *recipe = &graph->model->recipe;
@@ -504,21 +595,34 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   double scale = 1.0 / exec->round_n;
   if (!recipe->sum_steps) scale /= shape->steps;
   if (recipe->loss == SHOAL_CROSS_ENTROPY) {
-    plan->kernels->cross_entropy(rows, cols, p, batch.labels, batch.weight, (float)scale, d, &sums->loss,
-                                 &sums->correct);
+    loss_pieces pieces = {.kernels = plan->kernels,
+                          .rows = rows,
+                          .cols = cols,
+                          .p = p,
+                          .d = d,
+                          .batch = &batch,
+                          .scale = (float)scale};
+    cross_entropy(exec, &pieces, sums);
     return;
   }
   scale /= cols;
-  double loss = 0, square = 0;
+  double sum = 0, square = 0;
   if (recipe->loss == SHOAL_BINARY_CROSS_ENTROPY)
     sums->correct += count_binary(rows, cols, p, batch.targets, batch.weight);
   else
     plan->kernels->element_loss(SHOAL_LOSS_SQUARED, 0, rows, cols, p, batch.targets, batch.weight, 1, NULL,
                                 &square);
   plan->kernels->element_loss(element_loss_of(recipe->loss), recipe->huber_delta, rows, cols, p,
-                              batch.targets, batch.weight, (float)scale, d, &loss);
-  sums->loss += loss / cols;
+                              batch.targets, batch.weight, (float)scale, d, &sum);
+  sums->loss += sum / cols;
   sums->square += square / cols;
+}
+
+void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
+  double since = 0;
+  lap(exec, START, &since);
+  loss(exec, sums);
+  lap(exec, exec->plan->steps_count, &since);
 }
 
 /* ---- sizes, for the plan ---- */
@@ -548,7 +652,7 @@ size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *k, cons
   case SHOAL_NODE_CONV: {
     shoal_window window = node->window;
     window.lanes = shoal_lanes_for(n);
-    return k->conv_scratch(&window);
+    return shoal_winograd_suits(&window) ? k->winograd_scratch(&window) : k->conv_scratch(&window);
   }
   case SHOAL_NODE_RNN:
   case SHOAL_NODE_LSTM:

@@ -2,7 +2,8 @@
  *
  * This is the only place that calls kernels for layers: one function a node and
  * direction, dispatched by the node's op. Every gradient of a parameter is added to
- * what the gradient vector already holds, so a shard may be worked off in tiles.
+ * what the gradient vector already holds, so a shard may be worked off in tiles; the
+ * first tile of a shard finds it as shoal_exec_clear left it.
  *
  * Ownership: everything in the struct is borrowed. Threads: one exec a thread. */
 #ifndef SHOAL_NN_EXEC_H
@@ -10,12 +11,15 @@
 
 #include "nn/plan.h"
 #include "nn/source.h"
+#include "nn/team.h"
 
 typedef struct shoal_exec {
   const shoal_plan *plan;
   float *block;               /* plan->floats floats, aligned to 64 bytes */
   const float *weights;       /* the flat vector */
   float *gradient;            /* of the same length; NULL without training */
+  bool fresh;                 /* this is the first tile that adds to the gradient */
+  shoal_team *team;           /* threads that share the tile's work, or NULL */
   uint32_t n;                 /* samples in this tile */
   uint32_t round_n;           /* samples in the whole round: gradients are means over it */
   uint64_t seed, epoch;       /* dropout's keys */
@@ -25,6 +29,9 @@ typedef struct shoal_exec {
   float *carry;
   uint32_t carry_row;  /* the first sample's row */
   uint32_t carry_rows; /* rows in all */
+  /* Seconds: an entry a step of the plan, then one for the loss; added to. NULL when
+   * nobody wants to know. */
+  double *step_seconds;
 } shoal_exec;
 
 /* What one tile adds to the sums of a round or an evaluation. */
@@ -35,6 +42,10 @@ typedef struct shoal_sums {
 
 /* The batch's places in the block, for a source to fill. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
+
+/* Makes a gradient vector ready for a fresh tile: zeros, except in the large matrices, which
+ * the tile then overwrites. The vector must once have been all zeros. */
+void shoal_exec_clear(const shoal_graph *graph, float *gradient);
 
 void shoal_exec_forward(shoal_exec *exec);
 /* Adds to *sums, and with a training plan writes the gradient of the output. */

@@ -183,10 +183,53 @@ static uint32_t lower_conv(lowering *l, uint32_t input) {
   return node;
 }
 
+/* Whether a function never falls as its argument rises: then it may as well be taken of the
+ * largest value alone. */
+static bool never_falls(shoal_activation activation) {
+  switch (activation) {
+  case SHOAL_ACT_SIGMOID:
+  case SHOAL_ACT_TANH:
+  case SHOAL_ACT_RELU:
+  case SHOAL_ACT_LEAKY_RELU:
+  case SHOAL_ACT_ELU:
+  case SHOAL_ACT_SOFTPLUS: return true;
+  default: return false;
+  }
+}
+
+static bool only_reader(const lowering *l, uint32_t of_layer) {
+  const shoal_model *model = l->graph->model;
+  uint32_t readers = 0;
+  for (uint32_t i = 0; i < model->layers_count; i++)
+    for (uint32_t k = 0; k < model->layers[i].inputs_count; k++)
+      readers += model->layers[i].inputs[k] == of_layer;
+  return readers == 1;
+}
+
+/* An activation and then a pool of extremes become the pool and then the activation, which has
+ * fewer values to work on. The activation's node turns into the pool's. */
+static uint32_t pool_before_activation(lowering *l, uint32_t input) {
+  shoal_node *node = &l->graph->nodes[input];
+  shoal_node before = *node;
+  node->op = SHOAL_NODE_POOL;
+  node->layer = l->layer_index;
+  node->pool = l->layer->pool;
+  node->window = window_of(l->layer, &before.shape, &l->layer->shape);
+  node->shape = l->layer->shape;
+  uint32_t activation = emit(l, SHOAL_NODE_ACTIVATION, input, l->layer->shape);
+  l->graph->nodes[activation].activation = before.activation;
+  l->graph->nodes[activation].layer = before.layer;
+  return activation;
+}
+
 static uint32_t lower_pool(lowering *l, uint32_t input) {
   const shoal_layer *layer = l->layer;
   shoal_shape in = l->graph->nodes[input].shape;
   if (layer->op == SHOAL_LAYER_POOL) {
+    const shoal_node *from = &l->graph->nodes[input];
+    bool swap = from->op == SHOAL_NODE_ACTIVATION && never_falls(from->activation) &&
+                layer->pool != SHOAL_POOL_AVERAGE && only_reader(l, layer->inputs[0]);
+    if (swap) return pool_before_activation(l, input);
     uint32_t node = emit(l, SHOAL_NODE_POOL, input, layer->shape);
     l->graph->nodes[node].pool = layer->pool;
     l->graph->nodes[node].window = window_of(layer, &in, &layer->shape);
@@ -455,7 +498,7 @@ void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *we
   }
 }
 
-uint64_t shoal_node_flops(const shoal_graph *graph, const shoal_node *node) {
+static uint64_t forward_flops(const shoal_graph *graph, const shoal_node *node) {
   const shoal_shape *in = node->inputs_count > 0 ? &graph->nodes[node->inputs[0]].shape : &node->shape;
   const shoal_shape *out = &node->shape;
   uint64_t cell = 2 * (uint64_t)out->steps * (in->features + (uint64_t)out->features) * out->features;
@@ -469,17 +512,22 @@ uint64_t shoal_node_flops(const shoal_graph *graph, const shoal_node *node) {
   }
 }
 
+shoal_flops shoal_node_flops(const shoal_graph *graph, const shoal_node *node) {
+  uint64_t forward = forward_flops(graph, node);
+  if (forward == 0) return (shoal_flops){0};
+  /* The data itself needs no gradient. */
+  uint32_t source = node->inputs[0];
+  while (graph->nodes[source].op == SHOAL_NODE_FLATTEN) source = graph->nodes[source].inputs[0];
+  bool data = graph->nodes[source].op == SHOAL_NODE_INPUT;
+  return (shoal_flops){.forward = forward, .input_gradient = data ? 0 : forward, .weight_gradient = forward};
+}
+
 uint64_t shoal_graph_flops(const shoal_graph *graph, bool training) {
   uint64_t total = 0;
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
-    const shoal_node *node = &graph->nodes[i];
-    uint64_t forward = shoal_node_flops(graph, node);
-    total += forward;
-    if (!training || forward == 0) continue;
-    /* Weight gradient, and input gradient unless the input is the data itself. */
-    uint32_t source = node->inputs[0];
-    while (graph->nodes[source].op == SHOAL_NODE_FLATTEN) source = graph->nodes[source].inputs[0];
-    total += graph->nodes[source].op == SHOAL_NODE_INPUT ? forward : 2 * forward;
+    shoal_flops flops = shoal_node_flops(graph, &graph->nodes[i]);
+    total += flops.forward;
+    if (training) total += flops.input_gradient + flops.weight_gradient;
   }
   return total;
 }

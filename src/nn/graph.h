@@ -63,14 +63,16 @@ typedef struct shoal_param {
 /* Added to the variance by batch and layer normalisation. */
 #define SHOAL_NORM_EPS 1e-5f
 
+enum { SHOAL_NODE_PARAMS_MAX = 4 };
+
 typedef struct shoal_node {
   shoal_node_op op;
   uint32_t layer; /* index of the layer it comes from */
   uint32_t inputs_count;
   uint32_t inputs[SHOAL_LAYER_INPUTS_MAX];
   shoal_shape shape;
-  uint32_t params[4];          /* in the order given above; SHOAL_NO_PARAM */
-  shoal_activation activation; /* ACTIVATION, and RNN's own (tanh or relu) */
+  uint32_t params[SHOAL_NODE_PARAMS_MAX]; /* in the order given above; SHOAL_NO_PARAM */
+  shoal_activation activation;            /* ACTIVATION, and RNN's own (tanh or relu) */
   shoal_pool_kind pool;
   shoal_window window; /* conv, pool; lanes is left 0 */
   bool reverse;        /* recurrent: from the last step to the first */
@@ -97,9 +99,13 @@ void shoal_graph_destroy(shoal_graph *graph);
  * the element. Padding is zero. */
 void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *weights);
 
-/* Floating point operations of one sample: forward, and a whole training step
- * (multiply-adds of matrix products count as two, the rest is not counted). */
-uint64_t shoal_node_flops(const shoal_graph *graph, const shoal_node *node);
+/* Floating point operations of one sample: multiply-adds of matrix products count as two,
+ * the rest is not counted. The whole graph's: forward alone, or a whole training step. */
+typedef struct shoal_flops {
+  uint64_t forward, input_gradient, weight_gradient;
+} shoal_flops;
+
+shoal_flops shoal_node_flops(const shoal_graph *graph, const shoal_node *node);
 uint64_t shoal_graph_flops(const shoal_graph *graph, bool training);
 
 /* SHA-256 over name, shape and values of every parameter, in order, without padding. */

@@ -40,7 +40,7 @@ size_t shoal_cell_scratch(const shoal_kernels *k, shoal_node_op op, uint32_t ste
   gemm = larger(gemm, larger(k->gemm_scratch(in, width, rows), k->gemm_scratch(h, width, rows)));
   size_t gradients = whole((size_t)rows * width);
   if (op == SHOAL_NODE_GRU) gradients *= 2;
-  return gradients + 2 * whole((size_t)n * h) + gemm;
+  return gradients + 2 * whole((size_t)n * h) + whole((size_t)width * h) + gemm;
 }
 
 /* The parts of `saved`, the same for both passes. */
@@ -86,57 +86,58 @@ static void store_state(const shoal_cell *c, const parts *p) {
 /* out (rows x width) [+]= a (rows x in) * w (in x width) */
 static void product(const shoal_cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a,
                     const float *w, const float *bias, bool accumulate, float *out, float *scratch) {
-  c->kernels->gemm(&(shoal_gemm){.m = rows,
-                                 .n = width,
-                                 .k = in,
-                                 .a = a,
-                                 .a_row = in,
-                                 .a_col = 1,
-                                 .b = w,
-                                 .b_row = width,
-                                 .b_col = 1,
-                                 .c = out,
-                                 .c_row = width,
-                                 .bias = bias,
-                                 .accumulate = accumulate,
-                                 .scratch = scratch});
+  shoal_team_gemm(c->team, c->kernels,
+                  &(shoal_gemm){.m = rows,
+                                .n = width,
+                                .k = in,
+                                .a = a,
+                                .a_row = in,
+                                .a_col = 1,
+                                .b = w,
+                                .b_row = width,
+                                .b_col = 1,
+                                .c = out,
+                                .c_row = width,
+                                .bias = bias,
+                                .accumulate = accumulate,
+                                .scratch = scratch});
 }
 
-/* out (rows x in) [+]= d (rows x width) * w^T, for w (in x width) */
+/* out (rows x in) = d (rows x width) * w^T, for w (in x width) */
 static void product_back(const shoal_cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *d,
-                         const float *w, bool accumulate, float *out, float *scratch) {
-  c->kernels->gemm(&(shoal_gemm){.m = rows,
-                                 .n = in,
-                                 .k = width,
-                                 .a = d,
-                                 .a_row = width,
-                                 .a_col = 1,
-                                 .b = w,
-                                 .b_row = 1,
-                                 .b_col = width,
-                                 .c = out,
-                                 .c_row = in,
-                                 .accumulate = accumulate,
-                                 .scratch = scratch});
+                         const float *w, float *out, float *scratch) {
+  shoal_team_gemm(c->team, c->kernels,
+                  &(shoal_gemm){.m = rows,
+                                .n = in,
+                                .k = width,
+                                .a = d,
+                                .a_row = width,
+                                .a_col = 1,
+                                .b = w,
+                                .b_row = 1,
+                                .b_col = width,
+                                .c = out,
+                                .c_row = in,
+                                .scratch = scratch});
 }
 
-/* dw (in x width) += a^T (in x rows) * d (rows x width) */
+/* dw (in x width) [+]= a^T (in x rows) * d (rows x width) */
 static void product_weights(const shoal_cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a,
-                            const float *d, float *dw, float *scratch) {
-  if (rows == 0) return;
-  c->kernels->gemm(&(shoal_gemm){.m = in,
-                                 .n = width,
-                                 .k = rows,
-                                 .a = a,
-                                 .a_row = 1,
-                                 .a_col = in,
-                                 .b = d,
-                                 .b_row = width,
-                                 .b_col = 1,
-                                 .c = dw,
-                                 .c_row = width,
-                                 .accumulate = true,
-                                 .scratch = scratch});
+                            const float *d, bool accumulate, float *dw, float *scratch) {
+  shoal_team_gemm(c->team, c->kernels,
+                  &(shoal_gemm){.m = in,
+                                .n = width,
+                                .k = rows,
+                                .a = a,
+                                .a_row = 1,
+                                .a_col = in,
+                                .b = d,
+                                .b_row = width,
+                                .b_col = 1,
+                                .c = dw,
+                                .c_row = width,
+                                .accumulate = accumulate,
+                                .scratch = scratch});
 }
 
 void shoal_cell_forward(const shoal_cell *c) {
@@ -181,7 +182,9 @@ void shoal_cell_backward(const shoal_cell *c) {
   float *dgates = take(&cursor, (size_t)rows * width);
   float *dgates_h = c->op == SHOAL_NODE_GRU ? take(&cursor, (size_t)rows * width) : dgates;
   float *dh = take(&cursor, state), *dc = take(&cursor, state);
+  float *recurrent_back = take(&cursor, (size_t)width * c->h); /* transposed once for all steps */
   float *gemm = cursor;
+  k->lanes_to_rows(c->h, width, width, c->recurrent, recurrent_back);
   memset(dh, 0, state * sizeof(float));
   memset(dc, 0, state * sizeof(float));
 
@@ -200,19 +203,22 @@ void shoal_cell_backward(const shoal_cell *c) {
     } else {
       k->act_backward(c->activation, state, NULL, c->y + t * state, dy, dg);
     }
-    if (s > 0) product_back(c, c->n, width, c->h, dg_h, c->recurrent, c->op == SHOAL_NODE_GRU, dh, gemm);
+    if (s > 0) product(c, c->n, c->h, width, dg_h, recurrent_back, NULL, c->op == SHOAL_NODE_GRU, dh, gemm);
   }
 
-  if (c->dx != NULL) product_back(c, rows, width, c->in, dgates, c->weight, false, c->dx, gemm);
-  product_weights(c, rows, width, c->in, c->x, dgates, c->dweight, gemm);
+  if (c->dx != NULL) product_back(c, rows, width, c->in, dgates, c->weight, c->dx, gemm);
+  product_weights(c, rows, width, c->in, c->x, dgates, !c->fresh, c->dweight, gemm);
   k->column_sums(rows, width, dgates, c->dbias);
   if (c->op == SHOAL_NODE_GRU) k->column_sums(rows, width, dgates_h, c->drecurrent_bias);
   /* The recurrent weight saw h0 at the first step and the step before at all others. */
-  size_t first = c->reverse ? c->steps - 1 : 0;
-  if (c->state != NULL)
-    product_weights(c, c->n, width, c->h, p.h0, dgates_h + first * step_gates, c->drecurrent, gemm);
-  uint32_t others = rows - c->n;
+  bool accumulate = !c->fresh;
+  if (c->state != NULL) {
+    const float *d_first = dgates_h + (c->reverse ? c->steps - 1 : 0) * step_gates;
+    product_weights(c, c->n, width, c->h, p.h0, d_first, accumulate, c->drecurrent, gemm);
+    accumulate = true;
+  }
+  /* With a single step this is a sum of nothing, but it clears. */
   const float *h_before = c->reverse ? c->y + state : c->y;
   const float *d_after = c->reverse ? dgates_h : dgates_h + step_gates;
-  product_weights(c, others, width, c->h, h_before, d_after, c->drecurrent, gemm);
+  product_weights(c, rows - c->n, width, c->h, h_before, d_after, accumulate, c->drecurrent, gemm);
 }

@@ -13,6 +13,8 @@
 /* What exec.c hands over: all pointers resolved. x is steps x n x in, y steps x n x h. */
 typedef struct shoal_cell {
   const shoal_kernels *kernels;
+  shoal_team *team; /* or NULL */
+  bool fresh;       /* dweight and drecurrent are overwritten, not added to */
   shoal_node_op op;
   shoal_activation activation; /* rnn */
   bool reverse;

@@ -11,12 +11,14 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "nn/exec.h"
 #include "nn/optimizer.h"
 #include "nn/plan.h"
 
-enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32 };
+/* A large model is one whose gradients do not stay in the second cache. */
+enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32, LARGE_MODEL = 1 << 18 };
 
 struct shoal_trainer {
   shoal_trainer_config config;
@@ -24,19 +26,26 @@ struct shoal_trainer {
   const shoal_recipe *recipe;
   const shoal_kernels *kernels;
   shoal_pool *pool;
+  shoal_team *team; /* when all threads work on one shard after the other; else each has a shard */
   uint32_t threads, shards, tile;
   uint32_t unit; /* samples that stay together in a shard: a vector of them for images, else 1 */
   shoal_plan *train_plan, *infer_plan; /* train_plan is NULL when only evaluating */
   float **blocks;                      /* one a thread */
   float **gradients;                   /* one a shard */
-  float *total;                        /* their sum */
+  float *total;                        /* their sum; of a single shard its gradient itself */
   shoal_run *runs;
   double *run_squares;
   size_t runs_count;
   float *eval_carry; /* recurrent state while evaluating or predicting */
   shoal_train_state state;
+  /* With config.times, for every thread: seconds of each step of the training plan, then of
+   * the loss, then of the kinds of work below. times_stride keeps threads' cache lines apart. */
+  double *times;
+  size_t times_stride;
   size_t reserved_bytes;
 };
+
+enum { TIME_LOSS, TIME_FETCH, TIME_CLEAR, TIME_SUM, TIME_UPDATE, TIMES_BESIDE_STEPS };
 
 /* ---- memory ---- */
 
@@ -84,15 +93,19 @@ static bool has_images(const shoal_graph *graph) {
 }
 
 /* The number of shards decides the result's bits, so it follows from the model and the
- * batch alone: a power of two, enough rows a shard to keep a core busy, and few enough
- * that adding the gradients stays cheap. */
+ * batch alone: a power of two, enough rows a shard that adding up the gradients is cheap beside
+ * computing them. Images come in vectors of samples; up to four shards are worth a single one. */
 static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
   uint32_t asked = graph->model->recipe.shards;
   if (asked > 0) return asked < batch ? asked : batch;
-  bool sequence = graph->nodes[0].shape.steps > 1;
-  uint32_t least = sequence ? 8 : SHOAL_LANES, shards = 1;
-  while (shards < SHARDS_DEFAULT_MAX && batch / (2 * shards) >= least) shards *= 2;
-  if (sequence && shards == 1 && batch >= 4) shards = 2;
+  bool images = has_images(graph), large = graph->weights_count > LARGE_MODEL;
+  uint64_t rows = (uint64_t)batch * (images ? 1 : graph->nodes[0].shape.steps);
+  uint32_t shards = 1;
+  while (shards < SHARDS_DEFAULT_MAX && 2 * shards <= batch) {
+    uint32_t least = images ? (shards < 4 ? SHOAL_LANES : 2 * SHOAL_LANES) : large ? 128 : 48;
+    if (rows / (2 * shards) < least) break;
+    shards *= 2;
+  }
   return shards;
 }
 
@@ -139,7 +152,7 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   t->recipe = &graph->model->recipe;
   t->kernels = kernels;
   t->shards = choose_shards(graph, config->batch);
-  t->threads = config->threads < t->shards || training ? config->threads : t->shards;
+  t->threads = config->threads;
   t->unit = has_images(graph) ? SHOAL_LANES : 1;
   t->tile = choose_tile(t);
 
@@ -147,6 +160,8 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   if (status == SHOAL_OK && training)
     status = shoal_plan_create(&t->train_plan, graph, kernels, true, t->tile, err);
   if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
+  if (status == SHOAL_OK && t->threads > t->shards && !has_images(graph))
+    status = shoal_team_create(&t->team, t->pool, kernels, err);
   if (status != SHOAL_OK) goto fail;
 
   bool ok = true;
@@ -165,11 +180,18 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
     if (slots > 0) state->slot1 = reserve_zeros(t, graph->weights_count, &ok);
     if (slots > 1) state->slot2 = reserve_zeros(t, graph->weights_count, &ok);
     if (graph->model->carry) state->carry = reserve_zeros(t, state->carry_count, &ok);
-    t->total = reserve_floats(t, graph->weights_count, &ok);
     t->gradients = reserve_list(t, t->shards, graph->weights_count, &ok);
+    for (uint32_t v = 0; ok && v < t->shards; v++)
+      memset(t->gradients[v], 0, graph->weights_count * sizeof(float));
+    if (ok) t->total = t->shards > 1 ? reserve_floats(t, graph->weights_count, &ok) : t->gradients[0];
     t->runs_count = shoal_optimizer_runs(graph, NULL);
     t->runs = reserve(t, t->runs_count * sizeof *t->runs, &ok);
     t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, &ok);
+    if (config->times) {
+      t->times_stride = (t->train_plan->steps_count + TIMES_BESIDE_STEPS + 7) / 8 * 8;
+      t->times = reserve(t, t->threads * t->times_stride * sizeof *t->times, &ok);
+      if (ok) shoal_trainer_times_reset(t);
+    }
   }
   if (!ok) {
     status =
@@ -192,14 +214,16 @@ fail:
 
 void shoal_trainer_destroy(shoal_trainer *t) {
   if (t == NULL) return;
+  shoal_team_destroy(t->team);
   shoal_pool_destroy(t->pool);
   for (uint32_t i = 0; t->blocks != NULL && i < t->threads; i++) free(t->blocks[i]);
   for (uint32_t v = 0; t->gradients != NULL && v < t->shards; v++) free(t->gradients[v]);
   free(t->blocks);
   free(t->gradients);
-  free(t->total);
+  if (t->shards > 1) free(t->total);
   free(t->runs);
   free(t->run_squares);
+  free(t->times);
   free(t->eval_carry);
   free(t->state.weights);
   free(t->state.slot1);
@@ -219,6 +243,47 @@ uint64_t shoal_trainer_rounds(const shoal_trainer *t) {
 uint32_t shoal_trainer_shards(const shoal_trainer *t) { return t->shards; }
 
 size_t shoal_trainer_memory(const shoal_trainer *t) { return t->reserved_bytes; }
+
+/* ---- times ---- */
+
+static double *times_of(const shoal_trainer *t, uint32_t thread) {
+  return t->times != NULL ? t->times + thread * t->times_stride : NULL;
+}
+
+static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
+
+/* Adds the time since `since`, which came from clock_if, to one of TIME_*. */
+static void note_time(const shoal_trainer *t, double *times, uint32_t what, double since) {
+  if (times != NULL) times[t->train_plan->steps_count + what] += shoal_clock_seconds() - since;
+}
+
+void shoal_trainer_times_reset(shoal_trainer *t) {
+  SHOAL_ASSERT(t->times != NULL);
+  memset(t->times, 0, t->threads * t->times_stride * sizeof *t->times);
+}
+
+static shoal_work_time work_time(const shoal_trainer *t, shoal_work work, uint32_t node, uint32_t entry) {
+  shoal_work_time row = {.work = work, .node = node};
+  for (uint32_t thread = 0; thread < t->threads; thread++) row.seconds += times_of(t, thread)[entry];
+  return row;
+}
+
+uint32_t shoal_trainer_times(const shoal_trainer *t, shoal_work_time *rows) {
+  SHOAL_ASSERT(t->times != NULL);
+  const shoal_plan *plan = t->train_plan;
+  uint32_t beside = plan->steps_count;
+  if (rows == NULL) return beside + TIMES_BESIDE_STEPS;
+  *rows++ = work_time(t, SHOAL_WORK_CLEAR, 0, beside + TIME_CLEAR);
+  *rows++ = work_time(t, SHOAL_WORK_FETCH, 0, beside + TIME_FETCH);
+  for (uint32_t s = 0; s < plan->loss_step; s++)
+    *rows++ = work_time(t, SHOAL_WORK_FORWARD, plan->steps[s].node, s);
+  *rows++ = work_time(t, SHOAL_WORK_LOSS, 0, beside + TIME_LOSS);
+  for (uint32_t s = plan->loss_step; s < plan->steps_count; s++)
+    *rows++ = work_time(t, SHOAL_WORK_BACKWARD, plan->steps[s].node, s);
+  *rows++ = work_time(t, SHOAL_WORK_SUM, 0, beside + TIME_SUM);
+  *rows++ = work_time(t, SHOAL_WORK_UPDATE, 0, beside + TIME_UPDATE);
+  return beside + TIMES_BESIDE_STEPS;
+}
 
 /* ---- shards ---- */
 
@@ -251,15 +316,18 @@ static void copy_outputs(const shoal_exec *exec, uint32_t row, uint32_t rows, fl
 }
 
 /* Works off samples start .. start + n of the pass, tile by tile. */
-static void run_samples(pass *p, uint32_t start, uint32_t n, float *block, float *gradient,
+static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, float *gradient,
                         shoal_sums *sums) {
   const shoal_trainer *t = p->trainer;
+  double *times = p->plan->training ? times_of(t, thread) : NULL;
   for (uint32_t done = 0; done < n;) {
     uint32_t tile = n - done < t->tile ? n - done : t->tile;
     shoal_exec exec = {.plan = p->plan,
-                       .block = block,
+                       .block = t->blocks[thread],
                        .weights = t->state.weights,
                        .gradient = gradient,
+                       .fresh = done == 0,
+                       .team = t->team,
                        .n = tile,
                        .round_n = p->n,
                        .seed = t->recipe->seed,
@@ -267,9 +335,12 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, float *block, float
                        .class_weights = t->config.class_weights,
                        .carry = p->carry,
                        .carry_row = start + done,
-                       .carry_rows = t->config.batch};
+                       .carry_rows = t->config.batch,
+                       .step_seconds = times};
     shoal_batch batch = shoal_exec_batch(&exec);
+    double since = clock_if(times);
     p->source->fetch(p->source->self, p->epoch, p->first + start + done, tile, &batch);
+    note_time(t, times, TIME_FETCH, since);
     shoal_exec_forward(&exec);
     if (p->predictions != NULL)
       copy_outputs(&exec, start + done, p->n, p->predictions);
@@ -287,10 +358,15 @@ static void shard_task(void *context, uint32_t v, uint32_t thread) {
   float *gradient = NULL;
   if (p->plan->training) {
     gradient = t->gradients[v];
-    memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
+    double *times = times_of(t, thread), since = clock_if(times);
+    if (n > 0)
+      shoal_exec_clear(t->graph, gradient);
+    else
+      memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
+    note_time(t, times, TIME_CLEAR, since);
   }
   p->sums[v] = (shoal_sums){0};
-  run_samples(p, start, n, t->blocks[thread], gradient, &p->sums[v]);
+  run_samples(p, start, n, thread, gradient, &p->sums[v]);
 }
 
 static void add_sums(shoal_sums *total, const shoal_sums *part) {
@@ -302,7 +378,10 @@ static void add_sums(shoal_sums *total, const shoal_sums *part) {
 }
 
 static shoal_sums run_pass(pass *p) {
-  shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
+  if (p->trainer->team != NULL)
+    for (uint32_t v = 0; v < p->trainer->shards; v++) shard_task(p, v, 0);
+  else
+    shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
   shoal_sums total = {0};
   for (uint32_t v = 0; v < p->trainer->shards; v++) add_sums(&total, &p->sums[v]);
   return total;
@@ -328,38 +407,42 @@ typedef struct apply {
   shoal_update update;
 } apply;
 
-static void sum_run(shoal_trainer *t, const shoal_run *run) {
+static void sum_run(shoal_trainer *t, const shoal_run *run, uint32_t thread) {
+  if (t->shards == 1) return;
+  double *times = times_of(t, thread), since = clock_if(times);
   const float *parts[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < t->shards; v++) parts[v] = t->gradients[v] + run->offset;
   t->kernels->sum_parts(run->count, t->shards, parts, t->total + run->offset);
+  note_time(t, times, TIME_SUM, since);
 }
 
 static void sum_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
   shoal_trainer *t = ((apply *)context)->trainer;
   const shoal_run *run = &t->runs[index];
-  sum_run(t, run);
+  sum_run(t, run, thread);
+  double *times = times_of(t, thread), since = clock_if(times);
   t->run_squares[index] =
       run->kind == SHOAL_PARAM_STATISTIC ? 0 : t->kernels->square_sum(run->count, t->total + run->offset);
+  note_time(t, times, TIME_SUM, since);
 }
 
-static void update_run(const apply *a, const shoal_run *run) {
+static void update_run(const apply *a, const shoal_run *run, uint32_t thread) {
+  double *times = times_of(a->trainer, thread), since = clock_if(times);
   shoal_train_state *state = &a->trainer->state;
   shoal_optimizer_apply(a->trainer->kernels, &a->update, run, state->weights, a->trainer->total, state->slot1,
                         state->slot2);
+  note_time(a->trainer, times, TIME_UPDATE, since);
 }
 
 static void update_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
   const apply *a = context;
-  update_run(a, &a->trainer->runs[index]);
+  update_run(a, &a->trainer->runs[index], thread);
 }
 
 static void sum_and_update_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
   const apply *a = context;
-  sum_run(a->trainer, &a->trainer->runs[index]);
-  update_run(a, &a->trainer->runs[index]);
+  sum_run(a->trainer, &a->trainer->runs[index], thread);
+  update_run(a, &a->trainer->runs[index], thread);
 }
 
 static void apply_gradients(shoal_trainer *t, float rate) {
@@ -465,6 +548,6 @@ shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source
   pass p = {.trainer = t, .plan = t->train_plan, .source = source, .epoch = epoch, .first = first, .n = n};
   shoal_sums sums = {0};
   memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
-  run_samples(&p, 0, n, t->blocks[0], gradient, &sums);
+  run_samples(&p, 0, n, 0, gradient, &sums);
   return result_of(t, &sums);
 }

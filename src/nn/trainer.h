@@ -47,7 +47,25 @@ typedef struct shoal_trainer_config {
   uint32_t batch;             /* rows of a round at most */
   uint64_t samples;           /* in a training epoch; 0 to only evaluate and predict */
   const float *class_weights; /* one a class, or NULL; borrowed */
+  bool times;                 /* keep what shoal_trainer_times tells */
 } shoal_trainer_config;
+
+/* What threads spend their time on in a training round. */
+typedef enum shoal_work {
+  SHOAL_WORK_FETCH,
+  SHOAL_WORK_FORWARD,
+  SHOAL_WORK_LOSS,
+  SHOAL_WORK_BACKWARD,
+  SHOAL_WORK_CLEAR, /* the shards' gradients */
+  SHOAL_WORK_SUM,   /* of them, and its norm for clipping */
+  SHOAL_WORK_UPDATE,
+} shoal_work;
+
+typedef struct shoal_work_time {
+  shoal_work work;
+  uint32_t node;  /* FORWARD and BACKWARD: of the graph */
+  double seconds; /* summed over threads */
+} shoal_work_time;
 
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err);
 void shoal_trainer_destroy(shoal_trainer *trainer);
@@ -83,5 +101,11 @@ void shoal_trainer_reset_carry(shoal_trainer *trainer);
  * as one shard, without an update. gradient has weights_count floats. */
 shoal_result shoal_trainer_gradient(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch,
                                     uint64_t first, uint32_t n, float *gradient);
+
+/* For benchmarks, of a trainer with config.times: how long the work of the rounds took since
+ * create or the last reset. Writes a row a step of the plan, and one for each other kind of
+ * work, in the order of a round, and returns how many there are; rows may be NULL. */
+uint32_t shoal_trainer_times(const shoal_trainer *trainer, shoal_work_time *rows);
+void shoal_trainer_times_reset(shoal_trainer *trainer);
 
 #endif

@@ -23,6 +23,8 @@ LAYERS = {
     "conv pad": "input 2x5x5\nconv 3 3x3 pad 1 tanh\nconv 2 3x3 pad 2\nflatten",
     "conv pad of two kinds": "input 2x5x6\nconv 3 3x5 pad 1x2 no-bias tanh\ndense 2",
     "conv pad same": "input 3x6x5\nconv 4 5x3 pad same tanh\nconv 4 3x3 stride 2 pad same\nflatten",
+    "conv many channels 3x3": "input 8x9x7\nconv 13 3x3 pad same tanh\nconv 9 3x3 tanh\ndense 2",
+    "conv many channels 5x5": "input 9x7x9\nconv 8 5x5 pad same tanh\nconv 11 5x5 pad 1 relu\npool max 2x2\ndense 2",
     "conv 1x1": "input 5x4x4\nconv 3 1x1 tanh\nconv 2 1x1\nflatten",
     "conv many channels": "input 1x12x12\nconv 20 5x5 tanh\nconv 50 5x5 tanh\ndense 2",
     "pool max": "input 2x6x6\nconv 3 3x3 pad 1 tanh\npool max 2x2\ndense 2",

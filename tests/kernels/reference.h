@@ -27,11 +27,11 @@
 /* Sizes at which vectors, blocks and their remainders meet. */
 static const uint32_t ref_sizes[] REF_UNUSED = {1, 2, 15, 16, 17, 31, 33, 64, 97};
 
-enum { REF_TABLES_MAX = 3 };
+enum { REF_TABLES_MAX = 4 };
 
 /* The tables that can run here; the baseline is always the first. */
 static inline int ref_tables(const shoal_kernels *tables[REF_TABLES_MAX]) {
-  static const char *names[REF_TABLES_MAX] = {"baseline", "avx2", "avx512"};
+  static const char *names[REF_TABLES_MAX] = {"baseline", "avx2", "avx512", "neon"};
   int count = 0;
   for (int i = 0; i < REF_TABLES_MAX; i++) {
     const shoal_kernels *table = shoal_kernels_named(names[i]);

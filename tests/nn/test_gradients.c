@@ -32,6 +32,8 @@ static const char *const models[] = {
     "input 7\ndense 6\nidentity\ndense 3\nloss mean-squared\n",
     "input 2x6x5\nconv 3 3x3 tanh\ndense 4\nloss cross-entropy\n",
     "input 2x7x6\nconv 3 3x2 stride 2 pad 1 tanh\nconv 4 2x2 no-bias\nflatten\ndense 4\nloss cross-entropy\n",
+    "input 8x6x7\nconv 9 3x3 pad same tanh\nconv 8 3x3\nflatten\ndense 3\nloss cross-entropy\n",
+    "input 8x6x8\nconv 9 5x5 pad same tanh\nconv 8 5x5 pad 1\nflatten\ndense 3\nloss cross-entropy\n",
     "input 2x8x8\nconv 3 3x3 pad same tanh\npool max 2x2\ndense 4\nloss cross-entropy\n",
     "input 2x8x8\nconv 3 3x3 tanh\npool min 3x3 stride 2\ndense 4\nloss cross-entropy\n",
     "input 2x8x8\nconv 3 3x3 tanh\npool average 3x3 stride 2 pad 1\ndense 4\nloss cross-entropy\n",

@@ -1,5 +1,6 @@
 /* The graph: what layers become, and what is counted. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,47 @@ static void lenet_has_the_weights_and_operations_of_the_thesis(void **unused) {
   assert_int_equal(shoal_graph_flops(n.graph, false), 2 * (288000 + 1600000 + 400000 + 5000));
   /* Three times forward, but the first convolution needs no gradient of the image. */
   assert_int_equal(shoal_graph_flops(n.graph, true), 6 * 2293000 - 2 * 288000);
+  close_net(&n);
+}
+
+static void operations_of_the_nodes_add_up_to_the_whole(void **unused) {
+  (void)unused;
+  static const char *const examples[] = {"lenet5", "lstm-ptb", "mlp-mnist", "resnet-cifar10",
+                                         "encoder-decoder"};
+  for (size_t e = 0; e < sizeof examples / sizeof examples[0]; e++) {
+    char path[512];
+    snprintf(path, sizeof path, SHOAL_SOURCE_DIR "/examples/%s.net", examples[e]);
+    net n = open_example(path);
+    uint64_t forward = 0, training = 0;
+    for (uint32_t i = 0; i < n.graph->nodes_count; i++) {
+      shoal_flops flops = shoal_node_flops(n.graph, &n.graph->nodes[i]);
+      forward += flops.forward;
+      training += flops.forward + flops.input_gradient + flops.weight_gradient;
+    }
+    assert_int_equal(forward, shoal_graph_flops(n.graph, false));
+    assert_int_equal(training, shoal_graph_flops(n.graph, true));
+    close_net(&n);
+  }
+}
+
+static void what_reads_the_data_needs_no_input_gradient(void **unused) {
+  (void)unused;
+  net n = open_net("input 2x4x4\ndense 3 tanh\ndense 5\nloss mean-squared\n");
+  uint32_t dense = 0;
+  for (uint32_t i = 0; i < n.graph->nodes_count; i++) {
+    const shoal_node *node = &n.graph->nodes[i];
+    shoal_flops flops = shoal_node_flops(n.graph, node);
+    if (node->op != SHOAL_NODE_DENSE) {
+      assert_int_equal(flops.forward + flops.input_gradient + flops.weight_gradient, 0);
+      continue;
+    }
+    dense++;
+    uint64_t product = dense == 1 ? 2 * 32 * 3 : 2 * 3 * 5;
+    assert_int_equal(flops.forward, product);
+    assert_int_equal(flops.input_gradient, dense == 1 ? 0 : product);
+    assert_int_equal(flops.weight_gradient, product);
+  }
+  assert_int_equal(dense, 2);
   close_net(&n);
 }
 
@@ -183,6 +225,8 @@ static void too_many_nodes_are_refused(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lenet_has_the_weights_and_operations_of_the_thesis),
+      cmocka_unit_test(operations_of_the_nodes_add_up_to_the_whole),
+      cmocka_unit_test(what_reads_the_data_needs_no_input_gradient),
       cmocka_unit_test(the_word_model_has_its_published_size),
       cmocka_unit_test(parameters_are_named_and_do_not_overlap),
       cmocka_unit_test(a_softmax_before_cross_entropy_is_left_to_the_loss),

@@ -183,7 +183,7 @@ static void every_layer_becomes_its_operators(void **state) {
       {"input 4\ndense 3 softmax\nloss cross-entropy\n", "MatMul Add Softmax Identity"},
       {"input 4\ndense 3\nloss binary-cross-entropy\n", "MatMul Add Sigmoid Identity"},
       {"input 1x8x8\nconv 2 3x3 stride 2 pad 1 relu\npool max 2x2\ndense 2\nloss mean-squared\n",
-       "Conv Relu MaxPool Flatten MatMul Add Identity"},
+       "Conv MaxPool Relu Flatten MatMul Add Identity"},
       {"input 1x8x8\nconv 2 3x3 no-bias\npool min 2x2 pad 1\nglobal-pool average\nloss mean-squared\n",
        "Conv Neg MaxPool Neg AveragePool Flatten Identity"},
       {"input 8\ndense 8\nreshape 2x2x2\nlayernorm\nreshape sequence 4x2\nbatchnorm\nflatten\nloss "

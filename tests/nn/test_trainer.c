@@ -235,6 +235,44 @@ static void classes_of_weight_zero_are_not_counted(void **unused) {
   close_bench(&b);
 }
 
+static void times_cover_the_work_and_change_no_bit(void **unused) {
+  (void)unused;
+  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
+    bench b = {0};
+    open_bench(&b, NETS[i], 2, 70, 300);
+    run_rounds(&b, 6);
+    shoal_trainer *timed;
+    shoal_trainer_config config = {
+        .graph = b.graph, .threads = 2, .batch = 70, .samples = 300, .times = true};
+    shoal_error err = {0};
+    assert_int_equal(shoal_trainer_create(&timed, &config, &err), SHOAL_OK);
+    shoal_result result;
+    for (int r = 0; r < 6; r++)
+      assert_int_equal(shoal_trainer_round(timed, &b.source, &result, &err), SHOAL_OK);
+    size_t bytes = b.graph->weights_count * sizeof(float);
+    assert_memory_equal(shoal_trainer_state(timed)->weights, shoal_trainer_state(b.trainer)->weights, bytes);
+
+    shoal_work_time rows[128];
+    uint32_t count = shoal_trainer_times(timed, NULL), seen = 0;
+    assert_in_range(count, 1, 128);
+    assert_int_equal(shoal_trainer_times(timed, rows), count);
+    for (uint32_t k = 0; k < count; k++) {
+      bool of_node = rows[k].work == SHOAL_WORK_FORWARD || rows[k].work == SHOAL_WORK_BACKWARD;
+      bool input = of_node && b.graph->nodes[rows[k].node].op == SHOAL_NODE_INPUT;
+      bool nothing_to_sum = rows[k].work == SHOAL_WORK_SUM && shoal_trainer_shards(timed) == 1;
+      assert_true(rows[k].seconds > 0 || input || nothing_to_sum);
+      assert_true(rows[k].node < b.graph->nodes_count);
+      seen |= 1u << rows[k].work;
+    }
+    assert_int_equal(seen, (1u << (SHOAL_WORK_UPDATE + 1)) - 1);
+    shoal_trainer_times_reset(timed);
+    shoal_trainer_times(timed, rows);
+    for (uint32_t k = 0; k < count; k++) assert_true(rows[k].seconds == 0);
+    shoal_trainer_destroy(timed);
+    close_bench(&b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
@@ -245,6 +283,7 @@ int main(void) {
       cmocka_unit_test(predictions_do_not_depend_on_the_cut),
       cmocka_unit_test(carried_state_joins_windows),
       cmocka_unit_test(classes_of_weight_zero_are_not_counted),
+      cmocka_unit_test(times_cover_the_work_and_change_no_bit),
   };
   return RUN_TESTS(tests);
 }

@@ -1,0 +1,504 @@
+/* winograd.isa.c: convolution of 3x3 and 5x5 windows with a quarter or a sixth of the products.
+ *
+ * Winograd's way, by Toom and Cook: a tile of 4 x 4 outputs and the SIDE x SIDE inputs under it
+ * (SIDE = 4 + kernel - 1) are polynomials, known by their values at SIDE points along each axis;
+ * there a convolution is a product per point. With one sample a lane, the changes between pixels
+ * and points are whole-vector arithmetic, and the products of all channels at one point are a
+ * matrix product of (channels x channels) by (channels x columns), a column being one lane of
+ * one tile:
+ *
+ *   forward   Y = A' [ (G w G') . (B' x B) ] A       per point: out x in by in x columns
+ *   input     dX = B [ (G w G')' . (A dy A') ] B'    per point: in x out by out x columns
+ *   weights   dW = G' [ (A dy A') . (B' x B)' ] G    per point: out x columns by columns x in
+ *
+ * The backward passes are the transposes of the forward one, so they save as much. The points
+ * are 0, infinity and pairs +a, -a: half of the arithmetic serves both of a pair. Which a keeps
+ * the rounding small was found by trying: 3/4 and 3/2 for 3x3 (about 2.5 times the error of a
+ * direct sum), 1/2, 1 and 2 for 5x5 (6 times).
+ *
+ * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernels/isa.h"
+#include "kernels/simd.h"
+
+enum {
+  OUT = 4,       /* outputs of a tile along an axis */
+  SIDE_MAX = 8,  /* points along an axis */
+  PAIRS_MAX = 3, /* pairs of points among them */
+  KERNEL_MAX = 5,
+  COLUMNS = 32, /* lanes of tiles that are transformed before they are multiplied */
+};
+
+/* A way to convolve: everything that follows from the size of the kernel. The points are, in
+ * this order: 0, then +a and -a of each pair, then infinity. */
+typedef struct way {
+  unsigned kernel, outputs, pairs, side; /* side = kernel + outputs - 1 = 2 * pairs + 2 */
+  float a[PAIRS_MAX];
+  float all[PAIRS_MAX + 1];           /* coefficients of the product of (x - a^2) over all pairs, */
+  float others[PAIRS_MAX][PAIRS_MAX]; /* and over all but this one; both by rising powers of x */
+  float zero_scale;                   /* what G divides by: 1 / all[0], */
+  float scale[PAIRS_MAX];             /* and 1 / (2 a^2 others(a^2)) */
+} way;
+
+static const way way3 = {
+    .kernel = 3,
+    .outputs = OUT,
+    .pairs = 2,
+    .side = 6,
+    .a = {0.75f, 1.5f},
+    .all = {1.265625f, -2.8125f, 1},
+    .others = {{-2.25f, 1}, {-0.5625f, 1}},
+    .zero_scale = (float)(1 / 1.265625),
+    .scale = {(float)(1 / (2 * 0.5625 * (0.5625 - 2.25))), (float)(1 / (2 * 2.25 * (2.25 - 0.5625)))},
+};
+static const way way5 = {
+    .kernel = 5,
+    .outputs = OUT,
+    .pairs = 3,
+    .side = 8,
+    .a = {0.5f, 1, 2},
+    .all = {-1, 5.25f, -5.25f, 1},
+    .others = {{4, -5, 1}, {1, -4.25f, 1}, {0.25f, -1.25f, 1}},
+    .zero_scale = -1,
+    .scale = {(float)(1 / (2 * 0.25 * (0.25 - 1) * (0.25 - 4))), (float)(1 / (2 * (1 - 0.25) * (1 - 4))),
+              (float)(1 / (2 * 4 * (4 - 0.25) * (4 - 1)))},
+};
+
+/* ---- along one axis ----------------------------------------------------------------------- */
+
+/* A change between pixels and points along one axis. The way is a constant where it is called,
+ * so that all loops unroll. */
+typedef void axis_change(const way *w, const vr *from, vr *to);
+
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* B': the inputs of a tile to points. */
+V_INLINE void input_to_points(const way *w, const vr *x, vr *point) {
+  const unsigned last = w->side - 1;
+  point[0] = x[2 * w->pairs];
+  point[last] = x[2 * w->pairs + 1];
+  UNROLL for (unsigned k = 0; k < w->pairs; k++) {
+    point[0] = vr_fma(vr_set(w->all[k]), x[2 * k], point[0]);
+    point[last] = vr_fma(vr_set(w->all[k]), x[2 * k + 1], point[last]);
+  }
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    vr even = x[2 * w->pairs], odd = x[2 * w->pairs - 1];
+    UNROLL for (unsigned k = 0; k + 1 < w->pairs; k++) {
+      even = vr_fma(vr_set(w->others[i][k]), x[2 * k + 2], even);
+      odd = vr_fma(vr_set(w->others[i][k]), x[2 * k + 1], odd);
+    }
+    point[1 + 2 * i] = vr_fma(vr_set(w->a[i]), odd, even);
+    point[2 + 2 * i] = vr_fma(vr_set(-w->a[i]), odd, even);
+  }
+}
+
+/* B: its transpose, for gradients. */
+V_INLINE void points_to_input(const way *w, const vr *point, vr *x) {
+  const unsigned last = w->side - 1;
+  vr even[PAIRS_MAX], odd[PAIRS_MAX]; /* what a pair gives to even and to odd places */
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    vr plus = point[1 + 2 * i], minus = point[2 + 2 * i];
+    even[i] = vr_add(plus, minus);
+    odd[i] = vr_mul(vr_set(w->a[i]), vr_sub(plus, minus));
+  }
+  UNROLL for (unsigned k = 0; k <= w->pairs; k++) {
+    x[2 * k] = vr_mul(vr_set(w->all[k]), point[0]);
+    x[2 * k + 1] = vr_mul(vr_set(w->all[k]), point[last]);
+  }
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) UNROLL for (unsigned k = 0; k < w->pairs; k++) {
+    x[2 * k + 2] = vr_fma(vr_set(w->others[i][k]), even[i], x[2 * k + 2]);
+    x[2 * k + 1] = vr_fma(vr_set(w->others[i][k]), odd[i], x[2 * k + 1]);
+  }
+}
+
+/* A': points to the outputs of a tile. */
+V_INLINE void points_to_output(const way *w, const vr *point, vr *y) {
+  y[0] = point[0];
+  y[3] = point[w->side - 1];
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    const float a = w->a[i];
+    vr sum = vr_add(point[1 + 2 * i], point[2 + 2 * i]);
+    vr difference = vr_sub(point[1 + 2 * i], point[2 + 2 * i]);
+    y[0] = vr_add(y[0], sum);
+    y[1] = i == 0 ? vr_mul(vr_set(a), difference) : vr_fma(vr_set(a), difference, y[1]);
+    y[2] = i == 0 ? vr_mul(vr_set(a * a), sum) : vr_fma(vr_set(a * a), sum, y[2]);
+    y[3] = vr_fma(vr_set(a * a * a), difference, y[3]);
+  }
+}
+
+/* A: its transpose, for gradients. */
+V_INLINE void output_to_points(const way *w, const vr *y, vr *point) {
+  point[0] = y[0];
+  point[w->side - 1] = y[3];
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    const float a = w->a[i];
+    vr even = vr_fma(vr_set(a * a), y[2], y[0]), odd = vr_fma(vr_set(a * a), y[3], y[1]);
+    point[1 + 2 * i] = vr_fma(vr_set(a), odd, even);
+    point[2 + 2 * i] = vr_fma(vr_set(-a), odd, even);
+  }
+}
+
+/* G: weights to points. */
+V_INLINE void weights_to_points(const way *w, const vr *tap, vr *point) {
+  point[0] = vr_mul(vr_set(w->zero_scale), tap[0]);
+  point[w->side - 1] = tap[w->kernel - 1];
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    const float a = w->a[i];
+    vr even = tap[w->kernel - 1], odd = tap[w->kernel - 2]; /* kernel is odd: its last tap is even */
+    for (unsigned j = w->kernel - 1; j >= 2; j -= 2) even = vr_fma(vr_set(a * a), even, tap[j - 2]);
+    for (unsigned j = w->kernel - 2; j >= 3; j -= 2) odd = vr_fma(vr_set(a * a), odd, tap[j - 2]);
+    odd = vr_mul(vr_set(a), odd);
+    point[1 + 2 * i] = vr_mul(vr_set(w->scale[i]), vr_add(even, odd));
+    point[2 + 2 * i] = vr_mul(vr_set(w->scale[i]), vr_sub(even, odd));
+  }
+}
+
+/* G': its transpose, for gradients. */
+V_INLINE void points_to_weights(const way *w, const vr *point, vr *tap) {
+  UNROLL for (unsigned j = 0; j < w->kernel; j++) tap[j] = vr_set(0);
+  tap[0] = vr_mul(vr_set(w->zero_scale), point[0]);
+  tap[w->kernel - 1] = point[w->side - 1];
+  UNROLL for (unsigned i = 0; i < w->pairs; i++) {
+    vr sum = vr_mul(vr_set(w->scale[i]), vr_add(point[1 + 2 * i], point[2 + 2 * i]));
+    vr difference = vr_mul(vr_set(w->scale[i]), vr_sub(point[1 + 2 * i], point[2 + 2 * i]));
+    float power = 1;
+    UNROLL for (unsigned j = 0; j < w->kernel; j++) {
+      tap[j] = vr_fma(vr_set(power), j % 2 == 0 ? sum : difference, tap[j]);
+      power *= w->a[i];
+    }
+  }
+}
+
+/* ---- along both axes ---------------------------------------------------------------------- */
+
+/* A square of vectors in memory: element (i, j) at start + i * row + j * col. */
+typedef struct square {
+  float *start;
+  size_t row, col;
+} square;
+
+/* Changes a square of from_side to one of to_side, VR lanes of it. */
+V_INLINE void change_vectors(axis_change *const change, const way *w, const unsigned from_side,
+                             const unsigned to_side, square from, square to) {
+  vr half[SIDE_MAX][SIDE_MAX]; /* changed along the columns only */
+  for (unsigned j = 0; j < from_side; j++) {
+    vr in[SIDE_MAX], out[SIDE_MAX];
+    UNROLL for (unsigned i = 0; i < from_side; i++) in[i] = vr_load(from.start + i * from.row + j * from.col);
+    change(w, in, out);
+    UNROLL for (unsigned i = 0; i < to_side; i++) half[i][j] = out[i];
+  }
+  for (unsigned i = 0; i < to_side; i++) {
+    vr out[SIDE_MAX];
+    change(w, half[i], out);
+    UNROLL for (unsigned j = 0; j < to_side; j++) vr_store(to.start + i * to.row + j * to.col, out[j]);
+  }
+}
+
+/* The same for 16 lanes. */
+V_INLINE void change_square(axis_change *const change, const way *w, const unsigned from_side,
+                            const unsigned to_side, square from, square to) {
+  for (unsigned lane = 0; lane < 16; lane += VR) {
+    change_vectors(change, w, from_side, to_side, from, to);
+    from.start += VR;
+    to.start += VR;
+  }
+}
+
+/* name_square(way, from, to): `name` along both axes, compiled for each way. */
+#define BOTH_AXES(name, from_side, to_side)                               \
+  static void name##_square(const way *w, square from, square to) {       \
+    if (w->kernel == 3)                                                   \
+      change_square(name, &way3, way3.from_side, way3.to_side, from, to); \
+    else                                                                  \
+      change_square(name, &way5, way5.from_side, way5.to_side, from, to); \
+  }
+BOTH_AXES(input_to_points, side, side)
+BOTH_AXES(points_to_input, side, side)
+BOTH_AXES(points_to_output, side, outputs)
+BOTH_AXES(output_to_points, outputs, side)
+BOTH_AXES(weights_to_points, kernel, side)
+BOTH_AXES(points_to_weights, side, kernel)
+
+/* ---- tiles -------------------------------------------------------------------------------- */
+
+/* One convolution's shape, and where its points lie in the scratch memory: point after point,
+ * `stride` floats apart, an odd number of cache lines so that they don't share their sets. */
+typedef struct job {
+  const shoal_window *s;
+  const way *way;
+  uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
+  float *weights, *input, *output; /* points: out_c x in_c, in_c x COLUMNS, out_c x COLUMNS */
+  size_t weights_stride, input_stride, output_stride;
+  float *gemm_scratch;
+} job;
+
+static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+
+static size_t layout(job *j, const shoal_window *s, float *scratch) {
+  const way *w = s->k_h == 3 ? &way3 : &way5;
+  uint32_t tiles_h = (s->out_h + OUT - 1) / OUT, tiles_w = (s->out_w + OUT - 1) / OUT;
+  *j = (job){
+      .s = s,
+      .way = w,
+      .points = w->side * w->side,
+      .tiles_w = tiles_w,
+      .units = tiles_h * tiles_w * (s->lanes / 16),
+      .weights_stride = odd_lines((size_t)s->out_c * s->in_c),
+      .input_stride = odd_lines((size_t)s->in_c * COLUMNS),
+      .output_stride = odd_lines((size_t)s->out_c * COLUMNS),
+  };
+  size_t weights = j->points * j->weights_stride, input = j->points * j->input_stride,
+         output = j->points * j->output_stride;
+  if (scratch != NULL) {
+    j->weights = scratch;
+    j->input = j->weights + weights;
+    j->output = j->input + input;
+    j->gemm_scratch = j->output + output;
+  }
+  uint32_t most = s->in_c > s->out_c ? s->in_c : s->out_c;
+  return weights + input + output +
+         ISA(gemm_scratch)(most, most > COLUMNS ? most : COLUMNS, most > COLUMNS ? most : COLUMNS);
+}
+
+size_t ISA(winograd_scratch)(const shoal_window *s) {
+  job j;
+  return layout(&j, s, NULL);
+}
+
+/* A part of an image plane that a tile covers: the square's first pixel, which may lie outside,
+ * and the lane where the unit's 16 begin. */
+typedef struct view {
+  int32_t y, x;
+  uint32_t h, w, side; /* of the plane; of the square */
+  size_t lanes, lane;
+} view;
+
+static view input_view(const job *j, uint32_t unit) {
+  const shoal_window *s = j->s;
+  uint32_t groups = s->lanes / 16, tile = unit / groups;
+  return (view){.y = (int32_t)(tile / j->tiles_w * OUT) - (int32_t)s->pad_h,
+                .x = (int32_t)(tile % j->tiles_w * OUT) - (int32_t)s->pad_w,
+                .h = s->in_h,
+                .w = s->in_w,
+                .side = j->way->side,
+                .lanes = s->lanes,
+                .lane = unit % groups * 16};
+}
+
+static view output_view(const job *j, uint32_t unit) {
+  const shoal_window *s = j->s;
+  uint32_t groups = s->lanes / 16, tile = unit / groups;
+  return (view){.y = (int32_t)(tile / j->tiles_w * OUT),
+                .x = (int32_t)(tile % j->tiles_w * OUT),
+                .h = s->out_h,
+                .w = s->out_w,
+                .side = OUT,
+                .lanes = s->lanes,
+                .lane = unit % groups * 16};
+}
+
+static bool whole(const view *v) {
+  return v->y >= 0 && v->x >= 0 && (uint32_t)v->y + v->side <= v->h && (uint32_t)v->x + v->side <= v->w;
+}
+
+static size_t pixel_at(const view *v, int32_t y, int32_t x) {
+  return ((size_t)y * v->w + (size_t)x) * v->lanes + v->lane;
+}
+
+/* The rows and columns of the square which are inside the plane: first .. end - 1. */
+typedef struct span {
+  int32_t first, end;
+} span;
+
+static span inside(int32_t at, uint32_t side, uint32_t size) {
+  int32_t end = (int32_t)size - at;
+  return (span){at < 0 ? -at : 0, end < (int32_t)side ? end : (int32_t)side};
+}
+
+enum { BUFFER = SIDE_MAX * SIDE_MAX * 16 };
+
+/* The square under a view: where it lies, or copied to the buffer with zeros around it. */
+static square read_square(const view *v, const float *plane, float *buffer) {
+  if (whole(v)) {
+    /* Nobody writes through it. */
+    return (square){(float *)(uintptr_t)(plane + pixel_at(v, v->y, v->x)), v->w * v->lanes, v->lanes};
+  }
+  span rows = inside(v->y, v->side, v->h), cols = inside(v->x, v->side, v->w);
+  memset(buffer, 0, (size_t)v->side * v->side * 16 * sizeof *buffer);
+  for (int32_t i = rows.first; i < rows.end; i++)
+    for (int32_t k = cols.first; k < cols.end; k++)
+      vf_store(buffer + ((uint32_t)i * v->side + (uint32_t)k) * 16,
+               vf_load(plane + pixel_at(v, v->y + i, v->x + k)));
+  return (square){buffer, v->side * 16, 16};
+}
+
+/* Adds a buffer's square, or with `start` sets the plane to start + square. */
+static void write_square(const view *v, const float *buffer, const float *start, float *plane) {
+  span rows = inside(v->y, v->side, v->h), cols = inside(v->x, v->side, v->w);
+  for (int32_t i = rows.first; i < rows.end; i++)
+    for (int32_t k = cols.first; k < cols.end; k++) {
+      float *at = plane + pixel_at(v, v->y + i, v->x + k);
+      vf old = start != NULL ? vf_set(*start) : vf_load(at);
+      vf_store(at, vf_add(old, vf_load(buffer + ((uint32_t)i * v->side + (uint32_t)k) * 16)));
+    }
+}
+
+/* Where point (0, 0) of a channel and unit lies among the points of a block of columns. */
+static square points_of(const job *j, float *points, size_t stride, uint32_t channel, uint32_t column) {
+  return (square){points + (size_t)channel * COLUMNS + column, j->way->side * stride, stride};
+}
+
+/* ---- passes ------------------------------------------------------------------------------- */
+
+/* Calls with 16 pairs of channels at a time: their weights stand tap by tap in a buffer. */
+static void transform_weights(const job *j, const float *weights) {
+  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
+  float buffer[KERNEL_MAX * KERNEL_MAX * 16];
+  for (uint32_t first = 0; first < pairs; first += 16) {
+    uint32_t count = pairs - first < 16 ? pairs - first : 16;
+    memset(buffer, 0, sizeof buffer);
+    for (uint32_t i = 0; i < count; i++)
+      for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = weights[(first + i) * area + tap];
+    weights_to_points_square(
+        j->way, (square){buffer, j->way->kernel * 16, 16},
+        (square){j->weights + first, j->way->side * j->weights_stride, j->weights_stride});
+  }
+}
+
+static void transform_input(const job *j, const float *x, uint32_t first, uint32_t units) {
+  float buffer[BUFFER];
+  const size_t plane = (size_t)j->s->in_h * j->s->in_w * j->s->lanes;
+  for (uint32_t u = 0; u < units; u++) {
+    view v = input_view(j, first + u);
+    for (uint32_t c = 0; c < j->s->in_c; c++)
+      input_to_points_square(j->way, read_square(&v, x + c * plane, buffer),
+                             points_of(j, j->input, j->input_stride, c, u * 16));
+  }
+}
+
+static void transform_output_gradient(const job *j, const float *dy, uint32_t first, uint32_t units) {
+  float buffer[BUFFER];
+  const size_t plane = (size_t)j->s->out_h * j->s->out_w * j->s->lanes;
+  for (uint32_t u = 0; u < units; u++) {
+    view v = output_view(j, first + u);
+    for (uint32_t o = 0; o < j->s->out_c; o++)
+      output_to_points_square(j->way, read_square(&v, dy + o * plane, buffer),
+                              points_of(j, j->output, j->output_stride, o, u * 16));
+  }
+}
+
+static uint32_t units_from(const job *j, uint32_t first) {
+  return j->units - first < COLUMNS / 16 ? j->units - first : COLUMNS / 16;
+}
+
+void ISA(winograd_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
+                           float *scratch) {
+  job j;
+  layout(&j, s, scratch);
+  transform_weights(&j, w);
+  float buffer[BUFFER];
+  const float zero = 0;
+  const size_t plane = (size_t)s->out_h * s->out_w * s->lanes;
+  for (uint32_t first = 0, units; first < j.units; first += units) {
+    units = units_from(&j, first);
+    transform_input(&j, x, first, units);
+    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
+    (&(shoal_gemm){.m = s->out_c,
+                   .n = units * 16,
+                   .k = s->in_c,
+                   .a = j.weights + p * j.weights_stride,
+                   .a_row = s->in_c,
+                   .a_col = 1,
+                   .b = j.input + p * j.input_stride,
+                   .b_row = COLUMNS,
+                   .b_col = 1,
+                   .c = j.output + p * j.output_stride,
+                   .c_row = COLUMNS,
+                   .scratch = j.gemm_scratch});
+    for (uint32_t u = 0; u < units; u++) {
+      view v = output_view(&j, first + u);
+      for (uint32_t o = 0; o < s->out_c; o++) {
+        points_to_output_square(j.way, points_of(&j, j.output, j.output_stride, o, u * 16),
+                                (square){buffer, OUT * 16, 16});
+        write_square(&v, buffer, bias != NULL ? bias + o : &zero, y + o * plane);
+      }
+    }
+  }
+}
+
+void ISA(winograd_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
+                                  float *scratch) {
+  job j;
+  layout(&j, s, scratch);
+  transform_weights(&j, w);
+  float buffer[BUFFER];
+  const size_t plane = (size_t)s->in_h * s->in_w * s->lanes;
+  memset(dx, 0, s->in_c * plane * sizeof *dx);
+  for (uint32_t first = 0, units; first < j.units; first += units) {
+    units = units_from(&j, first);
+    transform_output_gradient(&j, dy, first, units);
+    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
+    (&(shoal_gemm){.m = s->in_c,
+                   .n = units * 16,
+                   .k = s->out_c,
+                   .a = j.weights + p * j.weights_stride,
+                   .a_row = 1,
+                   .a_col = s->in_c,
+                   .b = j.output + p * j.output_stride,
+                   .b_row = COLUMNS,
+                   .b_col = 1,
+                   .c = j.input + p * j.input_stride,
+                   .c_row = COLUMNS,
+                   .scratch = j.gemm_scratch});
+    for (uint32_t u = 0; u < units; u++) {
+      view v = input_view(&j, first + u);
+      for (uint32_t c = 0; c < s->in_c; c++) {
+        points_to_input_square(j.way, points_of(&j, j.input, j.input_stride, c, u * 16),
+                               (square){buffer, j.way->side * 16, 16});
+        write_square(&v, buffer, NULL, dx + c * plane);
+      }
+    }
+  }
+}
+
+/* Adds the gradient at the points, out_c x in_c of them a point, to that of the weights. */
+static void add_weights(const job *j, float *dw) {
+  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
+  float buffer[KERNEL_MAX * KERNEL_MAX * 16];
+  for (uint32_t first = 0; first < pairs; first += 16) {
+    uint32_t count = pairs - first < 16 ? pairs - first : 16;
+    points_to_weights_square(
+        j->way, (square){j->weights + first, j->way->side * j->weights_stride, j->weights_stride},
+        (square){buffer, j->way->kernel * 16, 16});
+    for (uint32_t i = 0; i < count; i++)
+      for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
+  }
+}
+
+void ISA(winograd_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
+                                    float *scratch) {
+  job j;
+  layout(&j, s, scratch);
+  for (uint32_t first = 0, units; first < j.units; first += units) {
+    units = units_from(&j, first);
+    transform_input(&j, x, first, units);
+    transform_output_gradient(&j, dy, first, units);
+    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
+    (&(shoal_gemm){.m = s->out_c,
+                   .n = s->in_c,
+                   .k = units * 16,
+                   .a = j.output + p * j.output_stride,
+                   .a_row = COLUMNS,
+                   .a_col = 1,
+                   .b = j.input + p * j.input_stride,
+                   .b_row = 1,
+                   .b_col = COLUMNS,
+                   .c = j.weights + p * j.weights_stride,
+                   .c_row = s->in_c,
+                   .accumulate = first > 0,
+                   .scratch = j.gemm_scratch});
+  }
+  add_weights(&j, dw);
+}
