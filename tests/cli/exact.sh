@@ -40,7 +40,7 @@ for threads in 2 3; do
   go many images.net --data images --threads $threads
   same "$(hash_of many.safetensors)" "$one" "$threads threads"
 done
-for kernels in baseline avx2 avx512; do
+for kernels in baseline avx2 avx512 neon; do
   SHOAL_KERNELS=$kernels "$SHOAL" inspect images.net > /dev/null 2>&1 || continue
   SHOAL_KERNELS=$kernels go kernels images.net --data images
   same "$(hash_of kernels.safetensors)" "$one" "the kernels $kernels"

@@ -1,0 +1,251 @@
+/* bench_train.c: shoal bench train: rounds a second.
+ *
+ * Data is made up in memory, so that only training is measured. Of five windows the median
+ * counts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "cli/human.h"
+
+static const struct {
+  const char *name, *text;
+} networks[] = {
+    {"lenet5", "input 1x28x28\nconv 20 5x5 tanh\npool max 2x2\nconv 50 5x5 tanh\npool max 2x2\n"
+               "dense 500 tanh\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.025\nbatch 512\n"},
+    {"mlp",
+     "input 784\ndense 100 sigmoid\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.5\nbatch 100\n"},
+    {"lstm-ptb", "input tokens 30 carry\nembed 10000 200\nlstm 200 layers 2\ndense 10000\n"
+                 "loss cross-entropy\noptimizer sgd rate 0.05\nbatch 20\n"},
+};
+enum { NETWORKS_COUNT = sizeof networks / sizeof networks[0] };
+
+/* ---- made-up data ------------------------------------------------------------------- */
+
+enum { NOISE_COUNT = 1 << 16, ROUNDS_IN_EPOCH = 1000 };
+
+typedef struct noise {
+  const shoal_graph *graph;
+  uint32_t classes, vocabulary;
+  float values[NOISE_COUNT];
+  uint32_t numbers[NOISE_COUNT];
+} noise;
+
+static noise *make_noise(const shoal_graph *graph) {
+  noise *made = malloc(sizeof *made);
+  if (!made) return NULL;
+  made->graph = graph;
+  made->classes = graph->nodes[graph->nodes_count - 1].shape.features;
+  made->vocabulary = shoal_model_vocabulary(graph->model);
+  shoal_key key = shoal_key_make(1, SHOAL_FOR_TOY, 0, 0);
+  for (uint32_t i = 0; i < NOISE_COUNT; i++) {
+    made->values[i] = shoal_random_uniform(key, 2 * i) - 0.5f;
+    made->numbers[i] = shoal_random_u32(key, 2 * i + 1);
+  }
+  return made;
+}
+
+/* Copies `count` values from the noise, starting at a place that depends on `first`. */
+static void fill(const noise *from, uint64_t first, float *to, size_t count) {
+  size_t at = (size_t)(first * 97) % NOISE_COUNT;
+  while (count > 0) {
+    size_t part = NOISE_COUNT - at < count ? NOISE_COUNT - at : count;
+    memcpy(to, from->values + at, part * sizeof *to);
+    to += part;
+    count -= part;
+    at = 0;
+  }
+}
+
+static void fetch_image(const noise *from, const shoal_shape *shape, uint64_t first, uint32_t n, float *x) {
+  uint32_t lanes = shoal_lanes_for(n);
+  size_t values = (size_t)shape->c * shape->h * shape->w;
+  fill(from, first, x, values * lanes);
+  for (size_t v = 0; v < values && n < lanes; v++) memset(x + v * lanes + n, 0, (lanes - n) * sizeof *x);
+}
+
+static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
+  (void)epoch;
+  const noise *from = self;
+  const shoal_shape *input = &from->graph->nodes[0].shape;
+  const shoal_shape *output = &from->graph->nodes[from->graph->nodes_count - 1].shape;
+  if (into->x && input->kind == SHOAL_IMAGE)
+    fetch_image(from, input, first, n, into->x);
+  else if (into->x)
+    fill(from, first, into->x, (size_t)n * input->steps * input->features);
+  for (uint32_t i = 0; into->tokens && i < n * input->steps; i++)
+    into->tokens[i] = (int32_t)(from->numbers[(first * 31 + i) % NOISE_COUNT] % from->vocabulary);
+  for (uint32_t i = 0; into->labels && i < n * output->steps; i++)
+    into->labels[i] = (int32_t)(from->numbers[(first * 37 + i) % NOISE_COUNT] % from->classes);
+  if (into->targets) fill(from, first * 41, into->targets, (size_t)n * output->steps * output->features);
+  for (uint32_t i = 0; into->weight && i < n * output->steps; i++) into->weight[i] = 1;
+  for (uint32_t i = 0; into->ids && i < n; i++) into->ids[i] = first + i;
+}
+
+/* ---- measuring ---------------------------------------------------------------------- */
+
+enum { WINDOWS = 5, WARM_UP_ROUNDS = 3 };
+
+/* All that is open while measuring, and what came out. */
+typedef struct session {
+  const char *net;
+  uint32_t batch, threads;
+  bool times;
+  double seconds, started;
+  shoal_model *model;
+  shoal_graph *graph;
+  shoal_trainer *trainer;
+  noise *data;
+  uint64_t rounds;       /* of all windows, */
+  double rounds_seconds; /* and what they took */
+  double batches_per_s, gflops, peak_gflops, first_update_s, resident_mb;
+} session;
+
+static void close_session(session *s) {
+  shoal_trainer_destroy(s->trainer);
+  free(s->data);
+  shoal_graph_destroy(s->graph);
+  shoal_model_destroy(s->model);
+}
+
+static shoal_status measure_window(session *s, const shoal_source *source, double *rate, shoal_error *err) {
+  double start = shoal_clock_seconds(), now = start;
+  uint64_t rounds = 0;
+  while (now - start < s->seconds / WINDOWS) {
+    shoal_result round;
+    shoal_status status = shoal_trainer_round(s->trainer, source, &round, err);
+    if (status != SHOAL_OK) return status;
+    now = shoal_clock_seconds();
+    rounds++;
+  }
+  *rate = (double)rounds / (now - start);
+  s->rounds += rounds;
+  s->rounds_seconds += now - start;
+  return SHOAL_OK;
+}
+
+static shoal_status measure_windows(session *s, const shoal_source *source, shoal_error *err) {
+  shoal_peak peak;
+  shoal_status status = shoal_peak_open(&peak, s->threads, err);
+  if (status != SHOAL_OK) return status;
+  shoal_result round;
+  for (int i = 0; i <= WARM_UP_ROUNDS && status == SHOAL_OK; i++) {
+    status = shoal_trainer_round(s->trainer, source, &round, err);
+    if (i == 0) s->first_update_s = shoal_clock_seconds() - s->started;
+  }
+  if (s->times) shoal_trainer_times_reset(s->trainer);
+  double rates[WINDOWS];
+  for (int w = 0; w < WINDOWS && status == SHOAL_OK; w++) {
+    status = measure_window(s, source, &rates[w], err);
+    shoal_peak_measure(&peak);
+  }
+  s->peak_gflops = peak.gflops;
+  shoal_peak_close(&peak);
+  if (status == SHOAL_OK) s->batches_per_s = shoal_bench_median(rates, WINDOWS);
+  return status;
+}
+
+static shoal_status load_network(shoal_model **out, const char *name, shoal_error *err) {
+  for (int i = 0; i < NETWORKS_COUNT; i++) {
+    if (strcmp(name, networks[i].name) == 0)
+      return shoal_model_parse(out, name, networks[i].text, strlen(networks[i].text), err);
+  }
+  return shoal_model_load(out, name, err);
+}
+
+static shoal_status measure(session *s, shoal_error *err) {
+  shoal_status status = load_network(&s->model, s->net, err);
+  if (status == SHOAL_OK) status = shoal_graph_create(&s->graph, s->model, err);
+  if (status != SHOAL_OK) return status;
+  if (s->batch == 0) s->batch = s->model->recipe.batch;
+  shoal_trainer_config config = {.graph = s->graph,
+                                 .threads = s->threads,
+                                 .batch = s->batch,
+                                 .samples = (uint64_t)s->batch * ROUNDS_IN_EPOCH,
+                                 .times = s->times};
+  status = shoal_trainer_create(&s->trainer, &config, err);
+  if (status != SHOAL_OK) return status;
+  s->data = make_noise(s->graph);
+  if (!s->data) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_source source = {.self = s->data, .samples = config.samples, .fetch = fetch};
+  status = measure_windows(s, &source, err);
+  s->gflops = s->batches_per_s * (double)shoal_graph_flops(s->graph, true) * s->batch / 1e9;
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  s->resident_mb = (double)usage.ru_maxrss * 1024 / 1e6;
+  return status;
+}
+
+/* ---- printing ----------------------------------------------------------------------- */
+
+static shoal_bench_steps steps_of(const session *s) {
+  return (shoal_bench_steps){.graph = s->graph,
+                             .trainer = s->trainer,
+                             .batch = s->batch,
+                             .threads = s->threads,
+                             .rounds = s->rounds,
+                             .seconds = s->rounds_seconds,
+                             .peak_gflops = s->peak_gflops / s->threads};
+}
+
+static shoal_status print_json(const session *s, shoal_error *err) {
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_json json;
+  shoal_json_init(&json, &line);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "net", s->net);
+  shoal_json_int(&json, "batch", s->batch);
+  shoal_json_int(&json, "threads", s->threads);
+  shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
+  shoal_json_real(&json, "batches_per_s", s->batches_per_s);
+  shoal_json_real(&json, "samples_per_s", s->batches_per_s * s->batch);
+  shoal_json_real(&json, "gflops", s->gflops);
+  shoal_json_real(&json, "peak_gflops", s->peak_gflops);
+  shoal_json_real(&json, "peak_share", s->gflops / s->peak_gflops);
+  shoal_json_real(&json, "resident_mb", s->resident_mb);
+  shoal_json_real(&json, "first_update_s", s->first_update_s);
+  shoal_status status = SHOAL_OK;
+  if (s->times) {
+    shoal_bench_steps steps = steps_of(s);
+    status = shoal_bench_steps_json(&steps, &json, err);
+  }
+  shoal_json_close(&json, '}');
+  if (status == SHOAL_OK) shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+  return status;
+}
+
+static shoal_status print_text(const session *s, shoal_error *err) {
+  printf("%s, batch %u, %u thread%s, %s kernels\n", s->net, s->batch, s->threads, s->threads == 1 ? "" : "s",
+         shoal_kernels_get()->name);
+  printf("%-13s %s batches/s, %s samples/s\n", "speed", shoal_human_number(s->batches_per_s).text,
+         shoal_human_count((uint64_t)(s->batches_per_s * s->batch)).text);
+  printf("%-13s %.1f GFLOP/s, %.0f%% of the peak of %.1f\n", "arithmetic", s->gflops,
+         100 * s->gflops / s->peak_gflops, s->peak_gflops);
+  printf("%-13s %s\n", "first update", shoal_human_seconds(s->first_update_s).text);
+  printf("%-13s %.0f MB\n", "memory", s->resident_mb);
+  if (!s->times) return SHOAL_OK;
+  shoal_bench_steps steps = steps_of(s);
+  return shoal_bench_steps_print(&steps, err);
+}
+
+int shoal_bench_train(const shoal_bench_options *o) {
+  session s = {.net = o->net ? o->net : networks[0].name,
+               .batch = (uint32_t)o->batch,
+               .threads = o->threads ? (uint32_t)o->threads : shoal_cli_threads(),
+               .times = o->per_layer,
+               .seconds = o->seconds,
+               .started = o->started};
+  shoal_error err;
+  shoal_status status = measure(&s, &err);
+  if (status == SHOAL_OK) status = o->json ? print_json(&s, &err) : print_text(&s, &err);
+  close_session(&s);
+  if (status != SHOAL_OK) return shoal_cli_failed("bench", &err);
+  return shoal_cli_finish("bench", SHOAL_EXIT_OK);
+}
