@@ -20,7 +20,15 @@
 #include "kernels/isa.h"
 #include "kernels/simd.h"
 
-enum { ROWS = V_ACC / 2, COLS = 2 * VR, K_MAX = 384, M_MAX = 20 * ROWS, PACK_ABOVE = 6 };
+enum {
+  ROWS = V_ACC / 2,
+  COLS = 2 * VR,
+  K_MAX = 512,
+  M_MAX = 20 * ROWS,
+  PACK_ABOVE = 6,
+  FLAT_K = 128,
+  FLAT_MAX = 1 << 16
+};
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -139,10 +147,17 @@ static uint32_t first_row(uint32_t m, uint32_t index, uint32_t count) {
   return (uint32_t)((uint64_t)m * index / count);
 }
 
+/* Asks for the rows of c that the next block will need. */
+static void fetch_ahead(const part *p, uint32_t rows, uint32_t count) {
+  for (uint32_t i = rows; i < rows + count; i++)
+    for (uint32_t at = 0; at < p->cols; at += 16) __builtin_prefetch(p->c + i * p->c_row + at, 1);
+}
+
 /* The rows i0 .. i0 + m - 1 of the product, for one piece of k. */
 static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0, uint32_t k) {
   float *panel = g->scratch, *packed = panel + COLS * K_MAX;
   uint32_t blocks = (m + ROWS - 1) / ROWS;
+  bool far = (size_t)g->m * g->n > (1 << 18); /* c is not in the second cache */
   bool clash = g->a_col == 1 && g->a_row % 512 == 0 && k > 16 && g->n > COLS;
   if (clash)
     for (uint32_t i = 0; i < blocks; i++) {
@@ -168,12 +183,46 @@ static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0,
       p.a_row = clash ? 1 : g->a_row;
       p.a_col = clash ? rows : g->a_col;
       p.c = g->c + (i0 + first) * g->c_row + j;
+      if (far) fetch_ahead(&p, rows, min_u32(rows, m - first - rows));
+      run_block(rows, &p);
+    }
+  }
+}
+
+/* A product with a short k touches c more than anything else: row after row of it, then, with
+ * all of b packed beforehand. */
+static bool is_flat(uint32_t m, uint32_t n, uint32_t k) {
+  return k <= FLAT_K && m >= 8 * ROWS && (size_t)k * (n + COLS) <= FLAT_MAX;
+}
+
+static void run_flat(const shoal_gemm *g) {
+  const uint32_t blocks = (g->m + ROWS - 1) / ROWS;
+  for (uint32_t j = 0; j < g->n; j += COLS)
+    pack_panel(g, 0, g->k, j, min_u32(COLS, g->n - j), g->scratch + (size_t)j * g->k);
+  part p = {.k = g->k,
+            .a_row = g->a_row,
+            .a_col = g->a_col,
+            .b_row = COLS,
+            .c_row = g->c_row,
+            .resume = g->accumulate};
+  for (uint32_t i = 0; i < blocks; i++) {
+    uint32_t first = first_row(g->m, i, blocks), rows = first_row(g->m, i + 1, blocks) - first;
+    p.a = g->a + first * g->a_row;
+    for (uint32_t j = 0; j < g->n; j += COLS) {
+      p.cols = min_u32(COLS, g->n - j);
+      p.bias = g->bias != NULL ? g->bias + j : NULL;
+      p.b = g->scratch + (size_t)j * g->k;
+      p.c = g->c + first * g->c_row + j;
       run_block(rows, &p);
     }
   }
 }
 
 void ISA(gemm)(const shoal_gemm *g) {
+  if (is_flat(g->m, g->n, g->k)) {
+    run_flat(g);
+    return;
+  }
   uint32_t pieces = g->k > K_MAX ? (g->k + K_MAX - 1) / K_MAX : 1;
   for (uint32_t piece = 0; piece < pieces; piece++) {
     uint32_t k0 = first_row(g->k, piece, pieces), k1 = first_row(g->k, piece + 1, pieces);
@@ -183,5 +232,6 @@ void ISA(gemm)(const shoal_gemm *g) {
 
 size_t ISA(gemm_scratch)(uint32_t m, uint32_t n, uint32_t k) {
   (void)n;
-  return (size_t)K_MAX * COLS + (size_t)min_u32(m, M_MAX) * min_u32(k, K_MAX);
+  size_t pieces = (size_t)K_MAX * COLS + (size_t)min_u32(m, M_MAX) * min_u32(k, K_MAX);
+  return pieces > FLAT_MAX ? pieces : FLAT_MAX;
 }
