@@ -39,6 +39,7 @@ typedef struct part {
   size_t a_row, a_col;
   const float *b; /* row k at b + k * b_row, `vecs` registers of it */
   size_t b_row;
+  bool fetch; /* what the next block of columns needs of b: it lies a row apart, not in line */
   float *c;
   size_t c_row;
   const float *bias; /* where a chain starts, NULL for zero; not used when `resume` */
@@ -58,8 +59,8 @@ V_INLINE void finish(const part *p, float *c, uint32_t at, vr sum) {
     vr_store_part(c + at, p->cols - at, sum);
 }
 
-/* rows and vecs are constants where this is called, so the sums live in registers. */
-V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
+/* rows, vecs and fetch are constants where this is called, so the sums live in registers. */
+V_INLINE void block(const unsigned rows, const unsigned vecs, const bool fetch, const part *p) {
   vr sum[12][2];
 #pragma GCC unroll 12
   for (unsigned i = 0; i < rows; i++)
@@ -71,6 +72,8 @@ V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
   const size_t a_row = p->a_row, a_col = p->a_col, b_row = p->b_row;
   for (uint32_t k = p->k; k > 0; k--) {
     vr b0 = vr_load(b), b1 = vecs > 1 ? vr_load(b + VR) : b0;
+    if (fetch)
+      for (unsigned at = 0; at < COLS; at += 16) __builtin_prefetch(b + COLS + at);
 #pragma GCC unroll 12
     for (unsigned i = 0; i < rows; i++) {
       vr a = vr_set((i < 4 ? a0 : i < 8 ? a4 : a8)[i % 4 * a_row]);
@@ -90,12 +93,14 @@ V_INLINE void block(const unsigned rows, const unsigned vecs, const part *p) {
 }
 
 static void run_block(uint32_t rows, const part *p) {
-#define CASE(r)                       \
-  case r:                             \
-    if (r <= ROWS && p->cols > VR)    \
-      block(r <= ROWS ? r : 1, 2, p); \
-    else if (r <= ROWS)               \
-      block(r <= ROWS ? r : 1, 1, p); \
+#define CASE(r)                              \
+  case r:                                    \
+    if (r <= ROWS && p->fetch)               \
+      block(r <= ROWS ? r : 1, 2, true, p);  \
+    else if (r <= ROWS && p->cols > VR)      \
+      block(r <= ROWS ? r : 1, 2, false, p); \
+    else if (r <= ROWS)                      \
+      block(r <= ROWS ? r : 1, 1, false, p); \
     break;
   switch (rows) {
     CASE(1)
@@ -117,7 +122,10 @@ static void run_block(uint32_t rows, const part *p) {
 /* 16 columns of b, k rows, to rows that lie COLS apart; columns past `cols` become zero. */
 static void pack_columns(const shoal_gemm *g, const float *b, uint32_t k, uint32_t cols, float *to) {
   if (g->b_col == 1) {
-    for (uint32_t i = 0; i < k; i++) vf_store(to + i * COLS, vf_load_some(b + i * g->b_row, cols));
+    for (uint32_t i = 0; i < k; i++) {
+      __builtin_prefetch(b + i * g->b_row + COLS); /* for the next panel */
+      vf_store(to + i * COLS, vf_load_some(b + i * g->b_row, cols));
+    }
     return;
   }
   for (uint32_t i = 0; i < k; i += 16) {
@@ -172,6 +180,7 @@ static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0,
     if (blocks <= PACK_ABOVE && g->b_col == 1 && cols == COLS) {
       p.b = g->b + k0 * g->b_row + j;
       p.b_row = g->b_row;
+      p.fetch = true;
     } else {
       pack_panel(g, k0, k, j, cols, panel);
       p.b = panel;
