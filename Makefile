@@ -8,13 +8,13 @@ SHELL         = /bin/bash
 .SHELLFLAGS   = -o pipefail -c
 
 .DEFAULT_GOAL := all
-.PHONY: all deps run test interop bench sanitize fuzz format clean help
+.PHONY: all deps run test interop bench sanitize arm64 fuzz format clean help
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' Makefile
 
 deps: ## install every Debian package that the targets below use
-	@tools/deps build test sanitize interop
+	@tools/deps build test sanitize interop bench arm64
 
 all: ## build/shoal
 	@tools/deps build
@@ -33,14 +33,19 @@ interop: all ## compare with PyTorch and other programs; needs PyPI
 	@tools/deps interop
 	@tools/interop $(BUILD)
 
-bench: all ## measure
-	@bench/run $(BUILD)/shoal
+bench: all ## measure beside PyTorch, TensorFlow and JAX, write docs/benchmarks.md; needs PyPI
+	@tools/deps bench
+	@bench/run $(BUILD)
 
 sanitize: ## the tests with clang, then under the address, undefined and thread sanitizers
 	@tools/deps build test sanitize
 	@CC=clang tools/check $(BUILD)/clang
 	@tools/check $(BUILD)/asan -DSHOAL_SANITIZE=address,undefined
 	@tools/check $(BUILD)/tsan -DSHOAL_SANITIZE=thread
+
+arm64: all ## build for ARM64, run its tests under emulation, compare trained weights
+	@tools/deps build test arm64
+	@tools/arm64 $(BUILD)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS
 	@tools/deps build sanitize

@@ -47,8 +47,8 @@ static int run(int argc, char **argv) {
       .command = "version",
       .synopses = (const char *[]){"[OPTION...]", NULL},
       .about = "Prints the version, the numeric kernels that were chosen for this processor, and what "
-               "Shoal was built with. The environment variable SHOAL_KERNELS (baseline, avx2, avx512) "
-               "chooses other kernels: they differ in speed only.",
+               "Shoal was built with. The environment variable SHOAL_KERNELS (baseline, avx2, "
+               "avx512 or neon) chooses other kernels: they differ in speed only.",
       .options = options,
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal version\n"

@@ -4,8 +4,8 @@
  * such a vector is made of. All of them define the same types and functions:
  *
  *   vf   16 floats           vi   16 integers of 32 bits           vm   16 truth values
- *   vr   one register of VR floats: for the loops that live from register blocking and
- *        work on each lane by itself, so that any width gives the same bits
+ *   vr   VR floats in one register or two: for the loops that live from register blocking
+ *        and work on each lane by itself, so that any width gives the same bits
  *   V_ACC  how many vr can be sums at a time while the others hold operands
  *
  * Every function is one exactly rounded operation per lane, or moves bits. So two

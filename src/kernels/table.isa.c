@@ -7,24 +7,27 @@
 #define QUOTE(text) QUOTE2(text)
 
 /* Enough independent chains to hide the latency of a multiply-add, few enough to stay in
- * registers. The values neither grow nor vanish, however long it runs. */
+ * registers. The sums grow until a step is too small to change them, so they never leave the
+ * range in which a processor is fast. The compiler must not see through it: lanes that are
+ * equal or not used afterwards need no work, and a product of constants is one. */
 double ISA(spin)(uint64_t rounds) {
-  float start[V_ACC + VR]; /* all lanes different, or the compiler would do but one */
-  for (int i = 0; i < V_ACC + VR; i++) start[i] = (float)i;
+  float start[V_ACC * VR];
+  for (int i = 0; i < V_ACC * VR; i++) start[i] = (float)i;
   vr sum[V_ACC];
 #pragma GCC unroll 24
-  for (int i = 0; i < V_ACC; i++) sum[i] = vr_load(start + i);
-  vr factor = vr_set(0.5f), step = vr_set(1);
+  for (int i = 0; i < V_ACC; i++) sum[i] = vr_load(start + i * VR);
+  volatile float unknown = 0.5f;
+  vr factor = vr_set(unknown), step = vr_set(unknown);
   for (uint64_t round = 0; round < rounds; round++) {
 #pragma GCC unroll 24
-    for (int i = 0; i < V_ACC; i++) sum[i] = vr_fma(sum[i], factor, step);
+    for (int i = 0; i < V_ACC; i++) sum[i] = vr_fma(factor, step, sum[i]);
   }
-  float out[VR];
 #pragma GCC unroll 24
   for (int i = 1; i < V_ACC; i++) sum[0] = vr_add(sum[0], sum[i]);
+  float out[VR], total = 0;
   vr_store(out, sum[0]);
-  volatile float keep = out[0]; /* so that the compiler does not see the work as idle */
-  (void)keep;
+  for (int i = 0; i < VR; i++) total += out[i];
+  unknown = total;
   return (double)rounds * V_ACC * VR * 2;
 }
 
