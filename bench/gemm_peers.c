@@ -134,15 +134,14 @@ static void must(dnnl_status_t status) {
   if (status != dnnl_success) die("oneDNN refuses");
 }
 
-static dnnl_memory_t matmul_memory(int arg, uint32_t rows, uint32_t cols, int transposed, float *data,
-                                   dnnl_memory_desc_t *desc) {
+static void matmul_memory(int arg, uint32_t rows, uint32_t cols, int transposed, float *data,
+                          dnnl_memory_desc_t *desc) {
   dnnl_dims_t dims = {rows, cols}, strides = {transposed ? 1 : cols, transposed ? rows : 1};
   must(dnnl_memory_desc_init_by_strides(desc, 2, dims, dnnl_f32, strides));
   dnnl_memory_t memory;
   must(dnnl_memory_create(&memory, desc, matmul.engine, data));
   int place = arg == DNNL_ARG_SRC ? 0 : arg == DNNL_ARG_WEIGHTS ? 1 : 2;
   matmul.args[place] = (dnnl_exec_arg_t){arg, memory};
-  return memory;
 }
 
 static bool matmul_prepare(const shape *s) {
