@@ -131,7 +131,7 @@ static shoal_status describe_layers(inspection *i, shoal_error *err) {
     const shoal_node *node = &i->graph->nodes[n];
     row *r = &i->rows[node->layer];
     r->flops += shoal_node_flops(i->graph, node).forward;
-    for (int p = 0; p < 4; p++) {
+    for (int p = 0; p < SHOAL_NODE_PARAMS_MAX; p++) {
       if (node->op != SHOAL_NODE_INPUT && node->params[p] != SHOAL_NO_PARAM &&
           i->graph->params[node->params[p]].kind != SHOAL_PARAM_STATISTIC)
         r->weights += i->graph->params[node->params[p]].count;

@@ -16,6 +16,9 @@
  * enough streams. The exception is rows that lie a multiple of a page apart, which would
  * push each other out of the first cache; those are packed too.
  *
+ * Where k is short and m is not, c is most of what is touched: then all of b is packed at once,
+ * and the blocks walk along the rows of c.
+ *
  * Expected: m from 5 to some thousands, n from 10, k from 10 to some thousands. */
 #include "kernels/isa.h"
 #include "kernels/simd.h"
@@ -24,11 +27,12 @@ enum {
   ROWS = V_ACC / 2,
   COLS = 2 * VR,
   K_MAX = 512,
-  M_MAX = 20 * ROWS,
-  PACK_ABOVE = 6,
-  FLAT_K = 128,
-  FLAT_MAX = 1 << 16
+  M_MAX = 20 * ROWS, /* rows of a that go with a piece of k */
+  PACK_ABOVE = 6,    /* so many blocks of rows or fewer are not worth packing b for */
+  FLAT_K = 128,      /* a short k */
+  FLAT_MAX = 1 << 16 /* floats of b, packed, that stay in the second cache */
 };
+_Static_assert(COLS % 16 == 0, "b is packed 16 columns at a time");
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -39,7 +43,7 @@ typedef struct part {
   size_t a_row, a_col;
   const float *b; /* row k at b + k * b_row, `vecs` registers of it */
   size_t b_row;
-  bool fetch; /* what the next block of columns needs of b: it lies a row apart, not in line */
+  bool fetch; /* b is not packed: ask for the columns after these, which no prefetcher guesses */
   float *c;
   size_t c_row;
   const float *bias; /* where a chain starts, NULL for zero; not used when `resume` */
@@ -198,12 +202,12 @@ static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0,
   }
 }
 
-/* A product with a short k touches c more than anything else: row after row of it, then, with
- * all of b packed beforehand. */
+/* Whether the product is one of short k, for run_flat. */
 static bool is_flat(uint32_t m, uint32_t n, uint32_t k) {
-  return k <= FLAT_K && m >= 8 * ROWS && (size_t)k * (n + COLS) <= FLAT_MAX;
+  return k <= FLAT_K && m >= 8 * ROWS && k * ((size_t)n + COLS) <= FLAT_MAX;
 }
 
+/* Panel j / COLS of b, packed, begins at scratch + j * k. */
 static void run_flat(const shoal_gemm *g) {
   const uint32_t blocks = (g->m + ROWS - 1) / ROWS;
   for (uint32_t j = 0; j < g->n; j += COLS)

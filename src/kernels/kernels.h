@@ -215,7 +215,8 @@ typedef struct shoal_kernels {
   void (*dropout)(const shoal_norm *s, const uint32_t *keys, uint32_t threshold, float scale, const float *x,
                   float *y);
 
-  /* Between layouts: features x lanes <-> samples x features. Unused lanes become 0. */
+  /* Between layouts: features x lanes <-> samples x features. Unused lanes become 0.
+   * lanes_to_rows transposes any matrix: its lanes need not be whole vectors. */
   void (*lanes_to_rows)(uint32_t features, uint32_t lanes, uint32_t samples, const float *x, float *y);
   void (*rows_to_lanes)(uint32_t features, uint32_t lanes, uint32_t samples, const float *x, float *y);
   /* Bytes of images to floats: value * scale[c] + shift[c]; samples[i] points at c * plane bytes. */

@@ -26,7 +26,8 @@ void ISA(lanes_to_rows)(uint32_t features, uint32_t lanes, uint32_t samples, con
     for (uint32_t f = 0; f < features; f += 16) {
       vf tile[16];
       for (uint32_t i = 0; i < 16; i++)
-        tile[i] = f + i < features ? vf_load(x + (size_t)(f + i) * lanes + group) : vf_zero();
+        tile[i] =
+            f + i < features ? vf_load_some(x + (size_t)(f + i) * lanes + group, lanes - group) : vf_zero();
       vf_transpose(tile);
       for (uint32_t i = 0; i < at_most_16(samples - group); i++)
         vf_store_some(y + (size_t)(group + i) * features + f, features - f, tile[i]);

@@ -223,19 +223,25 @@ BOTH_AXES(points_to_weights, side, kernel)
 
 /* ---- tiles -------------------------------------------------------------------------------- */
 
-/* One convolution's shape, and where its points lie in the scratch memory: point after point,
- * `stride` floats apart, an odd number of cache lines so that they don't share their sets. */
+/* A matrix for every point, in the scratch memory: matrix after matrix, `stride` floats apart,
+ * an odd number of cache lines so that they don't share their sets. */
+typedef struct matrices {
+  float *first;
+  size_t stride;
+} matrices;
+
+/* One convolution: its shape and what is kept at the points. */
 typedef struct job {
   const shoal_window *s;
   const way *way;
   uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
-  float *weights, *input, *output; /* points: out_c x in_c, in_c x COLUMNS, out_c x COLUMNS */
-  size_t weights_stride, input_stride, output_stride;
+  matrices weights, input, output; /* out_c x in_c, in_c x COLUMNS, out_c x COLUMNS */
   float *gemm_scratch;
 } job;
 
 static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
+/* Fills in a job; without scratch memory, for its size alone. Returns the floats it needs. */
 static size_t layout(job *j, const shoal_window *s, float *scratch) {
   const way *w = s->k_h == 3 ? &way3 : &way5;
   uint32_t tiles_h = (s->out_h + OUT - 1) / OUT, tiles_w = (s->out_w + OUT - 1) / OUT;
@@ -245,21 +251,21 @@ static size_t layout(job *j, const shoal_window *s, float *scratch) {
       .points = w->side * w->side,
       .tiles_w = tiles_w,
       .units = tiles_h * tiles_w * (s->lanes / 16),
-      .weights_stride = odd_lines((size_t)s->out_c * s->in_c),
-      .input_stride = odd_lines((size_t)s->in_c * COLUMNS),
-      .output_stride = odd_lines((size_t)s->out_c * COLUMNS),
+      .weights.stride = odd_lines((size_t)s->out_c * s->in_c),
+      .input.stride = odd_lines((size_t)s->in_c * COLUMNS),
+      .output.stride = odd_lines((size_t)s->out_c * COLUMNS),
   };
-  size_t weights = j->points * j->weights_stride, input = j->points * j->input_stride,
-         output = j->points * j->output_stride;
+  size_t weights = j->points * j->weights.stride, input = j->points * j->input.stride,
+         output = j->points * j->output.stride;
   if (scratch != NULL) {
-    j->weights = scratch;
-    j->input = j->weights + weights;
-    j->output = j->input + input;
-    j->gemm_scratch = j->output + output;
+    j->weights.first = scratch;
+    j->input.first = scratch + weights;
+    j->output.first = scratch + weights + input;
+    j->gemm_scratch = scratch + weights + input + output;
   }
-  uint32_t most = s->in_c > s->out_c ? s->in_c : s->out_c;
-  return weights + input + output +
-         ISA(gemm_scratch)(most, most > COLUMNS ? most : COLUMNS, most > COLUMNS ? most : COLUMNS);
+  /* Of any of the three products. */
+  uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
+  return weights + input + output + ISA(gemm_scratch)(channels, most, most);
 }
 
 size_t ISA(winograd_scratch)(const shoal_window *s) {
@@ -345,14 +351,20 @@ static void write_square(const view *v, const float *buffer, const float *start,
     }
 }
 
-/* Where point (0, 0) of a channel and unit lies among the points of a block of columns. */
-static square points_of(const job *j, float *points, size_t stride, uint32_t channel, uint32_t column) {
-  return (square){points + (size_t)channel * COLUMNS + column, j->way->side * stride, stride};
+/* A channel's points of the unit whose columns begin at `column`. */
+static square points_of(const job *j, const matrices *of, uint32_t channel, uint32_t column) {
+  return (square){of->first + (size_t)channel * COLUMNS + column, j->way->side * of->stride, of->stride};
+}
+
+/* The points of the 16 pairs of channels from `pair` on. */
+static square pairs_of(const job *j, uint32_t pair) {
+  return (square){j->weights.first + pair, j->way->side * j->weights.stride, j->weights.stride};
 }
 
 /* ---- passes ------------------------------------------------------------------------------- */
 
-/* Calls with 16 pairs of channels at a time: their weights stand tap by tap in a buffer. */
+/* All weights to points, 16 pairs of channels at a time: these stand in lanes, tap by tap, in a
+ * buffer. What is left of the last 16 is zero; a point's stride has room for it. */
 static void transform_weights(const job *j, const float *weights) {
   const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
@@ -361,9 +373,7 @@ static void transform_weights(const job *j, const float *weights) {
     memset(buffer, 0, sizeof buffer);
     for (uint32_t i = 0; i < count; i++)
       for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = weights[(first + i) * area + tap];
-    weights_to_points_square(
-        j->way, (square){buffer, j->way->kernel * 16, 16},
-        (square){j->weights + first, j->way->side * j->weights_stride, j->weights_stride});
+    weights_to_points_square(j->way, (square){buffer, j->way->kernel * 16, 16}, pairs_of(j, first));
   }
 }
 
@@ -374,7 +384,7 @@ static void transform_input(const job *j, const float *x, uint32_t first, uint32
     view v = input_view(j, first + u);
     for (uint32_t c = 0; c < j->s->in_c; c++)
       input_to_points_square(j->way, read_square(&v, x + c * plane, buffer),
-                             points_of(j, j->input, j->input_stride, c, u * 16));
+                             points_of(j, &j->input, c, u * 16));
   }
 }
 
@@ -385,10 +395,22 @@ static void transform_output_gradient(const job *j, const float *dy, uint32_t fi
     view v = output_view(j, first + u);
     for (uint32_t o = 0; o < j->s->out_c; o++)
       output_to_points_square(j->way, read_square(&v, dy + o * plane, buffer),
-                              points_of(j, j->output, j->output_stride, o, u * 16));
+                              points_of(j, &j->output, o, u * 16));
   }
 }
 
+/* c = a * b at every point; `g` says the rest. */
+static void multiply(const job *j, const matrices *a, const matrices *b, const matrices *c, shoal_gemm g) {
+  g.scratch = j->gemm_scratch;
+  for (uint32_t p = 0; p < j->points; p++) {
+    g.a = a->first + p * a->stride;
+    g.b = b->first + p * b->stride;
+    g.c = c->first + p * c->stride;
+    ISA(gemm)(&g);
+  }
+}
+
+/* How many units are worked off together from this one on. */
 static uint32_t units_from(const job *j, uint32_t first) {
   return j->units - first < COLUMNS / 16 ? j->units - first : COLUMNS / 16;
 }
@@ -404,24 +426,19 @@ void ISA(winograd_forward)(const shoal_window *s, const float *x, const float *w
   for (uint32_t first = 0, units; first < j.units; first += units) {
     units = units_from(&j, first);
     transform_input(&j, x, first, units);
-    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
-    (&(shoal_gemm){.m = s->out_c,
-                   .n = units * 16,
-                   .k = s->in_c,
-                   .a = j.weights + p * j.weights_stride,
-                   .a_row = s->in_c,
-                   .a_col = 1,
-                   .b = j.input + p * j.input_stride,
-                   .b_row = COLUMNS,
-                   .b_col = 1,
-                   .c = j.output + p * j.output_stride,
-                   .c_row = COLUMNS,
-                   .scratch = j.gemm_scratch});
+    multiply(&j, &j.weights, &j.input, &j.output,
+             (shoal_gemm){.m = s->out_c,
+                          .n = units * 16,
+                          .k = s->in_c,
+                          .a_row = s->in_c,
+                          .a_col = 1,
+                          .b_row = COLUMNS,
+                          .b_col = 1,
+                          .c_row = COLUMNS});
     for (uint32_t u = 0; u < units; u++) {
       view v = output_view(&j, first + u);
       for (uint32_t o = 0; o < s->out_c; o++) {
-        points_to_output_square(j.way, points_of(&j, j.output, j.output_stride, o, u * 16),
-                                (square){buffer, OUT * 16, 16});
+        points_to_output_square(j.way, points_of(&j, &j.output, o, u * 16), (square){buffer, OUT * 16, 16});
         write_square(&v, buffer, bias != NULL ? bias + o : &zero, y + o * plane);
       }
     }
@@ -439,23 +456,19 @@ void ISA(winograd_backward_input)(const shoal_window *s, const float *dy, const 
   for (uint32_t first = 0, units; first < j.units; first += units) {
     units = units_from(&j, first);
     transform_output_gradient(&j, dy, first, units);
-    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
-    (&(shoal_gemm){.m = s->in_c,
-                   .n = units * 16,
-                   .k = s->out_c,
-                   .a = j.weights + p * j.weights_stride,
-                   .a_row = 1,
-                   .a_col = s->in_c,
-                   .b = j.output + p * j.output_stride,
-                   .b_row = COLUMNS,
-                   .b_col = 1,
-                   .c = j.input + p * j.input_stride,
-                   .c_row = COLUMNS,
-                   .scratch = j.gemm_scratch});
+    multiply(&j, &j.weights, &j.output, &j.input,
+             (shoal_gemm){.m = s->in_c,
+                          .n = units * 16,
+                          .k = s->out_c,
+                          .a_row = 1,
+                          .a_col = s->in_c,
+                          .b_row = COLUMNS,
+                          .b_col = 1,
+                          .c_row = COLUMNS});
     for (uint32_t u = 0; u < units; u++) {
       view v = input_view(&j, first + u);
       for (uint32_t c = 0; c < s->in_c; c++) {
-        points_to_input_square(j.way, points_of(&j, j.input, j.input_stride, c, u * 16),
+        points_to_input_square(j.way, points_of(&j, &j.input, c, u * 16),
                                (square){buffer, j.way->side * 16, 16});
         write_square(&v, buffer, NULL, dx + c * plane);
       }
@@ -469,9 +482,7 @@ static void add_weights(const job *j, float *dw) {
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
   for (uint32_t first = 0; first < pairs; first += 16) {
     uint32_t count = pairs - first < 16 ? pairs - first : 16;
-    points_to_weights_square(
-        j->way, (square){j->weights + first, j->way->side * j->weights_stride, j->weights_stride},
-        (square){buffer, j->way->kernel * 16, 16});
+    points_to_weights_square(j->way, pairs_of(j, first), (square){buffer, j->way->kernel * 16, 16});
     for (uint32_t i = 0; i < count; i++)
       for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
   }
@@ -485,20 +496,16 @@ void ISA(winograd_backward_weights)(const shoal_window *s, const float *x, const
     units = units_from(&j, first);
     transform_input(&j, x, first, units);
     transform_output_gradient(&j, dy, first, units);
-    for (uint32_t p = 0; p < j.points; p++) ISA(gemm)
-    (&(shoal_gemm){.m = s->out_c,
-                   .n = s->in_c,
-                   .k = units * 16,
-                   .a = j.output + p * j.output_stride,
-                   .a_row = COLUMNS,
-                   .a_col = 1,
-                   .b = j.input + p * j.input_stride,
-                   .b_row = 1,
-                   .b_col = COLUMNS,
-                   .c = j.weights + p * j.weights_stride,
-                   .c_row = s->in_c,
-                   .accumulate = first > 0,
-                   .scratch = j.gemm_scratch});
+    multiply(&j, &j.output, &j.input, &j.weights,
+             (shoal_gemm){.m = s->out_c,
+                          .n = s->in_c,
+                          .k = units * 16,
+                          .a_row = COLUMNS,
+                          .a_col = 1,
+                          .b_row = 1,
+                          .b_col = COLUMNS,
+                          .c_row = s->in_c,
+                          .accumulate = first > 0});
   }
   add_weights(&j, dw);
 }

@@ -461,8 +461,8 @@ shoal_batch shoal_exec_batch(const shoal_exec *exec) {
                        .ids = (uint64_t *)(void *)at(exec, plan->ids)};
 }
 
-/* Adds the time since *since to an entry of step_seconds, and sets *since to now; with
- * START there is no entry yet. */
+/* Adds the time since *since to an entry of step_seconds, once for each thread of the team, and
+ * sets *since to now; with START there is no entry yet. */
 #define START UINT32_MAX
 
 static void lap(const shoal_exec *exec, uint32_t entry, double *since) {

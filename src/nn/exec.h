@@ -5,7 +5,8 @@
  * what the gradient vector already holds, so a shard may be worked off in tiles; the
  * first tile of a shard finds it as shoal_exec_clear left it.
  *
- * Ownership: everything in the struct is borrowed. Threads: one exec a thread. */
+ * Ownership: everything in the struct is borrowed. Threads: one exec a thread; the threads of
+ * its team work for it inside a call. */
 #ifndef SHOAL_NN_EXEC_H
 #define SHOAL_NN_EXEC_H
 
@@ -29,8 +30,8 @@ typedef struct shoal_exec {
   float *carry;
   uint32_t carry_row;  /* the first sample's row */
   uint32_t carry_rows; /* rows in all */
-  /* Seconds: an entry a step of the plan, then one for the loss; added to. NULL when
-   * nobody wants to know. */
+  /* Seconds of threads, waiting ones of the team among them: an entry a step of the plan, then
+   * one for the loss; added to. NULL when nobody wants to know. */
   double *step_seconds;
 } shoal_exec;
 
@@ -44,7 +45,7 @@ typedef struct shoal_sums {
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
 
 /* Makes a gradient vector ready for a fresh tile: zeros, except in the large matrices, which
- * the tile then overwrites. The vector must once have been all zeros. */
+ * the tile then overwrites, and between parameters, where nothing is read. */
 void shoal_exec_clear(const shoal_graph *graph, float *gradient);
 
 void shoal_exec_forward(shoal_exec *exec);

@@ -41,7 +41,7 @@ static uint32_t emit(lowering *l, shoal_node_op op, uint32_t input, shoal_shape 
   l->too_large |= full;
   shoal_node *node = &graph->nodes[graph->nodes_count];
   *node = (shoal_node){.op = op, .layer = l->layer_index, .shape = shape};
-  for (int i = 0; i < 4; i++) node->params[i] = SHOAL_NO_PARAM;
+  for (int i = 0; i < SHOAL_NODE_PARAMS_MAX; i++) node->params[i] = SHOAL_NO_PARAM;
   if (input != UINT32_MAX) node->inputs[node->inputs_count++] = input;
   return full ? NODES_MAX : graph->nodes_count++;
 }
@@ -184,7 +184,7 @@ static uint32_t lower_conv(lowering *l, uint32_t input) {
 }
 
 /* Whether a function never falls as its argument rises: then it may as well be taken of the
- * largest value alone. */
+ * largest or the smallest value alone. */
 static bool never_falls(shoal_activation activation) {
   switch (activation) {
   case SHOAL_ACT_SIGMOID:
@@ -197,13 +197,19 @@ static bool never_falls(shoal_activation activation) {
   }
 }
 
-static bool only_reader(const lowering *l, uint32_t of_layer) {
+/* Whether nobody but the layer at hand reads the node. A layer that adds no node of its own, such
+ * as a dropout of 0, is no reader, but those who read the layer read its input's node. */
+static bool only_reader(const lowering *l, uint32_t node) {
   const shoal_model *model = l->graph->model;
-  uint32_t readers = 0;
-  for (uint32_t i = 0; i < model->layers_count; i++)
-    for (uint32_t k = 0; k < model->layers[i].inputs_count; k++)
-      readers += model->layers[i].inputs[k] == of_layer;
-  return readers == 1;
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    bool hands_on = i < l->layer_index && l->output_of[i] == node;
+    if (hands_on || i == l->layer_index) continue;
+    for (uint32_t k = 0; k < model->layers[i].inputs_count; k++) {
+      uint32_t from = model->layers[i].inputs[k];
+      if (from < l->layer_index && l->output_of[from] == node) return false;
+    }
+  }
+  return true;
 }
 
 /* An activation and then a pool of extremes become the pool and then the activation, which has
@@ -228,7 +234,7 @@ static uint32_t lower_pool(lowering *l, uint32_t input) {
   if (layer->op == SHOAL_LAYER_POOL) {
     const shoal_node *from = &l->graph->nodes[input];
     bool swap = from->op == SHOAL_NODE_ACTIVATION && never_falls(from->activation) &&
-                layer->pool != SHOAL_POOL_AVERAGE && only_reader(l, layer->inputs[0]);
+                layer->pool != SHOAL_POOL_AVERAGE && only_reader(l, input);
     if (swap) return pool_before_activation(l, input);
     uint32_t node = emit(l, SHOAL_NODE_POOL, input, layer->shape);
     l->graph->nodes[node].pool = layer->pool;

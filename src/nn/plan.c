@@ -96,7 +96,7 @@ static void analyse(planner *p) {
   for (uint32_t i = 0; i < p->nodes; i++) {
     const shoal_node *node = &p->graph->nodes[i];
     p->shares[i] = p->gradient_shares[i] = i;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++)
       if (node->params[k] != SHOAL_NO_PARAM) p->needs_gradient[i] = true;
     for (uint32_t k = 0; k < node->inputs_count; k++) {
       p->readers[node->inputs[k]]++;

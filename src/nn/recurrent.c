@@ -185,7 +185,6 @@ void shoal_cell_backward(const shoal_cell *c) {
   float *recurrent_back = take(&cursor, (size_t)width * c->h); /* transposed once for all steps */
   float *gemm = cursor;
   k->lanes_to_rows(c->h, width, width, c->recurrent, recurrent_back);
-  memset(dh, 0, state * sizeof(float));
   memset(dc, 0, state * sizeof(float));
 
   for (uint32_t s = c->steps; s-- > 0;) {

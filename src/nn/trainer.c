@@ -1,9 +1,9 @@
 /* trainer.c: see trainer.h.
  *
- * Memory, all reserved at create: one block a thread for the plans, one gradient a
- * shard, one vector for their sum, the weights and the optimiser's slots. A shard larger
- * than a tile is worked off tile by tile, so that a tile's activations stay in the cache
- * of the core. Tiles of a shard add to its gradient in order. */
+ * Memory, all reserved at create: one block a thread for the plans (one for all of a team),
+ * one gradient a shard, one vector for their sum, the weights and the optimiser's slots. A
+ * shard larger than a tile is worked off tile by tile, so that a tile's activations stay in
+ * the cache of the core. Tiles of a shard add to its gradient in order. */
 #include "nn/trainer.h"
 
 #include <math.h>
@@ -30,9 +30,10 @@ struct shoal_trainer {
   uint32_t threads, shards, tile;
   uint32_t unit; /* samples that stay together in a shard: a vector of them for images, else 1 */
   shoal_plan *train_plan, *infer_plan; /* train_plan is NULL when only evaluating */
-  float **blocks;                      /* one a thread */
-  float **gradients;                   /* one a shard */
-  float *total;                        /* their sum; of a single shard its gradient itself */
+  uint32_t blocks_count;
+  float **blocks;    /* one a thread, or a single one for the team */
+  float **gradients; /* one a shard */
+  float *total;      /* their sum; of a single shard its gradient itself */
   shoal_run *runs;
   double *run_squares;
   size_t runs_count;
@@ -134,6 +135,43 @@ static uint32_t choose_tile(const shoal_trainer *t) {
   return shard < most ? shard : most;
 }
 
+/* Reserves what only training needs. */
+static void reserve_training(shoal_trainer *t, bool *ok) {
+  shoal_train_state *state = &t->state;
+  size_t weights = state->weights_count;
+  uint32_t slots = shoal_optimizer_slots(t->recipe->optimizer);
+  if (slots > 0) state->slot1 = reserve_zeros(t, weights, ok);
+  if (slots > 1) state->slot2 = reserve_zeros(t, weights, ok);
+  if (t->graph->model->carry) state->carry = reserve_zeros(t, state->carry_count, ok);
+  t->gradients = reserve_list(t, t->shards, weights, ok);
+  if (*ok) t->total = t->shards > 1 ? reserve_floats(t, weights, ok) : t->gradients[0];
+  t->runs_count = shoal_optimizer_runs(t->graph, NULL);
+  t->runs = reserve(t, t->runs_count * sizeof *t->runs, ok);
+  t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, ok);
+  if (!t->config.times) return;
+  t->times_stride = (t->train_plan->steps_count + TIMES_BESIDE_STEPS + 7) / 8 * 8;
+  t->times = reserve(t, t->threads * t->times_stride * sizeof *t->times, ok);
+  if (t->times != NULL) shoal_trainer_times_reset(t);
+}
+
+/* Reserves everything; false when memory is short. */
+static bool reserve_all(shoal_trainer *t) {
+  bool ok = true;
+  size_t block = t->infer_plan->floats;
+  if (t->train_plan != NULL && t->train_plan->floats > block) block = t->train_plan->floats;
+  t->blocks_count = t->team != NULL ? 1 : t->threads;
+  t->blocks = reserve_list(t, t->blocks_count, block, &ok);
+  shoal_train_state *state = &t->state;
+  state->weights_count = t->graph->weights_count;
+  state->weights = reserve_zeros(t, state->weights_count, &ok);
+  if (t->graph->model->carry) {
+    state->carry_count = shoal_carry_floats(t->graph) * t->config.batch;
+    t->eval_carry = reserve_zeros(t, state->carry_count, &ok);
+  }
+  if (t->train_plan != NULL) reserve_training(t, &ok);
+  return ok;
+}
+
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err) {
   SHOAL_ASSERT(config->batch > 0 && config->threads > 0);
   *out = NULL;
@@ -162,61 +200,28 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
   if (status == SHOAL_OK && t->threads > t->shards && !has_images(graph))
     status = shoal_team_create(&t->team, t->pool, kernels, err);
-  if (status != SHOAL_OK) goto fail;
-
-  bool ok = true;
-  size_t block = t->infer_plan->floats;
-  if (training && t->train_plan->floats > block) block = t->train_plan->floats;
-  t->blocks = reserve_list(t, t->threads, block, &ok);
-  shoal_train_state *state = &t->state;
-  state->weights_count = graph->weights_count;
-  state->weights = reserve_zeros(t, graph->weights_count, &ok);
-  if (graph->model->carry) {
-    state->carry_count = shoal_carry_floats(graph) * config->batch;
-    t->eval_carry = reserve_zeros(t, state->carry_count, &ok);
-  }
-  if (training) {
-    uint32_t slots = shoal_optimizer_slots(t->recipe->optimizer);
-    if (slots > 0) state->slot1 = reserve_zeros(t, graph->weights_count, &ok);
-    if (slots > 1) state->slot2 = reserve_zeros(t, graph->weights_count, &ok);
-    if (graph->model->carry) state->carry = reserve_zeros(t, state->carry_count, &ok);
-    t->gradients = reserve_list(t, t->shards, graph->weights_count, &ok);
-    for (uint32_t v = 0; ok && v < t->shards; v++)
-      memset(t->gradients[v], 0, graph->weights_count * sizeof(float));
-    if (ok) t->total = t->shards > 1 ? reserve_floats(t, graph->weights_count, &ok) : t->gradients[0];
-    t->runs_count = shoal_optimizer_runs(graph, NULL);
-    t->runs = reserve(t, t->runs_count * sizeof *t->runs, &ok);
-    t->run_squares = reserve(t, t->runs_count * sizeof *t->run_squares, &ok);
-    if (config->times) {
-      t->times_stride = (t->train_plan->steps_count + TIMES_BESIDE_STEPS + 7) / 8 * 8;
-      t->times = reserve(t, t->threads * t->times_stride * sizeof *t->times, &ok);
-      if (ok) shoal_trainer_times_reset(t);
-    }
-  }
-  if (!ok) {
+  if (status == SHOAL_OK && !reserve_all(t))
     status =
         shoal_fail(err, SHOAL_NO_MEMORY,
                    "not enough memory: the model needs more than %.1f GB at batch %u; try a smaller --batch",
                    (double)t->reserved_bytes / 1e9, config->batch);
-    goto fail;
+  if (status != SHOAL_OK) {
+    shoal_trainer_destroy(t);
+    return status;
   }
   if (training) {
     shoal_optimizer_runs(graph, t->runs);
-    shoal_graph_init_weights(graph, t->recipe->seed, state->weights);
+    shoal_graph_init_weights(graph, t->recipe->seed, t->state.weights);
   }
   *out = t;
   return SHOAL_OK;
-
-fail:
-  shoal_trainer_destroy(t);
-  return status;
 }
 
 void shoal_trainer_destroy(shoal_trainer *t) {
   if (t == NULL) return;
   shoal_team_destroy(t->team);
   shoal_pool_destroy(t->pool);
-  for (uint32_t i = 0; t->blocks != NULL && i < t->threads; i++) free(t->blocks[i]);
+  for (uint32_t i = 0; t->blocks != NULL && i < t->blocks_count; i++) free(t->blocks[i]);
   for (uint32_t v = 0; t->gradients != NULL && v < t->shards; v++) free(t->gradients[v]);
   free(t->blocks);
   free(t->gradients);

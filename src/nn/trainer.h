@@ -1,8 +1,9 @@
 /* trainer.h: trains and evaluates on this machine, round by round.
  *
  * A round's batch is cut into V shards; V follows from the batch and the model alone.
- * Threads take shards, each with memory of its own; the shards' gradients are added in
- * shard order, then the optimiser steps. So any number of threads gives the same bits.
+ * Threads take shards, each with memory of its own, or share the work inside one shard after
+ * the other (team.h); the shards' gradients are added in shard order, then the optimiser
+ * steps. So any number of threads gives the same bits.
  * After create nothing is allocated.
  *
  * Ownership: model, graph and sources are borrowed and outlive the trainer.

@@ -84,10 +84,11 @@ static inline double *ref_doubles(size_t count) {
   return p;
 }
 
-/* Scratch as the kernels want it: aligned to 64 bytes. */
+/* Scratch as the kernels want it: aligned to 64 bytes, with nothing in it that helps. */
 static inline float *ref_scratch(size_t count) {
-  float *p = aligned_alloc(64, (count * sizeof *p + 63) / 64 * 64 + 64);
-  assert_non_null(p);
+  void *p = NULL;
+  assert_int_equal(posix_memalign(&p, 64, count > 0 ? count * sizeof(float) : 1), 0);
+  memset(p, 0xff, count * sizeof(float)); /* not numbers */
   return p;
 }
 

@@ -88,6 +88,39 @@ static void blocking_changes_no_bit(void **state) {
   check_case((gemm_case){261, 33, 512, false, true, 1});
 }
 
+/* Short sums walk along the rows of c with all of b packed: up to where b is too large for it. */
+static void short_sums_in_long_rows_change_no_bit(void **state) {
+  (void)state;
+  for (int turned = 0; turned < 2; turned++) {
+    const bool t = turned == 1;
+    check_case((gemm_case){97, 480, 128, t, t, 1});  /* panels of 32 columns, as many as fit */
+    check_case((gemm_case){97, 496, 128, !t, t, 2}); /* and of 16 */
+    check_case((gemm_case){97, 516, 127, t, t, 0});  /* would fit but for the last panel */
+  }
+  for (int number = 0; number < 12; number++) {
+    const bool a = number % 2 == 1, b = number / 2 % 2 == 1;
+    const int start = number / 4;
+    check_case((gemm_case){24, 97, 129, a, b, start});
+    check_case((gemm_case){101, 2083, 3, a, b, start});
+    check_case((gemm_case){530, 511, 1, a, b, start});
+    check_case((gemm_case){96, 17, 0, a, b, start});
+    check_case((gemm_case){20, 13200, 2, a, b, start}); /* c is large, its rows are few */
+  }
+}
+
+static void random_shapes_in_random_layouts(void **state) {
+  (void)state;
+  for (int i = 0; i < 400; i++) {
+    /* Mostly small, sometimes large, never all three. */
+    uint32_t size[3];
+    for (int d = 0; d < 3; d++) size[d] = 1 + ref_next() % (ref_next() % 4 == 0 ? 300 : 40);
+    if (ref_next() % 8 == 0) size[ref_next() % 3] = 512 * (1 + ref_next() % 2);
+    while ((uint64_t)size[0] * size[1] * size[2] > 1000000) size[ref_next() % 3] = 1 + ref_next() % 40;
+    check_case((gemm_case){size[0], size[1], size[2], ref_next() % 2 == 1, ref_next() % 2 == 1,
+                           (int)(ref_next() % 3)});
+  }
+}
+
 /* Any three floats, tiny, huge, infinite or not a number: one multiply-add, rounded once. */
 static void multiply_add_is_fused_for_all_values(void **state) {
   (void)state;
@@ -127,6 +160,8 @@ int main(void) {
       cmocka_unit_test(every_element_is_one_chain_in_the_order_of_k),
       cmocka_unit_test(all_layouts_and_starts_agree),
       cmocka_unit_test(blocking_changes_no_bit),
+      cmocka_unit_test(short_sums_in_long_rows_change_no_bit),
+      cmocka_unit_test(random_shapes_in_random_layouts),
       cmocka_unit_test(multiply_add_is_fused_for_all_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

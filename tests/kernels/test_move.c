@@ -26,6 +26,25 @@ static void layouts_turn_into_each_other(void **state) {
       }
 }
 
+static void lanes_that_are_no_whole_vectors_turn_into_rows(void **state) {
+  (void)state;
+  const shoal_kernels *tables[REF_TABLES_MAX];
+  const int tables_count = ref_tables(tables);
+  for (int t = 0; t < tables_count; t++)
+    for (size_t f = 0; f < COUNT_OF(ref_sizes); f++)
+      for (size_t n = 0; n < COUNT_OF(ref_sizes); n++) {
+        const uint32_t features = ref_sizes[f], lanes = ref_sizes[n];
+        float *x = ref_random((size_t)features * lanes, -1, 1);
+        float *y = ref_filled((size_t)features * lanes, NAN);
+        tables[t]->lanes_to_rows(features, lanes, lanes, x, y);
+        for (uint32_t i = 0; i < features; i++)
+          for (uint32_t lane = 0; lane < lanes; lane++)
+            assert_true(y[(size_t)lane * features + i] == x[(size_t)i * lanes + lane]);
+        free(x);
+        free(y);
+      }
+}
+
 static void bytes_are_scaled_with_one_rounding(void **state) {
   (void)state;
   const shoal_kernels *tables[REF_TABLES_MAX];
@@ -94,6 +113,7 @@ static void embeddings_are_fetched_and_their_gradients_added(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(layouts_turn_into_each_other),
+      cmocka_unit_test(lanes_that_are_no_whole_vectors_turn_into_rows),
       cmocka_unit_test(bytes_are_scaled_with_one_rounding),
       cmocka_unit_test(embeddings_are_fetched_and_their_gradients_added),
   };

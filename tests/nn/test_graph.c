@@ -144,6 +144,50 @@ static void a_softmax_before_cross_entropy_is_left_to_the_loss(void **unused) {
   close_net(&squared);
 }
 
+static void an_activation_changes_places_with_a_pool_that_alone_reads_it(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *layers;
+    bool swapped;
+  } cases[] = {
+      {"a: conv 4 3x3 pad 1 relu\npool max 2x2\n", true},
+      {"a: conv 4 3x3 pad 1\ntanh\npool min 2x2\n", true},
+      {"a: conv 4 3x3 pad 1 relu\ndropout 0\nidentity\npool max 2x2\n", true},
+      {"a: conv 4 3x3 pad 1 relu\npool average 2x2\n", false},
+      {"a: conv 4 3x3 pad 1 gelu\npool max 2x2\n", false},
+      {"a: conv 4 3x3 pad 1 relu\ndropout 0.5\npool max 2x2\n", false},
+      {"a: conv 4 3x3 pad 1 relu\np: pool max 2x2\nconv 4 3x3 stride 2 pad 1 from a\nadd p\n", false},
+      {"a: conv 4 3x3 pad 1 relu\nb: conv 4 3x3 stride 2 pad 1\npool max 2x2 from a\nadd b\n", false},
+      /* Two names for the node of a's activation. */
+      {"a: conv 4 3x3 pad 1 relu\ndropout 0\np: pool max 2x2\nconv 4 3x3 stride 2 pad 1 from a\nadd p\n",
+       false},
+      {"a: conv 4 3x3 pad 1 relu\nd: dropout 0\np: pool max 2x2 from a\nconv 4 3x3 stride 2 pad 1 from d\n"
+       "add p\n",
+       false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "input 2x8x8\n%sdense 3\nloss cross-entropy\n", cases[i].layers);
+    net n = open_net(text);
+    uint32_t pool = 0;
+    while (n.graph->nodes[pool].op != SHOAL_NODE_POOL) pool++;
+    const shoal_node *before = &n.graph->nodes[n.graph->nodes[pool].inputs[0]];
+    assert_int_equal(before->op == SHOAL_NODE_CONV, cases[i].swapped);
+    assert_int_equal(n.graph->nodes[pool + 1].op == SHOAL_NODE_ACTIVATION, cases[i].swapped);
+    /* Whatever was moved, all find the shapes that they expect. */
+    for (uint32_t k = 0; k < n.graph->nodes_count; k++) {
+      const shoal_node *node = &n.graph->nodes[k];
+      if (node->op != SHOAL_NODE_CONV && node->op != SHOAL_NODE_POOL) continue;
+      const shoal_shape *in = &n.graph->nodes[node->inputs[0]].shape;
+      assert_int_equal(in->c * in->h * in->w, node->window.in_c * node->window.in_h * node->window.in_w);
+      assert_int_equal(
+          (node->window.in_h + 2 * node->window.pad_h - node->window.k_h) / node->window.stride_h + 1,
+          node->window.out_h);
+    }
+    close_net(&n);
+  }
+}
+
 static void initial_weights_follow_the_activation_and_the_seed(void **unused) {
   (void)unused;
   net n = open_net(
@@ -230,6 +274,7 @@ int main(void) {
       cmocka_unit_test(the_word_model_has_its_published_size),
       cmocka_unit_test(parameters_are_named_and_do_not_overlap),
       cmocka_unit_test(a_softmax_before_cross_entropy_is_left_to_the_loss),
+      cmocka_unit_test(an_activation_changes_places_with_a_pool_that_alone_reads_it),
       cmocka_unit_test(initial_weights_follow_the_activation_and_the_seed),
       cmocka_unit_test(only_an_activation_that_follows_counts),
       cmocka_unit_test(too_many_nodes_are_refused),

@@ -79,7 +79,9 @@ static void fingerprint(bench *b, char out[SHOAL_SHA256_HEX]) {
   shoal_graph_weights_sha256(b->graph, shoal_trainer_state(b->trainer)->weights, out);
 }
 
-static const char *const NETS[] = {
+enum { NETS_COUNT = 4 };
+
+static const char *const NETS[NETS_COUNT] = {
     "input 1x12x12\nconv 5 3x3 tanh\npool max 2x2\ndropout 0.2\ndense 17 relu\ndense 7\nloss cross-entropy\n"
     "optimizer momentum rate 0.05\nl2 1e-4\n",
     "input tokens 9 carry\nembed 23 12\nlstm 13 layers 2\ndense 23\nloss cross-entropy sum-steps\noptimizer "
@@ -92,9 +94,40 @@ static const char *const NETS[] = {
     "1\n",
 };
 
+/* Networks with products large enough to be shared inside a shard, and with convolutions by
+ * Winograd's way. */
+static const char *const LARGER_NETS[NETS_COUNT] = {
+    "input 200\ndense 150 relu\ndense 40\nloss cross-entropy\noptimizer momentum rate 0.05\nshards 2\n",
+    "input sequence 5x40\ngru 48 bidirectional\nlstm 33 last\ndense 9\nloss cross-entropy\n"
+    "optimizer sgd rate 0.1\nclip 1\nshards 1\n",
+    "input tokens 6 carry\nembed 50 40\nrnn 70\ndense 50\nloss cross-entropy\n"
+    "optimizer sgd rate 0.1\nshards 3\n",
+    "input 8x9x9\nconv 9 3x3 pad 1 tanh\npool max 2x2\nconv 8 5x5 pad 2 relu\npool min 2x2\ndense 5\n"
+    "loss cross-entropy\noptimizer sgd rate 0.05\n",
+};
+
+/* Batches of one sample, of a part of a vector, and of a vector and one; the last round of an
+ * epoch is always short. Where `shards` is asked for, some are empty then. */
+static void any_batch_is_the_same_on_any_number_of_threads(void **unused) {
+  (void)unused;
+  static const uint32_t batches[] = {1, 2, 3, 15, 17, 33, 64, 70};
+  for (size_t i = 0; i < NETS_COUNT; i++)
+    for (size_t k = 0; k < sizeof batches / sizeof batches[0]; k++) {
+      char first[SHOAL_SHA256_HEX] = "", again[SHOAL_SHA256_HEX];
+      for (uint32_t threads = 1; threads <= 5; threads++) {
+        bench b = {0};
+        open_bench(&b, LARGER_NETS[i], threads, batches[k], 2 * batches[k] + 1);
+        run_rounds(&b, 4);
+        fingerprint(&b, threads == 1 ? first : again);
+        if (threads > 1) assert_string_equal(first, again);
+        close_bench(&b);
+      }
+    }
+}
+
 static void any_number_of_threads_gives_the_same_bits(void **unused) {
   (void)unused;
-  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
+  for (size_t i = 0; i < NETS_COUNT; i++) {
     char first[SHOAL_SHA256_HEX] = "", again[SHOAL_SHA256_HEX];
     for (uint32_t threads = 1; threads <= 5; threads++) {
       bench b = {0};
@@ -110,7 +143,7 @@ static void any_number_of_threads_gives_the_same_bits(void **unused) {
 static void a_round_allocates_nothing(void **unused) {
   (void)unused;
 #if COUNTS_ALLOCATIONS
-  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
+  for (size_t i = 0; i < NETS_COUNT; i++) {
     bench b = {0};
     open_bench(&b, NETS[i], 2, 64, 256);
     run_rounds(&b, 1);
@@ -127,7 +160,7 @@ static void a_round_allocates_nothing(void **unused) {
 
 static void training_lowers_the_loss(void **unused) {
   (void)unused;
-  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
+  for (size_t i = 0; i < NETS_COUNT; i++) {
     bench b = {0};
     open_bench(&b, NETS[i], 2, 64, 64);
     double before = shoal_trainer_evaluate(b.trainer, &b.source).loss;
@@ -138,30 +171,37 @@ static void training_lowers_the_loss(void **unused) {
   }
 }
 
-/* A copy of the whole state in the middle of an epoch continues to the same bits. */
+/* A copy of the whole state continues to the same bits: nothing else is kept from round to round.
+ * Four rounds come before an epoch's last, in which shards are short and some are empty. */
+static void check_copied_state(const char *net, uint32_t rounds) {
+  bench a = {0}, b = {0};
+  open_bench(&a, net, 2, 70, 300);
+  open_bench(&b, net, 1, 70, 300);
+  run_rounds(&a, rounds);
+  shoal_train_state *from = shoal_trainer_state(a.trainer), *to = shoal_trainer_state(b.trainer);
+  to->epoch = from->epoch;
+  to->round = from->round;
+  to->step = from->step;
+  memcpy(to->weights, from->weights, from->weights_count * sizeof(float));
+  if (from->slot1 != NULL) memcpy(to->slot1, from->slot1, from->weights_count * sizeof(float));
+  if (from->slot2 != NULL) memcpy(to->slot2, from->slot2, from->weights_count * sizeof(float));
+  if (from->carry != NULL) memcpy(to->carry, from->carry, from->carry_count * sizeof(float));
+  run_rounds(&a, 6);
+  run_rounds(&b, 6);
+  char left[SHOAL_SHA256_HEX], right[SHOAL_SHA256_HEX];
+  fingerprint(&a, left);
+  fingerprint(&b, right);
+  assert_string_equal(left, right);
+  close_bench(&a);
+  close_bench(&b);
+}
+
 static void a_copied_state_goes_on_to_the_same_bits(void **unused) {
   (void)unused;
-  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
-    bench a = {0}, b = {0};
-    open_bench(&a, NETS[i], 2, 70, 300);
-    open_bench(&b, NETS[i], 1, 70, 300);
-    run_rounds(&a, 7);
-    shoal_train_state *from = shoal_trainer_state(a.trainer), *to = shoal_trainer_state(b.trainer);
-    to->epoch = from->epoch;
-    to->round = from->round;
-    to->step = from->step;
-    memcpy(to->weights, from->weights, from->weights_count * sizeof(float));
-    if (from->slot1 != NULL) memcpy(to->slot1, from->slot1, from->weights_count * sizeof(float));
-    if (from->slot2 != NULL) memcpy(to->slot2, from->slot2, from->weights_count * sizeof(float));
-    if (from->carry != NULL) memcpy(to->carry, from->carry, from->carry_count * sizeof(float));
-    run_rounds(&a, 6);
-    run_rounds(&b, 6);
-    char left[SHOAL_SHA256_HEX], right[SHOAL_SHA256_HEX];
-    fingerprint(&a, left);
-    fingerprint(&b, right);
-    assert_string_equal(left, right);
-    close_bench(&a);
-    close_bench(&b);
+  for (size_t i = 0; i < NETS_COUNT; i++) {
+    check_copied_state(NETS[i], 4);
+    check_copied_state(NETS[i], 7);
+    check_copied_state(LARGER_NETS[i], 4);
   }
 }
 
@@ -237,7 +277,7 @@ static void classes_of_weight_zero_are_not_counted(void **unused) {
 
 static void times_cover_the_work_and_change_no_bit(void **unused) {
   (void)unused;
-  for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
+  for (size_t i = 0; i < NETS_COUNT; i++) {
     bench b = {0};
     open_bench(&b, NETS[i], 2, 70, 300);
     run_rounds(&b, 6);
@@ -276,6 +316,7 @@ static void times_cover_the_work_and_change_no_bit(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+      cmocka_unit_test(any_batch_is_the_same_on_any_number_of_threads),
       cmocka_unit_test(a_round_allocates_nothing),
       cmocka_unit_test(training_lowers_the_loss),
       cmocka_unit_test(a_copied_state_goes_on_to_the_same_bits),
