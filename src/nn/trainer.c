@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -18,7 +19,7 @@
 #include "nn/plan.h"
 
 /* A large model is one whose gradients do not stay in the second cache. */
-enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32, LARGE_MODEL = 1 << 18 };
+enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32, LARGE_MODEL = 1 << 18, HUGE_PAGE = 2 << 20 };
 
 struct shoal_trainer {
   shoal_trainer_config config;
@@ -50,14 +51,18 @@ enum { TIME_LOSS, TIME_FETCH, TIME_CLEAR, TIME_SUM, TIME_UPDATE, TIMES_BESIDE_ST
 
 /* ---- memory ---- */
 
+/* Large pieces ask for huge pages: a matrix is walked down its columns too, and each row would
+ * be another small page for the processor to look up. Where there are none, nothing is lost. */
 static void *reserve(shoal_trainer *t, size_t bytes, bool *ok) {
-  size_t rounded = (bytes + 63) / 64 * 64;
-  if (rounded == 0) rounded = 64;
-  void *memory = aligned_alloc(64, rounded);
+  size_t unit = bytes >= HUGE_PAGE / 2 ? HUGE_PAGE : 64;
+  size_t rounded = (bytes + unit - 1) / unit * unit;
+  if (rounded == 0) rounded = unit;
+  void *memory = aligned_alloc(unit, rounded);
   if (memory == NULL) {
     *ok = false;
     return NULL;
   }
+  if (unit == HUGE_PAGE) (void)madvise(memory, rounded, MADV_HUGEPAGE);
   t->reserved_bytes += rounded;
   return memory;
 }
