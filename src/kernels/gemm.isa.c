@@ -243,6 +243,34 @@ void ISA(gemm)(const shoal_gemm *g) {
   }
 }
 
+void ISA(gemm_many)(const shoal_gemm *g, uint32_t count, size_t a, size_t b, size_t c) {
+  const uint32_t blocks = (g->m + ROWS - 1) / ROWS;
+  const bool plain = g->b_col == 1 && g->n % 16 == 0 && g->k <= K_MAX && blocks <= PACK_ABOVE;
+  if (!plain) {
+    shoal_gemm one = *g;
+    for (uint32_t i = 0; i < count; i++, one.a += a, one.b += b, one.c += c) ISA(gemm)(&one);
+    return;
+  }
+  part p = {.k = g->k,
+            .a_row = g->a_row,
+            .a_col = g->a_col,
+            .b_row = g->b_row,
+            .c_row = g->c_row,
+            .resume = g->accumulate};
+  for (uint32_t index = 0; index < count; index++)
+    for (uint32_t j = 0; j < g->n; j += COLS) {
+      p.cols = min_u32(COLS, g->n - j);
+      p.bias = g->bias != NULL ? g->bias + j : NULL;
+      p.b = g->b + index * b + j;
+      for (uint32_t i = 0; i < blocks; i++) {
+        uint32_t first = first_row(g->m, i, blocks), rows = first_row(g->m, i + 1, blocks) - first;
+        p.a = g->a + index * a + first * g->a_row;
+        p.c = g->c + index * c + first * g->c_row + j;
+        run_block(rows, &p);
+      }
+    }
+}
+
 size_t ISA(gemm_scratch)(uint32_t m, uint32_t n, uint32_t k) {
   (void)n;
   size_t pieces = (size_t)K_MAX * COLS + (size_t)min_u32(m, M_MAX) * min_u32(k, K_MAX);

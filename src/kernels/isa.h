@@ -16,51 +16,53 @@
 #define ISA_PASTE(name, isa) ISA_PASTE2(name, isa)
 #define ISA(name) ISA_PASTE(name, SHOAL_ISA)
 
-#define SHOAL_EACH_KERNEL(X)   \
-  X(gemm)                      \
-  X(gemm_scratch)              \
-  X(conv_forward)              \
-  X(conv_backward_input)       \
-  X(conv_backward_weights)     \
-  X(conv_backward_bias)        \
-  X(conv_scratch)              \
-  X(winograd_forward)          \
-  X(winograd_backward_input)   \
-  X(winograd_backward_weights) \
-  X(winograd_scratch)          \
-  X(pool_forward)              \
-  X(pool_backward)             \
-  X(act_forward)               \
-  X(act_backward)              \
-  X(softmax_forward)           \
-  X(softmax_backward)          \
-  X(cross_entropy)             \
-  X(element_loss)              \
-  X(embed_forward)             \
-  X(embed_backward)            \
-  X(lstm_forward)              \
-  X(lstm_backward)             \
-  X(gru_forward)               \
-  X(gru_backward)              \
-  X(batchnorm_train)           \
-  X(batchnorm_infer)           \
-  X(batchnorm_backward)        \
-  X(layernorm_forward)         \
-  X(layernorm_backward)        \
-  X(dropout)                   \
-  X(lanes_to_rows)             \
-  X(rows_to_lanes)             \
-  X(bytes_to_lanes)            \
-  X(bytes_to_rows)             \
-  X(add)                       \
-  X(column_sums)               \
-  X(sum_parts)                 \
-  X(square_sum)                \
-  X(update)                    \
+#define SHOAL_EACH_KERNEL(X) \
+  X(gemm)                    \
+  X(gemm_scratch)            \
+  X(conv_forward)            \
+  X(conv_backward_input)     \
+  X(conv_backward_weights)   \
+  X(conv_backward_bias)      \
+  X(conv_scratch)            \
+  X(winograd_forward)        \
+  X(winograd_backward)       \
+  X(winograd_scratch)        \
+  X(pool_forward)            \
+  X(pool_backward)           \
+  X(act_forward)             \
+  X(act_backward)            \
+  X(softmax_forward)         \
+  X(softmax_backward)        \
+  X(cross_entropy)           \
+  X(element_loss)            \
+  X(embed_forward)           \
+  X(embed_backward)          \
+  X(lstm_forward)            \
+  X(lstm_backward)           \
+  X(gru_forward)             \
+  X(gru_backward)            \
+  X(batchnorm_train)         \
+  X(batchnorm_infer)         \
+  X(batchnorm_backward)      \
+  X(layernorm_forward)       \
+  X(layernorm_backward)      \
+  X(dropout)                 \
+  X(lanes_to_rows)           \
+  X(rows_to_lanes)           \
+  X(bytes_to_lanes)          \
+  X(bytes_to_rows)           \
+  X(add)                     \
+  X(column_sums)             \
+  X(sum_parts)               \
+  X(square_sum)              \
+  X(update)                  \
   X(spin)
 
 #define ISA_DECLARE(name) extern __typeof__(*((shoal_kernels *)0)->name) ISA(name);
 SHOAL_EACH_KERNEL(ISA_DECLARE)
 #undef ISA_DECLARE
+
+/* Not in the table: `count` products of one shape, whose matrices lie a, b and c floats apart. */
+void ISA(gemm_many)(const shoal_gemm *g, uint32_t count, size_t a, size_t b, size_t c);
 
 #endif

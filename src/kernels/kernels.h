@@ -142,10 +142,8 @@ typedef struct shoal_kernels {
    * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile. */
   void (*winograd_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
                            float *scratch);
-  void (*winograd_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
-                                  float *scratch);
-  void (*winograd_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
-                                    float *scratch);
+  void (*winograd_backward)(const shoal_window *s, const float *x, const float *w, const float *dy, float *dx,
+                            float *dw, float *scratch); /* dx may be NULL */
   size_t (*winograd_scratch)(const shoal_window *s);
 
   /* The average divides by the number of taps inside the image. Of equal extremes the

@@ -177,15 +177,21 @@ V_INLINE void points_to_weights(const way *w, const vr *point, vr *tap) {
 typedef struct square {
   float *start;
   size_t row, col;
+  bool cut;                  /* some are outside the image, and count as zeros: */
+  uint32_t in_rows, in_cols; /* bit i is set when row or column i is inside */
 } square;
 
-/* Changes a square of from_side to one of to_side, VR lanes of it. */
+/* Changes a square of from_side to one of to_side, VR lanes of it. `cut` is that of `from`, as a
+ * constant. */
 V_INLINE void change_vectors(axis_change *const change, const way *w, const unsigned from_side,
-                             const unsigned to_side, square from, square to) {
+                             const unsigned to_side, const bool cut, square from, square to) {
   vr half[SIDE_MAX][SIDE_MAX]; /* changed along the columns only */
   for (unsigned j = 0; j < from_side; j++) {
     vr in[SIDE_MAX], out[SIDE_MAX];
-    UNROLL for (unsigned i = 0; i < from_side; i++) in[i] = vr_load(from.start + i * from.row + j * from.col);
+    UNROLL for (unsigned i = 0; i < from_side; i++) {
+      bool there = !cut || (from.in_rows >> i & from.in_cols >> j & 1) != 0;
+      in[i] = there ? vr_load(from.start + (i * from.row + j * from.col)) : vr_set(0);
+    }
     change(w, in, out);
     UNROLL for (unsigned i = 0; i < to_side; i++) half[i][j] = out[i];
   }
@@ -198,28 +204,31 @@ V_INLINE void change_vectors(axis_change *const change, const way *w, const unsi
 
 /* The same for 16 lanes. */
 V_INLINE void change_square(axis_change *const change, const way *w, const unsigned from_side,
-                            const unsigned to_side, square from, square to) {
+                            const unsigned to_side, const bool may_be_cut, square from, square to) {
   for (unsigned lane = 0; lane < 16; lane += VR) {
-    change_vectors(change, w, from_side, to_side, from, to);
+    if (may_be_cut && from.cut)
+      change_vectors(change, w, from_side, to_side, true, from, to);
+    else
+      change_vectors(change, w, from_side, to_side, false, from, to);
     from.start += VR;
     to.start += VR;
   }
 }
 
 /* name_square(way, from, to): `name` along both axes, compiled for each way. */
-#define BOTH_AXES(name, from_side, to_side)                               \
-  static void name##_square(const way *w, square from, square to) {       \
-    if (w->kernel == 3)                                                   \
-      change_square(name, &way3, way3.from_side, way3.to_side, from, to); \
-    else                                                                  \
-      change_square(name, &way5, way5.from_side, way5.to_side, from, to); \
+#define BOTH_AXES(name, from_side, to_side, may_be_cut)                               \
+  static void name##_square(const way *w, square from, square to) {                   \
+    if (w->kernel == 3)                                                               \
+      change_square(name, &way3, way3.from_side, way3.to_side, may_be_cut, from, to); \
+    else                                                                              \
+      change_square(name, &way5, way5.from_side, way5.to_side, may_be_cut, from, to); \
   }
-BOTH_AXES(input_to_points, side, side)
-BOTH_AXES(points_to_input, side, side)
-BOTH_AXES(points_to_output, side, outputs)
-BOTH_AXES(output_to_points, outputs, side)
-BOTH_AXES(weights_to_points, kernel, side)
-BOTH_AXES(points_to_weights, side, kernel)
+BOTH_AXES(input_to_points, side, side, true)
+BOTH_AXES(points_to_input, side, side, false)
+BOTH_AXES(points_to_output, side, outputs, false)
+BOTH_AXES(output_to_points, outputs, side, true)
+BOTH_AXES(weights_to_points, kernel, side, false)
+BOTH_AXES(points_to_weights, side, kernel, false)
 
 /* ---- tiles -------------------------------------------------------------------------------- */
 
@@ -235,7 +244,8 @@ typedef struct job {
   const shoal_window *s;
   const way *way;
   uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
-  matrices weights, input, output; /* out_c x in_c, in_c x COLUMNS, out_c x COLUMNS */
+  matrices weights, gradient;      /* out_c x in_c; the weights' gradient */
+  matrices input, output;          /* in_c x COLUMNS, out_c x COLUMNS */
   float *gemm_scratch;
 } job;
 
@@ -252,20 +262,20 @@ static size_t layout(job *j, const shoal_window *s, float *scratch) {
       .tiles_w = tiles_w,
       .units = tiles_h * tiles_w * (s->lanes / 16),
       .weights.stride = odd_lines((size_t)s->out_c * s->in_c),
+      .gradient.stride = odd_lines((size_t)s->out_c * s->in_c),
       .input.stride = odd_lines((size_t)s->in_c * COLUMNS),
       .output.stride = odd_lines((size_t)s->out_c * COLUMNS),
   };
-  size_t weights = j->points * j->weights.stride, input = j->points * j->input.stride,
-         output = j->points * j->output.stride;
-  if (scratch != NULL) {
-    j->weights.first = scratch;
-    j->input.first = scratch + weights;
-    j->output.first = scratch + weights + input;
-    j->gemm_scratch = scratch + weights + input + output;
+  matrices *const parts[] = {&j->weights, &j->gradient, &j->input, &j->output};
+  size_t floats = 0;
+  for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (scratch != NULL) parts[i]->first = scratch + floats;
+    floats += j->points * parts[i]->stride;
   }
+  if (scratch != NULL) j->gemm_scratch = scratch + floats;
   /* Of any of the three products. */
   uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
-  return weights + input + output + ISA(gemm_scratch)(channels, most, most);
+  return floats + ISA(gemm_scratch)(channels, most, most);
 }
 
 size_t ISA(winograd_scratch)(const shoal_window *s) {
@@ -325,40 +335,42 @@ static span inside(int32_t at, uint32_t side, uint32_t size) {
 
 enum { BUFFER = SIDE_MAX * SIDE_MAX * 16 };
 
-/* The square under a view: where it lies, or copied to the buffer with zeros around it. */
-static square read_square(const view *v, const float *plane, float *buffer) {
-  if (whole(v)) {
-    /* Nobody writes through it. */
-    return (square){(float *)(uintptr_t)(plane + pixel_at(v, v->y, v->x)), v->w * v->lanes, v->lanes};
-  }
-  span rows = inside(v->y, v->side, v->h), cols = inside(v->x, v->side, v->w);
-  memset(buffer, 0, (size_t)v->side * v->side * 16 * sizeof *buffer);
-  for (int32_t i = rows.first; i < rows.end; i++)
-    for (int32_t k = cols.first; k < cols.end; k++)
-      vf_store(buffer + ((uint32_t)i * v->side + (uint32_t)k) * 16,
-               vf_load(plane + pixel_at(v, v->y + i, v->x + k)));
-  return (square){buffer, v->side * 16, 16};
+/* The bits of a span. */
+static uint32_t bits_of(span s) { return s.first < s.end ? ((1u << s.end) - 1) & ~((1u << s.first) - 1) : 0; }
+
+/* The square under a view, with what of it lies inside. Nobody writes through it. */
+static square square_under(const view *v, const float *plane) {
+  ptrdiff_t corner = ((ptrdiff_t)v->y * (ptrdiff_t)v->w + v->x) * (ptrdiff_t)v->lanes + (ptrdiff_t)v->lane;
+  return (square){.start = (float *)(uintptr_t)(plane + corner),
+                  .row = v->w * v->lanes,
+                  .col = v->lanes,
+                  .cut = !whole(v),
+                  .in_rows = bits_of(inside(v->y, v->side, v->h)),
+                  .in_cols = bits_of(inside(v->x, v->side, v->w))};
 }
 
 /* Adds a buffer's square, or with `start` sets the plane to start + square. */
 static void write_square(const view *v, const float *buffer, const float *start, float *plane) {
   span rows = inside(v->y, v->side, v->h), cols = inside(v->x, v->side, v->w);
-  for (int32_t i = rows.first; i < rows.end; i++)
-    for (int32_t k = cols.first; k < cols.end; k++) {
-      float *at = plane + pixel_at(v, v->y + i, v->x + k);
-      vf old = start != NULL ? vf_set(*start) : vf_load(at);
-      vf_store(at, vf_add(old, vf_load(buffer + ((uint32_t)i * v->side + (uint32_t)k) * 16)));
-    }
+  const size_t lanes = v->lanes;
+  for (int32_t i = rows.first; i < rows.end; i++) {
+    float *at = plane + pixel_at(v, v->y + i, v->x + cols.first);
+    const float *from = buffer + ((uint32_t)i * v->side + (uint32_t)cols.first) * 16;
+    for (int32_t k = cols.first; k < cols.end; k++, at += lanes, from += 16)
+      vf_store(at, vf_add(start != NULL ? vf_set(*start) : vf_load(at), vf_load(from)));
+  }
 }
 
 /* A channel's points of the unit whose columns begin at `column`. */
 static square points_of(const job *j, const matrices *of, uint32_t channel, uint32_t column) {
-  return (square){of->first + (size_t)channel * COLUMNS + column, j->way->side * of->stride, of->stride};
+  return (square){.start = of->first + (size_t)channel * COLUMNS + column,
+                  .row = j->way->side * of->stride,
+                  .col = of->stride};
 }
 
 /* The points of the 16 pairs of channels from `pair` on. */
-static square pairs_of(const job *j, uint32_t pair) {
-  return (square){j->weights.first + pair, j->way->side * j->weights.stride, j->weights.stride};
+static square pairs_of(const job *j, const matrices *of, uint32_t pair) {
+  return (square){.start = of->first + pair, .row = j->way->side * of->stride, .col = of->stride};
 }
 
 /* ---- passes ------------------------------------------------------------------------------- */
@@ -373,41 +385,36 @@ static void transform_weights(const job *j, const float *weights) {
     memset(buffer, 0, sizeof buffer);
     for (uint32_t i = 0; i < count; i++)
       for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = weights[(first + i) * area + tap];
-    weights_to_points_square(j->way, (square){buffer, j->way->kernel * 16, 16}, pairs_of(j, first));
+    weights_to_points_square(j->way, (square){.start = buffer, .row = j->way->kernel * 16, .col = 16},
+                             pairs_of(j, &j->weights, first));
   }
 }
 
 static void transform_input(const job *j, const float *x, uint32_t first, uint32_t units) {
-  float buffer[BUFFER];
   const size_t plane = (size_t)j->s->in_h * j->s->in_w * j->s->lanes;
   for (uint32_t u = 0; u < units; u++) {
     view v = input_view(j, first + u);
     for (uint32_t c = 0; c < j->s->in_c; c++)
-      input_to_points_square(j->way, read_square(&v, x + c * plane, buffer),
-                             points_of(j, &j->input, c, u * 16));
+      input_to_points_square(j->way, square_under(&v, x + c * plane), points_of(j, &j->input, c, u * 16));
   }
 }
 
 static void transform_output_gradient(const job *j, const float *dy, uint32_t first, uint32_t units) {
-  float buffer[BUFFER];
   const size_t plane = (size_t)j->s->out_h * j->s->out_w * j->s->lanes;
   for (uint32_t u = 0; u < units; u++) {
     view v = output_view(j, first + u);
     for (uint32_t o = 0; o < j->s->out_c; o++)
-      output_to_points_square(j->way, read_square(&v, dy + o * plane, buffer),
-                              points_of(j, &j->output, o, u * 16));
+      output_to_points_square(j->way, square_under(&v, dy + o * plane), points_of(j, &j->output, o, u * 16));
   }
 }
 
 /* c = a * b at every point; `g` says the rest. */
 static void multiply(const job *j, const matrices *a, const matrices *b, const matrices *c, shoal_gemm g) {
   g.scratch = j->gemm_scratch;
-  for (uint32_t p = 0; p < j->points; p++) {
-    g.a = a->first + p * a->stride;
-    g.b = b->first + p * b->stride;
-    g.c = c->first + p * c->stride;
-    ISA(gemm)(&g);
-  }
+  g.a = a->first;
+  g.b = b->first;
+  g.c = c->first;
+  ISA(gemm_many)(&g, j->points, a->stride, b->stride, c->stride);
 }
 
 /* How many units are worked off together from this one on. */
@@ -438,39 +445,9 @@ void ISA(winograd_forward)(const shoal_window *s, const float *x, const float *w
     for (uint32_t u = 0; u < units; u++) {
       view v = output_view(&j, first + u);
       for (uint32_t o = 0; o < s->out_c; o++) {
-        points_to_output_square(j.way, points_of(&j, &j.output, o, u * 16), (square){buffer, OUT * 16, 16});
+        points_to_output_square(j.way, points_of(&j, &j.output, o, u * 16),
+                                (square){.start = buffer, .row = OUT * 16, .col = 16});
         write_square(&v, buffer, bias != NULL ? bias + o : &zero, y + o * plane);
-      }
-    }
-  }
-}
-
-void ISA(winograd_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
-                                  float *scratch) {
-  job j;
-  layout(&j, s, scratch);
-  transform_weights(&j, w);
-  float buffer[BUFFER];
-  const size_t plane = (size_t)s->in_h * s->in_w * s->lanes;
-  memset(dx, 0, s->in_c * plane * sizeof *dx);
-  for (uint32_t first = 0, units; first < j.units; first += units) {
-    units = units_from(&j, first);
-    transform_output_gradient(&j, dy, first, units);
-    multiply(&j, &j.weights, &j.output, &j.input,
-             (shoal_gemm){.m = s->in_c,
-                          .n = units * 16,
-                          .k = s->out_c,
-                          .a_row = 1,
-                          .a_col = s->in_c,
-                          .b_row = COLUMNS,
-                          .b_col = 1,
-                          .c_row = COLUMNS});
-    for (uint32_t u = 0; u < units; u++) {
-      view v = input_view(&j, first + u);
-      for (uint32_t c = 0; c < s->in_c; c++) {
-        points_to_input_square(j.way, points_of(&j, &j.input, c, u * 16),
-                               (square){buffer, j.way->side * 16, 16});
-        write_square(&v, buffer, NULL, dx + c * plane);
       }
     }
   }
@@ -482,21 +459,51 @@ static void add_weights(const job *j, float *dw) {
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
   for (uint32_t first = 0; first < pairs; first += 16) {
     uint32_t count = pairs - first < 16 ? pairs - first : 16;
-    points_to_weights_square(j->way, pairs_of(j, first), (square){buffer, j->way->kernel * 16, 16});
+    points_to_weights_square(j->way, pairs_of(j, &j->gradient, first),
+                             (square){.start = buffer, .row = j->way->kernel * 16, .col = 16});
     for (uint32_t i = 0; i < count; i++)
       for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
   }
 }
 
-void ISA(winograd_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw,
-                                    float *scratch) {
+/* The gradient of the units' inputs, from that of their outputs at the points. */
+static void add_inputs(const job *j, uint32_t first, uint32_t units, float *dx) {
+  const shoal_window *s = j->s;
+  const size_t plane = (size_t)s->in_h * s->in_w * s->lanes;
+  float buffer[BUFFER];
+  multiply(j, &j->weights, &j->output, &j->input,
+           (shoal_gemm){.m = s->in_c,
+                        .n = units * 16,
+                        .k = s->out_c,
+                        .a_row = 1,
+                        .a_col = s->in_c,
+                        .b_row = COLUMNS,
+                        .b_col = 1,
+                        .c_row = COLUMNS});
+  for (uint32_t u = 0; u < units; u++) {
+    view v = input_view(j, first + u);
+    for (uint32_t c = 0; c < s->in_c; c++) {
+      points_to_input_square(j->way, points_of(j, &j->input, c, u * 16),
+                             (square){.start = buffer, .row = j->way->side * 16, .col = 16});
+      write_square(&v, buffer, NULL, dx + c * plane);
+    }
+  }
+}
+
+void ISA(winograd_backward)(const shoal_window *s, const float *x, const float *w, const float *dy, float *dx,
+                            float *dw, float *scratch) {
   job j;
   layout(&j, s, scratch);
+  if (dx != NULL) {
+    transform_weights(&j, w);
+    memset(dx, 0, (size_t)s->in_c * s->in_h * s->in_w * s->lanes * sizeof *dx);
+  }
   for (uint32_t first = 0, units; first < j.units; first += units) {
     units = units_from(&j, first);
-    transform_input(&j, x, first, units);
     transform_output_gradient(&j, dy, first, units);
-    multiply(&j, &j.output, &j.input, &j.weights,
+    if (dx != NULL) add_inputs(&j, first, units, dx);
+    transform_input(&j, x, first, units);
+    multiply(&j, &j.output, &j.input, &j.gradient,
              (shoal_gemm){.m = s->out_c,
                           .n = s->in_c,
                           .k = units * 16,

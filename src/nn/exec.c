@@ -313,8 +313,7 @@ static void dense_backward(const work *w) {
 static void conv_backward(const work *w, const shoal_window *window) {
   const shoal_kernels *k = w->kernels;
   if (shoal_winograd_suits(window)) {
-    if (w->dx != NULL) k->winograd_backward_input(window, w->dy, weight_of(w, 0), w->dx, w->scratch);
-    k->winograd_backward_weights(window, w->x, w->dy, gradient_of(w, 0), w->scratch);
+    k->winograd_backward(window, w->x, weight_of(w, 0), w->dy, w->dx, gradient_of(w, 0), w->scratch);
   } else {
     if (w->dx != NULL) k->conv_backward_input(window, w->dy, weight_of(w, 0), w->dx, w->scratch);
     k->conv_backward_weights(window, w->x, w->dy, gradient_of(w, 0));

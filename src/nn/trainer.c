@@ -98,20 +98,25 @@ static bool has_images(const shoal_graph *graph) {
   return false;
 }
 
+/* How many rows a shard should have at least, when there are `shards` already. Images come in
+ * vectors of samples; one will do where more threads can help, and under batch normalisation,
+ * which keeps a whole shard's images in the cache. Else two: dense layers behind them gain. */
+static uint32_t least_rows(const shoal_graph *graph, uint32_t shards) {
+  if (!has_images(graph)) return graph->weights_count > LARGE_MODEL ? 128 : 48;
+  return shards < 4 || has_op(graph, SHOAL_NODE_BATCHNORM) ? SHOAL_LANES : 2 * SHOAL_LANES;
+}
+
 /* The number of shards decides the result's bits, so it follows from the model and the
- * batch alone: a power of two, enough rows a shard that adding up the gradients is cheap beside
- * computing them. Images come in vectors of samples; up to four shards are worth a single one. */
+ * batch alone: a power of two, with enough rows a shard that adding up the gradients is cheap
+ * beside computing them. */
 static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
   uint32_t asked = graph->model->recipe.shards;
   if (asked > 0) return asked < batch ? asked : batch;
-  bool images = has_images(graph), large = graph->weights_count > LARGE_MODEL;
-  uint64_t rows = (uint64_t)batch * (images ? 1 : graph->nodes[0].shape.steps);
+  uint64_t rows = (uint64_t)batch * (has_images(graph) ? 1 : graph->nodes[0].shape.steps);
   uint32_t shards = 1;
-  while (shards < SHARDS_DEFAULT_MAX && 2 * shards <= batch) {
-    uint32_t least = images ? (shards < 4 ? SHOAL_LANES : 2 * SHOAL_LANES) : large ? 128 : 48;
-    if (rows / (2 * shards) < least) break;
+  while (shards < SHARDS_DEFAULT_MAX && 2 * shards <= batch &&
+         rows / (2 * shards) >= least_rows(graph, shards))
     shards *= 2;
-  }
   return shards;
 }
 
