@@ -40,10 +40,13 @@ typedef struct walk {
   size_t weight_to, weight_from; /* strides of the weights per channel */
 } walk;
 
-/* What a block needs: strides are in floats, signed where they may go backward. */
+/* What a row of blocks needs: strides are in floats, signed where they may go backward. */
 typedef struct tile {
   const float *from, *weights, *start;
   float *to;
+  uint32_t blocks;      /* one after the other, with the same taps: */
+  ptrdiff_t from_block; /* from a block to the next */
+  size_t to_block;
   uint32_t channels, rows, cols; /* trip counts: source channels, tap rows, tap columns */
   ptrdiff_t from_channel, from_row, from_col, from_pixel;
   size_t weight_channel, weight_row, weight_col;
@@ -51,7 +54,8 @@ typedef struct tile {
 } tile;
 
 /* The numbers of channels and pixels are constants where this is called. */
-V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const tile *t) {
+V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const tile *t, const float *corner,
+                         float *to) {
   vr sum[CHANNELS][4];
 #pragma GCC unroll 6
   for (unsigned o = 0; o < channels; o++)
@@ -63,7 +67,7 @@ V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const t
   const uint32_t cols = t->cols;
   for (uint32_t c = 0; c < t->channels; c++)
     for (uint32_t row = 0; row < t->rows; row++) {
-      const float *from = t->from + (ptrdiff_t)c * t->from_channel + (ptrdiff_t)row * t->from_row;
+      const float *from = corner + (ptrdiff_t)c * t->from_channel + (ptrdiff_t)row * t->from_row;
       const float *weights = t->weights + c * t->weight_channel + row * t->weight_row;
       for (uint32_t col = cols; col > 0; col--) {
         vr x[4];
@@ -83,13 +87,20 @@ V_INLINE void conv_block(const unsigned channels, const unsigned pixels, const t
 #pragma GCC unroll 6
   for (unsigned o = 0; o < channels; o++)
 #pragma GCC unroll 4
-    for (unsigned p = 0; p < pixels; p++) vr_store(t->to + o * t->to_channel + p * t->to_pixel, sum[o][p]);
+    for (unsigned p = 0; p < pixels; p++) vr_store(to + o * t->to_channel + p * t->to_pixel, sum[o][p]);
+}
+
+V_INLINE void conv_blocks(const unsigned channels, const unsigned pixels, const tile *t) {
+  const float *from = t->from;
+  float *to = t->to;
+  for (uint32_t block = t->blocks; block > 0; block--, from += t->from_block, to += t->to_block)
+    conv_block(channels, pixels, t, from, to);
 }
 
 static void run_tile(uint32_t channels, uint32_t pixels, const tile *t) {
-#define CASE(o, p)                                          \
-  case o * 8 + p:                                           \
-    if (p <= PIXELS) conv_block(o, p <= PIXELS ? p : 1, t); \
+#define CASE(o, p)                                           \
+  case o * 8 + p:                                            \
+    if (p <= PIXELS) conv_blocks(o, p <= PIXELS ? p : 1, t); \
     break;
 #define CASES(o) CASE(o, 1) CASE(o, 2) CASE(o, 3) CASE(o, 4)
   switch (channels * 8 + pixels) { CASES(1) CASES(2) CASES(3) CASES(4) CASES(5) CASES(6) }
@@ -103,30 +114,64 @@ static taps walk_taps(const walk *w, uint32_t at, uint32_t kernel, uint32_t stri
                      : taps_forward(at, kernel, stride, pad, size);
 }
 
-/* Pixels from x on, `step` apart, that use the same taps: at most what a block holds. */
-static uint32_t same_taps(const walk *w, uint32_t x, uint32_t step, taps first) {
-  uint32_t pixels = 1;
-  for (; pixels < PIXELS && x + pixels * step < w->to_w; pixels++) {
-    taps next = walk_taps(w, x + pixels * step, w->k_w, w->stride_w, w->pad_w, w->from_w);
-    if (next.first != first.first || next.count != first.count) break;
+/* The outputs from first to end - 1 have all taps of the kernel inside the image. */
+typedef struct range {
+  uint32_t first, end;
+} range;
+
+static range whole_windows(uint32_t out, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t in) {
+  uint32_t first = (pad + stride - 1) / stride;
+  uint32_t end = in + pad >= kernel ? (in + pad - kernel) / stride + 1 : 0;
+  if (end > out) end = out;
+  return first < end ? (range){first, end} : (range){out, out};
+}
+
+/* How many pixels of a row from x on use the same taps: backward, of those a stride apart. Away
+ * from the border that is all up to the other border; at the border every pixel is by itself. */
+static uint32_t same_taps(const walk *w, uint32_t x) {
+  if (!w->backward) {
+    range inner = whole_windows(w->to_w, w->k_w, w->stride_w, w->pad_w, w->from_w);
+    return x >= inner.first && x < inner.end ? inner.end - x : 1;
   }
-  return pixels;
+  uint32_t place = x + w->pad_w, last = (w->from_w - 1) * w->stride_w;
+  if (place + 1 < w->k_w || place > last) return 1;
+  uint32_t inside = (last - place) / w->stride_w, left = (w->to_w - 1 - x) / w->stride_w;
+  return (inside < left ? inside : left) + 1;
+}
+
+/* Some pixels of a row with the same taps, as blocks of `pixels` each. */
+static void walk_run(uint32_t channels, uint32_t pixels, uint32_t blocks, tile *t, size_t from_step,
+                     size_t to_step) {
+  if (blocks == 0) return;
+  t->blocks = blocks;
+  t->from_block = (ptrdiff_t)from_step;
+  t->to_block = to_step;
+  run_tile(channels, pixels, t);
+  t->from += blocks * from_step;
+  t->to += blocks * to_step;
 }
 
 /* One row of the destination. `row` holds all that is the same for the row; its pointers
  * are at the start of the row's data. */
 static void walk_row(const walk *w, uint32_t channels, const tile *row) {
   const uint32_t step = w->backward ? w->stride_w : 1; /* to the next pixel with the same taps */
+  const size_t from_step = (w->backward ? 1 : w->stride_w) * (size_t)w->lanes,
+               to_step = step * (size_t)w->lanes;
   for (uint32_t phase = 0; phase < step && phase < w->to_w; phase++)
     for (uint32_t x = phase, pixels; x < w->to_w; x += pixels * step) {
       taps first = walk_taps(w, x, w->k_w, w->stride_w, w->pad_w, w->from_w);
-      pixels = w->wide ? 1 : same_taps(w, x, step, first);
+      pixels = same_taps(w, x);
       tile t = *row;
       t.cols = first.count;
       t.from += (size_t)first.source * w->lanes;
       t.weights += first.first * channels;
       t.to += (size_t)x * w->lanes;
-      run_tile(channels, w->wide ? PIXELS : pixels, &t);
+      if (w->wide) {
+        walk_run(channels, PIXELS, pixels, &t, from_step, to_step);
+      } else {
+        walk_run(channels, PIXELS, pixels / PIXELS, &t, PIXELS * from_step, PIXELS * to_step);
+        walk_run(channels, pixels % PIXELS, pixels % PIXELS > 0, &t, 0, 0);
+      }
     }
 }
 
@@ -246,18 +291,6 @@ typedef struct grad {
   ptrdiff_t offset[GRAD_TAPS];             /* from a window's corner to the tap's pixel */
   uint32_t row[GRAD_TAPS], col[GRAD_TAPS]; /* of the tap in the kernel */
 } grad;
-
-/* The outputs from first to end - 1 have all taps of the kernel inside the image. */
-typedef struct range {
-  uint32_t first, end;
-} range;
-
-static range whole_windows(uint32_t out, uint32_t kernel, uint32_t stride, uint32_t pad, uint32_t in) {
-  uint32_t first = (pad + stride - 1) / stride;
-  uint32_t end = in + pad >= kernel ? (in + pad - kernel) / stride + 1 : 0;
-  if (end > out) end = out;
-  return first < end ? (range){first, end} : (range){out, out};
-}
 
 /* Adds one output pixel to the sums. Taps outside the image are skipped when `check` is set,
  * which is when the window crosses the border. */

@@ -27,10 +27,12 @@ enum {
   ROWS = V_ACC / 2,
   COLS = 2 * VR,
   K_MAX = 512,
-  M_MAX = 20 * ROWS, /* rows of a that go with a piece of k */
-  PACK_ABOVE = 6,    /* so many blocks of rows or fewer are not worth packing b for */
-  FLAT_K = 128,      /* a short k */
-  FLAT_MAX = 1 << 16 /* floats of b, packed, that stay in the second cache */
+  M_MAX = 20 * ROWS,  /* rows of a that go with a piece of k */
+  PACK_ABOVE = 6,     /* so many blocks of rows or fewer are not worth packing b for */
+  FLAT_K = 128,       /* a short k */
+  FLAT_MAX = 1 << 16, /* floats of b, packed, that stay in the second cache */
+  TURN_M = 32,        /* few rows beside a transposed b */
+  TURN_MAX = 1 << 16  /* floats of a product that is turned around */
 };
 _Static_assert(COLS % 16 == 0, "b is packed 16 columns at a time");
 
@@ -231,7 +233,47 @@ static void run_flat(const shoal_gemm *g) {
   }
 }
 
+/* Whether packing a transposed b would cost much beside so few rows: then the product is turned
+ * around, c' = b' * a', where b is read as it lies, and c is transposed in the end. The rows
+ * become lanes, so they should nearly fill them. */
+static bool is_turned(const shoal_gemm *g) {
+  bool fills = g->m <= TURN_M && 5 * g->m >= 4 * ((g->m + 15) / 16 * 16);
+  bool pays = g->k >= 64 && g->n >= 2 * TURN_M && g->n <= TURN_MAX / TURN_M;
+  return g->b_col != 1 && g->a_col == 1 && fills && pays && !g->accumulate && g->bias == NULL;
+}
+
+static void run_turned(const shoal_gemm *g) {
+  float *turned = g->scratch; /* n x TURN_M */
+  ISA(gemm)
+  (&(shoal_gemm){.m = g->n,
+                 .n = g->m,
+                 .k = g->k,
+                 .a = g->b,
+                 .a_row = g->b_col,
+                 .a_col = 1,
+                 .b = g->a,
+                 .b_row = 1,
+                 .b_col = g->a_row,
+                 .c = turned,
+                 .c_row = TURN_M,
+                 .scratch = turned + TURN_MAX});
+  for (uint32_t i = 0; i < g->m; i += 16)
+    for (uint32_t j = 0; j < g->n; j += 16) {
+      vf tile[16];
+      for (uint32_t row = 0; row < 16; row++)
+        tile[row] =
+            j + row < g->n ? vf_load_some(turned + (size_t)(j + row) * TURN_M + i, g->m - i) : vf_zero();
+      vf_transpose(tile);
+      for (uint32_t row = 0; row < min_u32(16, g->m - i); row++)
+        vf_store_some(g->c + (i + row) * g->c_row + j, g->n - j, tile[row]);
+    }
+}
+
 void ISA(gemm)(const shoal_gemm *g) {
+  if (is_turned(g)) {
+    run_turned(g);
+    return;
+  }
   if (is_flat(g->m, g->n, g->k)) {
     run_flat(g);
     return;
@@ -274,5 +316,5 @@ void ISA(gemm_many)(const shoal_gemm *g, uint32_t count, size_t a, size_t b, siz
 size_t ISA(gemm_scratch)(uint32_t m, uint32_t n, uint32_t k) {
   (void)n;
   size_t pieces = (size_t)K_MAX * COLS + (size_t)min_u32(m, M_MAX) * min_u32(k, K_MAX);
-  return pieces > FLAT_MAX ? pieces : FLAT_MAX;
+  return TURN_MAX + (pieces > FLAT_MAX ? pieces : FLAT_MAX);
 }

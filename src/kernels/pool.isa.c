@@ -51,30 +51,39 @@ void ISA(pool_forward)(shoal_pool_kind kind, const shoal_window *s, const float 
   }
 }
 
+/* Whether every pixel lies in exactly one window: then gradients need not be added up. */
+static bool windows_tile(const shoal_window *s) {
+  return s->stride_h == s->k_h && s->stride_w == s->k_w && s->pad_h == 0 && s->pad_w == 0 &&
+         s->out_h * s->k_h == s->in_h && s->out_w * s->k_w == s->in_w;
+}
+
+V_INLINE void give(float *dx, const bool alone, vf value) {
+  vf_store(dx, alone ? value : vf_add(vf_load(dx), value));
+}
+
 /* The first tap that equals y gets dy. */
-static void spread_extreme(const shoal_window *s, patch p, const float *x, vf y, vf dy, float *dx) {
+V_INLINE void spread_extreme(const shoal_window *s, patch p, const bool alone, const float *x, vf y, vf dy,
+                             float *dx) {
   vm waiting = vm_first(16);
   for (uint32_t row = 0; row < p.rows; row++)
     for (uint32_t col = 0; col < p.cols; col++) {
       size_t at = ((size_t)row * s->in_w + col) * s->lanes;
       vm found = vm_and(waiting, vf_eq(vf_load(x + at), y));
       waiting = vm_and_not(waiting, found);
-      vf_store(dx + at, vf_add(vf_load(dx + at), vf_select(found, dy, vf_zero())));
+      give(dx + at, alone, vf_select(found, dy, vf_zero()));
     }
 }
 
-static void spread_average(const shoal_window *s, patch p, vf dy, float *dx) {
+V_INLINE void spread_average(const shoal_window *s, patch p, const bool alone, vf dy, float *dx) {
   vf share = vf_div(dy, vf_set((float)(p.rows * p.cols)));
   for (uint32_t row = 0; row < p.rows; row++)
-    for (uint32_t col = 0; col < p.cols; col++) {
-      size_t at = ((size_t)row * s->in_w + col) * s->lanes;
-      vf_store(dx + at, vf_add(vf_load(dx + at), share));
-    }
+    for (uint32_t col = 0; col < p.cols; col++)
+      give(dx + ((size_t)row * s->in_w + col) * s->lanes, alone, share);
 }
 
-void ISA(pool_backward)(shoal_pool_kind kind, const shoal_window *s, const float *x, const float *y,
-                        const float *dy, float *dx) {
-  memset(dx, 0, sizeof *dx * s->in_c * s->in_h * s->in_w * s->lanes);
+/* average and alone are constants where this is called. */
+V_INLINE void spread_image(const bool average, const bool alone, const shoal_window *s, const float *x,
+                           const float *y, const float *dy, float *dx) {
   size_t out = 0;
   for (uint32_t c = 0; c < s->out_c; c++)
     for (uint32_t row = 0; row < s->out_h; row++)
@@ -82,10 +91,24 @@ void ISA(pool_backward)(shoal_pool_kind kind, const shoal_window *s, const float
         patch p = patch_at(s, c, row, col);
         for (uint32_t lane = 0; lane < s->lanes; lane += 16, out += 16) {
           size_t at = p.offset + lane;
-          if (kind == SHOAL_POOL_AVERAGE)
-            spread_average(s, p, vf_load(dy + out), dx + at);
+          if (average)
+            spread_average(s, p, alone, vf_load(dy + out), dx + at);
           else
-            spread_extreme(s, p, x + at, vf_load(y + out), vf_load(dy + out), dx + at);
+            spread_extreme(s, p, alone, x + at, vf_load(y + out), vf_load(dy + out), dx + at);
         }
       }
+}
+
+void ISA(pool_backward)(shoal_pool_kind kind, const shoal_window *s, const float *x, const float *y,
+                        const float *dy, float *dx) {
+  const bool average = kind == SHOAL_POOL_AVERAGE, alone = windows_tile(s);
+  if (!alone) memset(dx, 0, sizeof *dx * s->in_c * s->in_h * s->in_w * s->lanes);
+  if (average && alone)
+    spread_image(true, true, s, x, y, dy, dx);
+  else if (average)
+    spread_image(true, false, s, x, y, dy, dx);
+  else if (alone)
+    spread_image(false, true, s, x, y, dy, dx);
+  else
+    spread_image(false, false, s, x, y, dy, dx);
 }
