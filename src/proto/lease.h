@@ -1,0 +1,82 @@
+/* lease.h: which worker has which unit of work, and until when.
+ *
+ * A unit is a number whose meaning is the job's; its result is a pure function of it. Units
+ * are offered, leased to workers who ask, and finished by the first result. A lease has one
+ * holder and a deadline; a unit whose leases are all overdue is leased again to a worker who
+ * has nothing else to do, so a unit can have several leases, but never two of one worker. A
+ * second result must be equal to the first; that is checked by its digest.
+ *
+ * How long a unit may take is learnt: `patience` times the median of the last results.
+ *
+ * Time comes from the caller and only grows. Nothing here reads a clock, allocates after
+ * create, or depends on anything but the calls made.
+ *
+ * Ownership: create, then destroy. Threads: one. */
+#ifndef SHOAL_PROTO_LEASE_H
+#define SHOAL_PROTO_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct shoal_lease_book shoal_lease_book;
+
+typedef struct shoal_lease_rules {
+  uint32_t units_max;   /* known at a time, finished ones included until they are forgotten */
+  uint32_t holders_max; /* leases of one unit at a time */
+  double patience;      /* an overdue lease has lasted so many times the median */
+  double first_s;       /* how long a lease lasts before any result is known */
+  double least_s;       /* and never less than this */
+} shoal_lease_rules;
+
+typedef struct shoal_lease {
+  uint64_t id; /* from 1; never used again */
+  uint64_t unit;
+  uint64_t worker;
+  double since, deadline;
+} shoal_lease;
+
+typedef enum shoal_lease_outcome {
+  SHOAL_LEASE_FIRST,   /* the unit is finished by this result */
+  SHOAL_LEASE_AGREES,  /* it was finished before, with an equal result */
+  SHOAL_LEASE_DIFFERS, /* it was finished before, with another result: somebody is wrong */
+  SHOAL_LEASE_STRANGE, /* no such lease, unit or holder any more: the result is not wanted */
+} shoal_lease_outcome;
+
+typedef struct shoal_lease_counts {
+  uint32_t free, leased, finished; /* units */
+  uint64_t again;                  /* leases given on a unit that somebody already had */
+} shoal_lease_counts;
+
+shoal_status shoal_lease_book_create(shoal_lease_book **out, const shoal_lease_rules *rules,
+                                     shoal_error *err);
+void shoal_lease_book_destroy(shoal_lease_book *book);
+
+/* A new unit; false when the book is full. A unit that the book knows is the caller's bug. */
+bool shoal_lease_offer(shoal_lease_book *book, uint64_t unit);
+
+/* A lease for a worker who asks: of the free unit with the lowest number, or else of the unit
+ * that is overdue for longest. False when there is nothing for this worker now. */
+bool shoal_lease_take(shoal_lease_book *book, uint64_t worker, double now, shoal_lease *out);
+
+/* A result has come in under a lease. */
+shoal_lease_outcome shoal_lease_finish(shoal_lease_book *book, uint64_t lease, uint64_t worker, uint64_t unit,
+                                       uint64_t digest, double now);
+
+/* Ends one lease, or all of a worker's, without a result; their units are free again unless
+ * others have them. */
+void shoal_lease_return(shoal_lease_book *book, uint64_t lease, uint64_t worker);
+void shoal_lease_drop(shoal_lease_book *book, uint64_t worker);
+
+/* Forgets all units below this number, or with UINT64_MAX all of them: results for them are
+ * strange from now on. */
+void shoal_lease_forget(shoal_lease_book *book, uint64_t below);
+
+/* When the next unit becomes overdue, for a timer: maybe in the past; infinity when none is leased. */
+double shoal_lease_next_deadline(const shoal_lease_book *book);
+/* Whether the worker holds a lease now, and the last of its leases. */
+bool shoal_lease_held(const shoal_lease_book *book, uint64_t worker, shoal_lease *out);
+shoal_lease_counts shoal_lease_count(const shoal_lease_book *book);
+
+#endif

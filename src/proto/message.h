@@ -1,0 +1,108 @@
+/* message.h: what the parts of a training say to each other, and how it looks on a wire.
+ *
+ * A message is a header of 64 bytes, the same for every kind, and a payload whose meaning is the
+ * kind's. docs/wire.md has the table of offsets. All numbers are little-endian. What comes
+ * from outside is checked here, field by field, before anybody sees it.
+ *
+ *   kind      from, to        says
+ *   HELLO     all to chief    who I am (payload: JSON)
+ *   WELCOME   chief to all    what the job is (payload: JSON); generation
+ *   REFUSE    chief to all    why not (payload: text)
+ *   ASK       worker, chief   give me up to `count` units
+ *   LEASE     chief, worker   compute this: lease, round, shard, version; payload: recurrent state
+ *   WAIT      chief, worker   nothing to do now
+ *   DONE      worker, chief   a unit's sums and digest; payload: sums, recurrent state
+ *   RETURN    worker, chief   I will not finish this lease
+ *   PULL      any, owner      send me slice `slice` at `version`
+ *   WEIGHTS   owner, any      here it is
+ *   PUSH      worker, owner   the part of (round, shard) that belongs to slice `slice`
+ *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
+ *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
+ *   SAVE      chief, owner    keep `version` safe on disk
+ *   SAVED     owner, chief    it is
+ *   RESTORE   chief, owner    go back to `version`; a new generation begins
+ *   RESTORED  owner, chief    done, or `count` = 1: I have no such version
+ *   BEAT      all             I am alive
+ *   END       chief to all    the job is over (payload: text)
+ *
+ * Ownership: a message owns its payload, a blob shared by counting; shoal_message_release
+ * gives it back. Threads: blobs may be shared between threads, a message has one owner. */
+#ifndef SHOAL_PROTO_MESSAGE_H
+#define SHOAL_PROTO_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum {
+  SHOAL_WIRE_VERSION = 1,
+  SHOAL_HEADER_BYTES = 64,
+  SHOAL_TEXT_PAYLOAD_MAX = 1 << 20, /* of HELLO, WELCOME, REFUSE, END */
+};
+
+typedef enum shoal_message_kind {
+  SHOAL_MSG_HELLO = 1,
+  SHOAL_MSG_WELCOME,
+  SHOAL_MSG_REFUSE,
+  SHOAL_MSG_ASK,
+  SHOAL_MSG_LEASE,
+  SHOAL_MSG_WAIT,
+  SHOAL_MSG_DONE,
+  SHOAL_MSG_RETURN,
+  SHOAL_MSG_PULL,
+  SHOAL_MSG_WEIGHTS,
+  SHOAL_MSG_PUSH,
+  SHOAL_MSG_SQUARES,
+  SHOAL_MSG_SCALE,
+  SHOAL_MSG_SAVE,
+  SHOAL_MSG_SAVED,
+  SHOAL_MSG_RESTORE,
+  SHOAL_MSG_RESTORED,
+  SHOAL_MSG_BEAT,
+  SHOAL_MSG_END,
+  SHOAL_MSG_KINDS, /* one past the last */
+} shoal_message_kind;
+
+/* How floats travel in PUSH and WEIGHTS. */
+typedef enum shoal_wire_format {
+  SHOAL_WIRE_F32,
+  SHOAL_WIRE_BF16,
+  SHOAL_WIRE_INT8,
+  SHOAL_WIRE_TOPK,
+  SHOAL_WIRE_FORMATS,
+} shoal_wire_format;
+
+/* Bytes that several messages can share. */
+typedef struct shoal_blob shoal_blob;
+
+shoal_blob *shoal_blob_create(size_t length); /* aligned to 64 bytes; NULL when out of memory */
+shoal_blob *shoal_blob_share(shoal_blob *blob);
+void shoal_blob_release(shoal_blob *blob); /* NULL is fine */
+uint8_t *shoal_blob_bytes(shoal_blob *blob);
+size_t shoal_blob_length(const shoal_blob *blob);
+
+typedef struct shoal_message {
+  shoal_message_kind kind;
+  shoal_wire_format format;
+  uint64_t generation; /* how often the job was taken back */
+  uint64_t lease;
+  uint64_t round;
+  uint64_t version;
+  uint32_t shard, slice, count;
+  shoal_blob *payload; /* or NULL for none */
+} shoal_message;
+
+void shoal_message_release(shoal_message *message);
+const char *shoal_message_name(shoal_message_kind kind);
+
+/* The header of a message whose payload has so many bytes. */
+void shoal_message_encode(const shoal_message *message, uint8_t header[SHOAL_HEADER_BYTES]);
+
+/* A header from outside: fills *out (without its payload) and the payload's length, or says
+ * what is wrong with it. payload_max is the most that the receiver takes. */
+shoal_status shoal_message_decode(const uint8_t header[SHOAL_HEADER_BYTES], uint64_t payload_max,
+                                  shoal_message *out, uint64_t *payload_length, shoal_error *err);
+
+#endif

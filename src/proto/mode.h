@@ -1,0 +1,31 @@
+/* mode.h: how contributions become versions.
+ *
+ *   sync       version r + 1 is version r with the parts of round r, all computed from version r
+ *   stale:N    the same, but parts of round r may be computed from any version from r - N on
+ *   async      every contribution, a whole batch's, is applied as it comes
+ *   local:H    a contribution is what H steps of the recipe's own optimiser make of the weights;
+ *              their mean is applied by an outer optimiser: Nesterov's momentum
+ *
+ * Threads, ownership: plain values. */
+#ifndef SHOAL_PROTO_MODE_H
+#define SHOAL_PROTO_MODE_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef enum shoal_mode_kind { SHOAL_SYNC, SHOAL_STALE, SHOAL_ASYNC, SHOAL_LOCAL } shoal_mode_kind;
+
+enum { SHOAL_STALE_MAX = 64, SHOAL_LOCAL_MAX = 100000 };
+
+typedef struct shoal_mode {
+  shoal_mode_kind kind;
+  uint32_t stale;                   /* N; 0 but in SHOAL_STALE */
+  uint32_t local;                   /* H; 1 but in SHOAL_LOCAL */
+  float outer_rate, outer_momentum; /* SHOAL_LOCAL */
+} shoal_mode;
+
+/* From the words above; "sync" is a mode of stale 0. */
+shoal_status shoal_mode_parse(const char *text, shoal_mode *out, shoal_error *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* owner.h: the owner of a slice: a parameter server's core.
+ *
+ * It takes contributions (PUSH), adds those of a round in the order of their parts, steps the
+ * optimiser, and so makes version after version, which it gives to whoever asks (PULL). A pull of
+ * a version that is not there yet waits for it. A second contribution for the same part is dropped;
+ * the chief compares their digests. With gradient clipping the sums of squares go to the chief
+ * (SQUARES), and the round waits for its answer (SCALE).
+ *
+ * It keeps nothing on disk itself: when the chief says SAVE, shoal_owner_save tells the driver
+ * what to keep; after RESTORE, shoal_owner_restore asks for it back. Messages of another
+ * generation than its own are dropped.
+ *
+ * Ownership: create, then destroy; graph, kernels and runs are borrowed. Threads: one. */
+#ifndef SHOAL_PROTO_OWNER_H
+#define SHOAL_PROTO_OWNER_H
+
+#include "proto/mode.h"
+#include "proto/outbox.h"
+#include "proto/slice.h"
+
+typedef struct shoal_owner shoal_owner;
+
+typedef struct shoal_owner_config {
+  const shoal_graph *graph; /* its recipe too */
+  const shoal_kernels *kernels;
+  const shoal_run *runs; /* of the whole vector */
+  shoal_slice slice;
+  uint32_t slice_index;
+  uint32_t parts;  /* contributions that make a round; 1 in async mode */
+  uint64_t rounds; /* in an epoch, for the rate */
+  shoal_mode mode;
+} shoal_owner_config;
+
+/* What a version is made of. Pointers are to `slice.count` floats, NULL where there is none. */
+typedef struct shoal_owner_state {
+  uint64_t version;
+  float *weights, *slot1, *slot2;
+} shoal_owner_state;
+
+shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *config, shoal_error *err);
+void shoal_owner_destroy(shoal_owner *owner);
+
+/* For the first weights, for saving and for restoring. */
+shoal_owner_state *shoal_owner_state_of(shoal_owner *owner);
+uint64_t shoal_owner_generation(const shoal_owner *owner);
+
+/* A message has come from a peer; its payload is taken over. Answers are in the outbox. */
+void shoal_owner_receive(shoal_owner *owner, uint64_t peer, shoal_message *message);
+void shoal_owner_gone(shoal_owner *owner, uint64_t peer);
+shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
+
+/* Whether the state as it is now is to be kept safe; then the driver does so before it gives the
+ * owner anything else, and says when that is done. */
+bool shoal_owner_save(const shoal_owner *owner);
+void shoal_owner_saved(shoal_owner *owner);
+
+/* Whether a version is to be brought back; the driver writes it into the state, or has none. */
+bool shoal_owner_restore(const shoal_owner *owner, uint64_t *version);
+void shoal_owner_restored(shoal_owner *owner, bool found);
+
+#endif
