@@ -12,6 +12,7 @@
 
 #include "nn/plan.h"
 #include "nn/source.h"
+#include "nn/sums.h"
 #include "nn/team.h"
 
 typedef struct shoal_exec {
@@ -34,12 +35,6 @@ typedef struct shoal_exec {
    * one for the loss; added to. NULL when nobody wants to know. */
   double *step_seconds;
 } shoal_exec;
-
-/* What one tile adds to the sums of a round or an evaluation. */
-typedef struct shoal_sums {
-  double loss, weight, square;
-  uint64_t counted, correct; /* rows with a weight above 0, and the right ones among them */
-} shoal_sums;
 
 /* The batch's places in the block, for a source to fill. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);

@@ -366,13 +366,11 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, fl
   }
 }
 
-static void shard_task(void *context, uint32_t v, uint32_t thread) {
-  pass *p = context;
+/* The gradient of shard v of the pass and its sums. */
+static void run_shard(pass *p, uint32_t v, uint32_t thread, float *gradient, shoal_sums *sums) {
   shoal_trainer *t = p->trainer;
   uint32_t start = shard_start(t, p->n, v), n = shard_start(t, p->n, v + 1) - start;
-  float *gradient = NULL;
   if (p->plan->training) {
-    gradient = t->gradients[v];
     double *times = times_of(t, thread), since = clock_if(times);
     if (n > 0)
       shoal_exec_clear(t->graph, gradient);
@@ -380,8 +378,22 @@ static void shard_task(void *context, uint32_t v, uint32_t thread) {
       memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
     note_time(t, times, TIME_CLEAR, since);
   }
-  p->sums[v] = (shoal_sums){0};
-  run_samples(p, start, n, thread, gradient, &p->sums[v]);
+  *sums = (shoal_sums){0};
+  run_samples(p, start, n, thread, gradient, sums);
+}
+
+static void shard_task(void *context, uint32_t v, uint32_t thread) {
+  pass *p = context;
+  run_shard(p, v, thread, p->plan->training ? p->trainer->gradients[v] : NULL, &p->sums[v]);
+}
+
+/* Threads take tasks, or all share the one at hand. */
+static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_task f, void *context) {
+  if (t->team == NULL) {
+    shoal_pool_run(t->pool, tasks, f, context);
+    return;
+  }
+  for (uint32_t i = 0; i < tasks; i++) f(context, i, 0);
 }
 
 static void add_sums(shoal_sums *total, const shoal_sums *part) {
@@ -393,10 +405,7 @@ static void add_sums(shoal_sums *total, const shoal_sums *part) {
 }
 
 static shoal_sums run_pass(pass *p) {
-  if (p->trainer->team != NULL)
-    for (uint32_t v = 0; v < p->trainer->shards; v++) shard_task(p, v, 0);
-  else
-    shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
+  run_tasks(p->trainer, p->trainer->shards, shard_task, p);
   shoal_sums total = {0};
   for (uint32_t v = 0; v < p->trainer->shards; v++) add_sums(&total, &p->sums[v]);
   return total;
@@ -479,6 +488,39 @@ float shoal_trainer_rate(const shoal_trainer *t) {
   return shoal_recipe_rate_at(t->recipe, t->state.epoch, t->state.round, shoal_trainer_rounds(t));
 }
 
+static pass round_pass(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t round) {
+  pass p = {.trainer = t,
+            .plan = t->train_plan,
+            .source = source,
+            .epoch = epoch,
+            .first = round * t->config.batch,
+            .carry = t->state.carry};
+  uint64_t left = t->config.samples - p.first;
+  p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
+  return p;
+}
+
+typedef struct parts_work {
+  shoal_trainer *trainer;
+  const shoal_source *source;
+  shoal_part *parts;
+} parts_work;
+
+static void part_task(void *context, uint32_t index, uint32_t thread) {
+  parts_work *work = context;
+  shoal_part *part = &work->parts[index];
+  pass p = round_pass(work->trainer, work->source, part->epoch, part->round);
+  run_shard(&p, part->shard, thread, part->gradient, &part->sums);
+}
+
+void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_part *parts, uint32_t count) {
+  SHOAL_ASSERT(t->train_plan != NULL);
+  for (uint32_t i = 0; i < count; i++)
+    SHOAL_ASSERT(parts[i].shard < t->shards && parts[i].round < shoal_trainer_rounds(t));
+  parts_work work = {t, source, parts};
+  run_tasks(t, count, part_task, &work);
+}
+
 shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out,
                                  shoal_error *err) {
   SHOAL_ASSERT(t->train_plan != NULL);
@@ -488,14 +530,7 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
     state->counted = state->correct = 0;
     if (state->carry != NULL) memset(state->carry, 0, state->carry_count * sizeof *state->carry);
   }
-  pass p = {.trainer = t,
-            .plan = t->train_plan,
-            .source = source,
-            .epoch = state->epoch,
-            .first = state->round * t->config.batch,
-            .carry = state->carry};
-  uint64_t left = t->config.samples - p.first;
-  p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
+  pass p = round_pass(t, source, state->epoch, state->round);
   shoal_sums sums = run_pass(&p);
   *out = result_of(t, &sums);
   if (!out->finite)

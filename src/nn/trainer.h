@@ -13,6 +13,7 @@
 
 #include "nn/graph.h"
 #include "nn/source.h"
+#include "nn/sums.h"
 
 typedef struct shoal_trainer shoal_trainer;
 
@@ -82,6 +83,19 @@ size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved 
  * leaves the weights as they were before the round. */
 shoal_status shoal_trainer_round(shoal_trainer *trainer, const shoal_source *source, shoal_result *out,
                                  shoal_error *err);
+
+/* A round's work in parts, for training across machines: shard `shard` of a round of an epoch, at
+ * the trainer's weights and recurrent state. Its gradient and sums are what the round would
+ * have added up; nothing but the shard's recurrent state changes. */
+typedef struct shoal_part {
+  uint64_t epoch, round; /* the round within the epoch */
+  uint32_t shard;
+  float *gradient; /* weights_count floats, overwritten */
+  shoal_sums sums; /* written */
+} shoal_part;
+
+void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, shoal_part *parts,
+                         uint32_t count);
 
 /* The mean over this epoch's rounds so far. */
 shoal_result shoal_trainer_epoch_result(const shoal_trainer *trainer);

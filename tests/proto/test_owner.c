@@ -1,0 +1,311 @@
+/* Owners of slices: any number of them, with parts in any order and some twice, make the same
+ * versions to the last bit as a trainer on one machine. */
+#include "proto/owner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../nn/synthetic.h"
+#include "check.h"
+#include "nn/trainer.h"
+
+enum { OWNERS_MAX = 4, BATCH = 40, SAMPLES = 100, CHIEF = 1000, WORKER = 1 };
+
+static const char *const NETS[] = {
+    "input 6\ndense 5 tanh\ndense 3\nloss cross-entropy\noptimizer momentum rate 0.1 momentum 0.9\nshards "
+    "5\n",
+    "input 6\ndense 40 relu\ndense 3\nloss cross-entropy\noptimizer adam rate 0.01\nclip 0.5\nl2 "
+    "0.01\nshards 3\n",
+    "input 2x8x8\nconv 3 3x3\nbatchnorm relu\ndense 3\nloss cross-entropy\noptimizer sgd rate 0.1\nshards "
+    "2\n",
+    "input 300\ndense 200 tanh\ndense 3\nloss cross-entropy\noptimizer nesterov rate 0.05 momentum 0.9\n"
+    "schedule cosine\nshards 4\n",
+};
+
+/* One machine's trainer, and a second one that computes parts for owners. */
+typedef struct cluster {
+  shoal_model *model;
+  shoal_graph *graph;
+  shoal_trainer *alone, *worker;
+  synthetic made_up;
+  shoal_source source;
+  shoal_run *runs;
+  size_t runs_count;
+  uint32_t owners_count, shards;
+  shoal_slice slices[OWNERS_MAX];
+  shoal_owner *owners[OWNERS_MAX];
+  uint64_t draws;
+} cluster;
+
+static uint32_t draw(cluster *c, uint32_t below) {
+  return (uint32_t)shoal_random_below(shoal_key_make(5, SHOAL_FOR_TOY, 1, 2), c->draws++, below);
+}
+
+static void open_cluster(cluster *c, const char *text, uint32_t owners, const char *mode_text) {
+  shoal_error err = {0};
+  *c = (cluster){.owners_count = owners};
+  if (shoal_model_parse(&c->model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
+  if (shoal_graph_create(&c->graph, c->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  shoal_trainer_config config = {.graph = c->graph, .threads = 2, .batch = BATCH, .samples = SAMPLES};
+  assert_int_equal(shoal_trainer_create(&c->alone, &config, &err), SHOAL_OK);
+  assert_int_equal(shoal_trainer_create(&c->worker, &config, &err), SHOAL_OK);
+  c->made_up = (synthetic){.graph = c->graph, .seed = 3};
+  c->source = synthetic_source(&c->made_up, SAMPLES);
+  c->shards = shoal_trainer_shards(c->worker);
+  c->runs_count = shoal_optimizer_runs(c->graph, NULL);
+  c->runs = calloc(c->runs_count, sizeof *c->runs);
+  assert_non_null(c->runs);
+  shoal_optimizer_runs(c->graph, c->runs);
+  shoal_slices_cut(c->runs, c->runs_count, c->graph->weights_count, owners, c->slices);
+  for (uint32_t s = 0; s < owners; s++) {
+    shoal_owner_config owner = {.graph = c->graph,
+                                .kernels = shoal_kernels_get(),
+                                .runs = c->runs,
+                                .slice = c->slices[s],
+                                .slice_index = s,
+                                .parts = c->shards,
+                                .rounds = shoal_trainer_rounds(c->worker)};
+    assert_int_equal(shoal_mode_parse(mode_text, &owner.mode, &err), SHOAL_OK);
+    assert_int_equal(shoal_owner_create(&c->owners[s], &owner, &err), SHOAL_OK);
+    memcpy(shoal_owner_state_of(c->owners[s])->weights,
+           shoal_trainer_state(c->alone)->weights + c->slices[s].offset, c->slices[s].count * sizeof(float));
+  }
+}
+
+static void close_cluster(cluster *c) {
+  for (uint32_t s = 0; s < c->owners_count; s++) shoal_owner_destroy(c->owners[s]);
+  free(c->runs);
+  shoal_trainer_destroy(c->alone);
+  shoal_trainer_destroy(c->worker);
+  shoal_graph_destroy(c->graph);
+  shoal_model_destroy(c->model);
+}
+
+static void push(cluster *c, uint64_t round, uint32_t shard, uint32_t s, const float *gradient) {
+  shoal_blob *blob = shoal_blob_create(c->slices[s].count * sizeof(float));
+  assert_non_null(blob);
+  memcpy(shoal_blob_bytes(blob), gradient + c->slices[s].offset, c->slices[s].count * sizeof(float));
+  shoal_message m = {.kind = SHOAL_MSG_PUSH, .round = round, .shard = shard, .slice = s, .payload = blob};
+  shoal_owner_receive(c->owners[s], WORKER, &m);
+}
+
+/* The chief's half of clipping: adds the squares of all runs in order and answers each owner. */
+static void clip(cluster *c, uint64_t round) {
+  double squares = 0;
+  for (uint32_t s = 0; s < c->owners_count; s++) {
+    shoal_letter letter;
+    assert_true(shoal_outbox_take(shoal_owner_outbox(c->owners[s]), &letter));
+    assert_int_equal(letter.message.kind, SHOAL_MSG_SQUARES);
+    assert_int_equal(letter.message.round, round);
+    const double *of_run = (const double *)(const void *)shoal_blob_bytes(letter.message.payload);
+    for (size_t i = 0; i < c->slices[s].runs_count; i++) squares += of_run[i];
+    shoal_message_release(&letter.message);
+  }
+  double norm = sqrt(squares), most = (double)c->model->recipe.clip;
+  float scale = norm > most ? (float)(most / norm) : 1;
+  for (uint32_t s = 0; s < c->owners_count; s++) {
+    shoal_blob *blob = shoal_blob_create(sizeof scale);
+    memcpy(shoal_blob_bytes(blob), &scale, sizeof scale);
+    shoal_message m = {.kind = SHOAL_MSG_SCALE, .round = round, .payload = blob};
+    shoal_owner_receive(c->owners[s], CHIEF, &m);
+  }
+}
+
+/* A message that only tells owners who the chief is. */
+static void introduce_chief(cluster *c) {
+  for (uint32_t s = 0; s < c->owners_count; s++) {
+    shoal_message m = {.kind = SHOAL_MSG_SCALE, .round = UINT64_MAX, .payload = shoal_blob_create(4)};
+    shoal_owner_receive(c->owners[s], CHIEF, &m);
+  }
+}
+
+/* Pulls a version from all owners into the worker's weights; they must have it. */
+static void pull(cluster *c, uint64_t version) {
+  for (uint32_t s = 0; s < c->owners_count; s++) {
+    shoal_message ask = {.kind = SHOAL_MSG_PULL, .version = version, .slice = s};
+    shoal_owner_receive(c->owners[s], WORKER, &ask);
+    shoal_letter letter;
+    assert_true(shoal_outbox_take(shoal_owner_outbox(c->owners[s]), &letter));
+    assert_int_equal(letter.peer, WORKER);
+    assert_int_equal(letter.message.kind, SHOAL_MSG_WEIGHTS);
+    assert_int_equal(letter.message.version, version);
+    assert_int_equal(shoal_blob_length(letter.message.payload), c->slices[s].count * sizeof(float));
+    memcpy(shoal_trainer_state(c->worker)->weights + c->slices[s].offset,
+           shoal_blob_bytes(letter.message.payload), c->slices[s].count * sizeof(float));
+    shoal_message_release(&letter.message);
+  }
+}
+
+/* One round through the owners: parts computed and pushed in a random order, some twice. */
+static void round_through_owners(cluster *c, uint64_t round, float **gradients) {
+  uint64_t rounds = shoal_trainer_rounds(c->worker);
+  pull(c, round);
+  shoal_part parts[SHOAL_SHARDS_MAX];
+  uint32_t order[SHOAL_SHARDS_MAX * OWNERS_MAX], count = 0;
+  for (uint32_t v = 0; v < c->shards; v++) {
+    parts[v] =
+        (shoal_part){.epoch = round / rounds, .round = round % rounds, .shard = v, .gradient = gradients[v]};
+    for (uint32_t s = 0; s < c->owners_count; s++) order[count++] = v * OWNERS_MAX + s;
+  }
+  shoal_trainer_parts(c->worker, &c->source, parts, c->shards);
+  for (uint32_t i = count; i > 1; i--) {
+    uint32_t j = draw(c, i), swap = order[i - 1];
+    order[i - 1] = order[j];
+    order[j] = swap;
+  }
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t times = 1 + (draw(c, 4) == 0); times > 0; times--)
+      push(c, round, order[i] / OWNERS_MAX, order[i] % OWNERS_MAX, gradients[order[i] / OWNERS_MAX]);
+  if (c->model->recipe.clip > 0) clip(c, round);
+}
+
+static void any_number_of_owners_equals_one_machine(void **state) {
+  (void)state;
+  for (size_t n = 0; n < sizeof NETS / sizeof NETS[0]; n++)
+    for (uint32_t owners = 1; owners <= OWNERS_MAX; owners++) {
+      cluster c;
+      open_cluster(&c, NETS[n], owners, "sync");
+      introduce_chief(&c);
+      float *gradients[SHOAL_SHARDS_MAX];
+      for (uint32_t v = 0; v < c.shards; v++) gradients[v] = calloc(c.graph->weights_count, sizeof(float));
+      for (uint64_t round = 0; round < 7; round++) { /* more than two epochs of three rounds */
+        shoal_result result;
+        shoal_error err;
+        assert_int_equal(shoal_trainer_round(c.alone, &c.source, &result, &err), SHOAL_OK);
+        round_through_owners(&c, round, gradients);
+      }
+      pull(&c, 7);
+      const float *got = shoal_trainer_state(c.worker)->weights,
+                  *want = shoal_trainer_state(c.alone)->weights;
+      assert_memory_equal(got, want, c.graph->weights_count * sizeof(float));
+      for (uint32_t v = 0; v < c.shards; v++) free(gradients[v]);
+      close_cluster(&c);
+    }
+}
+
+static uint32_t letters(shoal_owner *owner) {
+  uint32_t count = 0;
+  shoal_letter letter;
+  while (shoal_outbox_take(shoal_owner_outbox(owner), &letter)) {
+    shoal_message_release(&letter.message);
+    count++;
+  }
+  return count;
+}
+
+static void a_pull_waits_for_its_version(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "sync");
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  shoal_message ask = {.kind = SHOAL_MSG_PULL, .version = 1}, other = ask;
+  shoal_owner_receive(c.owners[0], WORKER, &ask);
+  shoal_owner_receive(c.owners[0], WORKER + 1, &other);
+  shoal_owner_gone(c.owners[0], WORKER + 1);
+  for (uint32_t v = 0; v < c.shards; v++) {
+    assert_int_equal(letters(c.owners[0]), 0);
+    push(&c, 0, v, 0, gradient);
+  }
+  assert_int_equal(letters(c.owners[0]), 1);
+  assert_int_equal(shoal_owner_state_of(c.owners[0])->version, 1);
+  free(gradient);
+  close_cluster(&c);
+}
+
+/* What is not for this owner, this round or this generation changes nothing. */
+static void strange_pushes_are_dropped(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 2, "sync");
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  shoal_owner *owner = c.owners[0];
+  size_t bytes = c.slices[0].count * sizeof(float);
+  const shoal_message strange[] = {
+      {.kind = SHOAL_MSG_PUSH, .round = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .round = UINT64_MAX, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .shard = c.shards, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .slice = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .generation = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .payload = shoal_blob_create(bytes - 4)},
+      {.kind = SHOAL_MSG_PUSH, .payload = NULL},
+      {.kind = SHOAL_MSG_HELLO, .payload = NULL},
+  };
+  for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+    shoal_message m = strange[i];
+    shoal_owner_receive(owner, WORKER, &m);
+  }
+  for (uint32_t v = 0; v + 1 < c.shards; v++) push(&c, 0, v, 0, gradient);
+  assert_int_equal(shoal_owner_state_of(owner)->version, 0);
+  push(&c, 0, c.shards - 1, 0, gradient);
+  assert_int_equal(shoal_owner_state_of(owner)->version, 1);
+  free(gradient);
+  close_cluster(&c);
+}
+
+static void a_version_is_saved_and_brought_back(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "sync");
+  shoal_owner *owner = c.owners[0];
+  shoal_owner_state *now = shoal_owner_state_of(owner);
+  size_t bytes = c.slices[0].count * sizeof(float);
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  float *weights = malloc(bytes), *slot = malloc(bytes);
+  for (size_t i = 0; i < c.graph->weights_count; i++) gradient[i] = 1;
+
+  shoal_message save = {.kind = SHOAL_MSG_SAVE, .version = 1};
+  shoal_owner_receive(owner, CHIEF, &save);
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 0, v, 0, gradient);
+  assert_true(shoal_owner_save(owner));
+  memcpy(weights, now->weights, bytes);
+  memcpy(slot, now->slot1, bytes);
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 1, v, 0, gradient); /* waits until it is safe */
+  assert_int_equal(now->version, 1);
+  shoal_owner_saved(owner);
+  assert_int_equal(now->version, 2);
+  assert_int_equal(letters(owner), 1);
+
+  uint64_t version;
+  assert_false(shoal_owner_restore(owner, &version));
+  shoal_message restore = {.kind = SHOAL_MSG_RESTORE, .version = 1, .generation = 1};
+  shoal_owner_receive(owner, CHIEF, &restore);
+  assert_true(shoal_owner_restore(owner, &version));
+  assert_int_equal(version, 1);
+  memcpy(now->weights, weights, bytes);
+  memcpy(now->slot1, slot, bytes);
+  now->version = version;
+  shoal_owner_restored(owner, true);
+  assert_int_equal(shoal_owner_generation(owner), 1);
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 1, v, 0, gradient); /* of the old generation */
+  assert_int_equal(now->version, 1);
+  free(weights);
+  free(slot);
+  free(gradient);
+  close_cluster(&c);
+}
+
+static void stale_rounds_overlap_within_their_window(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "stale:2");
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  for (uint64_t round = 3; round > 0; round--) /* round 3 is beyond the window and dropped */
+    for (uint32_t v = 0; v < c.shards; v++) push(&c, round, v, 0, gradient);
+  assert_int_equal(shoal_owner_state_of(c.owners[0])->version, 0);
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 0, v, 0, gradient);
+  assert_int_equal(shoal_owner_state_of(c.owners[0])->version, 3);
+  free(gradient);
+  close_cluster(&c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(any_number_of_owners_equals_one_machine),
+      cmocka_unit_test(a_pull_waits_for_its_version),
+      cmocka_unit_test(strange_pushes_are_dropped),
+      cmocka_unit_test(a_version_is_saved_and_brought_back),
+      cmocka_unit_test(stale_rounds_overlap_within_their_window),
+  };
+  return RUN_TESTS(tests);
+}
