@@ -46,25 +46,16 @@ static const struct {
   const char *name;
   int payload;
 } kinds[SHOAL_MSG_KINDS] = {
-    [SHOAL_MSG_HELLO] = {"HELLO", TEXT},
-    [SHOAL_MSG_WELCOME] = {"WELCOME", TEXT},
-    [SHOAL_MSG_REFUSE] = {"REFUSE", TEXT},
-    [SHOAL_MSG_ASK] = {"ASK", NOTHING},
-    [SHOAL_MSG_LEASE] = {"LEASE", ANY},
-    [SHOAL_MSG_WAIT] = {"WAIT", NOTHING},
-    [SHOAL_MSG_DONE] = {"DONE", ANY},
-    [SHOAL_MSG_RETURN] = {"RETURN", NOTHING},
-    [SHOAL_MSG_PULL] = {"PULL", NOTHING},
-    [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", ANY},
-    [SHOAL_MSG_PUSH] = {"PUSH", ANY},
-    [SHOAL_MSG_SQUARES] = {"SQUARES", ANY},
-    [SHOAL_MSG_SCALE] = {"SCALE", 4},
-    [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},
-    [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
-    [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING},
-    [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
-    [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},
-    [SHOAL_MSG_END] = {"END", TEXT},
+    [SHOAL_MSG_HELLO] = {"HELLO", TEXT},        [SHOAL_MSG_WELCOME] = {"WELCOME", TEXT},
+    [SHOAL_MSG_REFUSE] = {"REFUSE", TEXT},      [SHOAL_MSG_ASK] = {"ASK", NOTHING},
+    [SHOAL_MSG_LEASE] = {"LEASE", ANY},         [SHOAL_MSG_WAIT] = {"WAIT", NOTHING},
+    [SHOAL_MSG_DONE] = {"DONE", ANY},           [SHOAL_MSG_RETURN] = {"RETURN", NOTHING},
+    [SHOAL_MSG_PULL] = {"PULL", NOTHING},       [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", ANY},
+    [SHOAL_MSG_PUSH] = {"PUSH", ANY},           [SHOAL_MSG_SQUARES] = {"SQUARES", ANY},
+    [SHOAL_MSG_SCALE] = {"SCALE", 4},           [SHOAL_MSG_APPLIED] = {"APPLIED", NOTHING},
+    [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},       [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
+    [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING}, [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
+    [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},       [SHOAL_MSG_END] = {"END", TEXT},
 };
 
 const char *shoal_message_name(shoal_message_kind kind) {

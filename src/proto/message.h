@@ -18,6 +18,7 @@
  *   PUSH      worker, owner   the part of (round, shard) that belongs to slice `slice`
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
+ *   APPLIED   owner, chief    slice `slice` has come to `version`
  *   SAVE      chief, owner    keep `version` safe on disk
  *   SAVED     owner, chief    it is
  *   RESTORE   chief, owner    go back to `version`; a new generation begins
@@ -56,6 +57,7 @@ typedef enum shoal_message_kind {
   SHOAL_MSG_PUSH,
   SHOAL_MSG_SQUARES,
   SHOAL_MSG_SCALE,
+  SHOAL_MSG_APPLIED,
   SHOAL_MSG_SAVE,
   SHOAL_MSG_SAVED,
   SHOAL_MSG_RESTORE,

@@ -30,7 +30,7 @@ struct shoal_owner {
   uint32_t rounds_count;
   waiting *pulls;
   uint32_t pulls_count, pulls_size;
-  uint64_t chief; /* the peer that said SAVE, SCALE or RESTORE last; 0 for none yet */
+  uint64_t chief; /* the peer that said WELCOME; 0 for none */
   bool save, restore;
   uint64_t save_version, restore_version, restore_generation;
   shoal_outbox outbox;
@@ -207,6 +207,15 @@ static void send_squares(shoal_owner *o, const summing *r) {
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SQUARES, .round = o->state.version, .payload = blob});
 }
 
+static void finish_round(shoal_owner *o, summing *r, float scale) {
+  apply(o, r->sum, scale);
+  clear_round(o, r);
+  if (o->save_version == o->state.version) o->save = true;
+  if (o->chief != 0)
+    say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
+  answer_pulls(o);
+}
+
 /* Finishes rounds as long as the one at hand has all its parts. */
 static void finish_rounds(shoal_owner *o) {
   const bool clips = o->config.graph->model->recipe.clip > 0 && o->config.mode.kind != SHOAL_LOCAL;
@@ -220,10 +229,7 @@ static void finish_rounds(shoal_owner *o) {
       }
       return;
     }
-    apply(o, r->sum, 1);
-    clear_round(o, r);
-    if (o->save_version == o->state.version) o->save = true;
-    answer_pulls(o);
+    finish_round(o, r, 1);
   }
 }
 
@@ -259,10 +265,7 @@ static void take_scale(shoal_owner *o, const shoal_message *m) {
   if (m->round != o->state.version || !r->asked) return;
   float scale;
   memcpy(&scale, shoal_blob_bytes(m->payload), sizeof scale);
-  apply(o, r->sum, scale);
-  clear_round(o, r);
-  if (o->save_version == o->state.version) o->save = true;
-  answer_pulls(o);
+  finish_round(o, r, scale);
   finish_rounds(o);
 }
 
@@ -312,9 +315,17 @@ static void take_restore(shoal_owner *o, const shoal_message *m) {
   o->restore_generation = m->generation;
 }
 
+/* A chief, maybe again: what was told to it before may not have arrived. */
+static void meet_chief(shoal_owner *o, uint64_t peer) {
+  o->chief = peer;
+  for (uint32_t i = 0; i < o->rounds_count; i++) o->rounds[i].asked = false;
+  if (o->restore) return;
+  say(o, peer, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
+  finish_rounds(o);
+}
+
 void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {
-  bool from_chief = m->kind == SHOAL_MSG_SAVE || m->kind == SHOAL_MSG_SCALE || m->kind == SHOAL_MSG_RESTORE;
-  if (from_chief) o->chief = peer;
+  if (m->kind == SHOAL_MSG_WELCOME) meet_chief(o, peer);
   if (m->kind == SHOAL_MSG_RESTORE && m->generation > o->generation) {
     take_restore(o, m);
   } else if (m->generation == o->generation && !o->restore) {

@@ -1,0 +1,297 @@
+/* worker.c: see worker.h. */
+#include "proto/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "proto/chief.h"
+
+/* A unit waits for its weights, is ready for the driver, or is being computed. */
+typedef enum unit_state { WAITING, READY, COMPUTING } unit_state;
+
+typedef struct unit {
+  shoal_work_unit work;
+  unit_state state;
+} unit;
+
+struct shoal_worker {
+  shoal_worker_config config;
+  uint64_t chief, generation; /* chief 0: not connected */
+  bool welcome, ended;
+  uint64_t *owners; /* peers, 0 for none */
+  unit *units;
+  uint32_t units_count;
+  /* Weights: those in use, and those that are coming, slice by slice. */
+  float *weights, *coming;
+  uint64_t version, coming_version;
+  bool have;     /* `weights` holds `version` */
+  bool *arrived; /* slices of the coming version */
+  bool pulling;
+  uint32_t busy; /* units with the driver, dropped ones too: it reads the weights */
+  shoal_outbox outbox;
+};
+
+shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *config, shoal_error *err) {
+  SHOAL_ASSERT(config->units > 0 && config->owners > 0);
+  *out = NULL;
+  shoal_worker *w = calloc(1, sizeof *w);
+  if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a worker");
+  w->config = *config;
+  w->owners = calloc(config->owners, sizeof *w->owners);
+  w->arrived = calloc(config->owners, sizeof *w->arrived);
+  w->units = calloc(config->units, sizeof *w->units);
+  w->weights = calloc(config->weights_count, sizeof *w->weights);
+  w->coming = calloc(config->weights_count, sizeof *w->coming);
+  if (w->owners == NULL || w->arrived == NULL || w->units == NULL || w->weights == NULL ||
+      w->coming == NULL) {
+    shoal_worker_destroy(w);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %zu weights", config->weights_count);
+  }
+  *out = w;
+  return SHOAL_OK;
+}
+
+void shoal_worker_destroy(shoal_worker *w) {
+  if (w == NULL) return;
+  free(w->owners);
+  free(w->arrived);
+  free(w->units);
+  free(w->weights);
+  free(w->coming);
+  shoal_outbox_release(&w->outbox);
+  free(w);
+}
+
+shoal_outbox *shoal_worker_outbox(shoal_worker *w) { return &w->outbox; }
+bool shoal_worker_ended(const shoal_worker *w) { return w->ended; }
+
+static void say(shoal_worker *w, uint64_t peer, shoal_message m) {
+  m.generation = w->generation;
+  shoal_outbox_put(&w->outbox, peer, m);
+}
+
+static void ask(shoal_worker *w) {
+  if (w->chief == 0 || !w->welcome || w->ended || w->units_count == w->config.units) return;
+  say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_ASK, .count = w->config.units - w->units_count});
+}
+
+/* ---- weights ---- */
+
+static void drop_unit(shoal_worker *w, uint32_t index, bool tell) {
+  if (tell) say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = w->units[index].work.lease});
+  w->units[index] = w->units[--w->units_count];
+}
+
+static bool any(const shoal_worker *w, unit_state state) {
+  for (uint32_t i = 0; i < w->units_count; i++)
+    if (w->units[i].state == state) return true;
+  return false;
+}
+
+/* What the weights in use mean for a unit that waits for some. In async mode each unit wants a
+ * pull of its own, for the newest. */
+static void judge(shoal_worker *w, bool new_weights) {
+  const bool async = w->config.mode.kind == SHOAL_ASYNC;
+  for (uint32_t i = 0; i < w->units_count;) {
+    unit *u = &w->units[i];
+    bool waits = u->state == WAITING;
+    if (waits && w->have && !async && w->version > u->work.round) {
+      drop_unit(w, i, true); /* its round is over */
+      continue;
+    }
+    bool fits = async ? new_weights : w->version >= u->work.version;
+    if (waits && w->have && fits) {
+      u->state = READY;
+      u->work.version = w->version;
+    }
+    i++;
+  }
+}
+
+static void send_pulls(shoal_worker *w, uint64_t version) {
+  w->pulling = true;
+  w->coming_version = version;
+  memset(w->arrived, 0, w->config.owners * sizeof *w->arrived);
+  for (uint32_t s = 0; s < w->config.owners; s++)
+    say(w, w->owners[s], (shoal_message){.kind = SHOAL_MSG_PULL, .version = version, .slice = s});
+}
+
+/* Pulls what the oldest unit without its weights needs. */
+static void pull(shoal_worker *w) {
+  if (w->pulling || !any(w, WAITING)) return;
+  for (uint32_t s = 0; s < w->config.owners; s++)
+    if (w->owners[s] == 0) return;
+  uint64_t version = UINT64_MAX;
+  for (uint32_t i = 0; i < w->units_count; i++)
+    if (w->units[i].state == WAITING && w->units[i].work.version < version)
+      version = w->units[i].work.version;
+  send_pulls(w, version);
+}
+
+/* Takes the new weights into use once they are whole and nobody computes with the old. */
+static void swap_weights(shoal_worker *w) {
+  if (!w->pulling || w->busy > 0 || any(w, READY)) return;
+  for (uint32_t s = 0; s < w->config.owners; s++)
+    if (!w->arrived[s]) return;
+  float *old = w->weights;
+  w->weights = w->coming;
+  w->coming = old;
+  w->version = w->coming_version;
+  w->have = true;
+  w->pulling = false;
+  judge(w, true);
+  pull(w);
+  ask(w);
+}
+
+static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m) {
+  uint32_t s = m->slice;
+  if (!w->pulling || s >= w->config.owners || w->owners[s] != peer || m->payload == NULL) return;
+  const shoal_slice *slice = &w->config.slices[s];
+  if (shoal_blob_length(m->payload) != slice->count * sizeof(float) || m->version < w->coming_version) return;
+  if (w->config.mode.kind != SHOAL_ASYNC && m->version > w->coming_version) {
+    send_pulls(w, m->version); /* slices of different versions don't go together */
+    return;
+  }
+  memcpy(w->coming + slice->offset, shoal_blob_bytes(m->payload), slice->count * sizeof(float));
+  w->arrived[s] = true;
+  swap_weights(w);
+}
+
+/* ---- units ---- */
+
+static void take_lease(shoal_worker *w, const shoal_message *m) {
+  if (w->units_count == w->config.units) {
+    say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = m->lease});
+    return;
+  }
+  w->units[w->units_count++] =
+      (unit){.work = {.lease = m->lease, .round = m->round, .shard = m->shard, .version = m->version}};
+  judge(w, false);
+  pull(w);
+}
+
+bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weights) {
+  for (uint32_t i = 0; i < w->units_count; i++) {
+    if (w->units[i].state != READY) continue;
+    w->units[i].state = COMPUTING;
+    w->busy++;
+    *out = w->units[i].work;
+    *weights = w->weights;
+    return true;
+  }
+  return false;
+}
+
+static void push(shoal_worker *w, const unit *u, const float *gradient) {
+  for (uint32_t s = 0; s < w->config.owners; s++) {
+    const shoal_slice *slice = &w->config.slices[s];
+    shoal_blob *blob = shoal_blob_create(slice->count * sizeof(float));
+    SHOAL_ASSERT(blob != NULL);
+    memcpy(shoal_blob_bytes(blob), gradient + slice->offset, slice->count * sizeof(float));
+    say(w, w->owners[s],
+        (shoal_message){.kind = SHOAL_MSG_PUSH,
+                        .round = u->work.round,
+                        .shard = u->work.shard,
+                        .slice = s,
+                        .payload = blob});
+  }
+}
+
+bool shoal_worker_done(shoal_worker *w, uint64_t lease, const float *gradient, const shoal_sums *sums,
+                       uint64_t digest) {
+  SHOAL_ASSERT(w->busy > 0);
+  w->busy--;
+  uint32_t index = 0;
+  while (index < w->units_count && w->units[index].work.lease != lease) index++;
+  if (index == w->units_count) {
+    swap_weights(w);
+    return false;
+  }
+  bool whole = w->chief != 0;
+  for (uint32_t s = 0; s < w->config.owners; s++) whole &= w->owners[s] != 0;
+  const unit u = w->units[index];
+  drop_unit(w, index, !whole && w->chief != 0);
+  if (whole) {
+    push(w, &u, gradient);
+    shoal_blob *blob = shoal_blob_create(sizeof *sums);
+    SHOAL_ASSERT(blob != NULL);
+    memcpy(shoal_blob_bytes(blob), sums, sizeof *sums);
+    say(w, w->chief,
+        (shoal_message){.kind = SHOAL_MSG_DONE,
+                        .lease = lease,
+                        .round = u.work.round,
+                        .shard = u.work.shard,
+                        .version = digest,
+                        .payload = blob});
+  }
+  swap_weights(w);
+  ask(w);
+  return whole;
+}
+
+/* ---- connections ---- */
+
+/* Everything that was under way is void. */
+static void start_over(shoal_worker *w) {
+  w->units_count = 0;
+  w->pulling = w->have = false;
+}
+
+void shoal_worker_chief(shoal_worker *w, uint64_t peer) {
+  w->chief = peer;
+  w->welcome = false;
+  start_over(w);
+  size_t length = strlen(w->config.name);
+  shoal_blob *blob = shoal_blob_create(length);
+  SHOAL_ASSERT(blob != NULL);
+  memcpy(shoal_blob_bytes(blob), w->config.name, length);
+  say(w, peer, (shoal_message){.kind = SHOAL_MSG_HELLO, .count = SHOAL_ROLE_WORKER, .payload = blob});
+}
+
+void shoal_worker_owner(shoal_worker *w, uint32_t slice, uint64_t peer) {
+  SHOAL_ASSERT(slice < w->config.owners);
+  w->owners[slice] = peer;
+  w->pulling = false;
+  pull(w);
+}
+
+void shoal_worker_gone(shoal_worker *w, uint64_t peer) {
+  if (peer == w->chief) {
+    w->chief = 0;
+    w->welcome = false;
+    start_over(w);
+  }
+  for (uint32_t s = 0; s < w->config.owners; s++)
+    if (w->owners[s] == peer) {
+      w->owners[s] = 0;
+      w->pulling = false;
+    }
+}
+
+/* The chief's word on the generation counts; a new one voids what was under way. */
+static void hear_chief(shoal_worker *w, const shoal_message *m) {
+  if (m->generation == w->generation && w->welcome) return;
+  w->generation = m->generation;
+  start_over(w);
+}
+
+void shoal_worker_receive(shoal_worker *w, uint64_t peer, shoal_message *m) {
+  if (peer == w->chief && w->chief != 0) {
+    hear_chief(w, m);
+    switch (m->kind) {
+    case SHOAL_MSG_WELCOME:
+      w->welcome = true;
+      ask(w);
+      break;
+    case SHOAL_MSG_WAIT: ask(w); break;
+    case SHOAL_MSG_LEASE: take_lease(w, m); break;
+    case SHOAL_MSG_END: w->ended = true; break;
+    default: break;
+    }
+  } else if (m->kind == SHOAL_MSG_WEIGHTS && m->generation == w->generation) {
+    take_weights(w, peer, m);
+  }
+  shoal_message_release(m);
+}
