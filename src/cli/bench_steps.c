@@ -119,6 +119,9 @@ shoal_status shoal_bench_steps_print(const shoal_bench_steps *s, shoal_error *er
     if ((int)strlen(rows[i].name) > width) width = (int)strlen(rows[i].name);
   shoal_terminal terminal = shoal_terminal_of(stdout);
   const char *bold = terminal.colour ? "\x1b[1m" : "", *off = terminal.colour ? "\x1b[0m" : "";
+  printf("\nms/round is summed over threads; GFLOP/s and the share of the peak are one thread's. "
+         "Convolutions count as\n"
+         "if done directly, so Winograd's way can show more than the peak.\n");
   printf("\n%s%-*s  %-8s  %9s  %6s  %8s  %6s%s\n", bold, width, "step", "pass", "ms/round", "time", "GFLOP/s",
          "peak", off);
   for (uint32_t i = 0; i < count; i++) {

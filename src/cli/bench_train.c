@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
@@ -155,6 +156,10 @@ static shoal_status load_network(shoal_model **out, const char *name, shoal_erro
     if (strcmp(name, networks[i].name) == 0)
       return shoal_model_parse(out, name, networks[i].text, strlen(networks[i].text), err);
   }
+  if (strpbrk(name, "./") == NULL && !shoal_file_exists(name))
+    return shoal_fail(err, SHOAL_NOT_FOUND,
+                      "no network is called '%s': there are lenet5, mlp and lstm-ptb, or give a model's file",
+                      name);
   return shoal_model_load(out, name, err);
 }
 
@@ -224,11 +229,12 @@ static shoal_status print_json(const session *s, shoal_error *err) {
 static shoal_status print_text(const session *s, shoal_error *err) {
   printf("%s, batch %u, %u thread%s, %s kernels\n", s->net, s->batch, s->threads, s->threads == 1 ? "" : "s",
          shoal_kernels_get()->name);
-  printf("%-13s %s batches/s, %s samples/s\n", "speed", shoal_human_number(s->batches_per_s).text,
-         shoal_human_count((uint64_t)(s->batches_per_s * s->batch)).text);
+  printf("%-13s %.*f batches/s, %s samples/s\n", "speed",
+         s->batches_per_s < 100 ? 2 : s->batches_per_s < 1000, s->batches_per_s,
+         shoal_human_count((uint64_t)(s->batches_per_s * s->batch + 0.5)).text);
   printf("%-13s %.1f GFLOP/s, %.0f%% of the peak of %.1f\n", "arithmetic", s->gflops,
          100 * s->gflops / s->peak_gflops, s->peak_gflops);
-  printf("%-13s %s\n", "first update", shoal_human_seconds(s->first_update_s).text);
+  printf("%-13s %.3f s after the start\n", "first update", s->first_update_s);
   printf("%-13s %.0f MB\n", "memory", s->resident_mb);
   if (!s->times) return SHOAL_OK;
   shoal_bench_steps steps = steps_of(s);

@@ -189,7 +189,8 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   if (kernels == NULL)
     return shoal_fail(
         err, SHOAL_UNSUPPORTED,
-        "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
+        "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run: unset it, or name "
+        "baseline, avx2, avx512 or neon");
   const shoal_graph *graph = config->graph;
   SHOAL_ASSERT(graph->model->recipe.shards <= SHOAL_SHARDS_MAX);
   shoal_trainer *t = calloc(1, sizeof *t);
