@@ -1,0 +1,439 @@
+/* net.c: the loop, the ports, and what libwebsockets calls.
+ *
+ * libwebsockets waits on the sockets, accepts, dials, speaks HTTP and TLS, and tells a raw
+ * connection from HTTP by its first bytes. Its callback below only finds the net_peer that belongs
+ * to a connection and passes on what happened. Connections are never closed inside a callback:
+ * they are put into a list, and shoal_net_run closes them between two turns of the loop. */
+#include "net/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "net/net_internal.h"
+
+/* ---- TLS ---- */
+
+/* Is the certificate that the server showed the one with the wanted fingerprint? */
+static bool certificate_matches(const net_peer *peer) {
+  uint8_t digest[32];
+  unsigned digest_bytes = sizeof digest;
+  X509 *certificate = SSL_get1_peer_certificate(lws_get_ssl(peer->wsi));
+  if (certificate == NULL) return false;
+  bool ok = X509_digest(certificate, EVP_sha256(), digest, &digest_bytes) == 1;
+  X509_free(certificate);
+  char hex[FINGERPRINT_DIGITS + 1];
+  for (unsigned i = 0; ok && i < sizeof digest; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+  return ok && strcasecmp(hex, peer->fingerprint) == 0;
+}
+
+/* ---- what libwebsockets calls ---- */
+
+static void describe_address(net_peer *peer) {
+  struct sockaddr_storage from;
+  socklen_t length = sizeof from;
+  char host[HOST_MAX], port[8];
+  if (getpeername(lws_get_socket_fd(peer->wsi), (struct sockaddr *)&from, &length) != 0 ||
+      getnameinfo((struct sockaddr *)&from, length, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return;
+  bool mapped = strncmp(host, "::ffff:", 7) == 0; /* an IPv4 address on a socket for both */
+  bool v6 = !mapped && strchr(host, ':') != NULL;
+  snprintf(peer->address, sizeof peer->address, v6 ? "[%.255s]:%s" : "%.255s:%s", mapped ? host + 7 : host,
+           port);
+}
+
+/* Also called for a WebSocket that is dialed, which has its peer already. */
+static int accepted(shoal_net *net, struct lws *wsi) {
+  if (lws_get_opaque_user_data(wsi) != NULL) return 0;
+  net_peer *peer = net_peer_create(net, ACCEPTED);
+  if (peer == NULL) return -1;
+  peer->wsi = wsi;
+  peer->tls = net->certificate != NULL;
+  describe_address(peer);
+  lws_set_opaque_user_data(wsi, peer);
+  return 0;
+}
+
+static void got_through(net_peer *peer, shoal_wire wire) {
+  if (peer->state != DIALING && peer->state != ACCEPTED) return;
+  if (peer->fingerprint[0] != 0 && !certificate_matches(peer))
+    net_peer_end(peer, "the server's certificate does not have the expected fingerprint");
+  else
+    net_peer_open(peer, wire);
+}
+
+/* All is sent: says so, and waits for the other side to close. */
+static int say_goodbye(net_peer *peer) {
+  peer->state = LINGERING;
+  peer->since = shoal_clock_seconds();
+  if (peer->wire == SHOAL_WIRE_RAW) {
+    shutdown(lws_get_socket_fd(peer->wsi), SHUT_WR);
+    return 0;
+  }
+  size_t length = strlen(peer->reason);
+  lws_close_reason(peer->wsi, LWS_CLOSE_STATUS_NORMAL, (uint8_t *)peer->reason,
+                   length < CLOSE_TEXT_MAX ? length : CLOSE_TEXT_MAX);
+  return -1; /* which makes libwebsockets send that, and wait for the answer */
+}
+
+static int writeable(net_peer *peer) {
+  if (peer->state != OPEN && peer->state != FLUSHING) return 0;
+  if (net_peer_sends(peer)) {
+    if (peer->wire == SHOAL_WIRE_RAW)
+      net_raw_send(peer);
+    else
+      net_websocket_send(peer);
+  }
+  if (net_peer_sends(peer) || (peer->state == FLUSHING && lws_partial_buffered(peer->wsi)))
+    lws_callback_on_writable(peer->wsi);
+  else if (peer->state == FLUSHING)
+    return say_goodbye(peer);
+  return 0;
+}
+
+static void gone(net_peer *peer) {
+  peer->wsi = NULL;
+  if (peer->state == DIALING)
+    net_peer_end(peer, "%s cannot be reached", peer->address);
+  else if (peer->state == ACCEPTED)
+    net_peer_end(peer, "it spoke neither raw nor WebSocket%s", peer->tls ? " over TLS" : "");
+  else if (peer->in_payload || peer->filled > 0)
+    net_peer_end(peer, "the other side closed the connection in the middle of a message");
+  else
+    net_peer_end(peer, "the other side closed the connection");
+}
+
+/* The result is libwebsockets': 0 to go on, others refuse or close. */
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t length) {
+  (void)user;
+  shoal_net *net = lws_context_user(lws_get_context(wsi));
+  switch (reason) {
+  case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: return net->unused_count == 0;
+  case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED: return accepted(net, wsi);
+  case LWS_CALLBACK_RAW_ADOPT:
+  case LWS_CALLBACK_RAW_CONNECTED:
+  case LWS_CALLBACK_RAW_RX:
+  case LWS_CALLBACK_RAW_WRITEABLE:
+  case LWS_CALLBACK_HTTP:
+  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
+  case LWS_CALLBACK_ESTABLISHED:
+  case LWS_CALLBACK_CLIENT_ESTABLISHED:
+  case LWS_CALLBACK_RECEIVE:
+  case LWS_CALLBACK_CLIENT_RECEIVE:
+  case LWS_CALLBACK_SERVER_WRITEABLE:
+  case LWS_CALLBACK_CLIENT_WRITEABLE:
+  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+  case LWS_CALLBACK_WSI_DESTROY: break;
+  default: return 0;
+  }
+  net_peer *peer = lws_get_opaque_user_data(wsi);
+  if (peer == NULL) return 0; /* it ended here, and libwebsockets is saying goodbye */
+  peer->wsi = wsi;
+  switch (reason) {
+  case LWS_CALLBACK_RAW_ADOPT:
+  case LWS_CALLBACK_RAW_CONNECTED: got_through(peer, SHOAL_WIRE_RAW); return 0;
+  case LWS_CALLBACK_ESTABLISHED:
+  case LWS_CALLBACK_CLIENT_ESTABLISHED: got_through(peer, SHOAL_WIRE_WEBSOCKET); return 0;
+  case LWS_CALLBACK_RAW_RX:
+    if (peer->state == OPEN && length > 0) net_raw_receive(peer, in, length);
+    return 0;
+  case LWS_CALLBACK_RECEIVE:
+  case LWS_CALLBACK_CLIENT_RECEIVE:
+    if (peer->state == OPEN) net_websocket_receive(peer, in, length);
+    return 0;
+  case LWS_CALLBACK_HTTP:
+    net_peer_end(peer, "it asked for a page, and there are none here");
+    lws_return_http_status(wsi, HTTP_STATUS_NOT_FOUND, NULL);
+    return -1;
+  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
+    if (strcmp(lws_get_protocol(wsi)->name, "shoal") == 0) return 0;
+    net_peer_end(peer, "a WebSocket that does not ask for the protocol \"shoal\"");
+    return -1;
+  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+    net_peer_end(peer, "%s cannot be reached: %.*s", peer->address, in != NULL ? (int)length : 10,
+                 in != NULL ? (const char *)in : "no reason");
+    return 0;
+  case LWS_CALLBACK_WSI_DESTROY: gone(peer); return 0;
+  default: return writeable(peer);
+  }
+}
+
+/* The first one gets HTTP and raw connections. */
+static const struct lws_protocols protocols[] = {
+    {.name = "http", .callback = on_event},
+    {.name = "shoal", .callback = on_event, .rx_buffer_size = FRAGMENT_BYTES},
+    {0},
+};
+
+/* ---- create and destroy ---- */
+
+static struct lws_vhost *dialing_vhost(shoal_net *net, const char *name, uint64_t options) {
+  struct lws_context_creation_info info = {
+      .port = CONTEXT_PORT_NO_LISTEN, .vhost_name = name, .protocols = protocols, .options = options};
+  return lws_create_vhost(net->context, &info);
+}
+
+static char *copy_or_null(const char *text) { return text != NULL ? strdup(text) : NULL; }
+
+shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err) {
+  shoal_net *net = calloc(1, sizeof *net);
+  if (net == NULL) goto no_memory;
+  net->config = *config;
+  net->certificate = copy_or_null(config->certificate);
+  net->key = copy_or_null(config->key);
+  net->slots = config->connections_max + 1;
+  net->peers = calloc(net->slots, sizeof *net->peers);
+  net->unused = calloc(net->slots, sizeof *net->unused);
+  if (net->peers == NULL || net->unused == NULL || (config->certificate && !net->certificate) ||
+      (config->key && !net->key))
+    goto no_memory;
+  for (uint32_t slot = config->connections_max; slot-- > 0;) net->unused[net->unused_count++] = slot;
+  double shortest = config->hello_s < config->stall_s ? config->hello_s : config->stall_s;
+  net->sweep_s = shortest < 2 ? shortest / 8 : 0.25;
+
+  lws_set_log_level(0, NULL);
+  /* Its own timeouts are for what it does after a connection ended here. */
+  struct lws_context_creation_info info = {
+      .port = CONTEXT_PORT_NO_LISTEN,
+      .protocols = protocols,
+      .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT,
+      .pt_serv_buf_size = READ_BYTES,
+      .timeout_secs = (unsigned)config->hello_s + 10,
+      .user = net,
+      .gid = -1,
+      .uid = -1,
+  };
+  net->context = lws_create_context(&info);
+  if (net->context == NULL) goto no_memory;
+  net->plain = dialing_vhost(net, "dial", 0);
+  if (net->plain == NULL) goto no_memory;
+  *out = net;
+  return SHOAL_OK;
+no_memory:
+  shoal_net_destroy(net);
+  return shoal_fail(err, SHOAL_NO_MEMORY, "no memory for connections");
+}
+
+static void detach(net_peer *peer) {
+  if (peer->wsi == NULL) return;
+  lws_set_opaque_user_data(peer->wsi, NULL);
+  peer->wsi = NULL;
+}
+
+void shoal_net_destroy(shoal_net *net) {
+  if (net == NULL) return;
+  for (net_peer *peer = net->ended, *next; peer != NULL; peer = next) {
+    next = peer->next_ended;
+    detach(peer);
+    net_peer_free(peer);
+  }
+  for (uint32_t slot = 0; net->peers != NULL && slot < net->slots; slot++)
+    if (net->peers[slot] != NULL) {
+      detach(net->peers[slot]);
+      net_peer_free(net->peers[slot]);
+    }
+  lws_sul_cancel(&net->timer);
+  if (net->context != NULL) lws_context_destroy(net->context);
+  free(net->peers);
+  free(net->unused);
+  free(net->certificate);
+  free(net->key);
+  free(net);
+}
+
+/* ---- listen and dial ---- */
+
+/* "host:port", "[host]:port" or ":port". */
+static shoal_status split_address(const char *address, char host[HOST_MAX], uint16_t *port,
+                                  shoal_error *err) {
+  const char *colon = strrchr(address, ':');
+  uint64_t number;
+  if (colon == NULL || !shoal_read_u64(colon + 1, strlen(colon + 1), &number) || number > UINT16_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "'%s' is no address; one looks like 192.168.1.5:7000", address);
+  size_t length = (size_t)(colon - address);
+  if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
+    address++;
+    length -= 2;
+  }
+  if (length >= HOST_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "the name of a host is at most %d characters", HOST_MAX - 1);
+  memcpy(host, address, length);
+  host[length] = 0;
+  *port = (uint16_t)number;
+  return SHOAL_OK;
+}
+
+/* A host's name as a numeric address, which is all that libwebsockets listens on. */
+static shoal_status resolve(const char *host, char out[HOST_MAX], bool *v6, shoal_error *err) {
+  struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+  int failed = getaddrinfo(host, NULL, &hints, &found);
+  if (failed != 0) return shoal_fail(err, SHOAL_NOT_FOUND, "host '%s': %s", host, gai_strerror(failed));
+  *v6 = found->ai_family == AF_INET6;
+  failed = getnameinfo(found->ai_addr, found->ai_addrlen, out, HOST_MAX, NULL, 0, NI_NUMERICHOST);
+  freeaddrinfo(found);
+  return failed == 0 ? SHOAL_OK
+                     : shoal_fail(err, SHOAL_NOT_FOUND, "host '%s': %s", host, gai_strerror(failed));
+}
+
+static struct lws_vhost *listening_vhost(shoal_net *net, const char *interface, uint16_t port, bool v6) {
+  struct lws_context_creation_info info = {
+      .port = port,
+      .iface = interface,
+      .vhost_name = "listen",
+      .protocols = protocols,
+      .listen_accept_role = "raw-skt",
+      .ssl_cert_filepath = net->certificate,
+      .ssl_private_key_filepath = net->key,
+      .alpn = "http/1.1",
+      .timeout_secs_ah_idle = (unsigned)net->config.hello_s + 10,
+      .options = LWS_SERVER_OPTION_FALLBACK_TO_APPLY_LISTEN_ACCEPT_CONFIG |
+                 LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
+                 (net->certificate != NULL ? LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT : 0) |
+                 (v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
+  };
+  errno = 0;
+  return lws_create_vhost(net->context, &info);
+}
+
+shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err) {
+  char host[HOST_MAX];
+  bool v6 = true;
+  shoal_status status = split_address(address, host, port, err);
+  if (status == SHOAL_OK && host[0] != 0) status = resolve(host, net->interface, &v6, err);
+  if (status != SHOAL_OK) return status;
+  const char *interface = host[0] != 0 ? net->interface : NULL;
+  struct lws_vhost *vhost = listening_vhost(net, interface, *port, v6);
+  /* All addresses: on a machine without IPv6, those of IPv4. */
+  if (vhost == NULL && interface == NULL) vhost = listening_vhost(net, interface, *port, false);
+  if (vhost == NULL && net->certificate != NULL)
+    return shoal_fail(err, SHOAL_IO, "cannot listen on %s with the certificate %s and its key", address,
+                      net->certificate);
+  if (vhost == NULL)
+    return shoal_fail(err, SHOAL_IO, "cannot listen on %s: %s", address,
+                      errno != 0 ? strerror(errno) : "the address is not usable");
+  *port = (uint16_t)lws_get_vhost_listen_port(vhost);
+  return SHOAL_OK;
+}
+
+uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
+                        const char *fingerprint) {
+  net_peer *peer = net_peer_create(net, DIALING);
+  if (peer == NULL) return 0;
+  if (tls) wire = SHOAL_WIRE_WEBSOCKET; /* libwebsockets 4.1 accepts raw over TLS, but cannot dial it */
+  char host[HOST_MAX];
+  uint16_t port;
+  shoal_error err = {0};
+  peer->dialed = true;
+  peer->tls = tls;
+  snprintf(peer->address, sizeof peer->address, "%s", address);
+  if (tls && net->secure == NULL)
+    net->secure = dialing_vhost(net, "dial-tls", LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT);
+  if (split_address(address, host, &port, &err) != SHOAL_OK)
+    net_peer_end(peer, "%s", err.text);
+  else if (net->peers[peer->number % net->slots] != peer)
+    net_peer_end(peer, "there are %u connections, and no more are allowed", net->slots - 1);
+  else if (fingerprint != NULL && strlen(fingerprint) != FINGERPRINT_DIGITS)
+    net_peer_end(peer, "a fingerprint has %d hex digits", FINGERPRINT_DIGITS);
+  else if (tls && net->secure == NULL)
+    net_peer_end(peer, "TLS could not be set up");
+  if (peer->state == ENDED) return peer->number;
+
+  if (tls && fingerprint != NULL) memcpy(peer->fingerprint, fingerprint, FINGERPRINT_DIGITS + 1);
+  /* With a fingerprint the certificate may be anybody's: got_through compares it. */
+  int any = LCCSCF_ALLOW_SELFSIGNED | LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK | LCCSCF_ALLOW_EXPIRED |
+            LCCSCF_ALLOW_INSECURE;
+  struct lws_client_connect_info info = {
+      .context = net->context,
+      .vhost = tls ? net->secure : net->plain,
+      .address = host,
+      .port = port,
+      .path = "/",
+      .host = host,
+      .origin = host,
+      .ssl_connection = tls ? LCCSCF_USE_SSL | (fingerprint != NULL ? any : 0) : 0,
+      .alpn = "http/1.1",
+      .opaque_user_data = peer,
+      .method = wire == SHOAL_WIRE_RAW ? "RAW" : NULL,
+      .protocol = wire == SHOAL_WIRE_RAW ? NULL : "shoal",
+      .local_protocol_name = wire == SHOAL_WIRE_RAW ? "http" : "shoal",
+  };
+  struct lws *wsi = lws_client_connect_via_info(&info);
+  if (wsi == NULL)
+    net_peer_end(peer, "%s cannot be reached", address);
+  else
+    peer->wsi = wsi;
+  return peer->number;
+}
+
+/* ---- the loop ---- */
+
+void shoal_net_close(shoal_net *net, uint64_t number, const char *reason) {
+  net_peer *peer = net_peer_find(net, number);
+  if (peer == NULL || peer->state > OPEN) return;
+  snprintf(peer->reason, sizeof peer->reason, "%s", reason);
+  if (peer->state == OPEN) {
+    peer->state = FLUSHING;
+    peer->moved = shoal_clock_seconds();
+    lws_callback_on_writable(peer->wsi);
+  } else {
+    net_peer_end(peer, "%s", reason);
+  }
+}
+
+/* Closes those that ended and tells. Those that end meanwhile wait for the next time. */
+static void bury(shoal_net *net) {
+  net_peer *peer = net->ended;
+  net->ended = NULL;
+  for (net_peer *next; peer != NULL; peer = next) {
+    next = peer->next_ended;
+    if (peer->wsi != NULL) lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
+    detach(peer); /* libwebsockets may still want to say goodbye */
+    uint64_t number = peer->number;
+    char reason[REASON_MAX];
+    memcpy(reason, peer->reason, sizeof reason);
+    net_peer_free(peer);
+    net->config.calls.closed(net->config.calls.self, number, reason);
+  }
+}
+
+static void sweep(shoal_net *net) {
+  double now = shoal_clock_seconds();
+  if (now < net->swept + net->sweep_s) return;
+  net->swept = now;
+  for (uint32_t slot = 0; slot < net->slots; slot++)
+    if (net->peers[slot] != NULL) net_peer_check(net->peers[slot], now);
+}
+
+/* A timer that is due before the wait began would not end it; a byte in the pipe does. */
+static void time_is_over(lws_sorted_usec_list_t *timer) {
+  shoal_net *net = lws_container_of(timer, shoal_net, timer);
+  lws_cancel_service(net->context);
+}
+
+void shoal_net_run(shoal_net *net, double seconds) {
+  sweep(net);
+  bury(net);
+  bool peers = net->unused_count < net->slots - 1;
+  if (peers && seconds > net->sweep_s) seconds = net->sweep_s;
+  if (net->ended != NULL || seconds < 1e-3) {
+    lws_service(net->context, -1);
+  } else {
+    if (seconds > 1e6) seconds = 1e6;
+    lws_sul_schedule(net->context, 0, &net->timer, time_is_over, (lws_usec_t)(seconds * 1e6));
+    lws_service(net->context, 0);
+    lws_sul_cancel(&net->timer);
+  }
+  sweep(net);
+  bury(net);
+}
+
+void shoal_net_wake(shoal_net *net) { lws_cancel_service(net->context); }

@@ -1,0 +1,64 @@
+/* net.h: messages between processes, over TCP or TLS, as WebSocket or raw.
+ *
+ * One event loop on libwebsockets, with any number of connections, all on one port. Who connects
+ * and begins with a header of proto/message.h speaks raw: headers and payloads, one after
+ * another. Who begins with HTTP and asks for the protocol "shoal" is a WebSocket: every
+ * message is one binary frame or a row of fragments. Both carry the same messages.
+ *
+ * Every connection has a number, the peer, which is never used again. What comes in is checked
+ * (proto/message.h) before anybody sees it; a peer that sends anything else is closed, with the
+ * reason, and harms nobody. A connection that does not get a whole header across within
+ * `hello_s`, or a message within `stall_s`, is closed too.
+ *
+ * Ownership: create, then destroy; messages that are sent are taken over, messages that come
+ * are the callback's to release. Threads: one runs the loop and all calls but shoal_net_wake. */
+#ifndef SHOAL_NET_NET_H
+#define SHOAL_NET_NET_H
+
+#include "proto/message.h"
+
+typedef struct shoal_net shoal_net;
+
+typedef enum shoal_wire { SHOAL_WIRE_RAW, SHOAL_WIRE_WEBSOCKET } shoal_wire;
+
+/* What the loop tells. Any of them may send, dial and close. */
+typedef struct shoal_net_calls {
+  void *self;
+  void (*opened)(void *self, uint64_t peer, const char *address); /* accepted, or a dial that got through */
+  void (*received)(void *self, uint64_t peer, shoal_message *message);
+  void (*closed)(void *self, uint64_t peer, const char *reason); /* also for a dial that failed */
+} shoal_net_calls;
+
+typedef struct shoal_net_config {
+  shoal_net_calls calls;
+  uint64_t payload_max;     /* larger messages close the connection */
+  uint32_t connections_max; /* more are refused */
+  double hello_s, stall_s;
+  const char *certificate, *key; /* PEM files: TLS for those who connect; NULL for none */
+} shoal_net_config;
+
+shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err);
+void shoal_net_destroy(shoal_net *net);
+
+/* Listens on "host:port", or ":port" for all addresses; port 0 picks one. *port is what it became. */
+shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err);
+
+/* Starts to connect; opened or closed will be called for the peer returned. With tls, the server's
+ * certificate must be valid, or have this SHA-256 fingerprint (64 hex digits) when one is given; the wire
+ * is then always WebSocket, since libwebsockets cannot dial raw over TLS. 0 when out of memory. */
+uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
+                        const char *fingerprint);
+
+/* Queues a message; to a peer that is gone it is dropped. */
+void shoal_net_send(shoal_net *net, uint64_t peer, shoal_message message);
+/* Bytes that wait to be sent to a peer, for those who could send more. */
+uint64_t shoal_net_queued(const shoal_net *net, uint64_t peer);
+/* Sends what is queued, hears nothing more, then closes; `closed` is called with the reason. */
+void shoal_net_close(shoal_net *net, uint64_t peer, const char *reason);
+
+/* Waits for what happens, at most so long, and handles it. */
+void shoal_net_run(shoal_net *net, double seconds);
+/* Ends the wait; from any thread. */
+void shoal_net_wake(shoal_net *net);
+
+#endif

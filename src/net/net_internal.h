@@ -1,0 +1,113 @@
+/* net_internal.h: a connection, shared by the files of net/.
+ *
+ *   net.c            the loop, the ports, the calls of libwebsockets
+ *   net_peer.c       one connection: bytes to messages, the queue of what is to be sent, its end
+ *   net_raw.c        bytes of a raw connection, in and out
+ *   net_websocket.c  bytes of a WebSocket, in and out
+ *
+ * States of a connection, and what takes it to the next:
+ *
+ *   DIALING    connecting                            -> OPEN once through
+ *   ACCEPTED   connected to us, its wire not known   -> OPEN when its first bytes say raw or WebSocket
+ *   OPEN       messages both ways                    -> FLUSHING by shoal_net_close
+ *   FLUSHING   sends what is queued, hears nothing   -> LINGERING when all is sent
+ *   LINGERING  has said that it is done; waits for the other side to close, since closing with
+ *              unread bytes would make the kernel throw away what was sent
+ *   ENDED      from anywhere; in the net's list, the loop tells `closed` and frees it
+ *
+ * A connection in ENDED may still have its wsi: the loop closes it, outside all callbacks. */
+#ifndef SHOAL_NET_INTERNAL_H
+#define SHOAL_NET_INTERNAL_H
+
+#include <libwebsockets.h>
+
+#include "net/net.h"
+
+enum {
+  READ_BYTES = 256 << 10,     /* libwebsockets reads at most so much at once */
+  TURN_BYTES = 4 << 20,       /* a connection moves about so much, then it is the next one's turn */
+  FRAGMENT_BYTES = 128 << 10, /* of a WebSocket message */
+  REASON_MAX = 256,
+  CLOSE_TEXT_MAX = 120, /* of a WebSocket's goodbye */
+  HOST_MAX = 256,
+  FINGERPRINT_DIGITS = 64,
+};
+
+typedef enum net_state { DIALING, ACCEPTED, OPEN, FLUSHING, LINGERING, ENDED } net_state;
+
+/* A message in the queue, and how much of it is sent. */
+typedef struct net_out {
+  struct net_out *next;
+  shoal_message message;
+  size_t length, sent; /* with the header */
+  uint8_t header[SHOAL_HEADER_BYTES];
+} net_out;
+
+typedef struct net_peer {
+  shoal_net *net;
+  struct lws *wsi; /* NULL once libwebsockets let go of it */
+  uint64_t number;
+  net_state state;
+  shoal_wire wire;
+  bool dialed, tls;
+  bool heard; /* a whole header came */
+  char address[HOST_MAX + 8];
+  char fingerprint[FINGERPRINT_DIGITS + 1]; /* wanted of a dialed server; empty for none */
+  char reason[REASON_MAX];                  /* why it ends; the first one stays */
+  double since;                             /* when it connected, or began to linger */
+
+  /* Coming in: `filled` bytes of the header, then of the payload. */
+  uint8_t header[SHOAL_HEADER_BYTES];
+  size_t filled;
+  bool in_payload;
+  shoal_message message;
+  double message_since; /* when its first byte came; 0 between messages */
+
+  /* Going out. */
+  net_out *first, *last;
+  uint64_t queued;
+  double moved; /* when something was last sent, or the queue began */
+
+  struct net_peer *next_ended;
+} net_peer;
+
+struct shoal_net {
+  shoal_net_config config;
+  char *certificate, *key;
+  struct lws_context *context;
+  struct lws_vhost *plain, *secure; /* what dials go out from; `secure` is made when first needed */
+  char interface[HOST_MAX];         /* libwebsockets keeps a pointer to it */
+  net_peer **peers;                 /* by number % slots; the last slot is for dials without a place */
+  uint32_t slots, *unused, unused_count;
+  uint64_t serial;
+  net_peer *ended;
+  lws_sorted_usec_list_t timer;
+  double swept, sweep_s;
+  uint8_t fragment[LWS_PRE + FRAGMENT_BYTES];
+};
+
+/* ---- net_peer.c ---- */
+
+net_peer *net_peer_create(shoal_net *net, net_state state); /* NULL when out of memory */
+net_peer *net_peer_find(const shoal_net *net, uint64_t number);
+void net_peer_free(net_peer *peer);
+void net_peer_open(net_peer *peer, shoal_wire wire);
+/* Ends it, once; the reason is a printf format. */
+void net_peer_end(net_peer *peer, const char *reason, ...) __attribute__((format(printf, 2, 3)));
+/* What came in. Ends the peer when it is no message; the callback `received` is called from here. */
+void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length);
+/* Where the rest of a payload that is under way belongs, for reading it there; 0 bytes when none is. */
+size_t net_peer_room(net_peer *peer, uint8_t **at);
+void net_peer_took(net_peer *peer, size_t length); /* so much was put there */
+void net_peer_sent(net_peer *peer, size_t length); /* so many bytes from the queue's front are gone */
+bool net_peer_sends(const net_peer *peer);         /* has it something to send, and may it? */
+void net_peer_check(net_peer *peer, double now);   /* ends it when it was too slow */
+
+/* ---- net_raw.c, net_websocket.c ---- */
+
+void net_raw_receive(net_peer *peer, const uint8_t *bytes, size_t length);
+void net_raw_send(net_peer *peer);
+void net_websocket_receive(net_peer *peer, const uint8_t *bytes, size_t length);
+void net_websocket_send(net_peer *peer);
+
+#endif

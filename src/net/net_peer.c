@@ -1,0 +1,198 @@
+/* net_peer.c: one connection: bytes become messages, messages wait to be sent, and it ends. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "net/net_internal.h"
+
+/* ---- beginning and end ---- */
+
+/* Numbers go up by `slots`, so that number % slots is the place and no number comes twice. */
+net_peer *net_peer_create(shoal_net *net, net_state state) {
+  net_peer *peer = calloc(1, sizeof *peer);
+  if (peer == NULL) return NULL;
+  uint32_t slot = net->unused_count > 0 ? net->unused[--net->unused_count] : net->slots - 1;
+  peer->net = net;
+  peer->state = state;
+  peer->number = ++net->serial * net->slots + slot;
+  peer->since = shoal_clock_seconds();
+  if (slot < net->slots - 1) net->peers[slot] = peer;
+  return peer;
+}
+
+net_peer *net_peer_find(const shoal_net *net, uint64_t number) {
+  net_peer *peer = net->peers[number % net->slots];
+  return peer != NULL && peer->number == number && peer->state != ENDED ? peer : NULL;
+}
+
+static void drop_queue(net_peer *peer) {
+  for (net_out *out = peer->first, *next; out != NULL; out = next) {
+    next = out->next;
+    shoal_message_release(&out->message);
+    free(out);
+  }
+  peer->first = peer->last = NULL;
+  peer->queued = 0;
+}
+
+void net_peer_free(net_peer *peer) {
+  shoal_net *net = peer->net;
+  uint32_t slot = (uint32_t)(peer->number % net->slots);
+  if (net->peers[slot] == peer) {
+    net->peers[slot] = NULL;
+    net->unused[net->unused_count++] = slot;
+  }
+  drop_queue(peer);
+  shoal_message_release(&peer->message);
+  free(peer);
+}
+
+void net_peer_open(net_peer *peer, shoal_wire wire) {
+  peer->wire = wire;
+  peer->state = OPEN;
+  peer->moved = shoal_clock_seconds();
+  const shoal_net_calls *calls = &peer->net->config.calls;
+  calls->opened(calls->self, peer->number, peer->address);
+  if (net_peer_sends(peer)) lws_callback_on_writable(peer->wsi);
+}
+
+void net_peer_end(net_peer *peer, const char *reason, ...) {
+  if (peer->reason[0] == 0) {
+    va_list args;
+    va_start(args, reason);
+    vsnprintf(peer->reason, sizeof peer->reason, reason, args);
+    va_end(args);
+  }
+  if (peer->state == ENDED) return;
+  peer->state = ENDED;
+  peer->next_ended = peer->net->ended;
+  peer->net->ended = peer;
+}
+
+void net_peer_check(net_peer *peer, double now) {
+  const shoal_net_config *limits = &peer->net->config;
+  bool silent = peer->state == ACCEPTED || (peer->state == OPEN && !peer->dialed && !peer->heard);
+  if (peer->state == DIALING && now > peer->since + limits->hello_s)
+    net_peer_end(peer, "no answer within %g s", limits->hello_s);
+  else if (silent && now > peer->since + limits->hello_s)
+    net_peer_end(peer, "it did not send a message's header within %g s", limits->hello_s);
+  else if (peer->state == OPEN && peer->message_since > 0 && now > peer->message_since + limits->stall_s)
+    net_peer_end(peer, "a message did not arrive whole within %g s", limits->stall_s);
+  else if (net_peer_sends(peer) && now > peer->moved + limits->stall_s)
+    net_peer_end(peer, "it took nothing of what was sent for %g s", limits->stall_s);
+  else if (peer->state == LINGERING && now > peer->since + 1)
+    net_peer_end(peer, "closed");
+}
+
+/* ---- coming in ---- */
+
+/* The message is whole: hands it on. */
+static void deliver(net_peer *peer) {
+  shoal_message message = peer->message;
+  peer->message = (shoal_message){0};
+  peer->filled = 0;
+  peer->in_payload = false;
+  peer->message_since = 0;
+  const shoal_net_calls *calls = &peer->net->config.calls;
+  calls->received(calls->self, peer->number, &message);
+}
+
+static void header_came(net_peer *peer) {
+  uint64_t length;
+  shoal_error err = {0};
+  if (shoal_message_decode(peer->header, peer->net->config.payload_max, &peer->message, &length, &err) !=
+      SHOAL_OK) {
+    net_peer_end(peer, "%s", err.text);
+    return;
+  }
+  peer->heard = true;
+  if (length == 0) {
+    deliver(peer);
+    return;
+  }
+  peer->message.payload = shoal_blob_create(length);
+  if (peer->message.payload == NULL) {
+    net_peer_end(peer, "no memory for a message of %llu bytes", (unsigned long long)length);
+    return;
+  }
+  peer->filled = 0;
+  peer->in_payload = true;
+}
+
+size_t net_peer_room(net_peer *peer, uint8_t **at) {
+  if (peer->state != OPEN || !peer->in_payload) return 0;
+  *at = shoal_blob_bytes(peer->message.payload) + peer->filled;
+  return shoal_blob_length(peer->message.payload) - peer->filled;
+}
+
+void net_peer_took(net_peer *peer, size_t length) {
+  peer->filled += length;
+  if (peer->filled == shoal_blob_length(peer->message.payload)) deliver(peer);
+}
+
+void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length) {
+  while (length > 0 && peer->state == OPEN) {
+    if (peer->message_since == 0) peer->message_since = shoal_clock_seconds();
+    uint8_t *at = peer->header + peer->filled;
+    size_t room = peer->in_payload ? net_peer_room(peer, &at) : SHOAL_HEADER_BYTES - peer->filled;
+    size_t part = length < room ? length : room;
+    memcpy(at, bytes, part);
+    bytes += part;
+    length -= part;
+    if (peer->in_payload) {
+      net_peer_took(peer, part);
+    } else {
+      peer->filled += part;
+      if (peer->filled == SHOAL_HEADER_BYTES) header_came(peer);
+    }
+  }
+}
+
+/* ---- going out ---- */
+
+void shoal_net_send(shoal_net *net, uint64_t number, shoal_message message) {
+  net_peer *peer = net_peer_find(net, number);
+  net_out *out = peer != NULL && peer->state <= OPEN ? calloc(1, sizeof *out) : NULL;
+  if (out == NULL) {
+    if (peer != NULL && peer->state <= OPEN) net_peer_end(peer, "no memory for what is to be sent");
+    shoal_message_release(&message);
+    return;
+  }
+  shoal_message_encode(&message, out->header);
+  out->message = message;
+  out->length = SHOAL_HEADER_BYTES + (message.payload != NULL ? shoal_blob_length(message.payload) : 0);
+  if (peer->last == NULL) peer->moved = shoal_clock_seconds();
+  *(peer->last != NULL ? &peer->last->next : &peer->first) = out;
+  peer->last = out;
+  peer->queued += out->length;
+  if (peer->state == OPEN && peer->first == out) lws_callback_on_writable(peer->wsi);
+}
+
+uint64_t shoal_net_queued(const shoal_net *net, uint64_t number) {
+  const net_peer *peer = net_peer_find(net, number);
+  return peer != NULL ? peer->queued : 0;
+}
+
+bool net_peer_sends(const net_peer *peer) {
+  return peer->first != NULL && (peer->state == OPEN || peer->state == FLUSHING);
+}
+
+void net_peer_sent(net_peer *peer, size_t length) {
+  if (length > 0) peer->moved = shoal_clock_seconds();
+  peer->queued -= length;
+  while (length > 0) {
+    net_out *out = peer->first;
+    SHOAL_ASSERT(out != NULL);
+    size_t left = out->length - out->sent, part = length < left ? length : left;
+    out->sent += part;
+    length -= part;
+    if (out->sent < out->length) return;
+    peer->first = out->next;
+    if (peer->first == NULL) peer->last = NULL;
+    shoal_message_release(&out->message);
+    free(out);
+  }
+}

@@ -1,0 +1,680 @@
+/* Messages between two loops in one process, and what becomes of those that send anything else. */
+#include "net/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../nn/in_folder.h"
+#include "base/clock.h"
+#include "check.h"
+
+enum { PEERS_MAX = 128, PAYLOAD_MAX = 8 << 20, LIMIT_S = 20 };
+
+/* One loop, and what it told. */
+typedef struct side {
+  shoal_net *net;
+  uint16_t port;
+  uint64_t peers[PEERS_MAX]; /* as they opened */
+  int opened, received, closed;
+  char address[300], reason[300];
+  uint64_t from, ended;     /* of the last message; the last that closed */
+  uint64_t next[PEERS_MAX]; /* the round that is expected of peer `shard` */
+  bool wrong, answer;       /* answer: send back what comes */
+  uint64_t bytes;
+} side;
+
+static uint8_t pattern(uint64_t round, size_t i) { return (uint8_t)(round * 31 + i * 7 + (i >> 11)); }
+
+static shoal_message make(shoal_message_kind kind, uint32_t shard, uint64_t round, size_t length) {
+  shoal_message message = {.kind = kind, .generation = 3, .lease = 4, .round = round, .shard = shard};
+  if (length > 0) {
+    message.payload = shoal_blob_create(length);
+    assert_non_null(message.payload);
+    for (size_t i = 0; i < length; i++) shoal_blob_bytes(message.payload)[i] = pattern(round, i);
+  }
+  return message;
+}
+
+static void opened(void *self, uint64_t peer, const char *address) {
+  side *s = self;
+  if (s->opened < PEERS_MAX) s->peers[s->opened] = peer;
+  s->opened++;
+  snprintf(s->address, sizeof s->address, "%s", address);
+}
+
+static void received(void *self, uint64_t peer, shoal_message *message) {
+  side *s = self;
+  size_t length = message->payload != NULL ? shoal_blob_length(message->payload) : 0;
+  if (message->shard >= PEERS_MAX || message->round != s->next[message->shard]++) s->wrong = true;
+  if (message->generation != 3 || message->lease != 4) s->wrong = true;
+  for (size_t i = 0; i < length; i++)
+    if (shoal_blob_bytes(message->payload)[i] != pattern(message->round, i)) s->wrong = true;
+  s->received++;
+  s->bytes += length;
+  s->from = peer;
+  if (s->answer)
+    shoal_net_send(s->net, peer, *message);
+  else
+    shoal_message_release(message);
+}
+
+static void closed(void *self, uint64_t peer, const char *reason) {
+  side *s = self;
+  s->closed++;
+  s->ended = peer;
+  snprintf(s->reason, sizeof s->reason, "%s", reason);
+}
+
+static void start_with(side *s, shoal_net_config config) {
+  shoal_error err = {0};
+  *s = (side){0};
+  config.calls = (shoal_net_calls){s, opened, received, closed};
+  config.payload_max = PAYLOAD_MAX;
+  if (shoal_net_create(&s->net, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
+}
+
+static void start(side *s) {
+  start_with(s, (shoal_net_config){.connections_max = PEERS_MAX, .hello_s = 10, .stall_s = 10});
+}
+
+static void listen_here(side *s) {
+  shoal_error err = {0};
+  if (shoal_net_listen(s->net, "127.0.0.1:0", &s->port, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_not_equal(s->port, 0);
+}
+
+static uint64_t dial_to(side *from, const side *to, shoal_wire wire, bool tls, const char *fingerprint) {
+  char address[64];
+  snprintf(address, sizeof address, "localhost:%u", to->port);
+  return shoal_net_dial(from->net, address, wire, tls, fingerprint);
+}
+
+/* Lets both loops run until the condition holds. */
+#define UNTIL(a, b, condition)                                                                     \
+  for (double until_limit = shoal_clock_seconds() + LIMIT_S; !(condition);) {                      \
+    if (shoal_clock_seconds() > until_limit) fail_msg("not within %d s: %s", LIMIT_S, #condition); \
+    shoal_net_run((a)->net, 0);                                                                    \
+    shoal_net_run((b)->net, 0.002);                                                                \
+  }
+
+static void stop(side *a, side *b) {
+  assert_false(a->wrong || b->wrong);
+  shoal_net_destroy(a->net);
+  shoal_net_destroy(b->net);
+}
+
+/* ---- messages ---- */
+
+static const size_t LENGTHS[] = {0, 1, 63, 64, 65536, 5 << 20};
+
+/* Sends every kind with every length that it may have; there and back. */
+static void send_all(side *server, side *client, uint64_t peer) {
+  server->answer = true;
+  uint64_t round = 0;
+  for (int kind = 1; kind < SHOAL_MSG_KINDS; kind++)
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
+      size_t length = kind == SHOAL_MSG_SCALE ? 4 : LENGTHS[i];
+      shoal_message probe = make((shoal_message_kind)kind, 0, round, length), decoded;
+      uint8_t header[SHOAL_HEADER_BYTES];
+      uint64_t payload_length;
+      shoal_message_encode(&probe, header);
+      if (shoal_message_decode(header, PAYLOAD_MAX, &decoded, &payload_length, NULL) != SHOAL_OK) {
+        shoal_message_release(&probe);
+        continue;
+      }
+      shoal_net_send(client->net, peer, probe);
+      round++;
+    }
+  assert_true(shoal_net_queued(client->net, peer) > 20 << 20);
+  UNTIL(server, client, client->received == (int)round);
+  assert_int_equal(server->received, round);
+  assert_int_equal(shoal_net_queued(client->net, peer), 0);
+  assert_int_equal(server->closed + client->closed, 0);
+}
+
+static void all_kinds_over(shoal_wire wire) {
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  uint64_t peer = dial_to(&client, &server, wire, false, NULL);
+  UNTIL(&server, &client, client.opened == 1);
+  assert_int_equal(client.peers[0], peer);
+  send_all(&server, &client, peer);
+  assert_int_equal(strncmp(server.address, "127.0.0.1:", 10), 0);
+  shoal_net_close(client.net, peer, "enough");
+  UNTIL(&server, &client, server.closed == 1 && client.closed == 1);
+  assert_string_equal(client.reason, "enough");
+  assert_string_equal(server.reason, "the other side closed the connection");
+  stop(&server, &client);
+}
+
+static void raw_carries_all_kinds_in_order(void **state) {
+  (void)state;
+  all_kinds_over(SHOAL_WIRE_RAW);
+}
+
+static void websocket_carries_all_kinds_in_order(void **state) {
+  (void)state;
+  all_kinds_over(SHOAL_WIRE_WEBSOCKET);
+}
+
+static void what_is_sent_before_a_dial_is_through_arrives(void **state) {
+  (void)state;
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  for (uint32_t i = 0; i < 2; i++) {
+    uint64_t peer = dial_to(&client, &server, i ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW, false, NULL);
+    shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, i, 0, 100000));
+    shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, i, 1, 0));
+  }
+  UNTIL(&server, &client, server.received == 4);
+  stop(&server, &client);
+}
+
+static void what_was_queued_is_sent_before_a_close(void **state) {
+  (void)state;
+  for (int wire = SHOAL_WIRE_RAW; wire <= SHOAL_WIRE_WEBSOCKET; wire++) {
+    side server, client;
+    start(&server);
+    start(&client);
+    listen_here(&server);
+    uint64_t peer = dial_to(&client, &server, (shoal_wire)wire, false, NULL);
+    shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 0, 64));
+    UNTIL(&server, &client, server.received == 1);
+    /* Both have more under way when the server closes. */
+    for (int i = 0; i < 5; i++) shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 1 + i, 4 << 20));
+    for (int i = 0; i < 5; i++)
+      shoal_net_send(server.net, server.peers[0], make(SHOAL_MSG_WEIGHTS, 0, i, 4 << 20));
+    shoal_net_close(server.net, server.peers[0], "over");
+    UNTIL(&server, &client, client.closed == 1 && server.closed == 1);
+    assert_int_equal(client.received, 5);
+    assert_string_equal(server.reason, "over");
+    stop(&server, &client);
+  }
+}
+
+static void a_hundred_peers_at_once(void **state) {
+  (void)state;
+  enum { PEERS = 100, EACH = 20 };
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  server.answer = true;
+  for (uint32_t i = 0; i < PEERS; i++) {
+    uint64_t peer = dial_to(&client, &server, i % 2 ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW, false, NULL);
+    for (uint64_t round = 0; round < EACH; round++)
+      shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, i, round, (i * 977 + round * 5077) % 40000));
+  }
+  UNTIL(&server, &client, client.received == PEERS * EACH);
+  assert_int_equal(server.opened, PEERS);
+  assert_int_equal(server.closed + client.closed, 0);
+  stop(&server, &client);
+}
+
+static void more_connections_than_allowed_are_refused(void **state) {
+  (void)state;
+  side server, client;
+  start_with(&server, (shoal_net_config){.connections_max = 2, .hello_s = 10, .stall_s = 10});
+  start_with(&client, (shoal_net_config){.connections_max = 3, .hello_s = 10, .stall_s = 10});
+  listen_here(&server);
+  for (uint32_t i = 0; i < 2; i++) {
+    uint64_t peer = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+    shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, i, 0, 0));
+    UNTIL(&server, &client, server.received == (int)i + 1);
+  }
+  uint64_t third = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  uint64_t fourth = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  UNTIL(&server, &client, client.closed >= 1);
+  assert_int_equal(client.ended, fourth);
+  assert_string_equal(client.reason, "there are 3 connections, and no more are allowed");
+  UNTIL(&server, &client, client.closed == 2);
+  assert_int_equal(client.ended, third);
+  /* A place that became free is used again. */
+  shoal_net_close(client.net, client.peers[0], "enough");
+  UNTIL(&server, &client, server.closed == 1);
+  uint64_t fifth = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  shoal_net_send(client.net, fifth, make(SHOAL_MSG_BEAT, 5, 0, 0));
+  UNTIL(&server, &client, server.received == 3);
+  stop(&server, &client);
+}
+
+/* ---- those who send anything else ---- */
+
+/* A plain socket, connected to the server. */
+static int connect_plain(const side *server) {
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(server->port)};
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+  return fd;
+}
+
+/* What this stranger sends has it closed, with the reason, while another peer goes on. */
+static void check_stranger(const void *bytes, size_t length, bool then_end, const char *reason) {
+  side server, client;
+  start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX, .hello_s = 0.3, .stall_s = 0.6});
+  start(&client);
+  listen_here(&server);
+  uint64_t peer = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 0, 1000));
+  UNTIL(&server, &client, server.received == 1);
+  int fd = connect_plain(&server);
+  if (length > 0) assert_int_equal(send(fd, bytes, length, MSG_NOSIGNAL), length);
+  if (then_end) shutdown(fd, SHUT_WR);
+  UNTIL(&server, &client, server.closed == 1);
+  if (strstr(server.reason, reason) == NULL) fail_msg("'%s' instead of '%s'", server.reason, reason);
+  assert_int_not_equal(server.ended, server.peers[0]);
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 1, 1000));
+  UNTIL(&server, &client, server.received == 2);
+  /* The socket was closed, too. */
+  struct timeval limit = {.tv_sec = 5};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  char answer[1024];
+  ssize_t got;
+  while ((got = recv(fd, answer, sizeof answer, 0)) > 0) shoal_net_run(server.net, 0);
+  if (got < 0) assert_int_equal(errno, ECONNRESET);
+  close(fd);
+  stop(&server, &client);
+}
+
+static void garbage_is_closed(void **state) {
+  (void)state;
+  uint8_t noise[5000];
+  for (size_t i = 0; i < sizeof noise; i++) noise[i] = (uint8_t)(i * i * 31 + 200);
+  check_stranger(noise, sizeof noise, false, "no Shoal message");
+  memset(noise, 'S', sizeof noise);
+  check_stranger(noise, sizeof noise, false, "no Shoal message");
+  memset(noise, 0, sizeof noise);
+  check_stranger(noise, sizeof noise, false, "no Shoal message");
+}
+
+static void half_a_header_is_closed(void **state) {
+  (void)state;
+  uint8_t header[SHOAL_HEADER_BYTES];
+  shoal_message message = {.kind = SHOAL_MSG_BEAT};
+  shoal_message_encode(&message, header);
+  check_stranger(header, 32, false, "header within 0.3 s");
+  check_stranger(header, 1, false, "header within 0.3 s");
+  check_stranger(header, 32, true, "in the middle of a message");
+}
+
+static void half_a_message_is_closed(void **state) {
+  (void)state;
+  uint8_t bytes[SHOAL_HEADER_BYTES + 50] = {0};
+  shoal_message message = make(SHOAL_MSG_PUSH, 0, 0, 100);
+  shoal_message_encode(&message, bytes);
+  shoal_message_release(&message);
+  check_stranger(bytes, sizeof bytes, false, "did not arrive whole within 0.6 s");
+  check_stranger(bytes, sizeof bytes, true, "in the middle of a message");
+}
+
+static void a_huge_length_is_closed(void **state) {
+  (void)state;
+  uint8_t header[SHOAL_HEADER_BYTES];
+  shoal_message message = make(SHOAL_MSG_PUSH, 0, 0, PAYLOAD_MAX + 1);
+  shoal_message_encode(&message, header);
+  shoal_message_release(&message);
+  check_stranger(header, sizeof header, false, "a PUSH message with a payload of 8388609 bytes");
+}
+
+static void nothing_at_all_is_closed(void **state) {
+  (void)state;
+  check_stranger(NULL, 0, false, "header within 0.3 s");
+  check_stranger(NULL, 0, true, "neither raw nor WebSocket");
+}
+
+static void http_without_our_websocket_is_closed(void **state) {
+  (void)state;
+  const char *page = "GET /index.html HTTP/1.1\r\nHost: x\r\n\r\n";
+  check_stranger(page, strlen(page), false, "asked for a page");
+  check_stranger(page, 20, false, "header within 0.3 s");
+  const char *other = "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+  check_stranger(other, strlen(other), false, "does not ask for the protocol");
+}
+
+/* A WebSocket handshake and then these frames, as a browser would send them (masked with 0). */
+static void check_frames(const uint8_t *frames, size_t length, const char *reason) {
+  uint8_t bytes[2048];
+  int head = snprintf((char *)bytes, sizeof bytes,
+                      "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      "Sec-WebSocket-Protocol: shoal\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                      "Sec-WebSocket-Version: 13\r\n\r\n");
+  if (length > 0) memcpy(bytes + head, frames, length);
+  check_stranger(bytes, (size_t)head + length, false, reason);
+}
+
+static void websocket_frames_that_are_no_message_are_closed(void **state) {
+  (void)state;
+  const uint8_t text[] = {0x81, 0x82, 0, 0, 0, 0, 'h', 'i'};
+  check_frames(text, sizeof text, "not binary");
+  const uint8_t small[] = {0x82, 0x82, 0, 0, 0, 0, 'S', 'H'};
+  check_frames(small, sizeof small, "not one Shoal message");
+  check_frames(NULL, 0, "header within 0.3 s");
+  uint8_t noise[6 + 100] = {0x82, 0x80 | 100};
+  check_frames(noise, sizeof noise, "no Shoal message");
+  /* Two messages in one frame. */
+  uint8_t twice[8 + 2 * SHOAL_HEADER_BYTES] = {0x82, 0x80 | 126, 0, 2 * SHOAL_HEADER_BYTES};
+  shoal_message message = {.kind = SHOAL_MSG_BEAT, .generation = 3, .lease = 4, .shard = 9};
+  shoal_message_encode(&message, twice + 8);
+  message.round = 1;
+  message.payload = shoal_blob_create(10);
+  message.kind = SHOAL_MSG_PUSH;
+  shoal_message_encode(&message, twice + 8 + SHOAL_HEADER_BYTES);
+  shoal_message_release(&message);
+  check_frames(twice, sizeof twice, "not one Shoal message");
+}
+
+static void a_header_byte_by_byte_is_understood(void **state) {
+  (void)state;
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  int fd = connect_plain(&server);
+  uint8_t header[SHOAL_HEADER_BYTES];
+  shoal_message message = {.kind = SHOAL_MSG_BEAT, .generation = 3, .lease = 4};
+  shoal_message_encode(&message, header);
+  for (int i = 0; i < SHOAL_HEADER_BYTES; i++) {
+    assert_int_equal(send(fd, header + i, 1, 0), 1);
+    for (int turn = 0; turn < 3; turn++) shoal_net_run(server.net, 0.001);
+  }
+  UNTIL(&server, &client, server.received == 1);
+  close(fd);
+  UNTIL(&server, &client, server.closed == 1);
+  stop(&server, &client);
+}
+
+static void a_peer_that_takes_nothing_is_closed(void **state) {
+  (void)state;
+  side server, client;
+  start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX, .hello_s = 5, .stall_s = 0.5});
+  start(&client);
+  listen_here(&server);
+  uint64_t peer = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0));
+  UNTIL(&server, &client, server.received == 1);
+  for (int i = 0; i < 8; i++)
+    shoal_net_send(server.net, server.from, make(SHOAL_MSG_PUSH, 0, i, PAYLOAD_MAX));
+  UNTIL(&server, &server, server.closed == 1);
+  assert_string_equal(server.reason, "it took nothing of what was sent for 0.5 s");
+  assert_int_equal(shoal_net_queued(server.net, server.from), 0);
+  stop(&server, &client);
+}
+
+/* ---- dials, wakes, sends to nobody ---- */
+
+static void a_dial_to_a_closed_port_calls_closed(void **state) {
+  (void)state;
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  shoal_net_destroy(server.net);
+  start_with(&server, (shoal_net_config){.connections_max = 1, .hello_s = 1, .stall_s = 1});
+  server.port = 1;
+  int count = 0;
+  for (int wire = SHOAL_WIRE_RAW; wire <= SHOAL_WIRE_WEBSOCKET; wire++)
+    for (int tls = 0; tls < 2; tls++) {
+      uint64_t peer = dial_to(&client, &server, (shoal_wire)wire, tls, NULL);
+      shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 0, 100));
+      count++;
+      UNTIL(&server, &client, client.closed == count);
+      assert_int_equal(client.ended, peer);
+      assert_non_null(strstr(client.reason, "localhost:1 cannot be reached"));
+    }
+  uint64_t peer = shoal_net_dial(client.net, "no-port", SHOAL_WIRE_RAW, false, NULL);
+  UNTIL(&server, &client, client.closed == count + 1);
+  assert_int_equal(client.ended, peer);
+  assert_non_null(strstr(client.reason, "is no address"));
+  assert_int_equal(client.opened, 0);
+  stop(&server, &client);
+}
+
+static void a_dial_without_an_answer_is_closed(void **state) {
+  (void)state;
+  side server = {0}, client;
+  start_with(&client, (shoal_net_config){.connections_max = 2, .hello_s = 0.3, .stall_s = 1});
+  /* Listens, and never speaks. */
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  struct sockaddr_in at = {.sin_family = AF_INET};
+  socklen_t length = sizeof at;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+  assert_int_equal(listen(fd, 5), 0);
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &length), 0);
+  server.port = ntohs(at.sin_port);
+  dial_to(&client, &server, SHOAL_WIRE_WEBSOCKET, false, NULL);
+  dial_to(&client, &server, SHOAL_WIRE_RAW, true, NULL);
+  UNTIL(&client, &client, client.closed == 2);
+  assert_string_equal(client.reason, "no answer within 0.3 s");
+  close(fd);
+  shoal_net_destroy(client.net);
+}
+
+static void a_busy_port_is_an_error(void **state) {
+  (void)state;
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  char address[64];
+  uint16_t port;
+  shoal_error err = {0};
+  snprintf(address, sizeof address, "127.0.0.1:%u", server.port);
+  assert_int_equal(shoal_net_listen(client.net, address, &port, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "ddress already in use"));
+  assert_int_equal(shoal_net_listen(client.net, "127.0.0.1", &port, &err), SHOAL_INVALID);
+  assert_int_equal(shoal_net_listen(client.net, ":0", &port, &err), SHOAL_OK);
+  assert_int_not_equal(port, 0);
+  stop(&server, &client);
+}
+
+static void sends_to_a_gone_peer_are_dropped(void **state) {
+  (void)state;
+  side server, client;
+  start(&server);
+  start(&client);
+  listen_here(&server);
+  uint64_t peer = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0));
+  UNTIL(&server, &client, server.received == 1);
+  shoal_net_destroy(server.net); /* it does not even say goodbye */
+  for (int i = 0; i < 4; i++) shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, i, PAYLOAD_MAX));
+  UNTIL(&client, &client, client.closed == 1);
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, 0, 1000));
+  shoal_net_send(client.net, 0, make(SHOAL_MSG_PUSH, 0, 0, 1000));
+  shoal_net_send(client.net, UINT64_MAX, make(SHOAL_MSG_PUSH, 0, 0, 1000));
+  shoal_net_close(client.net, peer, "again");
+  assert_int_equal(shoal_net_queued(client.net, peer), 0);
+  shoal_net_run(client.net, 0.01);
+  assert_int_equal(client.closed, 1);
+  shoal_net_destroy(client.net);
+}
+
+static void *wake_soon(void *net) {
+  shoal_clock_sleep(0.2);
+  shoal_net_wake(net);
+  return NULL;
+}
+
+static void a_wake_from_another_thread_ends_the_wait(void **state) {
+  (void)state;
+  side server;
+  start(&server);
+  listen_here(&server);
+  shoal_net_run(server.net, 0.01);
+  pthread_t thread;
+  double begin = shoal_clock_seconds();
+  assert_int_equal(pthread_create(&thread, NULL, wake_soon, server.net), 0);
+  while (shoal_clock_seconds() < begin + 0.15)
+    shoal_net_run(server.net, begin + 0.15 - shoal_clock_seconds());
+  shoal_net_run(server.net, 30);
+  double took = shoal_clock_seconds() - begin;
+  assert_true(took > 0.19 && took < 5);
+  pthread_join(thread, NULL);
+  shoal_net_destroy(server.net);
+}
+
+static void the_wait_is_as_long_as_asked(void **state) {
+  (void)state;
+  side server;
+  start(&server);
+  shoal_net_run(server.net, 0);
+  double begin = shoal_clock_seconds();
+  for (int i = 0; i < 1000; i++) shoal_net_run(server.net, 0);
+  assert_true(shoal_clock_seconds() - begin < 1);
+  begin = shoal_clock_seconds();
+  for (int i = 0; i < 20; i++) shoal_net_run(server.net, 0.02);
+  double took = shoal_clock_seconds() - begin;
+  assert_true(took > 0.2 && took < 4);
+  shoal_net_destroy(server.net);
+}
+
+/* ---- TLS ---- */
+
+static void read_fingerprint(char out[65]) {
+  FILE *from = popen("openssl x509 -in cert.pem -noout -fingerprint -sha256", "r");
+  assert_non_null(from);
+  int c, count = 0;
+  while ((c = fgetc(from)) != EOF && c != '=') {
+  }
+  while ((c = fgetc(from)) != EOF && count < 64)
+    if (c != ':') out[count++] = (char)c;
+  out[64] = 0;
+  assert_int_equal(count, 64);
+  pclose(from);
+}
+
+static void make_certificate(void) {
+  assert_int_equal(system("openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 "
+                          "-subj /CN=shoal 2> openssl.log"),
+                   0);
+}
+
+static void tls_with_a_fingerprint_and_without(void **state) {
+  (void)state;
+  make_certificate();
+  char right[65], wrong[65];
+  read_fingerprint(right);
+  memcpy(wrong, right, sizeof wrong);
+  wrong[10] = wrong[10] == '1' ? '2' : '1';
+  for (int wire = SHOAL_WIRE_RAW; wire <= SHOAL_WIRE_WEBSOCKET; wire++) {
+    side server, client;
+    start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX,
+                                           .hello_s = 10,
+                                           .stall_s = 10,
+                                           .certificate = "cert.pem",
+                                           .key = "key.pem"});
+    start(&client);
+    listen_here(&server);
+    uint64_t peer = dial_to(&client, &server, (shoal_wire)wire, true, right);
+    UNTIL(&server, &client, client.opened + client.closed == 1);
+    if (client.closed) fail_msg("%s", client.reason);
+    send_all(&server, &client, peer);
+    /* Nobody's certificate, or another's, is not taken; who speaks no TLS is closed. */
+    dial_to(&client, &server, (shoal_wire)wire, true, wrong);
+    UNTIL(&server, &client, client.closed == 1);
+    assert_string_equal(client.reason, "the server's certificate does not have the expected fingerprint");
+    dial_to(&client, &server, (shoal_wire)wire, true, NULL);
+    UNTIL(&server, &client, client.closed == 2);
+    assert_non_null(strstr(client.reason, "cannot be reached"));
+    uint64_t plain = dial_to(&client, &server, (shoal_wire)wire, false, NULL);
+    shoal_net_send(client.net, plain, make(SHOAL_MSG_PUSH, 0, 0, 1000));
+    UNTIL(&server, &client, client.closed == 3);
+    client.answer = false;
+    int before = server.received;
+    shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 1, 0, 1000));
+    UNTIL(&server, &client, server.received == before + 1);
+    assert_int_equal(client.opened, wire == SHOAL_WIRE_RAW ? 2 : 1); /* a plain raw one, for a moment */
+    stop(&server, &client);
+  }
+}
+
+static void raw_over_tls_is_accepted(void **state) {
+  (void)state;
+  make_certificate();
+  side server;
+  start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX,
+                                         .hello_s = 10,
+                                         .stall_s = 10,
+                                         .certificate = "cert.pem",
+                                         .key = "key.pem"});
+  listen_here(&server);
+  server.answer = true;
+  enum { LENGTH = 3000000 };
+  shoal_message message = make(SHOAL_MSG_PUSH, 0, 0, LENGTH);
+  uint8_t header[SHOAL_HEADER_BYTES];
+  shoal_message_encode(&message, header);
+  FILE *to = fopen("sent", "wb");
+  assert_int_equal(fwrite(header, sizeof header, 1, to), 1);
+  assert_int_equal(fwrite(shoal_blob_bytes(message.payload), LENGTH, 1, to), 1);
+  fclose(to);
+  shoal_message_release(&message);
+  char command[300];
+  snprintf(command, sizeof command,
+           "timeout 10 openssl s_client -quiet -connect 127.0.0.1:%u < sent > came 2> log &", server.port);
+  assert_int_equal(system(command), 0);
+  UNTIL(&server, &server, server.received == 1);
+  shoal_net_close(server.net, server.from, "enough");
+  UNTIL(&server, &server, server.closed == 1);
+  assert_int_equal(system("cmp sent came"), 0);
+  assert_false(server.wrong);
+  shoal_net_destroy(server.net);
+}
+
+static void a_certificate_that_is_none_is_an_error(void **state) {
+  (void)state;
+  side server;
+  uint16_t port;
+  shoal_error err = {0};
+  start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX,
+                                         .hello_s = 10,
+                                         .stall_s = 10,
+                                         .certificate = "missing.pem",
+                                         .key = "missing.pem"});
+  assert_int_equal(shoal_net_listen(server.net, "127.0.0.1:0", &port, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "missing.pem"));
+  shoal_net_destroy(server.net);
+}
+
+int main(void) {
+  alarm(300); /* whatever happens, it ends */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(raw_carries_all_kinds_in_order),
+      cmocka_unit_test(websocket_carries_all_kinds_in_order),
+      cmocka_unit_test(what_is_sent_before_a_dial_is_through_arrives),
+      cmocka_unit_test(what_was_queued_is_sent_before_a_close),
+      cmocka_unit_test(a_hundred_peers_at_once),
+      cmocka_unit_test(more_connections_than_allowed_are_refused),
+      cmocka_unit_test(garbage_is_closed),
+      cmocka_unit_test(half_a_header_is_closed),
+      cmocka_unit_test(half_a_message_is_closed),
+      cmocka_unit_test(a_huge_length_is_closed),
+      cmocka_unit_test(nothing_at_all_is_closed),
+      cmocka_unit_test(http_without_our_websocket_is_closed),
+      cmocka_unit_test(websocket_frames_that_are_no_message_are_closed),
+      cmocka_unit_test(a_header_byte_by_byte_is_understood),
+      cmocka_unit_test(a_peer_that_takes_nothing_is_closed),
+      cmocka_unit_test(a_dial_to_a_closed_port_calls_closed),
+      cmocka_unit_test(a_dial_without_an_answer_is_closed),
+      cmocka_unit_test(a_busy_port_is_an_error),
+      cmocka_unit_test(sends_to_a_gone_peer_are_dropped),
+      cmocka_unit_test(a_wake_from_another_thread_ends_the_wait),
+      cmocka_unit_test(the_wait_is_as_long_as_asked),
+      IN_FOLDER(tls_with_a_fingerprint_and_without),
+      IN_FOLDER(raw_over_tls_is_accepted),
+      IN_FOLDER(a_certificate_that_is_none_is_an_error),
+  };
+  return RUN_TESTS(tests);
+}
