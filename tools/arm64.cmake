@@ -16,3 +16,7 @@ set(ENV{PKG_CONFIG_SYSROOT_DIR} ${SHOAL_ARM64_LIBRARIES})
 
 # Debian keeps the headers that differ between architectures apart.
 set(CMAKE_C_FLAGS_INIT "-isystem ${SHOAL_ARM64_LIBRARIES}/usr/include/aarch64-linux-gnu")
+
+# Libraries that libraries need.
+set(folders ${SHOAL_ARM64_LIBRARIES}/usr/lib/aarch64-linux-gnu:${SHOAL_ARM64_LIBRARIES}/lib/aarch64-linux-gnu)
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${folders} -Wl,-rpath,${folders} -Wl,--disable-new-dtags")

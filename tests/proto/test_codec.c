@@ -209,7 +209,8 @@ static void what_is_left_out_comes_later(void **state) {
       assert_int_equal(there_and_back((shoal_wire_format)format, &b, true), SHOAL_OK);
       for (size_t i = 0; i < COUNT; i++) sums[i] += (double)b.got[i];
     }
-    for (size_t i = 0; i < COUNT; i++) most = fmax(most, fabs((double)b.values[i]));
+    for (size_t i = 0; i < COUNT; i++)
+      if (fabsf(b.values[i]) > (float)most) most = (double)fabsf(b.values[i]);
     for (size_t i = 0; i < COUNT; i++) {
       double meant = ROUNDS * (double)b.values[i];
       /* All but the residual arrived; what rounding the sums cost is small beside it. */
