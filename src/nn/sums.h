@@ -9,4 +9,12 @@ typedef struct shoal_sums {
   uint64_t counted, correct; /* rows with a weight above 0, and the right ones among them */
 } shoal_sums;
 
+static inline void shoal_sums_add(shoal_sums *total, const shoal_sums *part) {
+  total->loss += part->loss;
+  total->weight += part->weight;
+  total->square += part->square;
+  total->counted += part->counted;
+  total->correct += part->correct;
+}
+
 #endif

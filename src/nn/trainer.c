@@ -397,18 +397,10 @@ static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_task f, void *cont
   for (uint32_t i = 0; i < tasks; i++) f(context, i, 0);
 }
 
-static void add_sums(shoal_sums *total, const shoal_sums *part) {
-  total->loss += part->loss;
-  total->weight += part->weight;
-  total->square += part->square;
-  total->counted += part->counted;
-  total->correct += part->correct;
-}
-
 static shoal_sums run_pass(pass *p) {
   run_tasks(p->trainer, p->trainer->shards, shard_task, p);
   shoal_sums total = {0};
-  for (uint32_t v = 0; v < p->trainer->shards; v++) add_sums(&total, &p->sums[v]);
+  for (uint32_t v = 0; v < p->trainer->shards; v++) shoal_sums_add(&total, &p->sums[v]);
   return total;
 }
 
@@ -575,7 +567,7 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
     uint64_t left = source->samples - first;
     p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
     shoal_sums sums = run_pass(&p);
-    add_sums(&total, &sums);
+    shoal_sums_add(&total, &sums);
   }
   return result_of(t, &total);
 }

@@ -248,14 +248,6 @@ static void go_back(shoal_chief *c, const char *why) {
 
 /* ---- rounds ---- */
 
-static void add_sums(shoal_sums *total, const shoal_sums *part) {
-  total->loss += part->loss;
-  total->weight += part->weight;
-  total->square += part->square;
-  total->counted += part->counted;
-  total->correct += part->correct;
-}
-
 static result *results_of(shoal_chief *c, uint64_t round) {
   return &c->results[round % c->window * c->config.parts];
 }
@@ -285,7 +277,7 @@ static bool close_round(shoal_chief *c) {
   for (uint32_t part = 0; part < c->config.parts; part++)
     if (!results[part].here) return false;
   shoal_sums sums = {0};
-  for (uint32_t part = 0; part < c->config.parts; part++) add_sums(&sums, &results[part].sums);
+  for (uint32_t part = 0; part < c->config.parts; part++) shoal_sums_add(&sums, &results[part].sums);
   memset(results, 0, c->config.parts * sizeof *results);
   if (!isfinite(sums.loss)) {
     c->ended = true;
@@ -293,7 +285,7 @@ static bool close_round(shoal_chief *c) {
     return false;
   }
   if (c->now.version % c->config.rounds == 0) c->now.epoch = (shoal_sums){0};
-  add_sums(&c->now.epoch, &sums);
+  shoal_sums_add(&c->now.epoch, &sums);
   c->now.version++;
   c->closed = c->time;
   shoal_lease_forget(c->book, c->now.version * c->config.parts);
