@@ -325,7 +325,13 @@ static void meet_chief(shoal_owner *o, uint64_t peer) {
 }
 
 void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {
-  if (m->kind == SHOAL_MSG_WELCOME) meet_chief(o, peer);
+  /* Nobody takes the place of a chief that is here, or speaks for it. */
+  if (m->kind == SHOAL_MSG_WELCOME && o->chief == 0) meet_chief(o, peer);
+  bool orders = m->kind == SHOAL_MSG_SAVE || m->kind == SHOAL_MSG_SCALE || m->kind == SHOAL_MSG_RESTORE;
+  if (orders && peer != o->chief) {
+    shoal_message_release(m);
+    return;
+  }
   if (m->kind == SHOAL_MSG_RESTORE && m->generation > o->generation) {
     take_restore(o, m);
   } else if (m->generation == o->generation && !o->restore) {

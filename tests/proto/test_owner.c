@@ -274,6 +274,8 @@ static void a_version_is_saved_and_brought_back(void **state) {
   assert_int_equal(letters(owner), 3); /* came to 1, saved it, came to 2 */
 
   uint64_t version;
+  shoal_message forged = {.kind = SHOAL_MSG_RESTORE, .version = 0, .generation = 9}; /* by a worker */
+  shoal_owner_receive(owner, WORKER, &forged);
   assert_false(shoal_owner_restore(owner, &version));
   shoal_message restore = {.kind = SHOAL_MSG_RESTORE, .version = 1, .generation = 1};
   shoal_owner_receive(owner, CHIEF, &restore);
