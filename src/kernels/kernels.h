@@ -225,7 +225,7 @@ typedef struct shoal_kernels {
 
   void (*add)(size_t count, const float *a, const float *b, float *y);            /* y may be a or b */
   void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums); /* adds, rows ascending */
-  /* sum = parts[0] + parts[1] + ..., element by element in that order. */
+  /* The sum of up to 256 parts, element by element: neighbours first, then neighbours of these sums. */
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);
   /* Sum of squares: 16 lane chains, the lane tree, in double over blocks of 4096. */
   double (*square_sum)(size_t count, const float *x);

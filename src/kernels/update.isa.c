@@ -91,11 +91,37 @@ void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums)
   }
 }
 
+enum { SUM_PARTS_DEPTH = 9 }; /* 256 parts */
+
+/* Adds up in the order of nn/tree.h: like counting in binary, where two sums of the same width
+ * are a carry. */
+V_INLINE vf tree_at(const float *const *parts, uint32_t count, size_t i, size_t left) {
+  vf sums[SUM_PARTS_DEPTH];
+  for (uint32_t p = 0; p < count; p++) {
+    vf sum = vf_load_some(parts[p] + i, left);
+    uint32_t level = 0;
+    for (; (p >> level & 1) != 0; level++) sum = vf_add(sums[level], sum);
+    sums[level] = sum;
+  }
+  uint32_t level = 0;
+  while ((count >> level & 1) == 0) level++;
+  vf total = sums[level];
+  for (level++; count >> level != 0; level++)
+    if ((count >> level & 1) != 0) total = vf_add(sums[level], total);
+  return total;
+}
+
 void ISA(sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum) {
   for (size_t i = 0; i < count; i += 16) {
-    vf total = vf_load_some(parts[0] + i, count - i);
-    for (uint32_t p = 1; p < parts_count; p++) total = vf_add(total, vf_load_some(parts[p] + i, count - i));
-    vf_store_some(sum + i, count - i, total);
+    size_t left = count - i;
+    vf total;
+    switch (parts_count) { /* the usual numbers, for the compiler to unroll */
+    case 2: total = tree_at(parts, 2, i, left); break;
+    case 4: total = tree_at(parts, 4, i, left); break;
+    case 8: total = tree_at(parts, 8, i, left); break;
+    default: total = tree_at(parts, parts_count, i, left); break;
+    }
+    vf_store_some(sum + i, left, total);
   }
 }
 

@@ -73,6 +73,34 @@ size_t shoal_carry_floats(const shoal_graph *graph) {
   return floats;
 }
 
+/* A carry is a row of matrices, rows x units; an LSTM has two. */
+void shoal_carry_pack(const shoal_graph *graph, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *packed) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++) {
+    size_t units = graph->nodes[i].shape.features;
+    for (size_t done = 0; done < carry_width(&graph->nodes[i]); done += units) {
+      memcpy(packed, carry + first * units, n * units * sizeof *packed);
+      packed += n * units;
+      carry += rows * units;
+    }
+  }
+}
+
+void shoal_carry_unpack(const shoal_graph *graph, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                        const float *packed) {
+  for (uint32_t i = 0; i < graph->nodes_count; i++) {
+    size_t units = graph->nodes[i].shape.features;
+    for (size_t done = 0; done < carry_width(&graph->nodes[i]); done += units) {
+      if (packed != NULL)
+        memcpy(carry + first * units, packed, n * units * sizeof *packed);
+      else
+        memset(carry + first * units, 0, n * units * sizeof *carry);
+      if (packed != NULL) packed += n * units;
+      carry += rows * units;
+    }
+  }
+}
+
 static shoal_cell cell_of(const work *w) {
   const shoal_exec *exec = w->exec;
   shoal_cell cell = {.kernels = w->kernels,

@@ -50,6 +50,12 @@ void shoal_exec_backward(shoal_exec *exec);
 
 /* Floats of recurrent state a stream needs, over all nodes. */
 size_t shoal_carry_floats(const shoal_graph *graph);
+/* Copies the state of n rows from `first` on out of a carry of `rows` rows, packed, or back into it
+ * (NULL: zeros). */
+void shoal_carry_pack(const shoal_graph *graph, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *packed);
+void shoal_carry_unpack(const shoal_graph *graph, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                        const float *packed);
 
 /* For the plan: what a node keeps from forward to backward, and scratch, in floats. */
 size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n);

@@ -17,6 +17,7 @@
 #include "nn/exec.h"
 #include "nn/optimizer.h"
 #include "nn/plan.h"
+#include "nn/tree.h"
 
 /* A large model is one whose gradients do not stay in the second cache. */
 enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32, LARGE_MODEL = 1 << 18, HUGE_PAGE = 2 << 20 };
@@ -399,12 +400,11 @@ static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_task f, void *cont
 
 static shoal_sums run_pass(pass *p) {
   run_tasks(p->trainer, p->trainer->shards, shard_task, p);
-  shoal_sums total = {0};
-  for (uint32_t v = 0; v < p->trainer->shards; v++) shoal_sums_add(&total, &p->sums[v]);
-  return total;
+  shoal_tree_add_sums(p->sums, p->trainer->shards, 1);
+  return p->sums[0];
 }
 
-static shoal_result result_of(const shoal_trainer *t, const shoal_sums *sums) {
+shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums) {
   shoal_loss_kind loss = t->recipe->loss;
   bool counts = loss == SHOAL_CROSS_ENTROPY || loss == SHOAL_BINARY_CROSS_ENTROPY;
   double weight = sums->weight > 0 ? sums->weight : 1;
@@ -514,6 +514,21 @@ void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_par
   run_tasks(t, count, part_task, &work);
 }
 
+size_t shoal_trainer_carry_floats(const shoal_trainer *t) {
+  return t->state.carry != NULL ? shoal_carry_floats(t->graph) * largest_shard(t) : 0;
+}
+
+void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
+  uint32_t rows = t->config.batch, first = shard_start(t, rows, shard);
+  memset(out, 0, shoal_trainer_carry_floats(t) * sizeof *out);
+  shoal_carry_pack(t->graph, t->state.carry, rows, first, shard_start(t, rows, shard + 1) - first, out);
+}
+
+void shoal_trainer_set_carry(shoal_trainer *t, uint32_t shard, const float *carry) {
+  uint32_t rows = t->config.batch, first = shard_start(t, rows, shard);
+  shoal_carry_unpack(t->graph, t->state.carry, rows, first, shard_start(t, rows, shard + 1) - first, carry);
+}
+
 shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out,
                                  shoal_error *err) {
   SHOAL_ASSERT(t->train_plan != NULL);
@@ -525,7 +540,7 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
   }
   pass p = round_pass(t, source, state->epoch, state->round);
   shoal_sums sums = run_pass(&p);
-  *out = result_of(t, &sums);
+  *out = shoal_trainer_result(t, &sums);
   if (!out->finite)
     return shoal_fail(err, SHOAL_INVALID,
                       "the loss is not a number in epoch %llu, round %llu; try a lower --rate or --clip 1",
@@ -550,7 +565,7 @@ shoal_result shoal_trainer_epoch_result(const shoal_trainer *t) {
                      .square = t->state.square_sum,
                      .counted = t->state.counted,
                      .correct = t->state.correct};
-  return result_of(t, &sums);
+  return shoal_trainer_result(t, &sums);
 }
 
 /* ---- without training ---- */
@@ -569,7 +584,7 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
     shoal_sums sums = run_pass(&p);
     shoal_sums_add(&total, &sums);
   }
-  return result_of(t, &total);
+  return shoal_trainer_result(t, &total);
 }
 
 void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n,
@@ -592,5 +607,5 @@ shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source
   shoal_sums sums = {0};
   memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
   run_samples(&p, 0, n, 0, gradient, &sums);
-  return result_of(t, &sums);
+  return shoal_trainer_result(t, &sums);
 }

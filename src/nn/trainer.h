@@ -2,7 +2,7 @@
  *
  * A round's batch is cut into V shards; V follows from the batch and the model alone.
  * Threads take shards, each with memory of its own, or share the work inside one shard after
- * the other (team.h); the shards' gradients are added in shard order, then the optimiser
+ * the other (team.h); the shards' gradients are added in the order of tree.h, then the optimiser
  * steps. So any number of threads gives the same bits.
  * After create nothing is allocated.
  *
@@ -96,6 +96,15 @@ typedef struct shoal_part {
 
 void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, shoal_part *parts,
                          uint32_t count);
+
+/* The recurrent state of a shard, for those who compute its next round elsewhere: so many floats for
+ * any shard (0 without recurrent state), out of the trainer's state or into it; NULL: zeros. */
+size_t shoal_trainer_carry_floats(const shoal_trainer *trainer);
+void shoal_trainer_get_carry(const shoal_trainer *trainer, uint32_t shard, float *out);
+void shoal_trainer_set_carry(shoal_trainer *trainer, uint32_t shard, const float *carry);
+
+/* A result from sums, wherever they were added up. */
+shoal_result shoal_trainer_result(const shoal_trainer *trainer, const shoal_sums *sums);
 
 /* The mean over this epoch's rounds so far. */
 shoal_result shoal_trainer_epoch_result(const shoal_trainer *trainer);

@@ -1,8 +1,9 @@
 /* chief.c: see chief.h.
  *
- * Unit (round, part) is number round * parts + part. `version` counts finished rounds; units of
- * the rounds version .. version + stale are offered (in async mode, where a round is one unit, as
- * many as there is room for). Results of rounds that wait for an earlier one are kept. */
+ * A unit is a node of a round's tree: number round * parts + first part. Rounds are offered when a
+ * worker has nothing else to do, the rounds version .. version + stale at most (in async mode,
+ * where a round is one unit, as many as there is room for); how wide the round's nodes are is
+ * decided then. Results of rounds that wait for an earlier one are kept. */
 #include "proto/chief.h"
 
 #include <math.h>
@@ -10,14 +11,17 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "nn/tree.h"
 
-enum { EVENTS_MAX = 256 };
+enum { EVENTS_MAX = 256, ASYNC_WINDOW_LEAST = 1024 };
 
 typedef struct peer_entry {
   uint64_t peer;
-  uint32_t role, slice;
+  uint32_t role, slice, threads;
   uint32_t wants; /* worker: units that it has asked for and not got */
-  double heard;
+  uint64_t parts_done;
+  double unit_s;
+  shoal_beat beat;
   char name[SHOAL_NAME_MAX];
 } peer_entry;
 
@@ -30,23 +34,30 @@ typedef struct owner_entry {
   uint64_t squares_round;
 } owner_entry;
 
-typedef struct result {
-  bool here;
-  shoal_sums sums;
-} result;
+/* A round that was offered and is not closed yet. */
+typedef struct open_round {
+  uint32_t width; /* of its units */
+  bool *here;     /* one a part: the unit that begins there is done */
+  shoal_sums *sums;
+} open_round;
 
 struct shoal_chief {
   shoal_chief_config config;
   shoal_chief_state now, safe, saving_state;
   shoal_lease_book *book;
-  uint64_t offered; /* rounds offered so far */
-  result *results;  /* a ring of `window` rounds of parts */
+  uint64_t offered;   /* rounds offered so far */
+  open_round *rounds; /* a ring of `window` */
+  bool *here;         /* theirs */
+  shoal_sums *sums;
   uint32_t window;
+  size_t carry_count;                       /* floats of all parts */
+  float *carry, *safe_carry, *saving_carry; /* NULL without */
   peer_entry *peers;
   uint32_t peers_count;
   owner_entry *owners;
-  bool paused;    /* at the end of an epoch */
-  bool announced; /* and the driver knows */
+  bool rest_wanted; /* by the driver, until it says go on */
+  bool paused;      /* nothing is leased, all that was is closed */
+  bool announced;   /* and the driver knows */
   bool ended;
   bool saving; /* version saving_version is being made safe */
   uint64_t saving_version;
@@ -57,9 +68,37 @@ struct shoal_chief {
   shoal_outbox outbox;
 };
 
-static const uint32_t ASYNC_WINDOW = 1024;
-
 static void tell(shoal_chief *c, shoal_chief_event event);
+
+static uint32_t window_of(const shoal_chief_config *config) {
+  if (config->mode.kind != SHOAL_ASYNC) return config->mode.stale + 1;
+  uint32_t twice = 2 * config->workers_max;
+  return twice > ASYNC_WINDOW_LEAST ? twice : ASYNC_WINDOW_LEAST;
+}
+
+static bool reserve(shoal_chief *c) {
+  const shoal_chief_config *config = &c->config;
+  size_t parts = (size_t)c->window * config->parts;
+  c->rounds = calloc(c->window, sizeof *c->rounds);
+  c->here = calloc(parts, sizeof *c->here);
+  c->sums = calloc(parts, sizeof *c->sums);
+  c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
+  c->owners = calloc(config->owners, sizeof *c->owners);
+  if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL)
+    return false;
+  for (uint32_t i = 0; i < c->window; i++)
+    c->rounds[i] = (open_round){.here = &c->here[(size_t)i * config->parts],
+                                .sums = &c->sums[(size_t)i * config->parts]};
+  c->carry_count = config->carry_floats * config->parts;
+  if (c->carry_count == 0) return true;
+  float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry};
+  for (int i = 0; i < 3; i++) {
+    *carries[i] = calloc(c->carry_count, sizeof(float));
+    if (*carries[i] == NULL) return false;
+    if (config->carry != NULL) memcpy(*carries[i], config->carry, c->carry_count * sizeof(float));
+  }
+  return true;
+}
 
 shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *config, shoal_error *err) {
   SHOAL_ASSERT(config->parts > 0 && config->rounds > 0 && config->owners > 0);
@@ -67,20 +106,16 @@ shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *con
   shoal_chief *c = calloc(1, sizeof *c);
   if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   c->config = *config;
-  c->window = config->mode.kind == SHOAL_ASYNC ? ASYNC_WINDOW : config->mode.stale + 1;
+  c->window = window_of(config);
   c->now = c->safe = config->start;
   c->now.generation = c->safe.generation = config->start.generation + 1;
   c->offered = c->now.version;
   c->next_save = config->save_s;
   c->lost_s = config->lost_s;
-  c->results = calloc((size_t)c->window * config->parts, sizeof *c->results);
-  c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
-  c->owners = calloc(config->owners, sizeof *c->owners);
   shoal_lease_rules rules = config->leases;
   rules.units_max = c->window * config->parts;
-  shoal_status status = c->results != NULL && c->peers != NULL && c->owners != NULL
-                            ? shoal_lease_book_create(&c->book, &rules, err)
-                            : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
+  shoal_status status = reserve(c) ? shoal_lease_book_create(&c->book, &rules, err)
+                                   : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   if (status != SHOAL_OK) {
     shoal_chief_destroy(c);
     return status;
@@ -98,7 +133,12 @@ void shoal_chief_destroy(shoal_chief *c) {
   for (uint32_t s = 0; c->owners != NULL && s < c->config.owners; s++)
     shoal_blob_release(c->owners[s].squares);
   shoal_lease_book_destroy(c->book);
-  free(c->results);
+  free(c->rounds);
+  free(c->here);
+  free(c->sums);
+  free(c->carry);
+  free(c->safe_carry);
+  free(c->saving_carry);
   free(c->peers);
   free(c->owners);
   shoal_outbox_release(&c->outbox);
@@ -109,11 +149,31 @@ shoal_outbox *shoal_chief_outbox(shoal_chief *c) { return &c->outbox; }
 uint64_t shoal_chief_version(const shoal_chief *c) { return c->now.version; }
 uint64_t shoal_chief_generation(const shoal_chief *c) { return c->now.generation; }
 shoal_lease_counts shoal_chief_leases(const shoal_chief *c) { return shoal_lease_count(c->book); }
+const float *shoal_chief_carry(const shoal_chief *c) { return c->carry; }
+const float *shoal_chief_safe_carry(const shoal_chief *c) { return c->safe_carry; }
 
 uint32_t shoal_chief_workers(const shoal_chief *c) {
   uint32_t workers = 0;
   for (uint32_t i = 0; i < c->peers_count; i++) workers += c->peers[i].role == SHOAL_ROLE_WORKER;
   return workers;
+}
+
+bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal_chief_peer *out) {
+  if (index >= c->peers_count) return false;
+  const peer_entry *p = &c->peers[index];
+  *out = (shoal_chief_peer){.role = p->role,
+                            .slice = p->slice,
+                            .threads = p->threads,
+                            .parts_done = p->parts_done,
+                            .unit_s = p->unit_s,
+                            .silent_s = now - p->beat.heard};
+  memcpy(out->name, p->name, sizeof out->name);
+  shoal_lease lease;
+  if (p->role == SHOAL_ROLE_WORKER && shoal_lease_held(c->book, p->peer, &lease))
+    out->held_s = now - lease.since;
+  if (p->role == SHOAL_ROLE_OWNER && c->owners[p->slice].applied < c->now.version)
+    out->rounds_behind = c->now.version - c->owners[p->slice].applied;
+  return true;
 }
 
 bool shoal_chief_running(const shoal_chief *c) {
@@ -149,30 +209,23 @@ static void tell_of_peer(shoal_chief *c, shoal_chief_event_kind kind, const peer
   tell(c, event);
 }
 
-static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
-  m.generation = c->now.generation;
-  shoal_outbox_put(&c->outbox, peer, m);
+static peer_entry *find_peer(shoal_chief *c, uint64_t peer) {
+  for (uint32_t i = 0; i < c->peers_count; i++)
+    if (c->peers[i].peer == peer) return &c->peers[i];
+  return NULL;
 }
 
-static shoal_blob *blob_of(const void *bytes, size_t length) {
-  shoal_blob *blob = shoal_blob_create(length);
-  SHOAL_ASSERT(blob != NULL);
-  memcpy(shoal_blob_bytes(blob), bytes, length);
-  return blob;
+static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
+  m.generation = c->now.generation;
+  peer_entry *entry = find_peer(c, peer);
+  if (entry != NULL) entry->beat.said = c->time;
+  shoal_outbox_put(&c->outbox, peer, m);
 }
 
 static void say_to_owners(shoal_chief *c, shoal_message_kind kind, uint64_t version) {
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer != 0)
       say(c, c->owners[s].peer, (shoal_message){.kind = kind, .version = version, .slice = s});
-}
-
-/* ---- peers ---- */
-
-static peer_entry *find_peer(shoal_chief *c, uint64_t peer) {
-  for (uint32_t i = 0; i < c->peers_count; i++)
-    if (c->peers[i].peer == peer) return &c->peers[i];
-  return NULL;
 }
 
 /* ---- leases ---- */
@@ -183,35 +236,87 @@ static uint64_t version_for(const shoal_chief *c, uint64_t round) {
   return round > c->config.mode.stale ? round - c->config.mode.stale : 0;
 }
 
-static void offer(shoal_chief *c) {
-  uint64_t end = c->now.version + c->window;
-  if (end > c->config.end) end = c->config.end;
-  /* Nothing of the next epoch before the driver has had this one's end. */
-  uint64_t epoch_end = (c->now.version / c->config.rounds + 1) * c->config.rounds;
-  if (end > epoch_end) end = epoch_end;
-  for (; c->offered < end; c->offered++)
-    for (uint32_t part = 0; part < c->config.parts; part++) {
-      bool room = shoal_lease_offer(c->book, c->offered * c->config.parts + part);
-      SHOAL_ASSERT(room);
+static open_round *round_of(shoal_chief *c, uint64_t round) { return &c->rounds[round % c->window]; }
+
+/* How wide a round's units are: such that the last worker is done soonest, if all are equal; of
+ * those the widest, since every unit costs a transfer. */
+static uint32_t choose_width(const shoal_chief *c) {
+  uint32_t parts = c->config.parts, workers = shoal_chief_workers(c), best = 1, best_time = UINT32_MAX;
+  if (c->config.mode.kind == SHOAL_LOCAL) return 1; /* changes of the weights are no sums */
+  if (c->config.mode.kind == SHOAL_ASYNC) workers = 1;
+  if (workers == 0) workers = 1;
+  for (uint32_t width = 1;; width *= 2) {
+    uint32_t units = (parts + width - 1) / width, turns = (units + workers - 1) / workers;
+    uint32_t time = turns * (width < parts ? width : parts);
+    if (time <= best_time) {
+      best = width;
+      best_time = time;
     }
+    if (width >= parts) return best;
+  }
 }
 
+/* Nothing of the next epoch before the driver has had this one's end. */
+static bool may_offer(const shoal_chief *c) {
+  uint64_t epoch_end = (c->now.version / c->config.rounds + 1) * c->config.rounds;
+  return !c->rest_wanted && c->offered < c->now.version + c->window && c->offered < epoch_end &&
+         c->offered < c->config.end;
+}
+
+static void offer(shoal_chief *c) {
+  open_round *round = round_of(c, c->offered);
+  round->width = choose_width(c);
+  for (uint32_t first = 0; first < c->config.parts; first += round->width) {
+    bool room = shoal_lease_offer(c->book, c->offered * c->config.parts + first);
+    SHOAL_ASSERT(room);
+  }
+  c->offered++;
+}
+
+/* The recurrent state that parts of a round start from; zeros at the start of an epoch. */
+static shoal_blob *carry_for(const shoal_chief *c, uint64_t round, uint32_t first, uint32_t count) {
+  if (c->carry == NULL || round % c->config.rounds == 0) return NULL;
+  return shoal_blob_of(c->carry + first * c->config.carry_floats,
+                       count * c->config.carry_floats * sizeof(float));
+}
+
+/* Says who is late when a unit is leased again. */
+static void tell_late(shoal_chief *c, const shoal_lease *lease) {
+  shoal_lease other;
+  for (uint32_t i = 0; i < c->peers_count; i++)
+    if (c->peers[i].peer != lease->worker && shoal_lease_held(c->book, c->peers[i].peer, &other) &&
+        other.unit == lease->unit)
+      tell_of_peer(c, SHOAL_CHIEF_LATE, &c->peers[i], "");
+}
+
+static bool serve_one(shoal_chief *c, peer_entry *worker) {
+  if (!shoal_lease_has_free(c->book) && may_offer(c)) offer(c);
+  shoal_lease lease;
+  bool again = !shoal_lease_has_free(c->book);
+  if (!shoal_lease_take(c->book, worker->peer, c->time, &lease)) return false;
+  if (again) tell_late(c, &lease);
+  worker->wants--;
+  uint64_t round = lease.unit / c->config.parts;
+  uint32_t first = (uint32_t)(lease.unit % c->config.parts);
+  uint32_t count = shoal_tree_count(c->config.parts, first, round_of(c, round)->width);
+  say(c, worker->peer,
+      (shoal_message){.kind = SHOAL_MSG_LEASE,
+                      .lease = lease.id,
+                      .round = round,
+                      .shard = first,
+                      .count = count,
+                      .version = version_for(c, round),
+                      .payload = carry_for(c, round, first, count)});
+  return true;
+}
+
+/* Everybody gets one before anybody gets two. */
 static void serve(shoal_chief *c) {
   if (c->paused || c->ended || !shoal_chief_running(c)) return;
-  offer(c);
-  for (uint32_t i = 0; i < c->peers_count; i++) {
-    peer_entry *worker = &c->peers[i];
-    shoal_lease lease;
-    while (worker->wants > 0 && shoal_lease_take(c->book, worker->peer, c->time, &lease)) {
-      worker->wants--;
-      uint64_t round = lease.unit / c->config.parts;
-      say(c, worker->peer,
-          (shoal_message){.kind = SHOAL_MSG_LEASE,
-                          .lease = lease.id,
-                          .round = round,
-                          .shard = (uint32_t)(lease.unit % c->config.parts),
-                          .version = version_for(c, round)});
-    }
+  for (bool served = true; served;) {
+    served = false;
+    for (uint32_t i = 0; i < c->peers_count; i++)
+      if (c->peers[i].wants > 0) served |= serve_one(c, &c->peers[i]);
   }
 }
 
@@ -224,13 +329,16 @@ static void forget_squares(owner_entry *owner) {
 
 static void go_back(shoal_chief *c, const char *why) {
   uint64_t generation = c->now.generation + 1;
+  bool resting = c->paused && c->safe.version == c->now.version;
   c->now = c->safe;
   c->now.generation = c->safe.generation = generation;
   c->offered = c->now.version;
   c->closed = c->time;
-  c->saving = c->paused = c->ended = false;
+  c->saving = c->announced = c->ended = false;
+  c->paused = resting;
   shoal_lease_forget(c->book, UINT64_MAX);
-  memset(c->results, 0, (size_t)c->window * c->config.parts * sizeof *c->results);
+  memset(c->here, 0, (size_t)c->window * c->config.parts * sizeof *c->here);
+  if (c->carry != NULL) memcpy(c->carry, c->safe_carry, c->carry_count * sizeof *c->carry);
   for (uint32_t s = 0; s < c->config.owners; s++) {
     c->owners[s].ready = false;
     forget_squares(&c->owners[s]);
@@ -248,15 +356,17 @@ static void go_back(shoal_chief *c, const char *why) {
 
 /* ---- rounds ---- */
 
-static result *results_of(shoal_chief *c, uint64_t round) {
-  return &c->results[round % c->window * c->config.parts];
+static void start_saving(shoal_chief *c, uint64_t version) {
+  c->saving = true;
+  c->saving_version = version;
+  for (uint32_t s = 0; s < c->config.owners; s++) c->owners[s].saved = false;
+  say_to_owners(c, SHOAL_MSG_SAVE, version);
 }
 
-static void start_saving(shoal_chief *c) {
-  c->saving = true;
-  c->saving_version = c->now.version + 1;
-  for (uint32_t s = 0; s < c->config.owners; s++) c->owners[s].saved = false;
-  say_to_owners(c, SHOAL_MSG_SAVE, c->saving_version);
+static void note_saving_state(shoal_chief *c) {
+  if (!c->saving || c->saving_version != c->now.version) return;
+  c->saving_state = c->now;
+  if (c->carry != NULL) memcpy(c->saving_carry, c->carry, c->carry_count * sizeof *c->carry);
 }
 
 /* A version is safe when all owners have it, and the chief too has come to it. */
@@ -267,18 +377,20 @@ static void finish_saving(shoal_chief *c) {
   c->saving = false;
   c->next_save = c->time + c->config.save_s;
   c->safe = c->saving_state;
+  if (c->carry != NULL) memcpy(c->safe_carry, c->saving_carry, c->carry_count * sizeof *c->carry);
   c->lost_s = c->config.lost_s;
   tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_SAFE, .version = c->safe.version, .state = c->safe});
 }
 
-/* Closes the round at hand when all its parts are in; false when they are not. */
+/* Closes the round at hand when all its units are in; false when they are not. */
 static bool close_round(shoal_chief *c) {
-  result *results = results_of(c, c->now.version);
-  for (uint32_t part = 0; part < c->config.parts; part++)
-    if (!results[part].here) return false;
-  shoal_sums sums = {0};
-  for (uint32_t part = 0; part < c->config.parts; part++) shoal_sums_add(&sums, &results[part].sums);
-  memset(results, 0, c->config.parts * sizeof *results);
+  if (c->now.version == c->offered) return false;
+  open_round *round = round_of(c, c->now.version);
+  for (uint32_t first = 0; first < c->config.parts; first += round->width)
+    if (!round->here[first]) return false;
+  memset(round->here, 0, c->config.parts * sizeof *round->here);
+  shoal_tree_add_sums(round->sums, c->config.parts, round->width);
+  const shoal_sums sums = round->sums[0];
   if (!isfinite(sums.loss)) {
     c->ended = true;
     tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_FAILED, .version = c->now.version, .sums = sums});
@@ -289,14 +401,16 @@ static bool close_round(shoal_chief *c) {
   c->now.version++;
   c->closed = c->time;
   shoal_lease_forget(c->book, c->now.version * c->config.parts);
-  tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_ROUND, .version = c->now.version, .sums = sums});
-  if (c->saving && c->saving_version == c->now.version) c->saving_state = c->now;
+  tell(c, (shoal_chief_event){
+              .kind = SHOAL_CHIEF_ROUND, .version = c->now.version, .sums = sums, .state = c->now});
+  note_saving_state(c);
   finish_saving(c);
-  if (c->now.version % c->config.rounds == 0) {
+  bool epoch_is_over = c->now.version % c->config.rounds == 0;
+  if (c->now.version == c->offered && (epoch_is_over || c->rest_wanted)) {
     c->paused = true;
     c->announced = false;
-  } else if (!c->saving && c->time >= c->next_save && c->now.version + 1 < c->config.end) {
-    start_saving(c);
+  } else if (!c->saving && c->time >= c->next_save && !epoch_is_over) {
+    start_saving(c, c->now.version + 1);
   }
   return true;
 }
@@ -308,24 +422,47 @@ static bool behind(const shoal_chief *c) {
   return false;
 }
 
-/* The end of an epoch is told when every owner has made its last version. */
+/* A rest is told when every owner has made its last version and keeps it safe. */
 static void announce(shoal_chief *c) {
-  if (!c->paused || c->announced || behind(c)) return;
+  if (c->rest_wanted && !c->paused && c->now.version == c->offered) {
+    c->paused = true;
+    c->announced = false;
+  }
+  if (!c->paused || c->announced || c->ended || !shoal_chief_running(c) || behind(c) || c->saving) return;
+  if (c->safe.version != c->now.version) {
+    start_saving(c, c->now.version);
+    note_saving_state(c);
+    return;
+  }
   c->announced = true;
   tell(c, (shoal_chief_event){
-              .kind = SHOAL_CHIEF_EPOCH, .version = c->now.version, .sums = c->now.epoch, .state = c->now});
+              .kind = SHOAL_CHIEF_REST, .version = c->now.version, .sums = c->now.epoch, .state = c->now});
+}
+
+void shoal_chief_rest(shoal_chief *c, double now) {
+  c->time = now;
+  c->rest_wanted = true;
+  announce(c);
 }
 
 void shoal_chief_go_on(shoal_chief *c, double now) {
-  SHOAL_ASSERT(c->paused && c->announced);
   c->time = now;
-  c->paused = false;
-  if (c->now.version >= c->config.end) {
-    c->ended = true;
-    tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_END, .version = c->now.version, .state = c->now});
-    return;
-  }
+  if (!c->announced) return; /* all went back meanwhile; a rest will be told again */
+  c->rest_wanted = c->paused = c->announced = false;
   serve(c);
+}
+
+void shoal_chief_end(shoal_chief *c, const char *text) {
+  c->ended = true;
+  for (uint32_t i = 0; i < c->peers_count; i++)
+    say(c, c->peers[i].peer,
+        (shoal_message){.kind = SHOAL_MSG_END, .payload = shoal_blob_of(text, strlen(text))});
+}
+
+void shoal_chief_give(shoal_chief *c, uint32_t slice, shoal_blob *state) {
+  SHOAL_ASSERT(slice < c->config.owners);
+  say(c, c->owners[slice].peer,
+      (shoal_message){.kind = SHOAL_MSG_GIVE, .version = c->now.version, .slice = slice, .payload = state});
 }
 
 /* Clipping: with the squares of all slices the norm is known, and each owner its factor. They are
@@ -351,7 +488,7 @@ static void take_squares(shoal_chief *c, uint32_t slice, shoal_message *m) {
         (shoal_message){.kind = SHOAL_MSG_SCALE,
                         .round = m->round,
                         .slice = s,
-                        .payload = blob_of(&scale, sizeof scale)});
+                        .payload = shoal_blob_of(&scale, sizeof scale)});
 }
 
 /* ---- what comes in ---- */
@@ -365,16 +502,22 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   if (worker && shoal_chief_workers(c) >= c->config.workers_max) refusal = "the job has workers enough";
   if (owner && refusal == NULL && c->owners[m->slice].peer != 0) refusal = "the slice has an owner";
   if (refusal != NULL) {
-    say(c, peer, (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = blob_of(refusal, strlen(refusal))});
+    say(c, peer,
+        (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
     return;
   }
   peer_entry *entry = &c->peers[c->peers_count++];
-  *entry = (peer_entry){.peer = peer, .role = m->count, .slice = m->slice, .heard = c->time};
+  *entry = (peer_entry){.peer = peer,
+                        .role = m->count,
+                        .slice = m->slice,
+                        .threads = m->shard,
+                        .beat = {.said = c->time, .heard = c->time}};
   size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
   if (length >= SHOAL_NAME_MAX) length = SHOAL_NAME_MAX - 1;
   if (length > 0) memcpy(entry->name, shoal_blob_bytes(m->payload), length);
   say(c, peer,
-      (shoal_message){.kind = SHOAL_MSG_WELCOME, .payload = blob_of(c->config.job, strlen(c->config.job))});
+      (shoal_message){.kind = SHOAL_MSG_WELCOME,
+                      .payload = shoal_blob_of(c->config.job, strlen(c->config.job))});
   tell_of_peer(c, SHOAL_CHIEF_JOINED, entry, owner ? "parameter server" : "worker");
   if (!owner) return;
   c->owners[m->slice] = (owner_entry){.peer = peer, .applied = m->version};
@@ -389,25 +532,41 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
     say(c, peer, (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = m->slice});
 }
 
-/* Sums as they travel in DONE. */
-static bool read_sums(const shoal_message *m, shoal_sums *out) {
-  if (m->payload == NULL || shoal_blob_length(m->payload) < sizeof *out) return false;
-  memcpy(out, shoal_blob_bytes(m->payload), sizeof *out);
+/* What DONE carries: sums, then the recurrent state of the unit's parts. */
+static bool read_done(shoal_chief *c, const shoal_message *m, uint32_t count, shoal_sums *sums) {
+  size_t carry = count * c->config.carry_floats * sizeof(float);
+  if (m->payload == NULL || shoal_blob_length(m->payload) != sizeof *sums + carry) return false;
+  memcpy(sums, shoal_blob_bytes(m->payload), sizeof *sums);
   return true;
 }
 
-static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m) {
-  uint64_t unit = m->round * c->config.parts + m->shard;
-  shoal_sums sums;
-  if (m->shard >= c->config.parts || !read_sums(m, &sums)) return;
-  switch (shoal_lease_finish(c->book, m->lease, worker->peer, unit, m->version, c->time)) {
-  case SHOAL_LEASE_FIRST: {
-    result *r = &results_of(c, m->round)[m->shard];
-    *r = (result){.here = true, .sums = sums};
-    while (!c->paused && !c->ended && close_round(c)) {
-    }
-    break;
+static void keep_done(shoal_chief *c, const shoal_message *m, uint32_t count, const shoal_sums *sums) {
+  open_round *round = round_of(c, m->round);
+  round->here[m->shard] = true;
+  round->sums[m->shard] = *sums;
+  if (c->carry != NULL)
+    memcpy(c->carry + m->shard * c->config.carry_floats, shoal_blob_bytes(m->payload) + sizeof *sums,
+           count * c->config.carry_floats * sizeof(float));
+  while (!c->paused && !c->ended && close_round(c)) {
   }
+}
+
+static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m) {
+  if (m->round < c->now.version || m->round >= c->offered || m->shard >= c->config.parts) return;
+  uint32_t count = shoal_tree_count(c->config.parts, m->shard, round_of(c, m->round)->width);
+  shoal_sums sums;
+  if (!read_done(c, m, count, &sums)) return;
+  shoal_lease lease = {0};
+  shoal_lease_held(c->book, worker->peer, &lease);
+  /* Only from one version must results be equal. */
+  uint64_t digest = c->config.mode.kind == SHOAL_SYNC || c->config.mode.kind == SHOAL_LOCAL ? m->version : 0;
+  uint64_t unit = m->round * c->config.parts + m->shard;
+  switch (shoal_lease_finish(c->book, m->lease, worker->peer, unit, digest, c->time)) {
+  case SHOAL_LEASE_FIRST:
+    worker->parts_done += count;
+    worker->unit_s = c->time - lease.since;
+    keep_done(c, m, count, &sums);
+    break;
   case SHOAL_LEASE_DIFFERS: tell_of_peer(c, SHOAL_CHIEF_DIFFERS, worker, ""); break;
   default: break;
   }
@@ -428,6 +587,8 @@ static void take_restored(shoal_chief *c, uint32_t slice, const shoal_message *m
   if (m->version != c->now.version) return;
   c->owners[slice].ready = m->count == 0;
   c->owners[slice].applied = m->version;
+  if (m->count != 0)
+    tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_LACKS, .version = c->now.version, .slice = slice});
 }
 
 static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message *m) {
@@ -452,7 +613,7 @@ static void from_owner(shoal_chief *c, const peer_entry *owner, shoal_message *m
 void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double now) {
   c->time = now;
   peer_entry *entry = find_peer(c, peer);
-  if (entry != NULL) entry->heard = now;
+  if (entry != NULL) entry->beat.heard = now;
   if (m->kind == SHOAL_MSG_HELLO)
     take_hello(c, peer, m);
   else if (entry != NULL && m->generation == c->now.generation && entry->role == SHOAL_ROLE_WORKER)
@@ -481,22 +642,33 @@ void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now
   serve(c);
 }
 
+static void beat_peers(shoal_chief *c) {
+  for (uint32_t i = 0; i < c->peers_count;) {
+    const peer_entry *p = &c->peers[i];
+    if (shoal_beat_lost(&p->beat, &c->config.beat, c->time)) {
+      shoal_chief_gone(c, p->peer, "it has been silent for too long", c->time);
+      continue;
+    }
+    if (shoal_beat_due(&p->beat, &c->config.beat, c->time))
+      say(c, p->peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
+    i++;
+  }
+}
+
 void shoal_chief_tick(shoal_chief *c, double now) {
   c->time = now;
-  for (uint32_t i = 0; i < c->peers_count;)
-    if (now - c->peers[i].heard >= c->config.silence_s)
-      shoal_chief_gone(c, c->peers[i].peer, "it has been silent for too long", now);
-    else
-      i++;
+  beat_peers(c);
   if (shoal_chief_running(c) && behind(c) && now - c->closed >= c->lost_s) {
     c->lost_s *= 2; /* or it was only slow */
     go_back(c, "a contribution was lost on the way");
   }
+  announce(c);
   serve(c);
 }
 
 double shoal_chief_next_tick(const shoal_chief *c) {
   double next = shoal_lease_next_deadline(c->book);
-  for (uint32_t i = 0; i < c->peers_count; i++) next = fmin(next, c->peers[i].heard + c->config.silence_s);
+  for (uint32_t i = 0; i < c->peers_count; i++)
+    next = fmin(next, shoal_beat_next(&c->peers[i].beat, &c->config.beat));
   return behind(c) ? fmin(next, c->closed + c->lost_s) : next;
 }

@@ -1,23 +1,28 @@
 /* chief.h: the core that runs one training: who computes what, what is finished, what is safe.
  *
- * Workers and owners connect to it (HELLO). It cuts rounds into units, leases them to workers who
- * ask, adds up what they report in the order of the parts, and so knows the loss of every round;
- * the gradients themselves go to the owners. At the end of an epoch it stops leasing until the
- * driver has what it wants of that version.
+ * Workers and owners connect to it (HELLO). A round has parts; the chief cuts them into units
+ * (nodes of nn/tree.h, as large as keeps all workers busy), leases these to workers who ask, adds
+ * up what they report in the order of the tree, and so knows the loss of every round; the
+ * gradients themselves go to the owners. At the end of an epoch, or when the driver asks, it
+ * rests: nothing is leased until the driver has what it wants of that version.
  *
- * From time to time it has the owners keep a version safe. When an owner comes back without its
- * memory, or the chief itself does, all go back to the last safe version, and a new generation
- * begins: what belongs to an older one is dropped. Since every unit is a pure function of the
- * version it starts from, the training ends with the same bits.
+ * From time to time, and before every rest, it has the owners keep a version safe. When an owner
+ * comes back without its memory, or the chief itself does, all go back to the last safe version,
+ * and a new generation begins: what belongs to an older one is dropped. Since every unit is a
+ * pure function of the version it starts from, the training ends with the same bits. (In async
+ * mode it does not: contributions between the safe version and the crash count again.)
  *
- * Fields of HELLO: count = role, slice = which (owners), version, generation and lease = 1 when an
- * owner still has them in memory; payload: a name for people to read.
+ * Recurrent state goes with the leases: a part's state as its last round left it.
+ *
+ * Fields of HELLO: count = role; workers: shard = threads; owners: slice = which, and version,
+ * generation and lease = 1 when they still have these in memory; payload: a name for people.
  *
  * Time comes from the caller. Ownership: create, then destroy. Threads: one. */
 #ifndef SHOAL_PROTO_CHIEF_H
 #define SHOAL_PROTO_CHIEF_H
 
 #include "nn/sums.h"
+#include "proto/beat.h"
 #include "proto/lease.h"
 #include "proto/mode.h"
 #include "proto/outbox.h"
@@ -39,35 +44,51 @@ typedef struct shoal_chief_config {
   float clip;      /* 0 for none */
   uint32_t owners; /* one a slice */
   uint32_t workers_max;
-  double silence_s; /* a peer that says nothing for so long is lost */
-  double lost_s;    /* an owner so long behind a finished round will never finish it: go back */
-  double save_s;    /* how often a version is made safe */
+  shoal_beat_rules beat;
+  double lost_s; /* an owner so long behind a finished round will never finish it: go back */
+  double save_s; /* how often a version is made safe */
   shoal_lease_rules leases;
   const char *job; /* what WELCOME carries; borrowed */
   shoal_chief_state start;
+  size_t carry_floats; /* recurrent state of a part, 0 for none */
+  const float *carry;  /* of all parts at the start; borrowed for the call; NULL: zeros */
 } shoal_chief_config;
 
 typedef enum shoal_chief_event_kind {
   SHOAL_CHIEF_ROUND,   /* a round is finished: version, sums */
-  SHOAL_CHIEF_EPOCH,   /* an epoch is: version, sums of all of it; shoal_chief_go_on is awaited */
-  SHOAL_CHIEF_SAFE,    /* a version is safe with all owners: keep `state`, and then it counts */
+  SHOAL_CHIEF_REST,    /* all owners have `version`, and it is safe; shoal_chief_go_on is awaited */
+  SHOAL_CHIEF_SAFE,    /* a version is safe with all owners: keep `state` and the carry, then it counts */
   SHOAL_CHIEF_BACK,    /* all go back to the safe version, or start there: why is in `text`; `state`
                           must be kept before anything is sent, so that no generation comes twice */
+  SHOAL_CHIEF_LACKS,   /* the owner of `slice` has not the version that it should go back to: see
+                          shoal_chief_give */
   SHOAL_CHIEF_JOINED,  /* a peer: name, and its role in `text` */
   SHOAL_CHIEF_LOST,    /* a peer: name, and why in `text` */
+  SHOAL_CHIEF_LATE,    /* a worker: name; a unit of its is overdue and was leased again */
   SHOAL_CHIEF_DIFFERS, /* a worker's result differs from another's: its name */
-  SHOAL_CHIEF_END,     /* the last round is finished */
   SHOAL_CHIEF_FAILED,  /* the loss is no number: version */
 } shoal_chief_event_kind;
 
 typedef struct shoal_chief_event {
   shoal_chief_event_kind kind;
   uint64_t version;
+  uint32_t slice;
   shoal_sums sums;
   shoal_chief_state state;
   char name[SHOAL_NAME_MAX];
   const char *text;
 } shoal_chief_event;
+
+/* What is known of a peer, for people. */
+typedef struct shoal_chief_peer {
+  char name[SHOAL_NAME_MAX];
+  uint32_t role, slice, threads;
+  uint64_t parts_done;    /* that were wanted */
+  uint64_t rounds_behind; /* an owner: finished rounds that it has not applied */
+  double unit_s;          /* a worker: how long its last unit took; 0 before */
+  double held_s;          /* a worker: how long it has had the unit at hand; 0: it has none */
+  double silent_s;
+} shoal_chief_peer;
 
 typedef struct shoal_chief shoal_chief;
 
@@ -78,11 +99,23 @@ void shoal_chief_receive(shoal_chief *chief, uint64_t peer, shoal_message *messa
 void shoal_chief_gone(shoal_chief *chief, uint64_t peer, const char *why, double now);
 void shoal_chief_tick(shoal_chief *chief, double now);
 double shoal_chief_next_tick(const shoal_chief *chief); /* when to call tick at the latest */
-/* The driver has what it wanted at the end of an epoch. */
+
+/* Asks for a rest as soon as the round at hand is finished. */
+void shoal_chief_rest(shoal_chief *chief, double now);
+/* The driver has what it wanted while at rest. When an owner was lost meanwhile, a rest at the same
+ * version is told again. */
 void shoal_chief_go_on(shoal_chief *chief, double now);
+/* Tells all peers that the job is over; what they still say is not heard. */
+void shoal_chief_end(shoal_chief *chief, const char *text);
+/* What an owner lacks: the slice's weights, then its slots, of the safe version. */
+void shoal_chief_give(shoal_chief *chief, uint32_t slice, shoal_blob *state);
 
 shoal_outbox *shoal_chief_outbox(shoal_chief *chief);
 bool shoal_chief_next_event(shoal_chief *chief, shoal_chief_event *out);
+
+/* Recurrent state of all parts: of the safe version, and of the one at hand. NULL without. */
+const float *shoal_chief_safe_carry(const shoal_chief *chief);
+const float *shoal_chief_carry(const shoal_chief *chief);
 
 /* For reports. */
 uint64_t shoal_chief_version(const shoal_chief *chief);
@@ -90,5 +123,7 @@ uint64_t shoal_chief_generation(const shoal_chief *chief);
 uint32_t shoal_chief_workers(const shoal_chief *chief);
 bool shoal_chief_running(const shoal_chief *chief); /* all owners are here and at one version */
 shoal_lease_counts shoal_chief_leases(const shoal_chief *chief);
+/* Peer `index`, from 0; false when there are not so many. */
+bool shoal_chief_peer_at(const shoal_chief *chief, uint32_t index, double now, shoal_chief_peer *out);
 
 #endif

@@ -135,10 +135,16 @@ static unit *overdue_unit(const shoal_lease_book *book, uint64_t worker, double 
   return best;
 }
 
+static unit *free_unit(const shoal_lease_book *book) {
+  for (uint32_t i = 0; i < book->units_count; i++)
+    if (!book->units[i].finished && book->units[i].leases == 0) return &book->units[i];
+  return NULL;
+}
+
+bool shoal_lease_has_free(const shoal_lease_book *book) { return free_unit(book) != NULL; }
+
 bool shoal_lease_take(shoal_lease_book *book, uint64_t worker, double now, shoal_lease *out) {
-  unit *u = NULL;
-  for (uint32_t i = 0; i < book->units_count && u == NULL; i++)
-    if (!book->units[i].finished && book->units[i].leases == 0) u = &book->units[i];
+  unit *u = free_unit(book);
   if (u == NULL) {
     u = overdue_unit(book, worker, now);
     if (u == NULL) return false;

@@ -73,6 +73,7 @@ void shoal_lease_drop(shoal_lease_book *book, uint64_t worker);
  * strange from now on. */
 void shoal_lease_forget(shoal_lease_book *book, uint64_t below);
 
+bool shoal_lease_has_free(const shoal_lease_book *book); /* a unit that nobody has */
 /* When the next unit becomes overdue, for a timer: maybe in the past; infinity when none is leased. */
 double shoal_lease_next_deadline(const shoal_lease_book *book);
 /* Whether the worker holds a lease now, and the last of its leases. */

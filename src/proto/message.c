@@ -25,6 +25,13 @@ shoal_blob *shoal_blob_create(size_t length) {
   return blob;
 }
 
+shoal_blob *shoal_blob_of(const void *bytes, size_t length) {
+  shoal_blob *blob = shoal_blob_create(length);
+  SHOAL_ASSERT(blob != NULL);
+  if (length > 0) memcpy(blob->bytes, bytes, length);
+  return blob;
+}
+
 shoal_blob *shoal_blob_share(shoal_blob *blob) {
   if (blob != NULL) atomic_fetch_add(&blob->users, 1);
   return blob;
@@ -34,8 +41,15 @@ void shoal_blob_release(shoal_blob *blob) {
   if (blob != NULL && atomic_fetch_sub(&blob->users, 1) == 1) free(blob);
 }
 
+bool shoal_blob_is_shared(shoal_blob *blob) { return atomic_load(&blob->users) > 1; }
+
 uint8_t *shoal_blob_bytes(shoal_blob *blob) { return blob->bytes; }
 size_t shoal_blob_length(const shoal_blob *blob) { return blob->length; }
+
+void shoal_blob_shorten(shoal_blob *blob, size_t length) {
+  SHOAL_ASSERT(length <= blob->length);
+  blob->length = length;
+}
 
 /* ---- kinds ---- */
 
@@ -46,16 +60,27 @@ static const struct {
   const char *name;
   int payload;
 } kinds[SHOAL_MSG_KINDS] = {
-    [SHOAL_MSG_HELLO] = {"HELLO", TEXT},        [SHOAL_MSG_WELCOME] = {"WELCOME", TEXT},
-    [SHOAL_MSG_REFUSE] = {"REFUSE", TEXT},      [SHOAL_MSG_ASK] = {"ASK", NOTHING},
-    [SHOAL_MSG_LEASE] = {"LEASE", ANY},         [SHOAL_MSG_WAIT] = {"WAIT", NOTHING},
-    [SHOAL_MSG_DONE] = {"DONE", ANY},           [SHOAL_MSG_RETURN] = {"RETURN", NOTHING},
-    [SHOAL_MSG_PULL] = {"PULL", NOTHING},       [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", ANY},
-    [SHOAL_MSG_PUSH] = {"PUSH", ANY},           [SHOAL_MSG_SQUARES] = {"SQUARES", ANY},
-    [SHOAL_MSG_SCALE] = {"SCALE", 4},           [SHOAL_MSG_APPLIED] = {"APPLIED", NOTHING},
-    [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},       [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
-    [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING}, [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
-    [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},       [SHOAL_MSG_END] = {"END", TEXT},
+    [SHOAL_MSG_HELLO] = {"HELLO", TEXT},
+    [SHOAL_MSG_WELCOME] = {"WELCOME", TEXT},
+    [SHOAL_MSG_REFUSE] = {"REFUSE", TEXT},
+    [SHOAL_MSG_ASK] = {"ASK", NOTHING},
+    [SHOAL_MSG_LEASE] = {"LEASE", ANY},
+    [SHOAL_MSG_WAIT] = {"WAIT", NOTHING},
+    [SHOAL_MSG_DONE] = {"DONE", ANY},
+    [SHOAL_MSG_RETURN] = {"RETURN", NOTHING},
+    [SHOAL_MSG_PULL] = {"PULL", NOTHING},
+    [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", ANY},
+    [SHOAL_MSG_PUSH] = {"PUSH", ANY},
+    [SHOAL_MSG_SQUARES] = {"SQUARES", ANY},
+    [SHOAL_MSG_SCALE] = {"SCALE", 4},
+    [SHOAL_MSG_APPLIED] = {"APPLIED", NOTHING},
+    [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},
+    [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
+    [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING},
+    [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
+    [SHOAL_MSG_GIVE] = {"GIVE", ANY},
+    [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},
+    [SHOAL_MSG_END] = {"END", TEXT},
 };
 
 const char *shoal_message_name(shoal_message_kind kind) {

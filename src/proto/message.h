@@ -9,13 +9,15 @@
  *   WELCOME   chief to all    what the job is (payload: JSON); generation
  *   REFUSE    chief to all    why not (payload: text)
  *   ASK       worker, chief   give me up to `count` units
- *   LEASE     chief, worker   compute this: lease, round, shard, version; payload: recurrent state
- *   WAIT      chief, worker   nothing to do now
- *   DONE      worker, chief   a unit's sums and digest; payload: sums, recurrent state
+ *   LEASE     chief, worker   compute this: lease, round, parts shard .. shard + count - 1, version;
+ *                             payload: recurrent state
+ *   WAIT      chief, worker   a new generation: what you had is void
+ *   DONE      worker, chief   a unit's digest (in version); payload: sums, recurrent state
  *   RETURN    worker, chief   I will not finish this lease
- *   PULL      any, owner      send me slice `slice` at `version`
+ *   PULL      any, owner      send me slice `slice` at `version` or later; count = 1: optimiser's slots too
  *   WEIGHTS   owner, any      here it is
- *   PUSH      worker, owner   the part of (round, shard) that belongs to slice `slice`
+ *   PUSH      worker, owner   the sum of parts shard .. shard + count - 1 of a round, as far as it
+ *                             belongs to slice `slice`
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
  *   APPLIED   owner, chief    slice `slice` has come to `version`
@@ -23,6 +25,7 @@
  *   SAVED     owner, chief    it is
  *   RESTORE   chief, owner    go back to `version`; a new generation begins
  *   RESTORED  owner, chief    done, or `count` = 1: I have no such version
+ *   GIVE      chief, owner    then here it is: weights and slots
  *   BEAT      all             I am alive
  *   END       chief to all    the job is over (payload: text)
  *
@@ -62,6 +65,7 @@ typedef enum shoal_message_kind {
   SHOAL_MSG_SAVED,
   SHOAL_MSG_RESTORE,
   SHOAL_MSG_RESTORED,
+  SHOAL_MSG_GIVE,
   SHOAL_MSG_BEAT,
   SHOAL_MSG_END,
   SHOAL_MSG_KINDS, /* one past the last */
@@ -80,10 +84,13 @@ typedef enum shoal_wire_format {
 typedef struct shoal_blob shoal_blob;
 
 shoal_blob *shoal_blob_create(size_t length); /* aligned to 64 bytes; NULL when out of memory */
+shoal_blob *shoal_blob_of(const void *bytes, size_t length); /* a copy; out of memory ends the program */
 shoal_blob *shoal_blob_share(shoal_blob *blob);
-void shoal_blob_release(shoal_blob *blob); /* NULL is fine */
+void shoal_blob_release(shoal_blob *blob);   /* NULL is fine */
+bool shoal_blob_is_shared(shoal_blob *blob); /* then it must not be written to any more */
 uint8_t *shoal_blob_bytes(shoal_blob *blob);
 size_t shoal_blob_length(const shoal_blob *blob);
+void shoal_blob_shorten(shoal_blob *blob, size_t length);
 
 typedef struct shoal_message {
   shoal_message_kind kind;

@@ -3,8 +3,9 @@
  *   sync       version r + 1 is version r with the parts of round r, all computed from version r
  *   stale:N    the same, but parts of round r may be computed from any version from r - N on
  *   async      every contribution, a whole batch's, is applied as it comes
- *   local:H    a contribution is what H steps of the recipe's own optimiser make of the weights;
- *              their mean is applied by an outer optimiser: Nesterov's momentum
+ *   local:H    the epoch's rounds are dealt out to units of up to H of them; a contribution is what
+ *              these steps of the recipe's own optimiser make of the weights; the mean of R
+ *              contributions is applied by an outer optimiser: Nesterov's momentum
  *
  * Threads, ownership: plain values. */
 #ifndef SHOAL_PROTO_MODE_H

@@ -1,20 +1,31 @@
 /* owner.c: see owner.h.
  *
  * Rounds that may be under way at once are version .. version + stale. Each has a place in a
- * ring: the sum so far of parts 0 .. next - 1, and the parts that came before their turn. */
+ * ring, with the sums of nodes of the tree that are there so far. A sum lies at its first part.
+ * Whenever both halves of a node are there, they become one. */
 #include "proto/owner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "nn/tree.h"
+#include "proto/chief.h"
+#include "proto/codec.h"
+
+enum { SEEN_ROUNDS = 1 << 14 };
+
+/* The sum of a node, at its first part. */
+typedef struct node_sum {
+  shoal_blob *sum; /* or NULL */
+  uint32_t width;  /* the node's power of two */
+  bool covered;    /* this part is in some sum already */
+} node_sum;
 
 /* A round that is being summed. */
 typedef struct summing {
-  uint32_t next;      /* the part that is added next */
-  shoal_blob **early; /* one a part: came before its turn, or NULL */
-  float *sum;
-  bool asked; /* the squares are with the chief */
+  node_sum *nodes; /* one a part */
+  bool asked;      /* the squares are with the chief */
 } summing;
 
 typedef struct waiting {
@@ -28,10 +39,12 @@ struct shoal_owner {
   shoal_owner_state state;
   summing *rounds; /* a ring of stale + 1 */
   uint32_t rounds_count;
+  uint64_t *seen;        /* async: which round was applied last at place round % SEEN_ROUNDS, plus 1 */
+  shoal_blob *published; /* the weights of this version, once somebody asked for them */
   waiting *pulls;
   uint32_t pulls_count, pulls_size;
-  uint64_t chief; /* the peer that said WELCOME; 0 for none */
-  bool save, restore;
+  uint64_t chief;              /* the peer that said WELCOME; 0 for none */
+  bool save, restore, lacking; /* lacking: the driver had no such version, the chief may */
   uint64_t save_version, restore_version, restore_generation;
   shoal_outbox outbox;
 };
@@ -46,7 +59,7 @@ static float *floats(size_t count, bool *ok) {
 }
 
 shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *config, shoal_error *err) {
-  SHOAL_ASSERT(config->parts > 0 && (config->mode.kind != SHOAL_ASYNC || config->parts == 1));
+  SHOAL_ASSERT(config->parts > 0);
   *out = NULL;
   shoal_owner *o = calloc(1, sizeof *o);
   if (o == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a parameter server");
@@ -58,13 +71,17 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
   bool local = config->mode.kind == SHOAL_LOCAL; /* the outer momentum is the only slot then */
   if (slots > 0 || local) o->state.slot1 = floats(count, &ok);
   if (slots > 1 && !local) o->state.slot2 = floats(count, &ok);
+  o->save_version = UINT64_MAX;
   o->rounds_count = config->mode.stale + 1;
   o->rounds = calloc(o->rounds_count, sizeof *o->rounds);
   ok &= o->rounds != NULL;
   for (uint32_t i = 0; ok && i < o->rounds_count; i++) {
-    o->rounds[i].early = calloc(config->parts, sizeof *o->rounds[i].early);
-    ok &= o->rounds[i].early != NULL;
-    o->rounds[i].sum = floats(count, &ok);
+    o->rounds[i].nodes = calloc(config->parts, sizeof *o->rounds[i].nodes);
+    ok &= o->rounds[i].nodes != NULL;
+  }
+  if (config->mode.kind == SHOAL_ASYNC) {
+    o->seen = calloc(SEEN_ROUNDS, sizeof *o->seen);
+    ok &= o->seen != NULL;
   }
   if (!ok) {
     shoal_owner_destroy(o);
@@ -76,21 +93,21 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
 
 static void clear_round(shoal_owner *o, summing *r) {
   for (uint32_t p = 0; p < o->config.parts; p++) {
-    shoal_blob_release(r->early[p]);
-    r->early[p] = NULL;
+    shoal_blob_release(r->nodes[p].sum);
+    r->nodes[p] = (node_sum){0};
   }
-  r->next = 0;
   r->asked = false;
 }
 
 void shoal_owner_destroy(shoal_owner *o) {
   if (o == NULL) return;
   for (uint32_t i = 0; o->rounds != NULL && i < o->rounds_count; i++) {
-    if (o->rounds[i].early != NULL) clear_round(o, &o->rounds[i]);
-    free(o->rounds[i].early);
-    free(o->rounds[i].sum);
+    if (o->rounds[i].nodes != NULL) clear_round(o, &o->rounds[i]);
+    free(o->rounds[i].nodes);
   }
   free(o->rounds);
+  free(o->seen);
+  shoal_blob_release(o->published);
   free(o->state.weights);
   free(o->state.slot1);
   free(o->state.slot2);
@@ -111,17 +128,25 @@ static void say(shoal_owner *o, uint64_t peer, shoal_message m) {
 
 /* ---- pulls ---- */
 
-static void answer_pull(shoal_owner *o, const waiting *pull) {
+/* The weights of this version and, when asked for, the slots behind them. */
+static shoal_blob *copy_state(const shoal_owner *o, bool with_slots) {
   size_t bytes = o->config.slice.count * sizeof(float);
   const float *parts[3] = {o->state.weights, o->state.slot1, o->state.slot2};
   size_t count = 1;
-  while (pull->with_slots && count < 3 && parts[count] != NULL) count++;
+  while (with_slots && count < 3 && parts[count] != NULL) count++;
   shoal_blob *blob = shoal_blob_create(count * bytes);
   SHOAL_ASSERT(blob != NULL);
   for (size_t i = 0; i < count; i++) memcpy(shoal_blob_bytes(blob) + i * bytes, parts[i], bytes);
+  return blob;
+}
+
+/* All who ask for the same version share one copy. */
+static void answer_pull(shoal_owner *o, const waiting *pull) {
+  if (o->published == NULL && !pull->with_slots) o->published = copy_state(o, false);
   say(o, pull->peer,
-      (shoal_message){
-          .kind = SHOAL_MSG_WEIGHTS, .version = o->state.version, .count = (uint32_t)count, .payload = blob});
+      (shoal_message){.kind = SHOAL_MSG_WEIGHTS,
+                      .version = o->state.version,
+                      .payload = pull->with_slots ? copy_state(o, true) : shoal_blob_share(o->published)});
 }
 
 static void answer_pulls(shoal_owner *o) {
@@ -191,7 +216,16 @@ static void apply(shoal_owner *o, const float *sum, float scale) {
                             whole(o, o->state.slot1), whole(o, o->state.slot2));
   }
   o->state.version++;
+  shoal_blob_release(o->published);
+  o->published = NULL;
 }
+
+/* The sum of all parts, or NULL while some are missing. */
+static shoal_blob *whole_sum(const shoal_owner *o, const summing *r) {
+  return r->nodes[0].sum != NULL && r->nodes[0].width >= o->config.parts ? r->nodes[0].sum : NULL;
+}
+
+static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
 
 static void send_squares(shoal_owner *o, const summing *r) {
   const shoal_slice *slice = &o->config.slice;
@@ -200,15 +234,16 @@ static void send_squares(shoal_owner *o, const summing *r) {
   double *squares = (double *)(void *)shoal_blob_bytes(blob);
   for (size_t i = 0; i < slice->runs_count; i++) {
     const shoal_run *run = &o->config.runs[slice->first_run + i];
-    squares[i] = run->kind == SHOAL_PARAM_STATISTIC
-                     ? 0
-                     : o->config.kernels->square_sum(run->count, whole(o, r->sum) + run->offset);
+    squares[i] =
+        run->kind == SHOAL_PARAM_STATISTIC
+            ? 0
+            : o->config.kernels->square_sum(run->count, whole(o, floats_of(whole_sum(o, r))) + run->offset);
   }
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SQUARES, .round = o->state.version, .payload = blob});
 }
 
 static void finish_round(shoal_owner *o, summing *r, float scale) {
-  apply(o, r->sum, scale);
+  apply(o, floats_of(whole_sum(o, r)), scale);
   clear_round(o, r);
   if (o->save_version == o->state.version) o->save = true;
   if (o->chief != 0)
@@ -218,10 +253,11 @@ static void finish_round(shoal_owner *o, summing *r, float scale) {
 
 /* Finishes rounds as long as the one at hand has all its parts. */
 static void finish_rounds(shoal_owner *o) {
-  const bool clips = o->config.graph->model->recipe.clip > 0 && o->config.mode.kind != SHOAL_LOCAL;
+  const shoal_mode_kind mode = o->config.mode.kind;
+  const bool clips = o->config.graph->model->recipe.clip > 0 && (mode == SHOAL_SYNC || mode == SHOAL_STALE);
   for (;;) {
     summing *r = round_of(o, o->state.version);
-    if (o->save || r->next < o->config.parts) return;
+    if (o->save || whole_sum(o, r) == NULL) return;
     if (clips) {
       if (!r->asked && o->chief != 0) {
         r->asked = true;
@@ -233,30 +269,74 @@ static void finish_rounds(shoal_owner *o) {
   }
 }
 
-static void add_part(shoal_owner *o, summing *r, const float *values) {
-  if (r->next == 0)
-    memcpy(r->sum, values, o->config.slice.count * sizeof *values);
-  else
-    o->config.kernels->add(o->config.slice.count, r->sum, values, r->sum);
-  r->next++;
+/* Joins the node that begins at `first` with its neighbours as far as these are there. */
+static void join_nodes(const shoal_owner *o, summing *r, uint32_t first) {
+  for (;;) {
+    uint32_t width = r->nodes[first].width, left = first / (2 * width) * (2 * width), right = left + width;
+    if (width >= o->config.parts) return;
+    if (right < o->config.parts) {
+      node_sum *a = &r->nodes[left], *b = &r->nodes[right];
+      if (a->sum == NULL || b->sum == NULL || a->width != width || b->width != width) return;
+      o->config.kernels->add(o->config.slice.count, floats_of(a->sum), floats_of(b->sum), floats_of(a->sum));
+      shoal_blob_release(b->sum);
+      b->sum = NULL;
+    }
+    r->nodes[left].width = 2 * width;
+    first = left;
+  }
+}
+
+/* The floats of a contribution in a blob that may be written to; NULL when they are not right. */
+static shoal_blob *read_push(const shoal_owner *o, shoal_message *m) {
+  size_t count = o->config.slice.count;
+  if (m->payload == NULL) return NULL;
+  bool plain = m->format == SHOAL_WIRE_F32;
+  if (plain && shoal_blob_length(m->payload) != count * sizeof(float)) return NULL;
+  if (plain && !shoal_blob_is_shared(m->payload)) {
+    shoal_blob *taken = m->payload;
+    m->payload = NULL;
+    return taken;
+  }
+  if (plain) return shoal_blob_of(shoal_blob_bytes(m->payload), count * sizeof(float));
+  shoal_blob *blob = shoal_blob_create(count * sizeof(float));
+  SHOAL_ASSERT(blob != NULL);
+  shoal_error err;
+  if (shoal_codec_decode(m->format, count, shoal_blob_bytes(m->payload), shoal_blob_length(m->payload),
+                         floats_of(blob), &err) == SHOAL_OK)
+    return blob;
+  shoal_blob_release(blob);
+  return NULL;
+}
+
+/* Async: whether a round's contribution is the first. */
+static bool first_time(shoal_owner *o, uint64_t round) {
+  uint64_t *place = &o->seen[round % SEEN_ROUNDS];
+  if (*place > round) return false;
+  *place = round + 1;
+  return true;
 }
 
 static void take_push(shoal_owner *o, shoal_message *m) {
   const bool async = o->config.mode.kind == SHOAL_ASYNC;
   uint64_t round = async ? o->state.version : m->round;
-  bool fits = m->payload != NULL && shoal_blob_length(m->payload) == o->config.slice.count * sizeof(float);
-  if (!fits || m->slice != o->config.slice_index || m->shard >= o->config.parts) return;
-  if (round < o->state.version || round - o->state.version >= o->rounds_count) return;
+  uint32_t width;
+  if (m->slice != o->config.slice_index || !shoal_tree_is_node(o->config.parts, m->shard, m->count, &width) ||
+      (async && width < o->config.parts) || round < o->state.version ||
+      round - o->state.version >= o->rounds_count)
+    return;
   summing *r = round_of(o, round);
-  if (m->shard < r->next || r->early[m->shard] != NULL) return; /* a second one */
-  r->early[m->shard] = m->payload;
-  m->payload = NULL;
-  while (r->next < o->config.parts && r->early[r->next] != NULL) {
-    shoal_blob *part = r->early[r->next];
-    r->early[r->next] = NULL;
-    add_part(o, r, (const float *)(const void *)shoal_blob_bytes(part));
-    shoal_blob_release(part);
+  for (uint32_t p = 0; p < m->count; p++)
+    if (r->nodes[m->shard + p].covered) return; /* a second one */
+  shoal_blob *sum = read_push(o, m);
+  if (sum == NULL) return;
+  if (async && !first_time(o, m->round)) {
+    shoal_blob_release(sum);
+    return;
   }
+  for (uint32_t p = 0; p < m->count; p++) r->nodes[m->shard + p].covered = true;
+  r->nodes[m->shard].sum = sum;
+  r->nodes[m->shard].width = width;
+  join_nodes(o, r, m->shard);
   finish_rounds(o);
 }
 
@@ -269,7 +349,17 @@ static void take_scale(shoal_owner *o, const shoal_message *m) {
   finish_rounds(o);
 }
 
-/* ---- what the chief says ---- */
+/* ---- the chief ---- */
+
+shoal_message shoal_owner_hello(const shoal_owner *o, const char *name) {
+  return (shoal_message){.kind = SHOAL_MSG_HELLO,
+                         .count = SHOAL_ROLE_OWNER,
+                         .slice = o->config.slice_index,
+                         .lease = o->generation > 0 && !o->restore && !o->lacking,
+                         .generation = o->generation,
+                         .version = o->state.version,
+                         .payload = shoal_blob_of(name, strlen(name))};
+}
 
 static void take_save(shoal_owner *o, const shoal_message *m) {
   if (m->version < o->state.version || (m->version == o->state.version && o->save)) {
@@ -295,22 +385,49 @@ bool shoal_owner_restore(const shoal_owner *o, uint64_t *version) {
   return o->restore;
 }
 
+static void restored(shoal_owner *o) {
+  o->state.version = o->restore_version;
+  o->generation = o->restore_generation;
+  shoal_blob_release(o->published);
+  o->published = NULL;
+  say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = o->state.version});
+}
+
 void shoal_owner_restored(shoal_owner *o, bool found) {
   SHOAL_ASSERT(o->restore);
   o->restore = false;
+  o->lacking = !found;
   if (found) {
-    SHOAL_ASSERT(o->state.version == o->restore_version);
-    o->generation = o->restore_generation;
+    restored(o);
+    return;
   }
-  say(o, o->chief,
-      (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = o->restore_version, .count = found ? 0 : 1});
+  shoal_message m = {.kind = SHOAL_MSG_RESTORED, .version = o->restore_version, .count = 1};
+  m.generation = o->restore_generation;
+  m.slice = o->config.slice_index;
+  shoal_outbox_put(&o->outbox, o->chief, m);
+}
+
+/* What it lacked comes from the chief: weights, then slots. */
+static void take_given(shoal_owner *o, const shoal_message *m) {
+  size_t bytes = o->config.slice.count * sizeof(float), count = 1;
+  float *parts[3] = {o->state.weights, o->state.slot1, o->state.slot2};
+  while (count < 3 && parts[count] != NULL) count++;
+  if (!o->lacking || m->generation != o->restore_generation || m->version != o->restore_version ||
+      m->payload == NULL || shoal_blob_length(m->payload) != count * bytes)
+    return;
+  for (size_t i = 0; i < count; i++) memcpy(parts[i], shoal_blob_bytes(m->payload) + i * bytes, bytes);
+  o->lacking = false;
+  restored(o);
 }
 
 static void take_restore(shoal_owner *o, const shoal_message *m) {
   for (uint32_t i = 0; i < o->rounds_count; i++) clear_round(o, &o->rounds[i]);
+  if (o->seen != NULL) memset(o->seen, 0, SEEN_ROUNDS * sizeof *o->seen);
   o->pulls_count = 0;
   o->save = false;
+  o->save_version = UINT64_MAX;
   o->restore = true;
+  o->lacking = false;
   o->restore_version = m->version;
   o->restore_generation = m->generation;
 }
@@ -319,7 +436,7 @@ static void take_restore(shoal_owner *o, const shoal_message *m) {
 static void meet_chief(shoal_owner *o, uint64_t peer) {
   o->chief = peer;
   for (uint32_t i = 0; i < o->rounds_count; i++) o->rounds[i].asked = false;
-  if (o->restore) return;
+  if (o->restore || o->lacking) return;
   say(o, peer, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
   finish_rounds(o);
 }
@@ -327,14 +444,17 @@ static void meet_chief(shoal_owner *o, uint64_t peer) {
 void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {
   /* Nobody takes the place of a chief that is here, or speaks for it. */
   if (m->kind == SHOAL_MSG_WELCOME && o->chief == 0) meet_chief(o, peer);
-  bool orders = m->kind == SHOAL_MSG_SAVE || m->kind == SHOAL_MSG_SCALE || m->kind == SHOAL_MSG_RESTORE;
+  bool orders = m->kind == SHOAL_MSG_SAVE || m->kind == SHOAL_MSG_SCALE || m->kind == SHOAL_MSG_RESTORE ||
+                m->kind == SHOAL_MSG_GIVE;
   if (orders && peer != o->chief) {
     shoal_message_release(m);
     return;
   }
   if (m->kind == SHOAL_MSG_RESTORE && m->generation > o->generation) {
     take_restore(o, m);
-  } else if (m->generation == o->generation && !o->restore) {
+  } else if (m->kind == SHOAL_MSG_GIVE) {
+    take_given(o, m);
+  } else if (m->generation == o->generation && !o->restore && !o->lacking) {
     switch (m->kind) {
     case SHOAL_MSG_PULL: take_pull(o, peer, m); break;
     case SHOAL_MSG_PUSH: take_push(o, m); break;

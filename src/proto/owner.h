@@ -1,14 +1,15 @@
 /* owner.h: the owner of a slice: a parameter server's core.
  *
- * It takes contributions (PUSH), adds those of a round in the order of their parts, steps the
+ * It takes contributions (PUSH), adds those of a round in the order of nn/tree.h, steps the
  * optimiser, and so makes version after version, which it gives to whoever asks (PULL). A pull of
  * a version that is not there yet waits for it. A second contribution for the same part is dropped;
  * the chief compares their digests. With gradient clipping the sums of squares go to the chief
- * (SQUARES), and the round waits for its answer (SCALE).
+ * (SQUARES), and the round waits for its answer (SCALE); in async mode, where a contribution is a
+ * whole batch's, workers clip.
  *
  * It keeps nothing on disk itself: when the chief says SAVE, shoal_owner_save tells the driver
- * what to keep; after RESTORE, shoal_owner_restore asks for it back. Messages of another
- * generation than its own are dropped.
+ * what to keep; after RESTORE, shoal_owner_restore asks for it back; what the driver has not, the
+ * chief may have. Messages of another generation than its own are dropped.
  *
  * Ownership: create, then destroy; graph, kernels and runs are borrowed. Threads: one. */
 #ifndef SHOAL_PROTO_OWNER_H
@@ -26,7 +27,7 @@ typedef struct shoal_owner_config {
   const shoal_run *runs; /* of the whole vector */
   shoal_slice slice;
   uint32_t slice_index;
-  uint32_t parts;  /* contributions that make a round; 1 in async mode */
+  uint32_t parts;  /* of a round */
   uint64_t rounds; /* in an epoch, for the rate */
   shoal_mode mode;
 } shoal_owner_config;
@@ -44,6 +45,8 @@ void shoal_owner_destroy(shoal_owner *owner);
 shoal_owner_state *shoal_owner_state_of(shoal_owner *owner);
 uint64_t shoal_owner_generation(const shoal_owner *owner);
 
+/* The HELLO for a chief. */
+shoal_message shoal_owner_hello(const shoal_owner *owner, const char *name);
 /* A message has come from a peer; its payload is taken over. Answers are in the outbox. */
 void shoal_owner_receive(shoal_owner *owner, uint64_t peer, shoal_message *message);
 void shoal_owner_gone(shoal_owner *owner, uint64_t peer);

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "proto/chief.h"
+#include "proto/codec.h"
 
 /* A unit waits for its weights, is ready for the driver, or is being computed. */
 typedef enum unit_state { WAITING, READY, COMPUTING } unit_state;
@@ -28,7 +29,8 @@ struct shoal_worker {
   bool have;     /* `weights` holds `version` */
   bool *arrived; /* slices of the coming version */
   bool pulling;
-  uint32_t busy; /* units with the driver, dropped ones too: it reads the weights */
+  uint32_t busy;   /* units with the driver, dropped ones too: it reads the weights */
+  float *residual; /* what a lossy format has left out so far; NULL for f32 */
   shoal_outbox outbox;
 };
 
@@ -43,8 +45,10 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
   w->units = calloc(config->units, sizeof *w->units);
   w->weights = calloc(config->weights_count, sizeof *w->weights);
   w->coming = calloc(config->weights_count, sizeof *w->coming);
-  if (w->owners == NULL || w->arrived == NULL || w->units == NULL || w->weights == NULL ||
-      w->coming == NULL) {
+  bool lossy = config->format != SHOAL_WIRE_F32;
+  if (lossy) w->residual = calloc(config->weights_count, sizeof *w->residual);
+  if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->units == NULL ||
+      w->weights == NULL || w->coming == NULL) {
     shoal_worker_destroy(w);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %zu weights", config->weights_count);
   }
@@ -54,6 +58,9 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
 
 void shoal_worker_destroy(shoal_worker *w) {
   if (w == NULL) return;
+  for (uint32_t i = 0; w->units != NULL && i < w->units_count; i++)
+    shoal_blob_release(w->units[i].work.carry);
+  free(w->residual);
   free(w->owners);
   free(w->arrived);
   free(w->units);
@@ -80,6 +87,7 @@ static void ask(shoal_worker *w) {
 
 static void drop_unit(shoal_worker *w, uint32_t index, bool tell) {
   if (tell) say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = w->units[index].work.lease});
+  shoal_blob_release(w->units[index].work.carry);
   w->units[index] = w->units[--w->units_count];
 }
 
@@ -109,12 +117,16 @@ static void judge(shoal_worker *w, bool new_weights) {
   }
 }
 
+static void send_pull(shoal_worker *w, uint32_t slice) {
+  w->arrived[slice] = false;
+  say(w, w->owners[slice],
+      (shoal_message){.kind = SHOAL_MSG_PULL, .version = w->coming_version, .slice = slice});
+}
+
 static void send_pulls(shoal_worker *w, uint64_t version) {
   w->pulling = true;
   w->coming_version = version;
-  memset(w->arrived, 0, w->config.owners * sizeof *w->arrived);
-  for (uint32_t s = 0; s < w->config.owners; s++)
-    say(w, w->owners[s], (shoal_message){.kind = SHOAL_MSG_PULL, .version = version, .slice = s});
+  for (uint32_t s = 0; s < w->config.owners; s++) send_pull(w, s);
 }
 
 /* Pulls what the oldest unit without its weights needs. */
@@ -131,7 +143,7 @@ static void pull(shoal_worker *w) {
 
 /* Takes the new weights into use once they are whole and nobody computes with the old. */
 static void swap_weights(shoal_worker *w) {
-  if (!w->pulling || w->busy > 0 || any(w, READY)) return;
+  if (!w->pulling || w->busy > 0) return;
   for (uint32_t s = 0; s < w->config.owners; s++)
     if (!w->arrived[s]) return;
   float *old = w->weights;
@@ -140,20 +152,31 @@ static void swap_weights(shoal_worker *w) {
   w->version = w->coming_version;
   w->have = true;
   w->pulling = false;
+  for (uint32_t i = 0; i < w->units_count; i++)
+    if (w->units[i].state == READY) w->units[i].state = WAITING; /* newer is better */
   judge(w, true);
   pull(w);
   ask(w);
+}
+
+/* An owner is further than was asked for. Slices of different versions don't go together, so those
+ * that have arrived must come again. */
+static void raise_version(shoal_worker *w, uint64_t version) {
+  w->coming_version = version;
+  for (uint32_t s = 0; s < w->config.owners; s++)
+    if (w->arrived[s]) send_pull(w, s);
 }
 
 static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m) {
   uint32_t s = m->slice;
   if (!w->pulling || s >= w->config.owners || w->owners[s] != peer || m->payload == NULL) return;
   const shoal_slice *slice = &w->config.slices[s];
-  if (shoal_blob_length(m->payload) != slice->count * sizeof(float) || m->version < w->coming_version) return;
-  if (w->config.mode.kind != SHOAL_ASYNC && m->version > w->coming_version) {
-    send_pulls(w, m->version); /* slices of different versions don't go together */
+  if (shoal_blob_length(m->payload) != slice->count * sizeof(float)) return;
+  if (m->version < w->coming_version) {
+    send_pull(w, s);
     return;
   }
+  if (w->config.mode.kind != SHOAL_ASYNC && m->version > w->coming_version) raise_version(w, m->version);
   memcpy(w->coming + slice->offset, shoal_blob_bytes(m->payload), slice->count * sizeof(float));
   w->arrived[s] = true;
   swap_weights(w);
@@ -161,13 +184,18 @@ static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m)
 
 /* ---- units ---- */
 
-static void take_lease(shoal_worker *w, const shoal_message *m) {
+static void take_lease(shoal_worker *w, shoal_message *m) {
   if (w->units_count == w->config.units) {
     say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = m->lease});
     return;
   }
-  w->units[w->units_count++] =
-      (unit){.work = {.lease = m->lease, .round = m->round, .shard = m->shard, .version = m->version}};
+  w->units[w->units_count++] = (unit){.work = {.lease = m->lease,
+                                               .round = m->round,
+                                               .first = m->shard,
+                                               .count = m->count,
+                                               .version = m->version,
+                                               .carry = m->payload}};
+  m->payload = NULL;
   judge(w, false);
   pull(w);
 }
@@ -178,6 +206,7 @@ bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weig
     w->units[i].state = COMPUTING;
     w->busy++;
     *out = w->units[i].work;
+    out->carry = shoal_blob_share(out->carry);
     *weights = w->weights;
     return true;
   }
@@ -187,45 +216,60 @@ bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weig
 static void push(shoal_worker *w, const unit *u, const float *gradient) {
   for (uint32_t s = 0; s < w->config.owners; s++) {
     const shoal_slice *slice = &w->config.slices[s];
-    shoal_blob *blob = shoal_blob_create(slice->count * sizeof(float));
+    shoal_blob *blob = shoal_blob_create(shoal_codec_bytes(w->config.format, slice->count));
     SHOAL_ASSERT(blob != NULL);
-    memcpy(shoal_blob_bytes(blob), gradient + slice->offset, slice->count * sizeof(float));
+    size_t length =
+        shoal_codec_encode(w->config.format, slice->count, gradient + slice->offset,
+                           w->residual != NULL ? w->residual + slice->offset : NULL, shoal_blob_bytes(blob));
+    shoal_blob_shorten(blob, length);
     say(w, w->owners[s],
         (shoal_message){.kind = SHOAL_MSG_PUSH,
+                        .format = w->config.format,
                         .round = u->work.round,
-                        .shard = u->work.shard,
+                        .shard = u->work.first,
+                        .count = u->work.count,
                         .slice = s,
                         .payload = blob});
   }
 }
 
-bool shoal_worker_done(shoal_worker *w, uint64_t lease, const float *gradient, const shoal_sums *sums,
-                       uint64_t digest) {
+/* Sums, then the recurrent state. */
+static shoal_blob *report_of(const shoal_work_result *result) {
+  size_t carry = result->carry != NULL ? shoal_blob_length(result->carry) : 0;
+  shoal_blob *blob = shoal_blob_create(sizeof result->sums + carry);
+  SHOAL_ASSERT(blob != NULL);
+  memcpy(shoal_blob_bytes(blob), &result->sums, sizeof result->sums);
+  if (carry > 0) memcpy(shoal_blob_bytes(blob) + sizeof result->sums, shoal_blob_bytes(result->carry), carry);
+  return blob;
+}
+
+static void push_and_report(shoal_worker *w, const unit *u, const shoal_work_result *result) {
+  push(w, u, result->gradient);
+  say(w, w->chief,
+      (shoal_message){.kind = SHOAL_MSG_DONE,
+                      .lease = u->work.lease,
+                      .round = u->work.round,
+                      .shard = u->work.first,
+                      .version = result->digest,
+                      .payload = report_of(result)});
+  /* The next round will want the next version: it can come while the lease does. In async mode any
+   * version will do, and the newest is asked for when the unit is known. */
+  if (w->config.mode.kind != SHOAL_ASYNC && !w->pulling) send_pulls(w, u->work.version + 1);
+}
+
+bool shoal_worker_done(shoal_worker *w, uint64_t lease, const shoal_work_result *result) {
   SHOAL_ASSERT(w->busy > 0);
   w->busy--;
   uint32_t index = 0;
   while (index < w->units_count && w->units[index].work.lease != lease) index++;
-  if (index == w->units_count) {
-    swap_weights(w);
-    return false;
-  }
-  bool whole = w->chief != 0;
+  bool whole = w->chief != 0 && index < w->units_count;
   for (uint32_t s = 0; s < w->config.owners; s++) whole &= w->owners[s] != 0;
-  const unit u = w->units[index];
-  drop_unit(w, index, !whole && w->chief != 0);
-  if (whole) {
-    push(w, &u, gradient);
-    shoal_blob *blob = shoal_blob_create(sizeof *sums);
-    SHOAL_ASSERT(blob != NULL);
-    memcpy(shoal_blob_bytes(blob), sums, sizeof *sums);
-    say(w, w->chief,
-        (shoal_message){.kind = SHOAL_MSG_DONE,
-                        .lease = lease,
-                        .round = u.work.round,
-                        .shard = u.work.shard,
-                        .version = digest,
-                        .payload = blob});
+  if (index < w->units_count) {
+    const unit u = w->units[index];
+    drop_unit(w, index, !whole && w->chief != 0);
+    if (whole) push_and_report(w, &u, result);
   }
+  shoal_blob_release(result->carry);
   swap_weights(w);
   ask(w);
   return whole;
@@ -235,7 +279,7 @@ bool shoal_worker_done(shoal_worker *w, uint64_t lease, const float *gradient, c
 
 /* Everything that was under way is void. */
 static void start_over(shoal_worker *w) {
-  w->units_count = 0;
+  while (w->units_count > 0) drop_unit(w, 0, false);
   w->pulling = w->have = false;
 }
 
@@ -243,11 +287,11 @@ void shoal_worker_chief(shoal_worker *w, uint64_t peer) {
   w->chief = peer;
   w->welcome = false;
   start_over(w);
-  size_t length = strlen(w->config.name);
-  shoal_blob *blob = shoal_blob_create(length);
-  SHOAL_ASSERT(blob != NULL);
-  memcpy(shoal_blob_bytes(blob), w->config.name, length);
-  say(w, peer, (shoal_message){.kind = SHOAL_MSG_HELLO, .count = SHOAL_ROLE_WORKER, .payload = blob});
+  say(w, peer,
+      (shoal_message){.kind = SHOAL_MSG_HELLO,
+                      .count = SHOAL_ROLE_WORKER,
+                      .shard = w->config.threads,
+                      .payload = shoal_blob_of(w->config.name, strlen(w->config.name))});
 }
 
 void shoal_worker_owner(shoal_worker *w, uint32_t slice, uint64_t peer) {

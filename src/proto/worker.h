@@ -1,8 +1,9 @@
 /* worker.h: the core of a worker: asks, pulls, lets compute, pushes, tells.
  *
- * It asks the chief for as many units as it has threads. For a unit it needs the weights of some
- * version from every owner; when they are there, the driver computes the gradient, and the core
- * cuts it into slices for the owners and reports to the chief.
+ * It asks the chief for units. For a unit it needs the weights of some version from every owner;
+ * when they are there, the driver computes what the unit asks for, and the core cuts it into
+ * slices for the owners, in the wire format, and reports to the chief. What a lossy format leaves
+ * out is kept and sent with the next unit. The next version is pulled before its unit is leased.
  *
  * Ownership: create, then destroy. Threads: one; computing is the driver's, wherever it likes. */
 #ifndef SHOAL_PROTO_WORKER_H
@@ -17,19 +18,30 @@ typedef struct shoal_worker shoal_worker;
 
 typedef struct shoal_worker_config {
   const char *name;
-  uint32_t units;            /* at a time */
+  uint32_t units;            /* at a time: 1, or 2 to pull for one while the other is computed */
+  uint32_t threads;          /* told to the chief */
   const shoal_slice *slices; /* borrowed; one an owner */
   uint32_t owners;
   size_t weights_count;
   shoal_mode mode;
+  shoal_wire_format format; /* of contributions */
 } shoal_worker_config;
 
 /* A unit whose weights are there. */
 typedef struct shoal_work_unit {
   uint64_t lease, round; /* the round of all */
-  uint32_t shard;
-  uint64_t version; /* of the weights */
+  uint32_t first, count; /* parts of it */
+  uint64_t version;      /* of the weights */
+  shoal_blob *carry;     /* recurrent state of these parts, one after the other; NULL: zeros */
 } shoal_work_unit;
+
+/* What came of it. */
+typedef struct shoal_work_result {
+  const float *gradient; /* weights_count floats: the sum over the parts, or the change of the weights */
+  shoal_sums sums;       /* over the parts, in the order of nn/tree.h */
+  uint64_t digest;       /* of the gradient */
+  shoal_blob *carry;     /* the new recurrent state, or NULL; taken over */
+} shoal_work_result;
 
 shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *config, shoal_error *err);
 void shoal_worker_destroy(shoal_worker *worker);
@@ -42,12 +54,12 @@ void shoal_worker_gone(shoal_worker *worker, uint64_t peer);
 void shoal_worker_receive(shoal_worker *worker, uint64_t peer, shoal_message *message);
 shoal_outbox *shoal_worker_outbox(shoal_worker *worker);
 
-/* The next unit that can be computed now; *weights stays as it is until it is done. */
+/* The next unit that can be computed now; its carry is the caller's to release, *weights stays as it
+ * is until it is done. */
 bool shoal_worker_next(shoal_worker *worker, shoal_work_unit *out, const float **weights);
-/* It is computed: weights_count floats. Every unit that was handed out must come back here; false
- * when nobody wants it any more. */
-bool shoal_worker_done(shoal_worker *worker, uint64_t lease, const float *gradient, const shoal_sums *sums,
-                       uint64_t digest);
+/* It is computed. Every unit that was handed out must come back here; false when nobody wants it
+ * any more. */
+bool shoal_worker_done(shoal_worker *worker, uint64_t lease, const shoal_work_result *result);
 bool shoal_worker_ended(const shoal_worker *worker); /* the chief said END */
 
 #endif

@@ -8,6 +8,7 @@
 #include "../nn/synthetic.h"
 #include "check.h"
 #include "nn/trainer.h"
+#include "nn/tree.h"
 #include "proto/chief.h"
 #include "proto/owner.h"
 #include "proto/worker.h"
@@ -45,7 +46,9 @@ typedef struct world {
   snapshot snapshots[OWNERS][SNAPSHOTS];
   shoal_worker *workers[WORKERS];
   bool alive[NODES];
-  float *gradient;
+  float *gradient, *parts[SHOAL_SHARDS_MAX];
+  float *disk_carry; /* the chief's too */
+  size_t carry_count;
   link *links;
   uint64_t next_id, draws, seed;
   double now;
@@ -72,12 +75,14 @@ static void start_chief(world *w) {
                                .clip = w->model->recipe.clip,
                                .owners = OWNERS,
                                .workers_max = 16,
-                               .silence_s = 1e9,
+                               .beat = {.every_s = 30, .silence_s = 1e9},
                                .lost_s = 60,
                                .save_s = 20,
                                .leases = {.holders_max = 3, .patience = 3, .first_s = 50, .least_s = 20},
                                .job = "{}",
-                               .start = w->disk};
+                               .start = w->disk,
+                               .carry_floats = shoal_trainer_carry_floats(w->computer),
+                               .carry = w->disk_carry};
   assert_int_equal(shoal_chief_create(&w->chief, &config, &err), SHOAL_OK);
   drive_chief(w);
 }
@@ -99,7 +104,7 @@ static void start_worker(world *w, int i) {
   static const char *const names[] = {"ada", "bob", "cleo"};
   shoal_error err;
   shoal_worker_config config = {.name = names[i],
-                                .units = 1 + (uint32_t)i,
+                                .units = 1 + (uint32_t)i % 2,
                                 .slices = w->slices,
                                 .owners = OWNERS,
                                 .weights_count = w->graph->weights_count};
@@ -198,15 +203,7 @@ static void join(world *w, int a, int b) {
   assert_non_null(l);
   *l = (link){.id = ++w->next_id, .node = {a, b}};
   if (is_owner(a)) {
-    shoal_owner *o = w->owners[a - 1];
-    bool kept = shoal_owner_generation(o) > 0;
-    post(l, 1,
-         (shoal_message){.kind = SHOAL_MSG_HELLO,
-                         .count = SHOAL_ROLE_OWNER,
-                         .slice = (uint32_t)(a - 1),
-                         .lease = kept,
-                         .generation = shoal_owner_generation(o),
-                         .version = shoal_owner_state_of(o)->version});
+    post(l, 1, shoal_owner_hello(w->owners[a - 1], "owner"));
   } else if (b == CHIEF) {
     shoal_worker_chief(w->workers[a - 1 - OWNERS], l->id);
   } else {
@@ -270,19 +267,24 @@ static void drive_owner(world *w, int s) {
   }
   if (!shoal_owner_restore(o, &version)) return;
   snapshot *from = snapshot_of(w, s, version);
-  if (version == 0) { /* the beginning needs no disk */
-    shoal_graph_init_weights(w->graph, w->model->recipe.seed, w->gradient);
-    copy(state->weights, w->gradient + w->slices[s].offset, count);
-    if (state->slot1 != NULL) memset(state->slot1, 0, count * sizeof(float));
-    if (state->slot2 != NULL) memset(state->slot2, 0, count * sizeof(float));
-  } else {
-    assert_non_null(from);
+  assert_true(from != NULL || version == 0); /* the beginning is on nobody's disk */
+  if (from != NULL) {
     copy(state->weights, from->weights, count);
     copy(state->slot1, from->slot1, count);
     copy(state->slot2, from->slot2, count);
   }
-  state->version = version;
-  shoal_owner_restored(o, true);
+  shoal_owner_restored(o, from != NULL);
+}
+
+/* The first weights, and slots of zeros. */
+static void give(world *w, uint32_t s) {
+  uint32_t slots = shoal_optimizer_slots(w->model->recipe.optimizer);
+  size_t count = w->slices[s].count;
+  shoal_blob *blob = shoal_blob_create((1 + slots) * count * sizeof(float));
+  memset(shoal_blob_bytes(blob), 0, (1 + slots) * count * sizeof(float));
+  shoal_graph_init_weights(w->graph, w->model->recipe.seed, w->gradient);
+  memcpy(shoal_blob_bytes(blob), w->gradient + w->slices[s].offset, count * sizeof(float));
+  shoal_chief_give(w->chief, s, blob);
 }
 
 static void drive_worker(world *w, int i) {
@@ -290,13 +292,37 @@ static void drive_worker(world *w, int i) {
   const float *weights;
   if (!shoal_worker_next(w->workers[i], &unit, &weights)) return;
   uint64_t rounds = shoal_trainer_rounds(w->computer);
+  size_t carry = shoal_trainer_carry_floats(w->computer);
   copy(shoal_trainer_state(w->computer)->weights, weights, w->graph->weights_count);
-  shoal_part part = {.epoch = unit.round / rounds,
-                     .round = unit.round % rounds,
-                     .shard = unit.shard,
-                     .gradient = w->gradient};
-  shoal_trainer_parts(w->computer, &w->source, &part, 1);
-  shoal_worker_done(w->workers[i], unit.lease, w->gradient, &part.sums, unit.round * 31 + unit.shard);
+  shoal_part parts[SHOAL_SHARDS_MAX];
+  shoal_sums sums[SHOAL_SHARDS_MAX];
+  const float *gradients[SHOAL_SHARDS_MAX];
+  shoal_blob *carry_out = carry > 0 ? shoal_blob_create(unit.count * carry * sizeof(float)) : NULL;
+  const float *carry_in = unit.carry ? (const float *)(const void *)shoal_blob_bytes(unit.carry) : NULL;
+  for (uint32_t p = 0; p < unit.count; p++) {
+    parts[p] = (shoal_part){.epoch = unit.round / rounds,
+                            .round = unit.round % rounds,
+                            .shard = unit.first + p,
+                            .gradient = w->parts[p]};
+    gradients[p] = w->parts[p];
+    if (carry > 0)
+      shoal_trainer_set_carry(w->computer, unit.first + p, carry_in ? carry_in + p * carry : NULL);
+  }
+  shoal_trainer_parts(w->computer, &w->source, parts, unit.count);
+  for (uint32_t p = 0; p < unit.count; p++) {
+    sums[p] = parts[p].sums;
+    if (carry > 0)
+      shoal_trainer_get_carry(w->computer, unit.first + p,
+                              (float *)(void *)shoal_blob_bytes(carry_out) + p * carry);
+  }
+  shoal_tree_add_sums(sums, unit.count, 1);
+  shoal_kernels_get()->sum_parts(w->graph->weights_count, unit.count, gradients, w->gradient);
+  shoal_blob_release(unit.carry);
+  shoal_worker_done(w->workers[i], unit.lease,
+                    &(shoal_work_result){.gradient = w->gradient,
+                                         .sums = sums[0],
+                                         .digest = unit.round * 31 + unit.first,
+                                         .carry = carry_out});
 }
 
 static void drive_chief(world *w) {
@@ -305,8 +331,11 @@ static void drive_chief(world *w) {
   while (w->alive[CHIEF] && shoal_chief_next_event(w->chief, &event)) {
     if (event.kind == SHOAL_CHIEF_SAFE || event.kind == SHOAL_CHIEF_BACK) w->disk = event.state;
     if (event.kind == SHOAL_CHIEF_BACK) w->backs++;
-    if (event.kind == SHOAL_CHIEF_EPOCH) shoal_chief_go_on(w->chief, w->now);
-    if (event.kind == SHOAL_CHIEF_END) w->ended = true;
+    if (event.kind == SHOAL_CHIEF_SAFE) copy(w->disk_carry, shoal_chief_safe_carry(w->chief), w->carry_count);
+    if (event.kind == SHOAL_CHIEF_LACKS) give(w, event.slice);
+    if (event.kind == SHOAL_CHIEF_REST && event.version == EPOCHS * shoal_trainer_rounds(w->computer))
+      w->ended = true;
+    if (event.kind == SHOAL_CHIEF_REST) shoal_chief_go_on(w->chief, w->now);
     assert_int_not_equal(event.kind, SHOAL_CHIEF_FAILED);
     assert_int_not_equal(event.kind, SHOAL_CHIEF_DIFFERS);
   }
@@ -354,6 +383,10 @@ static void open_world(world *w, const char *net, const char *mode, uint64_t see
   shoal_optimizer_runs(w->graph, w->runs);
   shoal_slices_cut(w->runs, w->runs_count, w->graph->weights_count, OWNERS, w->slices);
   w->gradient = calloc(w->graph->weights_count, sizeof *w->gradient);
+  for (uint32_t p = 0; p < shoal_trainer_shards(w->computer); p++)
+    w->parts[p] = calloc(w->graph->weights_count, sizeof *w->gradient);
+  w->carry_count = shoal_trainer_carry_floats(w->computer) * shoal_trainer_shards(w->computer);
+  w->disk_carry = calloc(w->carry_count + 1, sizeof *w->disk_carry);
   w->links = calloc(LINKS_MAX, sizeof *w->links);
   for (int node = 0; node < NODES; node++) start_node(w, node);
 }
@@ -371,6 +404,8 @@ static void close_world(world *w) {
     }
   free(w->links);
   free(w->gradient);
+  free(w->disk_carry);
+  for (uint32_t p = 0; p < shoal_trainer_shards(w->computer); p++) free(w->parts[p]);
   free(w->runs);
   shoal_trainer_destroy(w->alone);
   shoal_trainer_destroy(w->computer);
@@ -421,10 +456,13 @@ static const char SMALL[] = "input 6\ndense 9 tanh\ndense 3\nloss cross-entropy\
 static const char CLIPPED[] = "input 6\ndense 9 tanh\ndense 3\nloss cross-entropy\n"
                               "optimizer adam rate 0.01\nclip 0.3\nshards 3\n";
 
+static const char RECURRENT[] = "input tokens 4 carry\nembed 9 5\nlstm 6\ndense 9\nloss cross-entropy\n"
+                                "optimizer sgd rate 0.5\nshards 3\n";
+
 static void a_quiet_life_equals_one_machine(void **state) {
   (void)state;
-  const char *const nets[] = {SMALL, CLIPPED};
-  for (int n = 0; n < 2; n++) {
+  const char *const nets[] = {SMALL, CLIPPED, RECURRENT};
+  for (int n = 0; n < 3; n++) {
     world *w = malloc(sizeof *w);
     open_world(w, nets[n], "sync", 1);
     live(w, 0);
@@ -436,9 +474,10 @@ static void a_quiet_life_equals_one_machine(void **state) {
 
 static void lives_full_of_mishaps_equal_one_machine(void **state) {
   (void)state;
+  const char *const nets[] = {SMALL, CLIPPED, RECURRENT};
   for (uint64_t seed = 0; seed < 100; seed++) {
     world *w = malloc(sizeof *w);
-    open_world(w, seed % 2 == 0 ? SMALL : CLIPPED, "sync", seed);
+    open_world(w, nets[seed % 3], "sync", seed);
     live(w, 1500);
     check_weights(w);
     close_world(w);

@@ -86,7 +86,8 @@ static void push(cluster *c, uint64_t round, uint32_t shard, uint32_t s, const f
   shoal_blob *blob = shoal_blob_create(c->slices[s].count * sizeof(float));
   assert_non_null(blob);
   memcpy(shoal_blob_bytes(blob), gradient + c->slices[s].offset, c->slices[s].count * sizeof(float));
-  shoal_message m = {.kind = SHOAL_MSG_PUSH, .round = round, .shard = shard, .slice = s, .payload = blob};
+  shoal_message m = {
+      .kind = SHOAL_MSG_PUSH, .round = round, .shard = shard, .count = 1, .slice = s, .payload = blob};
   shoal_owner_receive(c->owners[s], WORKER, &m);
 }
 
@@ -227,13 +228,16 @@ static void strange_pushes_are_dropped(void **state) {
   shoal_owner *owner = c.owners[0];
   size_t bytes = c.slices[0].count * sizeof(float);
   const shoal_message strange[] = {
-      {.kind = SHOAL_MSG_PUSH, .round = 1, .payload = shoal_blob_create(bytes)},
-      {.kind = SHOAL_MSG_PUSH, .round = UINT64_MAX, .payload = shoal_blob_create(bytes)},
-      {.kind = SHOAL_MSG_PUSH, .shard = c.shards, .payload = shoal_blob_create(bytes)},
-      {.kind = SHOAL_MSG_PUSH, .slice = 1, .payload = shoal_blob_create(bytes)},
-      {.kind = SHOAL_MSG_PUSH, .generation = 1, .payload = shoal_blob_create(bytes)},
-      {.kind = SHOAL_MSG_PUSH, .payload = shoal_blob_create(bytes - 4)},
-      {.kind = SHOAL_MSG_PUSH, .payload = NULL},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .round = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .round = UINT64_MAX, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .shard = c.shards, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .slice = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .generation = 1, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .payload = shoal_blob_create(bytes - 4)},
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .payload = NULL},
+      {.kind = SHOAL_MSG_PUSH, .payload = shoal_blob_create(bytes)},
+      {.kind = SHOAL_MSG_PUSH, .count = 2, .shard = 1, .payload = shoal_blob_create(bytes)}, /* no node */
+      {.kind = SHOAL_MSG_PUSH, .count = 1, .format = SHOAL_WIRE_INT8, .payload = shoal_blob_create(3)},
       {.kind = SHOAL_MSG_HELLO, .payload = NULL},
   };
   for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
