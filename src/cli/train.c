@@ -25,7 +25,7 @@
 #include "cli/human.h"
 #include "cli/metric.h"
 #include "cli/report.h"
-#include "data/dataset.h"
+#include "data/task.h"
 #include "nn/checkpoint.h"
 
 /* ---- options ------------------------------------------------------------------------ */
@@ -161,13 +161,8 @@ typedef struct run {
   shoal_model *own_model; /* what MODEL.net gave, or NULL when going on */
   shoal_model *model;     /* one of the two */
   bool had_early_stop;    /* the checkpoint's run: only then is a best file beside it its own */
-  shoal_graph *graph;
-  shoal_dataset *dataset;
-  shoal_text data_json; /* what the data set had fitted */
-  float *class_weights;
-  shoal_trainer *trainer;
-  shoal_train_state *state;
-  shoal_source sources[SHOAL_SPLITS]; /* samples is 0 where a split is missing */
+  shoal_task task;
+  shoal_train_state *state; /* the trainer's */
   shoal_text out_path, best_path;
   shoal_report_plan plan;
   shoal_report report;
@@ -331,87 +326,32 @@ static shoal_status choose_places(run *r, shoal_error *err) {
   return status;
 }
 
-static shoal_status open_data(run *r, shoal_error *err) {
+static shoal_status open_task(run *r, shoal_error *err) {
   const train_options *o = &r->options;
   shoal_dataset_options options = {
       .data = o->data, .target = o->target, .valid_share = o->valid_share, .data_dir = o->data_dir};
-  shoal_status status = shoal_dataset_open(&r->dataset, &options, r->model, err);
+  shoal_status status = shoal_task_open(&r->task, r->model, &options, err);
   if (status != SHOAL_OK) return status;
-  const shoal_recipe *recipe = &r->model->recipe;
-  for (int split = 0; split < SHOAL_SPLITS; split++) {
-    if (shoal_dataset_samples(r->dataset, (shoal_split)split) == 0) continue;
-    status = shoal_dataset_source(r->dataset, (shoal_split)split, recipe->batch, recipe->seed,
-                                  &r->sources[split], err);
-    if (status != SHOAL_OK) return status;
-  }
-  if (r->sources[SHOAL_TRAIN].samples == 0)
-    return shoal_fail(err, SHOAL_INVALID, "%s has no training samples", o->data);
-  if (recipe->early_stop > 0 && r->sources[SHOAL_VALID].samples == 0)
+  if (r->model->recipe.early_stop > 0 && r->task.sources[SHOAL_VALID].samples == 0)
     return shoal_fail(err, SHOAL_INVALID,
                       "early stopping needs validation samples, and %s has none; add --valid 0.1 to hold out "
                       "a tenth of the training samples",
                       o->data);
-  shoal_dataset_fitted(r->dataset, &r->data_json);
-  if (r->data_json.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   /* What was fitted now is what was fitted then, or the run would not be the same run. */
-  bool same = !r->from.data_json || strcmp(r->from.data_json, r->data_json.bytes) == 0;
+  bool same = !r->from.data_json || strcmp(r->from.data_json, r->task.fitted.bytes) == 0;
   if (!same)
     return shoal_fail(
         err, SHOAL_INVALID,
         "%s is not what %s was trained on: scales, classes or words differ; give the same --data, "
         "--target and --valid as before",
         o->data, o->resume);
-  return SHOAL_OK;
-}
-
-/* Balanced weights are inverse to how often a class occurs, scaled so that their mean over
- * the training samples is 1: the rate then means what it did without them. */
-static shoal_status weigh_classes(run *r, shoal_error *err) {
-  const shoal_recipe *recipe = &r->model->recipe;
-  uint32_t classes = shoal_dataset_classes(r->dataset);
-  if (!recipe->class_weights_balanced && recipe->class_weights_count == 0) return SHOAL_OK;
-  if (classes == 0)
-    return shoal_fail(err, SHOAL_INVALID, "class-weights needs data with classes; %s has numbers to predict",
-                      r->options.data);
-  uint32_t weights = recipe->class_weights_balanced ? classes : recipe->class_weights_count;
-  if (weights < classes)
-    return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but %s has %u classes", weights,
-                      r->options.data, classes);
-  r->class_weights = calloc(weights, sizeof *r->class_weights);
-  if (!r->class_weights) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  if (!recipe->class_weights_balanced) {
-    memcpy(r->class_weights, recipe->class_weights, weights * sizeof *r->class_weights);
-    return SHOAL_OK;
-  }
-  uint64_t samples = 0, present = 0;
-  for (uint32_t c = 0; c < classes; c++) {
-    uint64_t count = shoal_dataset_class_count(r->dataset, c);
-    samples += count;
-    present += count > 0;
-  }
-  for (uint32_t c = 0; c < classes; c++) {
-    uint64_t count = shoal_dataset_class_count(r->dataset, c);
-    if (count > 0) r->class_weights[c] = (float)((double)samples / ((double)present * (double)count));
-  }
-  return SHOAL_OK;
-}
-
-static shoal_status build(run *r, shoal_error *err) {
-  shoal_status status = shoal_graph_create(&r->graph, r->model, err);
-  if (status == SHOAL_OK) status = weigh_classes(r, err);
-  if (status != SHOAL_OK) return status;
-  shoal_trainer_config config = {.graph = r->graph,
-                                 .threads = (uint32_t)r->options.threads,
-                                 .batch = r->model->recipe.batch,
-                                 .samples = r->sources[SHOAL_TRAIN].samples,
-                                 .class_weights = r->class_weights};
-  status = shoal_trainer_create(&r->trainer, &config, err);
-  if (status == SHOAL_OK) r->state = shoal_trainer_state(r->trainer);
+  status = shoal_task_ready(&r->task, (uint32_t)o->threads, err);
+  if (status == SHOAL_OK) r->state = shoal_trainer_state(r->task.trainer);
   return status;
 }
 
 static shoal_status save(run *r, const char *path, shoal_error *err) {
-  return shoal_checkpoint_save(path, r->graph, r->state, r->data_json.bytes, err);
+  return shoal_checkpoint_save(path, r->task.graph, r->state, r->task.fitted.bytes, err);
 }
 
 /* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
@@ -425,7 +365,7 @@ static shoal_status load_best(run *r, bool *found, shoal_error *err) {
     shoal_checkpoint best;
     status = shoal_checkpoint_load(&best, path.bytes, err);
     if (status == SHOAL_OK) {
-      status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
+      status = shoal_checkpoint_resume(&best, r->task.graph, r->state, err);
       shoal_checkpoint_release(&best);
     }
   }
@@ -439,10 +379,10 @@ static shoal_status recall_best(run *r, shoal_error *err) {
   if (r->model->recipe.early_stop == 0) return SHOAL_OK;
   bool found;
   shoal_status status = load_best(r, &found, err);
-  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
+  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(&r->from, r->task.graph, r->state, err);
   bool at_end_of_epoch = r->state->epoch > 0 && r->state->round == 0;
   if (status != SHOAL_OK || !at_end_of_epoch) return status;
-  r->best_loss = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_VALID]).loss;
+  r->best_loss = shoal_trainer_evaluate(r->task.trainer, &r->task.sources[SHOAL_VALID]).loss;
   r->best_epoch = r->state->epoch;
   return save(r, r->best_path.bytes, err);
 }
@@ -453,9 +393,9 @@ static shoal_status load_state(run *r, shoal_error *err) {
     return SHOAL_OK;
   }
   shoal_status status = recall_best(r, err);
-  if (status == SHOAL_OK) status = shoal_checkpoint_resume(&r->from, r->graph, r->state, err);
+  if (status == SHOAL_OK) status = shoal_checkpoint_resume(&r->from, r->task.graph, r->state, err);
   if (status != SHOAL_OK) return status;
-  uint64_t rounds = shoal_trainer_rounds(r->trainer);
+  uint64_t rounds = shoal_trainer_rounds(r->task.trainer);
   bool fits = r->state->round < rounds && r->state->step / rounds == r->state->epoch &&
               r->state->step % rounds == r->state->round;
   if (!fits)
@@ -481,8 +421,7 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
                       "--data is missing: it says what to train on; 'shoal data list' shows the named sets");
   }
   if (status == SHOAL_OK) status = choose_places(r, err);
-  if (status == SHOAL_OK) status = open_data(r, err);
-  if (status == SHOAL_OK) status = build(r, err);
+  if (status == SHOAL_OK) status = open_task(r, err);
   if (status == SHOAL_OK) status = load_state(r, err);
   if (status == SHOAL_OK)
     status =
@@ -492,11 +431,7 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
 
 static void release(run *r) {
   shoal_report_release(&r->report);
-  shoal_trainer_destroy(r->trainer);
-  free(r->class_weights);
-  shoal_text_release(&r->data_json);
-  shoal_dataset_close(r->dataset);
-  shoal_graph_destroy(r->graph);
+  shoal_task_close(&r->task);
   shoal_model_destroy(r->own_model);
   shoal_checkpoint_release(&r->from);
   shoal_text_release(&r->out_path);
@@ -554,9 +489,9 @@ static shoal_status save_at_end(run *r, shoal_error *err) {
 typedef enum outcome { FINISHED, STOPPED_EARLY, INTERRUPTED, EXPLODED } outcome;
 
 static const shoal_source *held_out_source(const run *r) {
-  return r->sources[SHOAL_VALID].samples  ? &r->sources[SHOAL_VALID]
-         : r->sources[SHOAL_TEST].samples ? &r->sources[SHOAL_TEST]
-                                          : NULL;
+  return r->task.sources[SHOAL_VALID].samples  ? &r->task.sources[SHOAL_VALID]
+         : r->task.sources[SHOAL_TEST].samples ? &r->task.sources[SHOAL_TEST]
+                                               : NULL;
 }
 
 /* Whether early stopping has waited long enough. */
@@ -578,9 +513,9 @@ static bool end_of_patience(run *r, double loss) {
 }
 
 static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
-  shoal_result train = shoal_trainer_epoch_result(r->trainer);
+  shoal_result train = shoal_trainer_epoch_result(r->task.trainer);
   const shoal_source *source = held_out_source(r);
-  if (source) *held_out = shoal_trainer_evaluate(r->trainer, source);
+  if (source) *held_out = shoal_trainer_evaluate(r->task.trainer, source);
   *stop_early = end_of_patience(r, held_out->loss);
   /* Before the report: who reads of an epoch can rely on a checkpoint not much older. Epochs of
    * milliseconds would spend their time waiting for the disk. */
@@ -603,11 +538,11 @@ static bool weights_are_finite(const run *r, shoal_error *err) {
 
 static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
-  const shoal_source *source = &r->sources[SHOAL_TRAIN];
+  const shoal_source *source = &r->task.sources[SHOAL_TRAIN];
   r->saved_at = shoal_clock_seconds();
   while (r->state->epoch < recipe->epochs) {
     shoal_result round;
-    if (shoal_trainer_round(r->trainer, source, &round, err) != SHOAL_OK) return EXPLODED;
+    if (shoal_trainer_round(r->task.trainer, source, &round, err) != SHOAL_OK) return EXPLODED;
     shoal_report_round(&r->report, &round);
     bool epoch_is_over = r->state->round == 0, stop_early = false;
     bool save_is_due =
@@ -654,7 +589,7 @@ static int interrupted(run *r) {
 static int exploded(run *r, const shoal_error *err) {
   shoal_progress_clear(&r->report.progress);
   shoal_cli_failed("train", err);
-  fprintf(stderr, "The rate was %g. ", (double)shoal_trainer_rate(r->trainer));
+  fprintf(stderr, "The rate was %g. ", (double)shoal_trainer_rate(r->task.trainer));
   if (r->saved_step == UINT64_MAX)
     fprintf(stderr, "Nothing was saved.\n");
   else
@@ -668,7 +603,7 @@ static shoal_status keep_best(run *r, shoal_error *err) {
   shoal_checkpoint best;
   shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
   if (status != SHOAL_OK) return status;
-  status = shoal_checkpoint_resume(&best, r->graph, r->state, err);
+  status = shoal_checkpoint_resume(&best, r->task.graph, r->state, err);
   shoal_checkpoint_release(&best);
   if (status == SHOAL_OK && rename(r->best_path.bytes, r->out_path.bytes) != 0)
     status = shoal_fail(err, SHOAL_IO, "%s: %s", r->out_path.bytes, strerror(errno));
@@ -688,17 +623,17 @@ static int finished(run *r, bool stopped_early, const shoal_result *last_held_ou
     return shoal_cli_failed("train", &err);
   }
 
-  shoal_result train = shoal_trainer_epoch_result(r->trainer), test;
+  shoal_result train = shoal_trainer_epoch_result(r->task.trainer), test;
   const shoal_source *source = held_out_source(r);
   end.train = &train;
   if (source) {
-    if (!held_out_is_known) held_out = shoal_trainer_evaluate(r->trainer, source);
+    if (!held_out_is_known) held_out = shoal_trainer_evaluate(r->task.trainer, source);
     end.held_out = &held_out;
   }
-  if (r->sources[SHOAL_TEST].samples > 0 && source == &r->sources[SHOAL_TEST]) {
+  if (r->task.sources[SHOAL_TEST].samples > 0 && source == &r->task.sources[SHOAL_TEST]) {
     end.test = &held_out;
-  } else if (r->sources[SHOAL_TEST].samples > 0) {
-    test = shoal_trainer_evaluate(r->trainer, &r->sources[SHOAL_TEST]);
+  } else if (r->task.sources[SHOAL_TEST].samples > 0) {
+    test = shoal_trainer_evaluate(r->task.trainer, &r->task.sources[SHOAL_TEST]);
     end.test = &test;
   }
   shoal_text data_options;
@@ -714,21 +649,21 @@ static void start_report(run *r) {
   const char *file = r->options.resume ? r->options.resume : r->options.model;
   const char *slash = strrchr(file, '/');
   r->plan = (shoal_report_plan){
-      .graph = r->graph,
-      .trainer = r->trainer,
+      .graph = r->task.graph,
+      .trainer = r->task.trainer,
       .model_name = slash ? slash + 1 : file,
       .data_name = r->options.data,
       .out_path = r->out_path.bytes,
-      .is_text = shoal_dataset_is_text(r->dataset),
-      .train_positions = r->sources[SHOAL_TRAIN].samples,
-      .train_samples = shoal_dataset_samples(r->dataset, SHOAL_TRAIN),
-      .valid_samples = shoal_dataset_samples(r->dataset, SHOAL_VALID),
-      .test_samples = shoal_dataset_samples(r->dataset, SHOAL_TEST),
+      .is_text = shoal_dataset_is_text(r->task.dataset),
+      .train_positions = r->task.sources[SHOAL_TRAIN].samples,
+      .train_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TRAIN),
+      .valid_samples = shoal_dataset_samples(r->task.dataset, SHOAL_VALID),
+      .test_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TEST),
       .threads = (uint32_t)r->options.threads,
       .resumed_from = r->options.resume,
-      .held_out = r->sources[SHOAL_VALID].samples  ? "valid"
-                  : r->sources[SHOAL_TEST].samples ? "test"
-                                                   : NULL,
+      .held_out = r->task.sources[SHOAL_VALID].samples  ? "valid"
+                  : r->task.sources[SHOAL_TEST].samples ? "test"
+                                                        : NULL,
   };
   shoal_report_start(&r->report, &r->plan);
 }

@@ -514,6 +514,40 @@ void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_par
   run_tasks(t, count, part_task, &work);
 }
 
+/* The task of adding up a node: one run of the flat vector. */
+typedef struct node_work {
+  shoal_trainer *trainer;
+  uint32_t first, count;
+} node_work;
+
+static void node_sum_task(void *context, uint32_t index, uint32_t thread) {
+  (void)thread;
+  const node_work *work = context;
+  const shoal_trainer *t = work->trainer;
+  const shoal_run *run = &t->runs[index];
+  const float *parts[SHOAL_SHARDS_MAX];
+  for (uint32_t v = 0; v < work->count; v++) parts[v] = t->gradients[work->first + v] + run->offset;
+  t->kernels->sum_parts(run->count, work->count, parts, t->total + run->offset);
+}
+
+const float *shoal_trainer_node(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t round,
+                                uint32_t first, uint32_t count, shoal_sums *sums) {
+  SHOAL_ASSERT(count > 0 && count <= t->shards && first <= t->shards - count);
+  shoal_part parts[SHOAL_SHARDS_MAX];
+  for (uint32_t v = 0; v < count; v++)
+    parts[v] =
+        (shoal_part){.epoch = epoch, .round = round, .shard = first + v, .gradient = t->gradients[first + v]};
+  shoal_trainer_parts(t, source, parts, count);
+  shoal_sums all[SHOAL_SHARDS_MAX];
+  for (uint32_t v = 0; v < count; v++) all[v] = parts[v].sums;
+  shoal_tree_add_sums(all, count, 1);
+  *sums = all[0];
+  if (count == 1) return t->gradients[first];
+  node_work work = {t, first, count};
+  shoal_pool_run(t->pool, (uint32_t)t->runs_count, node_sum_task, &work);
+  return t->total;
+}
+
 size_t shoal_trainer_carry_floats(const shoal_trainer *t) {
   return t->state.carry != NULL ? shoal_carry_floats(t->graph) * largest_shard(t) : 0;
 }

@@ -8,7 +8,6 @@
 #include "../nn/synthetic.h"
 #include "check.h"
 #include "nn/trainer.h"
-#include "nn/tree.h"
 #include "proto/chief.h"
 #include "proto/owner.h"
 #include "proto/worker.h"
@@ -46,7 +45,7 @@ typedef struct world {
   snapshot snapshots[OWNERS][SNAPSHOTS];
   shoal_worker *workers[WORKERS];
   bool alive[NODES];
-  float *gradient, *parts[SHOAL_SHARDS_MAX];
+  float *gradient;
   float *disk_carry; /* the chief's too */
   size_t carry_count;
   link *links;
@@ -294,35 +293,18 @@ static void drive_worker(world *w, int i) {
   uint64_t rounds = shoal_trainer_rounds(w->computer);
   size_t carry = shoal_trainer_carry_floats(w->computer);
   copy(shoal_trainer_state(w->computer)->weights, weights, w->graph->weights_count);
-  shoal_part parts[SHOAL_SHARDS_MAX];
-  shoal_sums sums[SHOAL_SHARDS_MAX];
-  const float *gradients[SHOAL_SHARDS_MAX];
   shoal_blob *carry_out = carry > 0 ? shoal_blob_create(unit.count * carry * sizeof(float)) : NULL;
   const float *carry_in = unit.carry ? (const float *)(const void *)shoal_blob_bytes(unit.carry) : NULL;
-  for (uint32_t p = 0; p < unit.count; p++) {
-    parts[p] = (shoal_part){.epoch = unit.round / rounds,
-                            .round = unit.round % rounds,
-                            .shard = unit.first + p,
-                            .gradient = w->parts[p]};
-    gradients[p] = w->parts[p];
-    if (carry > 0)
-      shoal_trainer_set_carry(w->computer, unit.first + p, carry_in ? carry_in + p * carry : NULL);
-  }
-  shoal_trainer_parts(w->computer, &w->source, parts, unit.count);
-  for (uint32_t p = 0; p < unit.count; p++) {
-    sums[p] = parts[p].sums;
-    if (carry > 0)
-      shoal_trainer_get_carry(w->computer, unit.first + p,
-                              (float *)(void *)shoal_blob_bytes(carry_out) + p * carry);
-  }
-  shoal_tree_add_sums(sums, unit.count, 1);
-  shoal_kernels_get()->sum_parts(w->graph->weights_count, unit.count, gradients, w->gradient);
+  for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
+    shoal_trainer_set_carry(w->computer, unit.first + p, carry_in ? carry_in + p * carry : NULL);
+  shoal_work_result result = {.digest = unit.round * 31 + unit.first, .carry = carry_out};
+  result.gradient = shoal_trainer_node(w->computer, &w->source, unit.round / rounds, unit.round % rounds,
+                                       unit.first, unit.count, &result.sums);
+  for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
+    shoal_trainer_get_carry(w->computer, unit.first + p,
+                            (float *)(void *)shoal_blob_bytes(carry_out) + p * carry);
   shoal_blob_release(unit.carry);
-  shoal_worker_done(w->workers[i], unit.lease,
-                    &(shoal_work_result){.gradient = w->gradient,
-                                         .sums = sums[0],
-                                         .digest = unit.round * 31 + unit.first,
-                                         .carry = carry_out});
+  shoal_worker_done(w->workers[i], unit.lease, &result);
 }
 
 static void drive_chief(world *w) {
@@ -383,8 +365,6 @@ static void open_world(world *w, const char *net, const char *mode, uint64_t see
   shoal_optimizer_runs(w->graph, w->runs);
   shoal_slices_cut(w->runs, w->runs_count, w->graph->weights_count, OWNERS, w->slices);
   w->gradient = calloc(w->graph->weights_count, sizeof *w->gradient);
-  for (uint32_t p = 0; p < shoal_trainer_shards(w->computer); p++)
-    w->parts[p] = calloc(w->graph->weights_count, sizeof *w->gradient);
   w->carry_count = shoal_trainer_carry_floats(w->computer) * shoal_trainer_shards(w->computer);
   w->disk_carry = calloc(w->carry_count + 1, sizeof *w->disk_carry);
   w->links = calloc(LINKS_MAX, sizeof *w->links);
@@ -405,7 +385,6 @@ static void close_world(world *w) {
   free(w->links);
   free(w->gradient);
   free(w->disk_carry);
-  for (uint32_t p = 0; p < shoal_trainer_shards(w->computer); p++) free(w->parts[p]);
   free(w->runs);
   shoal_trainer_destroy(w->alone);
   shoal_trainer_destroy(w->computer);

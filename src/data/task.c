@@ -1,0 +1,78 @@
+/* task.c: see task.h. */
+#include "data/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+shoal_status shoal_task_open(shoal_task *task, const shoal_model *model, const shoal_dataset_options *options,
+                             shoal_error *err) {
+  *task = (shoal_task){.model = model};
+  const shoal_recipe *recipe = &model->recipe;
+  shoal_status status = shoal_dataset_open(&task->dataset, options, model, err);
+  for (int split = 0; split < SHOAL_SPLITS && status == SHOAL_OK; split++) {
+    if (shoal_dataset_samples(task->dataset, (shoal_split)split) == 0) continue;
+    status = shoal_dataset_source(task->dataset, (shoal_split)split, recipe->batch, recipe->seed,
+                                  &task->sources[split], err);
+  }
+  if (status != SHOAL_OK) return status;
+  if (task->sources[SHOAL_TRAIN].samples == 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s has no training samples", options->data);
+  shoal_dataset_fitted(task->dataset, &task->fitted);
+  return task->fitted.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
+}
+
+/* Balanced weights are inverse to how often a class occurs, scaled so that their mean over
+ * the training samples is 1: the rate then means what it did without them. */
+static void balance(const shoal_dataset *dataset, uint32_t classes, float *weights) {
+  uint64_t samples = 0, present = 0;
+  for (uint32_t c = 0; c < classes; c++) {
+    uint64_t count = shoal_dataset_class_count(dataset, c);
+    samples += count;
+    present += count > 0;
+  }
+  for (uint32_t c = 0; c < classes; c++) {
+    uint64_t count = shoal_dataset_class_count(dataset, c);
+    if (count > 0) weights[c] = (float)((double)samples / ((double)present * (double)count));
+  }
+}
+
+static shoal_status weigh_classes(shoal_task *task, shoal_error *err) {
+  const shoal_recipe *recipe = &task->model->recipe;
+  uint32_t classes = shoal_dataset_classes(task->dataset);
+  if (!recipe->class_weights_balanced && recipe->class_weights_count == 0) return SHOAL_OK;
+  if (classes == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "class-weights needs data with classes; this data has numbers to predict");
+  uint32_t weights = recipe->class_weights_balanced ? classes : recipe->class_weights_count;
+  if (weights < classes)
+    return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but the data has %u classes",
+                      weights, classes);
+  task->class_weights = calloc(weights, sizeof *task->class_weights);
+  if (task->class_weights == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (recipe->class_weights_balanced)
+    balance(task->dataset, classes, task->class_weights);
+  else
+    memcpy(task->class_weights, recipe->class_weights, weights * sizeof *task->class_weights);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err) {
+  shoal_status status = shoal_graph_create(&task->graph, task->model, err);
+  if (status == SHOAL_OK) status = weigh_classes(task, err);
+  if (status != SHOAL_OK) return status;
+  shoal_trainer_config config = {.graph = task->graph,
+                                 .threads = threads,
+                                 .batch = task->model->recipe.batch,
+                                 .samples = task->sources[SHOAL_TRAIN].samples,
+                                 .class_weights = task->class_weights};
+  return shoal_trainer_create(&task->trainer, &config, err);
+}
+
+void shoal_task_close(shoal_task *task) {
+  shoal_trainer_destroy(task->trainer);
+  shoal_graph_destroy(task->graph);
+  free(task->class_weights);
+  shoal_text_release(&task->fitted);
+  shoal_dataset_close(task->dataset);
+  *task = (shoal_task){0};
+}

@@ -1,0 +1,30 @@
+/* task.h: a model and the data it is trained on, put together and ready to train.
+ *
+ * Whoever computes rounds of a training opens the same task: one machine, a worker, a rank of
+ * MPI. Given the same model text and data, all of them come to the same batches, shards and bits.
+ *
+ * Ownership: open, then close, in whatever state open left it; the model is borrowed.
+ * Threads: one. */
+#ifndef SHOAL_DATA_TASK_H
+#define SHOAL_DATA_TASK_H
+
+#include "data/dataset.h"
+#include "nn/trainer.h"
+
+typedef struct shoal_task {
+  const shoal_model *model;
+  shoal_dataset *dataset;
+  shoal_source sources[SHOAL_SPLITS]; /* samples is 0 where a split is missing */
+  shoal_text fitted;                  /* what the data set had fitted, JSON */
+  float *class_weights;               /* or NULL */
+  shoal_graph *graph;
+  shoal_trainer *trainer;
+} shoal_task;
+
+/* The data first: shoal_task_ready then reserves the memory. */
+shoal_status shoal_task_open(shoal_task *out, const shoal_model *model, const shoal_dataset_options *options,
+                             shoal_error *err);
+shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err);
+void shoal_task_close(shoal_task *task);
+
+#endif
