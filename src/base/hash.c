@@ -4,6 +4,7 @@
 
 #include <openssl/evp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -69,4 +70,29 @@ uint32_t shoal_crc32c(uint32_t crc, const void *bytes, size_t length) {
     crc = crc >> 4 ^ table[crc & 15];
   }
   return ~crc;
+}
+
+/* Eight chains, so that the multiplications of one word need not wait for those of the last. */
+uint64_t shoal_digest(const void *bytes, size_t length) {
+  enum { CHAINS = 8 };
+  static const uint64_t FACTOR = 0x9e3779b97f4a7c15u;
+  uint64_t chains[CHAINS];
+  for (int c = 0; c < CHAINS; c++) chains[c] = FACTOR * (uint64_t)(c + 1) ^ length;
+  const uint8_t *at = bytes;
+  size_t left = length;
+  for (; left >= sizeof chains; left -= sizeof chains, at += sizeof chains) {
+    uint64_t words[CHAINS];
+    memcpy(words, at, sizeof words);
+    for (int c = 0; c < CHAINS; c++) {
+      chains[c] = (chains[c] ^ words[c]) * FACTOR;
+      chains[c] ^= chains[c] >> 32;
+    }
+  }
+  uint64_t rest[CHAINS] = {0}, digest = 0;
+  memcpy(rest, at, left);
+  for (int c = 0; c < CHAINS; c++) {
+    digest = (digest ^ chains[c]) * FACTOR;
+    digest = (digest ^ digest >> 29 ^ rest[c]) * FACTOR;
+  }
+  return digest ^ digest >> 32;
 }

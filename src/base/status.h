@@ -19,6 +19,7 @@ typedef enum shoal_status {
   SHOAL_IO,
   SHOAL_NO_MEMORY,
   SHOAL_UNSUPPORTED,
+  SHOAL_STOPPED, /* on request, before it was done */
 } shoal_status;
 
 enum { SHOAL_ERROR_TEXT_MAX = 1024 };

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/cluster.h"
 #include "cli/human.h"
 #include "cli/metric.h"
 #include "cli/report.h"
@@ -46,6 +47,7 @@ static const struct {
 };
 
 typedef struct train_options {
+  shoal_cluster_options cluster;
   const char *model, *data, *target, *valid, *data_dir, *out, *resume, *log_dir;
   const char *settings[SETTINGS]; /* as given, or NULL */
   double valid_share, save_every_s;
@@ -54,7 +56,7 @@ typedef struct train_options {
 } train_options;
 
 static bool parse(train_options *o, int argc, char **argv, int *status) {
-  const shoal_option options[] = {
+  const shoal_option own[] = {
       {.name = "Data"},
       {.name = "data",
        .value = "SET",
@@ -130,6 +132,10 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
       {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
   };
+  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_CLUSTER_OPTIONS };
+  shoal_option options[ALL];
+  memcpy(options, own, sizeof own);
+  shoal_cluster_declare(&o->cluster, options + OWN);
   const shoal_usage usage = {
       .command = "train",
       .synopses =
@@ -140,8 +146,9 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
       .operand = "MODEL.net",
       .operands_max = 1,
       .options = options,
-      .options_count = sizeof options / sizeof options[0],
+      .options_count = ALL,
       .examples = "  shoal train examples/lenet5.net --data fashion-mnist\n"
+                  "  shoal train examples/lenet5.net --data fashion-mnist --workers 2 --ps 1\n"
                   "  shoal train lenet5.net --data mnist --epochs 3 --optimizer adam --rate 0.001\n"
                   "  shoal train table.net --data wine.csv --target quality --valid 0.1 --early-stop 5\n"
                   "  shoal train --resume lenet5.safetensors --data fashion-mnist --epochs 20\n",
@@ -163,6 +170,10 @@ typedef struct run {
   bool had_early_stop;    /* the checkpoint's run: only then is a best file beside it its own */
   shoal_task task;
   shoal_train_state *state; /* the trainer's */
+  shoal_role role;
+  shoal_cluster *cluster; /* the chief's side, or NULL */
+  bool cluster_is_done;   /* it need not keep anything to go on from */
+  shoal_rounds rounds;    /* who makes them */
   shoal_text out_path, best_path;
   shoal_report_plan plan;
   shoal_report report;
@@ -430,6 +441,7 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
 }
 
 static void release(run *r) {
+  shoal_cluster_close(r->cluster, "the training has ended", r->cluster_is_done);
   shoal_report_release(&r->report);
   shoal_task_close(&r->task);
   shoal_model_destroy(r->own_model);
@@ -536,18 +548,30 @@ static bool weights_are_finite(const run *r, shoal_error *err) {
   return true;
 }
 
+/* Rounds of this process alone. */
+static shoal_status own_round(void *self, shoal_result *out, shoal_error *err) {
+  run *r = self;
+  return shoal_trainer_round(r->task.trainer, &r->task.sources[SHOAL_TRAIN], out, err);
+}
+
+static shoal_status nothing_to_gather(void *self, shoal_error *err) {
+  (void)self, (void)err;
+  return SHOAL_OK;
+}
+
 static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
-  const shoal_source *source = &r->task.sources[SHOAL_TRAIN];
   r->saved_at = shoal_clock_seconds();
   while (r->state->epoch < recipe->epochs) {
     shoal_result round;
-    if (shoal_trainer_round(r->task.trainer, source, &round, err) != SHOAL_OK) return EXPLODED;
-    shoal_report_round(&r->report, &round);
-    bool epoch_is_over = r->state->round == 0, stop_early = false;
+    shoal_status status = r->rounds.next(r->rounds.self, &round, err);
+    if (status != SHOAL_OK && status != SHOAL_STOPPED) return EXPLODED;
+    if (status == SHOAL_OK) shoal_report_round(&r->report, &round);
+    bool epoch_is_over = status == SHOAL_OK && r->state->round == 0, stop_early = false;
     bool save_is_due =
         r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s;
     bool may_save = epoch_is_over || save_is_due || stop_signal;
+    if (may_save && r->rounds.gather(r->rounds.self, err) != SHOAL_OK) return EXPLODED;
     if (may_save && !weights_are_finite(r, err)) return EXPLODED;
     if (epoch_is_over)
       end_epoch(r, held_out, &stop_early);
@@ -668,14 +692,81 @@ static void start_report(run *r) {
   shoal_report_start(&r->report, &r->plan);
 }
 
+/* ---- many processes ----------------------------------------------------------------- */
+
+static void note_in_report(void *self, const char *text) {
+  run *r = self;
+  shoal_report_note(&r->report, "%s", text);
+}
+
+static shoal_cluster_data cluster_data(const train_options *o) {
+  return (shoal_cluster_data){.data = o->data,
+                              .target = o->target,
+                              .data_dir = o->data_dir,
+                              .valid_share = o->valid_share,
+                              .threads = (uint32_t)o->threads};
+}
+
+static shoal_status open_cluster(run *r, shoal_error *err) {
+  const shoal_cluster_data data = cluster_data(&r->options);
+  const shoal_notes notes = {.self = r, .note = note_in_report};
+  shoal_status status = shoal_cluster_open(&r->cluster, &r->options.cluster, &data, &r->task,
+                                           r->out_path.bytes, &notes, &stop_signal, &r->rounds, err);
+  if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
+  status = r->rounds.gather(r->rounds.self, err);
+  if (status == SHOAL_OK)
+    shoal_report_note(&r->report, "going on from round %s, where this training was cut off",
+                      shoal_human_count(r->state->step).text);
+  return status;
+}
+
+static void note_on_stderr(void *self, const char *text) {
+  const train_options *o = self;
+  if (!o->quiet)
+    fprintf(stderr, "%s %llu: %s\n", o->cluster.job_name, (unsigned long long)o->cluster.task_index, text);
+}
+
+/* A worker or parameter server. */
+static int serve(train_options *o) {
+  shoal_error err;
+  const shoal_cluster_data data = cluster_data(o);
+  const shoal_notes notes = {.self = o, .note = note_on_stderr};
+  catch_signals();
+  if (shoal_cluster_serve(&o->cluster, &data, &notes, &stop_signal, &err) == SHOAL_OK)
+    return stop_signal ? 128 + stop_signal : SHOAL_EXIT_OK;
+  shoal_error_prefix(&err, "%s %llu: ", o->cluster.job_name, (unsigned long long)o->cluster.task_index);
+  return shoal_cli_failed("train", &err);
+}
+
+static int run_training(run *r) {
+  shoal_error err;
+  int status = SHOAL_EXIT_FAILED;
+  shoal_result held_out = {.loss = NAN};
+  start_report(r);
+  r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
+  if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  outcome how = loop(r, &held_out, &err);
+  if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
+  switch (how) {
+  case FINISHED: status = finished(r, false, &held_out); break;
+  case STOPPED_EARLY: status = finished(r, true, &held_out); break;
+  case INTERRUPTED: status = interrupted(r); break;
+  case EXPLODED: status = exploded(r, &err); break;
+  }
+  r->cluster_is_done = how == EXPLODED ? err.status == SHOAL_INVALID : r->saved_step == r->state->step;
+  return status;
+}
+
 static int train(int argc, char **argv) {
   run r = {.started = shoal_clock_seconds(),
-           .options = {.threads = shoal_cli_threads()},
+           .options = {.threads = shoal_cli_threads(), .cluster = {.ps = UINT64_MAX}},
            .saved_step = UINT64_MAX};
   int status;
   if (!parse(&r.options, argc, argv, &status)) return status;
-
   shoal_error err;
+  if (shoal_cluster_role(&r.options.cluster, &r.role, &err) != SHOAL_OK)
+    return shoal_cli_misused("train", &err);
+  if (r.role == SHOAL_SERVES) return serve(&r.options);
   bool misused;
   if (set_up(&r, &err, &misused) != SHOAL_OK) {
     status = misused ? shoal_cli_misused("train", &err) : shoal_cli_failed("train", &err);
@@ -683,14 +774,7 @@ static int train(int argc, char **argv) {
     return status;
   }
   catch_signals();
-  start_report(&r);
-  shoal_result held_out = {.loss = NAN};
-  switch (loop(&r, &held_out, &err)) {
-  case FINISHED: status = finished(&r, false, &held_out); break;
-  case STOPPED_EARLY: status = finished(&r, true, &held_out); break;
-  case INTERRUPTED: status = interrupted(&r); break;
-  case EXPLODED: status = exploded(&r, &err); break;
-  }
+  status = run_training(&r);
   release(&r);
   return status;
 }

@@ -53,6 +53,8 @@ uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bo
 void shoal_net_send(shoal_net *net, uint64_t peer, shoal_message message);
 /* Bytes that wait to be sent to a peer, for those who could send more. */
 uint64_t shoal_net_queued(const shoal_net *net, uint64_t peer);
+/* Bytes that went in and out so far, over all connections. */
+void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out);
 /* Sends what is queued, hears nothing more, then closes; `closed` is called with the reason. */
 void shoal_net_close(shoal_net *net, uint64_t peer, const char *reason);
 

@@ -83,6 +83,7 @@ struct shoal_net {
   net_peer *ended;
   lws_sorted_usec_list_t timer;
   double swept, sweep_s;
+  uint64_t moved_in, moved_out;
   uint8_t fragment[LWS_PRE + FRAGMENT_BYTES];
 };
 

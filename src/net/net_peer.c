@@ -129,6 +129,7 @@ size_t net_peer_room(net_peer *peer, uint8_t **at) {
 }
 
 void net_peer_took(net_peer *peer, size_t length) {
+  peer->net->moved_in += length;
   peer->filled += length;
   if (peer->filled == shoal_blob_length(peer->message.payload)) deliver(peer);
 }
@@ -145,6 +146,7 @@ void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length) {
     if (peer->in_payload) {
       net_peer_took(peer, part);
     } else {
+      peer->net->moved_in += part;
       peer->filled += part;
       if (peer->filled == SHOAL_HEADER_BYTES) header_came(peer);
     }
@@ -171,6 +173,11 @@ void shoal_net_send(shoal_net *net, uint64_t number, shoal_message message) {
   if (peer->state == OPEN && peer->first == out) lws_callback_on_writable(peer->wsi);
 }
 
+void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out) {
+  *in = net->moved_in;
+  *out = net->moved_out;
+}
+
 uint64_t shoal_net_queued(const shoal_net *net, uint64_t number) {
   const net_peer *peer = net_peer_find(net, number);
   return peer != NULL ? peer->queued : 0;
@@ -181,6 +188,7 @@ bool net_peer_sends(const net_peer *peer) {
 }
 
 void net_peer_sent(net_peer *peer, size_t length) {
+  peer->net->moved_out += length;
   if (length > 0) peer->moved = shoal_clock_seconds();
   peer->queued -= length;
   while (length > 0) {

@@ -14,12 +14,13 @@
 #include "nn/tree.h"
 
 enum { EVENTS_MAX = 256, ASYNC_WINDOW_LEAST = 1024 };
+static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
 
 typedef struct peer_entry {
   uint64_t peer;
   uint32_t role, slice, threads;
   uint32_t wants; /* worker: units that it has asked for and not got */
-  uint64_t parts_done;
+  uint64_t parts_done, bytes_in, bytes_out;
   double unit_s;
   shoal_beat beat;
   char name[SHOAL_NAME_MAX];
@@ -158,6 +159,8 @@ uint32_t shoal_chief_workers(const shoal_chief *c) {
   return workers;
 }
 
+uint64_t shoal_chief_owner(const shoal_chief *c, uint32_t slice) { return c->owners[slice].peer; }
+
 bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal_chief_peer *out) {
   if (index >= c->peers_count) return false;
   const peer_entry *p = &c->peers[index];
@@ -165,6 +168,8 @@ bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal
                             .slice = p->slice,
                             .threads = p->threads,
                             .parts_done = p->parts_done,
+                            .bytes_in = p->bytes_in,
+                            .bytes_out = p->bytes_out,
                             .unit_s = p->unit_s,
                             .silent_s = now - p->beat.heard};
   memcpy(out->name, p->name, sizeof out->name);
@@ -225,7 +230,8 @@ static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
 static void say_to_owners(shoal_chief *c, shoal_message_kind kind, uint64_t version) {
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer != 0)
-      say(c, c->owners[s].peer, (shoal_message){.kind = kind, .version = version, .slice = s});
+      say(c, c->owners[s].peer,
+          (shoal_message){.kind = kind, .version = version, .round = c->safe.version, .slice = s});
 }
 
 /* ---- leases ---- */
@@ -465,6 +471,15 @@ void shoal_chief_give(shoal_chief *c, uint32_t slice, shoal_blob *state) {
       (shoal_message){.kind = SHOAL_MSG_GIVE, .version = c->now.version, .slice = slice, .payload = state});
 }
 
+void shoal_chief_fall_back(shoal_chief *c, const shoal_chief_state *state, const float *carry, double now) {
+  c->time = now;
+  uint64_t generation = c->now.generation;
+  c->safe = *state;
+  if (c->carry != NULL && carry != NULL) memcpy(c->safe_carry, carry, c->carry_count * sizeof *carry);
+  c->now.generation = generation;
+  go_back(c, "a parameter server has lost what it kept");
+}
+
 /* Clipping: with the squares of all slices the norm is known, and each owner its factor. They are
  * added run after run, as on one machine. */
 static void take_squares(shoal_chief *c, uint32_t slice, shoal_message *m) {
@@ -499,6 +514,7 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   if (find_peer(c, peer) != NULL) return;
   if (!owner && !worker) refusal = "neither a worker nor a parameter server";
   if (owner && m->slice >= c->config.owners) refusal = "the job has no such slice";
+  if (owner && m->generation > GENERATION_MAX) refusal = "its generation cannot be";
   if (worker && shoal_chief_workers(c) >= c->config.workers_max) refusal = "the job has workers enough";
   if (owner && refusal == NULL && c->owners[m->slice].peer != 0) refusal = "the slice has an owner";
   if (refusal != NULL) {
@@ -523,9 +539,14 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   c->owners[m->slice] = (owner_entry){.peer = peer, .applied = m->version};
   /* An owner that only lost its connection has the generation in memory. Another is brought to the
    * safe version, and all with it, unless they are still there. */
-  bool kept = m->lease == 1 && m->generation == c->now.generation;
+  bool kept = m->lease == 1 && m->generation == c->now.generation && m->round == c->config.job_digest;
+  /* One that knew another chief, or another job, must not take this generation for an old one. */
+  bool ahead = !kept && m->generation >= c->now.generation;
+  if (ahead) c->now.generation = m->generation;
   if (kept)
     c->owners[m->slice].ready = true;
+  else if (ahead)
+    go_back(c, "a parameter server came from another training");
   else if (c->offered > c->safe.version)
     go_back(c, "a parameter server came without its memory");
   else
@@ -600,11 +621,15 @@ static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message 
   }
 }
 
-static void from_owner(shoal_chief *c, const peer_entry *owner, shoal_message *m) {
+static void from_owner(shoal_chief *c, peer_entry *owner, shoal_message *m) {
   switch (m->kind) {
   case SHOAL_MSG_SQUARES: take_squares(c, owner->slice, m); break;
   case SHOAL_MSG_APPLIED: c->owners[owner->slice].applied = m->version; break;
-  case SHOAL_MSG_SAVED: take_saved(c, owner->slice, m); break;
+  case SHOAL_MSG_SAVED:
+    owner->bytes_in = m->lease;
+    owner->bytes_out = m->round;
+    take_saved(c, owner->slice, m);
+    break;
   case SHOAL_MSG_RESTORED: take_restored(c, owner->slice, m); break;
   default: break;
   }

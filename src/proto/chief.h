@@ -15,7 +15,8 @@
  * Recurrent state goes with the leases: a part's state as its last round left it.
  *
  * Fields of HELLO: count = role; workers: shard = threads; owners: slice = which, and version,
- * generation and lease = 1 when they still have these in memory; payload: a name for people.
+ * generation, round = digest of the job and lease = 1 when they still have these in memory;
+ * payload: a name for people.
  *
  * Time comes from the caller. Ownership: create, then destroy. Threads: one. */
 #ifndef SHOAL_PROTO_CHIEF_H
@@ -48,7 +49,8 @@ typedef struct shoal_chief_config {
   double lost_s; /* an owner so long behind a finished round will never finish it: go back */
   double save_s; /* how often a version is made safe */
   shoal_lease_rules leases;
-  const char *job; /* what WELCOME carries; borrowed */
+  const char *job;     /* what WELCOME carries; borrowed */
+  uint64_t job_digest; /* tells it from another */
   shoal_chief_state start;
   size_t carry_floats; /* recurrent state of a part, 0 for none */
   const float *carry;  /* of all parts at the start; borrowed for the call; NULL: zeros */
@@ -83,10 +85,11 @@ typedef struct shoal_chief_event {
 typedef struct shoal_chief_peer {
   char name[SHOAL_NAME_MAX];
   uint32_t role, slice, threads;
-  uint64_t parts_done;    /* that were wanted */
-  uint64_t rounds_behind; /* an owner: finished rounds that it has not applied */
-  double unit_s;          /* a worker: how long its last unit took; 0 before */
-  double held_s;          /* a worker: how long it has had the unit at hand; 0: it has none */
+  uint64_t parts_done;          /* that were wanted */
+  uint64_t rounds_behind;       /* an owner: finished rounds that it has not applied */
+  uint64_t bytes_in, bytes_out; /* an owner: what it has moved, when it last said so */
+  double unit_s;                /* a worker: how long its last unit took; 0 before */
+  double held_s;                /* a worker: how long it has had the unit at hand; 0: it has none */
   double silent_s;
 } shoal_chief_peer;
 
@@ -109,6 +112,10 @@ void shoal_chief_go_on(shoal_chief *chief, double now);
 void shoal_chief_end(shoal_chief *chief, const char *text);
 /* What an owner lacks: the slice's weights, then its slots, of the safe version. */
 void shoal_chief_give(shoal_chief *chief, uint32_t slice, shoal_blob *state);
+/* An owner lost what it kept, and nobody has the safe version any more: all go back to an earlier
+ * one that the driver has. */
+void shoal_chief_fall_back(shoal_chief *chief, const shoal_chief_state *state, const float *carry,
+                           double now);
 
 shoal_outbox *shoal_chief_outbox(shoal_chief *chief);
 bool shoal_chief_next_event(shoal_chief *chief, shoal_chief_event *out);
@@ -123,6 +130,7 @@ uint64_t shoal_chief_generation(const shoal_chief *chief);
 uint32_t shoal_chief_workers(const shoal_chief *chief);
 bool shoal_chief_running(const shoal_chief *chief); /* all owners are here and at one version */
 shoal_lease_counts shoal_chief_leases(const shoal_chief *chief);
+uint64_t shoal_chief_owner(const shoal_chief *chief, uint32_t slice); /* its peer, or 0 */
 /* Peer `index`, from 0; false when there are not so many. */
 bool shoal_chief_peer_at(const shoal_chief *chief, uint32_t index, double now, shoal_chief_peer *out);
 

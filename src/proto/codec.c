@@ -376,6 +376,11 @@ static const char *const names[SHOAL_WIRE_FORMATS] = {
     [SHOAL_WIRE_TOPK] = "topk",
 };
 
+const char *shoal_codec_name(shoal_wire_format format) {
+  SHOAL_ASSERT(format < SHOAL_WIRE_FORMATS);
+  return names[format];
+}
+
 bool shoal_codec_named(const char *name, shoal_wire_format *out) {
   for (int format = 0; format < SHOAL_WIRE_FORMATS; format++)
     if (strcmp(name, names[format]) == 0) {

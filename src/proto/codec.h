@@ -32,6 +32,7 @@ shoal_status shoal_codec_decode(shoal_wire_format format, size_t count, const ui
                                 float *values, shoal_error *err);
 
 /* "f32", "bf16", "int8", "topk"; false for another word. */
+const char *shoal_codec_name(shoal_wire_format format);
 bool shoal_codec_named(const char *name, shoal_wire_format *out);
 
 #endif

@@ -21,8 +21,8 @@
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
  *   APPLIED   owner, chief    slice `slice` has come to `version`
- *   SAVE      chief, owner    keep `version` safe on disk
- *   SAVED     owner, chief    it is
+ *   SAVE      chief, owner    keep `version` safe on disk, beside `round`, the version that is safe now
+ *   SAVED     owner, chief    it is, or `count` = 1: too late; lease, round: bytes it has received and sent
  *   RESTORE   chief, owner    go back to `version`; a new generation begins
  *   RESTORED  owner, chief    done, or `count` = 1: I have no such version
  *   GIVE      chief, owner    then here it is: weights and slots

@@ -45,7 +45,7 @@ struct shoal_owner {
   uint32_t pulls_count, pulls_size;
   uint64_t chief;              /* the peer that said WELCOME; 0 for none */
   bool save, restore, lacking; /* lacking: the driver had no such version, the chief may */
-  uint64_t save_version, restore_version, restore_generation;
+  uint64_t save_version, safe_version, restore_version, restore_generation;
   shoal_outbox outbox;
 };
 
@@ -358,6 +358,7 @@ shoal_message shoal_owner_hello(const shoal_owner *o, const char *name) {
                          .lease = o->generation > 0 && !o->restore && !o->lacking,
                          .generation = o->generation,
                          .version = o->state.version,
+                         .round = o->config.job_digest,
                          .payload = shoal_blob_of(name, strlen(name))};
 }
 
@@ -368,10 +369,12 @@ static void take_save(shoal_owner *o, const shoal_message *m) {
     return;
   }
   o->save_version = m->version;
+  o->safe_version = m->round;
   if (m->version == o->state.version) o->save = true;
 }
 
 bool shoal_owner_save(const shoal_owner *o) { return o->save; }
+uint64_t shoal_owner_safe(const shoal_owner *o) { return o->safe_version; }
 
 void shoal_owner_saved(shoal_owner *o) {
   SHOAL_ASSERT(o->save);

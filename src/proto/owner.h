@@ -29,6 +29,7 @@ typedef struct shoal_owner_config {
   uint32_t slice_index;
   uint32_t parts;  /* of a round */
   uint64_t rounds; /* in an epoch, for the rate */
+  uint64_t job_digest;
   shoal_mode mode;
 } shoal_owner_config;
 
@@ -55,6 +56,7 @@ shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
 /* Whether the state as it is now is to be kept safe; then the driver does so before it gives the
  * owner anything else, and says when that is done. */
 bool shoal_owner_save(const shoal_owner *owner);
+uint64_t shoal_owner_safe(const shoal_owner *owner); /* what was kept before this version can go */
 void shoal_owner_saved(shoal_owner *owner);
 
 /* Whether a version is to be brought back; the driver writes it into the state, or has none. */

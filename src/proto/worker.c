@@ -283,15 +283,18 @@ static void start_over(shoal_worker *w) {
   w->pulling = w->have = false;
 }
 
-void shoal_worker_chief(shoal_worker *w, uint64_t peer) {
+shoal_message shoal_worker_hello(const char *name, uint32_t threads) {
+  return (shoal_message){.kind = SHOAL_MSG_HELLO,
+                         .count = SHOAL_ROLE_WORKER,
+                         .shard = threads,
+                         .payload = shoal_blob_of(name, strlen(name))};
+}
+
+void shoal_worker_chief(shoal_worker *w, uint64_t peer, bool told) {
   w->chief = peer;
   w->welcome = false;
   start_over(w);
-  say(w, peer,
-      (shoal_message){.kind = SHOAL_MSG_HELLO,
-                      .count = SHOAL_ROLE_WORKER,
-                      .shard = w->config.threads,
-                      .payload = shoal_blob_of(w->config.name, strlen(w->config.name))});
+  if (!told) say(w, peer, shoal_worker_hello(w->config.name, w->config.threads));
 }
 
 void shoal_worker_owner(shoal_worker *w, uint32_t slice, uint64_t peer) {

@@ -46,8 +46,12 @@ typedef struct shoal_work_result {
 shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *config, shoal_error *err);
 void shoal_worker_destroy(shoal_worker *worker);
 
-/* Connections: the chief's, and the owners' by slice. A lost chief loses all leases. */
-void shoal_worker_chief(shoal_worker *worker, uint64_t peer);
+/* The HELLO of a worker that does not know yet what the job is. */
+shoal_message shoal_worker_hello(const char *name, uint32_t threads);
+
+/* Connections: the chief's, and the owners' by slice. A lost chief loses all leases. A new one is told
+ * HELLO, unless it was told before. */
+void shoal_worker_chief(shoal_worker *worker, uint64_t peer, bool told);
 void shoal_worker_owner(shoal_worker *worker, uint32_t slice, uint64_t peer);
 void shoal_worker_gone(shoal_worker *worker, uint64_t peer);
 

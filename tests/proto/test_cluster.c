@@ -204,7 +204,7 @@ static void join(world *w, int a, int b) {
   if (is_owner(a)) {
     post(l, 1, shoal_owner_hello(w->owners[a - 1], "owner"));
   } else if (b == CHIEF) {
-    shoal_worker_chief(w->workers[a - 1 - OWNERS], l->id);
+    shoal_worker_chief(w->workers[a - 1 - OWNERS], l->id, false);
   } else {
     shoal_worker_owner(w->workers[a - 1 - OWNERS], (uint32_t)(b - 1), l->id);
   }

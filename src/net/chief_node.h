@@ -1,0 +1,56 @@
+/* chief_node.h: a chief: the chief core on a network and a disk, as a maker of rounds.
+ *
+ * A thread of its own runs the cluster: leases, connections, records on disk. Whoever runs the
+ * training asks it for round after round (nn/rounds.h) and has all slices gathered into the
+ * trainer's state at the end of an epoch; while it evaluates and saves, the cluster goes on. At
+ * the end of an epoch the cluster waits to be asked.
+ *
+ * What is kept on disk is one record, written before a new generation begins and when a version is
+ * safe. A chief that was killed and is started again with the same job goes on from there.
+ *
+ * Ownership: create, end, then destroy. Threads: one caller; the thread inside is the node's own. */
+#ifndef SHOAL_NET_CHIEF_NODE_H
+#define SHOAL_NET_CHIEF_NODE_H
+
+#include <signal.h>
+
+#include "data/task.h"
+#include "net/job.h"
+#include "net/notes.h"
+#include "nn/rounds.h"
+#include "proto/chief.h"
+
+typedef struct shoal_chief_node shoal_chief_node;
+
+typedef struct shoal_chief_node_config {
+  const char *listen;            /* host:port */
+  const char *certificate, *key; /* or NULL */
+  shoal_task *task;              /* its trainer's state is what to start from */
+  const shoal_job *job;
+  const char *folder; /* where the record is kept */
+  double save_s;      /* how often a version is made safe within an epoch */
+  uint32_t workers_max;
+  shoal_notes notes; /* told from within next and gather */
+  const volatile sig_atomic_t *stop;
+} shoal_chief_node_config;
+
+shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_node_config *config,
+                                     shoal_error *err);
+
+/* next answers SHOAL_STOPPED once `stop` is set and no round is there. */
+shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
+/* The version that an earlier chief of this job had made safe, where this one goes on; 0: none. */
+uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
+/* What is known of workers and parameter servers; returns how many were written. */
+uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
+uint64_t shoal_chief_node_again(shoal_chief_node *node); /* units that were leased a second time */
+
+/* Has a note told from within next and gather; from any thread. */
+void shoal_chief_node_note(shoal_chief_node *node, const char *text);
+
+/* Ends the thread and tells all that it is over, with the reason. Records are removed when the training
+ * needs them no more: it is finished, or saved elsewhere. */
+void shoal_chief_node_end(shoal_chief_node *node, const char *text, bool forget);
+void shoal_chief_node_destroy(shoal_chief_node *node); /* after end */
+
+#endif

@@ -1,0 +1,147 @@
+/* compute.c: see compute.h. */
+#include "net/compute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "nn/optimizer.h"
+#include "nn/tree.h"
+
+/* The same data gives the same fitted text; a text's vocabulary, a table's scales, names of classes. */
+static shoal_status check_data(const shoal_compute *c, const char *data, shoal_error *err) {
+  char sha256[SHOAL_SHA256_HEX];
+  shoal_sha256_hex(c->task.fitted.bytes, c->task.fitted.length, sha256);
+  bool same =
+      strcmp(sha256, c->job->fitted_sha256) == 0 && c->task.sources[SHOAL_TRAIN].samples == c->job->samples;
+  if (same) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID,
+                    "%s is not the data that the chief trains on: samples, scales, classes or words differ; "
+                    "copy its data here, or say where it is with --data",
+                    data);
+}
+
+shoal_status shoal_compute_open(shoal_compute *c, const shoal_job *job, const shoal_compute_options *options,
+                                shoal_error *err) {
+  *c = (shoal_compute){.job = job};
+  shoal_dataset_options data = {.data = options->data != NULL ? options->data : job->data.bytes,
+                                .target = options->target,
+                                .valid_share = job->valid_share,
+                                .data_dir = options->data_dir};
+  if (data.target == NULL && job->target.length > 0) data.target = job->target.bytes;
+  shoal_status status =
+      shoal_model_parse(&c->model, "the job's model", job->model.bytes, job->model.length, err);
+  if (status == SHOAL_OK) status = shoal_task_open(&c->task, c->model, &data, err);
+  if (status == SHOAL_OK) status = check_data(c, data.data, err);
+  if (status == SHOAL_OK) status = shoal_task_ready(&c->task, options->threads, err);
+  if (status != SHOAL_OK) return status;
+  if (shoal_trainer_rounds(c->task.trainer) != job->inner_rounds ||
+      (job->mode.kind != SHOAL_LOCAL && shoal_trainer_shards(c->task.trainer) != job->parts))
+    return shoal_fail(err, SHOAL_INVALID, "the chief cuts rounds in another way; is it another version?");
+  c->change = calloc(c->task.graph->weights_count, sizeof *c->change);
+  return c->change != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+}
+
+void shoal_compute_close(shoal_compute *c) {
+  shoal_task_close(&c->task);
+  shoal_model_destroy(c->model);
+  free(c->change);
+  *c = (shoal_compute){0};
+}
+
+bool shoal_compute_has(const shoal_compute *c, const shoal_work_unit *unit) {
+  uint32_t width;
+  size_t carry = unit->count * shoal_trainer_carry_floats(c->task.trainer) * sizeof(float);
+  return unit->round / c->job->rounds < c->model->recipe.epochs &&
+         shoal_tree_is_node(c->job->parts, unit->first, unit->count, &width) &&
+         (c->job->mode.kind != SHOAL_LOCAL || unit->count == 1) &&
+         (unit->carry == NULL || shoal_blob_length(unit->carry) == carry);
+}
+
+/* ---- gradients ---- */
+
+static float *carry_at(shoal_blob *blob, size_t index) {
+  return blob != NULL ? (float *)(void *)shoal_blob_bytes(blob) + index : NULL;
+}
+
+/* With async contributions the whole gradient is here, and so is its norm. */
+static const float *clip(shoal_compute *c, const float *gradient) {
+  const shoal_graph *graph = c->task.graph;
+  const float most = c->model->recipe.clip;
+  if (c->job->mode.kind != SHOAL_ASYNC || most <= 0) return gradient;
+  double squares = 0;
+  for (uint32_t i = 0; i < graph->params_count; i++) {
+    const shoal_param *param = &graph->params[i];
+    if (param->kind == SHOAL_PARAM_STATISTIC) continue;
+    squares += shoal_kernels_get()->square_sum(param->count, gradient + param->offset);
+  }
+  double norm = sqrt(squares);
+  if (!(norm > (double)most)) return gradient;
+  float scale = (float)((double)most / norm);
+  for (size_t i = 0; i < graph->weights_count; i++) c->change[i] = scale * gradient[i];
+  return c->change;
+}
+
+static void compute_gradient(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
+                             shoal_work_result *out) {
+  shoal_trainer *trainer = c->task.trainer;
+  size_t carry = shoal_trainer_carry_floats(trainer);
+  memcpy(shoal_trainer_state(trainer)->weights, weights, c->task.graph->weights_count * sizeof *weights);
+  for (uint32_t p = 0; carry > 0 && p < unit->count; p++)
+    shoal_trainer_set_carry(trainer, unit->first + p, carry_at(unit->carry, p * carry));
+  const float *gradient =
+      shoal_trainer_node(trainer, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
+                         unit->round % c->job->rounds, unit->first, unit->count, &out->sums);
+  out->gradient = clip(c, gradient);
+  if (carry == 0) return;
+  out->carry = shoal_blob_create(unit->count * carry * sizeof(float));
+  SHOAL_ASSERT(out->carry != NULL);
+  for (uint32_t p = 0; p < unit->count; p++)
+    shoal_trainer_get_carry(trainer, unit->first + p, carry_at(out->carry, p * carry));
+}
+
+/* ---- local steps ---- */
+
+static void start_afresh(shoal_compute *c, uint64_t epoch, uint64_t round, const float *weights) {
+  shoal_train_state *state = shoal_trainer_state(c->task.trainer);
+  size_t bytes = state->weights_count * sizeof(float);
+  memcpy(state->weights, weights, bytes);
+  if (state->slot1 != NULL) memset(state->slot1, 0, bytes);
+  if (state->slot2 != NULL) memset(state->slot2, 0, bytes);
+  if (state->carry != NULL) memset(state->carry, 0, state->carry_count * sizeof(float));
+  state->epoch = epoch;
+  state->round = round;
+  state->step = 0;
+  state->loss_sum = state->weight_sum = state->square_sum = 0;
+  state->counted = state->correct = 0;
+}
+
+static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
+                           shoal_work_result *out) {
+  uint64_t first, rounds = shoal_job_unit(c->job, unit->round, unit->first, &first);
+  start_afresh(c, unit->round / c->job->rounds, first, weights);
+  const shoal_train_state *state = shoal_trainer_state(c->task.trainer);
+  bool finite = true;
+  for (uint64_t i = 0; i < rounds && finite; i++) {
+    shoal_result result;
+    finite = shoal_trainer_round(c->task.trainer, &c->task.sources[SHOAL_TRAIN], &result, NULL) == SHOAL_OK;
+  }
+  for (size_t i = 0; i < state->weights_count; i++) c->change[i] = state->weights[i] - weights[i];
+  out->gradient = c->change;
+  out->sums = (shoal_sums){.loss = finite ? state->loss_sum : NAN,
+                           .weight = state->weight_sum,
+                           .square = state->square_sum,
+                           .counted = state->counted,
+                           .correct = state->correct};
+}
+
+void shoal_compute_unit(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
+                        shoal_work_result *out) {
+  *out = (shoal_work_result){0};
+  if (c->job->mode.kind == SHOAL_LOCAL)
+    compute_change(c, unit, weights, out);
+  else
+    compute_gradient(c, unit, weights, out);
+  out->digest = shoal_digest(out->gradient, c->task.graph->weights_count * sizeof(float));
+}

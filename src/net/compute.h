@@ -1,0 +1,38 @@
+/* compute.h: units of a job, computed on this machine.
+ *
+ * The model comes from the job; the data is opened here, and must be what the chief has. A unit
+ * is a pure function of the job, its numbers, the weights and the recurrent state it starts from.
+ * In local mode every unit starts its optimiser and its recurrent state afresh for that reason.
+ *
+ * Ownership: open, then close; the job is borrowed. Threads: one caller. */
+#ifndef SHOAL_NET_COMPUTE_H
+#define SHOAL_NET_COMPUTE_H
+
+#include "data/task.h"
+#include "net/job.h"
+#include "proto/worker.h"
+
+typedef struct shoal_compute {
+  const shoal_job *job;
+  shoal_model *model;
+  shoal_task task;
+  float *change; /* local mode: what the steps made of the weights; async: the clipped gradient */
+} shoal_compute;
+
+/* What is given here goes before what the job says of the data: paths differ between machines. */
+typedef struct shoal_compute_options {
+  const char *data, *target, *data_dir; /* or NULL */
+  uint32_t threads;
+} shoal_compute_options;
+
+shoal_status shoal_compute_open(shoal_compute *out, const shoal_job *job,
+                                const shoal_compute_options *options, shoal_error *err);
+void shoal_compute_close(shoal_compute *compute);
+
+/* Whether the job has such a unit: what comes from outside is asked first. */
+bool shoal_compute_has(const shoal_compute *compute, const shoal_work_unit *unit);
+/* Its result; the gradient stays until the next unit. */
+void shoal_compute_unit(shoal_compute *compute, const shoal_work_unit *unit, const float *weights,
+                        shoal_work_result *out);
+
+#endif

@@ -1,0 +1,123 @@
+/* keep.c: see keep.h.
+ *
+ * A file is called JOB.WHO.VERSION, the job's digest in hexadecimal. Its bytes:
+ *
+ *   0   8  "SHLKEEP1"
+ *   8   8  digest of the job
+ *   16  8  version
+ *   24  8  how many pieces
+ *   32     the pieces, one after the other
+ *   end 32 SHA-256 of all before */
+#include "net/keep.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+enum { HEAD_BYTES = 32 };
+static const char MAGIC[8] = "SHLKEEP1";
+
+static void path_of(const shoal_keep *keep, uint64_t version, shoal_text *out) {
+  shoal_text_init(out);
+  shoal_text_addf(out, "%s/%016" PRIx64 ".%s.%" PRIu64, keep->folder, keep->job_digest, keep->who, version);
+}
+
+static void head_of(const shoal_keep *keep, uint64_t version, uint32_t count, uint8_t head[HEAD_BYTES]) {
+  const uint64_t numbers[3] = {keep->job_digest, version, count};
+  memcpy(head, MAGIC, sizeof MAGIC);
+  memcpy(head + sizeof MAGIC, numbers, sizeof numbers);
+}
+
+/* The checksum of head and pieces. */
+static bool sum_up(const uint8_t head[HEAD_BYTES], const shoal_piece *pieces, uint32_t count,
+                   uint8_t out[SHOAL_SHA256_BYTES]) {
+  shoal_sha256 *hash = shoal_sha256_create();
+  if (hash == NULL) return false;
+  shoal_sha256_add(hash, head, HEAD_BYTES);
+  for (uint32_t i = 0; i < count; i++) shoal_sha256_add(hash, pieces[i].bytes, pieces[i].length);
+  shoal_sha256_finish(hash, out);
+  shoal_sha256_destroy(hash);
+  return true;
+}
+
+shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+                              uint32_t count, shoal_error *err) {
+  SHOAL_ASSERT(count <= SHOAL_PIECES_MAX);
+  uint8_t head[HEAD_BYTES], sum[SHOAL_SHA256_BYTES];
+  head_of(keep, version, count, head);
+  if (!sum_up(head, pieces, count, sum)) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = shoal_make_folder(keep->folder, err);
+  if (status != SHOAL_OK) return status;
+  shoal_text path;
+  path_of(keep, version, &path);
+  shoal_writer *writer;
+  status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                       : shoal_writer_create(&writer, path.bytes, err);
+  if (status == SHOAL_OK) {
+    shoal_writer_add(writer, head, sizeof head);
+    for (uint32_t i = 0; i < count; i++) shoal_writer_add(writer, pieces[i].bytes, pieces[i].length);
+    shoal_writer_add(writer, sum, sizeof sum);
+    status = shoal_writer_commit(writer, err);
+  }
+  shoal_text_release(&path);
+  return status;
+}
+
+/* Whether the bytes of a file are the record that is wanted. */
+static bool is_record(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces, uint32_t count,
+                      const uint8_t *bytes, size_t length) {
+  size_t wanted = HEAD_BYTES + SHOAL_SHA256_BYTES;
+  for (uint32_t i = 0; i < count; i++) wanted += pieces[i].length;
+  uint8_t head[HEAD_BYTES], sum[SHOAL_SHA256_BYTES];
+  head_of(keep, version, count, head);
+  if (length != wanted || memcmp(bytes, head, sizeof head) != 0) return false;
+  const shoal_piece all = {.bytes = (void *)(bytes + HEAD_BYTES),
+                           .length = length - HEAD_BYTES - SHOAL_SHA256_BYTES};
+  return sum_up(head, &all, 1, sum) && memcmp(bytes + length - sizeof sum, sum, sizeof sum) == 0;
+}
+
+shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+                             uint32_t count, shoal_error *err) {
+  shoal_text path;
+  path_of(keep, version, &path);
+  uint8_t *bytes = NULL;
+  size_t length = 0;
+  shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                    : shoal_file_read(path.bytes, SIZE_MAX / 2, false, &bytes, &length, err);
+  if (status == SHOAL_OK && !is_record(keep, version, pieces, count, bytes, length))
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not a whole record", path.bytes);
+  if (status == SHOAL_OK) {
+    const uint8_t *at = bytes + HEAD_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+      if (pieces[i].length > 0) memcpy(pieces[i].bytes, at, pieces[i].length);
+      at += pieces[i].length;
+    }
+  }
+  free(bytes);
+  shoal_text_release(&path);
+  return status;
+}
+
+void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last) {
+  char prefix[128];
+  int length = snprintf(prefix, sizeof prefix, "%016" PRIx64 ".%s.", keep->job_digest, keep->who);
+  DIR *folder = opendir(keep->folder);
+  if (folder == NULL || length < 0 || (size_t)length >= sizeof prefix) return;
+  for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+    uint64_t version;
+    const char *rest = entry->d_name + length;
+    if (strncmp(entry->d_name, prefix, (size_t)length) != 0 ||
+        !shoal_read_u64(rest, strlen(rest), &version) || (version >= first && version <= last))
+      continue;
+    unlinkat(dirfd(folder), entry->d_name, 0);
+  }
+  closedir(folder);
+}

@@ -1,0 +1,38 @@
+/* keep.h: what chiefs and parameter servers keep on disk, to go on after a crash.
+ *
+ * A record is a few pieces of bytes under the name of who keeps it and a version. It is written
+ * beside its place, flushed and renamed, and carries a checksum: a reader finds a whole record or
+ * none. All records of a job lie in one folder; docs/formats.md has their layout.
+ *
+ * Ownership: the folder's name is borrowed. Threads: one a keep. */
+#ifndef SHOAL_NET_KEEP_H
+#define SHOAL_NET_KEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { SHOAL_PIECES_MAX = 4 };
+
+typedef struct shoal_keep {
+  const char *folder;
+  const char *who;     /* "chief", "ps0" */
+  uint64_t job_digest; /* records of another job are not found */
+} shoal_keep;
+
+typedef struct shoal_piece {
+  void *bytes;
+  size_t length;
+} shoal_piece;
+
+shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+                              uint32_t count, shoal_error *err);
+/* Fills the pieces; SHOAL_NOT_FOUND when there is no whole record with pieces of these lengths. */
+shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+                             uint32_t count, shoal_error *err);
+/* Removes this job's records of `who` outside first .. last; with first > last all of them. */
+void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last);
+
+#endif

@@ -1,0 +1,59 @@
+/* line.c: see line.h. */
+#include "net/line.h"
+
+#include <math.h>
+
+static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3;
+const shoal_beat_rules shoal_line_beat = {.every_s = 2, .silence_s = 30};
+
+void shoal_line_init(shoal_line *line, const char *address, double now) {
+  *line = (shoal_line){.address = address, .next_try = now, .wait_s = FIRST_WAIT_S, .down_since = now};
+}
+
+static void fell(shoal_line *line, double now) {
+  if (line->open) line->down_since = now;
+  line->open = false;
+  line->peer = 0;
+  line->next_try = now + line->wait_s;
+  line->wait_s = fmin(2 * line->wait_s, LONGEST_WAIT_S);
+}
+
+void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, double now) {
+  if (line->peer == 0 && now >= line->next_try) {
+    line->peer = shoal_net_dial(net, line->address, way->wire, way->tls, way->fingerprint);
+    if (line->peer == 0) fell(line, now);
+  }
+  if (!line->open) return;
+  if (shoal_beat_lost(&line->beat, &shoal_line_beat, now)) {
+    line->beat.heard = now; /* once */
+    shoal_net_close(net, line->peer, "nothing was heard for too long");
+  } else if (shoal_beat_due(&line->beat, &shoal_line_beat, now)) {
+    line->beat.said = now;
+    shoal_net_send(net, line->peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
+  }
+}
+
+double shoal_line_next(const shoal_line *line) {
+  if (line->open) return shoal_beat_next(&line->beat, &shoal_line_beat);
+  return line->peer == 0 ? line->next_try : INFINITY;
+}
+
+bool shoal_line_opened(shoal_line *line, uint64_t peer, double now) {
+  if (line->peer != peer) return false;
+  line->open = true;
+  line->wait_s = FIRST_WAIT_S;
+  line->beat = (shoal_beat){.said = now, .heard = now};
+  return true;
+}
+
+bool shoal_line_heard(shoal_line *line, uint64_t peer, double now) {
+  if (line->peer != peer) return false;
+  line->beat.heard = now;
+  return true;
+}
+
+bool shoal_line_closed(shoal_line *line, uint64_t peer, double now) {
+  if (line->peer != peer) return false;
+  fell(line, now);
+  return true;
+}

@@ -1,0 +1,41 @@
+/* line.h: a connection that this side keeps up: dials, beats, notices silence, dials again.
+ *
+ * After a failure the next try waits, twice as long each time, up to a few seconds. Whoever has
+ * had nobody at the other end for SHOAL_LINE_GIVE_UP_S should give up, with a message.
+ *
+ * Ownership: plain storage of the caller's; the address is borrowed. Threads: the net's. */
+#ifndef SHOAL_NET_LINE_H
+#define SHOAL_NET_LINE_H
+
+#include "net/net.h"
+#include "proto/beat.h"
+
+enum { SHOAL_LINE_GIVE_UP_S = 600 };
+extern const shoal_beat_rules shoal_line_beat; /* every 2 s; silent for 30 s is lost */
+
+/* How addresses are dialled. */
+typedef struct shoal_way {
+  shoal_wire wire;
+  bool tls;
+  const char *fingerprint; /* or NULL */
+} shoal_way;
+
+typedef struct shoal_line {
+  const char *address;
+  uint64_t peer; /* 0: not even dialling */
+  bool open;
+  double next_try, wait_s;
+  double down_since; /* while not open */
+  shoal_beat beat;
+} shoal_line;
+
+void shoal_line_init(shoal_line *line, const char *address, double now);
+/* Dials when it is time, says BEAT when nothing else was said, gives up a silent connection. */
+void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, double now);
+double shoal_line_next(const shoal_line *line);
+/* What the net tells, when the peer is this line's: true. */
+bool shoal_line_opened(shoal_line *line, uint64_t peer, double now);
+bool shoal_line_heard(shoal_line *line, uint64_t peer, double now);
+bool shoal_line_closed(shoal_line *line, uint64_t peer, double now);
+
+#endif

@@ -1,0 +1,305 @@
+/* worker_node.c: see worker_node.h.
+ *
+ * Two threads: this one has the network and the core; the other has the trainer and one unit at a
+ * time. They meet at `state`, under the lock: the loop gives a unit when it is IDLE, the other
+ * makes it DONE and wakes the loop.
+ *
+ * A unit's DONE for the chief waits until its contributions have left for the parameter servers:
+ * what the chief counts as done should not die with this process. */
+#include "net/worker_node.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { CONNECTIONS_MAX = SHOAL_OWNERS_MAX + 8 };
+static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
+static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25;
+
+typedef enum computing { IDLE, GIVEN, DONE, QUIT } computing;
+
+typedef struct node {
+  const shoal_worker_node_config *config;
+  shoal_net *net;
+  shoal_line chief;
+  /* What the chief told, and what follows from it. */
+  shoal_text job_text;
+  shoal_job job;
+  shoal_compute compute;
+  shoal_slice *slices;
+  shoal_line *owners;
+  shoal_worker *core;
+  shoal_outbox held; /* letters to the chief, until those to the owners are out */
+  bool ended;
+  shoal_status failed;
+  shoal_error error;
+  /* The other thread. */
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  computing state;
+  shoal_work_unit unit;
+  const float *weights;
+  shoal_work_result result;
+} node;
+
+/* ---- the other thread ---- */
+
+static void compute_unit(node *n) {
+  double started = shoal_clock_seconds(), wait_s = n->config->compute_s * n->unit.count;
+  if (wait_s > 0) { /* what travels is right in size, not in value */
+    n->result = (shoal_work_result){.gradient = n->weights, .sums = {.loss = 1, .weight = 1, .counted = 1}};
+    shoal_clock_sleep(fmax(0, started + wait_s - shoal_clock_seconds()));
+    return;
+  }
+  shoal_compute_unit(&n->compute, &n->unit, n->weights, &n->result);
+}
+
+static void *computer(void *self) {
+  node *n = self;
+  pthread_mutex_lock(&n->lock);
+  for (;;) {
+    while (n->state != GIVEN && n->state != QUIT) pthread_cond_wait(&n->changed, &n->lock);
+    if (n->state == QUIT) break;
+    pthread_mutex_unlock(&n->lock);
+    compute_unit(n);
+    pthread_mutex_lock(&n->lock);
+    n->state = DONE;
+    pthread_cond_broadcast(&n->changed);
+    shoal_net_wake(n->net);
+  }
+  pthread_mutex_unlock(&n->lock);
+  return NULL;
+}
+
+/* Hands a finished unit to the core and the next one to the other thread. */
+static void turn(node *n) {
+  if (n->core == NULL) return;
+  pthread_mutex_lock(&n->lock);
+  bool done = n->state == DONE;
+  if (done) n->state = IDLE;
+  bool idle = n->state == IDLE;
+  pthread_mutex_unlock(&n->lock);
+  if (done) {
+    shoal_worker_done(n->core, n->unit.lease, &n->result);
+    shoal_blob_release(n->unit.carry);
+  }
+  if (!idle || !shoal_worker_next(n->core, &n->unit, &n->weights)) return;
+  if (!shoal_compute_has(&n->compute, &n->unit)) {
+    shoal_blob_release(n->unit.carry);
+    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief asks for a unit that the job has not");
+    return;
+  }
+  pthread_mutex_lock(&n->lock);
+  n->state = GIVEN;
+  pthread_cond_broadcast(&n->changed);
+  pthread_mutex_unlock(&n->lock);
+}
+
+static void wait_for_computer(node *n) {
+  pthread_mutex_lock(&n->lock);
+  while (n->state == GIVEN) pthread_cond_wait(&n->changed, &n->lock);
+  bool done = n->state == DONE;
+  n->state = IDLE;
+  pthread_mutex_unlock(&n->lock);
+  if (!done) return;
+  shoal_blob_release(n->unit.carry);
+  shoal_blob_release(n->result.carry);
+}
+
+/* ---- the job ---- */
+
+static void forget_job(node *n) {
+  wait_for_computer(n);
+  shoal_worker_destroy(n->core);
+  shoal_compute_close(&n->compute);
+  for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
+    if (n->owners[s].peer != 0) shoal_net_close(n->net, n->owners[s].peer, "the job is another");
+  free(n->owners);
+  free(n->slices);
+  shoal_job_release(&n->job);
+  shoal_text_release(&n->job_text);
+  n->core = NULL;
+  n->owners = NULL;
+  n->slices = NULL;
+}
+
+static shoal_status cut_slices(node *n, shoal_error *err) {
+  const shoal_graph *graph = n->compute.task.graph;
+  size_t runs_count = shoal_optimizer_runs(graph, NULL);
+  shoal_run *runs = calloc(runs_count, sizeof *runs);
+  n->slices = calloc(n->job.owners_count, sizeof *n->slices);
+  n->owners = calloc(n->job.owners_count, sizeof *n->owners);
+  if (runs == NULL || n->slices == NULL || n->owners == NULL) {
+    free(runs);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
+  }
+  shoal_optimizer_runs(graph, runs);
+  shoal_slices_cut(runs, runs_count, graph->weights_count, n->job.owners_count, n->slices);
+  free(runs);
+  for (uint32_t s = 0; s < n->job.owners_count; s++)
+    shoal_line_init(&n->owners[s], n->job.owners[s], shoal_clock_seconds());
+  return SHOAL_OK;
+}
+
+static shoal_status learn_job(node *n, const char *text, size_t length, shoal_error *err) {
+  forget_job(n);
+  shoal_status status = shoal_job_parse(&n->job, text, length, err);
+  if (status != SHOAL_OK) return status;
+  shoal_text_add(&n->job_text, text, length);
+  status = shoal_compute_open(&n->compute, &n->job, &n->config->compute, err);
+  if (status == SHOAL_OK) status = cut_slices(n, err);
+  if (status != SHOAL_OK) return status;
+  bool ahead = n->job.mode.kind == SHOAL_STALE || n->job.mode.kind == SHOAL_ASYNC;
+  shoal_worker_config config = {.name = n->config->name,
+                                .units = ahead ? 2 : 1,
+                                .threads = n->config->compute.threads,
+                                .slices = n->slices,
+                                .owners = n->job.owners_count,
+                                .weights_count = n->compute.task.graph->weights_count,
+                                .mode = n->job.mode,
+                                .format = n->job.format};
+  return shoal_worker_create(&n->core, &config, err);
+}
+
+/* ---- the network ---- */
+
+static bool contributions_are_out(const node *n) {
+  for (uint32_t s = 0; s < n->job.owners_count; s++)
+    if (shoal_net_queued(n->net, n->owners[s].peer) > 0) return false;
+  return true;
+}
+
+static void post(node *n) {
+  if (n->core == NULL) return;
+  double now = shoal_clock_seconds();
+  shoal_letter letter;
+  while (shoal_outbox_take(shoal_worker_outbox(n->core), &letter)) {
+    if (letter.peer == n->chief.peer) {
+      shoal_outbox_put(&n->held, letter.peer, letter.message);
+      continue;
+    }
+    for (uint32_t s = 0; s < n->job.owners_count; s++)
+      if (n->owners[s].peer == letter.peer) n->owners[s].beat.said = now;
+    shoal_net_send(n->net, letter.peer, letter.message);
+  }
+  if (n->held.count == 0 || !contributions_are_out(n)) return;
+  while (shoal_outbox_take(&n->held, &letter)) shoal_net_send(n->net, letter.peer, letter.message);
+  n->chief.beat.said = now;
+}
+
+static void opened(void *self, uint64_t peer, const char *address) {
+  (void)address;
+  node *n = self;
+  double now = shoal_clock_seconds();
+  if (shoal_line_opened(&n->chief, peer, now)) {
+    if (n->core != NULL)
+      shoal_worker_chief(n->core, peer, false);
+    else
+      shoal_net_send(n->net, peer, shoal_worker_hello(n->config->name, n->config->compute.threads));
+  }
+  for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
+    if (shoal_line_opened(&n->owners[s], peer, now)) shoal_worker_owner(n->core, s, peer);
+  post(n);
+}
+
+static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
+  const char *text = m->payload != NULL ? (const char *)shoal_blob_bytes(m->payload) : "";
+  size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
+  int shown = (int)(length < 200 ? length : 200);
+  if (m->kind == SHOAL_MSG_REFUSE)
+    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief refuses: %.*s", shown, text);
+  if (m->kind == SHOAL_MSG_END) n->ended = true;
+  if (m->kind != SHOAL_MSG_WELCOME) return;
+  bool same = n->job_text.length == length && length > 0 && memcmp(n->job_text.bytes, text, length) == 0;
+  if (same && n->core != NULL) return;
+  n->failed = learn_job(n, text, length, &n->error);
+  if (n->failed == SHOAL_OK) shoal_worker_chief(n->core, peer, true);
+}
+
+static void received(void *self, uint64_t peer, shoal_message *m) {
+  node *n = self;
+  double now = shoal_clock_seconds();
+  if (shoal_line_heard(&n->chief, peer, now)) hear_chief(n, peer, m);
+  for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
+    shoal_line_heard(&n->owners[s], peer, now);
+  if (n->core != NULL && n->failed == SHOAL_OK)
+    shoal_worker_receive(n->core, peer, m);
+  else
+    shoal_message_release(m);
+  turn(n);
+  post(n);
+}
+
+static void closed(void *self, uint64_t peer, const char *reason) {
+  node *n = self;
+  double now = shoal_clock_seconds();
+  bool was_open = n->chief.open;
+  if (shoal_line_closed(&n->chief, peer, now) && was_open && !n->ended)
+    shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
+  for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++) {
+    was_open = n->owners[s].open;
+    if (shoal_line_closed(&n->owners[s], peer, now) && was_open && !n->ended)
+      shoal_note(&n->config->notes, "lost parameter server %u: %s; trying again", s, reason);
+  }
+  if (n->core != NULL) shoal_worker_gone(n->core, peer);
+}
+
+static double tick_lines(node *n, double now) {
+  shoal_line_tick(&n->chief, n->net, &n->config->way, now);
+  double next = shoal_line_next(&n->chief);
+  for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++) {
+    shoal_line_tick(&n->owners[s], n->net, &n->config->way, now);
+    next = fmin(next, shoal_line_next(&n->owners[s]));
+  }
+  return next;
+}
+
+static shoal_status loop(node *n, shoal_error *err) {
+  while (!n->ended && n->failed == SHOAL_OK && !*n->config->stop) {
+    double now = shoal_clock_seconds(), next = tick_lines(n, now);
+    turn(n);
+    post(n);
+    shoal_net_run(n->net, fmin(TURN_S, fmax(0, next - now)));
+    if (!n->chief.open && now - n->chief.down_since > SHOAL_LINE_GIVE_UP_S)
+      return shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", n->config->chief,
+                        SHOAL_LINE_GIVE_UP_S / 60);
+  }
+  if (n->failed != SHOAL_OK && err != NULL) *err = n->error;
+  return n->failed;
+}
+
+shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err) {
+  node n = {.config = config, .state = IDLE};
+  shoal_net_config net = {.calls = {&n, opened, received, closed},
+                          .payload_max = PAYLOAD_MAX,
+                          .connections_max = CONNECTIONS_MAX,
+                          .hello_s = HELLO_S,
+                          .stall_s = STALL_S};
+  shoal_status status = shoal_net_create(&n.net, &net, err);
+  if (status != SHOAL_OK) return status;
+  shoal_line_init(&n.chief, config->chief, shoal_clock_seconds());
+  pthread_mutex_init(&n.lock, NULL);
+  pthread_cond_init(&n.changed, NULL);
+  if (pthread_create(&n.thread, NULL, computer, &n) != 0) {
+    shoal_net_destroy(n.net);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+  }
+  status = loop(&n, err);
+  wait_for_computer(&n);
+  pthread_mutex_lock(&n.lock);
+  n.state = QUIT;
+  pthread_cond_broadcast(&n.changed);
+  pthread_mutex_unlock(&n.lock);
+  pthread_join(n.thread, NULL);
+  n.state = IDLE;
+  shoal_outbox_release(&n.held);
+  forget_job(&n);
+  shoal_net_destroy(n.net);
+  pthread_cond_destroy(&n.changed);
+  pthread_mutex_destroy(&n.lock);
+  return status;
+}
