@@ -20,7 +20,7 @@
 #include "proto/codec.h"
 
 enum { WORKERS_MAX = 65536, LOCAL_MAX = 1024, REPORTED_MAX = 256 };
-static const double SAVE_S = 10; /* how often a version is made safe within an epoch */
+static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 
 /* ---- options ---- */
 

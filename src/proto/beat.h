@@ -19,14 +19,15 @@ typedef struct shoal_beat_rules {
 } shoal_beat_rules;
 
 static inline bool shoal_beat_due(const shoal_beat *beat, const shoal_beat_rules *rules, double now) {
-  return now - beat->said >= rules->every_s;
+  return now >= beat->said + rules->every_s;
 }
 
 static inline bool shoal_beat_lost(const shoal_beat *beat, const shoal_beat_rules *rules, double now) {
-  return now - beat->heard >= rules->silence_s;
+  return now >= beat->heard + rules->silence_s;
 }
 
-/* When one of the two will be true. */
+/* When one of the two will be true, to the last bit: a caller who waits until then must not find that
+ * it is not. */
 static inline double shoal_beat_next(const shoal_beat *beat, const shoal_beat_rules *rules) {
   double due = beat->said + rules->every_s, lost = beat->heard + rules->silence_s;
   return due < lost ? due : lost;

@@ -14,6 +14,7 @@
 #include "nn/tree.h"
 
 enum { EVENTS_MAX = 256, ASYNC_WINDOW_LEAST = 1024 };
+static const double SAVING_SHARE = 30; /* making a version safe takes at most one part in so many of the time */
 static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
 
 typedef struct peer_entry {
@@ -62,7 +63,7 @@ struct shoal_chief {
   bool ended;
   bool saving; /* version saving_version is being made safe */
   uint64_t saving_version;
-  double next_save, time, closed; /* when the last round was closed */
+  double next_save, saving_since, time, closed; /* when the last round was closed */
   double lost_s;                  /* config.lost_s, twice as long after each time in vain */
   shoal_chief_event events[EVENTS_MAX];
   uint32_t events_first, events_count;
@@ -364,6 +365,7 @@ static void go_back(shoal_chief *c, const char *why) {
 
 static void start_saving(shoal_chief *c, uint64_t version) {
   c->saving = true;
+  c->saving_since = c->time;
   c->saving_version = version;
   for (uint32_t s = 0; s < c->config.owners; s++) c->owners[s].saved = false;
   say_to_owners(c, SHOAL_MSG_SAVE, version);
@@ -381,7 +383,7 @@ static void finish_saving(shoal_chief *c) {
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (!c->owners[s].saved) return;
   c->saving = false;
-  c->next_save = c->time + c->config.save_s;
+  c->next_save = c->time + fmax(c->config.save_s, SAVING_SHARE * (c->time - c->saving_since));
   c->safe = c->saving_state;
   if (c->carry != NULL) memcpy(c->safe_carry, c->saving_carry, c->carry_count * sizeof *c->carry);
   c->lost_s = c->config.lost_s;
@@ -692,8 +694,8 @@ void shoal_chief_tick(shoal_chief *c, double now) {
 }
 
 double shoal_chief_next_tick(const shoal_chief *c) {
-  double next = shoal_lease_next_deadline(c->book);
+  double next = shoal_lease_next_deadline(c->book, c->time);
   for (uint32_t i = 0; i < c->peers_count; i++)
     next = fmin(next, shoal_beat_next(&c->peers[i].beat, &c->config.beat));
-  return behind(c) ? fmin(next, c->closed + c->lost_s) : next;
+  return shoal_chief_running(c) && behind(c) ? fmin(next, c->closed + c->lost_s) : next;
 }

@@ -47,7 +47,7 @@ typedef struct shoal_chief_config {
   uint32_t workers_max;
   shoal_beat_rules beat;
   double lost_s; /* an owner so long behind a finished round will never finish it: go back */
-  double save_s; /* how often a version is made safe */
+  double save_s; /* how often a version is made safe, at most; seldom when that takes long */
   shoal_lease_rules leases;
   const char *job;     /* what WELCOME carries; borrowed */
   uint64_t job_digest; /* tells it from another */

@@ -203,10 +203,12 @@ void shoal_lease_forget(shoal_lease_book *book, uint64_t below) {
   memmove(book->units, book->units + gone, book->units_count * sizeof *book->units);
 }
 
-double shoal_lease_next_deadline(const shoal_lease_book *book) {
+double shoal_lease_next_deadline(const shoal_lease_book *book, double now) {
   double next = INFINITY;
-  for (uint32_t i = 0; i < book->units_count; i++)
-    if (!book->units[i].finished && book->units[i].leases > 0) next = fmin(next, book->units[i].deadline);
+  for (uint32_t i = 0; i < book->units_count; i++) {
+    const unit *u = &book->units[i];
+    if (!u->finished && u->leases > 0 && u->deadline > now) next = fmin(next, u->deadline);
+  }
   return next;
 }
 

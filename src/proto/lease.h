@@ -74,8 +74,9 @@ void shoal_lease_drop(shoal_lease_book *book, uint64_t worker);
 void shoal_lease_forget(shoal_lease_book *book, uint64_t below);
 
 bool shoal_lease_has_free(const shoal_lease_book *book); /* a unit that nobody has */
-/* When the next unit becomes overdue, for a timer: maybe in the past; infinity when none is leased. */
-double shoal_lease_next_deadline(const shoal_lease_book *book);
+/* When a unit becomes overdue next after `now`, for a timer; infinity when none will. What is overdue
+ * already waits for a worker, not for the time. */
+double shoal_lease_next_deadline(const shoal_lease_book *book, double now);
 /* Whether the worker holds a lease now, and the last of its leases. */
 bool shoal_lease_held(const shoal_lease_book *book, uint64_t worker, shoal_lease *out);
 shoal_lease_counts shoal_lease_count(const shoal_lease_book *book);
