@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -182,6 +183,16 @@ static struct lws_vhost *dialing_vhost(shoal_net *net, const char *name, uint64_
   return lws_create_vhost(net->context, &info);
 }
 
+/* Every connection is a file of this process, and often only 1024 are allowed unless one asks. */
+static void allow_files(uint32_t connections) {
+  enum { BESIDE = 256 };
+  struct rlimit limit;
+  rlim_t wanted = (rlim_t)connections + BESIDE;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static char *copy_or_null(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
 shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err) {
@@ -200,6 +211,7 @@ shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, s
   double shortest = config->hello_s < config->stall_s ? config->hello_s : config->stall_s;
   net->sweep_s = shortest < 2 ? shortest / 8 : 0.25;
 
+  allow_files(config->connections_max);
   lws_set_log_level(0, NULL);
   /* Its own timeouts are for what it does after a connection ended here. */
   struct lws_context_creation_info info = {
