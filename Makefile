@@ -8,7 +8,7 @@ SHELL         = /bin/bash
 .SHELLFLAGS   = -o pipefail -c
 
 .DEFAULT_GOAL := all
-.PHONY: all deps run test interop bench sanitize arm64 fuzz format clean help
+.PHONY: all deps run test sim chaos interop bench sanitize arm64 fuzz format clean help
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' Makefile
@@ -29,6 +29,9 @@ test: ## build everything and run the tests
 	@tools/deps build test
 	@tools/check $(BUILD)
 
+sim: all ## ten thousand trainings of simulated machines full of faults
+	@$(BUILD)/shoal sim --seeds 10000
+
 interop: all ## compare with PyTorch and other programs; needs PyPI
 	@tools/deps interop
 	@tools/interop $(BUILD)
@@ -42,6 +45,10 @@ sanitize: ## the tests with clang, then under the address, undefined and thread 
 	@CC=clang tools/check $(BUILD)/clang
 	@tools/check $(BUILD)/asan -DSHOAL_SANITIZE=address,undefined
 	@tools/check $(BUILD)/tsan -DSHOAL_SANITIZE=thread
+
+chaos: all ## train with six processes, kill 20 of them on the way, compare the weights
+	@rm -rf $(BUILD)/chaos && mkdir -p $(BUILD)/chaos
+	@cd $(BUILD)/chaos && $(CURDIR)/tools/chaos $(abspath $(BUILD))/shoal $(CURDIR)/examples/lenet5.net fashion-mnist 20 1 --epochs 2 --seed 1
 
 arm64: all ## build for ARM64, run its tests under emulation, compare trained weights
 	@tools/deps build test arm64

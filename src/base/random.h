@@ -17,6 +17,7 @@ typedef enum shoal_purpose {
   SHOAL_FOR_SPLIT,
   SHOAL_FOR_TOY,
   SHOAL_FOR_SAMPLING,
+  SHOAL_FOR_SIMULATION,
 } shoal_purpose;
 
 typedef struct shoal_key {

@@ -12,6 +12,19 @@
 
 /* ---- parsing and messages ----------------------------------------------------------- */
 
+/* Why standard output failed first; stdio itself remembers only that it did. */
+static int output_errno;
+
+static void print_output(const shoal_text *text) {
+  errno = 0;
+  bool whole = fwrite(text->bytes, 1, text->length, stdout) == text->length;
+  if (!whole && !output_errno) output_errno = errno;
+}
+
+static void flush_output(void) {
+  if (fflush(stdout) != 0 && !output_errno) output_errno = errno;
+}
+
 bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status) {
   shoal_error err;
   switch (shoal_options_parse(usage, argc, argv, operands, &err)) {
@@ -22,7 +35,7 @@ bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_oper
   shoal_text help;
   shoal_text_init(&help);
   shoal_options_help(usage, shoal_terminal_of(stdout).width, &help);
-  if (!help.failed) fwrite(help.bytes, 1, help.length, stdout);
+  if (!help.failed) print_output(&help);
   shoal_text_release(&help);
   *status = shoal_cli_finish(usage->command, SHOAL_EXIT_OK);
   return false;
@@ -50,13 +63,6 @@ void shoal_cli_warn(const char *command, const char *format, ...) {
   fputc('\n', stderr);
 }
 
-/* Why standard output failed first; stdio itself remembers only that it did. */
-static int output_errno;
-
-static void flush_output(void) {
-  if (fflush(stdout) != 0 && !output_errno) output_errno = errno;
-}
-
 int shoal_cli_finish(const char *command, int status) {
   flush_output();
   if (!ferror(stdout)) return status;
@@ -67,7 +73,7 @@ int shoal_cli_finish(const char *command, int status) {
 
 void shoal_cli_print_line(shoal_text *line) {
   if (!line->failed && line->length > 0) {
-    fwrite(line->bytes, 1, line->length, stdout);
+    print_output(line);
     fputc('\n', stdout);
     flush_output();
   }

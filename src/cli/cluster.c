@@ -19,7 +19,7 @@
 #include "net/worker_node.h"
 #include "proto/codec.h"
 
-enum { WORKERS_MAX = 65536, LOCAL_MAX = 1024, REPORTED_MAX = 256 };
+enum { WORKERS_MAX = 16384, LOCAL_MAX = 1024, REPORTED_MAX = 256 };
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 
 /* ---- options ---- */
@@ -91,6 +91,13 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .value = "SHA256",
        .text = &o->fingerprint,
        .help = "tls: trust this certificate alone"},
+      {.name = "pretend",
+       .value = "S",
+       .real = &o->pretend_s,
+       .real_min = 0,
+       .real_max = 3600,
+       .help =
+           "for benchmarks: workers wait so many seconds a batch instead of computing it; trains nothing"},
   };
   memcpy(lines, all, sizeof all);
 }
@@ -149,6 +156,22 @@ shoal_status shoal_cluster_role(const shoal_cluster_options *o, shoal_role *out,
   bool first = strcmp(o->job_name, "worker") == 0 && o->task_index == 0 && o->chief_host == NULL;
   *out = chief || first ? SHOAL_CHIEF : SHOAL_SERVES;
   return check_by_hand(o, err);
+}
+
+static uint64_t count_of(const char *list) {
+  uint64_t count = list != NULL;
+  for (; list != NULL && *list != '\0'; list++) count += *list == ',';
+  return count;
+}
+
+void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, shoal_text *out) {
+  if (role != SHOAL_CHIEF) return;
+  uint64_t workers = o->workers > 0 ? o->workers : count_of(o->worker_hosts);
+  uint64_t ps = o->workers == 0 ? count_of(o->ps_hosts) : o->ps == UINT64_MAX ? 1 : o->ps;
+  if (workers > 0) shoal_text_addf(out, "%" PRIu64 " worker%s, ", workers, workers == 1 ? "" : "s");
+  shoal_text_addf(out, "%" PRIu64 " parameter server%s, mode %s", ps, ps == 1 ? "" : "s",
+                  o->mode != NULL ? o->mode : "sync");
+  if (o->wire != NULL) shoal_text_addf(out, ", contributions as %s", o->wire);
 }
 
 /* ---- addresses ---- */
@@ -246,6 +269,7 @@ static shoal_worker_node_config worker_config(const shoal_cluster_options *o, co
                                                 .target = data->target,
                                                 .data_dir = data->data_dir,
                                                 .threads = data->threads},
+                                    .pretend_s = o->pretend_s,
                                     .notes = *notes,
                                     .stop = stop};
 }
@@ -368,6 +392,12 @@ static void add_process(shoal_cluster *c, const char *role, uint32_t index, cons
   if (c->data.data_dir != NULL) {
     words[count++] = "--data-dir";
     words[count++] = c->data.data_dir;
+  }
+  char pretend[32];
+  snprintf(pretend, sizeof pretend, "%.9g", c->options.pretend_s);
+  if (c->options.pretend_s > 0) {
+    words[count++] = "--pretend";
+    words[count++] = pretend;
   }
   shoal_spawn_add(c->spawn, name, words);
 }

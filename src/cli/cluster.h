@@ -25,9 +25,10 @@ typedef struct shoal_cluster_options {
   uint64_t task_index;
   const char *state_dir;
   const char *certificate, *key, *fingerprint;
+  double pretend_s; /* for benchmarks: a worker waits so long instead of computing a batch */
 } shoal_cluster_options;
 
-enum { SHOAL_CLUSTER_OPTIONS = 15 };
+enum { SHOAL_CLUSTER_OPTIONS = 16 };
 /* Writes the options' lines of the table. */
 void shoal_cluster_declare(shoal_cluster_options *options, shoal_option lines[SHOAL_CLUSTER_OPTIONS]);
 
@@ -40,6 +41,9 @@ typedef enum shoal_role {
 
 /* What the options ask for; SHOAL_INVALID when they don't go together. */
 shoal_status shoal_cluster_role(const shoal_cluster_options *options, shoal_role *out, shoal_error *err);
+
+/* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
+void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);
 
 /* Where the data is, for workers. */
 typedef struct shoal_cluster_data {

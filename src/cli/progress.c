@@ -53,9 +53,10 @@ static void add_bar(shoal_text *out, double share, uint32_t cells) {
 }
 
 void shoal_progress_line(shoal_text *out, const shoal_progress_view *view, uint32_t width, bool bar) {
-  char head[64], percent[16], parts[4][64];
-  snprintf(head, sizeof head, "epoch %llu/%llu ", (unsigned long long)view->epoch,
-           (unsigned long long)view->epochs);
+  char head[64] = "", percent[16], parts[4][64];
+  if (view->epochs > 0)
+    snprintf(head, sizeof head, "epoch %llu/%llu ", (unsigned long long)view->epoch,
+             (unsigned long long)view->epochs);
   double share = fmin(fmax(view->share, 0), 1);
   snprintf(percent, sizeof percent, "%.0f%%", floor(share * 100));
 

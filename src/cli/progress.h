@@ -35,8 +35,8 @@ typedef struct shoal_progress {
 
 /* What the line says. Numbers that are unknown are NaN and left out. */
 typedef struct shoal_progress_view {
-  uint64_t epoch, epochs; /* counted from 1 */
-  double share;           /* of this epoch: 0 .. 1 */
+  uint64_t epoch, epochs; /* counted from 1; epochs 0: there are none */
+  double share;           /* of this epoch, or of all: 0 .. 1 */
   double per_s;
   const char *unit; /* what is counted per second: "samples" */
   double loss;

@@ -88,6 +88,7 @@ static void start_json(shoal_report *report) {
   shoal_json_int(&json, "shards", shoal_trainer_shards(plan->trainer));
   shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
   shoal_json_int(&json, "memory_bytes", (int64_t)shoal_trainer_memory(plan->trainer));
+  shoal_json_text(&json, "together", plan->together != NULL ? plan->together : "alone");
   shoal_json_bool(&json, "resumed", plan->resumed_from != NULL);
   shoal_json_int(&json, "epoch", (int64_t)state->epoch);
   shoal_json_int(&json, "step", (int64_t)state->step);
@@ -110,6 +111,7 @@ static void start_text(shoal_report *report) {
                   (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
+  if (plan->together != NULL) shoal_text_addf(line, "%s\n", plan->together);
   if (plan->resumed_from && state->epoch >= recipe->epochs)
     shoal_text_addf(line, "%s epochs are done, nothing is left to do; to go on, add --epochs %llu\n",
                     shoal_human_count(state->epoch).text, (unsigned long long)state->epoch * 2);
@@ -127,6 +129,7 @@ void shoal_report_start(shoal_report *report, const shoal_report_plan *plan) {
   double now = shoal_clock_seconds();
   report->epoch_started = report->mark_time = now;
   report->samples_per_s = NAN;
+  report->step_seen = state_of(report)->step;
 }
 
 /* ---- rounds ------------------------------------------------------------------------- */
@@ -170,15 +173,28 @@ static void log_round(shoal_report *report, const shoal_result *round) {
   shoal_events_scalar(report->events, "rate", state->step, shoal_trainer_rate(report->plan->trainer));
 }
 
+/* Samples from the start of the training to a round; the last one of an epoch has fewer. */
+static uint64_t samples_until(const shoal_report *report, uint64_t step) {
+  uint64_t rounds = shoal_trainer_rounds(report->plan->trainer);
+  return step / rounds * report->plan->train_positions +
+         step % rounds * report->plan->graph->model->recipe.batch;
+}
+
+/* A cluster may report several batches as one round, and go back to earlier ones after a crash. */
+static void count_round(shoal_report *report) {
+  uint64_t step = state_of(report)->step, from = report->step_seen < step ? report->step_seen : step - 1;
+  report->rounds_done += step - from;
+  report->samples_done += samples_until(report, step) - samples_until(report, from);
+  report->step_seen = step;
+}
+
 void shoal_report_round(shoal_report *report, const shoal_result *round) {
   const shoal_train_state *state = state_of(report);
   uint64_t rounds = shoal_trainer_rounds(report->plan->trainer);
-  uint32_t batch = report->plan->graph->model->recipe.batch;
   bool epoch_is_over = state->round == 0;
   uint64_t place = epoch_is_over ? rounds - 1 : state->round - 1;
-  uint64_t left = report->plan->train_positions - place * batch;
-  report->rounds_done++;
-  report->samples_done += left < batch ? left : batch;
+  bool first = report->rounds_done == 0;
+  count_round(report);
   if (report->events) log_round(report, round);
 
   size_t bucket = (size_t)(place * SHOAL_REPORT_BUCKETS / rounds);
@@ -186,7 +202,7 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
   report->bucket_count[bucket]++;
 
   double now = shoal_clock_seconds();
-  if (report->rounds_done == 1) report->first_update_s = now - report->started;
+  if (first) report->first_update_s = now - report->started;
   if (epoch_is_over) {
     measure_rate(report, now);
     report->training_s += now - report->epoch_started;

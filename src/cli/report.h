@@ -23,6 +23,7 @@ typedef struct shoal_report_plan {
   uint64_t train_positions;                            /* of the source, padding included */
   uint64_t train_samples, valid_samples, test_samples; /* of a text, its tokens */
   uint32_t threads;
+  const char *together;     /* who else takes part: "2 workers, 1 parameter server, mode sync"; or NULL */
   const char *resumed_from; /* or NULL */
   const char *held_out;     /* what an epoch is judged on: "valid", "test" or NULL */
 } shoal_report_plan;
@@ -47,6 +48,7 @@ typedef struct shoal_report {
   double first_update_s; /* from the start of the program to the first new weights */
   double training_s;     /* without evaluating and saving */
   uint64_t rounds_done;  /* in this session */
+  uint64_t step_seen;    /* where the last round led */
   uint64_t samples_done;
   const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
   uint32_t unit_rows;

@@ -26,6 +26,7 @@
 #include "cli/human.h"
 #include "cli/metric.h"
 #include "cli/report.h"
+#include "cli/train_mpi.h"
 #include "data/task.h"
 #include "nn/checkpoint.h"
 
@@ -173,8 +174,9 @@ typedef struct run {
   shoal_role role;
   shoal_cluster *cluster; /* the chief's side, or NULL */
   bool cluster_is_done;   /* it need not keep anything to go on from */
+  shoal_train_mpi *mpi;   /* this rank, or NULL */
   shoal_rounds rounds;    /* who makes them */
-  shoal_text out_path, best_path;
+  shoal_text out_path, best_path, together;
   shoal_report_plan plan;
   shoal_report report;
   double saved_at;
@@ -431,9 +433,10 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
     return shoal_fail(err, SHOAL_INVALID,
                       "--data is missing: it says what to train on; 'shoal data list' shows the named sets");
   }
-  if (status == SHOAL_OK) status = choose_places(r, err);
+  bool leads = shoal_train_mpi_leads(r->mpi); /* only who leads has files */
+  if (status == SHOAL_OK && leads) status = choose_places(r, err);
   if (status == SHOAL_OK) status = open_task(r, err);
-  if (status == SHOAL_OK) status = load_state(r, err);
+  if (status == SHOAL_OK && leads) status = load_state(r, err);
   if (status == SHOAL_OK)
     status =
         shoal_report_init(&r->report, r->started, r->options.json, r->options.quiet, r->options.log_dir, err);
@@ -443,11 +446,13 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
 static void release(run *r) {
   shoal_cluster_close(r->cluster, "the training has ended", r->cluster_is_done);
   shoal_report_release(&r->report);
+  shoal_train_mpi_close(r->mpi);
   shoal_task_close(&r->task);
   shoal_model_destroy(r->own_model);
   shoal_checkpoint_release(&r->from);
   shoal_text_release(&r->out_path);
   shoal_text_release(&r->best_path);
+  shoal_text_release(&r->together);
 }
 
 static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
@@ -670,6 +675,7 @@ static int finished(run *r, bool stopped_early, const shoal_result *last_held_ou
 }
 
 static void start_report(run *r) {
+  shoal_cluster_describe(&r->options.cluster, r->role, &r->together);
   const char *file = r->options.resume ? r->options.resume : r->options.model;
   const char *slash = strrchr(file, '/');
   r->plan = (shoal_report_plan){
@@ -684,6 +690,7 @@ static void start_report(run *r) {
       .valid_samples = shoal_dataset_samples(r->task.dataset, SHOAL_VALID),
       .test_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TEST),
       .threads = (uint32_t)r->options.threads,
+      .together = r->together.length > 0 ? r->together.bytes : NULL,
       .resumed_from = r->options.resume,
       .held_out = r->task.sources[SHOAL_VALID].samples  ? "valid"
                   : r->task.sources[SHOAL_TEST].samples ? "test"
@@ -743,7 +750,8 @@ static int run_training(run *r) {
   int status = SHOAL_EXIT_FAILED;
   shoal_result held_out = {.loss = NAN};
   start_report(r);
-  r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
+  if (r->role != SHOAL_MPI)
+    r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
   if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   outcome how = loop(r, &held_out, &err);
   if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
@@ -767,14 +775,31 @@ static int train(int argc, char **argv) {
   if (shoal_cluster_role(&r.options.cluster, &r.role, &err) != SHOAL_OK)
     return shoal_cli_misused("train", &err);
   if (r.role == SHOAL_SERVES) return serve(&r.options);
+  if (r.role == SHOAL_MPI && shoal_train_mpi_open(&r.mpi, &err) != SHOAL_OK)
+    return shoal_cli_failed("train", &err);
+  const bool leads = shoal_train_mpi_leads(r.mpi);
+  if (!leads) {
+    r.options.quiet = true;
+    r.options.json = false;
+    r.options.log_dir = NULL;
+  }
   bool misused;
-  if (set_up(&r, &err, &misused) != SHOAL_OK) {
-    status = misused ? shoal_cli_misused("train", &err) : shoal_cli_failed("train", &err);
+  shoal_status ready = set_up(&r, &err, &misused);
+  if (r.mpi)
+    ready = shoal_train_mpi_join(r.mpi, ready, &r.task, (uint32_t)r.options.threads, &r.rounds, &err);
+  if (ready != SHOAL_OK) {
+    status = !shoal_train_mpi_speaks(r.mpi) ? SHOAL_EXIT_FAILED
+             : misused                      ? shoal_cli_misused("train", &err)
+                                            : shoal_cli_failed("train", &err);
     release(&r);
     return status;
   }
-  catch_signals();
-  status = run_training(&r);
+  if (leads) {
+    catch_signals();
+    status = run_training(&r);
+  } else {
+    status = shoal_train_mpi_follow(r.mpi);
+  }
   release(&r);
   return status;
 }

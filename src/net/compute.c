@@ -9,6 +9,8 @@
 #include "nn/optimizer.h"
 #include "nn/tree.h"
 
+static const double USUAL_TIMES = 2, USUAL_SHARE = 0.02;
+
 /* The same data gives the same fitted text; a text's vocabulary, a table's scales, names of classes. */
 static shoal_status check_data(const shoal_compute *c, const char *data, shoal_error *err) {
   char sha256[SHOAL_SHA256_HEX];
@@ -59,27 +61,46 @@ bool shoal_compute_has(const shoal_compute *c, const shoal_work_unit *unit) {
          (unit->carry == NULL || shoal_blob_length(unit->carry) == carry);
 }
 
+double shoal_compute_batches(const shoal_compute *c, const shoal_work_unit *unit) {
+  uint64_t first;
+  if (c->job->mode.kind == SHOAL_LOCAL)
+    return (double)shoal_job_unit(c->job, unit->round, unit->first, &first);
+  return (double)unit->count / c->job->parts;
+}
+
 /* ---- gradients ---- */
 
 static float *carry_at(shoal_blob *blob, size_t index) {
   return blob != NULL ? (float *)(void *)shoal_blob_bytes(blob) + index : NULL;
 }
 
-/* With async contributions the whole gradient is here, and so is its norm. */
-static const float *clip(shoal_compute *c, const float *gradient) {
-  const shoal_graph *graph = c->task.graph;
-  const float most = c->model->recipe.clip;
-  if (c->job->mode.kind != SHOAL_ASYNC || most <= 0) return gradient;
+static double norm_of(const shoal_graph *graph, const float *gradient) {
   double squares = 0;
   for (uint32_t i = 0; i < graph->params_count; i++) {
     const shoal_param *param = &graph->params[i];
     if (param->kind == SHOAL_PARAM_STATISTIC) continue;
     squares += shoal_kernels_get()->square_sum(param->count, gradient + param->offset);
   }
-  double norm = sqrt(squares);
-  if (!(norm > (double)most)) return gradient;
-  float scale = (float)((double)most / norm);
-  for (size_t i = 0; i < graph->weights_count; i++) c->change[i] = scale * gradient[i];
+  return sqrt(squares);
+}
+
+/* The longest that a gradient may be. In async mode the whole of a batch's is here, so the recipe's
+ * limit is kept here too. */
+static double longest(shoal_compute *c, double norm) {
+  bool async = c->job->mode.kind == SHOAL_ASYNC;
+  double limit = c->usual_norm > 0 ? USUAL_TIMES * c->usual_norm : norm;
+  if (async && c->model->recipe.clip > 0) limit = fmin(limit, (double)c->model->recipe.clip);
+  double kept = fmin(norm, limit);
+  c->usual_norm += c->usual_norm > 0 ? USUAL_SHARE * (kept - c->usual_norm) : kept;
+  return limit;
+}
+
+static const float *limit_norm(shoal_compute *c, const float *gradient) {
+  if (c->job->mode.kind != SHOAL_ASYNC && c->job->mode.kind != SHOAL_STALE) return gradient;
+  double norm = norm_of(c->task.graph, gradient), limit = longest(c, norm);
+  if (!(norm > limit)) return gradient;
+  float scale = (float)(limit / norm);
+  for (size_t i = 0; i < c->task.graph->weights_count; i++) c->change[i] = scale * gradient[i];
   return c->change;
 }
 
@@ -93,7 +114,7 @@ static void compute_gradient(shoal_compute *c, const shoal_work_unit *unit, cons
   const float *gradient =
       shoal_trainer_node(trainer, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
                          unit->round % c->job->rounds, unit->first, unit->count, &out->sums);
-  out->gradient = clip(c, gradient);
+  out->gradient = limit_norm(c, gradient);
   if (carry == 0) return;
   out->carry = shoal_blob_create(unit->count * carry * sizeof(float));
   SHOAL_ASSERT(out->carry != NULL);

@@ -3,6 +3,8 @@
  * The model comes from the job; the data is opened here, and must be what the chief has. A unit
  * is a pure function of the job, its numbers, the weights and the recurrent state it starts from.
  * In local mode every unit starts its optimiser and its recurrent state afresh for that reason.
+ * In stale and async mode, where results are not exact anyway, a gradient much longer than usual is
+ * scaled down: with momentum, and applied late, it would do harm that others then run into.
  *
  * Ownership: open, then close; the job is borrowed. Threads: one caller. */
 #ifndef SHOAL_NET_COMPUTE_H
@@ -16,7 +18,8 @@ typedef struct shoal_compute {
   const shoal_job *job;
   shoal_model *model;
   shoal_task task;
-  float *change; /* local mode: what the steps made of the weights; async: the clipped gradient */
+  float *change;     /* local mode: what the steps made of the weights; else a gradient scaled down */
+  double usual_norm; /* of gradients, in stale and async mode; 0 before the first */
 } shoal_compute;
 
 /* What is given here goes before what the job says of the data: paths differ between machines. */
@@ -31,6 +34,8 @@ void shoal_compute_close(shoal_compute *compute);
 
 /* Whether the job has such a unit: what comes from outside is asked first. */
 bool shoal_compute_has(const shoal_compute *compute, const shoal_work_unit *unit);
+/* How many batches it has, or which share of one. */
+double shoal_compute_batches(const shoal_compute *compute, const shoal_work_unit *unit);
 /* Its result; the gradient stays until the next unit. */
 void shoal_compute_unit(shoal_compute *compute, const shoal_work_unit *unit, const float *weights,
                         shoal_work_result *out);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 enum { CONNECTIONS_MAX = SHOAL_OWNERS_MAX + 8 };
@@ -48,14 +49,24 @@ typedef struct node {
 
 /* ---- the other thread ---- */
 
-static void compute_unit(node *n) {
-  double started = shoal_clock_seconds(), wait_s = n->config->compute_s * n->unit.count;
-  if (wait_s > 0) { /* what travels is right in size, not in value */
-    n->result = (shoal_work_result){.gradient = n->weights, .sums = {.loss = 1, .weight = 1, .counted = 1}};
-    shoal_clock_sleep(fmax(0, started + wait_s - shoal_clock_seconds()));
-    return;
+/* What a pretender sends is right in size, not in value. */
+static void pretend(node *n) {
+  n->result =
+      (shoal_work_result){.gradient = n->compute.change, .sums = {.loss = 1, .weight = 1, .counted = 1}};
+  size_t carry = n->unit.count * shoal_trainer_carry_floats(n->compute.task.trainer) * sizeof(float);
+  if (carry > 0 && n->job.mode.kind != SHOAL_LOCAL) {
+    n->result.carry = shoal_blob_create(carry);
+    SHOAL_ASSERT(n->result.carry != NULL);
+    memset(shoal_blob_bytes(n->result.carry), 0, carry);
   }
-  shoal_compute_unit(&n->compute, &n->unit, n->weights, &n->result);
+  shoal_clock_sleep(n->config->pretend_s * shoal_compute_batches(&n->compute, &n->unit));
+}
+
+static void compute_unit(node *n) {
+  if (n->config->pretend_s > 0)
+    pretend(n);
+  else
+    shoal_compute_unit(&n->compute, &n->unit, n->weights, &n->result);
 }
 
 static void *computer(void *self) {
@@ -153,9 +164,8 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
   status = shoal_compute_open(&n->compute, &n->job, &n->config->compute, err);
   if (status == SHOAL_OK) status = cut_slices(n, err);
   if (status != SHOAL_OK) return status;
-  bool ahead = n->job.mode.kind == SHOAL_STALE || n->job.mode.kind == SHOAL_ASYNC;
   shoal_worker_config config = {.name = n->config->name,
-                                .units = ahead ? 2 : 1,
+                                .units = 1, /* two would hide transfers, but double the lag */
                                 .threads = n->config->compute.threads,
                                 .slices = n->slices,
                                 .owners = n->job.owners_count,

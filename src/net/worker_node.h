@@ -18,7 +18,7 @@ typedef struct shoal_worker_node_config {
   const char *name;  /* for people: "worker 1" */
   shoal_way way;
   shoal_compute_options compute;
-  double compute_s; /* for benchmarks: a unit of one part is a wait of so many seconds; 0: computed */
+  double pretend_s; /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
   shoal_notes notes;
   const volatile sig_atomic_t *stop;
 } shoal_worker_node_config;

@@ -12,9 +12,12 @@
 
 #include "base/assert.h"
 #include "nn/tree.h"
+#include "proto/places.h"
 
-enum { EVENTS_MAX = 256, ASYNC_WINDOW_LEAST = 1024 };
-static const double SAVING_SHARE = 30; /* making a version safe takes at most one part in so many of the time */
+enum { EVENTS_MAX = 256, HOLDERS_TOLD_MAX = 8, WANTS_MAX = 64, ASYNC_WINDOW_LEAST = 1024 };
+static const double EARLY_SHARE = 0.1; /* of the time between beats */
+static const double SAVING_SHARE =
+    30; /* making a version safe takes at most one part in so many of the time */
 static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
 
 typedef struct peer_entry {
@@ -55,7 +58,10 @@ struct shoal_chief {
   size_t carry_count;                       /* floats of all parts */
   float *carry, *safe_carry, *saving_carry; /* NULL without */
   peer_entry *peers;
-  uint32_t peers_count;
+  uint32_t peers_count, workers_count;
+  uint32_t wanting;         /* peers that want units */
+  shoal_places peer_places; /* where a peer is */
+  double beat_at;           /* no beat is due before, and nobody too silent */
   owner_entry *owners;
   bool rest_wanted; /* by the driver, until it says go on */
   bool paused;      /* nothing is leased, all that was is closed */
@@ -63,8 +69,9 @@ struct shoal_chief {
   bool ended;
   bool saving; /* version saving_version is being made safe */
   uint64_t saving_version;
-  double next_save, saving_since, time, closed; /* when the last round was closed */
-  double lost_s;                  /* config.lost_s, twice as long after each time in vain */
+  double next_save, saving_since, time;
+  double moved;  /* when a round was closed or applied last, or all owners came together */
+  double lost_s; /* config.lost_s, twice as long after each time in vain */
   shoal_chief_event events[EVENTS_MAX];
   uint32_t events_first, events_count;
   shoal_outbox outbox;
@@ -86,7 +93,8 @@ static bool reserve(shoal_chief *c) {
   c->sums = calloc(parts, sizeof *c->sums);
   c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
   c->owners = calloc(config->owners, sizeof *c->owners);
-  if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL)
+  if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL ||
+      !shoal_places_init(&c->peer_places, config->workers_max + config->owners))
     return false;
   for (uint32_t i = 0; i < c->window; i++)
     c->rounds[i] = (open_round){.here = &c->here[(size_t)i * config->parts],
@@ -112,6 +120,7 @@ shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *con
   c->now = c->safe = config->start;
   c->now.generation = c->safe.generation = config->start.generation + 1;
   c->offered = c->now.version;
+  c->paused = c->now.version == config->end; /* a rest is all that is left to tell */
   c->next_save = config->save_s;
   c->lost_s = config->lost_s;
   shoal_lease_rules rules = config->leases;
@@ -141,6 +150,7 @@ void shoal_chief_destroy(shoal_chief *c) {
   free(c->carry);
   free(c->safe_carry);
   free(c->saving_carry);
+  shoal_places_release(&c->peer_places);
   free(c->peers);
   free(c->owners);
   shoal_outbox_release(&c->outbox);
@@ -154,11 +164,7 @@ shoal_lease_counts shoal_chief_leases(const shoal_chief *c) { return shoal_lease
 const float *shoal_chief_carry(const shoal_chief *c) { return c->carry; }
 const float *shoal_chief_safe_carry(const shoal_chief *c) { return c->safe_carry; }
 
-uint32_t shoal_chief_workers(const shoal_chief *c) {
-  uint32_t workers = 0;
-  for (uint32_t i = 0; i < c->peers_count; i++) workers += c->peers[i].role == SHOAL_ROLE_WORKER;
-  return workers;
-}
+uint32_t shoal_chief_workers(const shoal_chief *c) { return c->workers_count; }
 
 uint64_t shoal_chief_owner(const shoal_chief *c, uint32_t slice) { return c->owners[slice].peer; }
 
@@ -190,9 +196,14 @@ bool shoal_chief_running(const shoal_chief *c) {
 
 /* ---- telling ---- */
 
-/* A full queue forgets rounds first: they are only for the eye. */
+/* Events that are only for the eye: a full queue does not take them. */
+static bool is_news(shoal_chief_event_kind kind) {
+  return kind == SHOAL_CHIEF_ROUND || kind == SHOAL_CHIEF_JOINED || kind == SHOAL_CHIEF_LOST ||
+         kind == SHOAL_CHIEF_LATE;
+}
+
 static void tell(shoal_chief *c, shoal_chief_event event) {
-  if (c->events_count == EVENTS_MAX && event.kind == SHOAL_CHIEF_ROUND) return;
+  if (c->events_count == EVENTS_MAX && is_news(event.kind)) return;
   if (c->events_count == EVENTS_MAX) {
     c->events_first = (c->events_first + 1) % EVENTS_MAX;
     c->events_count--;
@@ -216,9 +227,13 @@ static void tell_of_peer(shoal_chief *c, shoal_chief_event_kind kind, const peer
 }
 
 static peer_entry *find_peer(shoal_chief *c, uint64_t peer) {
-  for (uint32_t i = 0; i < c->peers_count; i++)
-    if (c->peers[i].peer == peer) return &c->peers[i];
-  return NULL;
+  uint32_t place;
+  return shoal_places_get(&c->peer_places, peer, &place) ? &c->peers[place] : NULL;
+}
+
+static void set_wants(shoal_chief *c, peer_entry *peer, uint32_t wants) {
+  c->wanting += (wants > 0) - (peer->wants > 0);
+  peer->wants = wants;
 }
 
 static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
@@ -233,6 +248,16 @@ static void say_to_owners(shoal_chief *c, shoal_message_kind kind, uint64_t vers
     if (c->owners[s].peer != 0)
       say(c, c->owners[s].peer,
           (shoal_message){.kind = kind, .version = version, .round = c->safe.version, .slice = s});
+}
+
+/* Whether an owner has made a version of which a part was not reported: its worker was lost between
+ * the two. Nobody can compute that part again, since the version that it starts from is gone. (In async
+ * mode any version will do.) */
+static bool unreported(const shoal_chief *c) {
+  if (c->config.mode.kind == SHOAL_ASYNC) return false;
+  for (uint32_t s = 0; s < c->config.owners; s++)
+    if (c->owners[s].applied > c->now.version) return true;
+  return false;
 }
 
 /* ---- leases ---- */
@@ -289,11 +314,12 @@ static shoal_blob *carry_for(const shoal_chief *c, uint64_t round, uint32_t firs
 
 /* Says who is late when a unit is leased again. */
 static void tell_late(shoal_chief *c, const shoal_lease *lease) {
-  shoal_lease other;
-  for (uint32_t i = 0; i < c->peers_count; i++)
-    if (c->peers[i].peer != lease->worker && shoal_lease_held(c->book, c->peers[i].peer, &other) &&
-        other.unit == lease->unit)
-      tell_of_peer(c, SHOAL_CHIEF_LATE, &c->peers[i], "");
+  uint64_t workers[HOLDERS_TOLD_MAX];
+  uint32_t count = shoal_lease_holders(c->book, lease->unit, workers, HOLDERS_TOLD_MAX);
+  for (uint32_t i = 0; i < count; i++) {
+    const peer_entry *peer = find_peer(c, workers[i]);
+    if (peer != NULL && workers[i] != lease->worker) tell_of_peer(c, SHOAL_CHIEF_LATE, peer, "");
+  }
 }
 
 static bool serve_one(shoal_chief *c, peer_entry *worker) {
@@ -302,7 +328,7 @@ static bool serve_one(shoal_chief *c, peer_entry *worker) {
   bool again = !shoal_lease_has_free(c->book);
   if (!shoal_lease_take(c->book, worker->peer, c->time, &lease)) return false;
   if (again) tell_late(c, &lease);
-  worker->wants--;
+  set_wants(c, worker, worker->wants - 1);
   uint64_t round = lease.unit / c->config.parts;
   uint32_t first = (uint32_t)(lease.unit % c->config.parts);
   uint32_t count = shoal_tree_count(c->config.parts, first, round_of(c, round)->width);
@@ -317,12 +343,16 @@ static bool serve_one(shoal_chief *c, peer_entry *worker) {
   return true;
 }
 
-/* Everybody gets one before anybody gets two. */
+/* Whether there may be something for somebody. */
+static bool may_lease(const shoal_chief *c) { return may_offer(c) || shoal_lease_has_any(c->book, c->time); }
+
+/* Everybody gets one before anybody gets two. What owners have made already needs nobody's work: a
+ * report is on its way, or was lost. */
 static void serve(shoal_chief *c) {
-  if (c->paused || c->ended || !shoal_chief_running(c)) return;
+  if (c->paused || c->ended || !shoal_chief_running(c) || unreported(c)) return;
   for (bool served = true; served;) {
     served = false;
-    for (uint32_t i = 0; i < c->peers_count; i++)
+    for (uint32_t i = 0; i < c->peers_count && c->wanting > 0 && may_lease(c); i++)
       if (c->peers[i].wants > 0) served |= serve_one(c, &c->peers[i]);
   }
 }
@@ -340,7 +370,7 @@ static void go_back(shoal_chief *c, const char *why) {
   c->now = c->safe;
   c->now.generation = c->safe.generation = generation;
   c->offered = c->now.version;
-  c->closed = c->time;
+  c->moved = c->time;
   c->saving = c->announced = c->ended = false;
   c->paused = resting;
   shoal_lease_forget(c->book, UINT64_MAX);
@@ -352,7 +382,7 @@ static void go_back(shoal_chief *c, const char *why) {
   }
   /* What workers had is void; they ask again when they hear of the new generation. */
   for (uint32_t i = 0; i < c->peers_count; i++) {
-    c->peers[i].wants = 0;
+    set_wants(c, &c->peers[i], 0);
     if (c->peers[i].role == SHOAL_ROLE_WORKER)
       say(c, c->peers[i].peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
   }
@@ -407,7 +437,7 @@ static bool close_round(shoal_chief *c) {
   if (c->now.version % c->config.rounds == 0) c->now.epoch = (shoal_sums){0};
   shoal_sums_add(&c->now.epoch, &sums);
   c->now.version++;
-  c->closed = c->time;
+  c->moved = c->time;
   shoal_lease_forget(c->book, c->now.version * c->config.parts);
   tell(c, (shoal_chief_event){
               .kind = SHOAL_CHIEF_ROUND, .version = c->now.version, .sums = sums, .state = c->now});
@@ -417,7 +447,7 @@ static bool close_round(shoal_chief *c) {
   if (c->now.version == c->offered && (epoch_is_over || c->rest_wanted)) {
     c->paused = true;
     c->announced = false;
-  } else if (!c->saving && c->time >= c->next_save && !epoch_is_over) {
+  } else if (!c->saving && c->time >= c->next_save && !epoch_is_over && shoal_chief_running(c)) {
     start_saving(c, c->now.version + 1);
   }
   return true;
@@ -429,6 +459,9 @@ static bool behind(const shoal_chief *c) {
     if (c->owners[s].applied < c->now.version) return true;
   return false;
 }
+
+/* Both happen for a moment in every round. When they last, something was lost on the way. */
+static bool apart(const shoal_chief *c) { return shoal_chief_running(c) && (behind(c) || unreported(c)); }
 
 /* A rest is told when every owner has made its last version and keeps it safe. */
 static void announce(shoal_chief *c) {
@@ -455,7 +488,7 @@ void shoal_chief_rest(shoal_chief *c, double now) {
 
 void shoal_chief_go_on(shoal_chief *c, double now) {
   c->time = now;
-  if (!c->announced) return; /* all went back meanwhile; a rest will be told again */
+  if (!c->paused) return; /* what the driver has is of a version that did not stay */
   c->rest_wanted = c->paused = c->announced = false;
   serve(c);
 }
@@ -524,12 +557,15 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
         (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
     return;
   }
+  shoal_places_put(&c->peer_places, peer, c->peers_count);
   peer_entry *entry = &c->peers[c->peers_count++];
+  c->workers_count += worker;
   *entry = (peer_entry){.peer = peer,
                         .role = m->count,
                         .slice = m->slice,
                         .threads = m->shard,
                         .beat = {.said = c->time, .heard = c->time}};
+  c->beat_at = fmin(c->beat_at, shoal_beat_next(&entry->beat, &c->config.beat));
   size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
   if (length >= SHOAL_NAME_MAX) length = SHOAL_NAME_MAX - 1;
   if (length > 0) memcpy(entry->name, shoal_blob_bytes(m->payload), length);
@@ -540,16 +576,18 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   if (!owner) return;
   c->owners[m->slice] = (owner_entry){.peer = peer, .applied = m->version};
   /* An owner that only lost its connection has the generation in memory. Another is brought to the
-   * safe version, and all with it, unless they are still there. */
+   * safe version, and all with it, unless they are still there. (In async mode it has forgotten too
+   * which contributions it had, so late ones must be of an old generation.) */
   bool kept = m->lease == 1 && m->generation == c->now.generation && m->round == c->config.job_digest;
   /* One that knew another chief, or another job, must not take this generation for an old one. */
   bool ahead = !kept && m->generation >= c->now.generation;
   if (ahead) c->now.generation = m->generation;
+  c->moved = c->time;
   if (kept)
     c->owners[m->slice].ready = true;
   else if (ahead)
     go_back(c, "a parameter server came from another training");
-  else if (c->offered > c->safe.version)
+  else if (c->offered > c->safe.version || c->config.mode.kind == SHOAL_ASYNC)
     go_back(c, "a parameter server came without its memory");
   else
     say(c, peer, (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = m->slice});
@@ -580,7 +618,7 @@ static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m
   shoal_sums sums;
   if (!read_done(c, m, count, &sums)) return;
   shoal_lease lease = {0};
-  shoal_lease_held(c->book, worker->peer, &lease);
+  shoal_lease_find(c->book, m->lease, &lease);
   /* Only from one version must results be equal. */
   uint64_t digest = c->config.mode.kind == SHOAL_SYNC || c->config.mode.kind == SHOAL_LOCAL ? m->version : 0;
   uint64_t unit = m->round * c->config.parts + m->shard;
@@ -616,7 +654,11 @@ static void take_restored(shoal_chief *c, uint32_t slice, const shoal_message *m
 
 static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message *m) {
   switch (m->kind) {
-  case SHOAL_MSG_ASK: worker->wants = m->count; break;
+  case SHOAL_MSG_ASK: {
+    uint64_t wants = (uint64_t)worker->wants + m->count;
+    set_wants(c, worker, wants < WANTS_MAX ? (uint32_t)wants : WANTS_MAX);
+    break;
+  }
   case SHOAL_MSG_DONE: take_done(c, worker, m); break;
   case SHOAL_MSG_RETURN: shoal_lease_return(c->book, m->lease, worker->peer); break;
   default: break;
@@ -626,7 +668,10 @@ static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message 
 static void from_owner(shoal_chief *c, peer_entry *owner, shoal_message *m) {
   switch (m->kind) {
   case SHOAL_MSG_SQUARES: take_squares(c, owner->slice, m); break;
-  case SHOAL_MSG_APPLIED: c->owners[owner->slice].applied = m->version; break;
+  case SHOAL_MSG_APPLIED:
+    c->owners[owner->slice].applied = m->version;
+    c->moved = c->time;
+    break;
   case SHOAL_MSG_SAVED:
     owner->bytes_in = m->lease;
     owner->bytes_out = m->round;
@@ -654,8 +699,7 @@ void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double
   serve(c);
 }
 
-void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now) {
-  c->time = now;
+static void lose(shoal_chief *c, uint64_t peer, const char *why) {
   peer_entry *entry = find_peer(c, peer);
   if (entry == NULL) return;
   tell_of_peer(c, SHOAL_CHIEF_LOST, entry, why);
@@ -664,20 +708,37 @@ void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now
   else {
     forget_squares(&c->owners[entry->slice]);
     c->owners[entry->slice] = (owner_entry){0};
+    c->saving = false;    /* that it has saved may never be heard: it is asked again */
+    c->announced = false; /* what the driver asked it for may be lost: a rest is told again */
   }
-  *entry = c->peers[--c->peers_count];
+  set_wants(c, entry, 0);
+  c->workers_count -= entry->role == SHOAL_ROLE_WORKER;
+  shoal_places_remove(&c->peer_places, peer);
+  const peer_entry *last = &c->peers[--c->peers_count];
+  if (entry != last) shoal_places_put(&c->peer_places, last->peer, (uint32_t)(entry - c->peers));
+  *entry = *last;
+}
+
+void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now) {
+  c->time = now;
+  lose(c, peer, why);
   serve(c);
 }
 
+/* Beats that are almost due go out too, so that thousands of peers don't each want a tick of their own. */
 static void beat_peers(shoal_chief *c) {
+  const shoal_beat_rules *rules = &c->config.beat;
+  if (c->time < c->beat_at) return;
+  c->beat_at = INFINITY;
   for (uint32_t i = 0; i < c->peers_count;) {
     const peer_entry *p = &c->peers[i];
-    if (shoal_beat_lost(&p->beat, &c->config.beat, c->time)) {
-      shoal_chief_gone(c, p->peer, "it has been silent for too long", c->time);
+    if (shoal_beat_lost(&p->beat, rules, c->time)) {
+      lose(c, p->peer, "it has been silent for too long");
       continue;
     }
-    if (shoal_beat_due(&p->beat, &c->config.beat, c->time))
+    if (shoal_beat_due(&p->beat, rules, c->time + EARLY_SHARE * rules->every_s))
       say(c, p->peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
+    c->beat_at = fmin(c->beat_at, shoal_beat_next(&p->beat, rules));
     i++;
   }
 }
@@ -685,9 +746,9 @@ static void beat_peers(shoal_chief *c) {
 void shoal_chief_tick(shoal_chief *c, double now) {
   c->time = now;
   beat_peers(c);
-  if (shoal_chief_running(c) && behind(c) && now - c->closed >= c->lost_s) {
+  if (apart(c) && now >= c->moved + c->lost_s) {
     c->lost_s *= 2; /* or it was only slow */
-    go_back(c, "a contribution was lost on the way");
+    go_back(c, behind(c) ? "a contribution was lost on the way" : "a report was lost on the way");
   }
   announce(c);
   serve(c);
@@ -695,7 +756,6 @@ void shoal_chief_tick(shoal_chief *c, double now) {
 
 double shoal_chief_next_tick(const shoal_chief *c) {
   double next = shoal_lease_next_deadline(c->book, c->time);
-  for (uint32_t i = 0; i < c->peers_count; i++)
-    next = fmin(next, shoal_beat_next(&c->peers[i].beat, &c->config.beat));
-  return shoal_chief_running(c) && behind(c) ? fmin(next, c->closed + c->lost_s) : next;
+  if (c->peers_count > 0) next = fmin(next, c->beat_at);
+  return apart(c) ? fmin(next, c->moved + c->lost_s) : next;
 }

@@ -46,7 +46,7 @@ typedef struct shoal_chief_config {
   uint32_t owners; /* one a slice */
   uint32_t workers_max;
   shoal_beat_rules beat;
-  double lost_s; /* an owner so long behind a finished round will never finish it: go back */
+  double lost_s; /* owners and reports so long apart, and something was lost on the way: go back */
   double save_s; /* how often a version is made safe, at most; seldom when that takes long */
   shoal_lease_rules leases;
   const char *job;     /* what WELCOME carries; borrowed */
@@ -105,8 +105,8 @@ double shoal_chief_next_tick(const shoal_chief *chief); /* when to call tick at 
 
 /* Asks for a rest as soon as the round at hand is finished. */
 void shoal_chief_rest(shoal_chief *chief, double now);
-/* The driver has what it wanted while at rest. When an owner was lost meanwhile, a rest at the same
- * version is told again. */
+/* The driver has what it wanted while at rest. Until then, when an owner was lost and is back, the rest
+ * is told again. */
 void shoal_chief_go_on(shoal_chief *chief, double now);
 /* Tells all peers that the job is over; what they still say is not heard. */
 void shoal_chief_end(shoal_chief *chief, const char *text);

@@ -74,10 +74,15 @@ void shoal_lease_drop(shoal_lease_book *book, uint64_t worker);
 void shoal_lease_forget(shoal_lease_book *book, uint64_t below);
 
 bool shoal_lease_has_free(const shoal_lease_book *book); /* a unit that nobody has */
-/* When a unit becomes overdue next after `now`, for a timer; infinity when none will. What is overdue
- * already waits for a worker, not for the time. */
-double shoal_lease_next_deadline(const shoal_lease_book *book, double now);
-/* Whether the worker holds a lease now, and the last of its leases. */
+/* Whether there may be something for somebody now: a free unit, or an overdue one. */
+bool shoal_lease_has_any(shoal_lease_book *book, double now);
+/* When a unit becomes overdue next after `now` that may be leased again, for a timer; infinity when
+ * none will. What is overdue already waits for a worker, not for the time. */
+double shoal_lease_next_deadline(shoal_lease_book *book, double now);
+bool shoal_lease_find(const shoal_lease_book *book, uint64_t lease, shoal_lease *out); /* a running one */
+/* Who has the unit: writes up to `most` workers and returns how many. */
+uint32_t shoal_lease_holders(const shoal_lease_book *book, uint64_t unit, uint64_t *workers, uint32_t most);
+/* Whether the worker holds a lease now, and the last of its leases. A walk over all leases. */
 bool shoal_lease_held(const shoal_lease_book *book, uint64_t worker, shoal_lease *out);
 shoal_lease_counts shoal_lease_count(const shoal_lease_book *book);
 

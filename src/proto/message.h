@@ -8,7 +8,7 @@
  *   HELLO     all to chief    who I am (payload: JSON)
  *   WELCOME   chief to all    what the job is (payload: JSON); generation
  *   REFUSE    chief to all    why not (payload: text)
- *   ASK       worker, chief   give me up to `count` units
+ *   ASK       worker, chief   give me `count` more units
  *   LEASE     chief, worker   compute this: lease, round, parts shard .. shard + count - 1, version;
  *                             payload: recurrent state
  *   WAIT      chief, worker   a new generation: what you had is void
@@ -16,8 +16,8 @@
  *   RETURN    worker, chief   I will not finish this lease
  *   PULL      any, owner      send me slice `slice` at `version` or later; count = 1: optimiser's slots too
  *   WEIGHTS   owner, any      here it is
- *   PUSH      worker, owner   the sum of parts shard .. shard + count - 1 of a round, as far as it
- *                             belongs to slice `slice`
+ *   PUSH      worker, owner   the sum of parts shard .. shard + count - 1 of a round, computed from
+ *                             `version`, as far as it belongs to slice `slice`
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
  *   APPLIED   owner, chief    slice `slice` has come to `version`

@@ -14,6 +14,7 @@
 #include "proto/codec.h"
 
 enum { SEEN_ROUNDS = 1 << 14 };
+static const double LAG_SHARE = 0.05; /* of the newest in the average */
 
 /* The sum of a node, at its first part. */
 typedef struct node_sum {
@@ -40,6 +41,7 @@ struct shoal_owner {
   summing *rounds; /* a ring of stale + 1 */
   uint32_t rounds_count;
   uint64_t *seen;        /* async: which round was applied last at place round % SEEN_ROUNDS, plus 1 */
+  double lag;            /* of contributions, in versions, averaged */
   shoal_blob *published; /* the weights of this version, once somebody asked for them */
   waiting *pulls;
   uint32_t pulls_count, pulls_size;
@@ -128,6 +130,8 @@ static void say(shoal_owner *o, uint64_t peer, shoal_message m) {
 
 /* ---- pulls ---- */
 
+static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
+
 /* The weights of this version and, when asked for, the slots behind them. */
 static shoal_blob *copy_state(const shoal_owner *o, bool with_slots) {
   size_t bytes = o->config.slice.count * sizeof(float);
@@ -140,9 +144,32 @@ static shoal_blob *copy_state(const shoal_owner *o, bool with_slots) {
   return blob;
 }
 
+/* What comes of these weights will be applied `lag` versions later. Momentum will have carried the
+ * weights on by then, and a gradient taken where they will be is worth more than one taken where
+ * they are: without this, momentum and delay together make the training swing. */
+static void look_ahead(const shoal_owner *o, float *weights) {
+  const shoal_recipe *recipe = &o->config.graph->model->recipe;
+  bool has_momentum = recipe->optimizer == SHOAL_MOMENTUM || recipe->optimizer == SHOAL_NESTEROV;
+  if (!has_momentum || o->lag <= 0) return;
+  uint64_t version = o->state.version;
+  float rate =
+      shoal_recipe_rate_at(recipe, version / o->config.rounds, version % o->config.rounds, o->config.rounds);
+  float step = rate * (float)o->lag;
+  for (size_t i = 0; i < o->config.slice.runs_count; i++) {
+    const shoal_run *run = &o->config.runs[o->config.slice.first_run + i];
+    size_t first = run->offset - o->config.slice.offset;
+    if (run->kind == SHOAL_PARAM_STATISTIC) continue;
+    for (size_t k = first; k < first + run->count; k++) weights[k] -= step * o->state.slot1[k];
+  }
+}
+
 /* All who ask for the same version share one copy. */
 static void answer_pull(shoal_owner *o, const waiting *pull) {
-  if (o->published == NULL && !pull->with_slots) o->published = copy_state(o, false);
+  if (o->published == NULL && !pull->with_slots) {
+    o->published = copy_state(o, false);
+    if (o->config.mode.kind == SHOAL_ASYNC || o->config.mode.kind == SHOAL_STALE)
+      look_ahead(o, floats_of(o->published));
+  }
   say(o, pull->peer,
       (shoal_message){.kind = SHOAL_MSG_WEIGHTS,
                       .version = o->state.version,
@@ -165,6 +192,13 @@ static void take_pull(shoal_owner *o, uint64_t peer, const shoal_message *m) {
     answer_pull(o, &pull);
     return;
   }
+  /* One wait a peer, for what it asked for last: or a message that comes twice would be answered twice,
+   * and each answer that is too old asked for again, for ever. */
+  for (uint32_t i = 0; i < o->pulls_count; i++)
+    if (o->pulls[i].peer == peer && o->pulls[i].with_slots == pull.with_slots) {
+      o->pulls[i] = pull;
+      return;
+    }
   if (o->pulls_count == o->pulls_size) {
     o->pulls_size = o->pulls_size == 0 ? 16 : 2 * o->pulls_size;
     o->pulls = realloc(o->pulls, o->pulls_size * sizeof *o->pulls);
@@ -225,8 +259,6 @@ static shoal_blob *whole_sum(const shoal_owner *o, const summing *r) {
   return r->nodes[0].sum != NULL && r->nodes[0].width >= o->config.parts ? r->nodes[0].sum : NULL;
 }
 
-static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
-
 static void send_squares(shoal_owner *o, const summing *r) {
   const shoal_slice *slice = &o->config.slice;
   shoal_blob *blob = shoal_blob_create(slice->runs_count * sizeof(double));
@@ -242,8 +274,17 @@ static void send_squares(shoal_owner *o, const summing *r) {
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SQUARES, .round = o->state.version, .payload = blob});
 }
 
+/* Late contributions start small, one part in 1 + lag, and grow to their full size over the first
+ * epoch: where the loss bends most, at the start, a late step of full size throws the weights far
+ * off, and they hardly come back. */
+static float late_scale(const shoal_owner *o) {
+  if (o->config.mode.kind != SHOAL_ASYNC && o->config.mode.kind != SHOAL_STALE) return 1;
+  double to_go = 1 - (double)o->state.version / (double)o->config.rounds;
+  return to_go > 0 ? (float)(1 / (1 + o->lag * to_go)) : 1;
+}
+
 static void finish_round(shoal_owner *o, summing *r, float scale) {
-  apply(o, floats_of(whole_sum(o, r)), scale);
+  apply(o, floats_of(whole_sum(o, r)), scale * late_scale(o));
   clear_round(o, r);
   if (o->save_version == o->state.version) o->save = true;
   if (o->chief != 0)
@@ -316,6 +357,12 @@ static bool first_time(shoal_owner *o, uint64_t round) {
   return true;
 }
 
+/* How many versions lie between what a contribution was computed from and what it is applied to. */
+static void note_lag(shoal_owner *o, uint64_t applied_to, uint64_t computed_from) {
+  if (computed_from > applied_to) return;
+  o->lag += LAG_SHARE * ((double)(applied_to - computed_from) - o->lag);
+}
+
 static void take_push(shoal_owner *o, shoal_message *m) {
   const bool async = o->config.mode.kind == SHOAL_ASYNC;
   uint64_t round = async ? o->state.version : m->round;
@@ -333,6 +380,7 @@ static void take_push(shoal_owner *o, shoal_message *m) {
     shoal_blob_release(sum);
     return;
   }
+  note_lag(o, async ? o->state.version : m->round, m->version);
   for (uint32_t p = 0; p < m->count; p++) r->nodes[m->shard + p].covered = true;
   r->nodes[m->shard].sum = sum;
   r->nodes[m->shard].width = width;

@@ -13,6 +13,7 @@ typedef enum unit_state { WAITING, READY, COMPUTING } unit_state;
 
 typedef struct unit {
   shoal_work_unit work;
+  uint64_t lease; /* the chief's number */
   unit_state state;
 } unit;
 
@@ -23,11 +24,15 @@ struct shoal_worker {
   uint64_t *owners; /* peers, 0 for none */
   unit *units;
   uint32_t units_count;
+  uint32_t asked;  /* for so many more */
+  uint64_t handed; /* numbers given to units */
   /* Weights: those in use, and those that are coming, slice by slice. */
   float *weights, *coming;
   uint64_t version, coming_version;
-  bool have;     /* `weights` holds `version` */
-  bool *arrived; /* slices of the coming version */
+  bool have;                            /* `weights` holds `version` */
+  bool fresh;                           /* and no unit was computed from it yet */
+  uint64_t *versions, *coming_versions; /* of each slice: in async mode they differ */
+  bool *arrived;                        /* slices of the coming version */
   bool pulling;
   uint32_t busy;   /* units with the driver, dropped ones too: it reads the weights */
   float *residual; /* what a lossy format has left out so far; NULL for f32 */
@@ -42,13 +47,15 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
   w->config = *config;
   w->owners = calloc(config->owners, sizeof *w->owners);
   w->arrived = calloc(config->owners, sizeof *w->arrived);
+  w->versions = calloc(config->owners, sizeof *w->versions);
+  w->coming_versions = calloc(config->owners, sizeof *w->coming_versions);
   w->units = calloc(config->units, sizeof *w->units);
   w->weights = calloc(config->weights_count, sizeof *w->weights);
   w->coming = calloc(config->weights_count, sizeof *w->coming);
   bool lossy = config->format != SHOAL_WIRE_F32;
   if (lossy) w->residual = calloc(config->weights_count, sizeof *w->residual);
-  if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->units == NULL ||
-      w->weights == NULL || w->coming == NULL) {
+  if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->versions == NULL ||
+      w->coming_versions == NULL || w->units == NULL || w->weights == NULL || w->coming == NULL) {
     shoal_worker_destroy(w);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %zu weights", config->weights_count);
   }
@@ -63,6 +70,8 @@ void shoal_worker_destroy(shoal_worker *w) {
   free(w->residual);
   free(w->owners);
   free(w->arrived);
+  free(w->versions);
+  free(w->coming_versions);
   free(w->units);
   free(w->weights);
   free(w->coming);
@@ -78,15 +87,19 @@ static void say(shoal_worker *w, uint64_t peer, shoal_message m) {
   shoal_outbox_put(&w->outbox, peer, m);
 }
 
+/* What was asked for is on its way, so only the rest is asked for: or there would be more leases than
+ * places, and each one too many goes back and forth. */
 static void ask(shoal_worker *w) {
-  if (w->chief == 0 || !w->welcome || w->ended || w->units_count == w->config.units) return;
-  say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_ASK, .count = w->config.units - w->units_count});
+  if (w->chief == 0 || !w->welcome || w->ended || w->units_count + w->asked >= w->config.units) return;
+  uint32_t more = w->config.units - w->units_count - w->asked;
+  w->asked += more;
+  say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_ASK, .count = more});
 }
 
 /* ---- weights ---- */
 
 static void drop_unit(shoal_worker *w, uint32_t index, bool tell) {
-  if (tell) say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = w->units[index].work.lease});
+  if (tell) say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = w->units[index].lease});
   shoal_blob_release(w->units[index].work.carry);
   w->units[index] = w->units[--w->units_count];
 }
@@ -99,7 +112,7 @@ static bool any(const shoal_worker *w, unit_state state) {
 
 /* What the weights in use mean for a unit that waits for some. In async mode each unit wants a
  * pull of its own, for the newest. */
-static void judge(shoal_worker *w, bool new_weights) {
+static void judge(shoal_worker *w) {
   const bool async = w->config.mode.kind == SHOAL_ASYNC;
   for (uint32_t i = 0; i < w->units_count;) {
     unit *u = &w->units[i];
@@ -108,7 +121,7 @@ static void judge(shoal_worker *w, bool new_weights) {
       drop_unit(w, i, true); /* its round is over */
       continue;
     }
-    bool fits = async ? new_weights : w->version >= u->work.version;
+    bool fits = async ? w->fresh : w->version >= u->work.version;
     if (waits && w->have && fits) {
       u->state = READY;
       u->work.version = w->version;
@@ -150,11 +163,12 @@ static void swap_weights(shoal_worker *w) {
   w->weights = w->coming;
   w->coming = old;
   w->version = w->coming_version;
-  w->have = true;
+  memcpy(w->versions, w->coming_versions, w->config.owners * sizeof *w->versions);
+  w->have = w->fresh = true;
   w->pulling = false;
   for (uint32_t i = 0; i < w->units_count; i++)
     if (w->units[i].state == READY) w->units[i].state = WAITING; /* newer is better */
-  judge(w, true);
+  judge(w);
   pull(w);
   ask(w);
 }
@@ -179,31 +193,37 @@ static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m)
   if (w->config.mode.kind != SHOAL_ASYNC && m->version > w->coming_version) raise_version(w, m->version);
   memcpy(w->coming + slice->offset, shoal_blob_bytes(m->payload), slice->count * sizeof(float));
   w->arrived[s] = true;
+  w->coming_versions[s] = m->version;
   swap_weights(w);
 }
 
 /* ---- units ---- */
 
 static void take_lease(shoal_worker *w, shoal_message *m) {
+  if (w->asked > 0) w->asked--;
   if (w->units_count == w->config.units) {
     say(w, w->chief, (shoal_message){.kind = SHOAL_MSG_RETURN, .lease = m->lease});
     return;
   }
-  w->units[w->units_count++] = (unit){.work = {.lease = m->lease,
+  w->units[w->units_count++] = (unit){.lease = m->lease,
+                                      .work = {.lease = ++w->handed,
                                                .round = m->round,
                                                .first = m->shard,
                                                .count = m->count,
                                                .version = m->version,
                                                .carry = m->payload}};
   m->payload = NULL;
-  judge(w, false);
+  uint32_t before = w->units_count;
+  judge(w);
   pull(w);
+  if (w->units_count < before) ask(w); /* it was over before it began: nobody else will ask */
 }
 
 bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weights) {
   for (uint32_t i = 0; i < w->units_count; i++) {
     if (w->units[i].state != READY) continue;
     w->units[i].state = COMPUTING;
+    w->fresh = false;
     w->busy++;
     *out = w->units[i].work;
     out->carry = shoal_blob_share(out->carry);
@@ -226,6 +246,7 @@ static void push(shoal_worker *w, const unit *u, const float *gradient) {
         (shoal_message){.kind = SHOAL_MSG_PUSH,
                         .format = w->config.format,
                         .round = u->work.round,
+                        .version = w->versions[s],
                         .shard = u->work.first,
                         .count = u->work.count,
                         .slice = s,
@@ -247,14 +268,15 @@ static void push_and_report(shoal_worker *w, const unit *u, const shoal_work_res
   push(w, u, result->gradient);
   say(w, w->chief,
       (shoal_message){.kind = SHOAL_MSG_DONE,
-                      .lease = u->work.lease,
+                      .lease = u->lease,
                       .round = u->work.round,
                       .shard = u->work.first,
                       .version = result->digest,
                       .payload = report_of(result)});
-  /* The next round will want the next version: it can come while the lease does. In async mode any
-   * version will do, and the newest is asked for when the unit is known. */
-  if (w->config.mode.kind != SHOAL_ASYNC && !w->pulling) send_pulls(w, u->work.version + 1);
+  /* The next round will want the next version: it can come while the lease does. In async mode it is
+   * whatever is newest once this contribution has been applied. */
+  bool async = w->config.mode.kind == SHOAL_ASYNC;
+  if (!w->pulling) send_pulls(w, async ? 0 : u->work.version + 1);
 }
 
 bool shoal_worker_done(shoal_worker *w, uint64_t lease, const shoal_work_result *result) {
@@ -280,6 +302,7 @@ bool shoal_worker_done(shoal_worker *w, uint64_t lease, const shoal_work_result 
 /* Everything that was under way is void. */
 static void start_over(shoal_worker *w) {
   while (w->units_count > 0) drop_unit(w, 0, false);
+  w->asked = 0;
   w->pulling = w->have = false;
 }
 

@@ -29,7 +29,8 @@ typedef struct shoal_worker_config {
 
 /* A unit whose weights are there. */
 typedef struct shoal_work_unit {
-  uint64_t lease, round; /* the round of all */
+  uint64_t lease;        /* the worker's own number for it: a chief that starts anew counts from 1 again */
+  uint64_t round;        /* of all */
   uint32_t first, count; /* parts of it */
   uint64_t version;      /* of the weights */
   shoal_blob *carry;     /* recurrent state of these parts, one after the other; NULL: zeros */

@@ -87,7 +87,9 @@ static void the_longest_overdue_is_leased_again(void **state) {
   shoal_lease_offer(book, 2);
   take(book, 1, 0);
   take(book, 2, 3);
-  assert_true(shoal_lease_next_deadline(book) == 10);
+  assert_true(shoal_lease_next_deadline(book, 0) == 10);
+  assert_true(shoal_lease_next_deadline(book, 10) == 13);
+  assert_true(isinf(shoal_lease_next_deadline(book, 13))); /* both are overdue: no time will change that */
   assert_true(nothing_for(book, 3, 9.9));
   assert_true(nothing_for(book, 1, 12));       /* it has unit 1 already */
   assert_int_equal(take(book, 3, 14).unit, 1); /* both are overdue, 1 for longer */
@@ -141,7 +143,7 @@ static void forgotten_units_are_strange(void **state) {
   assert_true(shoal_lease_offer(book, 7));
   shoal_lease_forget(book, UINT64_MAX);
   assert_true(nothing_for(book, 1, 1));
-  assert_true(isinf(shoal_lease_next_deadline(book)));
+  assert_true(isinf(shoal_lease_next_deadline(book, 1)));
   shoal_lease_book_destroy(book);
 }
 

@@ -219,6 +219,22 @@ static void a_pull_waits_for_its_version(void **state) {
   close_cluster(&c);
 }
 
+/* Who asks again is answered once, with what it asked for last: pulls that wait are no more than peers. */
+static void a_pull_that_comes_twice_is_answered_once(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "sync");
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  for (int i = 0; i < 1000; i++) {
+    shoal_message ask = {.kind = SHOAL_MSG_PULL, .version = 1};
+    shoal_owner_receive(c.owners[0], WORKER, &ask);
+  }
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 0, v, 0, gradient);
+  assert_int_equal(letters(c.owners[0]), 1);
+  free(gradient);
+  close_cluster(&c);
+}
+
 /* What is not for this owner, this round or this generation changes nothing. */
 static void strange_pushes_are_dropped(void **state) {
   (void)state;
@@ -316,6 +332,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_number_of_owners_equals_one_machine),
       cmocka_unit_test(a_pull_waits_for_its_version),
+      cmocka_unit_test(a_pull_that_comes_twice_is_answered_once),
       cmocka_unit_test(strange_pushes_are_dropped),
       cmocka_unit_test(a_version_is_saved_and_brought_back),
       cmocka_unit_test(stale_rounds_overlap_within_their_window),

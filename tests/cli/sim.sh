@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The simulator as a command: what it prints, that a seed is a life, and how it says no.
+. "$(dirname "$0")/common.bash"
+
+"$SHOAL" sim --seeds 100 > out 2> err
+same $? 0 "shoal sim --seeds 100"
+same "$(cat err)" "" "it says nothing on standard error"
+check "how many lives there were" grep -q "^100 lives in " out
+check "faults are counted" grep -Eq "^  processes killed +[1-9][0-9,]*$" out
+for rule in samples leases versions bits staleness differs durable deadlock memory; do
+  check "rule '$rule' is not broken" grep -Eq "^  $rule +0$" out
+done
+
+"$SHOAL" sim --seed 7 --verbose > one
+same $? 0 "shoal sim --seed 7 --verbose"
+check "the log tells what happened" grep -q "chief *back to version 0, generation 1: the chief started" one
+check "and how it ended" grep -q "the training is over" one
+"$SHOAL" sim --seed 7 --verbose > again
+same "$(sed '/lives in/d' again)" "$(sed '/lives in/d' one)" "the same seed is the same life"
+check "--trace tells of messages" grep -q "PUSH from worker-" <("$SHOAL" sim --seed 7 --trace)
+
+"$SHOAL" sim --seeds 20 --threads 1 --json > one.json
+"$SHOAL" sim --seeds 20 --threads 2 --json > two.json
+same "$(sed 's/"seconds":[^,]*//' one.json)" "$(sed 's/"seconds":[^,]*//' two.json)" "any number of threads"
+check "the JSON has what it should" python3 - <<'PYTHON'
+import json
+r = json.load(open("one.json"))
+assert r["lives"] == 20 and r["violations"] == 0 and r["broken"] == [], r
+assert r["messages"] > 1000 and r["virtual_seconds"] > 10 and "connections_cut" in r["faults"], r
+PYTHON
+
+"$SHOAL" sim --seed 1 --workers 400 --mode sync > many
+same $? 0 "four hundred workers"
+check "they were there" grep -q "^sync, .* 400 workers" many
+
+"$SHOAL" sim --mode sideways > out 2> err
+same $? 2 "an unknown mode"
+check "it says which there are" grep -q "sync, async, stale:N" err
+"$SHOAL" sim --seeds 10 --verbose > out 2> err
+same $? 2 "--verbose of many lives"
+finish
