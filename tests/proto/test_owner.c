@@ -328,8 +328,52 @@ static void stale_rounds_overlap_within_their_window(void **state) {
   close_cluster(&c);
 }
 
+/* A whole batch's contribution in async mode, computed from `version`. */
+static void push_late(cluster *c, uint64_t round, uint64_t version, const float *gradient) {
+  shoal_message m = {.kind = SHOAL_MSG_PUSH,
+                     .round = round,
+                     .version = version,
+                     .count = c->shards,
+                     .payload = shoal_blob_of(gradient, c->slices[0].count * sizeof(float))};
+  shoal_owner_receive(c->owners[0], WORKER, &m);
+}
+
+/* Contributions that come late are applied to weights that momentum has moved on; who asks gets them
+ * as they will be then. In the first epoch they count for less. */
+static void async_weights_look_ahead_by_the_lag(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "async");
+  shoal_owner *owner = c.owners[0];
+  const shoal_owner_state *now = shoal_owner_state_of(owner);
+  size_t count = c.slices[0].count, trainable = c.runs[0].count;
+  float *gradient = calloc(count, sizeof *gradient), *before = malloc(count * sizeof *before);
+  for (size_t i = 0; i < count; i++) gradient[i] = 1;
+  memcpy(before, now->weights, count * sizeof *before);
+  push_late(&c, 0, 0, gradient); /* not late at all */
+  for (size_t i = 0; i < trainable; i++) assert_true(now->weights[i] == before[i] - 0.1f * 1);
+  push_late(&c, 0, 0, gradient); /* the same again: dropped */
+  assert_int_equal(now->version, 1);
+  for (uint64_t round = 1; round < 60; round++) push_late(&c, round, round - 1, gradient); /* one late */
+  assert_int_equal(now->version, 60);
+  letters(owner);
+  shoal_message ask = {.kind = SHOAL_MSG_PULL, .version = 60};
+  shoal_owner_receive(owner, WORKER, &ask);
+  shoal_letter letter = next_letter(&c, 0);
+  const float *got = (const float *)(const void *)shoal_blob_bytes(letter.message.payload);
+  for (size_t i = 0; i < trainable; i++) {
+    double ahead = ((double)now->weights[i] - (double)got[i]) / (0.1 * (double)now->slot1[i]);
+    assert_true(ahead > 0.9 && ahead < 1.1);
+  }
+  shoal_message_release(&letter.message);
+  free(gradient);
+  free(before);
+  close_cluster(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(async_weights_look_ahead_by_the_lag),
       cmocka_unit_test(any_number_of_owners_equals_one_machine),
       cmocka_unit_test(a_pull_waits_for_its_version),
       cmocka_unit_test(a_pull_that_comes_twice_is_answered_once),
