@@ -108,11 +108,10 @@ static void compute_gradient(shoal_compute *c, const shoal_work_unit *unit, cons
                              shoal_work_result *out) {
   shoal_trainer *trainer = c->task.trainer;
   size_t carry = shoal_trainer_carry_floats(trainer);
-  memcpy(shoal_trainer_state(trainer)->weights, weights, c->task.graph->weights_count * sizeof *weights);
   for (uint32_t p = 0; carry > 0 && p < unit->count; p++)
     shoal_trainer_set_carry(trainer, unit->first + p, carry_at(unit->carry, p * carry));
   const float *gradient =
-      shoal_trainer_node(trainer, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
+      shoal_trainer_node(trainer, weights, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
                          unit->round % c->job->rounds, unit->first, unit->count, &out->sums);
   out->gradient = limit_norm(c, gradient);
   if (carry == 0) return;

@@ -311,6 +311,7 @@ typedef struct pass {
   const shoal_source *source;
   uint64_t epoch, first;
   uint32_t n;
+  const float *weights;
   float *carry;
   float *predictions; /* where outputs go, or NULL when the loss is wanted */
   shoal_sums sums[SHOAL_SHARDS_MAX];
@@ -341,7 +342,7 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, fl
     uint32_t tile = n - done < t->tile ? n - done : t->tile;
     shoal_exec exec = {.plan = p->plan,
                        .block = t->blocks[thread],
-                       .weights = t->state.weights,
+                       .weights = p->weights,
                        .gradient = gradient,
                        .fresh = done == 0,
                        .team = t->team,
@@ -487,6 +488,7 @@ static pass round_pass(shoal_trainer *t, const shoal_source *source, uint64_t ep
             .source = source,
             .epoch = epoch,
             .first = round * t->config.batch,
+            .weights = t->state.weights,
             .carry = t->state.carry};
   uint64_t left = t->config.samples - p.first;
   p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
@@ -495,6 +497,7 @@ static pass round_pass(shoal_trainer *t, const shoal_source *source, uint64_t ep
 
 typedef struct parts_work {
   shoal_trainer *trainer;
+  const float *weights;
   const shoal_source *source;
   shoal_part *parts;
 } parts_work;
@@ -503,15 +506,21 @@ static void part_task(void *context, uint32_t index, uint32_t thread) {
   parts_work *work = context;
   shoal_part *part = &work->parts[index];
   pass p = round_pass(work->trainer, work->source, part->epoch, part->round);
+  p.weights = work->weights;
   run_shard(&p, part->shard, thread, part->gradient, &part->sums);
 }
 
-void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_part *parts, uint32_t count) {
+static void run_parts(shoal_trainer *t, const float *weights, const shoal_source *source, shoal_part *parts,
+                      uint32_t count) {
   SHOAL_ASSERT(t->train_plan != NULL);
   for (uint32_t i = 0; i < count; i++)
     SHOAL_ASSERT(parts[i].shard < t->shards && parts[i].round < shoal_trainer_rounds(t));
-  parts_work work = {t, source, parts};
+  parts_work work = {t, weights, source, parts};
   run_tasks(t, count, part_task, &work);
+}
+
+void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_part *parts, uint32_t count) {
+  run_parts(t, t->state.weights, source, parts, count);
 }
 
 /* The task of adding up a node: one run of the flat vector. */
@@ -530,14 +539,15 @@ static void node_sum_task(void *context, uint32_t index, uint32_t thread) {
   t->kernels->sum_parts(run->count, work->count, parts, t->total + run->offset);
 }
 
-const float *shoal_trainer_node(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t round,
-                                uint32_t first, uint32_t count, shoal_sums *sums) {
+const float *shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_source *source,
+                                uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
+                                shoal_sums *sums) {
   SHOAL_ASSERT(count > 0 && count <= t->shards && first <= t->shards - count);
   shoal_part parts[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < count; v++)
     parts[v] =
         (shoal_part){.epoch = epoch, .round = round, .shard = first + v, .gradient = t->gradients[first + v]};
-  shoal_trainer_parts(t, source, parts, count);
+  run_parts(t, weights, source, parts, count);
   shoal_sums all[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < count; v++) all[v] = parts[v].sums;
   shoal_tree_add_sums(all, count, 1);
@@ -612,7 +622,12 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
   shoal_trainer_reset_carry(t);
   shoal_sums total = {0};
   for (uint64_t first = 0; first < source->samples; first += t->config.batch) {
-    pass p = {.trainer = t, .plan = t->infer_plan, .source = source, .first = first, .carry = t->eval_carry};
+    pass p = {.trainer = t,
+              .plan = t->infer_plan,
+              .source = source,
+              .first = first,
+              .weights = t->state.weights,
+              .carry = t->eval_carry};
     uint64_t left = source->samples - first;
     p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
     shoal_sums sums = run_pass(&p);
@@ -629,6 +644,7 @@ void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_
             .source = source,
             .first = first,
             .n = n,
+            .weights = t->state.weights,
             .carry = t->eval_carry,
             .predictions = out};
   run_pass(&p);
@@ -637,7 +653,13 @@ void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_
 shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch,
                                     uint64_t first, uint32_t n, float *gradient) {
   SHOAL_ASSERT(t->train_plan != NULL);
-  pass p = {.trainer = t, .plan = t->train_plan, .source = source, .epoch = epoch, .first = first, .n = n};
+  pass p = {.trainer = t,
+            .plan = t->train_plan,
+            .source = source,
+            .epoch = epoch,
+            .first = first,
+            .n = n,
+            .weights = t->state.weights};
   shoal_sums sums = {0};
   memset(gradient, 0, t->graph->weights_count * sizeof *gradient);
   run_samples(&p, 0, n, 0, gradient, &sums);

@@ -27,7 +27,7 @@ struct shoal_worker {
   uint32_t asked;  /* for so many more */
   uint64_t handed; /* numbers given to units */
   /* Weights: those in use, and those that are coming, slice by slice. */
-  float *weights, *coming;
+  shoal_blob *weights, *coming;
   uint64_t version, coming_version;
   bool have;                            /* `weights` holds `version` */
   bool fresh;                           /* and no unit was computed from it yet */
@@ -50,8 +50,8 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
   w->versions = calloc(config->owners, sizeof *w->versions);
   w->coming_versions = calloc(config->owners, sizeof *w->coming_versions);
   w->units = calloc(config->units, sizeof *w->units);
-  w->weights = calloc(config->weights_count, sizeof *w->weights);
-  w->coming = calloc(config->weights_count, sizeof *w->coming);
+  w->weights = shoal_blob_create(config->weights_count * sizeof(float));
+  w->coming = shoal_blob_create(config->weights_count * sizeof(float));
   bool lossy = config->format != SHOAL_WIRE_F32;
   if (lossy) w->residual = calloc(config->weights_count, sizeof *w->residual);
   if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->versions == NULL ||
@@ -73,8 +73,8 @@ void shoal_worker_destroy(shoal_worker *w) {
   free(w->versions);
   free(w->coming_versions);
   free(w->units);
-  free(w->weights);
-  free(w->coming);
+  shoal_blob_release(w->weights);
+  shoal_blob_release(w->coming);
   shoal_outbox_release(&w->outbox);
   free(w);
 }
@@ -159,7 +159,7 @@ static void swap_weights(shoal_worker *w) {
   if (!w->pulling || w->busy > 0) return;
   for (uint32_t s = 0; s < w->config.owners; s++)
     if (!w->arrived[s]) return;
-  float *old = w->weights;
+  shoal_blob *old = w->weights;
   w->weights = w->coming;
   w->coming = old;
   w->version = w->coming_version;
@@ -181,7 +181,19 @@ static void raise_version(shoal_worker *w, uint64_t version) {
     if (w->arrived[s]) send_pull(w, s);
 }
 
-static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m) {
+/* Puts a slice in its place. When it is all there is, the message's own bytes will do. */
+static void keep_slice(shoal_worker *w, const shoal_slice *slice, shoal_message *m) {
+  if (w->config.owners == 1) {
+    shoal_blob_release(w->coming);
+    w->coming = m->payload;
+    m->payload = NULL;
+    return;
+  }
+  memcpy((float *)(void *)shoal_blob_bytes(w->coming) + slice->offset, shoal_blob_bytes(m->payload),
+         slice->count * sizeof(float));
+}
+
+static void take_weights(shoal_worker *w, uint64_t peer, shoal_message *m) {
   uint32_t s = m->slice;
   if (!w->pulling || s >= w->config.owners || w->owners[s] != peer || m->payload == NULL) return;
   const shoal_slice *slice = &w->config.slices[s];
@@ -191,7 +203,7 @@ static void take_weights(shoal_worker *w, uint64_t peer, const shoal_message *m)
     return;
   }
   if (w->config.mode.kind != SHOAL_ASYNC && m->version > w->coming_version) raise_version(w, m->version);
-  memcpy(w->coming + slice->offset, shoal_blob_bytes(m->payload), slice->count * sizeof(float));
+  keep_slice(w, slice, m);
   w->arrived[s] = true;
   w->coming_versions[s] = m->version;
   swap_weights(w);
@@ -227,7 +239,7 @@ bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weig
     w->busy++;
     *out = w->units[i].work;
     out->carry = shoal_blob_share(out->carry);
-    *weights = w->weights;
+    *weights = (const float *)(const void *)shoal_blob_bytes(w->weights);
     return true;
   }
   return false;

@@ -292,14 +292,13 @@ static void drive_worker(world *w, int i) {
   if (!shoal_worker_next(w->workers[i], &unit, &weights)) return;
   uint64_t rounds = shoal_trainer_rounds(w->computer);
   size_t carry = shoal_trainer_carry_floats(w->computer);
-  copy(shoal_trainer_state(w->computer)->weights, weights, w->graph->weights_count);
   shoal_blob *carry_out = carry > 0 ? shoal_blob_create(unit.count * carry * sizeof(float)) : NULL;
   const float *carry_in = unit.carry ? (const float *)(const void *)shoal_blob_bytes(unit.carry) : NULL;
   for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
     shoal_trainer_set_carry(w->computer, unit.first + p, carry_in ? carry_in + p * carry : NULL);
   shoal_work_result result = {.digest = unit.round * 31 + unit.first, .carry = carry_out};
-  result.gradient = shoal_trainer_node(w->computer, &w->source, unit.round / rounds, unit.round % rounds,
-                                       unit.first, unit.count, &result.sums);
+  result.gradient = shoal_trainer_node(w->computer, weights, &w->source, unit.round / rounds,
+                                       unit.round % rounds, unit.first, unit.count, &result.sums);
   for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
     shoal_trainer_get_carry(w->computer, unit.first + p,
                             (float *)(void *)shoal_blob_bytes(carry_out) + p * carry);
