@@ -1,4 +1,4 @@
-/* bench.c: shoal bench: how fast this machine computes, as a share of what it could do. */
+/* bench.c: shoal bench: how fast this machine is, and what the measurements share. */
 #include "cli/bench.h"
 
 #include <stdlib.h>
@@ -9,81 +9,50 @@
 
 static const struct {
   const char *name;
-  int (*run)(const shoal_bench_options *o);
+  int (*run)(int argc, char **argv);
 } measurements[] = {
     {"train", shoal_bench_train},
     {"gemm", shoal_bench_gemm},
+    {"ps", shoal_bench_ps},
+    {"scaling", shoal_bench_scaling},
 };
 enum { MEASUREMENTS_COUNT = sizeof measurements / sizeof measurements[0] };
 
-/* The option of `train` that a line for another measurement has, or NULL. */
-static const char *only_for_train(const shoal_bench_options *o) {
-  if (o->net) return "--net";
-  if (o->batch) return "--batch";
-  return o->per_layer ? "--per-layer" : NULL;
+shoal_option shoal_bench_option_seconds(double *seconds, const char *help) {
+  return (shoal_option){
+      .name = "seconds", .value = "S", .real = seconds, .real_min = 0.05, .real_max = 3600, .help = help};
 }
 
-/* Gives the place in measurements[]. */
-static bool parse(shoal_bench_options *o, size_t *measurement, int argc, char **argv, int *status) {
-  const shoal_option options[] = {
-      {.name = "For train"},
-      {.name = "net",
-       .value = "NET",
-       .text = &o->net,
-       .help = "lenet5, mlp, lstm-ptb, or the file of a model; lenet5 by default"},
-      {.name = "batch",
-       .value = "N",
-       .whole = &o->batch,
-       .whole_min = 1,
-       .whole_max = SHOAL_BATCH_MAX,
-       .help = "samples of a round; by default what the model says"},
-      {.name = "per-layer", .flag = &o->per_layer, .help = "also where the time of a round goes"},
-      {.name = "For both"},
-      {.name = "threads",
-       .value = "N",
-       .whole = &o->threads,
-       .whole_min = 1,
-       .whole_max = SHOAL_THREADS_MAX,
-       .help = "by default one for every processor, and one alone for gemm, where each computes products "
-               "of its own"},
-      {.name = "seconds",
-       .value = "S",
-       .real = &o->seconds,
-       .real_min = 0.05,
-       .real_max = 3600,
-       .help = "how long to measure; 5 by default"},
-      {.name = "json", .flag = &o->json, .help = "JSON: one line for train, one a product for gemm"},
-  };
+shoal_option shoal_bench_option_json(bool *json, const char *help) {
+  return (shoal_option){.name = "json", .flag = json, .help = help};
+}
+
+/* Without the name of a measurement there is only the help. */
+static int overview(int argc, char **argv) {
   const shoal_usage usage = {
       .command = "bench",
-      .synopses = (const char *[]){"train [OPTION...]", "gemm [OPTION...]", NULL},
+      .synopses = (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]",
+                                   "scaling [OPTION...]", NULL},
       .about = "train measures how fast this machine trains a network on made-up data: rounds a second, and "
                "the share of the processors' peak that this is. gemm measures matrix products of the sizes "
-               "that networks have.",
-      .operand = "what to measure (train or gemm)",
+               "that networks have. ps measures how many bytes a second a parameter server moves. scaling "
+               "measures clusters of more and more workers: batches a second, and the speedup. Each has "
+               "--help of its own: shoal bench train --help.",
+      .operand = "what to measure (train, gemm, ps or scaling)",
       .operands_min = 1,
       .operands_max = 1,
-      .options = options,
-      .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal bench train\n"
-                  "  shoal bench train --net lstm-ptb --batch 20 --threads 2 --seconds 10 --json\n"
-                  "  shoal bench train --net examples/lenet5.net --per-layer\n"
-                  "  shoal bench gemm --seconds 20\n",
+                  "  shoal bench gemm --seconds 20\n"
+                  "  shoal bench ps\n"
+                  "  shoal bench scaling --workers 1,2,5,10 --mode sync,async\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  *measurement = 0;
-  while (*measurement < MEASUREMENTS_COUNT && strcmp(operands.at[0], measurements[*measurement].name) != 0)
-    ++*measurement;
+  int status;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
   shoal_error err;
-  if (*measurement == MEASUREMENTS_COUNT)
-    shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there are train and gemm", operands.at[0]);
-  else if (measurements[*measurement].run != shoal_bench_train && only_for_train(o))
-    shoal_fail(&err, SHOAL_INVALID, "%s is only for 'shoal bench train'", only_for_train(o));
-  else
-    return true;
-  *status = shoal_cli_misused("bench", &err);
-  return false;
+  shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there are train, gemm, ps and scaling",
+             operands.at[0]);
+  return shoal_cli_misused("bench", &err);
 }
 
 /* ---- the peak ----------------------------------------------------------------------- */
@@ -136,11 +105,10 @@ double shoal_bench_median(double *values, size_t count) {
 }
 
 static int run(int argc, char **argv) {
-  shoal_bench_options o = {.seconds = 5, .started = shoal_clock_seconds()};
-  size_t measurement;
-  int exit_status;
-  if (!parse(&o, &measurement, argc, argv, &exit_status)) return exit_status;
-  return measurements[measurement].run(&o);
+  for (int i = 0; argc > 0 && i < MEASUREMENTS_COUNT; i++)
+    if (strcmp(argv[0], measurements[i].name) == 0) return measurements[i].run(argc - 1, argv + 1);
+  return overview(argc, argv);
 }
 
-const shoal_command shoal_command_bench = {"bench", "how fast this machine trains", run};
+const shoal_command shoal_command_bench = {"bench", "how fast this machine trains, alone or as a cluster",
+                                           run};

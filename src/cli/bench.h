@@ -1,8 +1,8 @@
 /* bench.h: what the measurements of `shoal bench` share.
  *
- * A measurement is a file with one function that gets the options, prints, and returns the
- * exit status. Speeds are told as a share of the peak: what the processors reach in the same
- * run with multiply-adds from registers alone.
+ * A measurement is a file with one function that gets the words after its name, with options of its
+ * own, prints, and returns the exit status. Speeds of computing are told as a share of the peak: what
+ * the processors reach in the same run with multiply-adds from registers alone.
  *
  * Ownership: a shoal_peak is opened, then closed. Threads: one caller. */
 #ifndef SHOAL_CLI_BENCH_H
@@ -10,19 +10,26 @@
 
 #include "base/json.h"
 #include "base/pool.h"
+#include "cli/options.h"
 #include "nn/trainer.h"
 
-typedef struct shoal_bench_options {
-  const char *net;         /* train; NULL: the default */
-  uint64_t batch;          /* train; 0: the network's own */
-  uint64_t threads;        /* 0: the measurement's default */
-  double seconds, started; /* started: the clock when the program began */
-  bool per_layer;          /* train */
-  bool json;
-} shoal_bench_options;
+int shoal_bench_train(int argc, char **argv);
+int shoal_bench_gemm(int argc, char **argv);
+int shoal_bench_ps(int argc, char **argv);
+int shoal_bench_scaling(int argc, char **argv);
 
-int shoal_bench_train(const shoal_bench_options *o);
-int shoal_bench_gemm(const shoal_bench_options *o);
+/* Lines that several tables of options have. */
+shoal_option shoal_bench_option_seconds(double *seconds, const char *help);
+shoal_option shoal_bench_option_json(bool *json, const char *help);
+
+/* ---- networks (bench_train.c) ---- */
+
+/* lenet5, mlp, lstm-ptb, or the file of a model. */
+shoal_status shoal_bench_network(shoal_model **out, const char *name, shoal_error *err);
+/* How long one thread takes for a batch on made-up data, measured for `seconds`; the network's own
+ * batch where that is 0. */
+shoal_status shoal_bench_batch_time(const char *net, uint32_t batch, double seconds, double *batch_s,
+                                    shoal_error *err);
 
 /* ---- the peak ---- */
 

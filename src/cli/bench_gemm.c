@@ -236,14 +236,47 @@ static void print_text(const product *products, uint32_t count, uint32_t threads
   }
 }
 
-int shoal_bench_gemm(const shoal_bench_options *o) {
+typedef struct options {
+  uint64_t threads;
+  double seconds;
+  bool json;
+} options;
+
+static bool parse(options *o, int argc, char **argv, int *status) {
+  const shoal_option table[] = {
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "each computes products of its own; 1 by default"},
+      shoal_bench_option_seconds(&o->seconds, "how long to measure; 5 by default"),
+      shoal_bench_option_json(&o->json, "JSON, one line a product"),
+  };
+  const shoal_usage usage = {
+      .command = "bench gemm",
+      .synopses = (const char *[]){"[OPTION...]", NULL},
+      .about = "Measures matrix products of the sizes that networks have.",
+      .options = table,
+      .options_count = sizeof table / sizeof table[0],
+      .examples = "  shoal bench gemm --seconds 20\n"
+                  "  shoal bench gemm --threads 2 --json\n",
+  };
+  shoal_operands operands;
+  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+}
+
+int shoal_bench_gemm(int argc, char **argv) {
+  options o = {.threads = 1, .seconds = 5};
+  int exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   product products[PRODUCTS_MAX];
-  uint32_t count = list_products(products), threads = o->threads ? (uint32_t)o->threads : 1;
+  uint32_t count = list_products(products), threads = (uint32_t)o.threads;
   double peak_gflops = 0;
   shoal_error err;
-  if (measure(products, count, threads, o->seconds, &peak_gflops, &err) != SHOAL_OK)
-    return shoal_cli_failed("bench", &err);
-  for (uint32_t i = 0; i < count && o->json; i++) print_json(&products[i], peak_gflops);
-  if (!o->json) print_text(products, count, threads, peak_gflops);
-  return shoal_cli_finish("bench", SHOAL_EXIT_OK);
+  if (measure(products, count, threads, o.seconds, &peak_gflops, &err) != SHOAL_OK)
+    return shoal_cli_failed("bench gemm", &err);
+  for (uint32_t i = 0; i < count && o.json; i++) print_json(&products[i], peak_gflops);
+  if (!o.json) print_text(products, count, threads, peak_gflops);
+  return shoal_cli_finish("bench gemm", SHOAL_EXIT_OK);
 }

@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/random.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "cli/human.h"
+#include "data/noise.h"
 
 static const struct {
   const char *name, *text;
@@ -26,71 +26,9 @@ static const struct {
 };
 enum { NETWORKS_COUNT = sizeof networks / sizeof networks[0] };
 
-/* ---- made-up data ------------------------------------------------------------------- */
-
-enum { NOISE_COUNT = 1 << 16, ROUNDS_IN_EPOCH = 1000 };
-
-typedef struct noise {
-  const shoal_graph *graph;
-  uint32_t classes, vocabulary;
-  float values[NOISE_COUNT];
-  uint32_t numbers[NOISE_COUNT];
-} noise;
-
-static noise *make_noise(const shoal_graph *graph) {
-  noise *made = malloc(sizeof *made);
-  if (!made) return NULL;
-  made->graph = graph;
-  made->classes = graph->nodes[graph->nodes_count - 1].shape.features;
-  made->vocabulary = shoal_model_vocabulary(graph->model);
-  shoal_key key = shoal_key_make(1, SHOAL_FOR_TOY, 0, 0);
-  for (uint32_t i = 0; i < NOISE_COUNT; i++) {
-    made->values[i] = shoal_random_uniform(key, 2 * i) - 0.5f;
-    made->numbers[i] = shoal_random_u32(key, 2 * i + 1);
-  }
-  return made;
-}
-
-/* Copies `count` values from the noise, starting at a place that depends on `first`. */
-static void fill(const noise *from, uint64_t first, float *to, size_t count) {
-  size_t at = (size_t)(first * 97) % NOISE_COUNT;
-  while (count > 0) {
-    size_t part = NOISE_COUNT - at < count ? NOISE_COUNT - at : count;
-    memcpy(to, from->values + at, part * sizeof *to);
-    to += part;
-    count -= part;
-    at = 0;
-  }
-}
-
-static void fetch_image(const noise *from, const shoal_shape *shape, uint64_t first, uint32_t n, float *x) {
-  uint32_t lanes = shoal_lanes_for(n);
-  size_t values = (size_t)shape->c * shape->h * shape->w;
-  fill(from, first, x, values * lanes);
-  for (size_t v = 0; v < values && n < lanes; v++) memset(x + v * lanes + n, 0, (lanes - n) * sizeof *x);
-}
-
-static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
-  (void)epoch;
-  const noise *from = self;
-  const shoal_shape *input = &from->graph->nodes[0].shape;
-  const shoal_shape *output = &from->graph->nodes[from->graph->nodes_count - 1].shape;
-  if (into->x && input->kind == SHOAL_IMAGE)
-    fetch_image(from, input, first, n, into->x);
-  else if (into->x)
-    fill(from, first, into->x, (size_t)n * input->steps * input->features);
-  for (uint32_t i = 0; into->tokens && i < n * input->steps; i++)
-    into->tokens[i] = (int32_t)(from->numbers[(first * 31 + i) % NOISE_COUNT] % from->vocabulary);
-  for (uint32_t i = 0; into->labels && i < n * output->steps; i++)
-    into->labels[i] = (int32_t)(from->numbers[(first * 37 + i) % NOISE_COUNT] % from->classes);
-  if (into->targets) fill(from, first * 41, into->targets, (size_t)n * output->steps * output->features);
-  for (uint32_t i = 0; into->weight && i < n * output->steps; i++) into->weight[i] = 1;
-  for (uint32_t i = 0; into->ids && i < n; i++) into->ids[i] = first + i;
-}
-
 /* ---- measuring ---------------------------------------------------------------------- */
 
-enum { WINDOWS = 5, WARM_UP_ROUNDS = 3 };
+enum { WINDOWS = 5, WARM_UP_ROUNDS = 3, ROUNDS_IN_EPOCH = 1000 };
 
 /* All that is open while measuring, and what came out. */
 typedef struct session {
@@ -101,7 +39,7 @@ typedef struct session {
   shoal_model *model;
   shoal_graph *graph;
   shoal_trainer *trainer;
-  noise *data;
+  shoal_noise *data;
   uint64_t rounds;       /* of all windows, */
   double rounds_seconds; /* and what they took */
   double batches_per_s, gflops, peak_gflops, first_update_s, resident_mb;
@@ -109,9 +47,14 @@ typedef struct session {
 
 static void close_session(session *s) {
   shoal_trainer_destroy(s->trainer);
-  free(s->data);
+  shoal_noise_destroy(s->data);
   shoal_graph_destroy(s->graph);
   shoal_model_destroy(s->model);
+}
+
+static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
+  (void)epoch;
+  shoal_noise_fetch(self, first, n, into);
 }
 
 static shoal_status measure_window(session *s, const shoal_source *source, double *rate, shoal_error *err) {
@@ -151,7 +94,7 @@ static shoal_status measure_windows(session *s, const shoal_source *source, shoa
   return status;
 }
 
-static shoal_status load_network(shoal_model **out, const char *name, shoal_error *err) {
+shoal_status shoal_bench_network(shoal_model **out, const char *name, shoal_error *err) {
   for (int i = 0; i < NETWORKS_COUNT; i++) {
     if (strcmp(name, networks[i].name) == 0)
       return shoal_model_parse(out, name, networks[i].text, strlen(networks[i].text), err);
@@ -164,7 +107,7 @@ static shoal_status load_network(shoal_model **out, const char *name, shoal_erro
 }
 
 static shoal_status measure(session *s, shoal_error *err) {
-  shoal_status status = load_network(&s->model, s->net, err);
+  shoal_status status = shoal_bench_network(&s->model, s->net, err);
   if (status == SHOAL_OK) status = shoal_graph_create(&s->graph, s->model, err);
   if (status != SHOAL_OK) return status;
   if (s->batch == 0) s->batch = s->model->recipe.batch;
@@ -175,8 +118,8 @@ static shoal_status measure(session *s, shoal_error *err) {
                                  .times = s->times};
   status = shoal_trainer_create(&s->trainer, &config, err);
   if (status != SHOAL_OK) return status;
-  s->data = make_noise(s->graph);
-  if (!s->data) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  status = shoal_noise_create(&s->data, s->model, err);
+  if (status != SHOAL_OK) return status;
   shoal_source source = {.self = s->data, .samples = config.samples, .fetch = fetch};
   status = measure_windows(s, &source, err);
   s->gflops = s->batches_per_s * (double)shoal_graph_flops(s->graph, true) * s->batch / 1e9;
@@ -241,17 +184,73 @@ static shoal_status print_text(const session *s, shoal_error *err) {
   return shoal_bench_steps_print(&steps, err);
 }
 
-int shoal_bench_train(const shoal_bench_options *o) {
-  session s = {.net = o->net ? o->net : networks[0].name,
-               .batch = (uint32_t)o->batch,
-               .threads = o->threads ? (uint32_t)o->threads : shoal_cli_threads(),
-               .times = o->per_layer,
-               .seconds = o->seconds,
-               .started = o->started};
+shoal_status shoal_bench_batch_time(const char *net, uint32_t batch, double seconds, double *batch_s,
+                                    shoal_error *err) {
+  session s = {.net = net, .batch = batch, .threads = 1, .seconds = seconds};
+  shoal_status status = measure(&s, err);
+  *batch_s = 1 / s.batches_per_s;
+  close_session(&s);
+  return status;
+}
+
+typedef struct options {
+  const char *net;
+  uint64_t batch, threads;
+  double seconds;
+  bool per_layer, json;
+} options;
+
+static bool parse(options *o, int argc, char **argv, int *status) {
+  const shoal_option table[] = {
+      {.name = "net",
+       .value = "NET",
+       .text = &o->net,
+       .help = "lenet5, mlp, lstm-ptb, or the file of a model; lenet5 by default"},
+      {.name = "batch",
+       .value = "N",
+       .whole = &o->batch,
+       .whole_min = 1,
+       .whole_max = SHOAL_BATCH_MAX,
+       .help = "samples of a round; by default what the model says"},
+      {.name = "per-layer", .flag = &o->per_layer, .help = "also where the time of a round goes"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "by default one for every processor"},
+      shoal_bench_option_seconds(&o->seconds, "how long to measure; 5 by default"),
+      shoal_bench_option_json(&o->json, "JSON, in one line"),
+  };
+  const shoal_usage usage = {
+      .command = "bench train",
+      .synopses = (const char *[]){"[OPTION...]", NULL},
+      .about = "Measures how fast this machine trains a network on made-up data: rounds a second, and the "
+               "share of the processors' peak that this is.",
+      .options = table,
+      .options_count = sizeof table / sizeof table[0],
+      .examples = "  shoal bench train\n"
+                  "  shoal bench train --net lstm-ptb --batch 20 --threads 2 --seconds 10 --json\n"
+                  "  shoal bench train --net examples/lenet5.net --per-layer\n",
+  };
+  shoal_operands operands;
+  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+}
+
+int shoal_bench_train(int argc, char **argv) {
+  options o = {.net = networks[0].name, .threads = shoal_cli_threads(), .seconds = 5};
+  session s = {.started = shoal_clock_seconds()};
+  int exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  s.net = o.net;
+  s.batch = (uint32_t)o.batch;
+  s.threads = (uint32_t)o.threads;
+  s.times = o.per_layer;
+  s.seconds = o.seconds;
   shoal_error err;
   shoal_status status = measure(&s, &err);
-  if (status == SHOAL_OK) status = o->json ? print_json(&s, &err) : print_text(&s, &err);
+  if (status == SHOAL_OK) status = o.json ? print_json(&s, &err) : print_text(&s, &err);
   close_session(&s);
-  if (status != SHOAL_OK) return shoal_cli_failed("bench", &err);
-  return shoal_cli_finish("bench", SHOAL_EXIT_OK);
+  if (status != SHOAL_OK) return shoal_cli_failed("bench train", &err);
+  return shoal_cli_finish("bench train", SHOAL_EXIT_OK);
 }

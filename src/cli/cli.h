@@ -22,8 +22,8 @@ typedef struct shoal_command {
 } shoal_command;
 
 extern const shoal_command shoal_command_train, shoal_command_eval, shoal_command_predict,
-    shoal_command_inspect, shoal_command_export, shoal_command_data, shoal_command_bench, shoal_command_sim,
-    shoal_command_version;
+    shoal_command_inspect, shoal_command_export, shoal_command_data, shoal_command_launch,
+    shoal_command_bench, shoal_command_sim, shoal_command_version;
 
 /* Parses, and prints the help or the complaint. False: the command ends with *status. */
 bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status);

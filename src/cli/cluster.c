@@ -91,6 +91,9 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .value = "SHA256",
        .text = &o->fingerprint,
        .help = "tls: trust this certificate alone"},
+      {.name = "lifeline",
+       .flag = &o->lifeline,
+       .help = "end, in order, when standard input does: how 'shoal launch' leaves nothing behind"},
       {.name = "pretend",
        .value = "S",
        .real = &o->pretend_s,
@@ -100,6 +103,73 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
            "for benchmarks: workers wait so many seconds a batch instead of computing it; trains nothing"},
   };
   memcpy(lines, all, sizeof all);
+}
+
+/* ---- addresses ---- */
+
+typedef struct addresses {
+  char (*at)[SHOAL_ADDRESS_MAX];
+  uint32_t count;
+} addresses;
+
+bool shoal_cluster_is_address(const char *word, size_t length) {
+  const char *colon = memrchr(word, ':', length);
+  uint64_t port;
+  return colon != NULL && colon > word && length < SHOAL_ADDRESS_MAX && memchr(word, ' ', length) == NULL &&
+         shoal_read_u64(colon + 1, (size_t)(word + length - colon) - 1, &port) && port > 0 && port < 65536;
+}
+
+/* *out is to be freed whatever comes of it. */
+static shoal_status read_addresses(const char *flag, const char *list, addresses *out, shoal_error *err) {
+  *out = (addresses){.at = calloc(SHOAL_OWNERS_MAX, SHOAL_ADDRESS_MAX)};
+  if (out->at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  for (const char *from = list;;) {
+    size_t length = strcspn(from, ",");
+    if (!shoal_cluster_is_address(from, length))
+      return shoal_fail(err, SHOAL_INVALID, "%s: '%.*s' is not HOST:PORT", flag, (int)length, from);
+    if (out->count == SHOAL_OWNERS_MAX)
+      return shoal_fail(err, SHOAL_INVALID, "%s: more than %d addresses", flag, SHOAL_OWNERS_MAX);
+    memcpy(out->at[out->count], from, length);
+    for (uint32_t i = 0; i < out->count; i++)
+      if (strcmp(out->at[i], out->at[out->count]) == 0)
+        return shoal_fail(err, SHOAL_INVALID, "%s: %s is there twice", flag, out->at[i]);
+    out->count++;
+    if (from[length] == '\0') return SHOAL_OK;
+    from += length + 1;
+  }
+}
+
+/* ---- roles ---- */
+
+static shoal_status check_index(const char *flag, const shoal_cluster_options *o, const addresses *list,
+                                shoal_error *err) {
+  if (o->task_index < list->count) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "--task-index %" PRIu64 ": %s has %u address%s, counted from 0",
+                    o->task_index, flag, list->count, list->count == 1 ? "" : "es");
+}
+
+/* The lists, and this process's place in them. */
+static shoal_status check_lists(const shoal_cluster_options *o, shoal_error *err) {
+  addresses ps = {0}, workers = {0};
+  shoal_status status = read_addresses("--ps-hosts", o->ps_hosts, &ps, err);
+  if (status == SHOAL_OK && o->worker_hosts != NULL)
+    status = read_addresses("--worker-hosts", o->worker_hosts, &workers, err);
+  if (status == SHOAL_OK && o->chief_host != NULL &&
+      !shoal_cluster_is_address(o->chief_host, strlen(o->chief_host)))
+    status = shoal_fail(err, SHOAL_INVALID, "--chief-host: '%s' is not HOST:PORT", o->chief_host);
+  const char *chief = o->chief_host != NULL ? o->chief_host : workers.at != NULL ? workers.at[0] : "";
+  for (uint32_t i = 0; status == SHOAL_OK && i < ps.count; i++)
+    if (strcmp(ps.at[i], chief) == 0)
+      status =
+          shoal_fail(err, SHOAL_INVALID, "%s cannot be the chief's address and a parameter server's", chief);
+  if (status == SHOAL_OK && strcmp(o->job_name, "ps") == 0) status = check_index("--ps-hosts", o, &ps, err);
+  if (status == SHOAL_OK && strcmp(o->job_name, "worker") == 0 && workers.count > 0)
+    status = check_index("--worker-hosts", o, &workers, err);
+  if (status == SHOAL_OK && strcmp(o->job_name, "chief") == 0 && o->task_index > 0)
+    status = shoal_fail(err, SHOAL_INVALID, "there is one chief; leave out --task-index");
+  free(ps.at);
+  free(workers.at);
+  return status;
 }
 
 static shoal_status check_by_hand(const shoal_cluster_options *o, shoal_error *err) {
@@ -112,6 +182,35 @@ static shoal_status check_by_hand(const shoal_cluster_options *o, shoal_error *e
   if (o->worker_hosts == NULL && o->chief_host == NULL)
     return shoal_fail(err, SHOAL_INVALID,
                       "--job-name needs --worker-hosts, whose first is the chief, or --chief-host");
+  if (o->chief_host == NULL && strcmp(o->job_name, "chief") == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--job-name chief needs --chief-host; without one, worker 0 is the chief");
+  if (o->ps != UINT64_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "--ps starts processes here; --ps-hosts says who the servers are");
+  return check_lists(o, err);
+}
+
+/* Makes fingerprint_digits, and checks that TLS is asked for with all it needs, or not at all. */
+static shoal_status check_tls(shoal_cluster_options *o, bool tls, bool listens, shoal_error *err) {
+  if (!tls && (o->certificate != NULL || o->key != NULL || o->fingerprint != NULL))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--certificate, --key and --fingerprint are for --transport tls; add it");
+  if (tls && listens && (o->certificate == NULL || o->key == NULL))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "with --transport tls the chief and the parameter servers need --certificate and --key");
+  size_t count = 0;
+  for (const char *at = o->fingerprint; at != NULL && *at != 0; at++) {
+    if (*at == ':') continue; /* as openssl prints it */
+    if (count + 1 == sizeof o->fingerprint_digits || strchr("0123456789abcdefABCDEF", *at) == NULL) {
+      count = 0;
+      break;
+    }
+    o->fingerprint_digits[count++] = *at;
+  }
+  if (o->fingerprint != NULL && count + 1 != sizeof o->fingerprint_digits)
+    return shoal_fail(err, SHOAL_INVALID, "--fingerprint: '%s' is no SHA-256 of 64 hexadecimal digits",
+                      o->fingerprint);
   return SHOAL_OK;
 }
 
@@ -119,7 +218,7 @@ static bool is_tls(const shoal_cluster_options *o) {
   return o->transport != NULL && strcmp(o->transport, "tls") == 0;
 }
 
-shoal_status shoal_cluster_role(const shoal_cluster_options *o, shoal_role *out, shoal_error *err) {
+shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal_error *err) {
   bool by_hand = o->job_name != NULL, mpi = o->transport != NULL && strcmp(o->transport, "mpi") == 0;
   shoal_mode mode;
   *out = SHOAL_ALONE;
@@ -137,6 +236,8 @@ shoal_status shoal_cluster_role(const shoal_cluster_options *o, shoal_role *out,
                         "--workers, --ps, --job-name, --mode and --wire");
     return SHOAL_OK;
   }
+  if (!by_hand && o->task_index > 0)
+    return shoal_fail(err, SHOAL_INVALID, "--task-index says which of its role a process is; add --job-name");
   if (!by_hand && (o->ps_hosts != NULL || o->worker_hosts != NULL || o->chief_host != NULL))
     return shoal_fail(err, SHOAL_INVALID, "which of these is this process? add --job-name and --task-index");
   if (!by_hand && o->workers == 0 &&
@@ -150,12 +251,15 @@ shoal_status shoal_cluster_role(const shoal_cluster_options *o, shoal_role *out,
                       "on one machine nothing leaves it; --transport tls is for roles by hand");
   if (!by_hand) {
     if (o->workers > 0) *out = SHOAL_CHIEF;
-    return SHOAL_OK;
+    return check_tls(o, false, false, err);
   }
   bool chief = strcmp(o->job_name, "chief") == 0;
   bool first = strcmp(o->job_name, "worker") == 0 && o->task_index == 0 && o->chief_host == NULL;
+  bool worker = strcmp(o->job_name, "worker") == 0;
   *out = chief || first ? SHOAL_CHIEF : SHOAL_SERVES;
-  return check_by_hand(o, err);
+  shoal_status status = check_by_hand(o, err);
+  if (status == SHOAL_OK) status = check_tls(o, is_tls(o), first || !worker, err);
+  return status;
 }
 
 static uint64_t count_of(const char *list) {
@@ -174,31 +278,7 @@ void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, sho
   if (o->wire != NULL) shoal_text_addf(out, ", contributions as %s", o->wire);
 }
 
-/* ---- addresses ---- */
-
-typedef struct addresses {
-  char (*at)[SHOAL_ADDRESS_MAX];
-  uint32_t count;
-} addresses;
-
-static shoal_status read_addresses(const char *flag, const char *list, addresses *out, shoal_error *err) {
-  *out = (addresses){.at = calloc(SHOAL_OWNERS_MAX, SHOAL_ADDRESS_MAX)};
-  if (out->at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  for (const char *from = list;;) {
-    size_t length = strcspn(from, ",");
-    const char *colon = memrchr(from, ':', length);
-    uint64_t port;
-    bool good = colon != NULL && colon > from && length < SHOAL_ADDRESS_MAX &&
-                shoal_read_u64(colon + 1, (size_t)(from + length - colon) - 1, &port) && port > 0 &&
-                port < 65536;
-    if (!good) return shoal_fail(err, SHOAL_INVALID, "%s: '%.*s' is not HOST:PORT", flag, (int)length, from);
-    if (out->count == SHOAL_OWNERS_MAX)
-      return shoal_fail(err, SHOAL_INVALID, "%s: more than %d addresses", flag, SHOAL_OWNERS_MAX);
-    memcpy(out->at[out->count++], from, length);
-    if (from[length] == '\0') return SHOAL_OK;
-    from += length + 1;
-  }
-}
+/* ---- addresses of our own ---- */
 
 /* Where to listen for an address that others dial: on loopback when it is one, else everywhere, since
  * the name may be that of a proxy or service in front of this machine. */
@@ -223,7 +303,7 @@ static shoal_way way_of(const shoal_cluster_options *o) {
   bool websocket = o->transport != NULL && strcmp(o->transport, "websocket") == 0;
   return (shoal_way){.wire = websocket ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW,
                      .tls = is_tls(o),
-                     .fingerprint = o->fingerprint};
+                     .fingerprint = o->fingerprint != NULL ? o->fingerprint_digits : NULL};
 }
 
 static const char *state_dir_of(const shoal_cluster_options *o) {
@@ -232,18 +312,9 @@ static const char *state_dir_of(const shoal_cluster_options *o) {
 
 /* ---- workers and parameter servers ---- */
 
-static shoal_status check_index(const char *flag, const shoal_cluster_options *o, const addresses *list,
-                                shoal_error *err) {
-  if (o->task_index < list->count) return SHOAL_OK;
-  return shoal_fail(err, SHOAL_INVALID, "--task-index %" PRIu64 ": %s has %u addresses, counted from 0",
-                    o->task_index, flag, list->count);
-}
-
 static shoal_status serve_owner(const shoal_cluster_options *o, const char *chief, const addresses *ps,
                                 const shoal_notes *notes, const volatile sig_atomic_t *stop,
                                 shoal_error *err) {
-  shoal_status status = check_index("--ps-hosts", o, ps, err);
-  if (status != SHOAL_OK) return status;
   char name[32];
   snprintf(name, sizeof name, "ps %" PRIu64, o->task_index);
   const shoal_owner_node_config config = {.listen = listen_at(ps->at[o->task_index]),
@@ -256,7 +327,9 @@ static shoal_status serve_owner(const shoal_cluster_options *o, const char *chie
                                           .key = o->key,
                                           .notes = *notes,
                                           .stop = stop};
-  return shoal_owner_node_run(&config, err);
+  shoal_status status = shoal_owner_node_run(&config, err);
+  rmdir(config.folder); /* when nothing is left in it */
+  return status;
 }
 
 static shoal_worker_node_config worker_config(const shoal_cluster_options *o, const shoal_cluster_data *data,
@@ -349,7 +422,7 @@ static shoal_status describe_job(shoal_cluster *c, const shoal_task *task, shoal
   shoal_text_addf(&job->data, "%s", c->data.data);
   if (c->data.target != NULL) shoal_text_addf(&job->target, "%s", c->data.target);
   job->valid_share = c->data.valid_share;
-  shoal_sha256_hex(task->fitted.bytes, task->fitted.length, job->fitted_sha256);
+  shoal_task_fingerprint(task, job->fitted_sha256);
   job->samples = task->sources[SHOAL_TRAIN].samples;
   job->owners_count = c->ps.count;
   job->owners = calloc(c->ps.count, sizeof *job->owners);
@@ -504,12 +577,18 @@ static void report_json(const shoal_chief_peer *peer) {
   shoal_text_release(&line);
 }
 
+/* Workers first, then by number: names are "worker 2" and "ps 0". */
+static int by_name(const void *a, const void *b) {
+  const shoal_chief_peer *one = a, *other = b;
+  if (one->role != other->role) return one->role < other->role ? -1 : 1;
+  return strverscmp(one->name, other->name);
+}
+
 static void report_text(shoal_report *report, const shoal_chief_peer *peer, uint64_t parts) {
   if (peer->role == SHOAL_ROLE_WORKER)
-    shoal_report_note(report, "  %-12s %12s parts  %3.0f%%   %s a unit", peer->name,
+    shoal_report_note(report, "  %-12s %12s parts  %3.0f%%   %.4g ms a unit", peer->name,
                       shoal_human_count(peer->parts_done).text,
-                      parts > 0 ? 100.0 * (double)peer->parts_done / (double)parts : 0,
-                      shoal_human_seconds(peer->unit_s).text);
+                      parts > 0 ? 100.0 * (double)peer->parts_done / (double)parts : 0, 1e3 * peer->unit_s);
   else
     shoal_report_note(report, "  %-12s %12s in, %s out", peer->name,
                       shoal_human_bytes((double)peer->bytes_in).text,
@@ -520,6 +599,7 @@ void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
   static shoal_chief_peer peers[REPORTED_MAX];
   uint32_t count = shoal_chief_node_peers(c->node, peers, REPORTED_MAX);
   uint64_t parts = 0;
+  qsort(peers, count, sizeof *peers, by_name);
   for (uint32_t i = 0; i < count; i++) parts += peers[i].parts_done;
   for (uint32_t i = 0; i < count; i++) {
     if (report->json) report_json(&peers[i]);
@@ -530,7 +610,7 @@ void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
 void shoal_cluster_close(shoal_cluster *c, const char *reason, bool forget) {
   if (c == NULL) return;
   if (c->node != NULL) shoal_chief_node_end(c->node, reason, forget);
-  c->worker_stop = 1;
+  __atomic_store_n(&c->worker_stop, 1, __ATOMIC_RELAXED);
   if (c->computes) pthread_join(c->thread, NULL);
   shoal_spawn_end(c->spawn);
   shoal_chief_node_destroy(c->node);

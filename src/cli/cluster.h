@@ -9,6 +9,7 @@
 #ifndef SHOAL_CLI_CLUSTER_H
 #define SHOAL_CLI_CLUSTER_H
 
+#include "base/hash.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "data/task.h"
@@ -25,10 +26,12 @@ typedef struct shoal_cluster_options {
   uint64_t task_index;
   const char *state_dir;
   const char *certificate, *key, *fingerprint;
+  char fingerprint_digits[SHOAL_SHA256_HEX]; /* the same without colons; made by shoal_cluster_role */
+  bool lifeline;
   double pretend_s; /* for benchmarks: a worker waits so long instead of computing a batch */
 } shoal_cluster_options;
 
-enum { SHOAL_CLUSTER_OPTIONS = 16 };
+enum { SHOAL_CLUSTER_OPTIONS = 17 };
 /* Writes the options' lines of the table. */
 void shoal_cluster_declare(shoal_cluster_options *options, shoal_option lines[SHOAL_CLUSTER_OPTIONS]);
 
@@ -40,7 +43,9 @@ typedef enum shoal_role {
 } shoal_role;
 
 /* What the options ask for; SHOAL_INVALID when they don't go together. */
-shoal_status shoal_cluster_role(const shoal_cluster_options *options, shoal_role *out, shoal_error *err);
+shoal_status shoal_cluster_role(shoal_cluster_options *options, shoal_role *out, shoal_error *err);
+/* Whether a word is HOST:PORT. */
+bool shoal_cluster_is_address(const char *word, size_t length);
 
 /* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
 void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);

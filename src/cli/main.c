@@ -5,9 +5,9 @@
 #include "cli/cli.h"
 
 static const shoal_command *const commands[] = {
-    &shoal_command_train,   &shoal_command_eval,   &shoal_command_predict,
-    &shoal_command_inspect, &shoal_command_export, &shoal_command_data,
-    &shoal_command_bench,   &shoal_command_sim,    &shoal_command_version,
+    &shoal_command_train,   &shoal_command_launch,  &shoal_command_eval, &shoal_command_predict,
+    &shoal_command_inspect, &shoal_command_export,  &shoal_command_data, &shoal_command_bench,
+    &shoal_command_sim,     &shoal_command_version,
 };
 enum { COMMANDS_COUNT = sizeof commands / sizeof commands[0] };
 

@@ -64,6 +64,15 @@ static void close_line(shoal_report *report, shoal_json *json) {
   shoal_cli_print_line(&report->line);
 }
 
+void shoal_report_event(shoal_report *report, const char *text) {
+  shoal_report_note(report, "%s", text);
+  if (!report->json) return;
+  shoal_json json;
+  open_line(report, &json, "note");
+  shoal_json_text(&json, "text", text);
+  close_line(report, &json);
+}
+
 /* ---- the start ---------------------------------------------------------------------- */
 
 static void start_json(shoal_report *report) {

@@ -74,6 +74,8 @@ void shoal_report_epoch(shoal_report *report, const shoal_result *train, const s
 /* A signal came and the state was saved. `resume` is the command that goes on. */
 void shoal_report_interrupted(shoal_report *report, const char *signal, const char *resume);
 void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end);
+/* Something happened in a cluster: a line for people, an event of JSON. */
+void shoal_report_event(shoal_report *report, const char *text);
 /* One line for people between the others. */
 void shoal_report_note(shoal_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

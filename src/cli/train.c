@@ -24,8 +24,10 @@
 #include "cli/cli.h"
 #include "cli/cluster.h"
 #include "cli/human.h"
+#include "cli/lifeline.h"
 #include "cli/metric.h"
 #include "cli/report.h"
+#include "cli/train.h"
 #include "cli/train_mpi.h"
 #include "data/task.h"
 #include "nn/checkpoint.h"
@@ -56,7 +58,8 @@ typedef struct train_options {
   bool json, quiet;
 } train_options;
 
-static bool parse(train_options *o, int argc, char **argv, int *status) {
+/* Without `status`, err gets what would have been printed. */
+static bool parse(train_options *o, int argc, char **argv, int *status, shoal_error *err) {
   const shoal_option own[] = {
       {.name = "Data"},
       {.name = "data",
@@ -155,9 +158,14 @@ static bool parse(train_options *o, int argc, char **argv, int *status) {
                   "  shoal train --resume lenet5.safetensors --data fashion-mnist --epochs 20\n",
   };
   shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  o->model = operands.at[0];
-  return true;
+  bool parsed = status != NULL ? shoal_cli_parse(&usage, argc, argv, &operands, status)
+                               : shoal_options_parse(&usage, argc, argv, &operands, err) == SHOAL_PARSED;
+  if (parsed) o->model = operands.at[0];
+  return parsed;
+}
+
+static train_options default_options(void) {
+  return (train_options){.threads = shoal_cli_threads(), .cluster = {.ps = UINT64_MAX}};
 }
 
 /* ---- a run -------------------------------------------------------------------------- */
@@ -234,6 +242,17 @@ static shoal_status check_options(train_options *o, shoal_error *err) {
       return shoal_fail(err, SHOAL_INVALID, "--valid: '%s' is not a share from 0 to 0.9", o->valid);
   }
   return SHOAL_OK;
+}
+
+shoal_status shoal_train_check(int argc, char **argv, shoal_error *err) {
+  train_options o = default_options();
+  shoal_role role;
+  if (!parse(&o, argc, argv, NULL, err)) return SHOAL_INVALID;
+  shoal_status status = shoal_cluster_role(&o.cluster, &role, err);
+  if (status == SHOAL_OK && role != SHOAL_SERVES) status = check_options(&o, err);
+  if (status == SHOAL_OK && role != SHOAL_SERVES && !o.data)
+    status = shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
+  return status;
 }
 
 /* A run that goes on takes its model from the checkpoint; a MODEL.net beside it may only
@@ -503,7 +522,13 @@ static shoal_status save_at_end(run *r, shoal_error *err) {
 /* ---- the loop ----------------------------------------------------------------------- */
 
 /* How the loop ended. */
-typedef enum outcome { FINISHED, STOPPED_EARLY, INTERRUPTED, EXPLODED } outcome;
+typedef enum outcome {
+  FINISHED,
+  STOPPED_EARLY,
+  INTERRUPTED,
+  CUT_OFF, /* by a signal, while there was nothing that could be saved */
+  EXPLODED,
+} outcome;
 
 static const shoal_source *held_out_source(const run *r) {
   return r->task.sources[SHOAL_VALID].samples  ? &r->task.sources[SHOAL_VALID]
@@ -568,6 +593,7 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
   r->saved_at = shoal_clock_seconds();
   while (r->state->epoch < recipe->epochs) {
+    const uint64_t before = r->state->step;
     shoal_result round;
     shoal_status status = r->rounds.next(r->rounds.self, &round, err);
     if (status != SHOAL_OK && status != SHOAL_STOPPED) return EXPLODED;
@@ -576,7 +602,11 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
     bool save_is_due =
         r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s;
     bool may_save = epoch_is_over || save_is_due || stop_signal;
-    if (may_save && r->rounds.gather(r->rounds.self, err) != SHOAL_OK) return EXPLODED;
+    if (may_save) status = r->rounds.gather(r->rounds.self, err);
+    if (status == SHOAL_STOPPED) return CUT_OFF;
+    if (status != SHOAL_OK) return EXPLODED;
+    /* A cluster comes to rest where it can: further on, or back where a crash has led it. */
+    epoch_is_over = r->state->round == 0 && r->state->step > before;
     if (may_save && !weights_are_finite(r, err)) return EXPLODED;
     if (epoch_is_over)
       end_epoch(r, held_out, &stop_early);
@@ -613,6 +643,12 @@ static int interrupted(run *r) {
   shoal_report_interrupted(&r->report, signal_name(number), resume.failed ? "" : resume.bytes);
   shoal_text_release(&resume);
   return 128 + number;
+}
+
+static int cut_off(run *r, const shoal_error *err) {
+  shoal_progress_clear(&r->report.progress);
+  shoal_cli_failed("train", err);
+  return 128 + stop_signal;
 }
 
 static int exploded(run *r, const shoal_error *err) {
@@ -703,7 +739,7 @@ static void start_report(run *r) {
 
 static void note_in_report(void *self, const char *text) {
   run *r = self;
-  shoal_report_note(&r->report, "%s", text);
+  shoal_report_event(&r->report, text);
 }
 
 static shoal_cluster_data cluster_data(const train_options *o) {
@@ -722,8 +758,8 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
   if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
   status = r->rounds.gather(r->rounds.self, err);
   if (status == SHOAL_OK)
-    shoal_report_note(&r->report, "going on from round %s, where this training was cut off",
-                      shoal_human_count(r->state->step).text);
+    shoal_note(&notes, "going on from round %s, where this training was cut off",
+               shoal_human_count(r->state->step).text);
   return status;
 }
 
@@ -752,28 +788,32 @@ static int run_training(run *r) {
   start_report(r);
   if (r->role != SHOAL_MPI)
     r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
-  if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK)
+    return err.status == SHOAL_STOPPED ? cut_off(r, &err) : shoal_cli_failed("train", &err);
   outcome how = loop(r, &held_out, &err);
   if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
   switch (how) {
   case FINISHED: status = finished(r, false, &held_out); break;
   case STOPPED_EARLY: status = finished(r, true, &held_out); break;
   case INTERRUPTED: status = interrupted(r); break;
+  case CUT_OFF: status = cut_off(r, &err); break;
   case EXPLODED: status = exploded(r, &err); break;
   }
-  r->cluster_is_done = how == EXPLODED ? err.status == SHOAL_INVALID : r->saved_step == r->state->step;
+  r->cluster_is_done = how == EXPLODED  ? err.status == SHOAL_INVALID
+                       : how == CUT_OFF ? false
+                                        : r->saved_step == r->state->step;
   return status;
 }
 
 static int train(int argc, char **argv) {
-  run r = {.started = shoal_clock_seconds(),
-           .options = {.threads = shoal_cli_threads(), .cluster = {.ps = UINT64_MAX}},
-           .saved_step = UINT64_MAX};
+  run r = {.started = shoal_clock_seconds(), .options = default_options(), .saved_step = UINT64_MAX};
   int status;
-  if (!parse(&r.options, argc, argv, &status)) return status;
+  if (!parse(&r.options, argc, argv, &status, NULL)) return status;
   shoal_error err;
   if (shoal_cluster_role(&r.options.cluster, &r.role, &err) != SHOAL_OK)
     return shoal_cli_misused("train", &err);
+  if (r.options.cluster.lifeline && shoal_lifeline_hold(&err) != SHOAL_OK)
+    return shoal_cli_failed("train", &err);
   if (r.role == SHOAL_SERVES) return serve(&r.options);
   if (r.role == SHOAL_MPI && shoal_train_mpi_open(&r.mpi, &err) != SHOAL_OK)
     return shoal_cli_failed("train", &err);

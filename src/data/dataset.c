@@ -1,6 +1,6 @@
 /* dataset.c: finds what --data means, checks that the model fits it, and feeds the engine.
  *
- * There are five kinds. Images, tables and the two toys are samples with numbers of their own
+ * There are six kinds. Images, tables and the toys are samples with numbers of their own
  * (parts.h says which belong to what); a text is streams of tokens (text.h). Each kind has one
  * fetch function below, which is a pure function of the position, the epoch and the seed. */
 #include "data/dataset.h"
@@ -15,12 +15,14 @@
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/named.h"
+#include "data/noise.h"
 #include "data/table.h"
 #include "data/text.h"
 #include "data/toy.h"
 
-typedef enum kind { IMAGES, TABLE, TEXT, REVERSE, WAVE, KINDS } kind;
-static const char *const kind_names[KINDS] = {"images", "table", "text", "toy:reverse", "toy:wave"};
+typedef enum kind { IMAGES, TABLE, TEXT, REVERSE, WAVE, NOISE, KINDS } kind;
+static const char *const kind_names[KINDS] = {"images",      "table",    "text",
+                                              "toy:reverse", "toy:wave", "toy:noise"};
 
 /* What self of a source points at. */
 typedef struct view {
@@ -42,7 +44,8 @@ struct shoal_dataset {
   const shoal_kernels *kernels; /* IMAGES */
   shoal_table table;
   shoal_tokens tokens;
-  uint32_t alphabet; /* REVERSE */
+  uint32_t alphabet;  /* REVERSE */
+  shoal_noise *noise; /* NOISE */
 
   shoal_parts parts; /* all but TEXT */
   uint32_t classes;
@@ -182,6 +185,14 @@ static void fetch_wave(const void *self, uint64_t epoch, uint64_t first, uint32_
   write_ids(&c, n, steps, into);
 }
 
+/* Any of them is as good as another, so they come in the order of their numbers. */
+static void fetch_noise(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
+                        const shoal_batch *into) {
+  (void)epoch;
+  const view *v = self;
+  shoal_noise_fetch(v->dataset->noise, first, n, into);
+}
+
 static void fetch_text(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
                        const shoal_batch *into) {
   const view *v = self;
@@ -211,7 +222,7 @@ static void fetch_text(const void *self, uint64_t epoch, uint64_t first, uint32_
 shoal_status shoal_dataset_source(shoal_dataset *dataset, shoal_split split, uint32_t batch, uint64_t seed,
                                   shoal_source *out, shoal_error *err) {
   static void (*const fetch[KINDS])(const void *, uint64_t, uint64_t, uint32_t, const shoal_batch *) = {
-      fetch_images, fetch_table, fetch_text, fetch_reverse, fetch_wave};
+      fetch_images, fetch_table, fetch_text, fetch_reverse, fetch_wave, fetch_noise};
   static const char *const split_names[SHOAL_SPLITS] = {"training", "validation", "test"};
   SHOAL_ASSERT(split >= 0 && split < SHOAL_SPLITS && batch > 0);
   view *v = malloc(sizeof *v);
@@ -309,6 +320,10 @@ static shoal_status check_text(const shoal_dataset *d, const shoal_model *model,
 }
 
 static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_error *err) {
+  if (d->kind == NOISE) {
+    if (d->loss == SHOAL_CROSS_ENTROPY) d->classes = d->output.features;
+    return shoal_noise_create(&d->noise, model, err);
+  }
   if (d->kind == WAVE) {
     if (d->input.kind != SHOAL_VECTOR || d->input.features != SHOAL_TOY_WAVE_INPUTS)
       return fail_input(d, "frequency, phase and amplitude", "3", err);
@@ -421,6 +436,7 @@ typedef struct plan {
   const shoal_named_set *set; /* NULL for files */
   enum { FOLDER_IDX, FOLDER_CIFAR, FILE_IDX } images;
   shoal_text_unit unit;
+  uint64_t samples, test;    /* of a toy */
   char *paths[SHOAL_SPLITS]; /* IMAGES: the first; TABLE: training and test; TEXT: its parts */
 } plan;
 
@@ -510,15 +526,29 @@ static bool plan_pair(plan *p, const char *data) {
   return false;
 }
 
+/* toy:reverse, toy:wave, toy:noise or toy:noise:SAMPLES, which has none for test. */
+static shoal_status plan_toy(plan *p, const char *data, shoal_error *err) {
+  const char *noise = kind_names[NOISE], *end = data + strlen(data);
+  size_t length = strlen(noise);
+  p->samples = SHOAL_TOY_TRAINING;
+  p->test = SHOAL_TOY_TEST;
+  for (p->kind = REVERSE; p->kind <= NOISE; p->kind++)
+    if (strcmp(data, kind_names[p->kind]) == 0) return SHOAL_OK;
+  bool sized = strncmp(data, noise, length) == 0 && data[length] == ':' &&
+               shoal_read_u64(data + length + 1, (size_t)(end - data) - length - 1, &p->samples);
+  if (!sized || p->samples == 0 || p->samples > SHOAL_NOISE_SAMPLES_MAX)
+    return shoal_fail(err, SHOAL_NOT_FOUND,
+                      "'%.60s' is unknown; there are toy:noise, toy:noise:SAMPLES, toy:reverse and toy:wave",
+                      data);
+  p->kind = NOISE;
+  p->test = 0;
+  return SHOAL_OK;
+}
+
 static shoal_status make_plan(plan *p, const char *data, const char *data_dir, shoal_error *err) {
   if (strncmp(data, "text:", 5) == 0) return plan_text(p, SHOAL_WORDS, data + 5, err);
   if (strncmp(data, "chars:", 6) == 0) return plan_text(p, SHOAL_CHARACTERS, data + 6, err);
-  if (strncmp(data, "toy:", 4) == 0) {
-    p->kind = strcmp(data, kind_names[REVERSE]) == 0 ? REVERSE : WAVE;
-    if (strcmp(data, kind_names[p->kind]) != 0)
-      return shoal_fail(err, SHOAL_NOT_FOUND, "'%.60s' is unknown; there are toy:reverse and toy:wave", data);
-    return SHOAL_OK;
-  }
+  if (strncmp(data, "toy:", 4) == 0) return plan_toy(p, data, err);
   p->set = shoal_named_set_of(data);
   if (p->set) {
     char *folder;
@@ -637,6 +667,7 @@ void shoal_dataset_close(shoal_dataset *dataset) {
   shoal_table_release(&dataset->table);
   shoal_tokens_release(&dataset->tokens);
   shoal_names_release(&dataset->class_names);
+  shoal_noise_destroy(dataset->noise);
   free(dataset->class_counts);
   free(dataset->name);
   free(dataset);
@@ -674,7 +705,7 @@ static shoal_status open_plan(shoal_dataset *d, const plan *p, const shoal_datas
     d->classes = d->tokens.vocabulary.count;
     if (status == SHOAL_OK) status = check_text(d, model, err);
   } else {
-    shoal_parts_init(&d->parts, SHOAL_TOY_TRAINING, SHOAL_TOY_TEST, options->valid_share);
+    shoal_parts_init(&d->parts, p->samples, p->test, options->valid_share);
     status = check_toy(d, model, err);
   }
   return status == SHOAL_OK ? count_classes(d, err) : status;

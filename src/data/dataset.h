@@ -3,6 +3,7 @@
  * --data takes:  fashion-mnist, mnist, cifar-10, ptb      named sets, see `shoal data list`
  *                text:FILE, chars:FILE                    words or characters of a text file
  *                toy:reverse, toy:wave                    made up on the spot
+ *                toy:noise, toy:noise:SAMPLES             of any shape, to measure speed with
  *                FILE.csv                                 a table, numbers and a target column
  *                TRAIN.csv,TEST.csv                       the same with test rows of their own
  *                FILE-images-idx3-ubyte[.gz]              one file of images, labels beside it

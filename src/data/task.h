@@ -8,6 +8,7 @@
 #ifndef SHOAL_DATA_TASK_H
 #define SHOAL_DATA_TASK_H
 
+#include "base/hash.h"
 #include "data/dataset.h"
 #include "nn/trainer.h"
 
@@ -26,5 +27,9 @@ shoal_status shoal_task_open(shoal_task *out, const shoal_model *model, const sh
                              shoal_error *err);
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err);
 void shoal_task_close(shoal_task *task);
+
+/* Tells whether two machines have the same data, as far as what was fitted to it shows: SHA-256 of that, but
+ * for the names of images' classes, which a set has by its name and not in a folder. */
+void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]);
 
 #endif

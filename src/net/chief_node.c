@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "net/keep.h"
 #include "net/line.h"
 #include "net/net.h"
@@ -27,7 +28,8 @@ enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESI
 static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
 static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25, LOST_S = 5, FLUSH_S = 3;
 static const double QUIET_S = 5, QUIET_AGAIN_S = 30; /* when nothing happens, say why */
-static const double GATHER_S = 120;
+/* How long gathering may take; after a signal, with all parameter servers here and without. */
+static const double GATHER_S = SHOAL_LINE_GIVE_UP_S, GATHER_STOPPED_S = 60, MISSING_S = 2;
 static const shoal_lease_rules LEASES = {.holders_max = 3, .patience = 3, .first_s = 60, .least_s = 1};
 
 typedef enum news_kind { NEWS_ROUND, NEWS_NOTE, NEWS_FAILED } news_kind;
@@ -72,6 +74,7 @@ struct shoal_chief_node {
   gathering gathering;
   bool goes_on; /* the caller has what it wanted of a rest */
   bool quit;
+  bool complete; /* all parameter servers are here */
   shoal_chief_peer *peers;
   uint32_t peers_count;
   uint64_t again;
@@ -152,13 +155,16 @@ static void give(shoal_chief_node *n, uint32_t s) {
 }
 
 static void handle_lack(shoal_chief_node *n, const shoal_chief_event *event) {
-  if (event->version == n->base.version) {
+  pthread_mutex_lock(&n->lock); /* the caller may be taking what was gathered */
+  uint64_t base = n->base.version;
+  if (event->version == base)
     give(n, event->slice);
-    return;
-  }
-  tell_note(n, "parameter server %u has lost what it kept of round %llu; going back to round %llu",
-            event->slice, (unsigned long long)event->version, (unsigned long long)n->base.version);
-  shoal_chief_fall_back(n->chief, &n->base, n->base_carry, shoal_clock_seconds());
+  else
+    shoal_chief_fall_back(n->chief, &n->base, n->base_carry, shoal_clock_seconds());
+  pthread_mutex_unlock(&n->lock);
+  if (event->version != base)
+    tell_note(n, "parameter server %u has lost what it kept of round %llu; going back to round %llu",
+              event->slice, (unsigned long long)event->version, (unsigned long long)base);
 }
 
 /* ---- gathering ---- */
@@ -196,6 +202,17 @@ static void heed_caller(shoal_chief_node *n) {
   pull_missing(n);
 }
 
+static void copy_peers(shoal_chief_node *n, double now) {
+  pthread_mutex_lock(&n->lock);
+  n->peers_count = 0;
+  while (n->peers_count < PEERS_SHOWN_MAX &&
+         shoal_chief_peer_at(n->chief, n->peers_count, now, &n->peers[n->peers_count]))
+    n->peers_count++;
+  n->again = shoal_chief_leases(n->chief).again;
+  n->complete = shoal_chief_running(n->chief);
+  pthread_mutex_unlock(&n->lock);
+}
+
 static void take_weights(shoal_chief_node *n, const shoal_message *m) {
   uint32_t s = m->slice;
   if (s >= n->config.job->owners_count || m->payload == NULL || n->arrived[s]) return;
@@ -209,6 +226,7 @@ static void take_weights(shoal_chief_node *n, const shoal_message *m) {
   for (uint32_t other = 0; other < n->config.job->owners_count; other++)
     if (!n->arrived[other]) return;
   n->pulling = false;
+  copy_peers(n, shoal_clock_seconds());
   pthread_mutex_lock(&n->lock);
   n->gathering = GATHERED;
   pthread_cond_broadcast(&n->changed);
@@ -279,6 +297,7 @@ static void opened(void *self, uint64_t peer, const char *address) { (void)self,
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   shoal_chief_node *n = self;
+  shoal_line_mend(m);
   if (n->pulling && m->kind == SHOAL_MSG_WEIGHTS && m->slice < n->config.job->owners_count &&
       shoal_chief_owner(n->chief, m->slice) == peer)
     take_weights(n, m);
@@ -314,20 +333,10 @@ static void say_missing(shoal_chief_node *n, double now) {
 }
 
 static void say_why_nothing_happens(shoal_chief_node *n, double now) {
-  bool first = n->said_at == n->progress_at;
-  if (n->resting || now - n->said_at < (first ? QUIET_S : QUIET_AGAIN_S)) return;
+  bool first = n->said_at == n->progress_at, nothing_to_do = n->resting && !n->pulling;
+  if (nothing_to_do || now - n->said_at < (first ? QUIET_S : QUIET_AGAIN_S)) return;
   n->said_at = now;
   say_missing(n, now);
-}
-
-static void copy_peers(shoal_chief_node *n, double now) {
-  pthread_mutex_lock(&n->lock);
-  n->peers_count = 0;
-  while (n->peers_count < PEERS_SHOWN_MAX &&
-         shoal_chief_peer_at(n->chief, n->peers_count, now, &n->peers[n->peers_count]))
-    n->peers_count++;
-  n->again = shoal_chief_leases(n->chief).again;
-  pthread_mutex_unlock(&n->lock);
 }
 
 /* ---- the thread ---- */
@@ -438,15 +447,19 @@ static void take_gathered(shoal_chief_node *n) {
 
 static shoal_status gather(void *self, shoal_error *err) {
   shoal_chief_node *n = self;
-  double deadline = shoal_clock_seconds() + GATHER_S;
+  const double started = shoal_clock_seconds();
+  double stopped = *n->config.stop ? started : INFINITY, now = started;
   news item = {0};
   bool failed = false;
   pthread_mutex_lock(&n->lock);
   n->gathering = WANTED;
   shoal_net_wake(n->net);
   /* Rounds that are told meanwhile are part of what is gathered. */
-  while (n->gathering != GATHERED && !failed && shoal_clock_seconds() < deadline) {
+  while (n->gathering != GATHERED && !failed && now < started + GATHER_S &&
+         now < stopped + (n->complete ? GATHER_STOPPED_S : MISSING_S)) {
     wait_a_little(n);
+    now = shoal_clock_seconds();
+    if (*n->config.stop && isinf(stopped)) stopped = now;
     while (!failed && take_news(n, &item)) failed = item.kind == NEWS_FAILED;
   }
   bool gathered = n->gathering == GATHERED;
@@ -459,6 +472,11 @@ static shoal_status gather(void *self, shoal_error *err) {
   shoal_net_wake(n->net);
   if (gathered) return SHOAL_OK;
   if (failed) return failed_in(item.version, err);
+  if (!isinf(stopped))
+    return shoal_fail(err, SHOAL_STOPPED,
+                      "stopped while not all parameter servers were here; what was kept in %s stays, and the "
+                      "same command goes on from there",
+                      n->config.folder);
   return shoal_fail(err, SHOAL_IO,
                     "the weights could not be gathered from the parameter servers within %.0f s", GATHER_S);
 }
@@ -591,7 +609,8 @@ static shoal_status start(shoal_chief_node *n, shoal_error *err) {
   if (n->job_text.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   n->keep =
       (shoal_keep){.folder = config->folder, .who = "chief", .job_digest = shoal_job_digest(config->job)};
-  shoal_status status = reserve(n, err);
+  shoal_status status = shoal_make_folder(config->folder, err);
+  if (status == SHOAL_OK) status = reserve(n, err);
   if (status == SHOAL_OK) status = find_base(n, err);
   if (status == SHOAL_OK) status = create_core(n, err);
   if (status != SHOAL_OK) return status;
@@ -635,12 +654,12 @@ void shoal_chief_node_end(shoal_chief_node *n, const char *text, bool forget) {
   pthread_mutex_unlock(&n->lock);
   shoal_net_wake(n->net);
   pthread_join(n->thread, NULL);
-  shoal_chief_end(n->chief, text);
+  if (forget) shoal_chief_end(n->chief, text);
   post(n);
   /* They hang up when they have heard it. */
   shoal_chief_peer peer;
   double deadline = shoal_clock_seconds() + FLUSH_S;
-  while (shoal_chief_peer_at(n->chief, 0, 0, &peer) && shoal_clock_seconds() < deadline)
+  while (forget && shoal_chief_peer_at(n->chief, 0, 0, &peer) && shoal_clock_seconds() < deadline)
     shoal_net_run(n->net, 0.05);
   if (forget) shoal_keep_only(&n->keep, 1, 0);
 }

@@ -37,7 +37,8 @@ typedef struct shoal_chief_node_config {
 shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_node_config *config,
                                      shoal_error *err);
 
-/* next answers SHOAL_STOPPED once `stop` is set and no round is there. */
+/* next answers SHOAL_STOPPED once `stop` is set and no round is there; gather when parameter servers are then
+ * missing for some seconds: the weights stay as they were gathered last. */
 shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
 /* The version that an earlier chief of this job had made safe, where this one goes on; 0: none. */
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
@@ -48,8 +49,9 @@ uint64_t shoal_chief_node_again(shoal_chief_node *node); /* units that were leas
 /* Has a note told from within next and gather; from any thread. */
 void shoal_chief_node_note(shoal_chief_node *node, const char *text);
 
-/* Ends the thread and tells all that it is over, with the reason. Records are removed when the training
- * needs them no more: it is finished, or saved elsewhere. */
+/* Ends the thread. forget: the training needs its records no more, since it is finished or saved elsewhere;
+ * all are told that it is over, with the reason, and the records are removed. Otherwise the others wait for
+ * a chief that goes on. */
 void shoal_chief_node_end(shoal_chief_node *node, const char *text, bool forget);
 void shoal_chief_node_destroy(shoal_chief_node *node); /* after end */
 

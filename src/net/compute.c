@@ -14,7 +14,7 @@ static const double USUAL_TIMES = 2, USUAL_SHARE = 0.02;
 /* The same data gives the same fitted text; a text's vocabulary, a table's scales, names of classes. */
 static shoal_status check_data(const shoal_compute *c, const char *data, shoal_error *err) {
   char sha256[SHOAL_SHA256_HEX];
-  shoal_sha256_hex(c->task.fitted.bytes, c->task.fitted.length, sha256);
+  shoal_task_fingerprint(&c->task, sha256);
   bool same =
       strcmp(sha256, c->job->fitted_sha256) == 0 && c->task.sources[SHOAL_TRAIN].samples == c->job->samples;
   if (same) return SHOAL_OK;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3;
+static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, SAY_AGAIN_S = 60;
 const shoal_beat_rules shoal_line_beat = {.every_s = 2, .silence_s = 30};
 
 void shoal_line_init(shoal_line *line, const char *address, double now) {
@@ -56,4 +56,22 @@ bool shoal_line_closed(shoal_line *line, uint64_t peer, double now) {
   if (line->peer != peer) return false;
   fell(line, now);
   return true;
+}
+
+void shoal_line_refused(shoal_line *line, shoal_net *net) {
+  line->wait_s = LONGEST_WAIT_S;
+  shoal_net_close(net, line->peer, "refused");
+}
+
+void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
+                            double now) {
+  if (*said_at != 0 && now - *said_at < SAY_AGAIN_S) return;
+  *said_at = now;
+  shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
+}
+
+void shoal_line_mend(shoal_message *m) {
+  bool floats = m->kind == SHOAL_MSG_WEIGHTS || m->kind == SHOAL_MSG_PUSH || m->kind == SHOAL_MSG_SQUARES ||
+                m->kind == SHOAL_MSG_GIVE;
+  if (floats && m->payload == NULL) m->payload = shoal_blob_of(NULL, 0);
 }

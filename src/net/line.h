@@ -8,6 +8,7 @@
 #define SHOAL_NET_LINE_H
 
 #include "net/net.h"
+#include "net/notes.h"
 #include "proto/beat.h"
 
 enum { SHOAL_LINE_GIVE_UP_S = 600 };
@@ -37,5 +38,16 @@ double shoal_line_next(const shoal_line *line);
 bool shoal_line_opened(shoal_line *line, uint64_t peer, double now);
 bool shoal_line_heard(shoal_line *line, uint64_t peer, double now);
 bool shoal_line_closed(shoal_line *line, uint64_t peer, double now);
+
+/* The other end wants nothing of this one: closes, and waits as long as ever before the next try. */
+void shoal_line_refused(shoal_line *line, shoal_net *net);
+
+/* Says that nobody is there yet: at once, then now and then. *said_at is 0 before, and after it was reached. */
+void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
+                            double now);
+
+/* A small model has slices of no weights at all, and on the wire no payload looks like none: a message that
+ * carries floats gets an empty one. */
+void shoal_line_mend(shoal_message *message);
 
 #endif

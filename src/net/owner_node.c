@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "net/job.h"
 #include "net/keep.h"
 #include "proto/chief.h"
@@ -20,6 +21,8 @@ typedef struct node {
   const shoal_owner_node_config *config;
   shoal_net *net;
   shoal_line chief;
+  double said_at; /* that there is no chief; 0: not said */
+  bool refused;   /* by the chief, on this connection */
   /* What the chief told, and what follows from it. */
   shoal_text job_text;
   shoal_job job;
@@ -161,7 +164,9 @@ static void say_hello(node *n) {
 static void opened(void *self, uint64_t peer, const char *address) {
   (void)address;
   node *n = self;
-  if (shoal_line_opened(&n->chief, peer, shoal_clock_seconds())) say_hello(n);
+  if (!shoal_line_opened(&n->chief, peer, shoal_clock_seconds())) return;
+  n->refused = false;
+  say_hello(n);
 }
 
 static void fail(node *n, shoal_status status) {
@@ -173,12 +178,19 @@ static void hear_chief(node *n, shoal_message *m) {
   const char *text = m->payload != NULL ? (const char *)shoal_blob_bytes(m->payload) : "";
   size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
   if (m->kind == SHOAL_MSG_REFUSE) {
-    shoal_note(&n->config->notes, "the chief refuses: %.*s", (int)(length < 200 ? length : 200), text);
-    shoal_net_close(n->net, n->chief.peer, "refused");
+    char reason[256];
+    snprintf(reason, sizeof reason, "it refuses: %.*s", (int)(length < 200 ? length : 200), text);
+    n->refused = true;
+    shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, shoal_clock_seconds());
+    shoal_line_refused(&n->chief, n->net);
   }
   if (m->kind == SHOAL_MSG_END) {
     n->ended = true;
     if (n->owner != NULL) shoal_keep_only(&n->keep, 1, 0);
+  }
+  if (m->kind == SHOAL_MSG_WELCOME && n->said_at != 0) {
+    shoal_note(&n->config->notes, "the chief is here");
+    n->said_at = 0;
   }
   bool same = n->job_text.length == length && length > 0 && memcmp(n->job_text.bytes, text, length) == 0;
   if (m->kind == SHOAL_MSG_WELCOME && !same) {
@@ -189,6 +201,7 @@ static void hear_chief(node *n, shoal_message *m) {
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
+  shoal_line_mend(m);
   bool from_chief = shoal_line_heard(&n->chief, peer, shoal_clock_seconds());
   if (from_chief) hear_chief(n, m);
   if (m->kind == SHOAL_MSG_BEAT && !from_chief)
@@ -203,8 +216,13 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
 static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
   bool was_open = n->chief.open;
-  if (shoal_line_closed(&n->chief, peer, shoal_clock_seconds()) && was_open && !n->ended)
-    shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
+  double now = shoal_clock_seconds();
+  if (shoal_line_closed(&n->chief, peer, now) && !n->ended) {
+    if (was_open && !n->refused)
+      shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
+    else if (!n->refused)
+      shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, now);
+  }
   if (n->owner != NULL) shoal_owner_gone(n->owner, peer);
 }
 
@@ -220,7 +238,8 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
                           .stall_s = STALL_S,
                           .certificate = config->certificate,
                           .key = config->key};
-  shoal_status status = shoal_net_create(&n.net, &net, err);
+  shoal_status status = shoal_make_folder(config->folder, err);
+  if (status == SHOAL_OK) status = shoal_net_create(&n.net, &net, err);
   if (status != SHOAL_OK) return status;
   uint16_t port;
   status = shoal_net_listen(n.net, config->listen, &port, err);

@@ -26,6 +26,7 @@ typedef struct node {
   const shoal_worker_node_config *config;
   shoal_net *net;
   shoal_line chief;
+  double said_at; /* that there is no chief; 0: not said */
   /* What the chief told, and what follows from it. */
   shoal_text job_text;
   shoal_job job;
@@ -206,6 +207,8 @@ static void opened(void *self, uint64_t peer, const char *address) {
   node *n = self;
   double now = shoal_clock_seconds();
   if (shoal_line_opened(&n->chief, peer, now)) {
+    if (n->said_at != 0) shoal_note(&n->config->notes, "the chief is here");
+    n->said_at = 0;
     if (n->core != NULL)
       shoal_worker_chief(n->core, peer, false);
     else
@@ -232,6 +235,7 @@ static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
+  shoal_line_mend(m);
   double now = shoal_clock_seconds();
   if (shoal_line_heard(&n->chief, peer, now)) hear_chief(n, peer, m);
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
@@ -248,8 +252,12 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
   double now = shoal_clock_seconds();
   bool was_open = n->chief.open;
-  if (shoal_line_closed(&n->chief, peer, now) && was_open && !n->ended)
-    shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
+  if (shoal_line_closed(&n->chief, peer, now) && !n->ended) {
+    if (was_open)
+      shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
+    else
+      shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, now);
+  }
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++) {
     was_open = n->owners[s].open;
     if (shoal_line_closed(&n->owners[s], peer, now) && was_open && !n->ended)
@@ -268,8 +276,11 @@ static double tick_lines(node *n, double now) {
   return next;
 }
 
+/* It may be set by another thread, too. */
+static bool stops(const node *n) { return __atomic_load_n(n->config->stop, __ATOMIC_RELAXED) != 0; }
+
 static shoal_status loop(node *n, shoal_error *err) {
-  while (!n->ended && n->failed == SHOAL_OK && !*n->config->stop) {
+  while (!n->ended && n->failed == SHOAL_OK && !stops(n)) {
     double now = shoal_clock_seconds(), next = tick_lines(n, now);
     turn(n);
     post(n);

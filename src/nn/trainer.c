@@ -539,6 +539,18 @@ static void node_sum_task(void *context, uint32_t index, uint32_t thread) {
   t->kernels->sum_parts(run->count, work->count, parts, t->total + run->offset);
 }
 
+/* Kernels write whole vectors, past the end of a parameter too; whoever compares or sends gradients wants
+ * the same bytes for the same work. */
+static const float *without_gaps(const shoal_trainer *t, float *gradient) {
+  size_t end = 0;
+  for (size_t i = 0; i < t->runs_count; i++) {
+    memset(gradient + end, 0, (t->runs[i].offset - end) * sizeof *gradient);
+    end = t->runs[i].offset + t->runs[i].count;
+  }
+  memset(gradient + end, 0, (t->state.weights_count - end) * sizeof *gradient);
+  return gradient;
+}
+
 const float *shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_source *source,
                                 uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
                                 shoal_sums *sums) {
@@ -552,10 +564,10 @@ const float *shoal_trainer_node(shoal_trainer *t, const float *weights, const sh
   for (uint32_t v = 0; v < count; v++) all[v] = parts[v].sums;
   shoal_tree_add_sums(all, count, 1);
   *sums = all[0];
-  if (count == 1) return t->gradients[first];
+  if (count == 1) return without_gaps(t, t->gradients[first]);
   node_work work = {t, first, count};
   shoal_pool_run(t->pool, (uint32_t)t->runs_count, node_sum_task, &work);
-  return t->total;
+  return without_gaps(t, t->total);
 }
 
 size_t shoal_trainer_carry_floats(const shoal_trainer *t) {

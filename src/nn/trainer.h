@@ -98,7 +98,8 @@ void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, sho
                          uint32_t count);
 
 /* Parts first .. first + count - 1 of a round, a node of tree.h, added up, at these weights, which are
- * aligned to 64 bytes. The gradient is the trainer's and stays until it computes again. */
+ * aligned to 64 bytes. The gradient is the trainer's and stays until it computes again; between
+ * parameters there are zeros. */
 const float *shoal_trainer_node(shoal_trainer *trainer, const float *weights, const shoal_source *source,
                                 uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
                                 shoal_sums *sums);

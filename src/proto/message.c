@@ -7,19 +7,23 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 
 /* ---- blobs ---- */
 
 struct shoal_blob {
   _Atomic uint32_t users;
   size_t length;
+  size_t block_bytes;
   alignas(64) uint8_t bytes[];
 };
 
 shoal_blob *shoal_blob_create(size_t length) {
   if (length > SIZE_MAX - 2 * sizeof(shoal_blob)) return NULL;
-  shoal_blob *blob = aligned_alloc(alignof(shoal_blob), (sizeof *blob + length + 63) / 64 * 64);
+  size_t block_bytes;
+  shoal_blob *blob = shoal_block_take(sizeof *blob + length, &block_bytes);
   if (blob == NULL) return NULL;
+  blob->block_bytes = block_bytes;
   atomic_init(&blob->users, 1);
   blob->length = length;
   return blob;
@@ -38,7 +42,7 @@ shoal_blob *shoal_blob_share(shoal_blob *blob) {
 }
 
 void shoal_blob_release(shoal_blob *blob) {
-  if (blob != NULL && atomic_fetch_sub(&blob->users, 1) == 1) free(blob);
+  if (blob != NULL && atomic_fetch_sub(&blob->users, 1) == 1) shoal_block_give(blob, blob->block_bytes);
 }
 
 bool shoal_blob_is_shared(shoal_blob *blob) { return atomic_load(&blob->users) > 1; }

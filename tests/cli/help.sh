@@ -2,7 +2,7 @@
 # Every command explains itself, and a misspelt one is guessed.
 . "$(dirname "$0")/common.bash"
 
-for command in train eval predict inspect export data bench sim version; do
+for command in train launch eval predict inspect export data bench sim version; do
   "$SHOAL" "$command" --help > out 2> err
   same $? 0 "shoal $command --help"
   check "shoal $command --help has examples" grep -q "^Examples:" out
@@ -23,7 +23,7 @@ same "$("$SHOAL" help)" "$(cat out)" "shoal help"
 check "shoal --version" grep -Eq "^shoal [0-9]+\.[0-9]+\.[0-9]+$" <("$SHOAL" --version)
 
 # Examples must parse: none of them may be refused as wrong usage (status 2).
-for command in train eval predict inspect export data bench sim; do
+for command in train launch eval predict inspect export data bench sim; do
   "$SHOAL" "$command" --help | sed -n '/^Examples:/,$s/^  shoal //p' | grep -v "get\|bench" |
     while read -r example; do
       eval "timeout 20 \"$SHOAL\" $example" > /dev/null 2> err

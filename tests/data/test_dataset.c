@@ -145,6 +145,10 @@ static void fetches_agree_whatever_their_pieces(void **state) {
       {last_net, "text:t.txt", 5, 0, 1, false},
       {reverse_net, "toy:reverse", 6, 0, 6, false},
       {wave_net, "toy:wave", 1, 3, 8, false},
+      {image_net, "toy:noise", 1, 20, 1, true},
+      {vector_net, "toy:noise:100", 1, 20, 1, false},
+      {sequence_net, "toy:noise", 4, 5, 1, false},
+      {text_net, "toy:noise", 5, 0, 5, false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     shoal_dataset *dataset = open_or_fail(cases[i].net, &(shoal_dataset_options){.data = cases[i].data});
@@ -560,6 +564,7 @@ static void what_does_not_fit_is_refused(void **state) {
       {"input 3\ndense 1\nloss mean-squared\n", "toy:wave", {"one number a step", "repeat", NULL}},
       {wave_net, "toy:reverse", {"tokens", NULL}},
       {wave_net, "toy:sawtooth", {"toy:reverse and toy:wave", NULL}},
+      {wave_net, "toy:noise:0", {"toy:noise:SAMPLES", NULL}},
       {last_net, "toy:reverse", {"one token a step", NULL}},
       {vector_net, "empty", {"empty", "no data in this folder", "train-images-idx3-ubyte"}},
       {text_net, "text:empty", {"no train.txt", NULL}},

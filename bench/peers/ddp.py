@@ -1,0 +1,78 @@
+"""ddp.py: how fast PyTorch's DistributedDataParallel over gloo trains LeNet-5 on this machine.
+
+    ddp.py --processes 2 --batch 128 --seconds 5      prints {"batches_per_s": 61.2, "processes": 2}
+    ddp.py --version                                  prints {"version": "2.15.0"}
+
+Every process has one thread and trains batches of its own; gradients are averaged in every step. Batches are
+summed over the processes, as in `shoal bench scaling`. Images are in channels_last, the faster order here."""
+import argparse
+import json
+import os
+import socket
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+import torch_peer
+
+WARM_UP_STEPS = 10
+STEPS_A_LOOK = 5  # between two looks at the clock, which all processes must agree on
+
+
+def train(rank, processes, batch, seconds, port, answers):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    torch.manual_seed(rank)
+    dist.init_process_group("gloo", rank=rank, world_size=processes)
+    model, x, labels = torch_peer.make("lenet5", batch, "channels_last")
+    x = x.contiguous(memory_format=torch.channels_last)
+    model = DistributedDataParallel(model.to(memory_format=torch.channels_last))
+    updates = torch_peer.optimizer("lenet5", model)
+
+    def run(steps):
+        for _ in range(steps):
+            updates.zero_grad(set_to_none=True)
+            F.cross_entropy(model(x), labels).backward()
+            updates.step()
+
+    run(WARM_UP_STEPS)
+    dist.barrier()
+    start, steps, over = time.perf_counter(), 0, torch.zeros(1)
+    while not over.item():
+        run(STEPS_A_LOOK)
+        steps += STEPS_A_LOOK
+        over[0] = time.perf_counter() - start >= seconds
+        dist.broadcast(over, 0)
+    if rank == 0:
+        answers.put(processes * steps / (time.perf_counter() - start))
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--version", action="store_true")
+    options = parser.parse_args()
+    if options.version:
+        print(json.dumps({"version": torch.__version__}))
+        return
+    answers = mp.get_context("spawn").SimpleQueue()
+    mp.spawn(train, (options.processes, options.batch, options.seconds, free_port(), answers), nprocs=options.processes)
+    print(json.dumps({"batches_per_s": answers.get(), "processes": options.processes}))
+
+
+if __name__ == "__main__":
+    main()

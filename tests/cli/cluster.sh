@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# Training across processes gives the weights of one machine to the last bit: in the six shapes of
+# a cluster by hand, with --workers and --ps, over every transport, stopped and resumed, and with
+# processes that are killed. The modes that promise less come to their end with a loss.
+. "$(dirname "$0")/common.bash"
+make_images images 1024 128
+make_text text.txt
+make_models
+
+# hash_of FILE: of the weights in a checkpoint.
+hash_of() { "$SHOAL" inspect "$1" --json > inspect.json && field weights_sha256 inspect.json; }
+
+# go NAME OPTION...: trains quietly into NAME.safetensors.
+go() {
+  local name=$1
+  shift
+  timeout -s KILL 60 "$SHOAL" train "$@" --out "$name.safetensors" --quiet 2> "$name.err" ||
+    { fail "train $*" && cat "$name.err" >&2; }
+}
+
+# started_here: processes of this test that still run, one a line.
+started_here() { pgrep -f -- "$folder" | grep -vx $$; }
+
+# all_gone WHAT: none is left, after some seconds at most.
+all_gone() {
+  checks=$((checks + 1))
+  for _ in $(seq 100); do
+    [ -z "$(started_here)" ] && return
+    sleep 0.1
+  done
+  fail "$1: still running: $(started_here | xargs -r ps -o pid,args -p | tail -n +2)"
+}
+
+# by_hand NAME WORKERS PS OPTION...: one process a role; worker 0 is the chief and trains
+# into NAME.safetensors. All must end with status 0.
+by_hand() {
+  local name=$1 workers=$2 ps=$3 i list=() cluster pids=()
+  shift 3
+  mapfile -t list < <(ports $((workers + ps)) | sed 's/^/127.0.0.1:/')
+  cluster=(--worker-hosts "$(IFS=,; echo "${list[*]:0:workers}")"
+    --ps-hosts "$(IFS=,; echo "${list[*]:workers}")" --threads 1 "${transport[@]}")
+  for ((i = 0; i < ps; i++)); do
+    "$SHOAL" train --job-name ps --task-index $i "${cluster[@]}" "${served[@]}" \
+      --state-dir "$folder/$name.ps$i" 2> "$name.ps$i.err" &
+    pids+=($!)
+  done
+  for ((i = 1; i < workers; i++)); do
+    "$SHOAL" train --job-name worker --task-index $i "${cluster[@]}" --state-dir "$folder" \
+      2> "$name.worker$i.err" &
+    pids+=($!)
+  done
+  go "$name" "$@" --job-name worker --task-index 0 "${cluster[@]}" "${served[@]}" \
+    --state-dir "$folder/$name.chief"
+  for i in "${pids[@]}"; do
+    wait "$i"
+    same $? 0 "$name: the exit status of a parameter server or worker"
+  done
+  check "$name: nothing is kept after the end" test ! -e "$name.chief" -a ! -e "$name.ps0"
+}
+transport=() # options of every process
+served=()    # and of those that listen
+
+# ---- the same bits, whoever computes ----
+go one images.net --data images
+one=$(hash_of one.safetensors)
+for shape in "1 1" "2 1" "3 1" "1 2" "1 3" "2 2"; do
+  by_hand "hand${shape/ /x}" $shape images.net --data images
+  same "$(hash_of "hand${shape/ /x}.safetensors")" "$one" "${shape/ / workers and } parameter servers by hand"
+done
+for shape in "1 1" "2 1" "3 2" "4 4"; do
+  go local images.net --data images --workers "${shape% *}" --ps "${shape#* }"
+  same "$(hash_of local.safetensors)" "$one" "--workers ${shape/ / --ps }"
+done
+go local images.net --data images --workers 2 --transport websocket
+same "$(hash_of local.safetensors)" "$one" "over WebSocket"
+check "nothing is kept after the end" test ! -e local.safetensors.state
+
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
+  -days 2 -subj /CN=shoal 2> /dev/null
+fingerprint=$(openssl x509 -in cert.pem -noout -fingerprint -sha256 | sed 's/.*=//')
+transport=(--transport tls --fingerprint "$fingerprint")
+served=(--certificate cert.pem --key key.pem)
+export ASAN_OPTIONS=detect_leaks=0 # libwebsockets forgets a TLS context where two loops live in a process
+by_hand tls 2 1 images.net --data images
+unset ASAN_OPTIONS
+same "$(hash_of tls.safetensors)" "$one" "over TLS with the certificate's fingerprint"
+transport=()
+served=()
+
+# ---- other nets ----
+go text chars.net --data chars:text.txt
+go texts chars.net --data chars:text.txt --workers 3 --ps 2
+same "$(hash_of texts.safetensors)" "$(hash_of text.safetensors)" "recurrent state that goes from worker to worker"
+go clip images.net --data images --clip 0.05
+go clips images.net --data images --clip 0.05 --workers 2 --ps 3
+same "$(hash_of clips.safetensors)" "$(hash_of clip.safetensors)" "clipping by a norm that nobody sees whole"
+check "it clips" test "$(hash_of clip.safetensors)" != "$one"
+go valid images.net --data images --valid 0.2 --early-stop 1 --epochs 9
+go valids images.net --data images --valid 0.2 --early-stop 1 --epochs 9 --workers 2
+same "$(hash_of valids.safetensors)" "$(hash_of valid.safetensors)" "early stopping"
+
+# ---- modes and wire formats ----
+for mode in async stale:2 local:4; do
+  for wire in f32 bf16 int8 topk; do
+    timeout -s KILL 30 "$SHOAL" train images.net --data images --workers 2 --ps 2 --mode $mode --wire $wire \
+      --out mode.safetensors --json > events.json 2> err
+    same $? 0 "the exit status of $mode $wire"
+    check "$mode $wire ends with a finite loss: $(tail -1 events.json)" \
+      python3 -c 'import json, math, sys
+end = json.loads(open("events.json").read().splitlines()[-1])
+sys.exit(not (end["event"] == "end" and math.isfinite(end["loss"]) and end["loss"] < 1))'
+  done
+done
+check "--json tells of workers and parameter servers" \
+  test "$(grep -c '"event":"worker"\|"event":"ps"' events.json)" = 4
+check "--json tells who came" grep -q '"event":"note","text":"ps 0 is here"' events.json
+go local images.net --data images --workers 2 --wire bf16
+check "bf16 is not exact" test "$(hash_of local.safetensors)" != "$one"
+
+# ---- stopped and resumed ----
+long=(--data images --epochs 100)
+go long images.net "${long[@]}"
+long_hash=$(hash_of long.safetensors)
+
+# begin NAME OPTION...: starts a training in the background, $process, and waits for its first epoch.
+begin() {
+  local name=$1
+  shift
+  : > events.json
+  "$SHOAL" train "$@" --out "$folder/$name.safetensors" --json > events.json 2> err &
+  process=$!
+  until grep -q '"event":"epoch"' events.json; do
+    kill -0 $process 2> /dev/null || break
+    sleep 0.01
+  done
+}
+
+# finished WHAT: it comes to its end with the bits of one machine.
+finished() {
+  wait "$process"
+  same $? 0 "$1: the exit status"
+  same "$(field weights_sha256 events.json)" "$long_hash" "$1"
+}
+
+begin int images.net "${long[@]}" --workers 2 --ps 2
+kill -INT $process
+wait $process
+same $? 130 "the exit status after SIGINT"
+same "$(hash_of int.safetensors)" "$(field weights_sha256 events.json)" "what was saved is what was told"
+all_gone "after SIGINT"
+check "nothing is kept after SIGINT" test ! -e int.safetensors.state
+cp int.safetensors int2.safetensors
+"$SHOAL" train --resume int.safetensors --data images --quiet
+same "$(hash_of int.safetensors)" "$long_hash" "stopped in a cluster, resumed alone"
+go int2 --resume int2.safetensors --data images --workers 3
+same "$(hash_of int2.safetensors)" "$long_hash" "stopped in a cluster, resumed in another"
+
+# ---- killed ----
+begin worker images.net "${long[@]}" --workers 2 --ps 2
+kill -9 "$(pgrep -P $process -f -- '--job-name worker --task-index 1')"
+finished "a worker is killed"
+check "it was told" grep -q '"text":"worker 1 died of signal 9; starting it again"' events.json
+begin ps images.net "${long[@]}" --workers 2 --ps 2
+kill -9 "$(pgrep -P $process -f -- '--job-name ps --task-index 0')"
+finished "a parameter server is killed"
+check "it was told" grep -q '"text":"ps 0 died of signal 9; starting it again"' events.json
+begin chief images.net "${long[@]}" --workers 2 --ps 2
+kill -9 $process
+wait $process 2> /dev/null
+all_gone "after SIGKILL of the chief"
+begin chief images.net "${long[@]}" --workers 3 --ps 2
+finished "the chief is killed, and the same command given again"
+check "it was told" grep -q '"text":"going on from round' events.json
+all_gone "after the end"
+
+mkdir chaos
+(cd chaos && timeout -s KILL 120 "$SOURCE_DIR/tools/chaos" "$SHOAL" ../images.net ../images 6 0.3 --epochs 600 > out 2>&1)
+same $? 0 "any of them is killed, six times: $(tail -3 chaos/out 2> /dev/null)"
+finish

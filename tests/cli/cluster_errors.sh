@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# What is wrong with a cluster is said, by whom it concerns: wrong usage (status 2) before anything
+# is started, failures (status 1) where waiting will not mend them, and who waits says for what.
+. "$(dirname "$0")/common.bash"
+make_images images 256 32
+make_models
+
+# refused STATUS TEXT OPTION...: shoal train with these options ends with the status and the complaint.
+refused() {
+  local status=$1 text=$2
+  shift 2
+  timeout -s KILL 20 "$SHOAL" train "$@" > out 2> err
+  same $? "$status" "the exit status of: $*"
+  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
+}
+
+# until_said TEXT FILE: waits for a text; fails after some seconds.
+until_said() {
+  checks=$((checks + 1))
+  for _ in $(seq 100); do
+    grep -Fq -- "$1" "$2" && return
+    sleep 0.1
+  done
+  fail "'$1' is not in: $(cat "$2")"
+}
+
+train=(images.net --data images --out out.safetensors)
+hand=(--ps-hosts 127.0.0.1:7001,127.0.0.1:7002 --worker-hosts 127.0.0.1:7003,127.0.0.1:7004)
+
+# ---- usage ----
+refused 2 "add --workers N" "${train[@]}" --ps 2
+refused 2 "add --workers N" "${train[@]}" --mode sync
+refused 2 "add --workers N" "${train[@]}" --wire bf16
+refused 2 "add --workers N" "${train[@]}" --transport websocket
+refused 2 "'fast' is no mode" "${train[@]}" --workers 1 --mode fast
+refused 2 "'stale:65' is no mode" "${train[@]}" --workers 1 --mode stale:65
+refused 2 "'local:0' is no mode" "${train[@]}" --workers 1 --mode local:0
+refused 2 "--wire: 'f16' is not one of" "${train[@]}" --workers 1 --wire f16
+refused 2 "--transport: 'udp' is not one of" "${train[@]}" --workers 1 --transport udp
+refused 2 "workers need a parameter server" "${train[@]}" --workers 2 --ps 0
+refused 2 "--workers: 2000 is out of range" "${train[@]}" --workers 2000
+refused 2 "--transport tls is for roles by hand" "${train[@]}" --workers 2 --transport tls
+refused 2 "mpirun starts the processes" "${train[@]}" --workers 2 --transport mpi
+refused 2 "give one of them" "${train[@]}" --workers 2 --job-name worker "${hand[@]}"
+refused 2 "--ps-hosts says who" "${train[@]}" --ps 2 --job-name worker "${hand[@]}"
+refused 2 "--job-name: 'boss' is not one of ps, worker or chief" "${train[@]}" --job-name boss "${hand[@]}"
+refused 2 "add --job-name" "${train[@]}" "${hand[@]}"
+refused 2 "add --job-name" "${train[@]}" --task-index 1
+refused 2 "--job-name needs --ps-hosts" "${train[@]}" --job-name worker --worker-hosts 127.0.0.1:7001
+refused 2 "--job-name needs --worker-hosts" "${train[@]}" --job-name worker --ps-hosts 127.0.0.1:7001
+refused 2 "--job-name chief needs --chief-host" "${train[@]}" --job-name chief "${hand[@]}"
+refused 2 "leave out --task-index" "${train[@]}" --job-name chief --task-index 1 "${hand[@]}" --chief-host a:1
+refused 2 "--task-index 2: --ps-hosts has 2 addresses" --job-name ps --task-index 2 "${hand[@]}"
+refused 2 "--task-index 2: --worker-hosts has 2 addresses" --job-name worker --task-index 2 "${hand[@]}"
+for list in a a: :1 a:0 a:65536 a:x a:1,,b:2 a:1, "a b:1"; do
+  refused 2 "is not HOST:PORT" --job-name ps --ps-hosts "$list" --chief-host c:1
+  refused 2 "is not HOST:PORT" --job-name ps --ps-hosts d:1 --worker-hosts "$list"
+done
+refused 2 "--chief-host: 'c' is not HOST:PORT" --job-name ps --ps-hosts a:1 --chief-host c
+refused 2 "--ps-hosts: a:1 is there twice" --job-name ps --ps-hosts a:1,b:1,a:1 --chief-host c:1
+refused 2 "a:1 cannot be the chief's address and" --job-name ps --ps-hosts b:1,a:1 --worker-hosts a:1
+refused 2 "need --certificate and --key" --job-name ps "${hand[@]}" --transport tls
+refused 2 "need --certificate and --key" "${train[@]}" --job-name worker "${hand[@]}" --transport tls --key k
+refused 2 "are for --transport tls" --job-name ps "${hand[@]}" --certificate c --key k
+refused 2 "--fingerprint: '12:34' is no SHA-256" --job-name worker --task-index 1 "${hand[@]}" \
+  --transport tls --fingerprint 12:34
+refused 2 "MODEL.net is missing" --data images --job-name worker "${hand[@]}"
+refused 2 "--data is missing" images.net --job-name worker "${hand[@]}"
+
+# ---- failures ----
+mapfile -t port < <(ports 3)
+alone=(--chief-host "127.0.0.1:${port[0]}" --ps-hosts "127.0.0.1:${port[1]}" --state-dir state)
+python3 -c "import socket, sys, time
+taken = [socket.create_server(('127.0.0.1', int(port))) for port in sys.argv[1:]]
+print('ready', flush=True)
+time.sleep(60)" "${port[0]}" "${port[1]}" > taken 2>&1 &
+taker=$!
+until_said ready taken
+refused 1 "cannot listen on 127.0.0.1:${port[0]}: Address already in use" "${train[@]}" --job-name chief "${alone[@]}"
+refused 1 "ps 0: cannot listen on 127.0.0.1:${port[1]}: Address already in use" --job-name ps "${alone[@]}"
+kill $taker
+wait $taker 2> /dev/null
+: > file
+refused 1 "file: is not a folder" "${train[@]}" --workers 1 --state-dir file
+refused 1 "file: is not a folder" --job-name ps "${alone[@]}" --state-dir file
+refused 1 "nowhere.pem" --job-name ps "${alone[@]}" --transport tls --certificate nowhere.pem --key nowhere.pem
+refused 1 "no data set or file is called 'nowhere'" "${train[@]}" --workers 1 --data nowhere
+make_table table.csv
+refused 1 "the loss is not a number in round" table.net --data table.csv --out inf.safetensors --workers 2 \
+  --optimizer "sgd rate 1e9" --epochs 20
+check "nothing stays of it" test ! -e inf.safetensors.state
+
+# ---- who waits says so, and ends in order ----
+for role in ps worker; do
+  "$SHOAL" train --job-name $role "${alone[@]}" > out 2> err &
+  process=$!
+  until_said "$role 0: waiting for the chief: 127.0.0.1:${port[0]} cannot be reached" err
+  kill -TERM $process
+  wait $process
+  same $? 143 "the exit status of a $role without a chief after SIGTERM"
+done
+"$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}" --json > out 2> err &
+chief=$!
+until_said "waiting for parameter server 0 at 127.0.0.1:${port[1]}" out
+kill -INT $chief
+wait $chief
+same $? 130 "the exit status of a chief without parameter servers after SIGINT"
+check "it says that nothing is lost: $(cat err)" grep -q "stopped while not all parameter servers were here" err
+
+# ---- those who do not fit together ----
+make_images other 257 32
+"$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}" > out 2> err &
+chief=$!
+"$SHOAL" train --job-name ps "${alone[@]}" 2> ps.err &
+ps=$!
+until_said "ps 0 is here" out
+refused 1 "worker 0: other is not the data that the chief trains on" --job-name worker "${alone[@]}" --data other
+refused 1 "worker 1: no data set or file is called 'nowhere'" --job-name worker --task-index 1 "${alone[@]}" --data nowhere
+"$SHOAL" train --job-name ps --task-index 1 --chief-host "127.0.0.1:${port[0]}" --state-dir state \
+  --ps-hosts "127.0.0.1:${port[1]},127.0.0.1:${port[2]}" 2> ps1.err &
+ps1=$!
+until_said "ps 1: waiting for the chief: it refuses: the job has no such slice" ps1.err
+kill $ps1
+wait $ps1
+same $? 143 "the exit status of a parameter server that is not wanted"
+same "$(grep -c . ps1.err)" 1 "it says so once"
+"$SHOAL" train --job-name worker "${alone[@]}" 2> worker.err
+same $? 0 "the exit status of a worker that fits"
+wait $chief
+same $? 0 "the exit status of the chief, which nobody harmed"
+wait $ps
+same $? 0 "and of the parameter server"
+finish

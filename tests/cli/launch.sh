@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# shoal launch starts the processes of a training on other machines, starts again who dies, and
+# leaves nothing behind, whatever ends it. The machines are addresses of loopback, each with a
+# folder; a script stands in for ssh.
+. "$(dirname "$0")/common.bash"
+make_images "my 'images'" 1024 128
+make_models
+mkdir 127.0.0.{1,2,3}
+for machine in 127.0.0.{1,2,3}; do ln -s "../my 'images'" "$machine/my 'images'"; done
+cp images.net 127.0.0.1
+
+# Like ssh: the command runs in a session of its own, hears of this process's end by its standard
+# input alone, and dies of no signal that was meant for ssh. 127.0.0.9 cannot be reached.
+cat > ssh.py <<'PYTHON'
+import os, subprocess, sys, threading
+host, command = sys.argv[-2:]
+if host == "127.0.0.9":
+    print("ssh: no route to host", file=sys.stderr)
+    sys.exit(255)
+remote = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, start_new_session=True,
+                          cwd=os.path.join(os.path.dirname(os.path.abspath(__file__)), host))
+def relay():
+    while data := os.read(0, 4096):
+        remote.stdin.write(data)
+        remote.stdin.flush()
+    remote.stdin.close()
+threading.Thread(target=relay, daemon=True).start()
+status = remote.wait()
+os._exit(status if status >= 0 else 255)
+PYTHON
+
+hash_of() { "$SHOAL" inspect "$1" --json > inspect.json && field weights_sha256 inspect.json; }
+
+# started_here: processes of this test that still run, one a line.
+started_here() { pgrep -f -- "$folder" | grep -vx $$; }
+
+# all_gone WHAT SECONDS: none is left, after so many seconds at most.
+all_gone() {
+  checks=$((checks + 1))
+  for _ in $(seq $((10 * $2))); do
+    [ -z "$(started_here)" ] && return
+    sleep 0.1
+  done
+  fail "$1: still running: $(started_here | xargs -r ps -o pid,args -p | tail -n +2)"
+  started_here | xargs -r kill -9
+}
+
+# hosts LINE...: writes hosts.txt; P1, P2, ... in the lines become ports that are free.
+hosts() {
+  local list text
+  mapfile -t list < <(ports 6)
+  text=$(printf '%s\n' "$@")
+  for i in 1 2 3 4 5 6; do text=${text//P$i/${list[i - 1]}}; done
+  echo "$text" > hosts.txt
+}
+
+ssh="python3 $folder/ssh.py"
+launch=("$SHOAL" launch --hosts hosts.txt --ssh "$ssh" --program "$SHOAL")
+data=(--data "my 'images'" --threads 1 --state-dir "$folder/state")
+"$SHOAL" train images.net --data "my 'images'" --out one.safetensors --quiet
+one=$(hash_of one.safetensors)
+
+# ---- a whole training ----
+hosts "# a small cluster" "chief 127.0.0.1:P1" "" "ps 127.0.0.2:P2  # two servers" "ps 127.0.0.3:P3" \
+  "worker 127.0.0.2:P4 --threads 2" "	worker 127.0.0.3:P5 --data $folder/127.0.0.2/images"
+ln -s "my 'images'" images && ln -s "../images" 127.0.0.2/images
+timeout -s KILL 60 "${launch[@]}" images.net "${data[@]}" --json > events.json 2> err
+same $? 0 "the exit status"
+same "$(hash_of 127.0.0.1/images.safetensors)" "$one" "the weights of one machine"
+same "$(field weights_sha256 events.json)" "$one" "the chief's output is passed through"
+check "and nothing else" python3 -c 'import json; [json.loads(line) for line in open("events.json")]'
+check "what others say begins with their name" test -z "$(grep -Ev '^(ps|worker) [01]: [^:]' err)"
+all_gone "after the end" 5
+
+# ---- without a chief, worker 0 is the chief; another folder ----
+hosts "ps 127.0.0.2:P1" "worker 127.0.0.1:P2" "worker 127.0.0.3:P3"
+mkdir 127.0.0.{1,2,3}/sub
+timeout -s KILL 60 "${launch[@]}" --dir sub ../images.net --data "../my 'images'" --threads 1 \
+  --state-dir "$folder/state" > out 2> err
+same $? 0 "the exit status when worker 0 is the chief"
+same "$(hash_of 127.0.0.1/sub/images.safetensors)" "$one" "the weights when worker 0 is the chief"
+check "text for people" grep -q "^epoch 3/3" out
+all_gone "after the end" 5
+
+# ---- stopped ----
+hosts "chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.2:P3" "worker 127.0.0.3:P4"
+long=(images.net "${data[@]}" --epochs 100)
+"$SHOAL" train images.net --data "my 'images'" --epochs 100 --out long.safetensors --quiet
+long_hash=$(hash_of long.safetensors)
+
+# begin OPTION...: starts in the background, $process, and waits for the first epoch.
+begin() {
+  : > events.json
+  "${launch[@]}" "$@" --json > events.json 2> err &
+  process=$!
+  until grep -q '"event":"epoch"' events.json; do
+    kill -0 $process 2> /dev/null || break
+    sleep 0.01
+  done
+}
+
+for signal in INT TERM; do
+  begin "${long[@]}" --out $signal.safetensors
+  kill -$signal $process
+  wait $process
+  same $? $((128 + $(kill -l $signal))) "the exit status after SIG$signal"
+  check "it says what it waits for" grep -q "^shoal launch: the chief saves the model" err
+  all_gone "after SIG$signal" 1
+  "$SHOAL" train --resume 127.0.0.1/$signal.safetensors --data "my 'images'" --quiet
+  same "$(hash_of 127.0.0.1/$signal.safetensors)" "$long_hash" "stopped by SIG$signal and resumed alone"
+done
+
+# ---- killed ----
+begin "${long[@]}" --out killed.safetensors
+kill -9 $process
+wait $process 2> /dev/null
+all_gone "after SIGKILL of shoal launch" 10
+"$SHOAL" train --resume 127.0.0.1/killed.safetensors --data "my 'images'" --quiet
+same "$(hash_of 127.0.0.1/killed.safetensors)" "$long_hash" "the chief has saved when its ssh was cut"
+
+begin "${long[@]}" --out again.safetensors
+kill -9 "$(pgrep -P $process -f 'job-name worker --task-index 1 ')"
+kill -9 "$(pgrep -P $process -f 'job-name ps --task-index 0 ')"
+wait $process
+same $? 0 "the exit status when connections are lost"
+same "$(field weights_sha256 events.json)" "$long_hash" "connections of a worker and a parameter server are lost"
+check "of the worker it was told" grep -q "^shoal launch: worker 1 died of signal 9; starting it again" err
+check "of the server it was told" grep -q "^shoal launch: ps 0 died of signal 9; starting it again" err
+all_gone "after the end" 5
+
+begin "${long[@]}" --out again.safetensors
+kill -9 "$(pgrep -f "^$SHOAL train .*job-name worker --task-index 0 ")"
+wait $process
+same $? 0 "the exit status when a worker dies"
+same "$(field weights_sha256 events.json)" "$long_hash" "a worker dies on its machine"
+check "it was told" grep -q "^shoal launch: worker 0 ended with status 255; starting it again" err
+all_gone "after the end" 5
+
+# ---- what cannot work ----
+hosts "chief 127.0.0.9:P1" "ps 127.0.0.2:P2" "worker 127.0.0.3:P4"
+timeout -s KILL 20 "${launch[@]}" "${long[@]}" > out 2> err
+same $? 255 "the exit status when the chief cannot be reached"
+check "it is said" grep -q "^shoal launch: the chief's machine could not be reached" err
+all_gone "after that" 1
+timeout -s KILL 20 "$SHOAL" launch --hosts hosts.txt --ssh ./no-such-program "${long[@]}" > out 2> err
+same $? 127 "the exit status without ssh"
+check "it is said" grep -q "^cannot run ./no-such-program" err
+
+# wrong STATUS TEXT LINE...: such a file gives this complaint.
+wrong() {
+  local status=$1 text=$2
+  shift 2
+  hosts "$@"
+  timeout -s KILL 20 "${launch[@]}" "${long[@]}" > out 2> err
+  same $? "$status" "the exit status of: $*"
+  check "'$(cat err)' tells '$text'" grep -Fq -- "$text" err
+}
+good=("chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.3:P3")
+wrong 1 "hosts.txt:2: unknown role 'wroker'; did you mean 'worker'?" "${good[0]}" "wroker 127.0.0.1:P4"
+wrong 1 "hosts.txt:1: ps: HOST:PORT is missing" "ps  # where?"
+wrong 1 "hosts.txt:4: '127.0.0.3' is not HOST:PORT" "${good[@]}" "worker 127.0.0.3"
+wrong 1 "hosts.txt:4: '127.0.0.3:0' is not HOST:PORT" "${good[@]}" "worker 127.0.0.3:0"
+wrong 1 "hosts.txt:4: '-oProxyCommand=x:1' is not HOST:PORT" "${good[@]}" "worker -oProxyCommand=x:1"
+wrong 1 "is taken by line 3" "${good[@]}" "ps 127.0.0.3:P3"
+wrong 1 "hosts.txt:4: a second chief" "${good[@]}" "chief 127.0.0.3:P5"
+wrong 1 "hosts.txt:4: unknown option '--thread'; did you mean '--threads'?" "${good[@]}" "worker 127.0.0.3:P5 --thread 4"
+wrong 1 "there is no line 'ps HOST:PORT'" "${good[0]}" "${good[2]}"
+wrong 1 "there is no line 'worker HOST:PORT'" "${good[0]}" "${good[1]}"
+
+# misused TEXT OPTION...: such a command line is wrong.
+misused() {
+  local text=$1
+  shift
+  timeout -s KILL 20 "${launch[@]}" "$@" > out 2> err
+  same $? 2 "the exit status of: $*"
+  check "'$(cat err)' tells '$text'" grep -Fq -- "$text" err
+}
+hosts "${good[@]}"
+misused "unknown option '--epoch'; did you mean '--epochs'?" images.net "${data[@]}" --epoch 3
+misused "--workers: the file of --hosts says who does what" images.net "${data[@]}" --workers 3
+misused "--ps-hosts: the file of --hosts says who does what" images.net "${data[@]}" --ps-hosts=a:1
+misused "--data is missing" images.net
+misused "MODEL.net is missing" "${data[@]}"
+misused "'fast' is no mode" images.net "${data[@]}" --mode fast
+misused "--ssh: a command" --ssh " " images.net "${data[@]}"
+"$SHOAL" launch images.net --data x > out 2> err
+same $? 2 "the exit status without --hosts"
+check "'$(cat err)'" grep -q "^shoal launch: --hosts is missing" err
+"$SHOAL" launch images.net --data x --hosts nowhere.txt > out 2> err
+same $? 1 "the exit status without the file"
+check "'$(cat err)'" grep -q "^shoal launch: nowhere.txt" err
+finish
