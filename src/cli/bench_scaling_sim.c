@@ -15,8 +15,6 @@ static const double UNSHAPED_RATE = 1e12;
 static double live(const shoal_scaling *s, const shoal_mode *mode, uint32_t workers, uint32_t turns,
                    double *batches, shoal_error *err) {
   double rate = s->rate_mbit > 0 ? s->rate_mbit * 1e6 / 8 : UNSHAPED_RATE;
-  /* The world has one size for floats that go either way: the mean of the two keeps their sum. */
-  double model_bytes = (s->push_bytes + s->pull_bytes) / 2;
   bool async = mode->kind == SHOAL_ASYNC;
   shoal_sim_costs costs = {.owners = s->ps,
                            .parts = async ? 1 : workers,
@@ -24,8 +22,9 @@ static double live(const shoal_scaling *s, const shoal_mode *mode, uint32_t work
                            .server = {.rate = rate, .latency_s = s->latency_s},
                            .worker = {.rate = rate, .latency_s = s->latency_s},
                            .part_s = s->batch_s * mode->local,
-                           .model_bytes = model_bytes,
-                           .byte_s = s->contribution_s / model_bytes};
+                           .push_bytes = s->push_bytes,
+                           .pull_bytes = s->pull_bytes,
+                           .byte_s = s->contribution_s / s->push_bytes};
   const shoal_sim_config config = {.seed = 1, .workers = workers, .mode = mode, .costs = &costs};
   shoal_sim_report report;
   shoal_sim_live(&config, &report);

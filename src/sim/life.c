@@ -63,7 +63,7 @@ static void plan_times(shoal_sim_plan *p, dice *d) {
       .rate = scale(d, 1e6, 1e9), .latency_s = latency, .jitter_s = latency * between(d, 0, 3)};
   p->worker = p->server;
   p->worker.rate = scale(d, 1e5, 1e8);
-  p->rules.payload_scale = 1;
+  p->rules.push_scale = p->rules.pull_scale = 1;
   if (draw(d, 5) == 0) p->rules.twice = p->rules.late = between(d, 0.01, 0.1);
   p->part_s = scale(d, 0.05, 0.5);
   p->part_spread = between(d, 0, 0.5);
@@ -120,7 +120,7 @@ static shoal_sim_plan plan_of_costs(const shoal_sim_config *config) {
                           .workers = config->workers,
                           .workers_first = config->workers,
                           .workers_max = config->workers,
-                          .units = 2,
+                          .units = 1, /* as the real ones */
                           .job = {.seed = config->seed,
                                   .mode = mode,
                                   .owners = c->owners,
@@ -130,7 +130,7 @@ static shoal_sim_plan plan_of_costs(const shoal_sim_config *config) {
                                   .light = true},
                           .server = c->server,
                           .worker = c->worker,
-                          .rules = {.seed = config->seed, .payload_scale = 1},
+                          .rules = {.seed = config->seed, .push_scale = 1, .pull_scale = 1},
                           .part_s = c->part_s,
                           .part_spread = c->part_spread,
                           .byte_s = c->byte_s,
@@ -169,11 +169,13 @@ static void begin(shoal_life *life, const shoal_sim_config *config, shoal_sim_re
   shoal_sim_plan *plan = &life->plan;
   life->job = shoal_sim_job_create(&plan->job);
   plan->job.parts = life->job->parts;
-  if (config->costs != NULL && config->costs->model_bytes > 0)
-    plan->rules.payload_scale =
-        config->costs->model_bytes / ((double)life->job->weights_count * sizeof(float));
-  if (config->costs != NULL)
-    plan->rules.piece_bytes = fmax(PIECE_BYTES, config->costs->model_bytes / plan->owners / PIECES_MAX);
+  if (config->costs != NULL) {
+    const double own_bytes = (double)life->job->weights_count * sizeof(float);
+    const double push = config->costs->push_bytes, pull = config->costs->pull_bytes;
+    if (push > 0) plan->rules.push_scale = push / own_bytes;
+    if (pull > 0) plan->rules.pull_scale = pull / own_bytes;
+    plan->rules.piece_bytes = fmax(PIECE_BYTES, fmax(push, pull) / plan->owners / PIECES_MAX);
+  }
   uint32_t nodes = 1 + plan->owners + plan->workers;
   life->world = shoal_world_create(&plan->rules, nodes);
   life->nodes = calloc(nodes, sizeof *life->nodes);

@@ -71,7 +71,7 @@ typedef struct shoal_sim_costs {
   shoal_world_link server, worker; /* links of chief and parameter servers, and of workers */
   double part_s;                   /* computing one part; in local mode one unit */
   double part_spread;              /* each unit takes up to this share longer */
-  double model_bytes;              /* what the weights count for on the wire; 0: what they are */
+  double push_bytes, pull_bytes;   /* of a contribution and of the weights; 0: what they are */
   double byte_s;                   /* a parameter server's time for a byte of a contribution */
 } shoal_sim_costs;
 

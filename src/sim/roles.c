@@ -80,7 +80,7 @@ static void owner_receives(shoal_life *life, shoal_sim_node *node, uint64_t conn
   if (m->kind == SHOAL_MSG_PUSH) {
     shoal_check_push(life, node, packet);
     if (m->payload != NULL)
-      shoal_life_work(node, life->plan.byte_s * life->plan.rules.payload_scale *
+      shoal_life_work(node, life->plan.byte_s * life->plan.rules.push_scale *
                                 (double)shoal_blob_length(m->payload));
   }
   bool refused = m->kind == SHOAL_MSG_REFUSE;

@@ -251,8 +251,9 @@ uint32_t shoal_world_other(const shoal_world *w, uint64_t number, uint32_t node)
 
 static double bytes_of(const shoal_world *w, const shoal_message *m) {
   double payload = m->payload != NULL ? (double)shoal_blob_length(m->payload) : 0;
-  bool floats = m->kind == SHOAL_MSG_PUSH || m->kind == SHOAL_MSG_WEIGHTS || m->kind == SHOAL_MSG_GIVE;
-  return SHOAL_HEADER_BYTES + payload * (floats ? w->rules.payload_scale : 1);
+  bool weights = m->kind == SHOAL_MSG_WEIGHTS || m->kind == SHOAL_MSG_GIVE;
+  double scale = m->kind == SHOAL_MSG_PUSH ? w->rules.push_scale : weights ? w->rules.pull_scale : 1;
+  return SHOAL_HEADER_BYTES + payload * scale;
 }
 
 static void append(shoal_world *w, way *to, flight *f) {

@@ -33,8 +33,9 @@ typedef struct shoal_world_link {
 
 typedef struct shoal_world_rules {
   uint64_t seed;
-  double piece_bytes;   /* connections of a node take turns after so many bytes; 0: after a message */
-  double payload_scale; /* bytes that floats count for, as if the model were so much larger; 1 for itself */
+  double piece_bytes; /* connections of a node take turns after so many bytes; 0: after a message */
+  /* Bytes that floats count for, as if the model were so much larger: contributions, and weights. */
+  double push_scale, pull_scale; /* 1 for themselves */
   /* Shares of the messages of kinds PUSH, DONE, PULL and WEIGHTS: */
   double twice; /* come a second time, later */
   double late;  /* are overtaken by others of their connection */

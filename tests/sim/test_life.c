@@ -77,7 +77,8 @@ static double seconds_of(uint32_t workers, double rate, double model_bytes, cons
                            .server = link,
                            .worker = link,
                            .part_s = 0.01,
-                           .model_bytes = model_bytes};
+                           .push_bytes = model_bytes,
+                           .pull_bytes = model_bytes};
   shoal_sim_report report;
   live(&(shoal_sim_config){.seed = 1, .workers = workers, .mode = &mode, .costs = &costs}, &report);
   assert_int_equal(report.rounds, 50);

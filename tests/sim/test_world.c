@@ -6,7 +6,8 @@ static const shoal_world_link LINK = {.rate = 1000, .latency_s = 0.5};
 enum { HEADER = SHOAL_HEADER_BYTES };
 
 static shoal_world *world_of(uint32_t nodes, const shoal_world_link *link) {
-  shoal_world *w = shoal_world_create(&(shoal_world_rules){.seed = 1, .payload_scale = 1}, nodes);
+  shoal_world *w =
+      shoal_world_create(&(shoal_world_rules){.seed = 1, .push_scale = 1, .pull_scale = 1}, nodes);
   for (uint32_t i = 0; i < nodes; i++) shoal_world_up(w, shoal_world_add(w, link));
   return w;
 }
@@ -153,8 +154,8 @@ static void nobody_answers_where_nobody_is(void **state) {
 static void some_messages_come_twice_or_late_but_none_is_lost(void **state) {
   (void)state;
   enum { SENT = 500 };
-  shoal_world *w =
-      shoal_world_create(&(shoal_world_rules){.seed = 3, .payload_scale = 1, .twice = 0.2, .late = 0.2}, 2);
+  shoal_world *w = shoal_world_create(
+      &(shoal_world_rules){.seed = 3, .push_scale = 1, .pull_scale = 1, .twice = 0.2, .late = 0.2}, 2);
   shoal_world_link fast = {.rate = 1e6, .latency_s = 0.001};
   for (int i = 0; i < 2; i++) shoal_world_up(w, shoal_world_add(w, &fast));
   uint64_t c = connect(w, 0, 1), last = 0;
