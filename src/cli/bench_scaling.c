@@ -15,7 +15,7 @@
 #include "proto/codec.h"
 #include "sim/life.h"
 
-enum { MODES_MAX = 16, COUNTS_MAX = 64, MODE_TEXT_MAX = 32, PS_MAX = 64, PS_SIMULATED_MAX = 8 };
+enum { MODES_MAX = 16, COUNTS_MAX = 64, MODE_TEXT_MAX = 32, PS_MAX = 64 };
 static const double WARM_UP_SHARE = 0.3, WARM_UP_S = 2, CALIBRATION_S = 2;
 static const double SAVE_S = 2, NEVER_S = 1e9, ALMOST_NO_TIME_S = 1e-6;
 
@@ -70,9 +70,6 @@ static shoal_status read_modes(options *o, shoal_error *err) {
 static shoal_status read_lists(options *o, shoal_error *err) {
   shoal_status status = read_workers(o, err);
   if (status == SHOAL_OK) status = read_modes(o, err);
-  if (status == SHOAL_OK && o->simulate && o->ps > PS_SIMULATED_MAX)
-    status = shoal_fail(err, SHOAL_INVALID, "--ps: the simulator has up to %d parameter servers",
-                        PS_SIMULATED_MAX);
   return status;
 }
 

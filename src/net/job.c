@@ -81,7 +81,9 @@ static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *e
   if (!copy_text(json, "target", false, &job->target)) return "target";
   if (!cJSON_IsNumber(valid) || !(valid->valuedouble >= 0 && valid->valuedouble <= 0.9)) return "valid";
   job->valid_share = valid->valuedouble;
-  if (fitted == NULL || strlen(fitted) + 1 != sizeof job->fitted_sha256) return "fitted";
+  if (fitted == NULL || strlen(fitted) + 1 != sizeof job->fitted_sha256 ||
+      strspn(fitted, "0123456789abcdef") + 1 != sizeof job->fitted_sha256)
+    return "fitted";
   memcpy(job->fitted_sha256, fitted, sizeof job->fitted_sha256);
   if (!whole_of(json, "samples", 1, (uint64_t)WHOLE_MAX, &job->samples)) return "samples";
   if (mode == NULL || strlen(mode) >= sizeof job->mode_text ||
@@ -99,7 +101,7 @@ static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *e
 
 shoal_status shoal_job_parse(shoal_job *out, const char *text, size_t length, shoal_error *err) {
   *out = (shoal_job){0};
-  cJSON *json = cJSON_ParseWithLength(text, length);
+  cJSON *json = shoal_utf8_valid(text, length) ? cJSON_ParseWithLength(text, length) : NULL;
   const char *wrong = cJSON_IsObject(json) ? read_fields(out, json, err) : "everything";
   cJSON_Delete(json);
   if (wrong == NULL) return SHOAL_OK;

@@ -26,8 +26,7 @@ static void check_counter(shoal_life *life, uint32_t slice, const shoal_owner_st
   shoal_check_slice *seen = &life->check.slices[slice];
   const shoal_sim_job *job = life->job;
   size_t place;
-  /* With thousands of workers the counters are more than floats can tell apart. */
-  if (job->config.light || !shoal_sim_job_counter(job, slice, &place)) return;
+  if (!shoal_sim_job_counter(job, slice, &place)) return;
   const float *at = &state->weights[place - job->slices[slice].offset];
   float counter = at[0];
   if (job->config.mode.kind != SHOAL_ASYNC) {
@@ -49,8 +48,7 @@ static void check_counter(shoal_life *life, uint32_t slice, const shoal_owner_st
 
 /* Without going back, async too has every round once. */
 static void check_all_rounds(shoal_life *life) {
-  if (life->job->config.mode.kind != SHOAL_ASYNC || life->job->config.light || life->report->backs != 1)
-    return;
+  if (life->job->config.mode.kind != SHOAL_ASYNC || life->report->backs != 1) return;
   for (uint32_t s = 0; s < life->plan.owners; s++) {
     size_t place;
     if (!shoal_sim_job_counter(life->job, s, &place)) continue;

@@ -277,12 +277,26 @@ static const char *const recipes[] = {
     "optimizer momentum rate 0.1 momentum 0.9\nclip 0.3\n",
 };
 
+/* For measuring: a layer a parameter server, so that slices are equal. */
+static void write_layers(uint32_t owners, shoal_text *out) {
+  shoal_text_addf(out, "input 1\n");
+  for (uint32_t s = 0; s < owners; s++) shoal_text_addf(out, "dense 1\n");
+  shoal_text_addf(out, "loss mean-squared\n");
+}
+
 static void make_graph(shoal_sim_job *job) {
-  char text[512];
   bool cheap = job->config.net == SHOAL_SIM_CHEAP;
-  snprintf(text, sizeof text, "%s%s", nets[job->config.net], cheap ? recipes[job->config.recipe] : "");
+  shoal_text text;
+  shoal_text_init(&text);
+  if (job->config.light)
+    write_layers(job->config.owners, &text);
+  else
+    shoal_text_addf(&text, "%s", nets[job->config.net]);
+  if (cheap) shoal_text_addf(&text, "%s", recipes[job->config.recipe]);
+  SHOAL_ASSERT(!text.failed);
   shoal_error err;
-  shoal_status status = shoal_model_parse(&job->model, "the simulator", text, strlen(text), &err);
+  shoal_status status = shoal_model_parse(&job->model, "the simulator", text.bytes, text.length, &err);
+  shoal_text_release(&text);
   if (status == SHOAL_OK) status = shoal_graph_create(&job->graph, job->model, &err);
   SHOAL_ASSERT(status == SHOAL_OK);
   job->weights_count = job->graph->weights_count;
@@ -328,7 +342,8 @@ shoal_sim_job *shoal_sim_job_create(const shoal_sim_job_config *config) {
   if (!cheap) make_trainer(job);
   job->rounds = config->rounds;
   job->end = config->rounds * config->epochs;
-  job->counts = cheap && config->recipe == 0 && plain && mode != SHOAL_LOCAL;
+  /* With thousands of workers the counters would be more than floats can tell apart. */
+  job->counts = cheap && config->recipe == 0 && plain && mode != SHOAL_LOCAL && !config->light;
   job->exact = !config->light && plain && (mode == SHOAL_SYNC || mode == SHOAL_LOCAL);
   job->scratch = reserve(job->parts * job->weights_count, sizeof *job->scratch);
   job->part_sums = reserve(job->parts, sizeof *job->part_sums);

@@ -20,7 +20,7 @@
 #include "proto/slice.h"
 #include "proto/worker.h"
 
-enum { SHOAL_SIM_OWNERS_MAX = 8 };
+enum { SHOAL_SIM_OWNERS_MAX = 64 };
 
 typedef enum shoal_sim_net {
   SHOAL_SIM_CHEAP,

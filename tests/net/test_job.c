@@ -126,6 +126,7 @@ static void every_field_that_is_wrong_is_refused_by_name(void **state) {
   refuse("valid", "-0.1");
   refuse("valid", "0.91");
   refuse("fitted", "\"abc\"");
+  refuse("fitted", "\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdeg\"");
   refuse("mode", "\"fast\"");
   refuse("mode", "\"stale:99999999999999999999999999999999999999\"");
   refuse("wire", "\"f16\"");
@@ -148,6 +149,8 @@ static void half_a_job_is_none(void **state) {
     assert_int_equal(shoal_job_parse(&out, json, cut, &err), SHOAL_INVALID);
   }
   assert_int_equal(shoal_job_parse(&out, "[1,2]", 5, NULL), SHOAL_INVALID);
+  json[strcspn(json, "4")] = '\xff'; /* not UTF-8, inside a text */
+  assert_int_equal(shoal_job_parse(&out, json, length, NULL), SHOAL_INVALID);
   free(json);
   shoal_job_release(&job);
 }
