@@ -29,6 +29,7 @@ enum {
   PORT = 7700,               /* of every parameter server that has a machine of its own */
   PEERS_MAX = 1024,
   SHARDS_A_WORKER_MAX = 8,
+  SHARD_ROWS_LEAST = 32, /* as training would cut a batch of images */
 };
 static const double LOOK_S = 0.1, PEERS_S = 0.6, PATIENCE_S = 120;
 
@@ -78,7 +79,7 @@ static uint32_t choose_shards(const shoal_bench_cluster *c) {
   uint32_t each = 1;
   if (c->wait_s > 0) return c->workers;
   while (2 * each <= SHARDS_A_WORKER_MAX && 2 * each * c->workers <= SHOAL_SHARDS_MAX &&
-         2 * each * SHOAL_LANES <= c->batch)
+         2 * each * SHARD_ROWS_LEAST <= c->batch)
     each *= 2;
   return each * c->workers;
 }

@@ -163,5 +163,7 @@ void shoal_compute_unit(shoal_compute *c, const shoal_work_unit *unit, const flo
     compute_change(c, unit, weights, out);
   else
     compute_gradient(c, unit, weights, out);
-  out->digest = shoal_digest(out->gradient, c->task.graph->weights_count * sizeof(float));
+  /* Where results of one unit may differ anyway, nobody compares them. */
+  bool compared = c->job->mode.kind == SHOAL_SYNC || c->job->mode.kind == SHOAL_LOCAL;
+  if (compared) out->digest = shoal_digest(out->gradient, c->task.graph->weights_count * sizeof(float));
 }

@@ -2,7 +2,9 @@
  *
  * Two threads: this one has the network and the core; the other has the trainer and one unit at a
  * time. They meet at `state`, under the lock: the loop gives a unit when it is IDLE, the other
- * makes it DONE and wakes the loop.
+ * makes it DONE and wakes the loop. Units that take less than SHORT_S are computed between two turns of
+ * the loop, by this thread: what one thread computes and another sends crosses from one processor's
+ * cache to the other's, which costs more than sending it.
  *
  * A unit's DONE for the chief waits until its contributions have left for the parameter servers:
  * what the chief counts as done should not die with this process. */
@@ -18,7 +20,7 @@
 
 enum { CONNECTIONS_MAX = SHOAL_OWNERS_MAX + 8 };
 static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
-static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25;
+static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25, SHORT_S = 0.1;
 
 typedef enum computing { IDLE, GIVEN, DONE, QUIT } computing;
 
@@ -46,6 +48,7 @@ typedef struct node {
   shoal_work_unit unit;
   const float *weights;
   shoal_work_result result;
+  double unit_s; /* how long the last one took */
 } node;
 
 /* ---- the other thread ---- */
@@ -64,10 +67,12 @@ static void pretend(node *n) {
 }
 
 static void compute_unit(node *n) {
+  double started = shoal_clock_seconds();
   if (n->config->pretend_s > 0)
     pretend(n);
   else
     shoal_compute_unit(&n->compute, &n->unit, n->weights, &n->result);
+  n->unit_s = shoal_clock_seconds() - started;
 }
 
 static void *computer(void *self) {
@@ -87,7 +92,12 @@ static void *computer(void *self) {
   return NULL;
 }
 
-/* Hands a finished unit to the core and the next one to the other thread. */
+static void finish_unit(node *n) {
+  shoal_worker_done(n->core, n->unit.lease, &n->result);
+  shoal_blob_release(n->unit.carry);
+}
+
+/* Hands a finished unit to the core, and computes the next one or gives it to the other thread. */
 static void turn(node *n) {
   if (n->core == NULL) return;
   pthread_mutex_lock(&n->lock);
@@ -95,14 +105,16 @@ static void turn(node *n) {
   if (done) n->state = IDLE;
   bool idle = n->state == IDLE;
   pthread_mutex_unlock(&n->lock);
-  if (done) {
-    shoal_worker_done(n->core, n->unit.lease, &n->result);
-    shoal_blob_release(n->unit.carry);
-  }
+  if (done) finish_unit(n);
   if (!idle || !shoal_worker_next(n->core, &n->unit, &n->weights)) return;
   if (!shoal_compute_has(&n->compute, &n->unit)) {
     shoal_blob_release(n->unit.carry);
     n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief asks for a unit that the job has not");
+    return;
+  }
+  if (n->unit_s < SHORT_S) {
+    compute_unit(n);
+    finish_unit(n);
     return;
   }
   pthread_mutex_lock(&n->lock);
@@ -244,7 +256,6 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
     shoal_worker_receive(n->core, peer, m);
   else
     shoal_message_release(m);
-  turn(n);
   post(n);
 }
 
@@ -294,7 +305,7 @@ static shoal_status loop(node *n, shoal_error *err) {
 }
 
 shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err) {
-  node n = {.config = config, .state = IDLE};
+  node n = {.config = config, .state = IDLE, .unit_s = INFINITY};
   shoal_net_config net = {.calls = {&n, opened, received, closed},
                           .payload_max = PAYLOAD_MAX,
                           .connections_max = CONNECTIONS_MAX,
