@@ -6,18 +6,17 @@
  * then are divided by the batches until then. */
 #include "cli/bench_cluster.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "cli/cluster.h"
 #include "cli/spawn.h"
 #include "net/chief_node.h"
 #include "nn/optimizer.h"
@@ -103,17 +102,6 @@ static shoal_status open_task(session *s, shoal_error *err) {
   return status == SHOAL_OK ? shoal_task_ready(&s->task, 1, err) : status;
 }
 
-/* A port of this machine that nobody uses at the moment. */
-static uint16_t free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t length = sizeof at;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-               getsockname(fd, (struct sockaddr *)&at, &length) == 0;
-  if (fd >= 0) close(fd);
-  return bound ? ntohs(at.sin_port) : 0;
-}
-
 static shoal_status describe_job(session *s, shoal_error *err) {
   const shoal_bench_cluster *c = s->config;
   shoal_job *job = &s->job;
@@ -133,10 +121,10 @@ static shoal_status describe_job(session *s, shoal_error *err) {
     if (c->links != NULL)
       snprintf(job->owners[i], SHOAL_ADDRESS_MAX, "%s:%d", shoal_links_address(c->links, i).text, PORT);
     else
-      snprintf(job->owners[i], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", free_port());
+      snprintf(job->owners[i], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", shoal_cluster_free_port());
   }
   snprintf(s->chief, sizeof s->chief, "%s:%u",
-           c->links != NULL ? shoal_links_here(c->links).text : "127.0.0.1", free_port());
+           c->links != NULL ? shoal_links_here(c->links).text : "127.0.0.1", shoal_cluster_free_port());
   shoal_job_cut(job, shoal_trainer_shards(s->task.trainer), shoal_trainer_rounds(s->task.trainer),
                 c->workers);
   return SHOAL_OK;

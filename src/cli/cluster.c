@@ -288,8 +288,7 @@ static const char *listen_at(const char *address) {
   return loopback ? address : strrchr(address, ':');
 }
 
-/* A port of this machine that nobody uses at the moment. */
-static uint16_t free_port(void) {
+uint16_t shoal_cluster_free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t length = sizeof at;
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -405,8 +404,9 @@ static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
   uint32_t ps = o->ps == UINT64_MAX ? 1 : (uint32_t)o->ps;
   c->ps = (addresses){.at = calloc(ps, SHOAL_ADDRESS_MAX), .count = ps};
   if (c->ps.at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  for (uint32_t s = 0; s < ps; s++) snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", free_port());
-  snprintf(c->chief_address, sizeof c->chief_address, "127.0.0.1:%u", free_port());
+  for (uint32_t s = 0; s < ps; s++)
+    snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", shoal_cluster_free_port());
+  snprintf(c->chief_address, sizeof c->chief_address, "127.0.0.1:%u", shoal_cluster_free_port());
   return SHOAL_OK;
 }
 

@@ -50,6 +50,9 @@ bool shoal_cluster_is_address(const char *word, size_t length);
 /* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
 void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);
 
+/* A port of this machine that nobody uses at the moment; 0: none. */
+uint16_t shoal_cluster_free_port(void);
+
 /* Where the data is, for workers. */
 typedef struct shoal_cluster_data {
   const char *data, *target, *data_dir;

@@ -297,7 +297,6 @@ static void opened(void *self, uint64_t peer, const char *address) { (void)self,
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   shoal_chief_node *n = self;
-  shoal_line_mend(m);
   if (n->pulling && m->kind == SHOAL_MSG_WEIGHTS && m->slice < n->config.job->owners_count &&
       shoal_chief_owner(n->chief, m->slice) == peer)
     take_weights(n, m);

@@ -69,9 +69,3 @@ void shoal_line_say_missing(const char *who, const char *reason, const shoal_not
   *said_at = now;
   shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
 }
-
-void shoal_line_mend(shoal_message *m) {
-  bool floats = m->kind == SHOAL_MSG_WEIGHTS || m->kind == SHOAL_MSG_PUSH || m->kind == SHOAL_MSG_SQUARES ||
-                m->kind == SHOAL_MSG_GIVE;
-  if (floats && m->payload == NULL) m->payload = shoal_blob_of(NULL, 0);
-}

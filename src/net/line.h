@@ -46,8 +46,4 @@ void shoal_line_refused(shoal_line *line, shoal_net *net);
 void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
                             double now);
 
-/* A small model has slices of no weights at all, and on the wire no payload looks like none: a message that
- * carries floats gets an empty one. */
-void shoal_line_mend(shoal_message *message);
-
 #endif

@@ -109,13 +109,14 @@ static void header_came(net_peer *peer) {
     return;
   }
   peer->heard = true;
-  if (length == 0) {
-    deliver(peer);
+  bool has_payload = length > 0 || shoal_message_has_floats(peer->message.kind);
+  if (has_payload) peer->message.payload = shoal_blob_create(length);
+  if (has_payload && peer->message.payload == NULL) {
+    net_peer_end(peer, "no memory for a message of %llu bytes", (unsigned long long)length);
     return;
   }
-  peer->message.payload = shoal_blob_create(length);
-  if (peer->message.payload == NULL) {
-    net_peer_end(peer, "no memory for a message of %llu bytes", (unsigned long long)length);
+  if (length == 0) {
+    deliver(peer);
     return;
   }
   peer->filled = 0;

@@ -201,7 +201,6 @@ static void hear_chief(node *n, shoal_message *m) {
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
-  shoal_line_mend(m);
   bool from_chief = shoal_line_heard(&n->chief, peer, shoal_clock_seconds());
   if (from_chief) hear_chief(n, m);
   if (m->kind == SHOAL_MSG_BEAT && !from_chief)

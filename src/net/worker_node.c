@@ -247,7 +247,6 @@ static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
-  shoal_line_mend(m);
   double now = shoal_clock_seconds();
   if (shoal_line_heard(&n->chief, peer, now)) hear_chief(n, peer, m);
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)

@@ -57,8 +57,9 @@ void shoal_blob_shorten(shoal_blob *blob, size_t length) {
 
 /* ---- kinds ---- */
 
-/* What a kind is called, and how long its payload may be: nothing, a fixed length, text, or any. */
-enum { NOTHING = 0, TEXT = -1, ANY = -2 };
+/* What a kind is called, and how long its payload may be: nothing, a fixed length, text, any, or any
+ * number of floats, which may be none: a small model has slices without weights. */
+enum { NOTHING = 0, TEXT = -1, ANY = -2, FLOATS = -3 };
 
 static const struct {
   const char *name;
@@ -73,16 +74,16 @@ static const struct {
     [SHOAL_MSG_DONE] = {"DONE", ANY},
     [SHOAL_MSG_RETURN] = {"RETURN", NOTHING},
     [SHOAL_MSG_PULL] = {"PULL", NOTHING},
-    [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", ANY},
-    [SHOAL_MSG_PUSH] = {"PUSH", ANY},
-    [SHOAL_MSG_SQUARES] = {"SQUARES", ANY},
+    [SHOAL_MSG_WEIGHTS] = {"WEIGHTS", FLOATS},
+    [SHOAL_MSG_PUSH] = {"PUSH", FLOATS},
+    [SHOAL_MSG_SQUARES] = {"SQUARES", FLOATS},
     [SHOAL_MSG_SCALE] = {"SCALE", 4},
     [SHOAL_MSG_APPLIED] = {"APPLIED", NOTHING},
     [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},
     [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
     [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING},
     [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
-    [SHOAL_MSG_GIVE] = {"GIVE", ANY},
+    [SHOAL_MSG_GIVE] = {"GIVE", FLOATS},
     [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},
     [SHOAL_MSG_END] = {"END", TEXT},
 };
@@ -91,6 +92,8 @@ const char *shoal_message_name(shoal_message_kind kind) {
   SHOAL_ASSERT(kind > 0 && kind < SHOAL_MSG_KINDS);
   return kinds[kind].name;
 }
+
+bool shoal_message_has_floats(shoal_message_kind kind) { return kinds[kind].payload == FLOATS; }
 
 void shoal_message_release(shoal_message *message) {
   shoal_blob_release(message->payload);
@@ -153,7 +156,9 @@ void shoal_message_encode(const shoal_message *m, uint8_t header[SHOAL_HEADER_BY
 static shoal_status check_length(shoal_message_kind kind, uint64_t length, uint64_t payload_max,
                                  shoal_error *err) {
   int rule = kinds[kind].payload;
-  uint64_t most = rule == ANY ? payload_max : rule == TEXT ? SHOAL_TEXT_PAYLOAD_MAX : (uint64_t)rule;
+  uint64_t most = rule == ANY || rule == FLOATS ? payload_max
+                  : rule == TEXT                ? SHOAL_TEXT_PAYLOAD_MAX
+                                                : (uint64_t)rule;
   uint64_t least = rule > 0 ? (uint64_t)rule : 0;
   if (length >= least && length <= most) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID, "a %s message with a payload of %llu bytes; it may have %llu to %llu",

@@ -105,6 +105,8 @@ typedef struct shoal_message {
 
 void shoal_message_release(shoal_message *message);
 const char *shoal_message_name(shoal_message_kind kind);
+/* Whether its payload is floats: it then has one, even when there are none of them. */
+bool shoal_message_has_floats(shoal_message_kind kind);
 
 /* The header of a message whose payload has so many bytes. */
 void shoal_message_encode(const shoal_message *message, uint8_t header[SHOAL_HEADER_BYTES]);
