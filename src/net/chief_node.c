@@ -77,7 +77,6 @@ struct shoal_chief_node {
   bool complete; /* all parameter servers are here */
   shoal_chief_peer *peers;
   uint32_t peers_count;
-  uint64_t again;
 };
 
 /* ---- news ---- */
@@ -208,7 +207,6 @@ static void copy_peers(shoal_chief_node *n, double now) {
   while (n->peers_count < PEERS_SHOWN_MAX &&
          shoal_chief_peer_at(n->chief, n->peers_count, now, &n->peers[n->peers_count]))
     n->peers_count++;
-  n->again = shoal_chief_leases(n->chief).again;
   n->complete = shoal_chief_running(n->chief);
   pthread_mutex_unlock(&n->lock);
 }
@@ -494,13 +492,6 @@ uint32_t shoal_chief_node_peers(shoal_chief_node *n, shoal_chief_peer *out, uint
   memcpy(out, n->peers, count * sizeof *out);
   pthread_mutex_unlock(&n->lock);
   return count;
-}
-
-uint64_t shoal_chief_node_again(shoal_chief_node *n) {
-  pthread_mutex_lock(&n->lock);
-  uint64_t again = n->again;
-  pthread_mutex_unlock(&n->lock);
-  return again;
 }
 
 /* ---- create and end ---- */

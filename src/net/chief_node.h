@@ -44,7 +44,6 @@ shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
 /* What is known of workers and parameter servers; returns how many were written. */
 uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
-uint64_t shoal_chief_node_again(shoal_chief_node *node); /* units that were leased a second time */
 
 /* Has a note told from within next and gather; from any thread. */
 void shoal_chief_node_note(shoal_chief_node *node, const char *text);

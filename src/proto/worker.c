@@ -80,7 +80,6 @@ void shoal_worker_destroy(shoal_worker *w) {
 }
 
 shoal_outbox *shoal_worker_outbox(shoal_worker *w) { return &w->outbox; }
-bool shoal_worker_ended(const shoal_worker *w) { return w->ended; }
 
 static void say(shoal_worker *w, uint64_t peer, shoal_message m) {
   m.generation = w->generation;

@@ -65,6 +65,5 @@ bool shoal_worker_next(shoal_worker *worker, shoal_work_unit *out, const float *
 /* It is computed. Every unit that was handed out must come back here; false when nobody wants it
  * any more. */
 bool shoal_worker_done(shoal_worker *worker, uint64_t lease, const shoal_work_result *result);
-bool shoal_worker_ended(const shoal_worker *worker); /* the chief said END */
 
 #endif
