@@ -2,7 +2,6 @@
 #include "base/block.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,6 +19,13 @@ static struct {
   size_t count, bytes;
 } store = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* The lock is held. */
+static void forget(size_t index) {
+  store.bytes -= store.kept[index].bytes;
+  store.count--;
+  for (size_t k = index; k < store.count; k++) store.kept[k] = store.kept[k + 1];
+}
+
 /* A kept block that fits without wasting more than a quarter; the newest first, which is the warmest. */
 static void *take_kept(size_t least, size_t *bytes) {
   void *found = NULL;
@@ -29,9 +35,7 @@ static void *take_kept(size_t least, size_t *bytes) {
     if (has < least || has - least > least / 4) continue;
     found = store.kept[i - 1].block;
     *bytes = has;
-    store.bytes -= has;
-    store.count--;
-    for (size_t k = i - 1; k < store.count; k++) store.kept[k] = store.kept[k + 1];
+    forget(i - 1);
   }
   pthread_mutex_unlock(&store.lock);
   return found;
@@ -39,14 +43,10 @@ static void *take_kept(size_t least, size_t *bytes) {
 
 void *shoal_block_take(size_t least, size_t *bytes) {
   if (least > SIZE_MAX / 2) return NULL;
-  size_t alignment =
-      least >= 4 * HUGE_BYTES ? HUGE_BYTES : ALIGNMENT; /* rounding up wastes a quarter at most */
-  *bytes = (least + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  if (least >= LARGE_BYTES) {
-    void *kept = take_kept(least, bytes);
-    if (kept != NULL) return kept;
-    *bytes = (least + alignment - 1) / alignment * alignment;
-  }
+  size_t alignment = least >= HUGE_BYTES / 2 ? HUGE_BYTES : ALIGNMENT;
+  *bytes = (least + alignment - 1) / alignment * alignment;
+  void *kept = least >= LARGE_BYTES ? take_kept(*bytes, bytes) : NULL;
+  if (kept != NULL) return kept;
   void *made = aligned_alloc(alignment, *bytes);
   if (made != NULL && alignment == HUGE_BYTES) madvise(made, *bytes, MADV_HUGEPAGE);
   return made;
@@ -57,14 +57,20 @@ void shoal_block_give(void *block, size_t bytes) {
     free(block);
     return;
   }
-  bool keep = false;
-  pthread_mutex_lock(&store.lock);
-  if (store.count < KEPT_MAX && store.bytes + bytes <= KEPT_BYTES_MAX) {
-    store.kept[store.count].block = block;
-    store.kept[store.count++].bytes = bytes;
-    store.bytes += bytes;
-    keep = true;
+  if (bytes > KEPT_BYTES_MAX) {
+    free(block);
+    return;
   }
+  void *oldest[KEPT_MAX];
+  size_t dropped = 0;
+  pthread_mutex_lock(&store.lock);
+  while (store.count == KEPT_MAX || store.bytes + bytes > KEPT_BYTES_MAX) {
+    oldest[dropped++] = store.kept[0].block;
+    forget(0);
+  }
+  store.kept[store.count].block = block;
+  store.kept[store.count++].bytes = bytes;
+  store.bytes += bytes;
   pthread_mutex_unlock(&store.lock);
-  if (!keep) free(block);
+  for (size_t i = 0; i < dropped; i++) free(oldest[i]);
 }

@@ -1,7 +1,6 @@
 /* bench_cluster.c: see bench_cluster.h.
  *
- * The chief runs in this process, parameter servers and workers are processes of their own, started
- * as the roles by hand are. Parameter servers tell how many bytes they have moved when they make a
+ * The cluster is the one of `shoal train --workers`. Parameter servers tell how many bytes they have moved when they make a
  * version safe; so a run ends with a gathering, which makes the last version safe, and the bytes until
  * then are divided by the batches until then. */
 #include "cli/bench_cluster.h"
@@ -17,16 +16,13 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/cluster.h"
-#include "cli/spawn.h"
-#include "net/chief_node.h"
 #include "nn/optimizer.h"
-#include "proto/codec.h"
 
 enum {
   ROUNDS_IN_EPOCH = 1000000, /* more than are run */
   ROUNDS_LEAST = 4,          /* measured, however long they take */
-  PORT = 7700,               /* of every parameter server that has a machine of its own */
   PEERS_MAX = 1024,
+  DATA_MAX = 64,
   SHARDS_A_WORKER_MAX = 8,
   SHARD_ROWS_LEAST = 32, /* as training would cut a batch of images */
 };
@@ -63,12 +59,9 @@ typedef struct session {
   shoal_mode mode;
   uint32_t batches_a_step; /* batches of a worker in one of the trainer's rounds */
   shoal_task task;
-  shoal_job job;
-  char folder[SHOAL_LINKS_TEXT_MAX];
-  char chief[SHOAL_ADDRESS_MAX];
-  shoal_chief_node *node;
+  char folder[64];
+  shoal_cluster *cluster;
   shoal_rounds rounds;
-  shoal_spawn *spawn;
   shoal_chief_peer *peers;
 } session;
 
@@ -83,7 +76,7 @@ static uint32_t choose_shards(const shoal_bench_cluster *c) {
   return each * c->workers;
 }
 
-static shoal_status open_task(session *s, shoal_error *err) {
+static shoal_status open_task(session *s, char data[DATA_MAX], shoal_error *err) {
   const shoal_bench_cluster *c = s->config;
   shoal_recipe *recipe = &c->model->recipe;
   bool together = s->mode.kind == SHOAL_SYNC || s->mode.kind == SHOAL_STALE;
@@ -94,94 +87,13 @@ static shoal_status open_task(session *s, shoal_error *err) {
   recipe->early_stop = 0;
   uint64_t rounds = ROUNDS_IN_EPOCH;
   if (s->mode.kind == SHOAL_LOCAL) rounds *= (uint64_t)s->mode.local * c->workers;
-  char data[64];
-  snprintf(data, sizeof data, "toy:noise:%llu", (unsigned long long)rounds * recipe->batch);
-  shoal_text_addf(&s->job.data, "%s", data);
+  snprintf(data, DATA_MAX, "toy:noise:%llu", (unsigned long long)rounds * recipe->batch);
   const shoal_dataset_options options = {.data = data};
   shoal_status status = shoal_task_open(&s->task, c->model, &options, err);
   return status == SHOAL_OK ? shoal_task_ready(&s->task, 1, err) : status;
 }
 
-static shoal_status describe_job(session *s, shoal_error *err) {
-  const shoal_bench_cluster *c = s->config;
-  shoal_job *job = &s->job;
-  job->mode = s->mode;
-  snprintf(job->mode_text, sizeof job->mode_text, "%s", c->mode);
-  if (!shoal_codec_named(c->wire, &job->format))
-    return shoal_fail(err, SHOAL_INVALID, "unknown wire format '%s'; there are f32, bf16, int8 and topk",
-                      c->wire);
-  shoal_model_write(c->model, &job->model);
-  shoal_task_fingerprint(&s->task, job->fitted_sha256);
-  job->samples = s->task.sources[SHOAL_TRAIN].samples;
-  job->owners_count = c->ps;
-  job->owners = calloc(c->ps, sizeof *job->owners);
-  if (job->model.failed || job->data.failed || job->owners == NULL)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  for (uint32_t i = 0; i < c->ps; i++) {
-    if (c->links != NULL)
-      snprintf(job->owners[i], SHOAL_ADDRESS_MAX, "%s:%d", shoal_links_address(c->links, i).text, PORT);
-    else
-      snprintf(job->owners[i], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", shoal_cluster_free_port());
-  }
-  snprintf(s->chief, sizeof s->chief, "%s:%u",
-           c->links != NULL ? shoal_links_here(c->links).text : "127.0.0.1", shoal_cluster_free_port());
-  shoal_job_cut(job, shoal_trainer_shards(s->task.trainer), shoal_trainer_rounds(s->task.trainer),
-                c->workers);
-  return SHOAL_OK;
-}
-
-/* ---- processes ---- */
-
-static void add_process(session *s, const char *role, uint32_t index, const char *ps_list, double wait_s) {
-  const shoal_bench_cluster *c = s->config;
-  char name[32], number[16], wait[32];
-  snprintf(name, sizeof name, "%s %u", role, index);
-  snprintf(number, sizeof number, "%u", index);
-  snprintf(wait, sizeof wait, "%.9g", wait_s);
-  const char *words[] = {"train",
-                         "--job-name",
-                         role,
-                         "--task-index",
-                         number,
-                         "--ps-hosts",
-                         ps_list,
-                         "--chief-host",
-                         s->chief,
-                         "--state-dir",
-                         s->folder,
-                         "--threads",
-                         "1",
-                         "--quiet",
-                         wait_s > 0 ? "--pretend" : NULL,
-                         wait_s > 0 ? wait : NULL,
-                         NULL};
-  shoal_spawn_add(s->spawn, name, words);
-  bool is_ps = strcmp(role, "ps") == 0;
-  if (c->links != NULL)
-    shoal_spawn_in_network(s->spawn, shoal_links_network(c->links, is_ps ? index : c->ps + index).text);
-}
-
 static void no_note(void *self, const char *text) { (void)self, (void)text; }
-
-static shoal_status start_processes(session *s, shoal_error *err) {
-  const shoal_bench_cluster *c = s->config;
-  const shoal_notes notes = {.note = no_note};
-  shoal_status status = shoal_spawn_create(&s->spawn, c->ps + c->workers, &notes, err);
-  if (status != SHOAL_OK) return status;
-  shoal_text list;
-  shoal_text_init(&list);
-  for (uint32_t i = 0; i < c->ps; i++) shoal_text_addf(&list, i == 0 ? "%s" : ",%s", s->job.owners[i]);
-  if (list.failed) {
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  } else {
-    for (uint32_t i = 0; i < c->ps; i++) add_process(s, "ps", i, list.bytes, 0);
-    for (uint32_t i = 0; i < c->workers; i++)
-      add_process(s, "worker", i, list.bytes, c->wait_s * s->batches_a_step);
-    status = shoal_spawn_start(s->spawn, err);
-  }
-  shoal_text_release(&list);
-  return status;
-}
 
 static shoal_status open_session(session *s, shoal_error *err) {
   const shoal_bench_cluster *c = s->config;
@@ -196,30 +108,27 @@ static shoal_status open_session(session *s, shoal_error *err) {
   }
   s->peers = calloc(PEERS_MAX, sizeof *s->peers);
   if (s->peers == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  char made_up[DATA_MAX];
   shoal_status status = shoal_mode_parse(c->mode, &s->mode, err);
-  if (status == SHOAL_OK) status = open_task(s, err);
-  if (status == SHOAL_OK) status = describe_job(s, err);
+  if (status == SHOAL_OK) status = open_task(s, made_up, err);
   if (status != SHOAL_OK) return status;
-  const shoal_chief_node_config config = {.listen = s->chief,
-                                          .task = &s->task,
-                                          .job = &s->job,
-                                          .folder = s->folder,
-                                          .save_s = c->save_s,
-                                          .workers_max = SHOAL_BENCH_WORKERS_MAX,
-                                          .notes = {.note = no_note},
-                                          .stop = &stop};
-  status = shoal_chief_node_create(&s->node, &config, err);
-  if (status != SHOAL_OK) return status;
-  s->rounds = shoal_chief_node_rounds(s->node);
-  return start_processes(s, err);
+  const shoal_cluster_options options = {.workers = c->workers,
+                                         .ps = c->ps,
+                                         .mode = c->mode,
+                                         .wire = c->wire,
+                                         .transport = c->transport,
+                                         .state_dir = s->folder,
+                                         .pretend_s = c->wait_s * s->batches_a_step,
+                                         .save_s = c->save_s,
+                                         .links = c->links};
+  const shoal_cluster_data data = {.data = made_up, .threads = 1};
+  const shoal_notes notes = {.note = no_note};
+  return shoal_cluster_open(&s->cluster, &options, &data, &s->task, NULL, &notes, &stop, &s->rounds, err);
 }
 
 static void close_session(session *s) {
-  if (s->node != NULL) shoal_chief_node_end(s->node, "the measurement is over", true);
-  shoal_spawn_end(s->spawn);
-  shoal_chief_node_destroy(s->node);
+  shoal_cluster_close(s->cluster, "the measurement is over", true);
   shoal_task_close(&s->task);
-  shoal_job_release(&s->job);
   free(s->peers);
   if (s->folder[0] != '\0') rmdir(s->folder); /* all have forgotten what they kept */
 }
@@ -227,7 +136,7 @@ static void close_session(session *s) {
 /* ---- measuring ---- */
 
 static bool all_have_worked(session *s) {
-  uint32_t count = shoal_chief_node_peers(s->node, s->peers, PEERS_MAX), busy = 0;
+  uint32_t count = shoal_cluster_peers(s->cluster, s->peers, PEERS_MAX), busy = 0;
   for (uint32_t i = 0; i < count; i++)
     busy += s->peers[i].role == SHOAL_ROLE_WORKER && s->peers[i].parts_done > 0;
   return busy >= s->config->workers;
@@ -265,7 +174,7 @@ static shoal_status count_bytes(session *s, shoal_bench_speed *out, shoal_error 
   if (status != SHOAL_OK) return status;
   double batches = batches_done(s), bytes = 0;
   shoal_clock_sleep(PEERS_S);
-  uint32_t count = shoal_chief_node_peers(s->node, s->peers, PEERS_MAX);
+  uint32_t count = shoal_cluster_peers(s->cluster, s->peers, PEERS_MAX);
   for (uint32_t i = 0; i < count; i++) bytes += (double)s->peers[i].bytes_in + (double)s->peers[i].bytes_out;
   /* The chief had given every parameter server what to start from. */
   const shoal_recipe *recipe = &s->config->model->recipe;

@@ -19,14 +19,14 @@
 #include "nn/model.h"
 
 typedef struct shoal_bench_cluster {
-  shoal_model *model;       /* batch, shards and epochs of its recipe are overwritten */
-  uint32_t batch;           /* of a worker */
-  const char *mode, *wire;  /* as shoal train takes them */
-  uint32_t workers, ps;     /* at most SHOAL_BENCH_WORKERS_MAX workers */
-  double wait_s;            /* workers wait so long a batch; 0: they compute */
-  double warm_up_s;         /* after every worker has done something */
-  double seconds;           /* measured, from round to round */
-  double save_s;            /* how often a version is made safe */
+  shoal_model *model;                  /* batch, shards and epochs of its recipe are overwritten */
+  uint32_t batch;                      /* of a worker */
+  const char *mode, *wire, *transport; /* as shoal train takes them; NULL: its default */
+  uint32_t workers, ps;                /* at most SHOAL_BENCH_WORKERS_MAX workers */
+  double wait_s;                       /* workers wait so long a batch; 0: they compute */
+  double warm_up_s;                    /* after every worker has done something */
+  double seconds;                      /* measured, from round to round */
+  double save_s;                       /* how often a version is made safe */
   const shoal_links *links; /* machine 0 .. ps - 1 are parameter servers, then workers; NULL: loopback */
 } shoal_bench_cluster;
 

@@ -20,7 +20,7 @@ static const double WARM_UP_SHARE = 0.3, WARM_UP_S = 2, CALIBRATION_S = 2;
 static const double SAVE_S = 2, NEVER_S = 1e9, ALMOST_NO_TIME_S = 1e-6;
 
 typedef struct options {
-  const char *net, *workers_text, *modes_text, *wire, *csv, *svg;
+  const char *net, *workers_text, *modes_text, *wire, *transport, *csv, *svg;
   uint64_t batch, ps, processes;
   double seconds, rate_mbit, latency_ms;
   bool simulate, json;
@@ -70,11 +70,14 @@ static shoal_status read_modes(options *o, shoal_error *err) {
 static shoal_status read_lists(options *o, shoal_error *err) {
   shoal_status status = read_workers(o, err);
   if (status == SHOAL_OK) status = read_modes(o, err);
+  if (status == SHOAL_OK && o->rate_mbit > 0 && o->transport != NULL && strcmp(o->transport, "threads") == 0)
+    status = shoal_fail(err, SHOAL_INVALID, "threads have no links between them; leave out --rate");
   return status;
 }
 
 static bool parse(options *o, int argc, char **argv, int *status) {
   static const char *const wires[] = {"f32", "bf16", "int8", "topk", NULL};
+  static const char *const transports[] = {"tcp", "websocket", "threads", NULL};
   const shoal_option table[] = {
       {.name = "net",
        .value = "NET",
@@ -100,6 +103,11 @@ static bool parse(options *o, int argc, char **argv, int *status) {
        .text = &o->wire,
        .choices = wires,
        .help = "of contributions; f32 by default"},
+      {.name = "transport",
+       .value = "HOW",
+       .text = &o->transport,
+       .choices = transports,
+       .help = "tcp or websocket, between processes, or threads of one process; tcp by default"},
       {.name = "ps",
        .value = "K",
        .whole = &o->ps,
@@ -175,6 +183,7 @@ static shoal_bench_cluster cluster_of(const session *s, const char *mode, uint32
                                .batch = s->scaling.batch,
                                .mode = mode,
                                .wire = o->wire,
+                               .transport = o->transport,
                                .workers = workers,
                                .ps = (uint32_t)o->ps,
                                .warm_up_s = fmin(WARM_UP_S, WARM_UP_SHARE * o->seconds),

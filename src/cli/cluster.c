@@ -19,12 +19,17 @@
 #include "net/worker_node.h"
 #include "proto/codec.h"
 
-enum { WORKERS_MAX = 16384, LOCAL_MAX = 1024, REPORTED_MAX = 256 };
+enum {
+  WORKERS_MAX = 16384,
+  LOCAL_MAX = 1024,
+  REPORTED_MAX = 256,
+  LINK_PORT = 7700, /* of every parameter server that has a machine of its own */
+};
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 
 /* ---- options ---- */
 
-static const char *const transports[] = {"tcp", "websocket", "tls", "mpi", NULL};
+static const char *const transports[] = {"tcp", "websocket", "tls", "threads", "mpi", NULL};
 static const char *const job_names[] = {"ps", "worker", "chief", NULL};
 static const char *const wires[] = {"f32", "bf16", "int8", "topk", NULL};
 
@@ -56,7 +61,9 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .value = "HOW",
        .text = &o->transport,
        .choices = transports,
-       .help = "tcp, websocket (through proxies), tls, or mpi under mpirun"},
+       .help =
+           "tcp, websocket (through proxies), tls, threads (of this process, the fastest on one machine), "
+           "or mpi under mpirun"},
       {.name = "ps-hosts",
        .value = "LIST",
        .text = &o->ps_hosts,
@@ -115,7 +122,8 @@ typedef struct addresses {
 bool shoal_cluster_is_address(const char *word, size_t length) {
   const char *colon = memrchr(word, ':', length);
   uint64_t port;
-  return colon != NULL && colon > word && length < SHOAL_ADDRESS_MAX && memchr(word, ' ', length) == NULL &&
+  return colon != NULL && colon > word && word[0] != '#' && length < SHOAL_ADDRESS_MAX &&
+         memchr(word, ' ', length) == NULL &&
          shoal_read_u64(colon + 1, (size_t)(word + length - colon) - 1, &port) && port > 0 && port < 65536;
 }
 
@@ -214,12 +222,14 @@ static shoal_status check_tls(shoal_cluster_options *o, bool tls, bool listens, 
   return SHOAL_OK;
 }
 
-static bool is_tls(const shoal_cluster_options *o) {
-  return o->transport != NULL && strcmp(o->transport, "tls") == 0;
+static bool is_transport(const shoal_cluster_options *o, const char *name) {
+  return o->transport != NULL && strcmp(o->transport, name) == 0;
 }
 
+static bool is_tls(const shoal_cluster_options *o) { return is_transport(o, "tls"); }
+
 shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal_error *err) {
-  bool by_hand = o->job_name != NULL, mpi = o->transport != NULL && strcmp(o->transport, "mpi") == 0;
+  bool by_hand = o->job_name != NULL, mpi = is_transport(o, "mpi");
   shoal_mode mode;
   *out = SHOAL_ALONE;
   if (o->mode != NULL && shoal_mode_parse(o->mode, &mode, err) != SHOAL_OK) {
@@ -249,6 +259,9 @@ shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal
   if (is_tls(o) && o->workers > 0)
     return shoal_fail(err, SHOAL_INVALID,
                       "on one machine nothing leaves it; --transport tls is for roles by hand");
+  if (is_transport(o, "threads") && by_hand)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--transport threads is for --workers; roles by hand are processes of their own");
   if (!by_hand) {
     if (o->workers > 0) *out = SHOAL_CHIEF;
     return check_tls(o, false, false, err);
@@ -283,12 +296,13 @@ void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, sho
 /* Where to listen for an address that others dial: on loopback when it is one, else everywhere, since
  * the name may be that of a proxy or service in front of this machine. */
 static const char *listen_at(const char *address) {
-  bool loopback = strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost:", 10) == 0 ||
-                  strncmp(address, "[::1]:", 6) == 0;
-  return loopback ? address : strrchr(address, ':');
+  bool here = strncmp(address, "127.", 4) == 0 || strncmp(address, "localhost:", 10) == 0 ||
+              strncmp(address, "[::1]:", 6) == 0 || strncmp(address, "#:", 2) == 0;
+  return here ? address : strrchr(address, ':');
 }
 
-uint16_t shoal_cluster_free_port(void) {
+/* A port of this machine that nobody uses at the moment; 0: none. */
+static uint16_t free_port(void) {
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t length = sizeof at;
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -299,8 +313,7 @@ uint16_t shoal_cluster_free_port(void) {
 }
 
 static shoal_way way_of(const shoal_cluster_options *o) {
-  bool websocket = o->transport != NULL && strcmp(o->transport, "websocket") == 0;
-  return (shoal_way){.wire = websocket ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW,
+  return (shoal_way){.wire = is_transport(o, "websocket") ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW,
                      .tls = is_tls(o),
                      .fingerprint = o->fingerprint != NULL ? o->fingerprint_digits : NULL};
 }
@@ -374,6 +387,13 @@ shoal_status shoal_cluster_serve(const shoal_cluster_options *o, const shoal_clu
 
 /* ---- the chief ---- */
 
+/* A worker or parameter server that is a thread of this process. */
+typedef struct member {
+  shoal_cluster *cluster;
+  shoal_cluster_options options; /* the cluster's, but for the role */
+  pthread_t thread;
+} member;
+
 struct shoal_cluster {
   shoal_cluster_options options;
   shoal_cluster_data data;
@@ -383,10 +403,9 @@ struct shoal_cluster {
   shoal_text state_dir;
   shoal_chief_node *node;
   shoal_spawn *spawn; /* or NULL */
-  /* Worker 0, when it is the chief as well. */
-  bool computes;
-  pthread_t thread;
-  volatile sig_atomic_t worker_stop;
+  member *members;
+  uint32_t members_count;
+  volatile sig_atomic_t members_stop;
 };
 
 static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
@@ -398,15 +417,24 @@ static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
     if (status != SHOAL_OK) return status;
     snprintf(c->chief_address, sizeof c->chief_address, "%s",
              o->chief_host != NULL ? o->chief_host : c->workers.at[0]);
-    c->computes = strcmp(o->job_name, "worker") == 0;
     return SHOAL_OK;
   }
   uint32_t ps = o->ps == UINT64_MAX ? 1 : (uint32_t)o->ps;
   c->ps = (addresses){.at = calloc(ps, SHOAL_ADDRESS_MAX), .count = ps};
   if (c->ps.at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  bool threads = is_transport(o, "threads");
   for (uint32_t s = 0; s < ps; s++)
-    snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", shoal_cluster_free_port());
-  snprintf(c->chief_address, sizeof c->chief_address, "127.0.0.1:%u", shoal_cluster_free_port());
+    if (threads)
+      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "#:%u", s + 2);
+    else if (o->links != NULL)
+      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "%s:%d", shoal_links_address(o->links, s).text, LINK_PORT);
+    else
+      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", free_port());
+  if (threads)
+    snprintf(c->chief_address, sizeof c->chief_address, "#:1");
+  else
+    snprintf(c->chief_address, sizeof c->chief_address, "%s:%u",
+             o->links != NULL ? shoal_links_here(o->links).text : "127.0.0.1", free_port());
   return SHOAL_OK;
 }
 
@@ -473,6 +501,14 @@ static void add_process(shoal_cluster *c, const char *role, uint32_t index, cons
     words[count++] = pretend;
   }
   shoal_spawn_add(c->spawn, name, words);
+  uint32_t machine = strcmp(role, "ps") == 0 ? index : c->ps.count + index;
+  if (c->options.links != NULL)
+    shoal_spawn_in_network(c->spawn, shoal_links_network(c->options.links, machine).text);
+}
+
+static uint32_t threads_of_a_worker(const shoal_cluster *c) {
+  uint32_t workers = (uint32_t)c->options.workers;
+  return c->data.threads > workers ? c->data.threads / workers : 1;
 }
 
 static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
@@ -484,7 +520,7 @@ static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
   shoal_text_init(&list);
   for (uint32_t s = 0; s < c->ps.count; s++) shoal_text_addf(&list, s == 0 ? "%s" : ",%s", c->ps.at[s]);
   char threads[16];
-  snprintf(threads, sizeof threads, "%u", c->data.threads > workers ? c->data.threads / workers : 1);
+  snprintf(threads, sizeof threads, "%u", threads_of_a_worker(c));
   if (list.failed) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   } else {
@@ -496,16 +532,49 @@ static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
   return status;
 }
 
-/* ---- worker 0 in the chief's process ---- */
+/* ---- threads of this process ---- */
 
-static void *compute_too(void *self) {
-  shoal_cluster *c = self;
-  shoal_notes notes = {.self = c->node, .note = note_from_spawn};
-  const shoal_worker_node_config config =
-      worker_config(&c->options, &c->data, c->chief_address, "worker 0", &notes, &c->worker_stop);
+static void *run_member(void *self) {
+  member *m = self;
+  shoal_cluster *c = m->cluster;
+  const shoal_notes notes = {.self = c->node, .note = note_from_spawn};
+  shoal_cluster_data data = c->data;
+  if (c->options.workers > 0) data.threads = threads_of_a_worker(c);
   shoal_error err;
-  if (shoal_worker_node_run(&config, &err) != SHOAL_OK) shoal_chief_node_note(c->node, err.text);
+  shoal_status status =
+      strcmp(m->options.job_name, "ps") == 0
+          ? serve_owner(&m->options, c->chief_address, &c->ps, &notes, &c->members_stop, &err)
+          : serve_worker(&m->options, &data, c->chief_address, &notes, &c->members_stop, &err);
+  if (status != SHOAL_OK) shoal_chief_node_note(c->node, err.text);
   return NULL;
+}
+
+static shoal_status start_member(shoal_cluster *c, const char *role, uint32_t index, shoal_error *err) {
+  member *m = &c->members[c->members_count];
+  *m = (member){.cluster = c, .options = c->options};
+  m->options.job_name = role;
+  m->options.task_index = index;
+  if (pthread_create(&m->thread, NULL, run_member, m) != 0)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+  c->members_count++;
+  return SHOAL_OK;
+}
+
+/* All, or worker 0 alone where it is the chief as well. */
+static shoal_status start_members(shoal_cluster *c, uint32_t ps, uint32_t workers, shoal_error *err) {
+  c->members = calloc((size_t)ps + workers, sizeof *c->members);
+  if (c->members == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  shoal_status status = SHOAL_OK;
+  for (uint32_t s = 0; s < ps && status == SHOAL_OK; s++) status = start_member(c, "ps", s, err);
+  for (uint32_t w = 0; w < workers && status == SHOAL_OK; w++) status = start_member(c, "worker", w, err);
+  return status;
+}
+
+static shoal_status start_others(shoal_cluster *c, shoal_error *err) {
+  const shoal_cluster_options *o = &c->options;
+  if (o->job_name != NULL) return strcmp(o->job_name, "worker") == 0 ? start_members(c, 0, 1, err) : SHOAL_OK;
+  if (is_transport(o, "threads")) return start_members(c, c->ps.count, (uint32_t)o->workers, err);
+  return start_processes(c, err);
 }
 
 shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_options *options,
@@ -530,18 +599,12 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_options
                                     .task = task,
                                     .job = &c->job,
                                     .folder = state_dir_of(&c->options),
-                                    .save_s = SAVE_S,
+                                    .save_s = options->save_s > 0 ? options->save_s : SAVE_S,
                                     .workers_max = WORKERS_MAX,
                                     .notes = *notes,
                                     .stop = stop};
   if (status == SHOAL_OK) status = shoal_chief_node_create(&c->node, &config, err);
-  if (status == SHOAL_OK && options->workers > 0) status = start_processes(c, err);
-  bool computes = c->computes;
-  c->computes = false;
-  if (status == SHOAL_OK && computes) {
-    c->computes = pthread_create(&c->thread, NULL, compute_too, c) == 0;
-    if (!c->computes) status = shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
-  }
+  if (status == SHOAL_OK) status = start_others(c, err);
   if (status != SHOAL_OK) {
     shoal_cluster_close(c, "the chief could not start", false);
     return status;
@@ -595,9 +658,13 @@ static void report_text(shoal_report *report, const shoal_chief_peer *peer, uint
                       shoal_human_bytes((double)peer->bytes_out).text);
 }
 
+uint32_t shoal_cluster_peers(shoal_cluster *c, shoal_chief_peer *out, uint32_t max) {
+  return shoal_chief_node_peers(c->node, out, max);
+}
+
 void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
   static shoal_chief_peer peers[REPORTED_MAX];
-  uint32_t count = shoal_chief_node_peers(c->node, peers, REPORTED_MAX);
+  uint32_t count = shoal_cluster_peers(c, peers, REPORTED_MAX);
   uint64_t parts = 0;
   qsort(peers, count, sizeof *peers, by_name);
   for (uint32_t i = 0; i < count; i++) parts += peers[i].parts_done;
@@ -610,8 +677,8 @@ void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
 void shoal_cluster_close(shoal_cluster *c, const char *reason, bool forget) {
   if (c == NULL) return;
   if (c->node != NULL) shoal_chief_node_end(c->node, reason, forget);
-  __atomic_store_n(&c->worker_stop, 1, __ATOMIC_RELAXED);
-  if (c->computes) pthread_join(c->thread, NULL);
+  __atomic_store_n(&c->members_stop, 1, __ATOMIC_RELAXED);
+  for (uint32_t i = 0; i < c->members_count; i++) pthread_join(c->members[i].thread, NULL);
   shoal_spawn_end(c->spawn);
   shoal_chief_node_destroy(c->node);
   rmdir(state_dir_of(&c->options)); /* when nothing is left in it */
@@ -619,5 +686,6 @@ void shoal_cluster_close(shoal_cluster *c, const char *reason, bool forget) {
   shoal_job_release(&c->job);
   free(c->ps.at);
   free(c->workers.at);
+  free(c->members);
   free(c);
 }

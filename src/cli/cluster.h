@@ -1,6 +1,7 @@
 /* cluster.h: shoal train on more than one process: which role this one has, and the others.
  *
- *   --workers N --ps K       this process is the chief and starts the others on this machine
+ *   --workers N --ps K       this process is the chief and starts the others on this machine, as processes or,
+ *                            with --transport threads, as threads of its own
  *   --job-name ROLE ...      this process is one of a cluster that is started by hand: the chief,
  *                            a parameter server (ps) or a worker; without --chief-host, worker 0
  *                            is the chief as well
@@ -10,6 +11,7 @@
 #define SHOAL_CLI_CLUSTER_H
 
 #include "base/hash.h"
+#include "cli/links.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "data/task.h"
@@ -29,6 +31,9 @@ typedef struct shoal_cluster_options {
   char fingerprint_digits[SHOAL_SHA256_HEX]; /* the same without colons; made by shoal_cluster_role */
   bool lifeline;
   double pretend_s; /* for benchmarks: a worker waits so long instead of computing a batch */
+  /* Not from the command line. */
+  double save_s;            /* how often a version is made safe within an epoch; 0: a default */
+  const shoal_links *links; /* machine 0 .. ps - 1 are parameter servers, then workers; NULL: loopback */
 } shoal_cluster_options;
 
 enum { SHOAL_CLUSTER_OPTIONS = 17 };
@@ -49,9 +54,6 @@ bool shoal_cluster_is_address(const char *word, size_t length);
 
 /* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
 void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);
-
-/* A port of this machine that nobody uses at the moment; 0: none. */
-uint16_t shoal_cluster_free_port(void);
 
 /* Where the data is, for workers. */
 typedef struct shoal_cluster_data {
@@ -74,7 +76,9 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_options
                                 shoal_rounds *rounds, shoal_error *err);
 /* Rounds that an earlier chief of the same job had made safe, where this one goes on; 0: none. */
 uint64_t shoal_cluster_went_on(const shoal_cluster *cluster);
-/* Who did what, as a table for people or JSON lines. */
+/* What is known of workers and parameter servers; returns how many were written. */
+uint32_t shoal_cluster_peers(shoal_cluster *cluster, shoal_chief_peer *out, uint32_t max);
+/* The same as a table for people or JSON lines. */
 void shoal_cluster_report(shoal_cluster *cluster, shoal_report *report);
 /* forget: the training is finished or saved, and nothing is kept to go on from. */
 void shoal_cluster_close(shoal_cluster *cluster, const char *reason, bool forget);

@@ -52,6 +52,7 @@
   X(bytes_to_lanes)          \
   X(bytes_to_rows)           \
   X(add)                     \
+  X(add_scaled)              \
   X(column_sums)             \
   X(sum_parts)               \
   X(square_sum)              \

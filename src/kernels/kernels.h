@@ -223,7 +223,9 @@ typedef struct shoal_kernels {
   void (*bytes_to_rows)(uint32_t channels, uint32_t plane, uint32_t samples, const uint8_t *const *images,
                         const float *scale, const float *shift, float *y);
 
-  void (*add)(size_t count, const float *a, const float *b, float *y);            /* y may be a or b */
+  void (*add)(size_t count, const float *a, const float *b, float *y); /* y may be a or b */
+  /* y = a + factor b, rounded once; y may be a or b. */
+  void (*add_scaled)(size_t count, const float *a, float factor, const float *b, float *y);
   void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums); /* adds, rows ascending */
   /* The sum of up to 256 parts, element by element: neighbours first, then neighbours of these sums. */
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);

@@ -83,6 +83,13 @@ void ISA(add)(size_t count, const float *a, const float *b, float *y) {
     vf_store_some(y + i, count - i, vf_add(vf_load_some(a + i, count - i), vf_load_some(b + i, count - i)));
 }
 
+void ISA(add_scaled)(size_t count, const float *a, float factor, const float *b, float *y) {
+  vf scale = vf_set(factor);
+  for (size_t i = 0; i < count; i += 16)
+    vf_store_some(y + i, count - i,
+                  vf_fma(scale, vf_load_some(b + i, count - i), vf_load_some(a + i, count - i)));
+}
+
 void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums) {
   for (uint32_t j = 0; j < cols; j += 16) {
     vf sum = vf_load_some(sums + j, cols - j);

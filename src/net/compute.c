@@ -41,14 +41,12 @@ shoal_status shoal_compute_open(shoal_compute *c, const shoal_job *job, const sh
   if (shoal_trainer_rounds(c->task.trainer) != job->inner_rounds ||
       (job->mode.kind != SHOAL_LOCAL && shoal_trainer_shards(c->task.trainer) != job->parts))
     return shoal_fail(err, SHOAL_INVALID, "the chief cuts rounds in another way; is it another version?");
-  c->change = calloc(c->task.graph->weights_count, sizeof *c->change);
-  return c->change != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  return SHOAL_OK;
 }
 
 void shoal_compute_close(shoal_compute *c) {
   shoal_task_close(&c->task);
   shoal_model_destroy(c->model);
-  free(c->change);
   *c = (shoal_compute){0};
 }
 
@@ -70,8 +68,10 @@ double shoal_compute_batches(const shoal_compute *c, const shoal_work_unit *unit
 
 /* ---- gradients ---- */
 
+static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
+
 static float *carry_at(shoal_blob *blob, size_t index) {
-  return blob != NULL ? (float *)(void *)shoal_blob_bytes(blob) + index : NULL;
+  return blob != NULL ? floats_of(blob) + index : NULL;
 }
 
 static double norm_of(const shoal_graph *graph, const float *gradient) {
@@ -95,13 +95,12 @@ static double longest(shoal_compute *c, double norm) {
   return limit;
 }
 
-static const float *limit_norm(shoal_compute *c, const float *gradient) {
-  if (c->job->mode.kind != SHOAL_ASYNC && c->job->mode.kind != SHOAL_STALE) return gradient;
+static void limit_norm(shoal_compute *c, float *gradient) {
+  if (c->job->mode.kind != SHOAL_ASYNC && c->job->mode.kind != SHOAL_STALE) return;
   double norm = norm_of(c->task.graph, gradient), limit = longest(c, norm);
-  if (!(norm > limit)) return gradient;
+  if (!(norm > limit)) return;
   float scale = (float)(limit / norm);
-  for (size_t i = 0; i < c->task.graph->weights_count; i++) c->change[i] = scale * gradient[i];
-  return c->change;
+  for (size_t i = 0; i < c->task.graph->weights_count; i++) gradient[i] *= scale;
 }
 
 static void compute_gradient(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
@@ -110,10 +109,10 @@ static void compute_gradient(shoal_compute *c, const shoal_work_unit *unit, cons
   size_t carry = shoal_trainer_carry_floats(trainer);
   for (uint32_t p = 0; carry > 0 && p < unit->count; p++)
     shoal_trainer_set_carry(trainer, unit->first + p, carry_at(unit->carry, p * carry));
-  const float *gradient =
-      shoal_trainer_node(trainer, weights, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
-                         unit->round % c->job->rounds, unit->first, unit->count, &out->sums);
-  out->gradient = limit_norm(c, gradient);
+  float *gradient = floats_of(out->gradient);
+  shoal_trainer_node(trainer, weights, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
+                     unit->round % c->job->rounds, unit->first, unit->count, gradient, &out->sums);
+  limit_norm(c, gradient);
   if (carry == 0) return;
   out->carry = shoal_blob_create(unit->count * carry * sizeof(float));
   SHOAL_ASSERT(out->carry != NULL);
@@ -147,8 +146,8 @@ static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const 
     shoal_result result;
     finite = shoal_trainer_round(c->task.trainer, &c->task.sources[SHOAL_TRAIN], &result, NULL) == SHOAL_OK;
   }
-  for (size_t i = 0; i < state->weights_count; i++) c->change[i] = state->weights[i] - weights[i];
-  out->gradient = c->change;
+  float *change = floats_of(out->gradient);
+  shoal_kernels_get()->add_scaled(state->weights_count, state->weights, -1, weights, change);
   out->sums = (shoal_sums){.loss = finite ? state->loss_sum : NAN,
                            .weight = state->weight_sum,
                            .square = state->square_sum,
@@ -158,12 +157,14 @@ static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const 
 
 void shoal_compute_unit(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
                         shoal_work_result *out) {
-  *out = (shoal_work_result){0};
+  size_t bytes = c->task.graph->weights_count * sizeof(float);
+  *out = (shoal_work_result){.gradient = shoal_blob_create(bytes)};
+  SHOAL_ASSERT(out->gradient != NULL);
   if (c->job->mode.kind == SHOAL_LOCAL)
     compute_change(c, unit, weights, out);
   else
     compute_gradient(c, unit, weights, out);
   /* Where results of one unit may differ anyway, nobody compares them. */
   bool compared = c->job->mode.kind == SHOAL_SYNC || c->job->mode.kind == SHOAL_LOCAL;
-  if (compared) out->digest = shoal_digest(out->gradient, c->task.graph->weights_count * sizeof(float));
+  if (compared) out->digest = shoal_digest(shoal_blob_bytes(out->gradient), bytes);
 }

@@ -18,7 +18,6 @@ typedef struct shoal_compute {
   const shoal_job *job;
   shoal_model *model;
   shoal_task task;
-  float *change;     /* local mode: what the steps made of the weights; else a gradient scaled down */
   double usual_norm; /* of gradients, in stale and async mode; 0 before the first */
 } shoal_compute;
 
@@ -36,7 +35,7 @@ void shoal_compute_close(shoal_compute *compute);
 bool shoal_compute_has(const shoal_compute *compute, const shoal_work_unit *unit);
 /* How many batches it has, or which share of one. */
 double shoal_compute_batches(const shoal_compute *compute, const shoal_work_unit *unit);
-/* Its result; the gradient stays until the next unit. */
+/* Its result, whose blobs are the caller's. */
 void shoal_compute_unit(shoal_compute *compute, const shoal_work_unit *unit, const float *weights,
                         shoal_work_result *out);
 

@@ -199,6 +199,7 @@ shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, s
   shoal_net *net = calloc(1, sizeof *net);
   if (net == NULL) goto no_memory;
   net->config = *config;
+  net->inbox_end = &net->inbox;
   net->certificate = copy_or_null(config->certificate);
   net->key = copy_or_null(config->key);
   net->slots = config->connections_max + 1;
@@ -228,6 +229,7 @@ shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, s
   if (net->context == NULL) goto no_memory;
   net->plain = dialing_vhost(net, "dial", 0);
   if (net->plain == NULL) goto no_memory;
+  net_thread_join(net);
   *out = net;
   return SHOAL_OK;
 no_memory:
@@ -236,6 +238,7 @@ no_memory:
 }
 
 static void detach(net_peer *peer) {
+  if (peer->thread) net_thread_close(peer);
   if (peer->wsi == NULL) return;
   lws_set_opaque_user_data(peer->wsi, NULL);
   peer->wsi = NULL;
@@ -243,6 +246,7 @@ static void detach(net_peer *peer) {
 
 void shoal_net_destroy(shoal_net *net) {
   if (net == NULL) return;
+  net_thread_leave(net);
   for (net_peer *peer = net->ended, *next; peer != NULL; peer = next) {
     next = peer->next_ended;
     detach(peer);
@@ -253,6 +257,7 @@ void shoal_net_destroy(shoal_net *net) {
       detach(net->peers[slot]);
       net_peer_free(net->peers[slot]);
     }
+  net_thread_wake_others();
   lws_sul_cancel(&net->timer);
   if (net->context != NULL) lws_context_destroy(net->context);
   free(net->peers);
@@ -283,6 +288,9 @@ static shoal_status split_address(const char *address, char host[HOST_MAX], uint
   *port = (uint16_t)number;
   return SHOAL_OK;
 }
+
+/* "#:N" is a loop of this process. */
+static bool is_thread(const char *host) { return strcmp(host, "#") == 0; }
 
 /* A host's name as a numeric address, which is all that libwebsockets listens on. */
 static shoal_status resolve(const char *host, char out[HOST_MAX], bool *v6, shoal_error *err) {
@@ -320,6 +328,10 @@ shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *por
   char host[HOST_MAX];
   bool v6 = true;
   shoal_status status = split_address(address, host, port, err);
+  if (status == SHOAL_OK && is_thread(host))
+    return net_thread_listen(net, *port)
+               ? SHOAL_OK
+               : shoal_fail(err, SHOAL_IO, "cannot listen on %s: this process does so already", address);
   if (status == SHOAL_OK && host[0] != 0) status = resolve(host, net->interface, &v6, err);
   if (status != SHOAL_OK) return status;
   const char *interface = host[0] != 0 ? net->interface : NULL;
@@ -358,6 +370,10 @@ uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bo
   else if (tls && net->secure == NULL)
     net_peer_end(peer, "TLS could not be set up");
   if (peer->state == ENDED) return peer->number;
+  if (is_thread(host)) {
+    if (!net_thread_dial(peer, port)) net_peer_end(peer, "nobody listens at %s", address);
+    return peer->number;
+  }
 
   if (tls && fingerprint != NULL) memcpy(peer->fingerprint, fingerprint, FINGERPRINT_DIGITS + 1);
   /* With a fingerprint the certificate may be anybody's: got_through compares it. */
@@ -395,7 +411,7 @@ void shoal_net_close(shoal_net *net, uint64_t number, const char *reason) {
   if (peer->state == OPEN) {
     peer->state = FLUSHING;
     peer->moved = shoal_clock_seconds();
-    lws_callback_on_writable(peer->wsi);
+    net_peer_send_soon(peer);
   } else {
     net_peer_end(peer, "%s", reason);
   }
@@ -434,6 +450,7 @@ static void time_is_over(lws_sorted_usec_list_t *timer) {
 void shoal_net_run(shoal_net *net, double seconds) {
   sweep(net);
   bury(net);
+  net_thread_wake_others();
   bool peers = net->unused_count < net->slots - 1;
   if (peers && seconds > net->sweep_s) seconds = net->sweep_s;
   if (net->ended != NULL || seconds < 1e-3) {
@@ -444,8 +461,10 @@ void shoal_net_run(shoal_net *net, double seconds) {
     lws_service(net->context, 0);
     lws_sul_cancel(&net->timer);
   }
+  net_thread_receive(net);
   sweep(net);
   bury(net);
+  net_thread_wake_others();
 }
 
 void shoal_net_wake(shoal_net *net) { lws_cancel_service(net->context); }

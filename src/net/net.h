@@ -3,7 +3,8 @@
  * One event loop on libwebsockets, with any number of connections, all on one port. Who connects
  * and begins with a header of proto/message.h speaks raw: headers and payloads, one after
  * another. Who begins with HTTP and asks for the protocol "shoal" is a WebSocket: every
- * message is one binary frame or a row of fragments. Both carry the same messages.
+ * message is one binary frame or a row of fragments. Both carry the same messages. An address "#:N" is
+ * another loop of this process: messages go there as they are, without a socket and without a copy.
  *
  * Every connection has a number, the peer, which is never used again. What comes in is checked
  * (proto/message.h) before anybody sees it; a peer that sends anything else is closed, with the
@@ -40,7 +41,8 @@ typedef struct shoal_net_config {
 shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err);
 void shoal_net_destroy(shoal_net *net);
 
-/* Listens on "host:port", or ":port" for all addresses; port 0 picks one. *port is what it became. */
+/* Listens on "host:port", or ":port" for all addresses; port 0 picks one. *port is what it became. Or on
+ * "#:N" for this process alone, N from 1. */
 shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err);
 
 /* Starts to connect; opened or closed will be called for the peer returned. With tls, the server's

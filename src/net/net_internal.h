@@ -4,6 +4,7 @@
  *   net_peer.c       one connection: bytes to messages, the queue of what is to be sent, its end
  *   net_raw.c        bytes of a raw connection, in and out
  *   net_websocket.c  bytes of a WebSocket, in and out
+ *   net_thread.c     messages to another loop of this process, without bytes
  *
  * States of a connection, and what takes it to the next:
  *
@@ -50,7 +51,9 @@ typedef struct net_peer {
   net_state state;
   shoal_wire wire;
   bool dialed, tls;
-  bool heard; /* a whole header came */
+  bool thread;             /* the other end is in this process; there is no wsi */
+  uint64_t mate_net, mate; /* then: its loop, and its number there */
+  bool heard;              /* a whole header came */
   char address[HOST_MAX + 8];
   char fingerprint[FINGERPRINT_DIGITS + 1]; /* wanted of a dialed server; empty for none */
   char reason[REASON_MAX];                  /* why it ends; the first one stays */
@@ -71,8 +74,17 @@ typedef struct net_peer {
   struct net_peer *next_ended;
 } net_peer;
 
+typedef struct net_event net_event;
+
 struct shoal_net {
   shoal_net_config config;
+  /* For other threads, under net_thread.c's lock. */
+  shoal_net *next_net;
+  uint64_t id;
+  uint16_t thread_port; /* 0: does not listen */
+  net_event *inbox, **inbox_end;
+  bool woken; /* and the inbox not yet emptied */
+
   char *certificate, *key;
   struct lws_context *context;
   struct lws_vhost *plain, *secure; /* what dials go out from; `secure` is made when first needed */
@@ -102,7 +114,20 @@ size_t net_peer_room(net_peer *peer, uint8_t **at);
 void net_peer_took(net_peer *peer, size_t length); /* so much was put there */
 void net_peer_sent(net_peer *peer, size_t length); /* so many bytes from the queue's front are gone */
 bool net_peer_sends(const net_peer *peer);         /* has it something to send, and may it? */
+void net_peer_send_soon(net_peer *peer);           /* at once inside this process, else when the socket can */
 void net_peer_check(net_peer *peer, double now);   /* ends it when it was too slow */
+
+/* ---- net_thread.c ---- */
+
+/* A loop that begins, and one that ends. */
+void net_thread_join(shoal_net *net);
+void net_thread_leave(shoal_net *net);
+bool net_thread_listen(shoal_net *net, uint16_t port); /* false: somebody else does */
+bool net_thread_dial(net_peer *peer, uint16_t port);   /* false: nobody listens */
+void net_thread_send(net_peer *peer);                  /* all that is queued */
+void net_thread_close(net_peer *peer);                 /* tells the other end */
+void net_thread_receive(shoal_net *net);               /* handles what has come */
+void net_thread_wake_others(void);                     /* those who have something in their inbox */
 
 /* ---- net_raw.c, net_websocket.c ---- */
 

@@ -56,7 +56,7 @@ void net_peer_open(net_peer *peer, shoal_wire wire) {
   peer->moved = shoal_clock_seconds();
   const shoal_net_calls *calls = &peer->net->config.calls;
   calls->opened(calls->self, peer->number, peer->address);
-  if (net_peer_sends(peer)) lws_callback_on_writable(peer->wsi);
+  if (net_peer_sends(peer)) net_peer_send_soon(peer);
 }
 
 void net_peer_end(net_peer *peer, const char *reason, ...) {
@@ -171,7 +171,7 @@ void shoal_net_send(shoal_net *net, uint64_t number, shoal_message message) {
   *(peer->last != NULL ? &peer->last->next : &peer->first) = out;
   peer->last = out;
   peer->queued += out->length;
-  if (peer->state == OPEN && peer->first == out) lws_callback_on_writable(peer->wsi);
+  if (peer->state == OPEN && peer->first == out) net_peer_send_soon(peer);
 }
 
 void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out) {
@@ -186,6 +186,13 @@ uint64_t shoal_net_queued(const shoal_net *net, uint64_t number) {
 
 bool net_peer_sends(const net_peer *peer) {
   return peer->first != NULL && (peer->state == OPEN || peer->state == FLUSHING);
+}
+
+void net_peer_send_soon(net_peer *peer) {
+  if (peer->thread)
+    net_thread_send(peer);
+  else
+    lws_callback_on_writable(peer->wsi);
 }
 
 void net_peer_sent(net_peer *peer, size_t length) {

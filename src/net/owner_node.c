@@ -243,7 +243,7 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
   uint16_t port;
   status = shoal_net_listen(n.net, config->listen, &port, err);
   shoal_line_init(&n.chief, config->chief, shoal_clock_seconds());
-  while (status == SHOAL_OK && !n.ended && !*config->stop) {
+  while (status == SHOAL_OK && !n.ended && !__atomic_load_n(config->stop, __ATOMIC_RELAXED)) {
     double now = shoal_clock_seconds();
     shoal_line_tick(&n.chief, n.net, &config->way, now);
     post(&n);

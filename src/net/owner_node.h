@@ -5,7 +5,7 @@
  * epoch) it writes its slice to disk; the last two such records stay. Killed and started again it
  * comes back with the bits of the last version that is safe.
  *
- * Threads: run blocks; `stop` may be set by a signal. */
+ * Threads: run blocks; `stop` may be set by a signal or another thread. */
 #ifndef SHOAL_NET_OWNER_NODE_H
 #define SHOAL_NET_OWNER_NODE_H
 

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,16 +54,19 @@ typedef struct node {
 
 /* ---- the other thread ---- */
 
+static shoal_blob *zeros(size_t bytes) {
+  shoal_blob *blob = shoal_blob_create(bytes);
+  SHOAL_ASSERT(blob != NULL);
+  memset(shoal_blob_bytes(blob), 0, bytes);
+  return blob;
+}
+
 /* What a pretender sends is right in size, not in value. */
 static void pretend(node *n) {
-  n->result =
-      (shoal_work_result){.gradient = n->compute.change, .sums = {.loss = 1, .weight = 1, .counted = 1}};
   size_t carry = n->unit.count * shoal_trainer_carry_floats(n->compute.task.trainer) * sizeof(float);
-  if (carry > 0 && n->job.mode.kind != SHOAL_LOCAL) {
-    n->result.carry = shoal_blob_create(carry);
-    SHOAL_ASSERT(n->result.carry != NULL);
-    memset(shoal_blob_bytes(n->result.carry), 0, carry);
-  }
+  n->result = (shoal_work_result){.gradient = zeros(n->compute.task.graph->weights_count * sizeof(float)),
+                                  .sums = {.loss = 1, .weight = 1, .counted = 1}};
+  if (carry > 0 && n->job.mode.kind != SHOAL_LOCAL) n->result.carry = zeros(carry);
   shoal_clock_sleep(n->config->pretend_s * shoal_compute_batches(&n->compute, &n->unit));
 }
 
@@ -131,6 +135,7 @@ static void wait_for_computer(node *n) {
   pthread_mutex_unlock(&n->lock);
   if (!done) return;
   shoal_blob_release(n->unit.carry);
+  shoal_blob_release(n->result.gradient);
   shoal_blob_release(n->result.carry);
 }
 
@@ -303,8 +308,16 @@ static shoal_status loop(node *n, shoal_error *err) {
   return n->failed;
 }
 
+/* This thread, and those that it starts, are such that compute: one that is woken does not push aside who
+ * woke it, a parameter server that may have others to answer. */
+static void compute_politely(void) {
+  const struct sched_param none = {0};
+  (void)sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
 shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err) {
   node n = {.config = config, .state = IDLE, .unit_s = INFINITY};
+  compute_politely();
   shoal_net_config net = {.calls = {&n, opened, received, closed},
                           .payload_max = PAYLOAD_MAX,
                           .connections_max = CONNECTIONS_MAX,

@@ -527,6 +527,7 @@ void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_par
 typedef struct node_work {
   shoal_trainer *trainer;
   uint32_t first, count;
+  float *sum;
 } node_work;
 
 static void node_sum_task(void *context, uint32_t index, uint32_t thread) {
@@ -536,38 +537,37 @@ static void node_sum_task(void *context, uint32_t index, uint32_t thread) {
   const shoal_run *run = &t->runs[index];
   const float *parts[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < work->count; v++) parts[v] = t->gradients[work->first + v] + run->offset;
-  t->kernels->sum_parts(run->count, work->count, parts, t->total + run->offset);
+  t->kernels->sum_parts(run->count, work->count, parts, work->sum + run->offset);
 }
 
 /* Kernels write whole vectors, past the end of a parameter too; whoever compares or sends gradients wants
  * the same bytes for the same work. */
-static const float *without_gaps(const shoal_trainer *t, float *gradient) {
+static void clear_gaps(const shoal_trainer *t, float *gradient) {
   size_t end = 0;
   for (size_t i = 0; i < t->runs_count; i++) {
     memset(gradient + end, 0, (t->runs[i].offset - end) * sizeof *gradient);
     end = t->runs[i].offset + t->runs[i].count;
   }
   memset(gradient + end, 0, (t->state.weights_count - end) * sizeof *gradient);
-  return gradient;
 }
 
-const float *shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_source *source,
-                                uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
-                                shoal_sums *sums) {
+void shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_source *source, uint64_t epoch,
+                        uint64_t round, uint32_t first, uint32_t count, float *gradient, shoal_sums *sums) {
   SHOAL_ASSERT(count > 0 && count <= t->shards && first <= t->shards - count);
   shoal_part parts[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < count; v++)
-    parts[v] =
-        (shoal_part){.epoch = epoch, .round = round, .shard = first + v, .gradient = t->gradients[first + v]};
+    parts[v] = (shoal_part){.epoch = epoch,
+                            .round = round,
+                            .shard = first + v,
+                            .gradient = count == 1 ? gradient : t->gradients[first + v]};
   run_parts(t, weights, source, parts, count);
   shoal_sums all[SHOAL_SHARDS_MAX];
   for (uint32_t v = 0; v < count; v++) all[v] = parts[v].sums;
   shoal_tree_add_sums(all, count, 1);
   *sums = all[0];
-  if (count == 1) return without_gaps(t, t->gradients[first]);
-  node_work work = {t, first, count};
-  shoal_pool_run(t->pool, (uint32_t)t->runs_count, node_sum_task, &work);
-  return without_gaps(t, t->total);
+  node_work work = {t, first, count, gradient};
+  if (count > 1) shoal_pool_run(t->pool, (uint32_t)t->runs_count, node_sum_task, &work);
+  clear_gaps(t, gradient);
 }
 
 size_t shoal_trainer_carry_floats(const shoal_trainer *t) {

@@ -97,12 +97,11 @@ typedef struct shoal_part {
 void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, shoal_part *parts,
                          uint32_t count);
 
-/* Parts first .. first + count - 1 of a round, a node of tree.h, added up, at these weights, which are
- * aligned to 64 bytes. The gradient is the trainer's and stays until it computes again; between
- * parameters there are zeros. */
-const float *shoal_trainer_node(shoal_trainer *trainer, const float *weights, const shoal_source *source,
-                                uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
-                                shoal_sums *sums);
+/* Parts first .. first + count - 1 of a round, a node of tree.h, added up, at these weights. The gradient
+ * has zeros between parameters; like the weights it is aligned to 64 bytes. */
+void shoal_trainer_node(shoal_trainer *trainer, const float *weights, const shoal_source *source,
+                        uint64_t epoch, uint64_t round, uint32_t first, uint32_t count, float *gradient,
+                        shoal_sums *sums);
 
 /* The recurrent state of a shard, for those who compute its next round elsewhere: so many floats for
  * any shard (0 without recurrent state), out of the trainer's state or into it; NULL: zeros. */

@@ -15,7 +15,9 @@ struct shoal_blob {
   _Atomic uint32_t users;
   size_t length;
   size_t block_bytes;
-  alignas(64) uint8_t bytes[];
+  shoal_blob *whole; /* what this is a part of, or NULL */
+  uint8_t *bytes;    /* its own storage, or in the whole's */
+  alignas(64) uint8_t storage[];
 };
 
 shoal_blob *shoal_blob_create(size_t length) {
@@ -23,9 +25,11 @@ shoal_blob *shoal_blob_create(size_t length) {
   size_t block_bytes;
   shoal_blob *blob = shoal_block_take(sizeof *blob + length, &block_bytes);
   if (blob == NULL) return NULL;
-  blob->block_bytes = block_bytes;
   atomic_init(&blob->users, 1);
   blob->length = length;
+  blob->block_bytes = block_bytes;
+  blob->whole = NULL;
+  blob->bytes = blob->storage;
   return blob;
 }
 
@@ -36,13 +40,25 @@ shoal_blob *shoal_blob_of(const void *bytes, size_t length) {
   return blob;
 }
 
+shoal_blob *shoal_blob_part(shoal_blob *whole, size_t offset, size_t length) {
+  SHOAL_ASSERT(offset <= whole->length && length <= whole->length - offset);
+  shoal_blob *blob = shoal_blob_create(0);
+  SHOAL_ASSERT(blob != NULL);
+  blob->length = length;
+  blob->whole = shoal_blob_share(whole);
+  blob->bytes = whole->bytes + offset;
+  return blob;
+}
+
 shoal_blob *shoal_blob_share(shoal_blob *blob) {
   if (blob != NULL) atomic_fetch_add(&blob->users, 1);
   return blob;
 }
 
 void shoal_blob_release(shoal_blob *blob) {
-  if (blob != NULL && atomic_fetch_sub(&blob->users, 1) == 1) shoal_block_give(blob, blob->block_bytes);
+  if (blob == NULL || atomic_fetch_sub(&blob->users, 1) > 1) return;
+  shoal_blob_release(blob->whole);
+  shoal_block_give(blob, blob->block_bytes);
 }
 
 bool shoal_blob_is_shared(shoal_blob *blob) { return atomic_load(&blob->users) > 1; }

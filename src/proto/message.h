@@ -85,6 +85,9 @@ typedef struct shoal_blob shoal_blob;
 
 shoal_blob *shoal_blob_create(size_t length); /* aligned to 64 bytes; NULL when out of memory */
 shoal_blob *shoal_blob_of(const void *bytes, size_t length); /* a copy; out of memory ends the program */
+/* Bytes of another blob, which stays as long as its parts do. Whoever has made parts to be written to leaves
+ * the whole alone. */
+shoal_blob *shoal_blob_part(shoal_blob *whole, size_t offset, size_t length);
 shoal_blob *shoal_blob_share(shoal_blob *blob);
 void shoal_blob_release(shoal_blob *blob);   /* NULL is fine */
 bool shoal_blob_is_shared(shoal_blob *blob); /* then it must not be written to any more */

@@ -25,8 +25,9 @@ typedef struct node_sum {
 
 /* A round that is being summed. */
 typedef struct summing {
-  node_sum *nodes; /* one a part */
-  bool asked;      /* the squares are with the chief */
+  node_sum *nodes;   /* one a part */
+  shoal_blob *right; /* what is still to be added to the first node's sum, for the whole; or NULL */
+  bool asked;        /* the squares are with the chief */
 } summing;
 
 typedef struct waiting {
@@ -38,11 +39,12 @@ struct shoal_owner {
   shoal_owner_config config;
   uint64_t generation;
   shoal_owner_state state;
-  summing *rounds; /* a ring of stale + 1 */
+  shoal_blob *weights; /* the state's; shared with those who pulled them */
+  summing *rounds;     /* a ring of stale + 1 */
   uint32_t rounds_count;
-  uint64_t *seen;        /* async: which round was applied last at place round % SEEN_ROUNDS, plus 1 */
-  double lag;            /* of contributions, in versions, averaged */
-  shoal_blob *published; /* the weights of this version, once somebody asked for them */
+  uint64_t *seen;    /* async: which round was applied last at place round % SEEN_ROUNDS, plus 1 */
+  double lag;        /* of contributions, in versions, averaged */
+  shoal_blob *ahead; /* what late contributions are computed from, once somebody asked; NULL: the weights */
   waiting *pulls;
   uint32_t pulls_count, pulls_size;
   uint64_t chief;              /* the peer that said WELCOME; 0 for none */
@@ -50,6 +52,8 @@ struct shoal_owner {
   uint64_t save_version, safe_version, restore_version, restore_generation;
   shoal_outbox outbox;
 };
+
+static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
 
 static float *floats(size_t count, bool *ok) {
   float *made = aligned_alloc(64, (count * sizeof *made + 63) / 64 * 64 + 64);
@@ -69,7 +73,12 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
   size_t count = config->slice.count;
   uint32_t slots = shoal_optimizer_slots(config->graph->model->recipe.optimizer);
   o->config = *config;
-  o->state.weights = floats(count, &ok);
+  o->weights = shoal_blob_create(count * sizeof(float));
+  ok &= o->weights != NULL;
+  if (ok) {
+    o->state.weights = floats_of(o->weights);
+    memset(o->state.weights, 0, count * sizeof(float));
+  }
   bool local = config->mode.kind == SHOAL_LOCAL; /* the outer momentum is the only slot then */
   if (slots > 0 || local) o->state.slot1 = floats(count, &ok);
   if (slots > 1 && !local) o->state.slot2 = floats(count, &ok);
@@ -98,6 +107,8 @@ static void clear_round(shoal_owner *o, summing *r) {
     shoal_blob_release(r->nodes[p].sum);
     r->nodes[p] = (node_sum){0};
   }
+  shoal_blob_release(r->right);
+  r->right = NULL;
   r->asked = false;
 }
 
@@ -109,8 +120,8 @@ void shoal_owner_destroy(shoal_owner *o) {
   }
   free(o->rounds);
   free(o->seen);
-  shoal_blob_release(o->published);
-  free(o->state.weights);
+  shoal_blob_release(o->ahead);
+  shoal_blob_release(o->weights);
   free(o->state.slot1);
   free(o->state.slot2);
   free(o->pulls);
@@ -130,50 +141,61 @@ static void say(shoal_owner *o, uint64_t peer, shoal_message m) {
 
 /* ---- pulls ---- */
 
-static float *floats_of(shoal_blob *blob) { return (float *)(void *)shoal_blob_bytes(blob); }
-
-/* The weights of this version and, when asked for, the slots behind them. */
-static shoal_blob *copy_state(const shoal_owner *o, bool with_slots) {
+/* The weights and the slots behind them. */
+static shoal_blob *copy_state(const shoal_owner *o) {
   size_t bytes = o->config.slice.count * sizeof(float);
   const float *parts[3] = {o->state.weights, o->state.slot1, o->state.slot2};
   size_t count = 1;
-  while (with_slots && count < 3 && parts[count] != NULL) count++;
+  while (count < 3 && parts[count] != NULL) count++;
   shoal_blob *blob = shoal_blob_create(count * bytes);
   SHOAL_ASSERT(blob != NULL);
   for (size_t i = 0; i < count; i++) memcpy(shoal_blob_bytes(blob) + i * bytes, parts[i], bytes);
   return blob;
 }
 
+/* A run, and where it lies in the slice, with the padding behind it. */
+typedef struct stretch {
+  const shoal_run *run;
+  size_t first, count;
+} stretch;
+
+static stretch stretch_of(const shoal_owner *o, size_t index) {
+  const shoal_slice *slice = &o->config.slice;
+  const shoal_run *run = &o->config.runs[slice->first_run + index];
+  size_t first = run->offset - slice->offset;
+  size_t end = index + 1 < slice->runs_count ? run[1].offset - slice->offset : slice->count;
+  return (stretch){run, first, end - first};
+}
+
 /* What comes of these weights will be applied `lag` versions later. Momentum will have carried the
  * weights on by then, and a gradient taken where they will be is worth more than one taken where
  * they are: without this, momentum and delay together make the training swing. */
-static void look_ahead(const shoal_owner *o, float *weights) {
+static void look_ahead(shoal_owner *o) {
   const shoal_recipe *recipe = &o->config.graph->model->recipe;
   bool has_momentum = recipe->optimizer == SHOAL_MOMENTUM || recipe->optimizer == SHOAL_NESTEROV;
-  if (!has_momentum || o->lag <= 0) return;
+  bool late = o->config.mode.kind == SHOAL_ASYNC || o->config.mode.kind == SHOAL_STALE;
+  if (!late || !has_momentum || o->lag <= 0) return;
+  o->ahead = shoal_blob_create(o->config.slice.count * sizeof(float));
+  SHOAL_ASSERT(o->ahead != NULL);
   uint64_t version = o->state.version;
   float rate =
       shoal_recipe_rate_at(recipe, version / o->config.rounds, version % o->config.rounds, o->config.rounds);
-  float step = rate * (float)o->lag;
   for (size_t i = 0; i < o->config.slice.runs_count; i++) {
-    const shoal_run *run = &o->config.runs[o->config.slice.first_run + i];
-    size_t first = run->offset - o->config.slice.offset;
-    if (run->kind == SHOAL_PARAM_STATISTIC) continue;
-    for (size_t k = first; k < first + run->count; k++) weights[k] -= step * o->state.slot1[k];
+    stretch at = stretch_of(o, i);
+    float step = at.run->kind == SHOAL_PARAM_STATISTIC ? 0 : -rate * (float)o->lag;
+    o->config.kernels->add_scaled(at.count, o->state.weights + at.first, step, o->state.slot1 + at.first,
+                                  floats_of(o->ahead) + at.first);
   }
 }
 
-/* All who ask for the same version share one copy. */
+/* All who ask for the same version share the same bytes. */
 static void answer_pull(shoal_owner *o, const waiting *pull) {
-  if (o->published == NULL && !pull->with_slots) {
-    o->published = copy_state(o, false);
-    if (o->config.mode.kind == SHOAL_ASYNC || o->config.mode.kind == SHOAL_STALE)
-      look_ahead(o, floats_of(o->published));
-  }
+  if (o->ahead == NULL && !pull->with_slots) look_ahead(o);
+  shoal_blob *weights = o->ahead != NULL ? o->ahead : o->weights;
   say(o, pull->peer,
       (shoal_message){.kind = SHOAL_MSG_WEIGHTS,
                       .version = o->state.version,
-                      .payload = pull->with_slots ? copy_state(o, true) : shoal_blob_share(o->published)});
+                      .payload = pull->with_slots ? copy_state(o) : shoal_blob_share(weights)});
 }
 
 static void answer_pulls(shoal_owner *o) {
@@ -219,14 +241,28 @@ void shoal_owner_gone(shoal_owner *o, uint64_t peer) {
 
 static summing *round_of(shoal_owner *o, uint64_t round) { return &o->rounds[round % o->rounds_count]; }
 
+/* Weights that somebody still has are left as they are: the new ones become a copy. Returns the old ones,
+ * to be released, or NULL when the weights may be changed in their place. */
+static shoal_blob *renew_weights(shoal_owner *o) {
+  shoal_blob_release(o->ahead);
+  o->ahead = NULL;
+  if (!shoal_blob_is_shared(o->weights)) return NULL;
+  shoal_blob *old = o->weights;
+  o->weights = shoal_blob_create(shoal_blob_length(old));
+  SHOAL_ASSERT(o->weights != NULL);
+  o->state.weights = floats_of(o->weights);
+  return old;
+}
+
 /* Where the slice begins, as if the whole vector were there: runs have their own offsets. */
 static float *whole(const shoal_owner *o, float *slice) {
   return slice == NULL ? NULL : (float *)((uintptr_t)slice - o->config.slice.offset * sizeof(float));
 }
 
 /* The mean change of the weights is the outer optimiser's gradient, upside down. */
-static void apply_outer(shoal_owner *o, const float *sum) {
+static void apply_outer(shoal_owner *o, shoal_blob *old, const float *sum) {
   const shoal_mode *mode = &o->config.mode;
+  if (old != NULL) memcpy(o->state.weights, floats_of(old), o->config.slice.count * sizeof(float));
   for (size_t i = 0; i < o->config.slice.count; i++) {
     float change = sum[i] / (float)o->config.parts;
     o->state.slot1[i] = mode->outer_momentum * o->state.slot1[i] + change;
@@ -234,42 +270,58 @@ static void apply_outer(shoal_owner *o, const float *sum) {
   }
 }
 
-static void apply(shoal_owner *o, const float *sum, float scale) {
+static bool is_whole(const shoal_owner *o, const summing *r) {
+  return r->nodes[0].sum != NULL && r->nodes[0].width >= o->config.parts;
+}
+
+/* The sum of all parts of a round that is whole. */
+static float *whole_sum(const shoal_owner *o, summing *r) {
+  float *sum = floats_of(r->nodes[0].sum);
+  if (r->right != NULL) o->config.kernels->add(o->config.slice.count, sum, floats_of(r->right), sum);
+  shoal_blob_release(r->right);
+  r->right = NULL;
+  return sum;
+}
+
+/* Run by run: the halves of the sum are added, old weights copied, and both used while they are in the
+ * cache. */
+static void apply_inner(shoal_owner *o, shoal_blob *old, summing *r, float scale) {
   const shoal_recipe *recipe = &o->config.graph->model->recipe;
-  uint64_t version = o->state.version;
-  if (o->config.mode.kind == SHOAL_LOCAL) {
-    apply_outer(o, sum);
-  } else {
-    float rate = shoal_recipe_rate_at(recipe, version / o->config.rounds, version % o->config.rounds,
-                                      o->config.rounds);
-    shoal_update update = shoal_optimizer_update(recipe, rate, version + 1);
-    update.grad_scale = scale;
-    for (size_t i = 0; i < o->config.slice.runs_count; i++)
-      shoal_optimizer_apply(o->config.kernels, &update, &o->config.runs[o->config.slice.first_run + i],
-                            whole(o, o->state.weights), whole(o, (float *)(uintptr_t)sum),
-                            whole(o, o->state.slot1), whole(o, o->state.slot2));
+  uint64_t version = o->state.version, rounds = o->config.rounds;
+  float rate = shoal_recipe_rate_at(recipe, version / rounds, version % rounds, rounds);
+  shoal_update update = shoal_optimizer_update(recipe, rate, version + 1);
+  update.grad_scale = scale;
+  float *sum = floats_of(r->nodes[0].sum), *weights = o->state.weights;
+  for (size_t i = 0; i < o->config.slice.runs_count; i++) {
+    stretch at = stretch_of(o, i);
+    if (r->right != NULL)
+      o->config.kernels->add(at.count, sum + at.first, floats_of(r->right) + at.first, sum + at.first);
+    if (old != NULL) memcpy(weights + at.first, floats_of(old) + at.first, at.count * sizeof(float));
+    shoal_optimizer_apply(o->config.kernels, &update, at.run, whole(o, weights), whole(o, sum),
+                          whole(o, o->state.slot1), whole(o, o->state.slot2));
   }
+}
+
+static void apply(shoal_owner *o, summing *r, float scale) {
+  shoal_blob *old = renew_weights(o);
+  if (o->config.mode.kind == SHOAL_LOCAL)
+    apply_outer(o, old, whole_sum(o, r));
+  else
+    apply_inner(o, old, r, scale);
+  shoal_blob_release(old);
   o->state.version++;
-  shoal_blob_release(o->published);
-  o->published = NULL;
 }
 
-/* The sum of all parts, or NULL while some are missing. */
-static shoal_blob *whole_sum(const shoal_owner *o, const summing *r) {
-  return r->nodes[0].sum != NULL && r->nodes[0].width >= o->config.parts ? r->nodes[0].sum : NULL;
-}
-
-static void send_squares(shoal_owner *o, const summing *r) {
+static void send_squares(shoal_owner *o, summing *r) {
   const shoal_slice *slice = &o->config.slice;
+  const float *sum = whole(o, whole_sum(o, r));
   shoal_blob *blob = shoal_blob_create(slice->runs_count * sizeof(double));
   SHOAL_ASSERT(blob != NULL);
   double *squares = (double *)(void *)shoal_blob_bytes(blob);
   for (size_t i = 0; i < slice->runs_count; i++) {
     const shoal_run *run = &o->config.runs[slice->first_run + i];
     squares[i] =
-        run->kind == SHOAL_PARAM_STATISTIC
-            ? 0
-            : o->config.kernels->square_sum(run->count, whole(o, floats_of(whole_sum(o, r))) + run->offset);
+        run->kind == SHOAL_PARAM_STATISTIC ? 0 : o->config.kernels->square_sum(run->count, sum + run->offset);
   }
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SQUARES, .round = o->state.version, .payload = blob});
 }
@@ -284,7 +336,7 @@ static float late_scale(const shoal_owner *o) {
 }
 
 static void finish_round(shoal_owner *o, summing *r, float scale) {
-  apply(o, floats_of(whole_sum(o, r)), scale * late_scale(o));
+  apply(o, r, scale * late_scale(o));
   clear_round(o, r);
   if (o->save_version == o->state.version) o->save = true;
   if (o->chief != 0)
@@ -298,7 +350,7 @@ static void finish_rounds(shoal_owner *o) {
   const bool clips = o->config.graph->model->recipe.clip > 0 && (mode == SHOAL_SYNC || mode == SHOAL_STALE);
   for (;;) {
     summing *r = round_of(o, o->state.version);
-    if (o->save || whole_sum(o, r) == NULL) return;
+    if (o->save || !is_whole(o, r)) return;
     if (clips) {
       if (!r->asked && o->chief != 0) {
         r->asked = true;
@@ -310,7 +362,8 @@ static void finish_rounds(shoal_owner *o) {
   }
 }
 
-/* Joins the node that begins at `first` with its neighbours as far as these are there. */
+/* Joins the node that begins at `first` with its neighbours as far as these are there. The last two are
+ * added when the round is applied, which reads them anyway. */
 static void join_nodes(const shoal_owner *o, summing *r, uint32_t first) {
   for (;;) {
     uint32_t width = r->nodes[first].width, left = first / (2 * width) * (2 * width), right = left + width;
@@ -318,8 +371,13 @@ static void join_nodes(const shoal_owner *o, summing *r, uint32_t first) {
     if (right < o->config.parts) {
       node_sum *a = &r->nodes[left], *b = &r->nodes[right];
       if (a->sum == NULL || b->sum == NULL || a->width != width || b->width != width) return;
-      o->config.kernels->add(o->config.slice.count, floats_of(a->sum), floats_of(b->sum), floats_of(a->sum));
-      shoal_blob_release(b->sum);
+      if (2 * width < o->config.parts) {
+        o->config.kernels->add(o->config.slice.count, floats_of(a->sum), floats_of(b->sum),
+                               floats_of(a->sum));
+        shoal_blob_release(b->sum);
+      } else {
+        r->right = b->sum;
+      }
       b->sum = NULL;
     }
     r->nodes[left].width = 2 * width;
@@ -439,8 +497,6 @@ bool shoal_owner_restore(const shoal_owner *o, uint64_t *version) {
 static void restored(shoal_owner *o) {
   o->state.version = o->restore_version;
   o->generation = o->restore_generation;
-  shoal_blob_release(o->published);
-  o->published = NULL;
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = o->state.version});
 }
 
@@ -475,6 +531,7 @@ static void take_restore(shoal_owner *o, const shoal_message *m) {
   for (uint32_t i = 0; i < o->rounds_count; i++) clear_round(o, &o->rounds[i]);
   if (o->seen != NULL) memset(o->seen, 0, SEEN_ROUNDS * sizeof *o->seen);
   o->pulls_count = 0;
+  shoal_blob_release(renew_weights(o)); /* the driver, or the chief, writes others */
   o->save = false;
   o->save_version = UINT64_MAX;
   o->restore = true;

@@ -244,15 +244,20 @@ bool shoal_worker_next(shoal_worker *w, shoal_work_unit *out, const float **weig
   return false;
 }
 
-static void push(shoal_worker *w, const unit *u, const float *gradient) {
-  for (uint32_t s = 0; s < w->config.owners; s++) {
-    const shoal_slice *slice = &w->config.slices[s];
-    shoal_blob *blob = shoal_blob_create(shoal_codec_bytes(w->config.format, slice->count));
-    SHOAL_ASSERT(blob != NULL);
-    size_t length =
-        shoal_codec_encode(w->config.format, slice->count, gradient + slice->offset,
-                           w->residual != NULL ? w->residual + slice->offset : NULL, shoal_blob_bytes(blob));
-    shoal_blob_shorten(blob, length);
+/* A slice of the gradient as it travels. In f32 the gradient's own bytes do. */
+static shoal_blob *encode(shoal_worker *w, const shoal_slice *slice, shoal_blob *gradient) {
+  if (w->config.format == SHOAL_WIRE_F32)
+    return shoal_blob_part(gradient, slice->offset * sizeof(float), slice->count * sizeof(float));
+  shoal_blob *blob = shoal_blob_create(shoal_codec_bytes(w->config.format, slice->count));
+  SHOAL_ASSERT(blob != NULL);
+  const float *values = (const float *)(const void *)shoal_blob_bytes(gradient) + slice->offset;
+  shoal_blob_shorten(blob, shoal_codec_encode(w->config.format, slice->count, values,
+                                              w->residual + slice->offset, shoal_blob_bytes(blob)));
+  return blob;
+}
+
+static void push(shoal_worker *w, const unit *u, shoal_blob *gradient) {
+  for (uint32_t s = 0; s < w->config.owners; s++)
     say(w, w->owners[s],
         (shoal_message){.kind = SHOAL_MSG_PUSH,
                         .format = w->config.format,
@@ -261,8 +266,7 @@ static void push(shoal_worker *w, const unit *u, const float *gradient) {
                         .shard = u->work.first,
                         .count = u->work.count,
                         .slice = s,
-                        .payload = blob});
-  }
+                        .payload = encode(w, &w->config.slices[s], gradient)});
 }
 
 /* Sums, then the recurrent state. */
@@ -302,6 +306,7 @@ bool shoal_worker_done(shoal_worker *w, uint64_t lease, const shoal_work_result 
     drop_unit(w, index, !whole && w->chief != 0);
     if (whole) push_and_report(w, &u, result);
   }
+  shoal_blob_release(result->gradient);
   shoal_blob_release(result->carry);
   swap_weights(w);
   ask(w);

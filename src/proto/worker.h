@@ -38,10 +38,10 @@ typedef struct shoal_work_unit {
 
 /* What came of it. */
 typedef struct shoal_work_result {
-  const float *gradient; /* weights_count floats: the sum over the parts, or the change of the weights */
-  shoal_sums sums;       /* over the parts, in the order of nn/tree.h */
-  uint64_t digest;       /* of the gradient */
-  shoal_blob *carry;     /* the new recurrent state, or NULL; taken over */
+  shoal_blob *gradient; /* weights_count floats: the sum over the parts, or the change of the weights */
+  shoal_sums sums;      /* over the parts, in the order of nn/tree.h */
+  uint64_t digest;      /* of the gradient */
+  shoal_blob *carry;    /* the new recurrent state, or NULL */
 } shoal_work_result;
 
 shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *config, shoal_error *err);
@@ -62,8 +62,8 @@ shoal_outbox *shoal_worker_outbox(shoal_worker *worker);
 /* The next unit that can be computed now; its carry is the caller's to release, *weights stays as it
  * is until it is done. */
 bool shoal_worker_next(shoal_worker *worker, shoal_work_unit *out, const float **weights);
-/* It is computed. Every unit that was handed out must come back here; false when nobody wants it
- * any more. */
+/* It is computed; the result's blobs are taken over. Every unit that was handed out must come back here;
+ * false when nobody wants it any more. */
 bool shoal_worker_done(shoal_worker *worker, uint64_t lease, const shoal_work_result *result);
 
 #endif

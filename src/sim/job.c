@@ -179,7 +179,7 @@ shoal_work_result shoal_sim_job_compute(shoal_sim_job *job, const shoal_work_uni
   }
   shoal_sums sums = job->config.net == SHOAL_SIM_CHEAP ? cheap_unit(job, unit, weights, floats)
                                                        : real_unit(job, unit, weights, floats);
-  return (shoal_work_result){.gradient = job->scratch,
+  return (shoal_work_result){.gradient = shoal_blob_of(job->scratch, job->weights_count * sizeof(float)),
                              .sums = sums,
                              .digest = shoal_sim_hash(job->scratch, job->weights_count),
                              .carry = carry};

@@ -34,6 +34,20 @@ static void a_large_block_comes_back_when_it_fits(void **state) {
   shoal_block_give(small, again_bytes);
 }
 
+/* More sizes than are kept: the oldest go, the newest comes back. */
+static void new_sizes_take_the_place_of_old_ones(void **state) {
+  (void)state;
+  size_t bytes;
+  void *last = NULL;
+  for (size_t i = 1; i <= 20; i++) {
+    last = shoal_block_take(i * (4 << 20), &bytes);
+    assert_non_null(last);
+    shoal_block_give(last, bytes);
+  }
+  assert_ptr_equal(shoal_block_take(20 * (4 << 20), &bytes), last);
+  shoal_block_give(last, bytes);
+}
+
 static void too_much_is_refused(void **state) {
   (void)state;
   size_t bytes;
@@ -44,6 +58,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_aligned_and_large_enough),
       cmocka_unit_test(a_large_block_comes_back_when_it_fits),
+      cmocka_unit_test(new_sizes_take_the_place_of_old_ones),
       cmocka_unit_test(too_much_is_refused),
   };
   return RUN_TESTS(tests);

@@ -93,12 +93,16 @@ static void sums_have_the_stated_order(void **state) {
     const uint32_t cols = ref_sizes[n], rows = 9;
     float *x = ref_random((size_t)rows * cols, -1, 1), *start = ref_random(cols, -1, 1);
     float *columns = ref_copy(cols, start), *parts_sum = ref_floats(cols), *two = ref_floats(cols);
+    float *scaled = ref_floats(cols);
     const float *parts[9];
     for (uint32_t r = 0; r < rows; r++) {
       parts[r] = x + (size_t)r * cols;
       for (uint32_t c = 0; c < cols; c++) columns[c] += parts[r][c];
     }
-    for (uint32_t c = 0; c < cols; c++) two[c] = start[c] + x[c];
+    for (uint32_t c = 0; c < cols; c++) {
+      two[c] = start[c] + x[c];
+      scaled[c] = fmaf(-0.3f, x[c], start[c]);
+    }
     for (int t = 0; t < tables_count; t++) {
       float *got = ref_copy(cols, start);
       tables[t]->column_sums(rows, cols, x, got);
@@ -111,6 +115,8 @@ static void sums_have_the_stated_order(void **state) {
       memcpy(got, start, cols * sizeof *got);
       tables[t]->add(cols, got, x, got);
       ref_same("add", tables[t]->name, cols, got, two);
+      tables[t]->add_scaled(cols, start, -0.3f, x, got);
+      ref_same("add_scaled", tables[t]->name, cols, got, scaled);
       free(got);
     }
     free(x);
@@ -118,6 +124,7 @@ static void sums_have_the_stated_order(void **state) {
     free(columns);
     free(parts_sum);
     free(two);
+    free(scaled);
   }
 }
 

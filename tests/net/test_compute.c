@@ -126,7 +126,8 @@ static void follow_rounds(const char *model, const char *data, uint32_t width) {
       shoal_compute *c = &computers[(first / width + round) % 2];
       assert_true(shoal_compute_has(c, &unit));
       shoal_compute_unit(c, &unit, weights, &result);
-      memcpy(sums[first], result.gradient, count * sizeof *weights);
+      memcpy(sums[first], shoal_blob_bytes(result.gradient), count * sizeof *weights);
+      shoal_blob_release(result.gradient);
       epoch[first] = result.sums;
       assert_int_equal(result.carry != NULL, carry_floats > 0);
       shoal_blob_release(carry[first]);
@@ -187,8 +188,9 @@ static void one_local_replica_makes_plain_rounds(void **state) {
       uint64_t first, rounds = shoal_job_unit(&job, round, 0, &first);
       assert_int_equal(first, own->round);
       for (uint64_t k = 0; k < rounds; k++) next_round(&m);
-      for (size_t k = 0; k < own->weights_count; k++)
-        assert_true(result.gradient[k] == own->weights[k] - before[k]);
+      const float *change = (const float *)(const void *)shoal_blob_bytes(result.gradient);
+      for (size_t k = 0; k < own->weights_count; k++) assert_true(change[k] == own->weights[k] - before[k]);
+      shoal_blob_release(result.gradient);
       if (loss == 0) assert_true(result.sums.loss == own->loss_sum);
       free(before);
     }

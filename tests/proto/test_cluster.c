@@ -45,7 +45,7 @@ typedef struct world {
   snapshot snapshots[OWNERS][SNAPSHOTS];
   shoal_worker *workers[WORKERS];
   bool alive[NODES];
-  float *gradient;
+  float *first_weights;
   float *disk_carry; /* the chief's too */
   size_t carry_count;
   link *links;
@@ -281,8 +281,8 @@ static void give(world *w, uint32_t s) {
   size_t count = w->slices[s].count;
   shoal_blob *blob = shoal_blob_create((1 + slots) * count * sizeof(float));
   memset(shoal_blob_bytes(blob), 0, (1 + slots) * count * sizeof(float));
-  shoal_graph_init_weights(w->graph, w->model->recipe.seed, w->gradient);
-  memcpy(shoal_blob_bytes(blob), w->gradient + w->slices[s].offset, count * sizeof(float));
+  shoal_graph_init_weights(w->graph, w->model->recipe.seed, w->first_weights);
+  memcpy(shoal_blob_bytes(blob), w->first_weights + w->slices[s].offset, count * sizeof(float));
   shoal_chief_give(w->chief, s, blob);
 }
 
@@ -296,9 +296,11 @@ static void drive_worker(world *w, int i) {
   const float *carry_in = unit.carry ? (const float *)(const void *)shoal_blob_bytes(unit.carry) : NULL;
   for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
     shoal_trainer_set_carry(w->computer, unit.first + p, carry_in ? carry_in + p * carry : NULL);
-  shoal_work_result result = {.digest = unit.round * 31 + unit.first, .carry = carry_out};
-  result.gradient = shoal_trainer_node(w->computer, weights, &w->source, unit.round / rounds,
-                                       unit.round % rounds, unit.first, unit.count, &result.sums);
+  shoal_work_result result = {.gradient = shoal_blob_create(w->graph->weights_count * sizeof(float)),
+                              .digest = unit.round * 31 + unit.first,
+                              .carry = carry_out};
+  shoal_trainer_node(w->computer, weights, &w->source, unit.round / rounds, unit.round % rounds, unit.first,
+                     unit.count, (float *)(void *)shoal_blob_bytes(result.gradient), &result.sums);
   for (uint32_t p = 0; carry > 0 && p < unit.count; p++)
     shoal_trainer_get_carry(w->computer, unit.first + p,
                             (float *)(void *)shoal_blob_bytes(carry_out) + p * carry);
@@ -363,7 +365,7 @@ static void open_world(world *w, const char *net, const char *mode, uint64_t see
   w->runs = calloc(w->runs_count, sizeof *w->runs);
   shoal_optimizer_runs(w->graph, w->runs);
   shoal_slices_cut(w->runs, w->runs_count, w->graph->weights_count, OWNERS, w->slices);
-  w->gradient = calloc(w->graph->weights_count, sizeof *w->gradient);
+  w->first_weights = calloc(w->graph->weights_count, sizeof *w->first_weights);
   w->carry_count = shoal_trainer_carry_floats(w->computer) * shoal_trainer_shards(w->computer);
   w->disk_carry = calloc(w->carry_count + 1, sizeof *w->disk_carry);
   w->links = calloc(LINKS_MAX, sizeof *w->links);
@@ -382,7 +384,7 @@ static void close_world(world *w) {
       free(w->snapshots[s][i].slot2);
     }
   free(w->links);
-  free(w->gradient);
+  free(w->first_weights);
   free(w->disk_carry);
   free(w->runs);
   shoal_trainer_destroy(w->alone);

@@ -25,6 +25,8 @@ static void receive(shoal_worker *worker, uint64_t peer, shoal_message m) {
   shoal_worker_receive(worker, peer, &m);
 }
 
+static shoal_blob *zeros(void) { return shoal_blob_of((const float[WEIGHTS]){0}, WEIGHTS * sizeof(float)); }
+
 /* How many letters of this kind there were; the outbox is empty afterwards. */
 static uint32_t said(shoal_worker *worker, shoal_message_kind kind) {
   shoal_letter letter;
@@ -61,7 +63,6 @@ static void send_lease(shoal_worker *worker, uint64_t chief, uint64_t generation
 static void a_result_for_the_old_chief_is_not_for_the_new(void **state) {
   (void)state;
   shoal_worker *worker = worker_of(1);
-  float gradient[WEIGHTS] = {0};
   shoal_work_unit old, new;
   const float *weights;
   shoal_worker_owner(worker, 0, OWNER);
@@ -75,12 +76,12 @@ static void a_result_for_the_old_chief_is_not_for_the_new(void **state) {
   receive(worker, CHIEF_AGAIN, (shoal_message){.kind = SHOAL_MSG_WELCOME, .generation = 2});
   send_lease(worker, CHIEF_AGAIN, 2, 1, 0, 2);
   said(worker, SHOAL_MSG_ASK);
-  assert_false(shoal_worker_done(worker, old.lease, &(shoal_work_result){.gradient = gradient}));
+  assert_false(shoal_worker_done(worker, old.lease, &(shoal_work_result){.gradient = zeros()}));
   assert_int_equal(said(worker, SHOAL_MSG_PUSH), 0);
   send_weights(worker, 2, 0);
   assert_true(shoal_worker_next(worker, &new, &weights));
   assert_int_equal(new.count, 2);
-  assert_true(shoal_worker_done(worker, new.lease, &(shoal_work_result){.gradient = gradient}));
+  assert_true(shoal_worker_done(worker, new.lease, &(shoal_work_result){.gradient = zeros()}));
   assert_int_equal(said(worker, SHOAL_MSG_PUSH), 1);
   shoal_worker_destroy(worker);
 }
@@ -89,7 +90,6 @@ static void a_result_for_the_old_chief_is_not_for_the_new(void **state) {
 static void a_lease_that_is_over_when_it_comes_is_followed_by_an_ask(void **state) {
   (void)state;
   shoal_worker *worker = worker_of(1);
-  float gradient[WEIGHTS] = {0};
   shoal_work_unit unit;
   const float *weights;
   shoal_worker_owner(worker, 0, OWNER);
@@ -98,7 +98,7 @@ static void a_lease_that_is_over_when_it_comes_is_followed_by_an_ask(void **stat
   send_lease(worker, CHIEF, 1, 1, 0, 3);
   send_weights(worker, 1, 0);
   assert_true(shoal_worker_next(worker, &unit, &weights));
-  assert_true(shoal_worker_done(worker, unit.lease, &(shoal_work_result){.gradient = gradient}));
+  assert_true(shoal_worker_done(worker, unit.lease, &(shoal_work_result){.gradient = zeros()}));
   send_weights(worker, 1, 1); /* pulled ahead */
   said(worker, SHOAL_MSG_ASK);
   send_lease(worker, CHIEF, 1, 2, 0, 1);
