@@ -3,29 +3,28 @@
     compare.py SHOAL PYTHON OUT.json     (PYTHON: the one that has the peers' packages)
 
 For each case every mode and number of threads of every peer is tried once. Then the best of each
-peer and ours take turns, five windows each, so that whatever else the machine does meets all of
+peer and ours take turns, some windows each, so that whatever else the machine does meets all of
 them; medians count. Only one process computes at any time: the peers (peers/peer.py) stay loaded
 and wait for their turn, and how much processor time they use while waiting is measured too.
 
-BENCH_SECONDS is the length of a window.
+BENCH_SECONDS is the length of a window, BENCH_WINDOWS how many of them there are.
 """
 import collections
 import datetime
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
+from lab import PROCESSORS as THREADS
+from lab import ROOT, WINDOWS, alternate, json_lines, machine
+
+HERE = ROOT / "bench"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1.5"))
-WINDOWS = 5
 GEMM_SECONDS = 0.3  # a shape; there are dozens
-THREADS = len(os.sched_getaffinity(0))
 
 # `net` is what `shoal bench train --net` takes, `network` what the peers call it. A peer whose
 # number of weights is another does other work.
@@ -42,22 +41,6 @@ CASES = [
 ]
 WEIGHTS_TOLERANCE = 0.001  # PyTorch's LSTM has a second bias
 PEERS = {"PyTorch": "torch_peer.py", "TensorFlow": "tensorflow_peer.py", "JAX": "jax_peer.py"}
-
-
-def json_lines(command, **environment):
-    """What a command prints, one object a line."""
-    out = subprocess.run([str(c) for c in command], cwd=ROOT, env=os.environ | environment, check=True,
-                         stdout=subprocess.PIPE, text=True).stdout
-    return [json.loads(line) for line in out.splitlines()]
-
-
-def alternate(contenders):
-    """Windows of each contender (a name and a function that returns a dict) in turn, as lists by name."""
-    answers = {name: [] for name in contenders}
-    for _ in range(WINDOWS):
-        for name, measure in contenders.items():
-            answers[name].append(measure())
-    return answers
 
 
 def summary(answers):
@@ -254,20 +237,13 @@ def first_line(*command):
         return "none"
 
 
-def machine():
-    models = [line.partition(":")[2].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
-    return {"cpu": models[0] if models else platform.machine(), "processors": THREADS,
-            "memory_gb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9,
-            "kernel": f"{platform.system()} {platform.release()}", "compiler": first_line("cc", "--version"),
-            "load_before": os.getloadavg()[0]}
-
-
 def main():
     shoal, python, out = Shoal(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
     folder = out.parent
     (folder / "peers.log").unlink(missing_ok=True)
     start = time.monotonic()
-    report = {"date": datetime.date.today().isoformat(), "seconds": SECONDS, "windows": WINDOWS, "machine": machine()}
+    report = {"date": datetime.date.today().isoformat(), "seconds": SECONDS, "windows": WINDOWS,
+              "machine": machine() | {"compiler": first_line("cc", "--version"), "load_before": os.getloadavg()[0]}}
     peers = {name: [Peer(python, script, n, folder) for n in sorted({THREADS, 1}, reverse=True)]
              for name, script in PEERS.items()}
     report["cases"] = [measure_case(case, shoal, peers) for case in CASES]

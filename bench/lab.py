@@ -1,4 +1,4 @@
-"""lab.py: what the experiments of docs/scaling.md share.
+"""lab.py: what the measurements share, and what the experiments of docs/scaling.md are.
 
 An experiment is a script, `bench/NAME BUILD`. It measures BUILD/shoal, keeps what it found as
 BUILD/scaling/NAME.json, and has scaling_page.py write docs/scaling.md from all experiments there are.

@@ -6,15 +6,7 @@ import json
 import pathlib
 import sys
 
-
-def table(head, rows):
-    lines = [head, ["---"] * len(head)] + rows
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def number(x):
-    """Three or four digits, and no exponent."""
-    return f"{x:,.0f}" if x >= 1000 else f"{x:.0f}" if x >= 200 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+from markup import number, table
 
 
 def spread(how):

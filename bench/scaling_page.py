@@ -7,17 +7,7 @@ import json
 import pathlib
 import sys
 
-
-def table(head, rows):
-    lines = [head, ["---"] * len(head)] + rows
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def number(x):
-    """Three or four digits, and no exponent; nothing for what is not known."""
-    if x is None:
-        return ""
-    return f"{x:,.0f}" if x >= 1000 else f"{x:.0f}" if x >= 200 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+from markup import number, table
 
 
 def percent(x, sign=""):
@@ -52,8 +42,11 @@ its weights, in async mode. Bytes are those that it received and sent. iperf3, o
 
 def ddp_section(report):
     rows = [[r["name"], number(r["one"]), number(r["two"]), f"**{r['speedup']:.2f}**"] for r in report["rows"]]
-    return f"""One thread a worker or process, every one with batches of its own; batches a second of all together.
-PyTorch {report['torch']}. The speedup is the median over windows of one pair each.
+    return f"""LeNet-5. One thread a worker, every one with batches of {report['batch']} of its own; batches a second of all together.
+With "threads", workers and the parameter server are threads of one process (`--transport threads`) and hand each other
+weights and contributions in memory. With "tcp" they are processes, with connections over loopback, as they would be on
+machines of their own; so is PyTorch's DistributedDataParallel over gloo. PyTorch {report['torch']}. The speedup is the
+median over windows of one pair each.
 
 {table(["", "1 worker, batches/s", "2 workers, batches/s", "speedup"], rows)}"""
 
@@ -88,7 +81,7 @@ def scaling_table(rows):
 def run_section(run):
     first = run["rows"][0]
     nets = {"lenet5": "LeNet-5", "lstm-ptb": "LSTM"}
-    return f"""#### {nets[first['net']]}, batch {first['batch']}, {first['wire']}, {first['ps']} parameter server{'s' if first['ps'] > 1 else ''}, links {first['links']}
+    return f"""#### {nets[first['net']]}, batch {first['batch']}, {first['transport']}, {first['wire']}, {first['ps']} parameter server{'s' if first['ps'] > 1 else ''}, links {first['links']}
 
 One thread takes {1000 * first['batch_seconds']:.1f} ms a batch.
 

@@ -133,6 +133,30 @@ bool shoal_utf8_valid(const char *text, size_t length) {
   return true;
 }
 
+/* U+0080 to U+009F are controls, too: terminals take U+009B for the beginning of an escape sequence. */
+static bool is_control(const unsigned char *character) {
+  return character[0] < 0x20 || character[0] == 0x7f || (character[0] == 0xc2 && character[1] < 0xa0);
+}
+
+void shoal_text_plain(char *to, size_t size, const void *from, size_t length) {
+  const char *text = from;
+  size_t written = 0;
+  SHOAL_ASSERT(size > 0);
+  for (size_t i = 0, bytes; i < length; i += bytes) {
+    size_t valid = shoal_utf8_character(text + i, length - i);
+    bool shown = valid > 0 && !is_control((const unsigned char *)text + i);
+    bytes = valid > 0 ? valid : 1;
+    size_t needed = shown ? bytes : 1;
+    if (needed >= size - written) break;
+    if (shown)
+      memmove(to + written, text + i, bytes);
+    else
+      to[written] = '?';
+    written += needed;
+  }
+  to[written] = 0;
+}
+
 /* ---- did you mean ------------------------------------------------------------------- */
 
 enum { WORD_MAX = 32 };

@@ -36,6 +36,9 @@ const char *shoal_grouped(uint64_t number, char out[SHOAL_GROUPED_MAX]);
  * one: over-long forms, surrogates, anything past U+10FFFF, and the zero byte, which ends names. */
 size_t shoal_utf8_character(const char *text, size_t length);
 bool shoal_utf8_valid(const char *text, size_t length);
+/* Text from strangers, fit for a terminal: as much of it as `size` bytes hold, with a zero behind it, and '?'
+ * for every control character and every byte that is not UTF-8. `to` may be `from`. */
+void shoal_text_plain(char *to, size_t size, const void *from, size_t length);
 
 /* The candidate nearest to word by edit distance, or NULL when none is near:
  * for "unknown layer 'dens'; did you mean 'dense'?". */

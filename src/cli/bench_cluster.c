@@ -1,13 +1,12 @@
 /* bench_cluster.c: see bench_cluster.h.
  *
- * The cluster is the one of `shoal train --workers`. Parameter servers tell how many bytes they have moved when they make a
- * version safe; so a run ends with a gathering, which makes the last version safe, and the bytes until
- * then are divided by the batches until then. */
+ * The cluster is the one of `shoal train --workers`. Parameter servers tell how many bytes they have moved
+ * when they make a version safe; so a run ends with a gathering, which makes the last version safe, and the
+ * bytes until then are divided by the batches until then. */
 #include "cli/bench_cluster.h"
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/cluster.h"
+#include "cli/stop.h"
 #include "nn/optimizer.h"
 
 enum {
@@ -28,30 +28,6 @@ enum {
 };
 static const double LOOK_S = 0.1, PEERS_S = 0.6, PATIENCE_S = 120;
 
-/* ---- signals ---- */
-
-static volatile sig_atomic_t stop, stop_signal, timed_out;
-
-static void on_signal(int number) {
-  if (number == SIGALRM)
-    timed_out = 1;
-  else
-    stop_signal = number;
-  stop = 1;
-}
-
-int shoal_bench_signal(void) { return stop_signal; }
-
-void shoal_bench_catch_signals(void) {
-  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    /* A second Ctrl-C ends the process at once; its children die with it. */
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(numbers[i], &action, NULL);
-  }
-}
-
 /* ---- a run ---- */
 
 typedef struct session {
@@ -60,6 +36,7 @@ typedef struct session {
   uint32_t batches_a_step; /* batches of a worker in one of the trainer's rounds */
   shoal_task task;
   char folder[64];
+  char data[DATA_MAX]; /* the name of the data, which workers read while the cluster is open */
   shoal_cluster *cluster;
   shoal_rounds rounds;
   shoal_chief_peer *peers;
@@ -76,7 +53,7 @@ static uint32_t choose_shards(const shoal_bench_cluster *c) {
   return each * c->workers;
 }
 
-static shoal_status open_task(session *s, char data[DATA_MAX], shoal_error *err) {
+static shoal_status open_task(session *s, shoal_error *err) {
   const shoal_bench_cluster *c = s->config;
   shoal_recipe *recipe = &c->model->recipe;
   bool together = s->mode.kind == SHOAL_SYNC || s->mode.kind == SHOAL_STALE;
@@ -87,8 +64,8 @@ static shoal_status open_task(session *s, char data[DATA_MAX], shoal_error *err)
   recipe->early_stop = 0;
   uint64_t rounds = ROUNDS_IN_EPOCH;
   if (s->mode.kind == SHOAL_LOCAL) rounds *= (uint64_t)s->mode.local * c->workers;
-  snprintf(data, DATA_MAX, "toy:noise:%llu", (unsigned long long)rounds * recipe->batch);
-  const shoal_dataset_options options = {.data = data};
+  snprintf(s->data, sizeof s->data, "toy:noise:%llu", (unsigned long long)rounds * recipe->batch);
+  const shoal_dataset_options options = {.data = s->data};
   shoal_status status = shoal_task_open(&s->task, c->model, &options, err);
   return status == SHOAL_OK ? shoal_task_ready(&s->task, 1, err) : status;
 }
@@ -108,9 +85,8 @@ static shoal_status open_session(session *s, shoal_error *err) {
   }
   s->peers = calloc(PEERS_MAX, sizeof *s->peers);
   if (s->peers == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  char made_up[DATA_MAX];
   shoal_status status = shoal_mode_parse(c->mode, &s->mode, err);
-  if (status == SHOAL_OK) status = open_task(s, made_up, err);
+  if (status == SHOAL_OK) status = open_task(s, err);
   if (status != SHOAL_OK) return status;
   const shoal_cluster_options options = {.workers = c->workers,
                                          .ps = c->ps,
@@ -118,12 +94,15 @@ static shoal_status open_session(session *s, shoal_error *err) {
                                          .wire = c->wire,
                                          .transport = c->transport,
                                          .state_dir = s->folder,
-                                         .pretend_s = c->wait_s * s->batches_a_step,
-                                         .save_s = c->save_s,
-                                         .links = c->links};
-  const shoal_cluster_data data = {.data = made_up, .threads = 1};
-  const shoal_notes notes = {.note = no_note};
-  return shoal_cluster_open(&s->cluster, &options, &data, &s->task, NULL, &notes, &stop, &s->rounds, err);
+                                         .pretend_s = c->wait_s * s->batches_a_step};
+  const shoal_cluster_config config = {.options = &options,
+                                       .data = {.data = s->data, .threads = 1},
+                                       .task = &s->task,
+                                       .notes = {.note = no_note},
+                                       .stop = shoal_stop_flag(),
+                                       .save_s = c->save_s,
+                                       .links = c->links};
+  return shoal_cluster_open(&s->cluster, &config, &s->rounds, err);
 }
 
 static void close_session(session *s) {
@@ -150,7 +129,7 @@ static shoal_status next_round(session *s, double *now, shoal_error *err) {
   shoal_result round;
   shoal_status status = s->rounds.next(s->rounds.self, &round, err);
   *now = shoal_clock_seconds();
-  if (status == SHOAL_STOPPED && timed_out)
+  if (status == SHOAL_STOPPED && shoal_stop_was_late())
     return shoal_fail(err, SHOAL_IO, "the cluster of %u workers did not get going within %.0f s",
                       s->config->workers, PATIENCE_S);
   return status;
@@ -187,14 +166,14 @@ static shoal_status count_bytes(session *s, shoal_bench_speed *out, shoal_error 
 
 static shoal_status measure(session *s, shoal_bench_speed *out, shoal_error *err) {
   double now = shoal_clock_seconds();
-  alarm((unsigned)PATIENCE_S);
+  shoal_stop_after((unsigned)PATIENCE_S);
   shoal_status status = warm_up(s, &now, err);
   double started = now, before = batches_done(s);
-  alarm((unsigned)(PATIENCE_S + s->config->seconds));
+  shoal_stop_after((unsigned)(PATIENCE_S + s->config->seconds));
   for (int rounds = 0; status == SHOAL_OK && (now - started < s->config->seconds || rounds < ROUNDS_LEAST);
        rounds++)
     status = next_round(s, &now, err);
-  alarm(0);
+  shoal_stop_after(0);
   if (status != SHOAL_OK) return status;
   out->seconds = now - started;
   out->batches = batches_done(s) - before;
@@ -206,12 +185,10 @@ shoal_status shoal_bench_cluster_run(const shoal_bench_cluster *config, shoal_be
                                      shoal_error *err) {
   session s = {.config = config};
   *out = (shoal_bench_speed){0};
-  if (stop_signal) return shoal_fail(err, SHOAL_STOPPED, "stopped");
-  stop = timed_out = 0;
-  shoal_bench_catch_signals();
+  if (shoal_stop_signal() != 0) return shoal_fail(err, SHOAL_STOPPED, "stopped");
   shoal_status status = open_session(&s, err);
   if (status == SHOAL_OK) status = measure(&s, out, err);
   close_session(&s);
-  if (status == SHOAL_OK && stop_signal) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
+  if (status == SHOAL_OK && shoal_stop_signal() != 0) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
   return status;
 }

@@ -8,8 +8,8 @@
  * as computing would take. Messages are real in both cases. Data is made up (toy:noise), and no epoch
  * ends while it runs.
  *
- * A signal (Ctrl-C) ends a run after the round at hand, and those that would follow; all processes are
- * gone when run returns. A command catches signals before it makes anything that it must take down.
+ * A signal (Ctrl-C) that the command has caught (stop.h) ends a run after the round at hand, and those that
+ * would follow; all processes are gone when run returns.
  *
  * Ownership: everything is the caller's. Threads: one caller. */
 #ifndef SHOAL_CLI_BENCH_CLUSTER_H
@@ -40,10 +40,8 @@ typedef struct shoal_bench_speed {
 
 enum { SHOAL_BENCH_WORKERS_MAX = 256 };
 
-/* SHOAL_STOPPED: a signal came; shoal_bench_signal says which. */
+/* SHOAL_STOPPED: a signal came; shoal_stop_signal says which. */
 shoal_status shoal_bench_cluster_run(const shoal_bench_cluster *config, shoal_bench_speed *out,
                                      shoal_error *err);
-void shoal_bench_catch_signals(void);
-int shoal_bench_signal(void); /* 0: none */
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/bench_cluster.h"
 #include "cli/cli.h"
 #include "cli/human.h"
+#include "cli/stop.h"
 #include "proto/mode.h"
 
 enum { INPUTS = 1000, OUTPUTS = 10 };
@@ -22,6 +23,16 @@ typedef struct options {
   double seconds;
   bool json;
 } options;
+
+/* In local mode workers keep what they compute to themselves most of the time. */
+static shoal_status check_mode(const char *text, shoal_error *err) {
+  shoal_mode mode;
+  shoal_status status = shoal_mode_parse(text, &mode, err);
+  if (status == SHOAL_OK && mode.kind == SHOAL_LOCAL)
+    status = shoal_fail(err, SHOAL_INVALID, "'%s' is not one of sync, stale:N and async", text);
+  if (status != SHOAL_OK) shoal_error_prefix(err, "--mode: ");
+  return status;
+}
 
 static bool parse(options *o, int argc, char **argv, int *status) {
   const shoal_option table[] = {
@@ -52,7 +63,11 @@ static bool parse(options *o, int argc, char **argv, int *status) {
                   "  shoal bench ps --megabytes 400 --seconds 10 --json\n",
   };
   shoal_operands operands;
-  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+  shoal_error err;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
+  if (check_mode(o->mode, &err) == SHOAL_OK) return true;
+  *status = shoal_cli_misused("bench ps", &err);
+  return false;
 }
 
 /* A dense network of about so many bytes. */
@@ -110,9 +125,7 @@ static shoal_status measure(const options *o, const char *name, shoal_model *mod
 
 static shoal_status measure_both(const options *o, shoal_error *err) {
   shoal_model *lenet5 = NULL, *large = NULL;
-  shoal_mode mode;
-  shoal_status status = shoal_mode_parse(o->mode, &mode, err);
-  if (status == SHOAL_OK) status = shoal_bench_network(&lenet5, "lenet5", err);
+  shoal_status status = shoal_bench_network(&lenet5, "lenet5", err);
   if (status == SHOAL_OK) status = make_large(&large, 1e6 * (double)o->megabytes, err);
   if (status == SHOAL_OK && !o->json)
     printf("%-10s %10s %16s %14s %10s\n", "model", "size", "contributions/s", "bytes/s", "Gbit/s");
@@ -128,8 +141,9 @@ int shoal_bench_ps(int argc, char **argv) {
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   shoal_error err;
+  shoal_stop_catch();
   shoal_status status = measure_both(&o, &err);
-  if (status == SHOAL_STOPPED) return 128 + shoal_bench_signal();
+  if (status == SHOAL_STOPPED) return 128 + shoal_stop_signal();
   if (status != SHOAL_OK) return shoal_cli_failed("bench ps", &err);
   return shoal_cli_finish("bench ps", SHOAL_EXIT_OK);
 }

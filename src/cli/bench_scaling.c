@@ -12,6 +12,7 @@
 #include "cli/bench.h"
 #include "cli/bench_scaling.h"
 #include "cli/cli.h"
+#include "cli/stop.h"
 #include "proto/codec.h"
 #include "sim/life.h"
 
@@ -70,7 +71,7 @@ static shoal_status read_modes(options *o, shoal_error *err) {
 static shoal_status read_lists(options *o, shoal_error *err) {
   shoal_status status = read_workers(o, err);
   if (status == SHOAL_OK) status = read_modes(o, err);
-  if (status == SHOAL_OK && o->rate_mbit > 0 && o->transport != NULL && strcmp(o->transport, "threads") == 0)
+  if (status == SHOAL_OK && o->rate_mbit > 0 && strcmp(o->transport, "threads") == 0)
     status = shoal_fail(err, SHOAL_INVALID, "threads have no links between them; leave out --rate");
   return status;
 }
@@ -211,7 +212,7 @@ static shoal_status measure_server(session *s, shoal_error *err) {
   config.seconds = fmin(config.seconds, CALIBRATION_S);
   shoal_bench_speed speed;
   status = shoal_bench_cluster_run(&config, &speed, err);
-  s->scaling.contribution_s = 1 / speed.batches_per_s;
+  if (status == SHOAL_OK) s->scaling.contribution_s = 1 / speed.batches_per_s;
   return status;
 }
 
@@ -221,6 +222,7 @@ static shoal_status open_session(session *s, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   s->scaling = (shoal_scaling){.net = o->net,
                                .wire = o->wire,
+                               .transport = o->transport,
                                .batch = o->batch > 0 ? (uint32_t)o->batch : s->model->recipe.batch,
                                .ps = (uint32_t)o->ps,
                                .rate_mbit = o->rate_mbit,
@@ -295,6 +297,7 @@ int shoal_bench_scaling(int argc, char **argv) {
                .workers_text = "1,2,5,10,25,50",
                .modes_text = "sync,stale:1,async,local:20",
                .wire = "f32",
+               .transport = "tcp",
                .ps = 1,
                .processes = 50,
                .seconds = 5,
@@ -303,10 +306,10 @@ int shoal_bench_scaling(int argc, char **argv) {
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   session s = {.options = &o, .processors = shoal_cli_threads()};
   shoal_error err;
-  shoal_bench_catch_signals();
+  shoal_stop_catch();
   shoal_status status = measure(&s, &err);
   close_session(&s);
-  if (status == SHOAL_STOPPED) return 128 + shoal_bench_signal();
+  if (status == SHOAL_STOPPED) return 128 + shoal_stop_signal();
   if (status != SHOAL_OK) return shoal_cli_failed("bench scaling", &err);
   return shoal_cli_finish("bench scaling", SHOAL_EXIT_OK);
 }

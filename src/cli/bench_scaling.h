@@ -26,7 +26,7 @@ typedef struct shoal_scaling_row {
 } shoal_scaling_row;
 
 typedef struct shoal_scaling {
-  const char *net, *wire;
+  const char *net, *wire, *transport;
   uint32_t batch, ps;
   double rate_mbit; /* of every link; 0: not shaped */
   double latency_s; /* simulated */

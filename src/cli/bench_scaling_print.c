@@ -49,8 +49,8 @@ static shoal_human cell(const char *format, double value) {
 }
 
 void shoal_scaling_print_head(const shoal_scaling *s) {
-  printf("%s, batch %u a worker, %s, %u parameter server%s, links %s\n", s->net, s->batch, s->wire, s->ps,
-         s->ps == 1 ? "" : "s", links_of(s).text);
+  printf("%s, batch %u a worker, %s, %s, %u parameter server%s, links %s\n", s->net, s->batch, s->transport,
+         s->wire, s->ps, s->ps == 1 ? "" : "s", links_of(s).text);
   printf("one thread takes %.2f ms a batch: %.2f batches/s without a cluster\n", 1000 * s->batch_s,
          1 / s->batch_s);
   if (s->simulates)
@@ -91,6 +91,7 @@ void shoal_scaling_print_json(const shoal_scaling *s, const shoal_scaling_row *r
   shoal_json_text(&json, "net", s->net);
   shoal_json_int(&json, "batch", s->batch);
   shoal_json_text(&json, "mode", row->mode);
+  shoal_json_text(&json, "transport", s->transport);
   shoal_json_text(&json, "wire", s->wire);
   shoal_json_int(&json, "ps", s->ps);
   shoal_json_int(&json, "workers", row->workers);
@@ -133,8 +134,9 @@ static void add_cell(shoal_text *out, double value) {
 shoal_status shoal_scaling_write_csv(const shoal_scaling *s, const char *path, shoal_error *err) {
   shoal_text csv;
   shoal_text_init(&csv);
-  shoal_text_addf(&csv, "net,batch,mode,wire,ps,workers,how,links,batches_per_s,speedup,speedup_alone,"
-                        "efficiency,bytes_per_s,simulated_batches_per_s,simulated_speedup,difference\n");
+  shoal_text_addf(&csv,
+                  "net,batch,mode,transport,wire,ps,workers,how,links,batches_per_s,speedup,speedup_alone,"
+                  "efficiency,bytes_per_s,simulated_batches_per_s,simulated_speedup,difference\n");
   for (size_t i = 0; i < s->rows_count; i++) {
     const shoal_scaling_row *row = &s->rows[i];
     const double cells[] = {row->ran ? row->speed.batches_per_s : NAN,
@@ -145,8 +147,8 @@ shoal_status shoal_scaling_write_csv(const shoal_scaling *s, const char *path, s
                             row->simulated_per_s,
                             row->simulated_speedup,
                             row->difference};
-    shoal_text_addf(&csv, "%s,%u,%s,%s,%u,%u,%s,%s", s->net, s->batch, row->mode, s->wire, s->ps,
-                    row->workers, how(row), links_of(s).text);
+    shoal_text_addf(&csv, "%s,%u,%s,%s,%s,%u,%u,%s,%s", s->net, s->batch, row->mode, s->transport, s->wire,
+                    s->ps, row->workers, how(row), links_of(s).text);
     for (size_t c = 0; c < sizeof cells / sizeof cells[0]; c++) add_cell(&csv, cells[c]);
     shoal_text_addf(&csv, "\n");
   }
@@ -192,7 +194,8 @@ shoal_status shoal_scaling_write_svg(const shoal_scaling *s, const char *path, s
     add_curve(&c, s, first, count, true);
   }
   char title[160];
-  snprintf(title, sizeof title, "%s, batch %u, %s, links %s", s->net, s->batch, s->wire, links_of(s).text);
+  snprintf(title, sizeof title, "%s, batch %u, %s, %s, links %s", s->net, s->batch, s->transport, s->wire,
+           links_of(s).text);
   const shoal_svg plot = {.title = title,
                           .x_name = "workers",
                           .y_name = "speedup",

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/human.h"
@@ -20,276 +21,14 @@
 #include "proto/codec.h"
 
 enum {
-  WORKERS_MAX = 16384,
-  LOCAL_MAX = 1024,
   REPORTED_MAX = 256,
   LINK_PORT = 7700, /* of every parameter server that has a machine of its own */
+  /* Where ports are looked for: below those that the kernel gives to outgoing connections, which begin at
+   * 32768 unless somebody has changed that (ip_local_port_range). */
+  PORT_FIRST = 10000,
+  PORT_END = 32000,
 };
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
-
-/* ---- options ---- */
-
-static const char *const transports[] = {"tcp", "websocket", "tls", "threads", "mpi", NULL};
-static const char *const job_names[] = {"ps", "worker", "chief", NULL};
-static const char *const wires[] = {"f32", "bf16", "int8", "topk", NULL};
-
-void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CLUSTER_OPTIONS]) {
-  const shoal_option all[SHOAL_CLUSTER_OPTIONS] = {
-      {.name = "More than one process (the guide's chapter \"Many machines\")"},
-      {.name = "workers",
-       .value = "N",
-       .whole = &o->workers,
-       .whole_min = 0,
-       .whole_max = LOCAL_MAX,
-       .help = "start so many workers on this machine"},
-      {.name = "ps",
-       .value = "K",
-       .whole = &o->ps,
-       .whole_min = 0,
-       .whole_max = LOCAL_MAX,
-       .help = "and so many parameter servers; 1 by default"},
-      {.name = "mode",
-       .value = "MODE",
-       .text = &o->mode,
-       .help = "sync (the same bits for any number of workers), stale:N, async, or local:H: see the guide"},
-      {.name = "wire",
-       .value = "FORMAT",
-       .text = &o->wire,
-       .choices = wires,
-       .help = "how contributions travel: f32, or smaller and not exact: bf16, int8, topk"},
-      {.name = "transport",
-       .value = "HOW",
-       .text = &o->transport,
-       .choices = transports,
-       .help =
-           "tcp, websocket (through proxies), tls, threads (of this process, the fastest on one machine), "
-           "or mpi under mpirun"},
-      {.name = "ps-hosts",
-       .value = "LIST",
-       .text = &o->ps_hosts,
-       .help = "by hand, one process a role: HOST:PORT of every parameter server, with commas"},
-      {.name = "worker-hosts", .value = "LIST", .text = &o->worker_hosts, .help = "and of every worker"},
-      {.name = "chief-host",
-       .value = "HOST:PORT",
-       .text = &o->chief_host,
-       .help = "and of the chief; without it, worker 0 is the chief too"},
-      {.name = "job-name",
-       .value = "ROLE",
-       .text = &o->job_name,
-       .choices = job_names,
-       .help = "what this process is: ps, worker or chief"},
-      {.name = "task-index",
-       .value = "I",
-       .whole = &o->task_index,
-       .whole_min = 0,
-       .whole_max = WORKERS_MAX,
-       .help = "and which of them, from 0"},
-      {.name = "state-dir",
-       .value = "FOLDER",
-       .text = &o->state_dir,
-       .help = "where chief and parameter servers keep what they need after a crash; by default shoal-state, "
-               "with --workers OUT.state"},
-      {.name = "certificate",
-       .value = "FILE",
-       .text = &o->certificate,
-       .help = "tls: what chief and parameter servers show, PEM"},
-      {.name = "key", .value = "FILE", .text = &o->key, .help = "tls: its key"},
-      {.name = "fingerprint",
-       .value = "SHA256",
-       .text = &o->fingerprint,
-       .help = "tls: trust this certificate alone"},
-      {.name = "lifeline",
-       .flag = &o->lifeline,
-       .help = "end, in order, when standard input does: how 'shoal launch' leaves nothing behind"},
-      {.name = "pretend",
-       .value = "S",
-       .real = &o->pretend_s,
-       .real_min = 0,
-       .real_max = 3600,
-       .help =
-           "for benchmarks: workers wait so many seconds a batch instead of computing it; trains nothing"},
-  };
-  memcpy(lines, all, sizeof all);
-}
-
-/* ---- addresses ---- */
-
-typedef struct addresses {
-  char (*at)[SHOAL_ADDRESS_MAX];
-  uint32_t count;
-} addresses;
-
-bool shoal_cluster_is_address(const char *word, size_t length) {
-  const char *colon = memrchr(word, ':', length);
-  uint64_t port;
-  return colon != NULL && colon > word && word[0] != '#' && length < SHOAL_ADDRESS_MAX &&
-         memchr(word, ' ', length) == NULL &&
-         shoal_read_u64(colon + 1, (size_t)(word + length - colon) - 1, &port) && port > 0 && port < 65536;
-}
-
-/* *out is to be freed whatever comes of it. */
-static shoal_status read_addresses(const char *flag, const char *list, addresses *out, shoal_error *err) {
-  *out = (addresses){.at = calloc(SHOAL_OWNERS_MAX, SHOAL_ADDRESS_MAX)};
-  if (out->at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  for (const char *from = list;;) {
-    size_t length = strcspn(from, ",");
-    if (!shoal_cluster_is_address(from, length))
-      return shoal_fail(err, SHOAL_INVALID, "%s: '%.*s' is not HOST:PORT", flag, (int)length, from);
-    if (out->count == SHOAL_OWNERS_MAX)
-      return shoal_fail(err, SHOAL_INVALID, "%s: more than %d addresses", flag, SHOAL_OWNERS_MAX);
-    memcpy(out->at[out->count], from, length);
-    for (uint32_t i = 0; i < out->count; i++)
-      if (strcmp(out->at[i], out->at[out->count]) == 0)
-        return shoal_fail(err, SHOAL_INVALID, "%s: %s is there twice", flag, out->at[i]);
-    out->count++;
-    if (from[length] == '\0') return SHOAL_OK;
-    from += length + 1;
-  }
-}
-
-/* ---- roles ---- */
-
-static shoal_status check_index(const char *flag, const shoal_cluster_options *o, const addresses *list,
-                                shoal_error *err) {
-  if (o->task_index < list->count) return SHOAL_OK;
-  return shoal_fail(err, SHOAL_INVALID, "--task-index %" PRIu64 ": %s has %u address%s, counted from 0",
-                    o->task_index, flag, list->count, list->count == 1 ? "" : "es");
-}
-
-/* The lists, and this process's place in them. */
-static shoal_status check_lists(const shoal_cluster_options *o, shoal_error *err) {
-  addresses ps = {0}, workers = {0};
-  shoal_status status = read_addresses("--ps-hosts", o->ps_hosts, &ps, err);
-  if (status == SHOAL_OK && o->worker_hosts != NULL)
-    status = read_addresses("--worker-hosts", o->worker_hosts, &workers, err);
-  if (status == SHOAL_OK && o->chief_host != NULL &&
-      !shoal_cluster_is_address(o->chief_host, strlen(o->chief_host)))
-    status = shoal_fail(err, SHOAL_INVALID, "--chief-host: '%s' is not HOST:PORT", o->chief_host);
-  const char *chief = o->chief_host != NULL ? o->chief_host : workers.at != NULL ? workers.at[0] : "";
-  for (uint32_t i = 0; status == SHOAL_OK && i < ps.count; i++)
-    if (strcmp(ps.at[i], chief) == 0)
-      status =
-          shoal_fail(err, SHOAL_INVALID, "%s cannot be the chief's address and a parameter server's", chief);
-  if (status == SHOAL_OK && strcmp(o->job_name, "ps") == 0) status = check_index("--ps-hosts", o, &ps, err);
-  if (status == SHOAL_OK && strcmp(o->job_name, "worker") == 0 && workers.count > 0)
-    status = check_index("--worker-hosts", o, &workers, err);
-  if (status == SHOAL_OK && strcmp(o->job_name, "chief") == 0 && o->task_index > 0)
-    status = shoal_fail(err, SHOAL_INVALID, "there is one chief; leave out --task-index");
-  free(ps.at);
-  free(workers.at);
-  return status;
-}
-
-static shoal_status check_by_hand(const shoal_cluster_options *o, shoal_error *err) {
-  if (o->workers > 0)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--workers starts processes here and --job-name is one that was started by hand; "
-                      "give one of them");
-  if (o->ps_hosts == NULL)
-    return shoal_fail(err, SHOAL_INVALID, "--job-name needs --ps-hosts: HOST:PORT of every parameter server");
-  if (o->worker_hosts == NULL && o->chief_host == NULL)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--job-name needs --worker-hosts, whose first is the chief, or --chief-host");
-  if (o->chief_host == NULL && strcmp(o->job_name, "chief") == 0)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--job-name chief needs --chief-host; without one, worker 0 is the chief");
-  if (o->ps != UINT64_MAX)
-    return shoal_fail(err, SHOAL_INVALID, "--ps starts processes here; --ps-hosts says who the servers are");
-  return check_lists(o, err);
-}
-
-/* Makes fingerprint_digits, and checks that TLS is asked for with all it needs, or not at all. */
-static shoal_status check_tls(shoal_cluster_options *o, bool tls, bool listens, shoal_error *err) {
-  if (!tls && (o->certificate != NULL || o->key != NULL || o->fingerprint != NULL))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--certificate, --key and --fingerprint are for --transport tls; add it");
-  if (tls && listens && (o->certificate == NULL || o->key == NULL))
-    return shoal_fail(
-        err, SHOAL_INVALID,
-        "with --transport tls the chief and the parameter servers need --certificate and --key");
-  size_t count = 0;
-  for (const char *at = o->fingerprint; at != NULL && *at != 0; at++) {
-    if (*at == ':') continue; /* as openssl prints it */
-    if (count + 1 == sizeof o->fingerprint_digits || strchr("0123456789abcdefABCDEF", *at) == NULL) {
-      count = 0;
-      break;
-    }
-    o->fingerprint_digits[count++] = *at;
-  }
-  if (o->fingerprint != NULL && count + 1 != sizeof o->fingerprint_digits)
-    return shoal_fail(err, SHOAL_INVALID, "--fingerprint: '%s' is no SHA-256 of 64 hexadecimal digits",
-                      o->fingerprint);
-  return SHOAL_OK;
-}
-
-static bool is_transport(const shoal_cluster_options *o, const char *name) {
-  return o->transport != NULL && strcmp(o->transport, name) == 0;
-}
-
-static bool is_tls(const shoal_cluster_options *o) { return is_transport(o, "tls"); }
-
-shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal_error *err) {
-  bool by_hand = o->job_name != NULL, mpi = is_transport(o, "mpi");
-  shoal_mode mode;
-  *out = SHOAL_ALONE;
-  if (o->mode != NULL && shoal_mode_parse(o->mode, &mode, err) != SHOAL_OK) {
-    shoal_error_prefix(err, "--mode: ");
-    return SHOAL_INVALID;
-  }
-  if (mpi) {
-    *out = SHOAL_MPI;
-    bool sync = o->mode == NULL || strcmp(o->mode, "sync") == 0;
-    bool exact = o->wire == NULL || strcmp(o->wire, "f32") == 0;
-    if (by_hand || o->workers > 0 || !sync || !exact)
-      return shoal_fail(err, SHOAL_INVALID,
-                        "--transport mpi is synchronous, in f32, and mpirun starts the processes; leave out "
-                        "--workers, --ps, --job-name, --mode and --wire");
-    return SHOAL_OK;
-  }
-  if (!by_hand && o->task_index > 0)
-    return shoal_fail(err, SHOAL_INVALID, "--task-index says which of its role a process is; add --job-name");
-  if (!by_hand && (o->ps_hosts != NULL || o->worker_hosts != NULL || o->chief_host != NULL))
-    return shoal_fail(err, SHOAL_INVALID, "which of these is this process? add --job-name and --task-index");
-  if (!by_hand && o->workers == 0 &&
-      (o->mode != NULL || o->wire != NULL || o->transport != NULL || (o->ps != UINT64_MAX && o->ps > 0)))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--ps, --mode, --wire and --transport are for training with workers; add --workers N");
-  if (o->workers > 0 && o->ps == 0)
-    return shoal_fail(err, SHOAL_INVALID, "workers need a parameter server; leave out --ps, or give --ps 1");
-  if (is_tls(o) && o->workers > 0)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "on one machine nothing leaves it; --transport tls is for roles by hand");
-  if (is_transport(o, "threads") && by_hand)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--transport threads is for --workers; roles by hand are processes of their own");
-  if (!by_hand) {
-    if (o->workers > 0) *out = SHOAL_CHIEF;
-    return check_tls(o, false, false, err);
-  }
-  bool chief = strcmp(o->job_name, "chief") == 0;
-  bool first = strcmp(o->job_name, "worker") == 0 && o->task_index == 0 && o->chief_host == NULL;
-  bool worker = strcmp(o->job_name, "worker") == 0;
-  *out = chief || first ? SHOAL_CHIEF : SHOAL_SERVES;
-  shoal_status status = check_by_hand(o, err);
-  if (status == SHOAL_OK) status = check_tls(o, is_tls(o), first || !worker, err);
-  return status;
-}
-
-static uint64_t count_of(const char *list) {
-  uint64_t count = list != NULL;
-  for (; list != NULL && *list != '\0'; list++) count += *list == ',';
-  return count;
-}
-
-void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, shoal_text *out) {
-  if (role != SHOAL_CHIEF) return;
-  uint64_t workers = o->workers > 0 ? o->workers : count_of(o->worker_hosts);
-  uint64_t ps = o->workers == 0 ? count_of(o->ps_hosts) : o->ps == UINT64_MAX ? 1 : o->ps;
-  if (workers > 0) shoal_text_addf(out, "%" PRIu64 " worker%s, ", workers, workers == 1 ? "" : "s");
-  shoal_text_addf(out, "%" PRIu64 " parameter server%s, mode %s", ps, ps == 1 ? "" : "s",
-                  o->mode != NULL ? o->mode : "sync");
-  if (o->wire != NULL) shoal_text_addf(out, ", contributions as %s", o->wire);
-}
 
 /* ---- addresses of our own ---- */
 
@@ -301,20 +40,37 @@ static const char *listen_at(const char *address) {
   return here ? address : strrchr(address, ':');
 }
 
-/* A port of this machine that nobody uses at the moment; 0: none. */
-static uint16_t free_port(void) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t length = sizeof at;
+/* A socket that holds the port on all addresses of this machine; -1: somebody else has it. */
+static int hold_port(uint16_t port) {
+  struct sockaddr_in at = {
+      .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY), .sin_port = htons(port)};
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
-               getsockname(fd, (struct sockaddr *)&at, &length) == 0;
-  if (fd >= 0) close(fd);
-  return bound ? ntohs(at.sin_port) : 0;
+  if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+/* Ports that nobody uses at the moment. All are held until the last one is found, so that no two are the
+ * same; the search begins somewhere else each time, so that two programs seldom find the same ones. */
+static shoal_status find_ports(uint16_t *out, uint32_t count, shoal_error *err) {
+  const uint32_t range = PORT_END - PORT_FIRST;
+  uint64_t start = (uint64_t)getpid() * 7919 + (uint64_t)(1e6 * shoal_clock_wall_seconds());
+  int *held = calloc(count, sizeof *held);
+  if (held == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  uint32_t found = 0;
+  for (uint32_t tried = 0; found < count && tried < range; tried++) {
+    out[found] = (uint16_t)(PORT_FIRST + (start + tried) % range);
+    held[found] = hold_port(out[found]);
+    if (held[found] >= 0) found++;
+  }
+  for (uint32_t i = 0; i < found; i++) close(held[i]);
+  free(held);
+  return found == count ? SHOAL_OK : shoal_fail(err, SHOAL_IO, "no free port on this machine");
 }
 
 static shoal_way way_of(const shoal_cluster_options *o) {
-  return (shoal_way){.wire = is_transport(o, "websocket") ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW,
-                     .tls = is_tls(o),
+  return (shoal_way){.wire = shoal_cluster_uses(o, "websocket") ? SHOAL_WIRE_WEBSOCKET : SHOAL_WIRE_RAW,
+                     .tls = shoal_cluster_uses(o, "tls"),
                      .fingerprint = o->fingerprint != NULL ? o->fingerprint_digits : NULL};
 }
 
@@ -324,7 +80,7 @@ static const char *state_dir_of(const shoal_cluster_options *o) {
 
 /* ---- workers and parameter servers ---- */
 
-static shoal_status serve_owner(const shoal_cluster_options *o, const char *chief, const addresses *ps,
+static shoal_status serve_owner(const shoal_cluster_options *o, const char *chief, const shoal_addresses *ps,
                                 const shoal_notes *notes, const volatile sig_atomic_t *stop,
                                 shoal_error *err) {
   char name[32];
@@ -371,10 +127,10 @@ static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_clu
 shoal_status shoal_cluster_serve(const shoal_cluster_options *o, const shoal_cluster_data *data,
                                  const shoal_notes *notes, const volatile sig_atomic_t *stop,
                                  shoal_error *err) {
-  addresses ps = {0}, workers = {0};
-  shoal_status status = read_addresses("--ps-hosts", o->ps_hosts, &ps, err);
+  shoal_addresses ps = {0}, workers = {0};
+  shoal_status status = shoal_addresses_read("--ps-hosts", o->ps_hosts, &ps, err);
   if (status == SHOAL_OK && o->worker_hosts != NULL)
-    status = read_addresses("--worker-hosts", o->worker_hosts, &workers, err);
+    status = shoal_addresses_read("--worker-hosts", o->worker_hosts, &workers, err);
   const char *chief = o->chief_host != NULL ? o->chief_host : workers.count > 0 ? workers.at[0] : "";
   if (status == SHOAL_OK && strcmp(o->job_name, "ps") == 0)
     status = serve_owner(o, chief, &ps, notes, stop, err);
@@ -397,8 +153,9 @@ typedef struct member {
 struct shoal_cluster {
   shoal_cluster_options options;
   shoal_cluster_data data;
+  const shoal_links *links; /* or NULL */
   shoal_job job;
-  addresses ps, workers;
+  shoal_addresses ps, workers;
   char chief_address[SHOAL_ADDRESS_MAX];
   shoal_text state_dir;
   shoal_chief_node *node;
@@ -408,34 +165,48 @@ struct shoal_cluster {
   volatile sig_atomic_t members_stop;
 };
 
-static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
+static shoal_status read_lists(shoal_cluster *c, shoal_error *err) {
   const shoal_cluster_options *o = &c->options;
-  if (o->job_name != NULL) {
-    shoal_status status = read_addresses("--ps-hosts", o->ps_hosts, &c->ps, err);
-    if (status == SHOAL_OK && o->worker_hosts != NULL)
-      status = read_addresses("--worker-hosts", o->worker_hosts, &c->workers, err);
-    if (status != SHOAL_OK) return status;
-    snprintf(c->chief_address, sizeof c->chief_address, "%s",
-             o->chief_host != NULL ? o->chief_host : c->workers.at[0]);
-    return SHOAL_OK;
-  }
-  uint32_t ps = o->ps == UINT64_MAX ? 1 : (uint32_t)o->ps;
-  c->ps = (addresses){.at = calloc(ps, SHOAL_ADDRESS_MAX), .count = ps};
-  if (c->ps.at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  bool threads = is_transport(o, "threads");
-  for (uint32_t s = 0; s < ps; s++)
+  shoal_status status = shoal_addresses_read("--ps-hosts", o->ps_hosts, &c->ps, err);
+  if (status == SHOAL_OK && o->worker_hosts != NULL)
+    status = shoal_addresses_read("--worker-hosts", o->worker_hosts, &c->workers, err);
+  if (status != SHOAL_OK) return status;
+  snprintf(c->chief_address, sizeof c->chief_address, "%s",
+           o->chief_host != NULL ? o->chief_host : c->workers.at[0]);
+  return SHOAL_OK;
+}
+
+/* Threads have addresses of this process; processes ports of this machine, or of machines with links. */
+static void make_addresses(shoal_cluster *c, const uint16_t *ports) {
+  bool threads = shoal_cluster_uses(&c->options, "threads");
+  for (uint32_t s = 0; s < c->ps.count; s++)
     if (threads)
       snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "#:%u", s + 2);
-    else if (o->links != NULL)
-      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "%s:%d", shoal_links_address(o->links, s).text, LINK_PORT);
+    else if (c->links != NULL)
+      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "%s:%d", shoal_links_address(c->links, s).text, LINK_PORT);
     else
-      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", free_port());
+      snprintf(c->ps.at[s], SHOAL_ADDRESS_MAX, "127.0.0.1:%u", ports[1 + s]);
   if (threads)
     snprintf(c->chief_address, sizeof c->chief_address, "#:1");
   else
     snprintf(c->chief_address, sizeof c->chief_address, "%s:%u",
-             o->links != NULL ? shoal_links_here(o->links).text : "127.0.0.1", free_port());
-  return SHOAL_OK;
+             c->links != NULL ? shoal_links_here(c->links).text : "127.0.0.1", ports[0]);
+}
+
+static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
+  const shoal_cluster_options *o = &c->options;
+  if (o->job_name != NULL) return read_lists(c, err);
+  uint32_t ps = o->ps == UINT64_MAX ? 1 : (uint32_t)o->ps;
+  c->ps = (shoal_addresses){.at = calloc(ps, SHOAL_ADDRESS_MAX), .count = ps};
+  uint16_t *ports = calloc(1 + (size_t)ps, sizeof *ports);
+  shoal_status status = SHOAL_OK;
+  if (c->ps.at == NULL || ports == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  else if (!shoal_cluster_uses(o, "threads"))
+    status = find_ports(ports, 1 + ps, err);
+  if (status == SHOAL_OK) make_addresses(c, ports);
+  free(ports);
+  return status;
 }
 
 static shoal_status describe_job(shoal_cluster *c, const shoal_task *task, shoal_error *err) {
@@ -464,13 +235,17 @@ static shoal_status describe_job(shoal_cluster *c, const shoal_task *task, shoal
 
 /* ---- processes on this machine ---- */
 
-static void note_from_spawn(void *self, const char *text) { shoal_chief_node_note(self, text); }
+static void note_in_node(void *self, const char *text) { shoal_chief_node_note(self, text); }
+
+static void process_failed(void *self, const shoal_error *err) { shoal_chief_node_fail(self, err); }
 
 static void add_process(shoal_cluster *c, const char *role, uint32_t index, const char *ps_list,
                         const char *threads) {
-  char name[32], number[16];
+  char name[32], number[16], pretend[32];
   snprintf(name, sizeof name, "%s %u", role, index);
   snprintf(number, sizeof number, "%u", index);
+  snprintf(pretend, sizeof pretend, "%.9g", c->options.pretend_s);
+  bool works = strcmp(role, "worker") == 0;
   const char *transport = c->options.transport != NULL ? c->options.transport : "tcp";
   const char *words[SHOAL_SPAWN_ARGUMENTS_MAX] = {"train",
                                                   "--job-name",
@@ -494,16 +269,14 @@ static void add_process(shoal_cluster *c, const char *role, uint32_t index, cons
     words[count++] = "--data-dir";
     words[count++] = c->data.data_dir;
   }
-  char pretend[32];
-  snprintf(pretend, sizeof pretend, "%.9g", c->options.pretend_s);
-  if (c->options.pretend_s > 0) {
+  if (works && c->options.pretend_s > 0) {
     words[count++] = "--pretend";
     words[count++] = pretend;
   }
-  shoal_spawn_add(c->spawn, name, words);
-  uint32_t machine = strcmp(role, "ps") == 0 ? index : c->ps.count + index;
-  if (c->options.links != NULL)
-    shoal_spawn_in_network(c->spawn, shoal_links_network(c->options.links, machine).text);
+  shoal_spawn_add(c->spawn,
+                  &(shoal_spawn_process){.name = name, .words = words, .vital = !works, .works = works});
+  if (c->links != NULL)
+    shoal_spawn_in_network(c->spawn, shoal_links_network(c->links, works ? c->ps.count + index : index).text);
 }
 
 static uint32_t threads_of_a_worker(const shoal_cluster *c) {
@@ -513,8 +286,9 @@ static uint32_t threads_of_a_worker(const shoal_cluster *c) {
 
 static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
   uint32_t workers = (uint32_t)c->options.workers;
-  shoal_notes notes = {.self = c->node, .note = note_from_spawn};
-  shoal_status status = shoal_spawn_create(&c->spawn, workers + c->ps.count, &notes, err);
+  const shoal_spawn_calls calls = {
+      .notes = {.self = c->node, .note = note_in_node}, .self = c->node, .failed = process_failed};
+  shoal_status status = shoal_spawn_create(&c->spawn, workers + c->ps.count, &calls, err);
   if (status != SHOAL_OK) return status;
   shoal_text list;
   shoal_text_init(&list);
@@ -534,10 +308,21 @@ static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
 
 /* ---- threads of this process ---- */
 
+/* Nobody starts a thread again: its failure is the training's, but for a worker beside others that were
+ * started by hand. */
+static void member_failed(shoal_cluster *c, const shoal_cluster_options *o, const shoal_error *err) {
+  shoal_error failure;
+  shoal_fail(&failure, SHOAL_IO, "%s %" PRIu64 ": %s", o->job_name, o->task_index, err->text);
+  if (c->options.job_name == NULL)
+    shoal_chief_node_fail(c->node, &failure);
+  else
+    shoal_chief_node_note(c->node, failure.text);
+}
+
 static void *run_member(void *self) {
   member *m = self;
   shoal_cluster *c = m->cluster;
-  const shoal_notes notes = {.self = c->node, .note = note_from_spawn};
+  const shoal_notes notes = {.self = c->node, .note = note_in_node};
   shoal_cluster_data data = c->data;
   if (c->options.workers > 0) data.threads = threads_of_a_worker(c);
   shoal_error err;
@@ -545,7 +330,7 @@ static void *run_member(void *self) {
       strcmp(m->options.job_name, "ps") == 0
           ? serve_owner(&m->options, c->chief_address, &c->ps, &notes, &c->members_stop, &err)
           : serve_worker(&m->options, &data, c->chief_address, &notes, &c->members_stop, &err);
-  if (status != SHOAL_OK) shoal_chief_node_note(c->node, err.text);
+  if (status != SHOAL_OK) member_failed(c, &m->options, &err);
   return NULL;
 }
 
@@ -573,37 +358,42 @@ static shoal_status start_members(shoal_cluster *c, uint32_t ps, uint32_t worker
 static shoal_status start_others(shoal_cluster *c, shoal_error *err) {
   const shoal_cluster_options *o = &c->options;
   if (o->job_name != NULL) return strcmp(o->job_name, "worker") == 0 ? start_members(c, 0, 1, err) : SHOAL_OK;
-  if (is_transport(o, "threads")) return start_members(c, c->ps.count, (uint32_t)o->workers, err);
+  if (shoal_cluster_uses(o, "threads")) return start_members(c, c->ps.count, (uint32_t)o->workers, err);
   return start_processes(c, err);
 }
 
-shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_options *options,
-                                const shoal_cluster_data *data, shoal_task *task, const char *out_path,
-                                const shoal_notes *notes, const volatile sig_atomic_t *stop,
-                                shoal_rounds *rounds, shoal_error *err) {
+static shoal_status create_node(shoal_cluster *c, const shoal_cluster_config *config, shoal_error *err) {
+  const shoal_chief_node_config node = {
+      /* Machines with links are on a network of their own, where nobody else need hear of the chief. */
+      .listen = c->links != NULL ? c->chief_address : listen_at(c->chief_address),
+      .certificate = c->options.certificate,
+      .key = c->options.key,
+      .task = config->task,
+      .job = &c->job,
+      .folder = state_dir_of(&c->options),
+      .save_s = config->save_s > 0 ? config->save_s : SAVE_S,
+      .workers_max = SHOAL_CLUSTER_WORKERS_MAX,
+      .notes = config->notes,
+      .stop = config->stop};
+  return shoal_chief_node_create(&c->node, &node, err);
+}
+
+shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config *config, shoal_rounds *rounds,
+                                shoal_error *err) {
   *out = NULL;
   shoal_cluster *c = calloc(1, sizeof *c);
   if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  c->options = *options;
-  c->data = *data;
-  if (options->workers > 0 && options->state_dir == NULL) {
-    shoal_text_addf(&c->state_dir, "%s.state", out_path);
+  c->options = *config->options;
+  c->data = config->data;
+  c->links = config->links;
+  if (c->options.workers > 0 && c->options.state_dir == NULL) {
+    shoal_text_addf(&c->state_dir, "%s.state", config->out_path);
     c->options.state_dir = c->state_dir.bytes;
   }
   shoal_status status =
       c->state_dir.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory") : find_addresses(c, err);
-  if (status == SHOAL_OK) status = describe_job(c, task, err);
-  shoal_chief_node_config config = {.listen = listen_at(c->chief_address),
-                                    .certificate = options->certificate,
-                                    .key = options->key,
-                                    .task = task,
-                                    .job = &c->job,
-                                    .folder = state_dir_of(&c->options),
-                                    .save_s = options->save_s > 0 ? options->save_s : SAVE_S,
-                                    .workers_max = WORKERS_MAX,
-                                    .notes = *notes,
-                                    .stop = stop};
-  if (status == SHOAL_OK) status = shoal_chief_node_create(&c->node, &config, err);
+  if (status == SHOAL_OK) status = describe_job(c, config->task, err);
+  if (status == SHOAL_OK) status = create_node(c, config, err);
   if (status == SHOAL_OK) status = start_others(c, err);
   if (status != SHOAL_OK) {
     shoal_cluster_close(c, "the chief could not start", false);
@@ -613,6 +403,8 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_options
   *out = c;
   return SHOAL_OK;
 }
+
+const char *shoal_cluster_state_dir(const shoal_cluster *c) { return state_dir_of(&c->options); }
 
 uint64_t shoal_cluster_went_on(const shoal_cluster *c) { return shoal_chief_node_went_on(c->node); }
 
@@ -630,7 +422,7 @@ static void report_json(const shoal_chief_peer *peer) {
   if (worker) {
     shoal_json_int(&json, "parts", (int64_t)peer->parts_done);
     shoal_json_real(&json, "unit_seconds", peer->unit_s);
-    shoal_json_real(&json, "lag_seconds", peer->held_s);
+    shoal_json_real(&json, "held_seconds", peer->held_s);
   } else {
     shoal_json_int(&json, "bytes_in", (int64_t)peer->bytes_in);
     shoal_json_int(&json, "bytes_out", (int64_t)peer->bytes_out);

@@ -5,6 +5,7 @@
  * hold on to this process by their standard input (lifeline.h): it carries Ctrl-C to the chief, and
  * when it ends, so do they, however this process or the connection came to its end. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "cli/cluster.h"
 #include "cli/human.h"
 #include "cli/spawn.h"
+#include "cli/stop.h"
 #include "cli/train.h"
 
 enum {
@@ -51,6 +53,8 @@ typedef struct launch {
   char *ssh_words[SSH_WORDS_MAX];
   uint32_t ssh_words_count;
   shoal_spawn *spawn;
+  shoal_error failure; /* why the work cannot go on; written before has_failed */
+  atomic_bool has_failed;
 } launch;
 
 /* ---- the command line --------------------------------------------------------------- */
@@ -311,13 +315,16 @@ static shoal_status add_process(launch *l, const process *p, char **words, shoal
     ssh[l->ssh_words_count] = command.bytes;
     char name[32];
     snprintf(name, sizeof name, "%s %u", role_names[p->role], p->index);
-    shoal_spawn_add_process(
-        l->spawn, &(shoal_spawn_process){.name = name,
-                                         .program = l->ssh_words[0],
-                                         .words = ssh,
-                                         .output = leads(l, p) ? SHOAL_OUTPUT_ALL : SHOAL_OUTPUT_NAMED,
-                                         .lifeline = true,
-                                         .leads = leads(l, p)});
+    shoal_spawn_add(l->spawn,
+                    &(shoal_spawn_process){.name = name,
+                                           .program = l->ssh_words[0],
+                                           .words = ssh,
+                                           .output = leads(l, p) ? SHOAL_OUTPUT_ALL : SHOAL_OUTPUT_NAMED,
+                                           .lifeline = true,
+                                           .leads = leads(l, p),
+                                           .vital = p->role == PS,
+                                           .works = p->role == WORKER,
+                                           .lost = SSH_FAILED});
   }
   shoal_text_release(&command);
   shoal_text_release(&host);
@@ -329,6 +336,12 @@ static void note(void *self, const char *text) {
   shoal_cli_warn("launch", "%s", text);
 }
 
+static void work_failed(void *self, const shoal_error *err) {
+  launch *l = self;
+  l->failure = *err;
+  atomic_store(&l->has_failed, true);
+}
+
 /* All are looked at before the first is started. */
 static shoal_status start(launch *l, bool *misused, shoal_error *err) {
   char **words = calloc((size_t)l->words_count + ROLE_WORDS_MAX + WORDS_MAX, sizeof *words);
@@ -338,8 +351,8 @@ static shoal_status start(launch *l, bool *misused, shoal_error *err) {
     status = check_process(l, &l->processes[i], words, &in_file, err);
     *misused = !in_file;
   }
-  const shoal_notes notes = {.note = note};
-  if (status == SHOAL_OK) status = shoal_spawn_create(&l->spawn, l->count, &notes, err);
+  const shoal_spawn_calls calls = {.notes = {.note = note}, .self = l, .failed = work_failed};
+  if (status == SHOAL_OK) status = shoal_spawn_create(&l->spawn, l->count, &calls, err);
   for (uint32_t i = 0; i < l->count && status == SHOAL_OK; i++)
     status = add_process(l, &l->processes[i], words, err);
   free(words);
@@ -348,38 +361,33 @@ static shoal_status start(launch *l, bool *misused, shoal_error *err) {
 
 /* ---- the run ------------------------------------------------------------------------ */
 
-static volatile sig_atomic_t stop_signal;
-
-/* Once: a second Ctrl-C ends this process at once, and the lifelines with it. */
-static void on_signal(int number) { stop_signal = number; }
-
-static void catch_signals(void) {
-  static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
-    sigemptyset(&action.sa_mask);
-    sigaction(numbers[i], NULL, &before);
-    if (before.sa_handler != SIG_IGN || numbers[i] != SIGHUP) sigaction(numbers[i], &action, NULL);
-  }
+/* Has the chief end the training when a signal asks for it or the work has failed; once. */
+static bool end_training(launch *l) {
+  int number = shoal_stop_signal();
+  bool failed = atomic_load(&l->has_failed);
+  if (number == 0 && !failed) return false;
+  shoal_spawn_tell_leader(l->spawn, number == SIGINT ? "SIGINT" : "SIGTERM");
+  if (failed)
+    shoal_cli_failed("launch", &l->failure);
+  else
+    shoal_cli_warn("launch",
+                   "the chief saves the model and ends the others; a second signal ends all at once");
+  return true;
 }
 
 static int wait_for_chief(launch *l) {
   int status;
   bool told = false;
   while (!shoal_spawn_leader_ended(l->spawn, &status)) {
-    if (stop_signal && !told) {
-      told = true;
-      shoal_spawn_tell_leader(l->spawn, stop_signal == SIGINT ? "SIGINT" : "SIGTERM");
-      shoal_cli_warn("launch",
-                     "the chief saves the model and ends the others; a second signal ends all at once");
-    }
+    if (!told) told = end_training(l);
     shoal_clock_sleep(LOOK_S);
   }
   if (status == SSH_FAILED)
     shoal_cli_warn("launch",
                    "the chief's machine could not be reached, or was lost; the same command goes on "
                    "from what was kept");
-  return status;
+  bool was_ended = atomic_load(&l->has_failed) && status == 128 + SIGTERM;
+  return was_ended ? SHOAL_EXIT_FAILED : status;
 }
 
 static void release(launch *l) {
@@ -413,7 +421,7 @@ static int run(int argc, char **argv) {
     misused = false;
     started = read_hosts(&l, &err);
   }
-  catch_signals();
+  shoal_stop_catch();
   if (started == SHOAL_OK) started = start(&l, &misused, &err);
   if (started == SHOAL_OK)
     status = wait_for_chief(&l);

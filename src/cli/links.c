@@ -1,13 +1,15 @@
 /* links.c: see links.h.
  *
- * All is done by ip and tc, which read their commands from a file descriptor (-batch): a handful of
- * processes for any number of machines. Names have this process's number in them, so that two runs at
- * a time do not meet. */
+ * All is done by ip and tc, which read their commands from a file descriptor (-batch). Names have this process's number in them (shoal-PID, the bridge,
+ * and shoal-PID-MACHINE), so that two runs at a time do not meet, and what a run left that was killed can be
+ * told from what is in use. */
 #include "cli/links.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,7 @@ struct shoal_links {
   uint32_t net;  /* 10.NET.x.y */
   uint32_t made; /* namespaces, so far */
   bool bridge;
+  long neighbours; /* the kernel's limit as it was; 0: not changed */
 };
 
 static void add_name(shoal_text *out, const shoal_links *l, uint32_t machine) {
@@ -69,10 +72,12 @@ static int file_with(const shoal_text *text) {
   FILE *file = tmpfile();
   if (file == NULL) return -1;
   int fd = dup(fileno(file));
-  bool whole = fd >= 0 && (text == NULL || write(fd, text->bytes, text->length) == (ssize_t)text->length);
   fclose(file);
-  if (fd >= 0) lseek(fd, 0, SEEK_SET);
-  return whole ? fd : -1;
+  if (fd < 0) return -1;
+  bool whole = text == NULL || write(fd, text->bytes, text->length) == (ssize_t)text->length;
+  if (whole && lseek(fd, 0, SEEK_SET) == 0) return fd;
+  close(fd);
+  return -1;
 }
 
 static shoal_status run(char *const *words, const shoal_text *input, shoal_error *err) {
@@ -110,6 +115,65 @@ static shoal_status run_batch(char *program, const char *network, shoal_text *co
       commands->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : run(words, commands, err);
   shoal_text_release(commands);
   return status;
+}
+
+/* ---- what others left ---- */
+
+/* Whether this is a name of ours and its process is gone, or it is an earlier one's with our number. */
+static bool is_left_over(const char *name) {
+  int pid, length = 0;
+  if (sscanf(name, "shoal-%d%n", &pid, &length) != 1 || pid <= 0) return false;
+  if (name[length] != '\0' && name[length] != '-') return false;
+  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+/* A command for everything left over that a folder lists. */
+static void add_removals(shoal_text *out, const char *folder, const char *command) {
+  DIR *names = opendir(folder);
+  if (names == NULL) return;
+  for (const struct dirent *entry; (entry = readdir(names)) != NULL;)
+    if (is_left_over(entry->d_name)) shoal_text_addf(out, "%s %s\n", command, entry->d_name);
+  closedir(names);
+}
+
+/* A run that was killed leaves its machines and its switch behind. Another may be doing the same just now,
+ * so what fails is passed over. */
+static void remove_left_overs(void) {
+  shoal_text commands;
+  shoal_text_init(&commands);
+  add_removals(&commands, "/run/netns", "netns del");
+  add_removals(&commands, "/sys/class/net", "link del");
+  if (commands.length > 0 && !commands.failed)
+    run((char *[]){"ip", "-force", "-batch", "-", NULL}, &commands, NULL);
+  shoal_text_release(&commands);
+}
+
+/* ---- neighbours ---- */
+
+static const char NEIGHBOURS[] = "/proc/sys/net/ipv4/neigh/default/gc_thresh3";
+
+static long read_neighbours(void) {
+  long limit = 0;
+  FILE *file = fopen(NEIGHBOURS, "r");
+  if (file == NULL || fscanf(file, "%ld", &limit) != 1) limit = 0;
+  if (file != NULL) fclose(file);
+  return limit;
+}
+
+static void write_neighbours(long limit) {
+  FILE *file = fopen(NEIGHBOURS, "w");
+  if (file == NULL) return;
+  fprintf(file, "%ld", limit);
+  fclose(file);
+}
+
+/* All namespaces together may know so many neighbours, often 1024. Past that connections between machines
+ * fail for no reason that could be seen. */
+static void allow_neighbours(shoal_links *l) {
+  long wanted = (long)(l->machines + 1) * (l->machines + 1), limit = read_neighbours();
+  if (limit <= 0 || limit >= wanted) return;
+  l->neighbours = limit;
+  write_neighbours(wanted);
 }
 
 /* ---- making ---- */
@@ -170,9 +234,11 @@ shoal_status shoal_links_open(shoal_links **out, uint32_t machines, double mbit,
   if (machines > SHOAL_LINKS_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "%u machines with links of their own; %d are possible", machines,
                       SHOAL_LINKS_MAX);
+  remove_left_overs();
   shoal_links *l = calloc(1, sizeof *l);
   if (l == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   *l = (shoal_links){.machines = machines, .number = getpid(), .net = 64 + (uint32_t)getpid() % 128};
+  allow_neighbours(l);
   shoal_status status = make_switch(l, err);
   for (uint32_t m = 0; m < machines && status == SHOAL_OK; m++) status = make_machine(l, m, mbit, err);
   if (status != SHOAL_OK) {
@@ -193,5 +259,6 @@ void shoal_links_close(shoal_links *l) {
   char bridge[SHOAL_LINKS_TEXT_MAX];
   snprintf(bridge, sizeof bridge, "shoal-%d", l->number);
   if (l->bridge) run((char *[]){"ip", "link", "del", bridge, NULL}, NULL, NULL);
+  if (l->neighbours > 0) write_neighbours(l->neighbours);
   free(l);
 }

@@ -7,6 +7,8 @@
  * way (tc's token bucket). This process sits on the switch itself, without a limit. Needs root, and
  * the programs ip and tc.
  *
+ * Open first removes what a run that was killed has left.
+ *
  * Ownership: open, then close, which takes everything down again. Threads: one caller. */
 #ifndef SHOAL_CLI_LINKS_H
 #define SHOAL_CLI_LINKS_H

@@ -23,7 +23,7 @@
 #include "base/clock.h"
 
 static const double FIRST_WAIT_S = 0.2, LONGEST_WAIT_S = 5, STEADY_S = 10, GRACE_S = 3, LOOK_S = 0.05;
-enum { LINE_MAX_BYTES = 4096, NOT_ENDED = -1, CANNOT_RUN = 127 };
+enum { LINE_MAX_BYTES = 4096, NOT_ENDED = -1, MISUSED = 2, CANNOT_RUN = 127, TRIES_MAX = 5 };
 
 typedef struct child {
   char name[32];
@@ -31,8 +31,11 @@ typedef struct child {
   char *network; /* a file, or NULL */
   char *words[SHOAL_SPAWN_ARGUMENTS_MAX];
   shoal_spawn_output output;
-  bool has_lifeline, leads;
-  pid_t pid; /* 0: not running */
+  bool has_lifeline, leads, vital, works;
+  int lost;
+  pid_t pid;      /* 0: not running */
+  uint32_t tries; /* that ended within STEADY_S of their start, in a row */
+  bool is_given_up;
   double started, next_start, wait_s;
   int lifeline, lines; /* our ends of its pipes, or -1 */
   char line[LINE_MAX_BYTES];
@@ -40,7 +43,8 @@ typedef struct child {
 } child;
 
 struct shoal_spawn {
-  shoal_notes notes;
+  shoal_spawn_calls calls;
+  bool has_failed;
   child *children;
   struct pollfd *polled; /* as many */
   uint32_t count, max;
@@ -51,7 +55,8 @@ struct shoal_spawn {
   _Atomic(const char *) to_leader;
 };
 
-shoal_status shoal_spawn_create(shoal_spawn **out, uint32_t max, const shoal_notes *notes, shoal_error *err) {
+shoal_status shoal_spawn_create(shoal_spawn **out, uint32_t max, const shoal_spawn_calls *calls,
+                                shoal_error *err) {
   *out = NULL;
   shoal_spawn *s = calloc(1, sizeof *s);
   child *children = calloc(max, sizeof *children);
@@ -62,7 +67,7 @@ shoal_status shoal_spawn_create(shoal_spawn **out, uint32_t max, const shoal_not
     free(polled);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   }
-  s->notes = *notes;
+  s->calls = *calls;
   s->children = children;
   s->polled = polled;
   s->max = max;
@@ -77,12 +82,15 @@ static char *copy(const char *word) {
   return own;
 }
 
-void shoal_spawn_add_process(shoal_spawn *s, const shoal_spawn_process *process) {
+void shoal_spawn_add(shoal_spawn *s, const shoal_spawn_process *process) {
   SHOAL_ASSERT(s->count < s->max && !s->running);
   child *c = &s->children[s->count++];
   c->output = process->output;
   c->has_lifeline = process->lifeline;
   c->leads = process->leads;
+  c->vital = process->vital;
+  c->works = process->works;
+  c->lost = process->lost;
   c->wait_s = FIRST_WAIT_S;
   c->lifeline = c->lines = -1;
   snprintf(c->name, sizeof c->name, "%s", process->name);
@@ -93,10 +101,6 @@ void shoal_spawn_add_process(shoal_spawn *s, const shoal_spawn_process *process)
     SHOAL_ASSERT(count + 1 < SHOAL_SPAWN_ARGUMENTS_MAX);
     c->words[count++] = copy(*word);
   }
-}
-
-void shoal_spawn_add(shoal_spawn *s, const char *name, const char *const *words) {
-  shoal_spawn_add_process(s, &(shoal_spawn_process){.name = name, .words = words});
 }
 
 void shoal_spawn_in_network(shoal_spawn *s, const char *path) {
@@ -182,7 +186,7 @@ static void start_child(shoal_spawn *s, child *c, double now) {
   c->line_length = 0;
   c->started = now;
   if (c->pid > 0) return;
-  shoal_note(&s->notes, "cannot start %s: %s", c->name, strerror(failed));
+  shoal_note(&s->calls.notes, "cannot start %s: %s", c->name, strerror(failed));
   close_end(&c->lifeline);
   close_end(&c->lines);
   c->pid = 0;
@@ -234,6 +238,44 @@ static void wait_for_lines(shoal_spawn *s) {
 
 /* ---- looking after ---- */
 
+static bool can_go_on_without(const shoal_spawn *s, const child *lost) {
+  for (uint32_t i = 0; i < s->count && !lost->vital; i++)
+    if (s->children[i].works && !s->children[i].is_given_up) return true;
+  return false;
+}
+
+/* how: "ends at once each time", what: "status 1" */
+static void give_up(shoal_spawn *s, child *c, const char *how, const char *what) {
+  shoal_error err;
+  shoal_fail(&err, SHOAL_IO, "%s %s (%s); giving up", c->name, how, what);
+  c->is_given_up = true;
+  if (can_go_on_without(s, c)) {
+    shoal_note(&s->calls.notes, "%s", err.text);
+  } else if (!s->has_failed) {
+    s->has_failed = true;
+    s->calls.failed(s->calls.self, &err);
+  }
+}
+
+/* After an end that nobody asked for: when to start it again, if ever. */
+static void consider(shoal_spawn *s, child *c, int status, double now) {
+  bool steady = now - c->started > STEADY_S, exited = WIFEXITED(status);
+  int code = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+  bool lost = exited && c->lost != 0 && code == c->lost;
+  bool useless = exited && (code == MISUSED || code == CANNOT_RUN);
+  char what[32];
+  snprintf(what, sizeof what, "%s %d", exited ? "status" : "signal", code);
+  c->tries = steady || lost ? 0 : c->tries + 1;
+  if (useless || c->tries == TRIES_MAX) {
+    give_up(s, c, useless ? "cannot run" : "ends at once each time", what);
+    return;
+  }
+  c->wait_s = steady ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
+  c->next_start = now + c->wait_s;
+  shoal_note(&s->calls.notes, "%s %s %s; starting it again", c->name, exited ? "ended with" : "died of",
+             what);
+}
+
 static void bury(shoal_spawn *s, child *c, int status, double now) {
   c->pid = 0;
   close_end(&c->lifeline);
@@ -246,13 +288,7 @@ static void bury(shoal_spawn *s, child *c, int status, double now) {
     return;
   }
   bool was_told_to = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (atomic_load(&s->ending) || was_told_to) return;
-  c->wait_s = now - c->started > STEADY_S ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
-  c->next_start = now + c->wait_s;
-  if (WIFSIGNALED(status))
-    shoal_note(&s->notes, "%s died of signal %d; starting it again", c->name, WTERMSIG(status));
-  else
-    shoal_note(&s->notes, "%s ended with status %d; starting it again", c->name, WEXITSTATUS(status));
+  if (!atomic_load(&s->ending) && !was_told_to) consider(s, c, status, now);
 }
 
 static void look_after(shoal_spawn *s, child *c, double now) {

@@ -5,6 +5,10 @@
  * dies before that is started again, later and later, but for the leader: when it has ended, so
  * has the work.
  *
+ * Who ends soon after its start time after time is given up, and at once who says by its status that another
+ * try is of no use: 2, it was called wrongly, or 127, there is no such program. The work has failed when one
+ * of those is vital, or nobody is left who works.
+ *
  * Ownership: create, then end. Threads: one caller; a thread inside watches. */
 #ifndef SHOAL_CLI_SPAWN_H
 #define SHOAL_CLI_SPAWN_H
@@ -30,16 +34,24 @@ typedef struct shoal_spawn_process {
   shoal_spawn_output output;
   bool lifeline; /* standard input is a pipe that ends with this process (lifeline.h); else there is none */
   bool leads;    /* one at most */
+  bool vital;    /* without it nobody can work */
+  bool works;
+  int lost; /* a status that says no more than that its machine cannot be reached, which may pass; or 0 */
 } shoal_spawn_process;
 
 enum { SHOAL_SPAWN_ARGUMENTS_MAX = 64 };
 
-/* notes are told from the thread inside. */
-shoal_status shoal_spawn_create(shoal_spawn **out, uint32_t max, const shoal_notes *notes, shoal_error *err);
+/* From the thread inside. */
+typedef struct shoal_spawn_calls {
+  shoal_notes notes;
+  void *self;
+  void (*failed)(void *self, const shoal_error *err); /* the work has, once; who runs still does */
+} shoal_spawn_calls;
+
+shoal_status shoal_spawn_create(shoal_spawn **out, uint32_t max, const shoal_spawn_calls *calls,
+                                shoal_error *err);
 /* Adds one; all is copied. Called before start. */
-void shoal_spawn_add_process(shoal_spawn *spawn, const shoal_spawn_process *process);
-/* The same of this program, with what it says on standard error alone. */
-void shoal_spawn_add(shoal_spawn *spawn, const char *name, const char *const *words);
+void shoal_spawn_add(shoal_spawn *spawn, const shoal_spawn_process *process);
 /* The one added last runs in this network namespace, a file such as /run/netns/NAME; copied. */
 void shoal_spawn_in_network(shoal_spawn *spawn, const char *path);
 shoal_status shoal_spawn_start(shoal_spawn *spawn, shoal_error *err);

@@ -47,7 +47,7 @@ static frame make_frame(const shoal_svg *plot) {
   f.logarithmic = f.x_max > LOGARITHMIC_FROM;
   if (f.logarithmic) {
     f.x_max = pow(10, ceil(log10(f.x_max)));
-    f.y_max = pow(10, ceil(log10(f.y_max)));
+    f.y_max = pow(10, fmax(1, ceil(log10(f.y_max)))); /* from 1 to 1 there is no scale */
   } else {
     f.x_max = ceil(f.x_max / step_of(f.x_max)) * step_of(f.x_max);
     f.y_max = ceil(f.y_max / step_of(f.y_max)) * step_of(f.y_max);
@@ -165,7 +165,7 @@ static void add_names(const shoal_svg *plot, const frame *f, shoal_text *out) {
     if (last == NULL) continue;
     double y = at_y(f, last->y) + 4;
     for (size_t i = 0; i < count; i++) {
-      if (fabs(y - taken[i]) >= LABEL_HEIGHT) continue;
+      if (fabs(y - taken[i]) > LABEL_HEIGHT - 1) continue; /* rounding must not bring it back here */
       y = taken[i] + LABEL_HEIGHT;
       i = (size_t)-1; /* the new place may be taken too */
     }

@@ -12,7 +12,6 @@
  * Nothing slow stands before the first round: no evaluation, no checksum of the data. */
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@
 #include "cli/lifeline.h"
 #include "cli/metric.h"
 #include "cli/report.h"
+#include "cli/stop.h"
 #include "cli/train.h"
 #include "cli/train_mpi.h"
 #include "data/task.h"
@@ -192,35 +192,6 @@ typedef struct run {
   double best_loss;
   uint64_t best_epoch; /* 0: none yet */
 } run;
-
-static volatile sig_atomic_t stop_signal;
-
-/* SA_RESETHAND puts the default action back, so a second Ctrl-C ends the process at once. */
-static void on_signal(int number) { stop_signal = number; }
-
-static const struct {
-  int number;
-  const char *name;
-} signals[] = {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
-enum { SIGNALS_COUNT = sizeof signals / sizeof signals[0] };
-
-static void catch_signals(void) {
-  for (int i = 0; i < SIGNALS_COUNT; i++) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
-    sigemptyset(&action.sa_mask);
-    sigaction(signals[i].number, NULL, &before);
-    /* nohup means that the end of the terminal is none of this process's business. */
-    bool keep_ignoring = signals[i].number == SIGHUP && before.sa_handler == SIG_IGN;
-    if (!keep_ignoring) sigaction(signals[i].number, &action, NULL);
-  }
-}
-
-static const char *signal_name(int number) {
-  for (int i = 0; i < SIGNALS_COUNT; i++) {
-    if (signals[i].number == number) return signals[i].name;
-  }
-  return "a signal";
-}
 
 static bool ends_with(const char *word, const char *end) {
   size_t length = strlen(word), end_length = strlen(end);
@@ -526,8 +497,9 @@ typedef enum outcome {
   FINISHED,
   STOPPED_EARLY,
   INTERRUPTED,
-  CUT_OFF, /* by a signal, while there was nothing that could be saved */
-  EXPLODED,
+  CUT_OFF,  /* by a signal, while there was nothing that could be saved */
+  EXPLODED, /* the loss or the weights are not numbers */
+  FAILED,   /* in a round, for another reason */
 } outcome;
 
 static const shoal_source *held_out_source(const run *r) {
@@ -589,6 +561,8 @@ static shoal_status nothing_to_gather(void *self, shoal_error *err) {
   return SHOAL_OK;
 }
 
+static outcome broken(shoal_status status) { return status == SHOAL_INVALID ? EXPLODED : FAILED; }
+
 static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
   const shoal_recipe *recipe = &r->model->recipe;
   r->saved_at = shoal_clock_seconds();
@@ -596,15 +570,15 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
     const uint64_t before = r->state->step;
     shoal_result round;
     shoal_status status = r->rounds.next(r->rounds.self, &round, err);
-    if (status != SHOAL_OK && status != SHOAL_STOPPED) return EXPLODED;
+    if (status != SHOAL_OK && status != SHOAL_STOPPED) return broken(status);
     if (status == SHOAL_OK) shoal_report_round(&r->report, &round);
     bool epoch_is_over = status == SHOAL_OK && r->state->round == 0, stop_early = false;
     bool save_is_due =
         r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s;
-    bool may_save = epoch_is_over || save_is_due || stop_signal;
+    bool may_save = epoch_is_over || save_is_due || shoal_stop_signal() != 0;
     if (may_save) status = r->rounds.gather(r->rounds.self, err);
     if (status == SHOAL_STOPPED) return CUT_OFF;
-    if (status != SHOAL_OK) return EXPLODED;
+    if (status != SHOAL_OK) return broken(status);
     /* A cluster comes to rest where it can: further on, or back where a crash has led it. */
     epoch_is_over = r->state->round == 0 && r->state->step > before;
     if (may_save && !weights_are_finite(r, err)) return EXPLODED;
@@ -613,7 +587,7 @@ static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
     else if (save_is_due)
       save_now(r);
     if (stop_early) return STOPPED_EARLY;
-    if (may_save && stop_signal && r->state->epoch < recipe->epochs) return INTERRUPTED;
+    if (may_save && shoal_stop_signal() != 0 && r->state->epoch < recipe->epochs) return INTERRUPTED;
   }
   return FINISHED;
 }
@@ -639,8 +613,8 @@ static int interrupted(run *r) {
   add_data_options(r, &resume);
   shoal_cli_add_option(&resume, "valid", o->valid);
   shoal_cli_add_option(&resume, "log-dir", o->log_dir);
-  int number = stop_signal;
-  shoal_report_interrupted(&r->report, signal_name(number), resume.failed ? "" : resume.bytes);
+  int number = shoal_stop_signal();
+  shoal_report_interrupted(&r->report, shoal_stop_name(number), resume.failed ? "" : resume.bytes);
   shoal_text_release(&resume);
   return 128 + number;
 }
@@ -648,23 +622,42 @@ static int interrupted(run *r) {
 static int cut_off(run *r, const shoal_error *err) {
   shoal_progress_clear(&r->report.progress);
   shoal_cli_failed("train", err);
-  return 128 + stop_signal;
+  return 128 + shoal_stop_signal();
+}
+
+static void say_what_is_saved(const run *r) {
+  if (r->saved_step == UINT64_MAX)
+    fprintf(stderr, "Nothing was saved.\n");
+  else
+    fprintf(stderr, "%s still holds the model after %s rounds.\n", r->out_path.bytes,
+            shoal_human_count(r->saved_step).text);
 }
 
 static int exploded(run *r, const shoal_error *err) {
   shoal_progress_clear(&r->report.progress);
   shoal_cli_failed("train", err);
   fprintf(stderr, "The rate was %g. ", (double)shoal_trainer_rate(r->task.trainer));
-  if (r->saved_step == UINT64_MAX)
-    fprintf(stderr, "Nothing was saved.\n");
+  say_what_is_saved(r);
+  return SHOAL_EXIT_FAILED;
+}
+
+/* A cluster has records to go on from; without one there is the model that was saved last. */
+static int failed(run *r, const shoal_error *err) {
+  shoal_progress_clear(&r->report.progress);
+  shoal_cli_failed("train", err);
+  if (r->cluster == NULL)
+    say_what_is_saved(r);
   else
-    fprintf(stderr, "%s still holds the model after %s rounds.\n", r->out_path.bytes,
-            shoal_human_count(r->saved_step).text);
+    fprintf(stderr, "What was kept in %s stays, and the same command goes on from there.\n",
+            shoal_cluster_state_dir(r->cluster));
   return SHOAL_EXIT_FAILED;
 }
 
 /* Puts the best epoch's state, file and weights, in the place of the last one's. */
 static shoal_status keep_best(run *r, shoal_error *err) {
+  /* The best is on disk already. A cluster's thread reads the state that is written here: it ends first. */
+  shoal_cluster_close(r->cluster, "the training has ended", true);
+  r->cluster = NULL;
   shoal_checkpoint best;
   shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
   if (status != SHOAL_OK) return status;
@@ -672,7 +665,7 @@ static shoal_status keep_best(run *r, shoal_error *err) {
   shoal_checkpoint_release(&best);
   if (status == SHOAL_OK && rename(r->best_path.bytes, r->out_path.bytes) != 0)
     status = shoal_fail(err, SHOAL_IO, "%s: %s", r->out_path.bytes, strerror(errno));
-  r->saved_step = r->state->step;
+  if (status == SHOAL_OK) r->saved_step = r->state->step;
   return status;
 }
 
@@ -751,10 +744,14 @@ static shoal_cluster_data cluster_data(const train_options *o) {
 }
 
 static shoal_status open_cluster(run *r, shoal_error *err) {
-  const shoal_cluster_data data = cluster_data(&r->options);
   const shoal_notes notes = {.self = r, .note = note_in_report};
-  shoal_status status = shoal_cluster_open(&r->cluster, &r->options.cluster, &data, &r->task,
-                                           r->out_path.bytes, &notes, &stop_signal, &r->rounds, err);
+  const shoal_cluster_config config = {.options = &r->options.cluster,
+                                       .data = cluster_data(&r->options),
+                                       .task = &r->task,
+                                       .out_path = r->out_path.bytes,
+                                       .notes = notes,
+                                       .stop = shoal_stop_flag()};
+  shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->rounds, err);
   if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
   status = r->rounds.gather(r->rounds.self, err);
   if (status == SHOAL_OK)
@@ -774,9 +771,9 @@ static int serve(train_options *o) {
   shoal_error err;
   const shoal_cluster_data data = cluster_data(o);
   const shoal_notes notes = {.self = o, .note = note_on_stderr};
-  catch_signals();
-  if (shoal_cluster_serve(&o->cluster, &data, &notes, &stop_signal, &err) == SHOAL_OK)
-    return stop_signal ? 128 + stop_signal : SHOAL_EXIT_OK;
+  shoal_stop_catch();
+  if (shoal_cluster_serve(&o->cluster, &data, &notes, shoal_stop_flag(), &err) == SHOAL_OK)
+    return shoal_stop_signal() != 0 ? 128 + shoal_stop_signal() : SHOAL_EXIT_OK;
   shoal_error_prefix(&err, "%s %llu: ", o->cluster.job_name, (unsigned long long)o->cluster.task_index);
   return shoal_cli_failed("train", &err);
 }
@@ -789,7 +786,9 @@ static int run_training(run *r) {
   if (r->role != SHOAL_MPI)
     r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
   if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK)
-    return err.status == SHOAL_STOPPED ? cut_off(r, &err) : shoal_cli_failed("train", &err);
+    return err.status == SHOAL_STOPPED ? cut_off(r, &err)
+           : r->cluster != NULL        ? failed(r, &err)
+                                       : shoal_cli_failed("train", &err);
   outcome how = loop(r, &held_out, &err);
   if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
   switch (how) {
@@ -798,10 +797,10 @@ static int run_training(run *r) {
   case INTERRUPTED: status = interrupted(r); break;
   case CUT_OFF: status = cut_off(r, &err); break;
   case EXPLODED: status = exploded(r, &err); break;
+  case FAILED: status = failed(r, &err); break;
   }
-  r->cluster_is_done = how == EXPLODED  ? err.status == SHOAL_INVALID
-                       : how == CUT_OFF ? false
-                                        : r->saved_step == r->state->step;
+  bool keeps = how == CUT_OFF || how == FAILED;
+  r->cluster_is_done = how == EXPLODED || (!keeps && r->saved_step == r->state->step);
   return status;
 }
 
@@ -835,7 +834,7 @@ static int train(int argc, char **argv) {
     return status;
   }
   if (leads) {
-    catch_signals();
+    shoal_stop_catch();
     status = run_training(&r);
   } else {
     status = shoal_train_mpi_follow(r.mpi);

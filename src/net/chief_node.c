@@ -21,13 +21,13 @@
 #include "base/file.h"
 #include "net/keep.h"
 #include "net/line.h"
-#include "net/net.h"
-#include "proto/slice.h"
+#include "net/node.h"
+#include "net/shares.h"
 
 enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESIDE = 4096 };
-static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
-static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25, LOST_S = 5, FLUSH_S = 3;
+static const double LOST_S = 5, FLUSH_S = 3;
 static const double QUIET_S = 5, QUIET_AGAIN_S = 30; /* when nothing happens, say why */
+static const double RECORD_AGAIN_S = 60;             /* and that the disk takes nothing */
 /* How long gathering may take; after a signal, with all parameter servers here and without. */
 static const double GATHER_S = SHOAL_LINE_GIVE_UP_S, GATHER_STOPPED_S = 60, MISSING_S = 2;
 static const shoal_lease_rules LEASES = {.holders_max = 3, .patience = 3, .first_s = 60, .least_s = 1};
@@ -47,17 +47,16 @@ struct shoal_chief_node {
   shoal_chief_node_config config;
   shoal_train_state *state; /* the trainer's; arrays are written by the caller's side alone */
   shoal_text job_text;
-  shoal_slice *slices;
-  uint32_t slots; /* vectors beside the weights that owners have */
+  shoal_shares shares;
+  uint32_t slots;      /* vectors beside the weights that owners have */
+  size_t carry_floats; /* recurrent state of a part that the chief has; 0: none */
   uint64_t went_on;
 
   /* The thread's own. */
   shoal_net *net;
   shoal_chief *chief;
   shoal_keep keep;
-  shoal_chief_state base; /* of the trainer's state: where all can go back to */
-  float *base_carry;
-  float *gathered[3]; /* weights and slots, while they come */
+  float *gathered[3]; /* weights and slots, while they come; the caller's once GATHERED */
   bool *arrived;
   bool started, resting, pulling;
   uint64_t rest_version;
@@ -71,7 +70,13 @@ struct shoal_chief_node {
   pthread_cond_t changed;
   news *news;
   size_t news_first, news_count, news_size;
+  shoal_error given_up; /* what shoal_chief_node_fail was told first; SHOAL_OK: nothing */
   gathering gathering;
+  uint64_t gathered_version; /* what was gathered, beside the weights and slots */
+  shoal_sums gathered_sums;
+  float *gathered_carry;
+  shoal_chief_state base; /* of the trainer's state: where all can go back to */
+  float *base_carry;
   bool goes_on; /* the caller has what it wanted of a rest */
   bool quit;
   bool complete; /* all parameter servers are here */
@@ -115,21 +120,32 @@ static void tell_note(shoal_chief_node *n, const char *format, ...) {
 
 /* ---- the disk ---- */
 
+static bool quits(shoal_chief_node *n) {
+  pthread_mutex_lock(&n->lock);
+  bool quit = n->quit;
+  pthread_mutex_unlock(&n->lock);
+  return quit;
+}
+
+/* Of the recurrent state of all parts. */
+static size_t carry_bytes(const shoal_chief_node *n) {
+  return n->config.job->parts * n->carry_floats * sizeof(float);
+}
+
 static void write_record(shoal_chief_node *n, shoal_chief_state state) {
   const float *carry = shoal_chief_safe_carry(n->chief);
-  size_t carry_bytes = carry != NULL ? n->config.job->parts *
-                                           shoal_trainer_carry_floats(n->config.task->trainer) * sizeof *carry
-                                     : 0;
-  const shoal_piece pieces[] = {{&state, sizeof state}, {(void *)(uintptr_t)carry, carry_bytes}};
+  const shoal_keep_piece pieces[] = {{&state, sizeof state}, {(void *)(uintptr_t)carry, carry_bytes(n)}};
   shoal_error err;
+  double said_at = -INFINITY;
   while (shoal_keep_write(&n->keep, RECORD, pieces, 2, &err) != SHOAL_OK) {
     /* Nothing may be sent before this is on disk, or a generation could come twice. */
-    tell_note(n, "cannot keep the state of the training: %s; trying again", err.text);
+    double now = shoal_clock_seconds();
+    if (now >= said_at + RECORD_AGAIN_S) {
+      said_at = now;
+      tell_note(n, "cannot keep the state of the training: %s; trying again", err.text);
+    }
     shoal_clock_sleep(1);
-    pthread_mutex_lock(&n->lock);
-    bool quit = n->quit;
-    pthread_mutex_unlock(&n->lock);
-    if (quit) return;
+    if (quits(n)) return;
   }
 }
 
@@ -138,7 +154,7 @@ static void write_record(shoal_chief_node *n, shoal_chief_state state) {
 /* The slice's weights, then its slots, of the trainer's state; in local mode the outer momentum is
  * zero. */
 static void give(shoal_chief_node *n, uint32_t s) {
-  const shoal_slice *slice = &n->slices[s];
+  const shoal_slice *slice = &n->shares.slices[s];
   size_t bytes = slice->count * sizeof(float);
   const float *parts[3] = {n->state->weights, n->state->slot1, n->state->slot2};
   shoal_blob *blob = shoal_blob_create((1 + n->slots) * bytes);
@@ -211,24 +227,33 @@ static void copy_peers(shoal_chief_node *n, double now) {
   pthread_mutex_unlock(&n->lock);
 }
 
+/* All weights are in: the caller may have them. */
+static void hand_over(shoal_chief_node *n) {
+  pthread_mutex_lock(&n->lock);
+  n->gathered_version = n->rest_version;
+  n->gathered_sums = n->rest_sums;
+  if (n->carry_floats > 0) memcpy(n->gathered_carry, shoal_chief_carry(n->chief), carry_bytes(n));
+  n->gathering = GATHERED;
+  pthread_cond_broadcast(&n->changed);
+  pthread_mutex_unlock(&n->lock);
+}
+
 static void take_weights(shoal_chief_node *n, const shoal_message *m) {
   uint32_t s = m->slice;
   if (s >= n->config.job->owners_count || m->payload == NULL || n->arrived[s]) return;
-  size_t bytes = n->slices[s].count * sizeof(float);
+  const shoal_slice *slice = &n->shares.slices[s];
+  size_t bytes = slice->count * sizeof(float);
   if (m->version != n->rest_version || m->generation != shoal_chief_generation(n->chief) ||
       shoal_blob_length(m->payload) != (1 + n->slots) * bytes)
     return;
   for (uint32_t i = 0; i <= n->slots; i++)
-    memcpy(n->gathered[i] + n->slices[s].offset, shoal_blob_bytes(m->payload) + i * bytes, bytes);
+    memcpy(n->gathered[i] + slice->offset, shoal_blob_bytes(m->payload) + i * bytes, bytes);
   n->arrived[s] = true;
   for (uint32_t other = 0; other < n->config.job->owners_count; other++)
     if (!n->arrived[other]) return;
   n->pulling = false;
   copy_peers(n, shoal_clock_seconds());
-  pthread_mutex_lock(&n->lock);
-  n->gathering = GATHERED;
-  pthread_cond_broadcast(&n->changed);
-  pthread_mutex_unlock(&n->lock);
+  hand_over(n);
 }
 
 /* ---- what the core tells ---- */
@@ -236,7 +261,10 @@ static void take_weights(shoal_chief_node *n, const shoal_message *m) {
 static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *event) {
   switch (event->kind) {
   case SHOAL_CHIEF_JOINED: tell_note(n, "%s is here", event->name); break;
-  case SHOAL_CHIEF_LOST: tell_note(n, "lost %s: %s", event->name, event->text); break;
+  case SHOAL_CHIEF_LOST:
+    tell_note(n, "lost %s: %s", event->name, event->text);
+    shoal_net_close(n->net, event->peer, event->text); /* it may be only silent; when it is back, it dials */
+    break;
   case SHOAL_CHIEF_LATE: tell_note(n, "%s is late; another takes over its unit", event->name); break;
   case SHOAL_CHIEF_DIFFERS:
     tell_note(n, "%s computed something else than another worker did; it was not used", event->name);
@@ -302,6 +330,13 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   post(n);
 }
 
+/* A message that takes longer than the silence which is allowed is a sign of life all the while. */
+static void moving(void *self, uint64_t peer) {
+  shoal_chief_node *n = self;
+  shoal_chief_receive(n->chief, peer, &(shoal_message){.kind = SHOAL_MSG_BEAT}, shoal_clock_seconds());
+  post(n);
+}
+
 static void closed(void *self, uint64_t peer, const char *reason) {
   shoal_chief_node *n = self;
   char why[64]; /* the core keeps the pointer in an event, which post handles at once */
@@ -338,13 +373,6 @@ static void say_why_nothing_happens(shoal_chief_node *n, double now) {
 
 /* ---- the thread ---- */
 
-static bool quits(shoal_chief_node *n) {
-  pthread_mutex_lock(&n->lock);
-  bool quit = n->quit;
-  pthread_mutex_unlock(&n->lock);
-  return quit;
-}
-
 static void *run(void *self) {
   shoal_chief_node *n = self;
   n->progress_at = n->said_at = shoal_clock_seconds();
@@ -354,12 +382,12 @@ static void *run(void *self) {
     post(n);
     heed_caller(n);
     post(n);
-    if (now - n->peers_at >= TURN_S) {
+    if (now - n->peers_at >= shoal_node_turn_s) {
       n->peers_at = now;
       copy_peers(n, now);
       say_why_nothing_happens(n, now);
     }
-    shoal_net_run(n->net, fmin(TURN_S, fmax(0, shoal_chief_next_tick(n->chief) - now)));
+    shoal_net_run(n->net, fmin(shoal_node_turn_s, fmax(0, shoal_chief_next_tick(n->chief) - now)));
   }
   return NULL;
 }
@@ -408,16 +436,24 @@ static shoal_status failed_in(uint64_t version, shoal_error *err) {
                     (unsigned long long)version + 1);
 }
 
+/* Under the lock: whether the others cannot work; err gets the reason. */
+static bool is_given_up(const shoal_chief_node *n, shoal_error *err) {
+  if (n->given_up.status == SHOAL_OK) return false;
+  if (err != NULL) *err = n->given_up;
+  return true;
+}
+
 static shoal_status next(void *self, shoal_result *out, shoal_error *err) {
   shoal_chief_node *n = self;
   news item;
   pthread_mutex_lock(&n->lock);
-  bool found = take_news(n, &item);
-  while (!found && !*n->config.stop) {
+  bool found = take_news(n, &item), given_up = false;
+  while (!found && !*n->config.stop && !(given_up = is_given_up(n, err))) {
     wait_a_little(n);
     found = take_news(n, &item);
   }
   pthread_mutex_unlock(&n->lock);
+  if (given_up) return n->given_up.status;
   if (!found) return shoal_fail(err, SHOAL_STOPPED, "stopped while waiting for a round");
   *out = shoal_trainer_result(n->config.task->trainer, &item.round);
   if (item.kind == NEWS_FAILED) return failed_in(item.version, err);
@@ -425,7 +461,7 @@ static shoal_status next(void *self, shoal_result *out, shoal_error *err) {
   return SHOAL_OK;
 }
 
-/* Copies what was gathered into the trainer's state. The thread waits meanwhile, at rest. */
+/* Under the lock: copies what was gathered into the trainer's state. */
 static void take_gathered(shoal_chief_node *n) {
   shoal_train_state *state = n->state;
   const shoal_job *job = n->config.job;
@@ -433,13 +469,26 @@ static void take_gathered(shoal_chief_node *n) {
   bool local = job->mode.kind == SHOAL_LOCAL;
   for (uint32_t i = 0; i <= (local ? 0 : n->slots); i++)
     memcpy(parts[i], n->gathered[i], state->weights_count * sizeof(float));
-  const float *carry = shoal_chief_carry(n->chief);
-  size_t carry_floats = shoal_trainer_carry_floats(n->config.task->trainer);
-  for (uint32_t part = 0; carry != NULL && part < job->parts; part++)
-    shoal_trainer_set_carry(n->config.task->trainer, part, carry + part * carry_floats);
-  if (carry != NULL) memcpy(n->base_carry, carry, job->parts * carry_floats * sizeof *carry);
-  n->base = (shoal_chief_state){.version = n->rest_version, .epoch = n->rest_sums};
-  go_to(n, n->rest_version, &n->rest_sums);
+  for (uint32_t part = 0; n->carry_floats > 0 && part < job->parts; part++)
+    shoal_trainer_set_carry(n->config.task->trainer, part, n->gathered_carry + part * n->carry_floats);
+  memcpy(n->base_carry, n->gathered_carry, carry_bytes(n));
+  n->base = (shoal_chief_state){.version = n->gathered_version, .epoch = n->gathered_sums};
+  go_to(n, n->gathered_version, &n->gathered_sums);
+}
+
+static shoal_status not_gathered(const shoal_chief_node *n, bool stopped, bool complete, shoal_error *err) {
+  static const char kept[] = "stays, and the same command goes on from there";
+  if (stopped && complete)
+    return shoal_fail(err, SHOAL_STOPPED,
+                      "the weights could not be gathered within %.0f s after the signal; what was kept in "
+                      "%s %s",
+                      GATHER_STOPPED_S, n->config.folder, kept);
+  if (stopped)
+    return shoal_fail(err, SHOAL_STOPPED,
+                      "stopped while not all parameter servers were here; what was kept in %s %s",
+                      n->config.folder, kept);
+  return shoal_fail(err, SHOAL_IO,
+                    "the weights could not be gathered from the parameter servers within %.0f s", GATHER_S);
 }
 
 static shoal_status gather(void *self, shoal_error *err) {
@@ -447,19 +496,19 @@ static shoal_status gather(void *self, shoal_error *err) {
   const double started = shoal_clock_seconds();
   double stopped = *n->config.stop ? started : INFINITY, now = started;
   news item = {0};
-  bool failed = false;
+  bool failed = false, given_up = false;
   pthread_mutex_lock(&n->lock);
   n->gathering = WANTED;
   shoal_net_wake(n->net);
   /* Rounds that are told meanwhile are part of what is gathered. */
-  while (n->gathering != GATHERED && !failed && now < started + GATHER_S &&
-         now < stopped + (n->complete ? GATHER_STOPPED_S : MISSING_S)) {
+  while (n->gathering != GATHERED && !failed && !(given_up = is_given_up(n, err)) &&
+         now < started + GATHER_S && now < stopped + (n->complete ? GATHER_STOPPED_S : MISSING_S)) {
     wait_a_little(n);
     now = shoal_clock_seconds();
     if (*n->config.stop && isinf(stopped)) stopped = now;
     while (!failed && take_news(n, &item)) failed = item.kind == NEWS_FAILED;
   }
-  bool gathered = n->gathering == GATHERED;
+  bool gathered = n->gathering == GATHERED, complete = n->complete;
   while (gathered && take_news(n, &item)) {
   }
   if (gathered) take_gathered(n);
@@ -469,13 +518,8 @@ static shoal_status gather(void *self, shoal_error *err) {
   shoal_net_wake(n->net);
   if (gathered) return SHOAL_OK;
   if (failed) return failed_in(item.version, err);
-  if (!isinf(stopped))
-    return shoal_fail(err, SHOAL_STOPPED,
-                      "stopped while not all parameter servers were here; what was kept in %s stays, and the "
-                      "same command goes on from there",
-                      n->config.folder);
-  return shoal_fail(err, SHOAL_IO,
-                    "the weights could not be gathered from the parameter servers within %.0f s", GATHER_S);
+  if (given_up) return n->given_up.status;
+  return not_gathered(n, !isinf(stopped), complete, err);
 }
 
 shoal_rounds shoal_chief_node_rounds(shoal_chief_node *n) {
@@ -483,6 +527,13 @@ shoal_rounds shoal_chief_node_rounds(shoal_chief_node *n) {
 }
 
 void shoal_chief_node_note(shoal_chief_node *n, const char *text) { tell_note(n, "%s", text); }
+
+void shoal_chief_node_fail(shoal_chief_node *n, const shoal_error *err) {
+  pthread_mutex_lock(&n->lock);
+  if (n->given_up.status == SHOAL_OK) n->given_up = *err;
+  pthread_cond_broadcast(&n->changed);
+  pthread_mutex_unlock(&n->lock);
+}
 
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *n) { return n->went_on; }
 
@@ -499,25 +550,21 @@ uint32_t shoal_chief_node_peers(shoal_chief_node *n, shoal_chief_peer *out, uint
 static shoal_status reserve(shoal_chief_node *n, shoal_error *err) {
   const shoal_graph *graph = n->config.task->graph;
   const shoal_job *job = n->config.job;
-  size_t weights = graph->weights_count, runs_count = shoal_optimizer_runs(graph, NULL);
-  size_t carry = job->parts * shoal_trainer_carry_floats(n->config.task->trainer);
-  n->slots = job->mode.kind == SHOAL_LOCAL ? 1 : shoal_optimizer_slots(graph->model->recipe.optimizer);
-  shoal_run *runs = calloc(runs_count, sizeof *runs);
-  n->slices = calloc(job->owners_count, sizeof *n->slices);
+  bool local = job->mode.kind == SHOAL_LOCAL;
+  n->slots = local ? 1 : shoal_optimizer_slots(graph->model->recipe.optimizer);
+  n->carry_floats = local ? 0 : shoal_trainer_carry_floats(n->config.task->trainer);
+  shoal_status status = shoal_shares_init(&n->shares, graph, job->owners_count, err);
+  if (status == SHOAL_OK) status = shoal_shares_fit(&n->shares, 1 + n->slots, shoal_node_payload_max, err);
+  if (status != SHOAL_OK) return status;
   n->arrived = calloc(job->owners_count, sizeof *n->arrived);
   n->peers = calloc(PEERS_SHOWN_MAX, sizeof *n->peers);
-  n->base_carry = calloc(carry + 1, sizeof *n->base_carry);
-  bool ok =
-      runs != NULL && n->slices != NULL && n->arrived != NULL && n->peers != NULL && n->base_carry != NULL;
+  n->base_carry = calloc(1, carry_bytes(n) + 1);
+  n->gathered_carry = calloc(1, carry_bytes(n) + 1);
+  bool ok = n->arrived != NULL && n->peers != NULL && n->base_carry != NULL && n->gathered_carry != NULL;
   for (uint32_t i = 0; i <= n->slots; i++) {
-    n->gathered[i] = calloc(weights, sizeof(float));
+    n->gathered[i] = calloc(graph->weights_count, sizeof(float));
     ok &= n->gathered[i] != NULL;
   }
-  if (ok) {
-    shoal_optimizer_runs(graph, runs);
-    shoal_slices_cut(runs, runs_count, weights, job->owners_count, n->slices);
-  }
-  free(runs);
   return ok ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
 }
 
@@ -534,16 +581,14 @@ static shoal_status find_base(shoal_chief_node *n, shoal_error *err) {
                                .square = state->square_sum,
                                .counted = state->counted,
                                .correct = state->correct};
-  size_t carry = shoal_trainer_carry_floats(n->config.task->trainer);
-  for (uint32_t part = 0; carry > 0 && job->mode.kind != SHOAL_LOCAL && part < job->parts; part++)
-    shoal_trainer_get_carry(n->config.task->trainer, part, n->base_carry + part * carry);
+  for (uint32_t part = 0; n->carry_floats > 0 && part < job->parts; part++)
+    shoal_trainer_get_carry(n->config.task->trainer, part, n->base_carry + part * n->carry_floats);
   return SHOAL_OK;
 }
 
 static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
   const shoal_job *job = n->config.job;
   const shoal_recipe *recipe = &n->config.task->model->recipe;
-  size_t carry = job->mode.kind == SHOAL_LOCAL ? 0 : shoal_trainer_carry_floats(n->config.task->trainer);
   shoal_chief_config config = {
       .parts = job->parts,
       .rounds = job->rounds,
@@ -559,13 +604,13 @@ static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
       .job = n->job_text.bytes,
       .job_digest = n->keep.job_digest,
       .start = n->base,
-      .carry_floats = carry,
+      .carry_floats = n->carry_floats,
       .carry = n->base_carry,
   };
-  float *kept_carry = calloc(job->parts * carry + 1, sizeof *kept_carry);
+  float *kept_carry = calloc(1, carry_bytes(n) + 1);
   if (kept_carry == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   shoal_chief_state kept;
-  const shoal_piece pieces[] = {{&kept, sizeof kept}, {kept_carry, job->parts * carry * sizeof *kept_carry}};
+  const shoal_keep_piece pieces[] = {{&kept, sizeof kept}, {kept_carry, carry_bytes(n)}};
   bool found = shoal_keep_read(&n->keep, RECORD, pieces, 2, NULL) == SHOAL_OK;
   if (found && kept.version >= n->base.version && kept.version <= config.end) {
     config.start = kept;
@@ -583,10 +628,11 @@ void shoal_chief_node_destroy(shoal_chief_node *n) {
   shoal_chief_destroy(n->chief);
   shoal_text_release(&n->job_text);
   for (int i = 0; i < 3; i++) free(n->gathered[i]);
-  free(n->slices);
+  shoal_shares_release(&n->shares);
   free(n->arrived);
   free(n->peers);
   free(n->base_carry);
+  free(n->gathered_carry);
   free(n->news);
   pthread_cond_destroy(&n->changed);
   pthread_mutex_destroy(&n->lock);
@@ -604,14 +650,10 @@ static shoal_status start(shoal_chief_node *n, shoal_error *err) {
   if (status == SHOAL_OK) status = find_base(n, err);
   if (status == SHOAL_OK) status = create_core(n, err);
   if (status != SHOAL_OK) return status;
-  shoal_net_config net = {.calls = {n, opened, received, closed},
-                          .payload_max = PAYLOAD_MAX,
-                          .connections_max =
-                              config->workers_max + config->job->owners_count + CONNECTIONS_BESIDE,
-                          .hello_s = HELLO_S,
-                          .stall_s = STALL_S,
-                          .certificate = config->certificate,
-                          .key = config->key};
+  const shoal_net_calls calls = {n, opened, received, closed, moving};
+  shoal_net_config net =
+      shoal_node_net(&calls, config->workers_max + config->job->owners_count + CONNECTIONS_BESIDE,
+                     config->certificate, config->key);
   status = shoal_net_create(&n->net, &net, err);
   uint16_t port;
   if (status == SHOAL_OK) status = shoal_net_listen(n->net, config->listen, &port, err);

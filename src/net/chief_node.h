@@ -8,7 +8,9 @@
  * What is kept on disk is one record, written before a new generation begins and when a version is
  * safe. A chief that was killed and is started again with the same job goes on from there.
  *
- * Ownership: create, end, then destroy. Threads: one caller; the thread inside is the node's own. */
+ * Ownership: create, end, then destroy. The task is borrowed: while the node lives, nobody writes its
+ * trainer's weights, slots and recurrent state except gather, for the thread inside gives them to parameter
+ * servers that have lost theirs. Threads: one caller; the thread inside is the node's own. */
 #ifndef SHOAL_NET_CHIEF_NODE_H
 #define SHOAL_NET_CHIEF_NODE_H
 
@@ -47,6 +49,10 @@ uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, u
 
 /* Has a note told from within next and gather; from any thread. */
 void shoal_chief_node_note(shoal_chief_node *node, const char *text);
+/* The others cannot work: next and gather answer with this error, the first that came, once they have nothing
+ * else to tell. Its status is neither SHOAL_INVALID, which is a loss that is not a number, nor SHOAL_STOPPED.
+ * From any thread. */
+void shoal_chief_node_fail(shoal_chief_node *node, const shoal_error *err);
 
 /* Ends the thread. forget: the training needs its records no more, since it is finished or saved elsewhere;
  * all are told that it is over, with the reason, and the records are removed. Otherwise the others wait for

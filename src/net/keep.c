@@ -37,7 +37,7 @@ static void head_of(const shoal_keep *keep, uint64_t version, uint32_t count, ui
 }
 
 /* The checksum of head and pieces. */
-static bool sum_up(const uint8_t head[HEAD_BYTES], const shoal_piece *pieces, uint32_t count,
+static bool sum_up(const uint8_t head[HEAD_BYTES], const shoal_keep_piece *pieces, uint32_t count,
                    uint8_t out[SHOAL_SHA256_BYTES]) {
   shoal_sha256 *hash = shoal_sha256_create();
   if (hash == NULL) return false;
@@ -48,7 +48,7 @@ static bool sum_up(const uint8_t head[HEAD_BYTES], const shoal_piece *pieces, ui
   return true;
 }
 
-shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                               uint32_t count, shoal_error *err) {
   SHOAL_ASSERT(count <= SHOAL_PIECES_MAX);
   uint8_t head[HEAD_BYTES], sum[SHOAL_SHA256_BYTES];
@@ -72,19 +72,19 @@ shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const sh
 }
 
 /* Whether the bytes of a file are the record that is wanted. */
-static bool is_record(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces, uint32_t count,
-                      const uint8_t *bytes, size_t length) {
+static bool is_record(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
+                      uint32_t count, const uint8_t *bytes, size_t length) {
   size_t wanted = HEAD_BYTES + SHOAL_SHA256_BYTES;
   for (uint32_t i = 0; i < count; i++) wanted += pieces[i].length;
   uint8_t head[HEAD_BYTES], sum[SHOAL_SHA256_BYTES];
   head_of(keep, version, count, head);
   if (length != wanted || memcmp(bytes, head, sizeof head) != 0) return false;
-  const shoal_piece all = {.bytes = (void *)(bytes + HEAD_BYTES),
-                           .length = length - HEAD_BYTES - SHOAL_SHA256_BYTES};
+  const shoal_keep_piece all = {.bytes = (void *)(bytes + HEAD_BYTES),
+                                .length = length - HEAD_BYTES - SHOAL_SHA256_BYTES};
   return sum_up(head, &all, 1, sum) && memcmp(bytes + length - sizeof sum, sum, sizeof sum) == 0;
 }
 
-shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                              uint32_t count, shoal_error *err) {
   shoal_text path;
   path_of(keep, version, &path);
@@ -109,8 +109,9 @@ shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const sho
 void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last) {
   char prefix[128];
   int length = snprintf(prefix, sizeof prefix, "%016" PRIx64 ".%s.", keep->job_digest, keep->who);
-  DIR *folder = opendir(keep->folder);
-  if (folder == NULL || length < 0 || (size_t)length >= sizeof prefix) return;
+  bool fits = length >= 0 && (size_t)length < sizeof prefix;
+  DIR *folder = fits ? opendir(keep->folder) : NULL;
+  if (folder == NULL) return;
   for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
     uint64_t version;
     const char *rest = entry->d_name + length;

@@ -22,15 +22,15 @@ typedef struct shoal_keep {
   uint64_t job_digest; /* records of another job are not found */
 } shoal_keep;
 
-typedef struct shoal_piece {
+typedef struct shoal_keep_piece {
   void *bytes;
   size_t length;
-} shoal_piece;
+} shoal_keep_piece;
 
-shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                               uint32_t count, shoal_error *err);
 /* Fills the pieces; SHOAL_NOT_FOUND when there is no whole record with pieces of these lengths. */
-shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_piece *pieces,
+shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                              uint32_t count, shoal_error *err);
 /* Removes this job's records of `who` outside first .. last; with first > last all of them. */
 void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last);

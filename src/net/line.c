@@ -24,6 +24,7 @@ void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, dou
     if (line->peer == 0) fell(line, now);
   }
   if (!line->open) return;
+  line->beat.heard = fmax(line->beat.heard, shoal_net_heard(net, line->peer));
   if (shoal_beat_lost(&line->beat, &shoal_line_beat, now)) {
     line->beat.heard = now; /* once */
     shoal_net_close(net, line->peer, "nothing was heard for too long");

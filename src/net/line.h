@@ -1,5 +1,8 @@
 /* line.h: a connection that this side keeps up: dials, beats, notices silence, dials again.
  *
+ * Silence is counted from the last sign of life (net.h), not from the last whole message, which may take
+ * minutes on a slow link.
+ *
  * After a failure the next try waits, twice as long each time, up to a few seconds. Whoever has
  * had nobody at the other end for SHOAL_LINE_GIVE_UP_S should give up, with a message.
  *
@@ -42,7 +45,8 @@ bool shoal_line_closed(shoal_line *line, uint64_t peer, double now);
 /* The other end wants nothing of this one: closes, and waits as long as ever before the next try. */
 void shoal_line_refused(shoal_line *line, shoal_net *net);
 
-/* Says that nobody is there yet: at once, then now and then. *said_at is 0 before, and after it was reached. */
+/* Says that nobody is there yet: at once, then now and then. *said_at is 0 before, and after it was
+ * reached. */
 void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
                             double now);
 

@@ -8,8 +8,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +96,8 @@ static int writeable(net_peer *peer) {
     else
       net_websocket_send(peer);
   }
-  if (net_peer_sends(peer) || (peer->state == FLUSHING && lws_partial_buffered(peer->wsi)))
+  peer->full = net_peer_sends(peer);
+  if (peer->full || (peer->state == FLUSHING && lws_partial_buffered(peer->wsi)))
     lws_callback_on_writable(peer->wsi);
   else if (peer->state == FLUSHING)
     return say_goodbye(peer);
@@ -102,6 +105,7 @@ static int writeable(net_peer *peer) {
 }
 
 static void gone(net_peer *peer) {
+  lws_set_opaque_user_data(peer->wsi, NULL); /* whatever libwebsockets still tells is not for this peer */
   peer->wsi = NULL;
   if (peer->state == DIALING)
     net_peer_end(peer, "%s cannot be reached", peer->address);
@@ -113,32 +117,25 @@ static void gone(net_peer *peer) {
     net_peer_end(peer, "the other side closed the connection");
 }
 
-/* The result is libwebsockets': 0 to go on, others refuse or close. */
-static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t length) {
-  (void)user;
-  shoal_net *net = lws_context_user(lws_get_context(wsi));
-  switch (reason) {
-  case LWS_CALLBACK_FILTER_NETWORK_CONNECTION: return net->unused_count == 0;
-  case LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED: return accepted(net, wsi);
-  case LWS_CALLBACK_RAW_ADOPT:
-  case LWS_CALLBACK_RAW_CONNECTED:
-  case LWS_CALLBACK_RAW_RX:
-  case LWS_CALLBACK_RAW_WRITEABLE:
-  case LWS_CALLBACK_HTTP:
-  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
-  case LWS_CALLBACK_ESTABLISHED:
-  case LWS_CALLBACK_CLIENT_ESTABLISHED:
-  case LWS_CALLBACK_RECEIVE:
-  case LWS_CALLBACK_CLIENT_RECEIVE:
-  case LWS_CALLBACK_SERVER_WRITEABLE:
-  case LWS_CALLBACK_CLIENT_WRITEABLE:
-  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-  case LWS_CALLBACK_WSI_DESTROY: break;
-  default: return 0;
-  }
-  net_peer *peer = lws_get_opaque_user_data(wsi);
-  if (peer == NULL) return 0; /* it ended here, and libwebsockets is saying goodbye */
-  peer->wsi = wsi;
+static int asked_for_page(net_peer *peer) {
+  net_peer_end(peer, "it asked for a page, and there are none here");
+  lws_return_http_status(peer->wsi, HTTP_STATUS_NOT_FOUND, NULL);
+  return -1;
+}
+
+static int asked_for_websocket(net_peer *peer) {
+  if (strcmp(lws_get_protocol(peer->wsi)->name, "shoal") == 0) return 0;
+  net_peer_end(peer, "a WebSocket that does not ask for the protocol \"shoal\"");
+  return -1;
+}
+
+static void not_through(net_peer *peer, const char *why, size_t length) {
+  net_peer_end(peer, "%s cannot be reached: %.*s", peer->address, why != NULL ? (int)length : 10,
+               why != NULL ? why : "no reason");
+}
+
+/* What happened to a connection. */
+static int on_peer_event(net_peer *peer, enum lws_callback_reasons reason, void *in, size_t length) {
   switch (reason) {
   case LWS_CALLBACK_RAW_ADOPT:
   case LWS_CALLBACK_RAW_CONNECTED: got_through(peer, SHOAL_WIRE_RAW); return 0;
@@ -151,21 +148,27 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   case LWS_CALLBACK_CLIENT_RECEIVE:
     if (peer->state == OPEN) net_websocket_receive(peer, in, length);
     return 0;
-  case LWS_CALLBACK_HTTP:
-    net_peer_end(peer, "it asked for a page, and there are none here");
-    lws_return_http_status(wsi, HTTP_STATUS_NOT_FOUND, NULL);
-    return -1;
-  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION:
-    if (strcmp(lws_get_protocol(wsi)->name, "shoal") == 0) return 0;
-    net_peer_end(peer, "a WebSocket that does not ask for the protocol \"shoal\"");
-    return -1;
-  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
-    net_peer_end(peer, "%s cannot be reached: %.*s", peer->address, in != NULL ? (int)length : 10,
-                 in != NULL ? (const char *)in : "no reason");
-    return 0;
+  case LWS_CALLBACK_RAW_WRITEABLE:
+  case LWS_CALLBACK_SERVER_WRITEABLE:
+  case LWS_CALLBACK_CLIENT_WRITEABLE: return writeable(peer);
+  case LWS_CALLBACK_HTTP: return asked_for_page(peer);
+  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return asked_for_websocket(peer);
+  case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: not_through(peer, in, length); return 0;
   case LWS_CALLBACK_WSI_DESTROY: gone(peer); return 0;
-  default: return writeable(peer);
+  default: return 0;
   }
+}
+
+/* The result is libwebsockets': 0 to go on, others refuse or close. */
+static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t length) {
+  (void)user;
+  shoal_net *net = lws_context_user(lws_get_context(wsi));
+  if (reason == LWS_CALLBACK_FILTER_NETWORK_CONNECTION) return net->unused_count == 0;
+  if (reason == LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED) return accepted(net, wsi);
+  net_peer *peer = lws_get_opaque_user_data(wsi);
+  if (peer == NULL) return 0; /* none, or it ended here, and libwebsockets is saying goodbye */
+  peer->wsi = wsi;
+  return on_peer_event(peer, reason, in, length);
 }
 
 /* The first one gets HTTP and raw connections. */
@@ -177,10 +180,36 @@ static const struct lws_protocols protocols[] = {
 
 /* ---- create and destroy ---- */
 
+/* libwebsockets numbers the places where OpenSSL keeps its pointers in variables of the whole process, and
+ * sets them whenever a context or a vhost is made. So one thread at a time does that. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+static struct lws_context *create_context(const struct lws_context_creation_info *info) {
+  pthread_mutex_lock(&making);
+  lws_set_log_level(0, NULL);
+  struct lws_context *context = lws_create_context(info);
+  pthread_mutex_unlock(&making);
+  return context;
+}
+
+static struct lws_vhost *create_vhost(shoal_net *net, const struct lws_context_creation_info *info) {
+  pthread_mutex_lock(&making);
+  struct lws_vhost *vhost = lws_create_vhost(net->context, info);
+  pthread_mutex_unlock(&making);
+  return vhost;
+}
+
+static void destroy_context(struct lws_context *context) {
+  if (context == NULL) return;
+  pthread_mutex_lock(&making);
+  lws_context_destroy(context);
+  pthread_mutex_unlock(&making);
+}
+
 static struct lws_vhost *dialing_vhost(shoal_net *net, const char *name, uint64_t options) {
   struct lws_context_creation_info info = {
       .port = CONTEXT_PORT_NO_LISTEN, .vhost_name = name, .protocols = protocols, .options = options};
-  return lws_create_vhost(net->context, &info);
+  return create_vhost(net, &info);
 }
 
 /* Every connection is a file of this process, and often only 1024 are allowed unless one asks. */
@@ -195,11 +224,9 @@ static void allow_files(uint32_t connections) {
 
 static char *copy_or_null(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
-shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err) {
-  shoal_net *net = calloc(1, sizeof *net);
-  if (net == NULL) goto no_memory;
-  net->config = *config;
-  net->inbox_end = &net->inbox;
+/* False: no memory. */
+static bool reserve(shoal_net *net) {
+  const shoal_net_config *config = &net->config;
   net->certificate = copy_or_null(config->certificate);
   net->key = copy_or_null(config->key);
   net->slots = config->connections_max + 1;
@@ -207,34 +234,44 @@ shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, s
   net->unused = calloc(net->slots, sizeof *net->unused);
   if (net->peers == NULL || net->unused == NULL || (config->certificate && !net->certificate) ||
       (config->key && !net->key))
-    goto no_memory;
+    return false;
   for (uint32_t slot = config->connections_max; slot-- > 0;) net->unused[net->unused_count++] = slot;
-  double shortest = config->hello_s < config->stall_s ? config->hello_s : config->stall_s;
-  net->sweep_s = shortest < 2 ? shortest / 8 : 0.25;
+  return true;
+}
 
-  allow_files(config->connections_max);
-  lws_set_log_level(0, NULL);
+static bool open_context(shoal_net *net) {
   /* Its own timeouts are for what it does after a connection ended here. */
   struct lws_context_creation_info info = {
       .port = CONTEXT_PORT_NO_LISTEN,
       .protocols = protocols,
       .options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT,
       .pt_serv_buf_size = READ_BYTES,
-      .timeout_secs = (unsigned)config->hello_s + 10,
+      .timeout_secs = (unsigned)net->config.hello_s + 10,
       .user = net,
       .gid = -1,
       .uid = -1,
   };
-  net->context = lws_create_context(&info);
-  if (net->context == NULL) goto no_memory;
-  net->plain = dialing_vhost(net, "dial", 0);
-  if (net->plain == NULL) goto no_memory;
+  net->context = create_context(&info);
+  if (net->context != NULL) net->plain = dialing_vhost(net, "dial", 0);
+  return net->plain != NULL;
+}
+
+shoal_status shoal_net_create(shoal_net **out, const shoal_net_config *config, shoal_error *err) {
+  shoal_net *net = calloc(1, sizeof *net);
+  if (net == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "no memory for connections");
+  net->config = *config;
+  net->inbox_end = &net->inbox;
+  double shortest = fmin(config->hello_s, config->stall_s);
+  if (config->idle_s > 0) shortest = fmin(shortest, config->idle_s);
+  net->sweep_s = shortest < 2 ? shortest / 8 : 0.25;
+  allow_files(config->connections_max);
+  if (!reserve(net) || !open_context(net)) {
+    shoal_net_destroy(net);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "no memory for connections");
+  }
   net_thread_join(net);
   *out = net;
   return SHOAL_OK;
-no_memory:
-  shoal_net_destroy(net);
-  return shoal_fail(err, SHOAL_NO_MEMORY, "no memory for connections");
 }
 
 static void detach(net_peer *peer) {
@@ -259,7 +296,7 @@ void shoal_net_destroy(shoal_net *net) {
     }
   net_thread_wake_others();
   lws_sul_cancel(&net->timer);
-  if (net->context != NULL) lws_context_destroy(net->context);
+  destroy_context(net->context);
   free(net->peers);
   free(net->unused);
   free(net->certificate);
@@ -321,20 +358,19 @@ static struct lws_vhost *listening_vhost(shoal_net *net, const char *interface, 
                  (v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
   };
   errno = 0;
-  return lws_create_vhost(net->context, &info);
+  return create_vhost(net, &info);
 }
 
-shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err) {
-  char host[HOST_MAX];
-  bool v6 = true;
-  shoal_status status = split_address(address, host, port, err);
-  if (status == SHOAL_OK && is_thread(host))
-    return net_thread_listen(net, *port)
-               ? SHOAL_OK
-               : shoal_fail(err, SHOAL_IO, "cannot listen on %s: this process does so already", address);
-  if (status == SHOAL_OK && host[0] != 0) status = resolve(host, net->interface, &v6, err);
-  if (status != SHOAL_OK) return status;
-  const char *interface = host[0] != 0 ? net->interface : NULL;
+static shoal_status listen_thread(shoal_net *net, const char *address, uint16_t port, shoal_error *err) {
+  if (port == 0)
+    return shoal_fail(err, SHOAL_INVALID, "'%s' is no address; those inside a process count from #:1",
+                      address);
+  if (net_thread_listen(net, port)) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_IO, "cannot listen on %s: this process does so already", address);
+}
+
+static shoal_status listen_socket(shoal_net *net, const char *address, const char *interface, bool v6,
+                                  uint16_t *port, shoal_error *err) {
   struct lws_vhost *vhost = listening_vhost(net, interface, *port, v6);
   /* All addresses: on a machine without IPv6, those of IPv4. */
   if (vhost == NULL && interface == NULL) vhost = listening_vhost(net, interface, *port, false);
@@ -348,57 +384,83 @@ shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *por
   return SHOAL_OK;
 }
 
-uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
-                        const char *fingerprint) {
-  net_peer *peer = net_peer_create(net, DIALING);
-  if (peer == NULL) return 0;
-  if (tls) wire = SHOAL_WIRE_WEBSOCKET; /* libwebsockets 4.1 accepts raw over TLS, but cannot dial it */
+shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err) {
+  char host[HOST_MAX];
+  bool v6 = true;
+  shoal_status status = split_address(address, host, port, err);
+  if (status != SHOAL_OK) return status;
+  if (is_thread(host)) return listen_thread(net, address, *port, err);
+  if (host[0] != 0) status = resolve(host, net->interface, &v6, err);
+  if (status != SHOAL_OK) return status;
+  return listen_socket(net, address, host[0] != 0 ? net->interface : NULL, v6, port, err);
+}
+
+/* Where a dial goes to, and how. */
+typedef struct target {
   char host[HOST_MAX];
   uint16_t port;
+  shoal_wire wire;
+  const char *fingerprint; /* or NULL */
+} target;
+
+/* Ends a peer that cannot be dialled, and says why. */
+static void check_dial(shoal_net *net, net_peer *peer, target *to) {
   shoal_error err = {0};
-  peer->dialed = true;
-  peer->tls = tls;
-  snprintf(peer->address, sizeof peer->address, "%s", address);
-  if (tls && net->secure == NULL)
+  if (peer->tls && net->secure == NULL)
     net->secure = dialing_vhost(net, "dial-tls", LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT);
-  if (split_address(address, host, &port, &err) != SHOAL_OK)
+  if (split_address(peer->address, to->host, &to->port, &err) != SHOAL_OK)
     net_peer_end(peer, "%s", err.text);
   else if (net->peers[peer->number % net->slots] != peer)
     net_peer_end(peer, "there are %u connections, and no more are allowed", net->slots - 1);
-  else if (fingerprint != NULL && strlen(fingerprint) != FINGERPRINT_DIGITS)
+  else if (to->fingerprint != NULL && strlen(to->fingerprint) != FINGERPRINT_DIGITS)
     net_peer_end(peer, "a fingerprint has %d hex digits", FINGERPRINT_DIGITS);
-  else if (tls && net->secure == NULL)
+  else if (peer->tls && net->secure == NULL)
     net_peer_end(peer, "TLS could not be set up");
-  if (peer->state == ENDED) return peer->number;
-  if (is_thread(host)) {
-    if (!net_thread_dial(peer, port)) net_peer_end(peer, "nobody listens at %s", address);
-    return peer->number;
-  }
+}
 
-  if (tls && fingerprint != NULL) memcpy(peer->fingerprint, fingerprint, FINGERPRINT_DIGITS + 1);
+static void dial_socket(shoal_net *net, net_peer *peer, const target *to) {
+  bool tls = peer->tls, raw = to->wire == SHOAL_WIRE_RAW, pinned = tls && to->fingerprint != NULL;
+  if (pinned) memcpy(peer->fingerprint, to->fingerprint, FINGERPRINT_DIGITS + 1);
   /* With a fingerprint the certificate may be anybody's: got_through compares it. */
   int any = LCCSCF_ALLOW_SELFSIGNED | LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK | LCCSCF_ALLOW_EXPIRED |
             LCCSCF_ALLOW_INSECURE;
   struct lws_client_connect_info info = {
       .context = net->context,
       .vhost = tls ? net->secure : net->plain,
-      .address = host,
-      .port = port,
+      .address = to->host,
+      .port = to->port,
       .path = "/",
-      .host = host,
-      .origin = host,
-      .ssl_connection = tls ? LCCSCF_USE_SSL | (fingerprint != NULL ? any : 0) : 0,
+      .host = to->host,
+      .origin = to->host,
+      .ssl_connection = tls ? LCCSCF_USE_SSL | (pinned ? any : 0) : 0,
       .alpn = "http/1.1",
       .opaque_user_data = peer,
-      .method = wire == SHOAL_WIRE_RAW ? "RAW" : NULL,
-      .protocol = wire == SHOAL_WIRE_RAW ? NULL : "shoal",
-      .local_protocol_name = wire == SHOAL_WIRE_RAW ? "http" : "shoal",
+      .method = raw ? "RAW" : NULL,
+      .protocol = raw ? NULL : "shoal",
+      .local_protocol_name = raw ? "http" : "shoal",
   };
   struct lws *wsi = lws_client_connect_via_info(&info);
   if (wsi == NULL)
-    net_peer_end(peer, "%s cannot be reached", address);
+    net_peer_end(peer, "%s cannot be reached", peer->address);
   else
     peer->wsi = wsi;
+}
+
+uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
+                        const char *fingerprint) {
+  net_peer *peer = net_peer_create(net, DIALING);
+  if (peer == NULL) return 0;
+  /* libwebsockets 4.1 accepts raw over TLS, but cannot dial it. */
+  target to = {.wire = tls ? SHOAL_WIRE_WEBSOCKET : wire, .fingerprint = fingerprint};
+  peer->dialed = true;
+  peer->tls = tls;
+  snprintf(peer->address, sizeof peer->address, "%s", address);
+  check_dial(net, peer, &to);
+  if (peer->state == ENDED) return peer->number;
+  if (!is_thread(to.host))
+    dial_socket(net, peer, &to);
+  else if (!net_thread_dial(peer, to.port))
+    net_peer_end(peer, "nobody listens at %s", address);
   return peer->number;
 }
 
@@ -447,8 +509,8 @@ static void time_is_over(lws_sorted_usec_list_t *timer) {
   lws_cancel_service(net->context);
 }
 
+/* Who was slow is looked at only after what has come was heard: this loop may itself have been away. */
 void shoal_net_run(shoal_net *net, double seconds) {
-  sweep(net);
   bury(net);
   net_thread_wake_others();
   bool peers = net->unused_count < net->slots - 1;

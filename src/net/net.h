@@ -8,8 +8,13 @@
  *
  * Every connection has a number, the peer, which is never used again. What comes in is checked
  * (proto/message.h) before anybody sees it; a peer that sends anything else is closed, with the
- * reason, and harms nobody. A connection that does not get a whole header across within
- * `hello_s`, or a message within `stall_s`, is closed too.
+ * reason, and harms nobody. Closed are, too: who does not get a whole header across within `hello_s`,
+ * a message of which nothing came for `stall_s`, or that took so long and comes with less than 1000
+ * bytes a second, and who takes nothing of what is sent for `stall_s`.
+ *
+ * What is sent waits in a queue without a limit: who could send more should look at shoal_net_queued.
+ * Inside a process not even that tells: a message is in the other loop's inbox at once, and nothing
+ * holds back a sender that is faster than the loop which receives.
  *
  * Ownership: create, then destroy; messages that are sent are taken over, messages that come
  * are the callback's to release. Threads: one runs the loop and all calls but shoal_net_wake. */
@@ -28,6 +33,9 @@ typedef struct shoal_net_calls {
   void (*opened)(void *self, uint64_t peer, const char *address); /* accepted, or a dial that got through */
   void (*received)(void *self, uint64_t peer, shoal_message *message);
   void (*closed)(void *self, uint64_t peer, const char *reason); /* also for a dial that failed */
+  /* Since the last message there was another sign of life (shoal_net_heard): a long one is under way. Told
+   * a few times a second at most. NULL: nobody wants to know. */
+  void (*moving)(void *self, uint64_t peer);
 } shoal_net_calls;
 
 typedef struct shoal_net_config {
@@ -35,6 +43,7 @@ typedef struct shoal_net_config {
   uint64_t payload_max;     /* larger messages close the connection */
   uint32_t connections_max; /* more are refused */
   double hello_s, stall_s;
+  double idle_s; /* accepted connections without a sign of life for so long are closed; 0: never */
   const char *certificate, *key; /* PEM files: TLS for those who connect; NULL for none */
 } shoal_net_config;
 
@@ -55,6 +64,9 @@ uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bo
 void shoal_net_send(shoal_net *net, uint64_t peer, shoal_message message);
 /* Bytes that wait to be sent to a peer, for those who could send more. */
 uint64_t shoal_net_queued(const shoal_net *net, uint64_t peer);
+/* When a peer last gave a sign of life, by base/clock.h: it opened, bytes came from it, or it took more after
+ * the socket had been full. 0: it is gone. */
+double shoal_net_heard(const shoal_net *net, uint64_t peer);
 /* Bytes that went in and out so far, over all connections. */
 void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out);
 /* Sends what is queued, hears nothing more, then closes; `closed` is called with the reason. */

@@ -54,6 +54,8 @@ typedef struct net_peer {
   bool thread;             /* the other end is in this process; there is no wsi */
   uint64_t mate_net, mate; /* then: its loop, and its number there */
   bool heard;              /* a whole header came */
+  double heard_at;         /* the last sign of life: bytes came, or bytes that had waited were taken */
+  double told_at;          /* up to when the owner of the net knows of such signs */
   char address[HOST_MAX + 8];
   char fingerprint[FINGERPRINT_DIGITS + 1]; /* wanted of a dialed server; empty for none */
   char reason[REASON_MAX];                  /* why it ends; the first one stays */
@@ -70,6 +72,7 @@ typedef struct net_peer {
   net_out *first, *last;
   uint64_t queued;
   double moved; /* when something was last sent, or the queue began */
+  bool full;    /* the socket did not take all: when it takes more, the other end took some */
 
   struct net_peer *next_ended;
 } net_peer;
@@ -105,6 +108,7 @@ net_peer *net_peer_create(shoal_net *net, net_state state); /* NULL when out of 
 net_peer *net_peer_find(const shoal_net *net, uint64_t number);
 void net_peer_free(net_peer *peer);
 void net_peer_open(net_peer *peer, shoal_wire wire);
+void net_peer_lives(net_peer *peer); /* there was a sign of life */
 /* Ends it, once; the reason is a printf format. */
 void net_peer_end(net_peer *peer, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 /* What came in. Ends the peer when it is no message; the callback `received` is called from here. */
@@ -115,14 +119,14 @@ void net_peer_took(net_peer *peer, size_t length); /* so much was put there */
 void net_peer_sent(net_peer *peer, size_t length); /* so many bytes from the queue's front are gone */
 bool net_peer_sends(const net_peer *peer);         /* has it something to send, and may it? */
 void net_peer_send_soon(net_peer *peer);           /* at once inside this process, else when the socket can */
-void net_peer_check(net_peer *peer, double now);   /* ends it when it was too slow */
+void net_peer_check(net_peer *peer, double now);   /* ends it when it was too slow; tells `moving` */
 
 /* ---- net_thread.c ---- */
 
 /* A loop that begins, and one that ends. */
 void net_thread_join(shoal_net *net);
 void net_thread_leave(shoal_net *net);
-bool net_thread_listen(shoal_net *net, uint16_t port); /* false: somebody else does */
+bool net_thread_listen(shoal_net *net, uint16_t port); /* from 1; false: somebody else does */
 bool net_thread_dial(net_peer *peer, uint16_t port);   /* false: nobody listens */
 void net_thread_send(net_peer *peer);                  /* all that is queued */
 void net_thread_close(net_peer *peer);                 /* tells the other end */

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "net/net_internal.h"
 
+static const double RATE_LEAST = 1000; /* bytes a second of a message that takes longer than stall_s */
+
 /* ---- beginning and end ---- */
 
 /* Numbers go up by `slots`, so that number % slots is the place and no number comes twice. */
@@ -18,7 +20,7 @@ net_peer *net_peer_create(shoal_net *net, net_state state) {
   peer->net = net;
   peer->state = state;
   peer->number = ++net->serial * net->slots + slot;
-  peer->since = shoal_clock_seconds();
+  peer->since = peer->heard_at = peer->told_at = shoal_clock_seconds();
   if (slot < net->slots - 1) net->peers[slot] = peer;
   return peer;
 }
@@ -53,7 +55,7 @@ void net_peer_free(net_peer *peer) {
 void net_peer_open(net_peer *peer, shoal_wire wire) {
   peer->wire = wire;
   peer->state = OPEN;
-  peer->moved = shoal_clock_seconds();
+  peer->moved = peer->heard_at = peer->told_at = shoal_clock_seconds();
   const shoal_net_calls *calls = &peer->net->config.calls;
   calls->opened(calls->self, peer->number, peer->address);
   if (net_peer_sends(peer)) net_peer_send_soon(peer);
@@ -72,19 +74,55 @@ void net_peer_end(net_peer *peer, const char *reason, ...) {
   peer->net->ended = peer;
 }
 
-void net_peer_check(net_peer *peer, double now) {
-  const shoal_net_config *limits = &peer->net->config;
+void net_peer_lives(net_peer *peer) { peer->heard_at = shoal_clock_seconds(); }
+
+double shoal_net_heard(const shoal_net *net, uint64_t number) {
+  const net_peer *peer = net_peer_find(net, number);
+  return peer != NULL ? peer->heard_at : 0;
+}
+
+/* ---- patience ---- */
+
+/* Those that connect, until their first header is there. */
+static void check_hello(net_peer *peer, double now) {
+  double hello_s = peer->net->config.hello_s;
   bool silent = peer->state == ACCEPTED || (peer->state == OPEN && !peer->dialed && !peer->heard);
-  if (peer->state == DIALING && now > peer->since + limits->hello_s)
-    net_peer_end(peer, "no answer within %g s", limits->hello_s);
-  else if (silent && now > peer->since + limits->hello_s)
-    net_peer_end(peer, "it did not send a message's header within %g s", limits->hello_s);
-  else if (peer->state == OPEN && peer->message_since > 0 && now > peer->message_since + limits->stall_s)
-    net_peer_end(peer, "a message did not arrive whole within %g s", limits->stall_s);
-  else if (net_peer_sends(peer) && now > peer->moved + limits->stall_s)
-    net_peer_end(peer, "it took nothing of what was sent for %g s", limits->stall_s);
+  if (peer->state == DIALING && now > peer->since + hello_s)
+    net_peer_end(peer, "no answer within %g s", hello_s);
+  else if (silent && now > peer->since + hello_s)
+    net_peer_end(peer, "it did not send a message's header within %g s", hello_s);
+}
+
+/* A long message on a slow link may take as long as it likes, as long as it moves. */
+static void check_message(net_peer *peer, double now) {
+  double stall_s = peer->net->config.stall_s, age = now - peer->message_since;
+  if (peer->state != OPEN || peer->message_since == 0 || age <= stall_s) return;
+  double came = (double)peer->filled + (peer->in_payload ? SHOAL_HEADER_BYTES : 0);
+  if (now > peer->heard_at + stall_s)
+    net_peer_end(peer, "nothing more of a message came for %g s", stall_s);
+  else if (came < RATE_LEAST * age)
+    net_peer_end(peer, "a message came with less than %g bytes a second", RATE_LEAST);
+}
+
+/* Another thread does not vanish without a word; another machine does. */
+static void check_idle(net_peer *peer, double now) {
+  double idle_s = peer->net->config.idle_s;
+  bool counts = peer->state == OPEN && !peer->dialed && !peer->thread && idle_s > 0;
+  if (counts && now > peer->heard_at + idle_s) net_peer_end(peer, "nothing was heard for %g s", idle_s);
+}
+
+void net_peer_check(net_peer *peer, double now) {
+  const shoal_net_config *config = &peer->net->config;
+  check_hello(peer, now);
+  check_message(peer, now);
+  check_idle(peer, now);
+  if (net_peer_sends(peer) && now > peer->moved + config->stall_s)
+    net_peer_end(peer, "it took nothing of what was sent for %g s", config->stall_s);
   else if (peer->state == LINGERING && now > peer->since + 1)
     net_peer_end(peer, "closed");
+  if (peer->state != OPEN || peer->heard_at <= peer->told_at) return;
+  peer->told_at = peer->heard_at;
+  if (config->calls.moving != NULL) config->calls.moving(config->calls.self, peer->number);
 }
 
 /* ---- coming in ---- */
@@ -96,6 +134,7 @@ static void deliver(net_peer *peer) {
   peer->filled = 0;
   peer->in_payload = false;
   peer->message_since = 0;
+  peer->told_at = peer->heard_at;
   const shoal_net_calls *calls = &peer->net->config.calls;
   calls->received(calls->self, peer->number, &message);
 }
@@ -130,16 +169,24 @@ size_t net_peer_room(net_peer *peer, uint8_t **at) {
 }
 
 void net_peer_took(net_peer *peer, size_t length) {
+  net_peer_lives(peer);
   peer->net->moved_in += length;
   peer->filled += length;
   if (peer->filled == shoal_blob_length(peer->message.payload)) deliver(peer);
 }
 
 void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length) {
+  net_peer_lives(peer);
   while (length > 0 && peer->state == OPEN) {
-    if (peer->message_since == 0) peer->message_since = shoal_clock_seconds();
-    uint8_t *at = peer->header + peer->filled;
-    size_t room = peer->in_payload ? net_peer_room(peer, &at) : SHOAL_HEADER_BYTES - peer->filled;
+    if (peer->message_since == 0) peer->message_since = peer->heard_at;
+    uint8_t *at;
+    size_t room;
+    if (peer->in_payload) {
+      room = net_peer_room(peer, &at);
+    } else {
+      at = peer->header + peer->filled;
+      room = SHOAL_HEADER_BYTES - peer->filled;
+    }
     size_t part = length < room ? length : room;
     memcpy(at, bytes, part);
     bytes += part;
@@ -198,6 +245,7 @@ void net_peer_send_soon(net_peer *peer) {
 void net_peer_sent(net_peer *peer, size_t length) {
   peer->net->moved_out += length;
   if (length > 0) peer->moved = shoal_clock_seconds();
+  if (length > 0 && peer->full) peer->heard_at = peer->moved;
   peer->queued -= length;
   while (length > 0) {
     net_out *out = peer->first;

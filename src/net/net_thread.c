@@ -34,30 +34,16 @@ void net_thread_join(shoal_net *net) {
   pthread_mutex_unlock(&lock);
 }
 
-void net_thread_leave(shoal_net *net) {
-  pthread_mutex_lock(&lock);
-  for (shoal_net **at = &nets; *at != NULL; at = &(*at)->next_net)
-    if (*at == net) {
-      *at = net->next_net;
-      break;
-    }
-  pthread_mutex_unlock(&lock);
-  for (net_event *event = net->inbox, *next; event != NULL; event = next) {
-    next = event->next;
-    shoal_message_release(&event->message);
-    free(event);
-  }
-}
-
+/* The lock is held. 0 is nobody's port. */
 static shoal_net *find_listener(uint16_t port) {
-  shoal_net *net = nets;
+  shoal_net *net = port > 0 ? nets : NULL;
   while (net != NULL && net->thread_port != port) net = net->next_net;
   return net;
 }
 
 bool net_thread_listen(shoal_net *net, uint16_t port) {
   pthread_mutex_lock(&lock);
-  bool ok = port > 0 && find_listener(port) == NULL;
+  bool ok = find_listener(port) == NULL;
   if (ok) net->thread_port = port;
   pthread_mutex_unlock(&lock);
   return ok;
@@ -123,13 +109,34 @@ void net_thread_send(net_peer *peer) {
 
 void net_thread_close(net_peer *peer) { tell_mate(peer, CLOSED, (shoal_message){0}); }
 
+/* Nobody is here for an event any more: its message is dropped, and who sent it hears that. */
+static void refuse(shoal_net *net, net_event *event) {
+  net_peer gone = {.net = net, .number = event->to, .mate_net = event->from_net, .mate = event->from};
+  shoal_message_release(&event->message);
+  if (event->kind != CLOSED) net_thread_close(&gone);
+}
+
+void net_thread_leave(shoal_net *net) {
+  pthread_mutex_lock(&lock);
+  for (shoal_net **at = &nets; *at != NULL; at = &(*at)->next_net)
+    if (*at == net) {
+      *at = net->next_net;
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  for (net_event *event = net->inbox, *next; event != NULL; event = next) {
+    next = event->next;
+    refuse(net, event);
+    free(event);
+  }
+}
+
 /* ---- what is in the inbox ---- */
 
-static void accept_dial(shoal_net *net, const net_event *event) {
+static void accept_dial(shoal_net *net, net_event *event) {
   net_peer *peer = net->unused_count > 0 ? net_peer_create(net, ACCEPTED) : NULL;
-  net_peer refused = {.net = net, .mate_net = event->from_net, .mate = event->from};
   if (peer == NULL) {
-    net_thread_close(&refused);
+    refuse(net, event);
     return;
   }
   peer->thread = true;
@@ -144,6 +151,8 @@ static void take_sent(net_peer *peer, shoal_message *message) {
   const shoal_net_calls *calls = &peer->net->config.calls;
   size_t payload = message->payload != NULL ? shoal_blob_length(message->payload) : 0;
   peer->heard = true;
+  net_peer_lives(peer);
+  peer->told_at = peer->heard_at;
   peer->net->moved_in += SHOAL_HEADER_BYTES + payload;
   calls->received(calls->self, peer->number, message);
 }
@@ -155,7 +164,7 @@ static void handle(shoal_net *net, net_event *event) {
   }
   net_peer *peer = net_peer_find(net, event->to);
   if (peer == NULL) {
-    shoal_message_release(&event->message);
+    refuse(net, event);
   } else if (event->kind == ANSWERED) {
     peer->mate_net = event->from_net;
     peer->mate = event->from;

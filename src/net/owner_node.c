@@ -1,4 +1,8 @@
-/* owner_node.c: see owner_node.h. */
+/* owner_node.c: see owner_node.h.
+ *
+ * What comes for the core goes through `inbox`. As long as the core waits for a record to be on disk, it is
+ * given nothing and nothing of it is sent: a full disk holds up the rounds, but not this loop, which beats,
+ * answers beats and tries to write again a second later. */
 #include "net/owner_node.h"
 
 #include <math.h>
@@ -10,12 +14,14 @@
 #include "base/file.h"
 #include "net/job.h"
 #include "net/keep.h"
+#include "net/node.h"
+#include "net/shares.h"
 #include "proto/chief.h"
 #include "proto/owner.h"
 
 enum { CONNECTIONS_MAX = 4096 };
-static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
-static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25;
+static const shoal_message_kind GONE = (shoal_message_kind)0; /* no message has it */
+static const double SAVE_AGAIN_S = 1, SAY_AGAIN_S = 60;       /* when the disk takes nothing */
 
 typedef struct node {
   const shoal_owner_node_config *config;
@@ -28,10 +34,13 @@ typedef struct node {
   shoal_job job;
   shoal_model *model;
   shoal_graph *graph;
-  shoal_run *runs;
+  shoal_shares shares;
   shoal_slice slice;
   shoal_owner *owner;
+  shoal_outbox inbox; /* messages and from whom, for the core; of kind GONE: that peer is gone */
   shoal_keep keep;
+  double save_at;      /* when writing is tried again, after it failed */
+  double save_said_at; /* that it failed; 0: it did not */
   bool ended;
   shoal_status failed;
   shoal_error error;
@@ -41,30 +50,15 @@ typedef struct node {
 
 static void forget_job(node *n) {
   shoal_owner_destroy(n->owner);
-  free(n->runs);
+  shoal_outbox_release(&n->inbox);
+  shoal_shares_release(&n->shares);
   shoal_graph_destroy(n->graph);
   shoal_model_destroy(n->model);
   shoal_job_release(&n->job);
   shoal_text_release(&n->job_text);
   n->owner = NULL;
-  n->runs = NULL;
   n->graph = NULL;
   n->model = NULL;
-}
-
-static shoal_status cut_slice(node *n, shoal_error *err) {
-  size_t runs_count = shoal_optimizer_runs(n->graph, NULL);
-  shoal_slice *slices = calloc(n->job.owners_count, sizeof *slices);
-  n->runs = calloc(runs_count, sizeof *n->runs);
-  if (slices == NULL || n->runs == NULL) {
-    free(slices);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
-  }
-  shoal_optimizer_runs(n->graph, n->runs);
-  shoal_slices_cut(n->runs, runs_count, n->graph->weights_count, n->job.owners_count, slices);
-  n->slice = slices[n->config->slice];
-  free(slices);
-  return SHOAL_OK;
 }
 
 static shoal_status learn_job(node *n, const char *text, size_t length, shoal_error *err) {
@@ -79,12 +73,13 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
   if (kernels == NULL) return shoal_fail(err, SHOAL_UNSUPPORTED, "SHOAL_KERNELS names unknown kernels");
   status = shoal_model_parse(&n->model, "the job's model", n->job.model.bytes, n->job.model.length, err);
   if (status == SHOAL_OK) status = shoal_graph_create(&n->graph, n->model, err);
-  if (status == SHOAL_OK) status = cut_slice(n, err);
+  if (status == SHOAL_OK) status = shoal_shares_init(&n->shares, n->graph, n->job.owners_count, err);
   if (status != SHOAL_OK) return status;
+  n->slice = n->shares.slices[n->config->slice];
   uint64_t digest = shoal_job_digest(&n->job);
   shoal_owner_config config = {.graph = n->graph,
                                .kernels = kernels,
-                               .runs = n->runs,
+                               .runs = n->shares.runs,
                                .slice = n->slice,
                                .slice_index = n->config->slice,
                                .parts = n->job.parts,
@@ -97,35 +92,44 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
 
 /* ---- the disk ---- */
 
-static uint32_t pieces_of(const node *n, shoal_piece pieces[3]) {
+static uint32_t pieces_of(const node *n, shoal_keep_piece pieces[3]) {
   const shoal_owner_state *state = shoal_owner_state_of(n->owner);
   float *floats[3] = {state->weights, state->slot1, state->slot2};
   uint32_t count = 0;
   while (count < 3 && floats[count] != NULL) {
-    pieces[count] = (shoal_piece){floats[count], n->slice.count * sizeof(float)};
+    pieces[count] = (shoal_keep_piece){floats[count], n->slice.count * sizeof(float)};
     count++;
   }
   return count;
 }
 
+static void say_not_kept(node *n, uint64_t version, const char *why, double now) {
+  if (n->save_said_at != 0 && now < n->save_said_at + SAY_AGAIN_S) return;
+  n->save_said_at = now;
+  shoal_note(&n->config->notes, "cannot keep round %llu: %s; trying again", (unsigned long long)version, why);
+}
+
 /* A record that cannot be written is tried again a little later; until then the round waits. */
-static void save(node *n) {
-  shoal_piece pieces[3];
+static bool save(node *n) {
+  shoal_keep_piece pieces[3];
   uint32_t count = pieces_of(n, pieces);
   uint64_t version = shoal_owner_state_of(n->owner)->version;
+  double now = shoal_clock_seconds();
   shoal_error err;
+  if (now < n->save_at) return false;
   if (shoal_keep_write(&n->keep, version, pieces, count, &err) != SHOAL_OK) {
-    shoal_note(&n->config->notes, "cannot keep round %llu: %s; trying again", (unsigned long long)version,
-               err.text);
-    shoal_clock_sleep(1);
-    return;
+    n->save_at = shoal_clock_seconds() + SAVE_AGAIN_S;
+    say_not_kept(n, version, err.text, now);
+    return false;
   }
+  n->save_at = n->save_said_at = 0;
   shoal_keep_only(&n->keep, shoal_owner_safe(n->owner), version);
   shoal_owner_saved(n->owner);
+  return true;
 }
 
 static void restore(node *n, uint64_t version) {
-  shoal_piece pieces[3];
+  shoal_keep_piece pieces[3];
   uint32_t count = pieces_of(n, pieces);
   bool found = shoal_keep_read(&n->keep, version, pieces, count, NULL) == SHOAL_OK;
   /* Later ones belong to a past that did not happen. */
@@ -135,12 +139,30 @@ static void restore(node *n, uint64_t version) {
 
 /* ---- the network ---- */
 
+/* Does what the core wants of the disk. False: it is not done yet. */
+static bool settle(node *n) {
+  uint64_t version;
+  if (shoal_owner_restore(n->owner, &version)) restore(n, version);
+  while (shoal_owner_save(n->owner))
+    if (!save(n)) return false;
+  return true;
+}
+
+static void give(node *n, shoal_letter *letter) {
+  if (letter->message.kind == GONE)
+    shoal_owner_gone(n->owner, letter->peer);
+  else
+    shoal_owner_receive(n->owner, letter->peer, &letter->message);
+}
+
+/* Gives the core what has come, as far as the disk allows, and sends what it has to say. */
 static void post(node *n) {
   shoal_letter letter;
-  uint64_t version;
-  if (n->owner == NULL) return;
-  if (shoal_owner_restore(n->owner, &version)) restore(n, version);
-  if (shoal_owner_save(n->owner)) save(n);
+  if (n->owner == NULL || !settle(n)) return;
+  while (shoal_outbox_take(&n->inbox, &letter)) {
+    give(n, &letter);
+    if (!settle(n)) return;
+  }
   while (shoal_outbox_take(shoal_owner_outbox(n->owner), &letter)) {
     if (letter.peer == n->chief.peer) n->chief.beat.said = shoal_clock_seconds();
     if (letter.message.kind == SHOAL_MSG_SAVED)
@@ -170,16 +192,18 @@ static void opened(void *self, uint64_t peer, const char *address) {
 }
 
 static void fail(node *n, shoal_status status) {
+  shoal_node_plain_error(&n->error);
   n->failed = status;
   n->ended = true;
 }
 
 static void hear_chief(node *n, shoal_message *m) {
-  const char *text = m->payload != NULL ? (const char *)shoal_blob_bytes(m->payload) : "";
-  size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
+  size_t length;
+  const char *text = shoal_node_payload(m, &length);
   if (m->kind == SHOAL_MSG_REFUSE) {
-    char reason[256];
-    snprintf(reason, sizeof reason, "it refuses: %.*s", (int)(length < 200 ? length : 200), text);
+    char said[SHOAL_NODE_TEXT_MAX], reason[SHOAL_NODE_TEXT_MAX + 16];
+    shoal_node_text(m, said);
+    snprintf(reason, sizeof reason, "it refuses: %s", said);
     n->refused = true;
     shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, shoal_clock_seconds());
     shoal_line_refused(&n->chief, n->net);
@@ -192,8 +216,7 @@ static void hear_chief(node *n, shoal_message *m) {
     shoal_note(&n->config->notes, "the chief is here");
     n->said_at = 0;
   }
-  bool same = n->job_text.length == length && length > 0 && memcmp(n->job_text.bytes, text, length) == 0;
-  if (m->kind == SHOAL_MSG_WELCOME && !same) {
+  if (m->kind == SHOAL_MSG_WELCOME && !shoal_node_same_job(&n->job_text, m)) {
     shoal_status status = learn_job(n, text, length, &n->error);
     if (status != SHOAL_OK) fail(n, status);
   }
@@ -203,10 +226,10 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
   bool from_chief = shoal_line_heard(&n->chief, peer, shoal_clock_seconds());
   if (from_chief) hear_chief(n, m);
-  if (m->kind == SHOAL_MSG_BEAT && !from_chief)
-    shoal_net_send(n->net, peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
-  if (n->owner != NULL && n->failed == SHOAL_OK)
-    shoal_owner_receive(n->owner, peer, m);
+  bool beat = m->kind == SHOAL_MSG_BEAT; /* which says nothing to the core */
+  if (beat && !from_chief) shoal_net_send(n->net, peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
+  if (n->owner != NULL && n->failed == SHOAL_OK && !beat)
+    shoal_outbox_put(&n->inbox, peer, *m);
   else
     shoal_message_release(m);
   post(n);
@@ -222,7 +245,9 @@ static void closed(void *self, uint64_t peer, const char *reason) {
     else if (!n->refused)
       shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, now);
   }
-  if (n->owner != NULL) shoal_owner_gone(n->owner, peer);
+  if (n->owner == NULL) return;
+  shoal_outbox_put(&n->inbox, peer, (shoal_message){.kind = GONE});
+  post(n);
 }
 
 shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_error *err) {
@@ -230,13 +255,8 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
   char who[24];
   snprintf(who, sizeof who, "ps%u", config->slice);
   n.keep.who = who;
-  shoal_net_config net = {.calls = {&n, opened, received, closed},
-                          .payload_max = PAYLOAD_MAX,
-                          .connections_max = CONNECTIONS_MAX,
-                          .hello_s = HELLO_S,
-                          .stall_s = STALL_S,
-                          .certificate = config->certificate,
-                          .key = config->key};
+  const shoal_net_calls calls = {&n, opened, received, closed, NULL};
+  shoal_net_config net = shoal_node_net(&calls, CONNECTIONS_MAX, config->certificate, config->key);
   shoal_status status = shoal_make_folder(config->folder, err);
   if (status == SHOAL_OK) status = shoal_net_create(&n.net, &net, err);
   if (status != SHOAL_OK) return status;
@@ -247,7 +267,7 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
     double now = shoal_clock_seconds();
     shoal_line_tick(&n.chief, n.net, &config->way, now);
     post(&n);
-    shoal_net_run(n.net, fmin(TURN_S, fmax(0, shoal_line_next(&n.chief) - now)));
+    shoal_net_run(n.net, fmin(shoal_node_turn_s, fmax(0, shoal_line_next(&n.chief) - now)));
     if (!n.chief.open && now - n.chief.down_since > SHOAL_LINE_GIVE_UP_S)
       status = shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", config->chief,
                           SHOAL_LINE_GIVE_UP_S / 60);

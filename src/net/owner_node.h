@@ -3,7 +3,8 @@
  * It listens for workers, connects to the chief, learns from it what the job is, and owns one
  * slice until the chief says END. When the chief says so (every few seconds, and at the end of an
  * epoch) it writes its slice to disk; the last two such records stay. Killed and started again it
- * comes back with the bits of the last version that is safe.
+ * comes back with the bits of the last version that is safe. While the disk takes nothing, the round waits,
+ * and a note says so.
  *
  * Threads: run blocks; `stop` may be set by a signal or another thread. */
 #ifndef SHOAL_NET_OWNER_NODE_H

@@ -19,17 +19,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/assert.h"
+#include "base/block.h"
 #include "base/hash.h"
 #include "base/pool.h"
 #include "base/stream.h"
+#include "net/shares.h"
 #include "nn/optimizer.h"
 #include "nn/tree.h"
-#include "proto/slice.h"
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { BLOCKS_MAX = 4 };
 
 /* What rank 0 wants next. */
 typedef enum command { COMMAND_ROUND, COMMAND_GATHER, COMMAND_END } command;
@@ -49,6 +49,12 @@ typedef struct join {
   float *into, *from;
 } join;
 
+/* See base/block.h. */
+typedef struct block {
+  void *memory;
+  size_t bytes;
+} block;
+
 struct shoal_ranks {
   shoal_ranks_config config;
   const shoal_fabric *fabric;
@@ -57,19 +63,19 @@ struct shoal_ranks {
   shoal_train_state *state; /* the trainer's */
   shoal_pool *pool;
   uint32_t rank, size, shards;
-  shoal_run *runs;
-  size_t runs_count;
-  shoal_slice *slices; /* one a rank */
+  shoal_shares shares; /* a slice a rank */
   shoal_slice own;     /* this rank's */
   uint32_t parts_first, parts_count;
   shoal_part *parts; /* own shards */
   node nodes[SHOAL_SHARDS_MAX];
   uint32_t nodes_count; /* own */
   uint32_t other_nodes_count;
-  float *gradients;    /* one a part */
-  float *sent;         /* the sums of own nodes, for other owners */
-  float *sent_weights; /* the own slice, for all others */
-  float *received;     /* a slice each */
+  float *gradients;         /* one a part */
+  float *sent;              /* the sums of own nodes, for other owners */
+  float *sent_weights;      /* the own slice, for all others */
+  float *received;          /* a slice each */
+  block blocks[BLOCKS_MAX]; /* what these four are in */
+  uint32_t blocks_count;
   join joins[SHOAL_SHARDS_MAX];
   uint32_t joins_count;
   const float *total; /* the sum over all shards, of the own slice, as if the whole vector were there */
@@ -113,18 +119,18 @@ static void *reserve(size_t count, size_t bytes, bool *ok) {
   return memory;
 }
 
-/* Aligned for kernels, on huge pages when there are many (see nn/trainer.c). Zeroed, since what lies
- * between parameters is sent but never written. */
-static float *reserve_floats(size_t count, bool *ok) {
-  size_t bytes = count * sizeof(float), unit = bytes >= HUGE_PAGE / 2 ? HUGE_PAGE : 64;
-  size_t rounded = bytes > 0 ? (bytes + unit - 1) / unit * unit : unit;
-  float *memory = aligned_alloc(unit, rounded);
+/* Aligned for kernels, on huge pages when there are many. Zeroed, since what lies between parameters is sent
+ * but never written. */
+static float *reserve_floats(shoal_ranks *k, size_t count, bool *ok) {
+  size_t bytes;
+  void *memory = shoal_block_take((count > 0 ? count : 1) * sizeof(float), &bytes);
   if (memory == NULL) {
     *ok = false;
     return NULL;
   }
-  if (unit == HUGE_PAGE) (void)madvise(memory, rounded, MADV_HUGEPAGE);
-  memset(memory, 0, rounded);
+  memset(memory, 0, bytes);
+  SHOAL_ASSERT(k->blocks_count < BLOCKS_MAX);
+  k->blocks[k->blocks_count++] = (block){memory, bytes};
   return memory;
 }
 
@@ -142,13 +148,13 @@ static bool reserve_all(shoal_ranks *k) {
   bool ok = true;
   size_t weights = k->state->weights_count, others = k->size, slots = 2;
   k->parts = reserve(k->parts_count, sizeof *k->parts, &ok);
-  k->gradients = reserve_floats(k->parts_count * weights, &ok);
+  k->gradients = reserve_floats(k, k->parts_count * weights, &ok);
   if (k->size > 1) {
-    k->sent = reserve_floats(k->nodes_count * weights, &ok);
-    k->sent_weights = reserve_floats(k->own.count, &ok);
+    k->sent = reserve_floats(k, k->nodes_count * weights, &ok);
+    k->sent_weights = reserve_floats(k, k->own.count, &ok);
   }
-  k->received = reserve_floats(k->other_nodes_count * k->own.count, &ok);
-  k->squares = reserve(k->runs_count, sizeof *k->squares, &ok);
+  k->received = reserve_floats(k, k->other_nodes_count * k->own.count, &ok);
+  k->squares = reserve(k->shares.runs_count, sizeof *k->squares, &ok);
   if (k->carry_floats > 0) k->carry = reserve(k->shards * k->carry_floats, sizeof *k->carry, &ok);
   reserve_traffic(&k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
   reserve_traffic(&k->squares_traffic, others, others, &ok);
@@ -217,7 +223,8 @@ static void list_gradients(shoal_ranks *k) {
     at[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
     for (uint32_t owner = 0; owner < k->size; owner++)
       if (owner != k->rank)
-        add_send(t, owner, sent_of(k, n) + k->slices[owner].offset, k->slices[owner].count * sizeof(float));
+        add_send(t, owner, sent_of(k, n) + k->shares.slices[owner].offset,
+                 k->shares.slices[owner].count * sizeof(float));
   }
   for (uint32_t rank = 0; rank < k->size; rank++) {
     node nodes[SHOAL_SHARDS_MAX];
@@ -236,7 +243,7 @@ static void list_gradients(shoal_ranks *k) {
 
 static void list_rest(shoal_ranks *k, uint32_t owner) {
   traffic *t = &k->rest_traffic;
-  const shoal_slice *slice = &k->slices[owner];
+  const shoal_slice *slice = &k->shares.slices[owner];
   float *slots[] = {k->state->slot1, k->state->slot2};
   for (int i = 0; i < 2; i++)
     if (slots[i] != NULL) add_return(t, k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
@@ -248,7 +255,7 @@ static void list_rest(shoal_ranks *k, uint32_t owner) {
 static void list_all(shoal_ranks *k) {
   list_gradients(k);
   for (uint32_t owner = 0; owner < k->size; owner++) {
-    const shoal_slice *slice = &k->slices[owner];
+    const shoal_slice *slice = &k->shares.slices[owner];
     double *squares = k->squares + slice->first_run;
     add_share(&k->squares_traffic, k, owner, squares, squares, slice->runs_count * sizeof *squares);
     add_share(&k->weights_traffic, k, owner, k->state->weights + slice->offset, k->sent_weights,
@@ -265,15 +272,9 @@ static shoal_status run_traffic(const shoal_ranks *k, const traffic *t, shoal_er
 /* ---- create ---- */
 
 static shoal_status cut(shoal_ranks *k) {
-  bool ok = true;
-  const shoal_graph *graph = k->config.graph;
-  k->runs_count = shoal_optimizer_runs(graph, NULL);
-  k->runs = reserve(k->runs_count, sizeof *k->runs, &ok);
-  k->slices = reserve(k->size, sizeof *k->slices, &ok);
-  if (!ok) return SHOAL_NO_MEMORY;
-  shoal_optimizer_runs(graph, k->runs);
-  shoal_slices_cut(k->runs, k->runs_count, graph->weights_count, k->size, k->slices);
-  k->own = k->slices[k->rank];
+  shoal_status status = shoal_shares_init(&k->shares, k->config.graph, k->size, NULL);
+  if (status != SHOAL_OK) return status;
+  k->own = k->shares.slices[k->rank];
   k->parts_first = first_shard(k, k->rank);
   k->parts_count = first_shard(k, k->rank + 1) - k->parts_first;
   for (uint32_t rank = 0; rank < k->size; rank++) k->other_nodes_count += nodes_of(k, rank, k->nodes);
@@ -322,13 +323,9 @@ void shoal_ranks_destroy(shoal_ranks *k) {
   release_traffic(&k->squares_traffic);
   release_traffic(&k->weights_traffic);
   release_traffic(&k->rest_traffic);
-  free(k->runs);
-  free(k->slices);
+  for (uint32_t i = 0; i < k->blocks_count; i++) shoal_block_give(k->blocks[i].memory, k->blocks[i].bytes);
+  shoal_shares_release(&k->shares);
   free(k->parts);
-  free(k->gradients);
-  free(k->sent);
-  free(k->sent_weights);
-  free(k->received);
   free(k->squares);
   free(k->carry);
   free(k);
@@ -418,7 +415,7 @@ shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
 static void sum_nodes_task(void *context, uint32_t index, uint32_t thread) {
   (void)thread;
   const shoal_ranks *k = context;
-  const shoal_run *run = &k->runs[index];
+  const shoal_run *run = &k->shares.runs[index];
   bool own = index >= k->own.first_run && index - k->own.first_run < k->own.runs_count;
   for (uint32_t n = 0; n < k->nodes_count; n++) {
     const float *parts[SHOAL_SHARDS_MAX];
@@ -437,7 +434,7 @@ static void compute(shoal_ranks *k) {
   }
   shoal_trainer_parts(k->config.trainer, k->config.source, k->parts, k->parts_count);
   for (uint32_t i = 0; i < k->parts_count; i++) k->sums[k->parts[i].shard] = k->parts[i].sums;
-  if (k->parts_count > 0) shoal_pool_run(k->pool, (uint32_t)k->runs_count, sum_nodes_task, k);
+  if (k->parts_count > 0) shoal_pool_run(k->pool, (uint32_t)k->shares.runs_count, sum_nodes_task, k);
 }
 
 /* The second half of a round: a run of the own slice. */
@@ -447,7 +444,7 @@ typedef struct apply {
 } apply;
 
 static const shoal_run *own_run(const shoal_ranks *k, uint32_t index) {
-  return &k->runs[k->own.first_run + index];
+  return &k->shares.runs[k->own.first_run + index];
 }
 
 static void sum_run(const shoal_ranks *k, const shoal_run *run) {
@@ -489,7 +486,7 @@ static shoal_status clip(const shoal_ranks *k, shoal_update *update, shoal_error
   shoal_status status = run_traffic(k, &k->squares_traffic, err);
   if (status != SHOAL_OK) return status;
   double squares = 0;
-  for (size_t i = 0; i < k->runs_count; i++) squares += k->squares[i];
+  for (size_t i = 0; i < k->shares.runs_count; i++) squares += k->squares[i];
   double norm = sqrt(squares);
   if (norm > k->recipe->clip) update->grad_scale = (float)(k->recipe->clip / norm);
   return SHOAL_OK;

@@ -18,10 +18,11 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "net/node.h"
+#include "net/shares.h"
 
 enum { CONNECTIONS_MAX = SHOAL_OWNERS_MAX + 8 };
-static const uint64_t PAYLOAD_MAX = (uint64_t)4 << 30;
-static const double HELLO_S = 10, STALL_S = 60, TURN_S = 0.25, SHORT_S = 0.1;
+static const double SHORT_S = 0.1;
 
 typedef enum computing { IDLE, GIVEN, DONE, QUIT } computing;
 
@@ -34,7 +35,7 @@ typedef struct node {
   shoal_text job_text;
   shoal_job job;
   shoal_compute compute;
-  shoal_slice *slices;
+  shoal_shares shares;
   shoal_line *owners;
   shoal_worker *core;
   shoal_outbox held; /* letters to the chief, until those to the owners are out */
@@ -148,27 +149,18 @@ static void forget_job(node *n) {
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
     if (n->owners[s].peer != 0) shoal_net_close(n->net, n->owners[s].peer, "the job is another");
   free(n->owners);
-  free(n->slices);
+  shoal_shares_release(&n->shares);
   shoal_job_release(&n->job);
   shoal_text_release(&n->job_text);
   n->core = NULL;
   n->owners = NULL;
-  n->slices = NULL;
 }
 
-static shoal_status cut_slices(node *n, shoal_error *err) {
-  const shoal_graph *graph = n->compute.task.graph;
-  size_t runs_count = shoal_optimizer_runs(graph, NULL);
-  shoal_run *runs = calloc(runs_count, sizeof *runs);
-  n->slices = calloc(n->job.owners_count, sizeof *n->slices);
+static shoal_status find_owners(node *n, shoal_error *err) {
+  shoal_status status = shoal_shares_init(&n->shares, n->compute.task.graph, n->job.owners_count, err);
+  if (status != SHOAL_OK) return status;
   n->owners = calloc(n->job.owners_count, sizeof *n->owners);
-  if (runs == NULL || n->slices == NULL || n->owners == NULL) {
-    free(runs);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
-  }
-  shoal_optimizer_runs(graph, runs);
-  shoal_slices_cut(runs, runs_count, graph->weights_count, n->job.owners_count, n->slices);
-  free(runs);
+  if (n->owners == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
   for (uint32_t s = 0; s < n->job.owners_count; s++)
     shoal_line_init(&n->owners[s], n->job.owners[s], shoal_clock_seconds());
   return SHOAL_OK;
@@ -180,12 +172,12 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
   if (status != SHOAL_OK) return status;
   shoal_text_add(&n->job_text, text, length);
   status = shoal_compute_open(&n->compute, &n->job, &n->config->compute, err);
-  if (status == SHOAL_OK) status = cut_slices(n, err);
+  if (status == SHOAL_OK) status = find_owners(n, err);
   if (status != SHOAL_OK) return status;
   shoal_worker_config config = {.name = n->config->name,
                                 .units = 1, /* two would hide transfers, but double the lag */
                                 .threads = n->config->compute.threads,
-                                .slices = n->slices,
+                                .slices = n->shares.slices,
                                 .owners = n->job.owners_count,
                                 .weights_count = n->compute.task.graph->weights_count,
                                 .mode = n->job.mode,
@@ -237,17 +229,21 @@ static void opened(void *self, uint64_t peer, const char *address) {
 }
 
 static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
-  const char *text = m->payload != NULL ? (const char *)shoal_blob_bytes(m->payload) : "";
-  size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
-  int shown = (int)(length < 200 ? length : 200);
-  if (m->kind == SHOAL_MSG_REFUSE)
-    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief refuses: %.*s", shown, text);
+  if (m->kind == SHOAL_MSG_REFUSE) {
+    char reason[SHOAL_NODE_TEXT_MAX];
+    shoal_node_text(m, reason);
+    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief refuses: %s", reason);
+  }
   if (m->kind == SHOAL_MSG_END) n->ended = true;
   if (m->kind != SHOAL_MSG_WELCOME) return;
-  bool same = n->job_text.length == length && length > 0 && memcmp(n->job_text.bytes, text, length) == 0;
-  if (same && n->core != NULL) return;
+  if (shoal_node_same_job(&n->job_text, m) && n->core != NULL) return;
+  size_t length;
+  const char *text = shoal_node_payload(m, &length);
   n->failed = learn_job(n, text, length, &n->error);
-  if (n->failed == SHOAL_OK) shoal_worker_chief(n->core, peer, true);
+  if (n->failed == SHOAL_OK)
+    shoal_worker_chief(n->core, peer, true);
+  else
+    shoal_node_plain_error(&n->error);
 }
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
@@ -299,7 +295,7 @@ static shoal_status loop(node *n, shoal_error *err) {
     double now = shoal_clock_seconds(), next = tick_lines(n, now);
     turn(n);
     post(n);
-    shoal_net_run(n->net, fmin(TURN_S, fmax(0, next - now)));
+    shoal_net_run(n->net, fmin(shoal_node_turn_s, fmax(0, next - now)));
     if (!n->chief.open && now - n->chief.down_since > SHOAL_LINE_GIVE_UP_S)
       return shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", n->config->chief,
                         SHOAL_LINE_GIVE_UP_S / 60);
@@ -318,11 +314,8 @@ static void compute_politely(void) {
 shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err) {
   node n = {.config = config, .state = IDLE, .unit_s = INFINITY};
   compute_politely();
-  shoal_net_config net = {.calls = {&n, opened, received, closed},
-                          .payload_max = PAYLOAD_MAX,
-                          .connections_max = CONNECTIONS_MAX,
-                          .hello_s = HELLO_S,
-                          .stall_s = STALL_S};
+  const shoal_net_calls calls = {&n, opened, received, closed, NULL};
+  shoal_net_config net = shoal_node_net(&calls, CONNECTIONS_MAX, NULL, NULL);
   shoal_status status = shoal_net_create(&n.net, &net, err);
   if (status != SHOAL_OK) return status;
   shoal_line_init(&n.chief, config->chief, shoal_clock_seconds());

@@ -3,7 +3,11 @@
  * A unit is a node of a round's tree: number round * parts + first part. Rounds are offered when a
  * worker has nothing else to do, the rounds version .. version + stale at most (in async mode,
  * where a round is one unit, as many as there is room for); how wide the round's nodes are is
- * decided then. Results of rounds that wait for an earlier one are kept. */
+ * decided then. Results of rounds that wait for an earlier one are kept.
+ *
+ * A contribution or a report that is lost on the way shows only in that nothing comes any more: owners
+ * and reports stay apart. How long that may take is a guess, and a wrong one takes all back for nothing:
+ * so the limit grows with what units and saves have taken, and doubles each time that it was reached. */
 #include "proto/chief.h"
 
 #include <math.h>
@@ -14,10 +18,14 @@
 #include "nn/tree.h"
 #include "proto/places.h"
 
-enum { EVENTS_MAX = 256, HOLDERS_TOLD_MAX = 8, WANTS_MAX = 64, ASYNC_WINDOW_LEAST = 1024 };
+enum { EVENTS_MAX = SHOAL_CHIEF_EVENTS_MAX, HOLDERS_TOLD_MAX = 8, WANTS_MAX = 64, ASYNC_WINDOW_LEAST = 1024 };
+_Static_assert((int)ASYNC_WINDOW_LEAST <= (int)SHOAL_ASYNC_WINDOW_MAX, "owners remember so many rounds");
 static const double EARLY_SHARE = 0.1; /* of the time between beats */
-static const double SAVING_SHARE =
-    30; /* making a version safe takes at most one part in so many of the time */
+/* Making a version safe takes at most one part in so many of the time. */
+static const double SAVING_SHARE = 30;
+static const double SAVING_LOST_S = 120; /* an owner that writes may hold up its round so long */
+static const double UNITS_APART = 3;     /* what is on its way may take as long as so many units */
+static const double SAVES_APART = 2;     /* and as so many saves */
 static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
 
 typedef struct peer_entry {
@@ -42,7 +50,7 @@ typedef struct owner_entry {
 /* A round that was offered and is not closed yet. */
 typedef struct open_round {
   uint32_t width; /* of its units */
-  bool *here;     /* one a part: the unit that begins there is done */
+  bool *here;     /* one a part, where a round has several units: the one that begins there is done */
   shoal_sums *sums;
 } open_round;
 
@@ -51,6 +59,7 @@ struct shoal_chief {
   shoal_chief_state now, safe, saving_state;
   shoal_lease_book *book;
   uint64_t offered;   /* rounds offered so far */
+  bool begun;         /* some of them in this generation */
   open_round *rounds; /* a ring of `window` */
   bool *here;         /* theirs */
   shoal_sums *sums;
@@ -69,9 +78,11 @@ struct shoal_chief {
   bool ended;
   bool saving; /* version saving_version is being made safe */
   uint64_t saving_version;
-  double next_save, saving_since, time;
+  double saving_since; /* when the chief came to that version */
+  double next_save;    /* infinite until all owners run for the first time */
+  double time;
   double moved;  /* when a round was closed or applied last, or all owners came together */
-  double lost_s; /* config.lost_s, twice as long after each time in vain */
+  double lost_s; /* config.lost_s or more: see lost_limit */
   shoal_chief_event events[EVENTS_MAX];
   uint32_t events_first, events_count;
   shoal_outbox outbox;
@@ -79,26 +90,32 @@ struct shoal_chief {
 
 static void tell(shoal_chief *c, shoal_chief_event event);
 
+/* Rounds that may be under way at once. */
 static uint32_t window_of(const shoal_chief_config *config) {
   if (config->mode.kind != SHOAL_ASYNC) return config->mode.stale + 1;
-  uint32_t twice = 2 * config->workers_max;
-  return twice > ASYNC_WINDOW_LEAST ? twice : ASYNC_WINDOW_LEAST;
+  uint64_t twice = 2 * (uint64_t)config->workers_max;
+  if (twice < ASYNC_WINDOW_LEAST) return ASYNC_WINDOW_LEAST;
+  return twice < SHOAL_ASYNC_WINDOW_MAX ? (uint32_t)twice : SHOAL_ASYNC_WINDOW_MAX;
+}
+
+/* The most units that a round is cut into. */
+static uint32_t units_of(const shoal_chief_config *config) {
+  return config->mode.kind == SHOAL_ASYNC ? 1 : config->parts;
 }
 
 static bool reserve(shoal_chief *c) {
   const shoal_chief_config *config = &c->config;
-  size_t parts = (size_t)c->window * config->parts;
+  size_t units = units_of(config), places = c->window * units;
   c->rounds = calloc(c->window, sizeof *c->rounds);
-  c->here = calloc(parts, sizeof *c->here);
-  c->sums = calloc(parts, sizeof *c->sums);
+  c->here = calloc(places, sizeof *c->here);
+  c->sums = calloc(places, sizeof *c->sums);
   c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
   c->owners = calloc(config->owners, sizeof *c->owners);
   if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL ||
       !shoal_places_init(&c->peer_places, config->workers_max + config->owners))
     return false;
   for (uint32_t i = 0; i < c->window; i++)
-    c->rounds[i] = (open_round){.here = &c->here[(size_t)i * config->parts],
-                                .sums = &c->sums[(size_t)i * config->parts]};
+    c->rounds[i] = (open_round){.here = &c->here[i * units], .sums = &c->sums[i * units]};
   c->carry_count = config->carry_floats * config->parts;
   if (c->carry_count == 0) return true;
   float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry};
@@ -121,10 +138,10 @@ shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *con
   c->now.generation = c->safe.generation = config->start.generation + 1;
   c->offered = c->now.version;
   c->paused = c->now.version == config->end; /* a rest is all that is left to tell */
-  c->next_save = config->save_s;
+  c->next_save = INFINITY;
   c->lost_s = config->lost_s;
   shoal_lease_rules rules = config->leases;
-  rules.units_max = c->window * config->parts;
+  rules.units_max = c->window * units_of(config);
   shoal_status status = reserve(c) ? shoal_lease_book_create(&c->book, &rules, err)
                                    : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   if (status != SHOAL_OK) {
@@ -221,7 +238,7 @@ bool shoal_chief_next_event(shoal_chief *c, shoal_chief_event *out) {
 
 static void tell_of_peer(shoal_chief *c, shoal_chief_event_kind kind, const peer_entry *peer,
                          const char *text) {
-  shoal_chief_event event = {.kind = kind, .version = c->now.version, .text = text};
+  shoal_chief_event event = {.kind = kind, .version = c->now.version, .peer = peer->peer, .text = text};
   memcpy(event.name, peer->name, sizeof event.name);
   tell(c, event);
 }
@@ -241,13 +258,6 @@ static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
   peer_entry *entry = find_peer(c, peer);
   if (entry != NULL) entry->beat.said = c->time;
   shoal_outbox_put(&c->outbox, peer, m);
-}
-
-static void say_to_owners(shoal_chief *c, shoal_message_kind kind, uint64_t version) {
-  for (uint32_t s = 0; s < c->config.owners; s++)
-    if (c->owners[s].peer != 0)
-      say(c, c->owners[s].peer,
-          (shoal_message){.kind = kind, .version = version, .round = c->safe.version, .slice = s});
 }
 
 /* Whether an owner has made a version of which a part was not reported: its worker was lost between
@@ -288,10 +298,13 @@ static uint32_t choose_width(const shoal_chief *c) {
   }
 }
 
+static uint64_t epoch_end(const shoal_chief *c) {
+  return (c->now.version / c->config.rounds + 1) * c->config.rounds;
+}
+
 /* Nothing of the next epoch before the driver has had this one's end. */
 static bool may_offer(const shoal_chief *c) {
-  uint64_t epoch_end = (c->now.version / c->config.rounds + 1) * c->config.rounds;
-  return !c->rest_wanted && c->offered < c->now.version + c->window && c->offered < epoch_end &&
+  return !c->rest_wanted && c->offered < c->now.version + c->window && c->offered < epoch_end(c) &&
          c->offered < c->config.end;
 }
 
@@ -303,6 +316,7 @@ static void offer(shoal_chief *c) {
     SHOAL_ASSERT(room);
   }
   c->offered++;
+  c->begun = true;
 }
 
 /* The recurrent state that parts of a round start from; zeros at the start of an epoch. */
@@ -364,17 +378,23 @@ static void forget_squares(owner_entry *owner) {
   owner->squares = NULL;
 }
 
+static void ask_to_restore(shoal_chief *c, uint32_t slice) {
+  say(c, c->owners[slice].peer,
+      (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = slice});
+}
+
 static void go_back(shoal_chief *c, const char *why) {
   uint64_t generation = c->now.generation + 1;
   bool resting = c->paused && c->safe.version == c->now.version;
   c->now = c->safe;
   c->now.generation = c->safe.generation = generation;
   c->offered = c->now.version;
+  c->begun = false;
   c->moved = c->time;
   c->saving = c->announced = c->ended = false;
   c->paused = resting;
   shoal_lease_forget(c->book, UINT64_MAX);
-  memset(c->here, 0, (size_t)c->window * c->config.parts * sizeof *c->here);
+  memset(c->here, 0, (size_t)c->window * units_of(&c->config) * sizeof *c->here);
   if (c->carry != NULL) memcpy(c->carry, c->safe_carry, c->carry_count * sizeof *c->carry);
   for (uint32_t s = 0; s < c->config.owners; s++) {
     c->owners[s].ready = false;
@@ -386,38 +406,66 @@ static void go_back(shoal_chief *c, const char *why) {
     if (c->peers[i].role == SHOAL_ROLE_WORKER)
       say(c, c->peers[i].peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
   }
-  say_to_owners(c, SHOAL_MSG_RESTORE, c->now.version);
+  for (uint32_t s = 0; s < c->config.owners; s++)
+    if (c->owners[s].peer != 0) ask_to_restore(c, s);
   tell(c, (shoal_chief_event){
               .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why});
 }
 
 /* ---- rounds ---- */
 
+static void ask_to_save(shoal_chief *c, uint32_t slice) {
+  c->owners[slice].saved = false;
+  say(c, c->owners[slice].peer,
+      (shoal_message){
+          .kind = SHOAL_MSG_SAVE, .version = c->saving_version, .round = c->safe.version, .slice = slice});
+}
+
 static void start_saving(shoal_chief *c, uint64_t version) {
   c->saving = true;
-  c->saving_since = c->time;
   c->saving_version = version;
-  for (uint32_t s = 0; s < c->config.owners; s++) c->owners[s].saved = false;
-  say_to_owners(c, SHOAL_MSG_SAVE, version);
+  for (uint32_t s = 0; s < c->config.owners; s++) ask_to_save(c, s);
 }
 
 static void note_saving_state(shoal_chief *c) {
   if (!c->saving || c->saving_version != c->now.version) return;
+  c->saving_since = c->time;
   c->saving_state = c->now;
   if (c->carry != NULL) memcpy(c->saving_carry, c->carry, c->carry_count * sizeof *c->carry);
 }
 
+/* Whether owners may be writing: before the chief has come to the version that is to be kept they are not
+ * held up by it. */
+static bool writing(const shoal_chief *c) { return c->saving && c->now.version >= c->saving_version; }
+
 /* A version is safe when all owners have it, and the chief too has come to it. */
 static void finish_saving(shoal_chief *c) {
-  if (!c->saving || c->now.version < c->saving_version) return;
+  if (!writing(c)) return;
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (!c->owners[s].saved) return;
+  double took = c->time - c->saving_since;
   c->saving = false;
-  c->next_save = c->time + fmax(c->config.save_s, SAVING_SHARE * (c->time - c->saving_since));
+  c->next_save = c->time + fmax(c->config.save_s, SAVING_SHARE * took);
+  c->lost_s = fmax(c->config.lost_s, SAVES_APART * took);
   c->safe = c->saving_state;
   if (c->carry != NULL) memcpy(c->safe_carry, c->saving_carry, c->carry_count * sizeof *c->carry);
-  c->lost_s = c->config.lost_s;
   tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_SAFE, .version = c->safe.version, .state = c->safe});
+}
+
+/* A version that no owner can be past when it is asked to keep it. In async mode they may be ahead of the
+ * chief by what all workers have under way. */
+static uint64_t version_to_save(const shoal_chief *c) {
+  uint64_t newest = c->now.version;
+  for (uint32_t s = 0; s < c->config.owners; s++)
+    if (c->owners[s].applied > newest) newest = c->owners[s].applied;
+  return newest + 1 + (c->config.mode.kind == SHOAL_ASYNC ? c->workers_count : c->config.mode.stale);
+}
+
+/* From time to time; what lies behind the next rest is left to it. */
+static void save_sometimes(shoal_chief *c) {
+  if (c->saving || c->time < c->next_save || !shoal_chief_running(c)) return;
+  uint64_t version = version_to_save(c);
+  if (version <= epoch_end(c)) start_saving(c, version);
 }
 
 /* Closes the round at hand when all its units are in; false when they are not. */
@@ -426,7 +474,7 @@ static bool close_round(shoal_chief *c) {
   open_round *round = round_of(c, c->now.version);
   for (uint32_t first = 0; first < c->config.parts; first += round->width)
     if (!round->here[first]) return false;
-  memset(round->here, 0, c->config.parts * sizeof *round->here);
+  memset(round->here, 0, units_of(&c->config) * sizeof *round->here);
   shoal_tree_add_sums(round->sums, c->config.parts, round->width);
   const shoal_sums sums = round->sums[0];
   if (!isfinite(sums.loss)) {
@@ -447,8 +495,8 @@ static bool close_round(shoal_chief *c) {
   if (c->now.version == c->offered && (epoch_is_over || c->rest_wanted)) {
     c->paused = true;
     c->announced = false;
-  } else if (!c->saving && c->time >= c->next_save && !epoch_is_over && shoal_chief_running(c)) {
-    start_saving(c, c->now.version + 1);
+  } else if (!epoch_is_over) {
+    save_sometimes(c);
   }
   return true;
 }
@@ -463,13 +511,23 @@ static bool behind(const shoal_chief *c) {
 /* Both happen for a moment in every round. When they last, something was lost on the way. */
 static bool apart(const shoal_chief *c) { return shoal_chief_running(c) && (behind(c) || unreported(c)); }
 
+/* How long they may be apart before that is believed. An owner tells of a version that it keeps only when
+ * it has kept it. What a worker still sends to a slow owner takes about as long as what it got from there,
+ * which is part of the time of its unit. */
+static double lost_limit(const shoal_chief *c) {
+  double limit = fmax(c->lost_s, UNITS_APART * shoal_lease_median(c->book));
+  return writing(c) ? fmax(limit, SAVING_LOST_S) : limit;
+}
+
 /* A rest is told when every owner has made its last version and keeps it safe. */
 static void announce(shoal_chief *c) {
   if (c->rest_wanted && !c->paused && c->now.version == c->offered) {
     c->paused = true;
     c->announced = false;
   }
-  if (!c->paused || c->announced || c->ended || !shoal_chief_running(c) || behind(c) || c->saving) return;
+  if (!c->paused || c->announced || c->ended || !shoal_chief_running(c) || behind(c)) return;
+  if (c->saving && c->saving_version <= c->now.version) return;
+  c->saving = false; /* a later version, which will not be made before the rest */
   if (c->safe.version != c->now.version) {
     start_saving(c, c->now.version);
     note_saving_state(c);
@@ -543,54 +601,78 @@ static void take_squares(shoal_chief *c, uint32_t slice, shoal_message *m) {
 
 /* ---- what comes in ---- */
 
-static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
-  bool owner = m->count == SHOAL_ROLE_OWNER, worker = m->count == SHOAL_ROLE_WORKER;
-  const char *refusal = NULL;
-  if (find_peer(c, peer) != NULL) return;
-  if (!owner && !worker) refusal = "neither a worker nor a parameter server";
-  if (owner && m->slice >= c->config.owners) refusal = "the job has no such slice";
-  if (owner && m->generation > GENERATION_MAX) refusal = "its generation cannot be";
-  if (worker && shoal_chief_workers(c) >= c->config.workers_max) refusal = "the job has workers enough";
-  if (owner && refusal == NULL && c->owners[m->slice].peer != 0) refusal = "the slice has an owner";
-  if (refusal != NULL) {
-    say(c, peer,
-        (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
-    return;
+/* Why somebody is not welcome; NULL: it is. */
+static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
+  if (m->count == SHOAL_ROLE_WORKER)
+    return shoal_chief_workers(c) >= c->config.workers_max ? "the job has workers enough" : NULL;
+  if (m->count != SHOAL_ROLE_OWNER) return "neither a worker nor a parameter server";
+  if (m->slice >= c->config.owners) return "the job has no such slice";
+  if (m->generation > GENERATION_MAX) return "its generation cannot be";
+  return c->owners[m->slice].peer != 0 ? "the slice has an owner" : NULL;
+}
+
+/* Names come from outside and go to terminals and logs: only what can be printed is let through. */
+static void copy_name(char name[SHOAL_NAME_MAX], shoal_blob *from) {
+  size_t length = from != NULL ? shoal_blob_length(from) : 0;
+  if (length >= SHOAL_NAME_MAX) length = SHOAL_NAME_MAX - 1;
+  for (size_t i = 0; i < length; i++) {
+    uint8_t byte = shoal_blob_bytes(from)[i];
+    name[i] = byte >= ' ' && byte <= '~' ? (char)byte : '?';
   }
+  name[length] = '\0';
+}
+
+static const peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   shoal_places_put(&c->peer_places, peer, c->peers_count);
   peer_entry *entry = &c->peers[c->peers_count++];
-  c->workers_count += worker;
+  c->workers_count += m->count == SHOAL_ROLE_WORKER;
   *entry = (peer_entry){.peer = peer,
                         .role = m->count,
                         .slice = m->slice,
                         .threads = m->shard,
                         .beat = {.said = c->time, .heard = c->time}};
+  copy_name(entry->name, m->payload);
   c->beat_at = fmin(c->beat_at, shoal_beat_next(&entry->beat, &c->config.beat));
-  size_t length = m->payload != NULL ? shoal_blob_length(m->payload) : 0;
-  if (length >= SHOAL_NAME_MAX) length = SHOAL_NAME_MAX - 1;
-  if (length > 0) memcpy(entry->name, shoal_blob_bytes(m->payload), length);
+  return entry;
+}
+
+/* An owner that only lost its connection has the generation in memory. Another is brought to the safe
+ * version, and all with it, unless they are still there. (In async mode it has forgotten too which
+ * contributions it had, so those must be of an old generation.) */
+static void place_owner(shoal_chief *c, uint64_t peer, const shoal_message *m) {
+  bool kept = m->lease == 1 && m->generation == c->now.generation && m->round == c->config.job_digest;
+  /* One that knew another chief, or another job, must not take this generation for an old one. */
+  bool ahead = !kept && m->generation >= c->now.generation;
+  c->owners[m->slice] = (owner_entry){.peer = peer, .applied = m->version};
+  if (ahead) c->now.generation = m->generation;
+  c->moved = c->time;
+  c->owners[m->slice].ready = kept;
+  if (kept) {
+    /* It may have been silent because it wrote. That it has saved was not heard, so it is asked again. */
+    if (c->saving) ask_to_save(c, m->slice);
+  } else if (ahead)
+    go_back(c, "a parameter server came from another training");
+  else if (c->offered > c->safe.version || (c->begun && c->config.mode.kind == SHOAL_ASYNC))
+    go_back(c, "a parameter server came without its memory");
+  else
+    ask_to_restore(c, m->slice);
+}
+
+static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
+  if (find_peer(c, peer) != NULL) return;
+  const char *refusal = refusal_of(c, m);
+  if (refusal != NULL) {
+    say(c, peer,
+        (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
+    return;
+  }
+  bool owner = m->count == SHOAL_ROLE_OWNER;
+  const peer_entry *entry = add_peer(c, peer, m);
   say(c, peer,
       (shoal_message){.kind = SHOAL_MSG_WELCOME,
                       .payload = shoal_blob_of(c->config.job, strlen(c->config.job))});
   tell_of_peer(c, SHOAL_CHIEF_JOINED, entry, owner ? "parameter server" : "worker");
-  if (!owner) return;
-  c->owners[m->slice] = (owner_entry){.peer = peer, .applied = m->version};
-  /* An owner that only lost its connection has the generation in memory. Another is brought to the
-   * safe version, and all with it, unless they are still there. (In async mode it has forgotten too
-   * which contributions it had, so late ones must be of an old generation.) */
-  bool kept = m->lease == 1 && m->generation == c->now.generation && m->round == c->config.job_digest;
-  /* One that knew another chief, or another job, must not take this generation for an old one. */
-  bool ahead = !kept && m->generation >= c->now.generation;
-  if (ahead) c->now.generation = m->generation;
-  c->moved = c->time;
-  if (kept)
-    c->owners[m->slice].ready = true;
-  else if (ahead)
-    go_back(c, "a parameter server came from another training");
-  else if (c->offered > c->safe.version || c->config.mode.kind == SHOAL_ASYNC)
-    go_back(c, "a parameter server came without its memory");
-  else
-    say(c, peer, (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = m->slice});
+  if (owner) place_owner(c, peer, m);
 }
 
 /* What DONE carries: sums, then the recurrent state of the unit's parts. */
@@ -695,6 +777,8 @@ void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double
   else if (entry != NULL && m->kind == SHOAL_MSG_ASK) /* it has not heard of the generation yet */
     say(c, peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
   shoal_message_release(m);
+  /* The training has begun: the first save is due a while from now. */
+  if (isinf(c->next_save) && shoal_chief_running(c)) c->next_save = c->time + c->config.save_s;
   announce(c);
   serve(c);
 }
@@ -708,7 +792,6 @@ static void lose(shoal_chief *c, uint64_t peer, const char *why) {
   else {
     forget_squares(&c->owners[entry->slice]);
     c->owners[entry->slice] = (owner_entry){0};
-    c->saving = false;    /* that it has saved may never be heard: it is asked again */
     c->announced = false; /* what the driver asked it for may be lost: a rest is told again */
   }
   set_wants(c, entry, 0);
@@ -725,14 +808,16 @@ void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now
   serve(c);
 }
 
-/* Beats that are almost due go out too, so that thousands of peers don't each want a tick of their own. */
+/* Beats that are almost due go out too, so that thousands of peers don't each want a tick of their own.
+ * Whoever is given up must be told to the driver, who closes the connection: while there is no room for
+ * that, the rest waits for the next tick. */
 static void beat_peers(shoal_chief *c) {
   const shoal_beat_rules *rules = &c->config.beat;
   if (c->time < c->beat_at) return;
   c->beat_at = INFINITY;
   for (uint32_t i = 0; i < c->peers_count;) {
     const peer_entry *p = &c->peers[i];
-    if (shoal_beat_lost(&p->beat, rules, c->time)) {
+    if (shoal_beat_lost(&p->beat, rules, c->time) && c->events_count < EVENTS_MAX) {
       lose(c, p->peer, "it has been silent for too long");
       continue;
     }
@@ -746,8 +831,10 @@ static void beat_peers(shoal_chief *c) {
 void shoal_chief_tick(shoal_chief *c, double now) {
   c->time = now;
   beat_peers(c);
-  if (apart(c) && now >= c->moved + c->lost_s) {
-    c->lost_s *= 2; /* or it was only slow */
+  if (apart(c) && now >= c->moved + lost_limit(c)) {
+    c->lost_s = 2 * lost_limit(c); /* or it was only slow */
+    /* Perhaps an owner wrote for longer than its workers bore its silence: the training gets on first. */
+    c->next_save = fmax(c->next_save, now + c->lost_s);
     go_back(c, behind(c) ? "a contribution was lost on the way" : "a report was lost on the way");
   }
   announce(c);
@@ -757,5 +844,5 @@ void shoal_chief_tick(shoal_chief *c, double now) {
 double shoal_chief_next_tick(const shoal_chief *c) {
   double next = shoal_lease_next_deadline(c->book, c->time);
   if (c->peers_count > 0) next = fmin(next, c->beat_at);
-  return apart(c) ? fmin(next, c->moved + c->lost_s) : next;
+  return apart(c) ? fmin(next, c->moved + lost_limit(c)) : next;
 }

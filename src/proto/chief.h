@@ -16,9 +16,15 @@
  *
  * Fields of HELLO: count = role; workers: shard = threads; owners: slice = which, and version,
  * generation, round = digest of the job and lease = 1 when they still have these in memory;
- * payload: a name for people.
+ * payload: a name for people, of which only what can be printed is kept.
  *
- * Time comes from the caller. Ownership: create, then destroy. Threads: one. */
+ * After every call the driver takes all events, then all letters of the outbox. Events wait in a queue
+ * of SHOAL_CHIEF_EVENTS_MAX. When it is full, ROUND, JOINED, LOST and LATE are dropped, which are for the
+ * eye; any other takes the place of the oldest. Who was silent for too long is always told: the chief
+ * gives up no more peers in one tick than there is room for.
+ *
+ * Time comes from the caller. Ownership: create, then destroy; what functions take or borrow stands
+ * beside them. Threads: one. */
 #ifndef SHOAL_PROTO_CHIEF_H
 #define SHOAL_PROTO_CHIEF_H
 
@@ -28,7 +34,7 @@
 #include "proto/mode.h"
 #include "proto/outbox.h"
 
-enum { SHOAL_ROLE_WORKER = 1, SHOAL_ROLE_OWNER = 2, SHOAL_NAME_MAX = 64 };
+enum { SHOAL_ROLE_WORKER = 1, SHOAL_ROLE_OWNER = 2, SHOAL_NAME_MAX = 64, SHOAL_CHIEF_EVENTS_MAX = 256 };
 
 /* What a chief must remember to go on after a crash: written by the driver when it says SAFE. */
 typedef struct shoal_chief_state {
@@ -46,7 +52,8 @@ typedef struct shoal_chief_config {
   uint32_t owners; /* one a slice */
   uint32_t workers_max;
   shoal_beat_rules beat;
-  double lost_s; /* owners and reports so long apart, and something was lost on the way: go back */
+  double lost_s; /* owners and reports so long apart, and something was lost on the way: go back. Longer
+                    while a version is made safe, where that took long, and where units take long */
   double save_s; /* how often a version is made safe, at most; seldom when that takes long */
   shoal_lease_rules leases;
   const char *job;     /* what WELCOME carries; borrowed */
@@ -65,7 +72,8 @@ typedef enum shoal_chief_event_kind {
   SHOAL_CHIEF_LACKS,   /* the owner of `slice` has not the version that it should go back to: see
                           shoal_chief_give */
   SHOAL_CHIEF_JOINED,  /* a peer: name, and its role in `text` */
-  SHOAL_CHIEF_LOST,    /* a peer: name, and why in `text` */
+  SHOAL_CHIEF_LOST,    /* a peer: name, and why in `text`; it may be only silent: the driver closes the
+                          connection, if it is still open */
   SHOAL_CHIEF_LATE,    /* a worker: name; a unit of its is overdue and was leased again */
   SHOAL_CHIEF_DIFFERS, /* a worker's result differs from another's: its name */
   SHOAL_CHIEF_FAILED,  /* the loss is no number: version */
@@ -74,11 +82,12 @@ typedef enum shoal_chief_event_kind {
 typedef struct shoal_chief_event {
   shoal_chief_event_kind kind;
   uint64_t version;
+  uint64_t peer; /* JOINED, LOST, LATE, DIFFERS: who, as given to shoal_chief_receive; 0: nobody */
   uint32_t slice;
   shoal_sums sums;
   shoal_chief_state state;
   char name[SHOAL_NAME_MAX];
-  const char *text;
+  const char *text; /* or NULL; a constant, but of LOST it may be what shoal_chief_gone was given */
 } shoal_chief_event;
 
 /* What is known of a peer, for people. */
@@ -98,7 +107,9 @@ typedef struct shoal_chief shoal_chief;
 shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *config, shoal_error *err);
 void shoal_chief_destroy(shoal_chief *chief);
 
+/* A message has come from a peer; its payload is taken over, the struct itself stays the caller's. */
 void shoal_chief_receive(shoal_chief *chief, uint64_t peer, shoal_message *message, double now);
+/* A connection is closed. `why` is borrowed until the event that tells of it has been taken. */
 void shoal_chief_gone(shoal_chief *chief, uint64_t peer, const char *why, double now);
 void shoal_chief_tick(shoal_chief *chief, double now);
 double shoal_chief_next_tick(const shoal_chief *chief); /* when to call tick at the latest */
@@ -110,17 +121,18 @@ void shoal_chief_rest(shoal_chief *chief, double now);
 void shoal_chief_go_on(shoal_chief *chief, double now);
 /* Tells all peers that the job is over; what they still say is not heard. */
 void shoal_chief_end(shoal_chief *chief, const char *text);
-/* What an owner lacks: the slice's weights, then its slots, of the safe version. */
+/* What an owner lacks: the slice's weights, then its slots, of the safe version. The blob is taken. */
 void shoal_chief_give(shoal_chief *chief, uint32_t slice, shoal_blob *state);
 /* An owner lost what it kept, and nobody has the safe version any more: all go back to an earlier
- * one that the driver has. */
+ * one that the driver has. Both are borrowed for the call; carry may be NULL: then it stays. */
 void shoal_chief_fall_back(shoal_chief *chief, const shoal_chief_state *state, const float *carry,
                            double now);
 
 shoal_outbox *shoal_chief_outbox(shoal_chief *chief);
 bool shoal_chief_next_event(shoal_chief *chief, shoal_chief_event *out);
 
-/* Recurrent state of all parts: of the safe version, and of the one at hand. NULL without. */
+/* Recurrent state of all parts: of the safe version, and of the one at hand. NULL without. Borrowed
+ * until the next call that may change it: receive, tick or fall_back. */
 const float *shoal_chief_safe_carry(const shoal_chief *chief);
 const float *shoal_chief_carry(const shoal_chief *chief);
 

@@ -106,6 +106,14 @@ static bool block_is_finite(const float *values) {
   return !beyond;
 }
 
+bool shoal_codec_finite(size_t count, const float *values) {
+  bool finite = true;
+  size_t at = 0;
+  for (; finite && count - at >= BLOCK; at += BLOCK) finite = block_is_finite(values + at);
+  for (; finite && at < count; at++) finite = size_of(bits_of(values[at])) < INFINITE;
+  return finite;
+}
+
 /* Copies a decoded block to where it belongs, or refuses it. */
 static shoal_status hand_out(size_t n, const float *block, float *values, shoal_error *err) {
   if (!block_is_finite(block)) return shoal_fail(err, SHOAL_INVALID, "values that are not finite");

@@ -31,6 +31,9 @@ size_t shoal_codec_encode(shoal_wire_format format, size_t count, const float *v
 shoal_status shoal_codec_decode(shoal_wire_format format, size_t count, const uint8_t *bytes, size_t length,
                                 float *values, shoal_error *err);
 
+/* Whether all values are: then decode does not refuse what encode makes of them. */
+bool shoal_codec_finite(size_t count, const float *values);
+
 /* "f32", "bf16", "int8", "topk"; false for another word. */
 const char *shoal_codec_name(shoal_wire_format format);
 bool shoal_codec_named(const char *name, shoal_wire_format *out);

@@ -205,12 +205,18 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double time_allowed(const shoal_lease_book *book) {
-  if (book->durations_count == 0) return fmax(book->rules.first_s, book->rules.least_s);
+double shoal_lease_median(const shoal_lease_book *book) {
+  if (book->durations_count == 0) return 0;
   double sorted[DURATIONS];
   memcpy(sorted, book->durations, book->durations_count * sizeof *sorted);
   qsort(sorted, book->durations_count, sizeof *sorted, compare_reals);
-  return fmax(book->rules.patience * sorted[book->durations_count / 2], book->rules.least_s);
+  return sorted[book->durations_count / 2];
+}
+
+static double time_allowed(const shoal_lease_book *book) {
+  double usual =
+      book->durations_count == 0 ? book->rules.first_s : book->rules.patience * shoal_lease_median(book);
+  return fmax(usual, book->rules.least_s);
 }
 
 /* The unit that is overdue for longest and that this worker does not have, or NULL. */

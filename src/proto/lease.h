@@ -46,7 +46,7 @@ typedef enum shoal_lease_outcome {
 
 typedef struct shoal_lease_counts {
   uint32_t free, leased, finished; /* units */
-  uint64_t again;                  /* leases given on a unit that somebody already had */
+  uint64_t again;                  /* leases given on a unit that somebody already had, since create */
 } shoal_lease_counts;
 
 shoal_status shoal_lease_book_create(shoal_lease_book **out, const shoal_lease_rules *rules,
@@ -84,6 +84,8 @@ bool shoal_lease_find(const shoal_lease_book *book, uint64_t lease, shoal_lease 
 uint32_t shoal_lease_holders(const shoal_lease_book *book, uint64_t unit, uint64_t *workers, uint32_t most);
 /* Whether the worker holds a lease now, and the last of its leases. A walk over all leases. */
 bool shoal_lease_held(const shoal_lease_book *book, uint64_t worker, shoal_lease *out);
+/* How long the last results took, in the middle; 0 before there is one. */
+double shoal_lease_median(const shoal_lease_book *book);
 shoal_lease_counts shoal_lease_count(const shoal_lease_book *book);
 
 #endif

@@ -5,7 +5,7 @@
  * from outside is checked here, field by field, before anybody sees it.
  *
  *   kind      from, to        says
- *   HELLO     all to chief    who I am (payload: JSON)
+ *   HELLO     all to chief    who I am (payload: a name, as plain text)
  *   WELCOME   chief to all    what the job is (payload: JSON); generation
  *   REFUSE    chief to all    why not (payload: text)
  *   ASK       worker, chief   give me `count` more units

@@ -17,7 +17,9 @@
 
 typedef enum shoal_mode_kind { SHOAL_SYNC, SHOAL_STALE, SHOAL_ASYNC, SHOAL_LOCAL } shoal_mode_kind;
 
-enum { SHOAL_STALE_MAX = 64, SHOAL_LOCAL_MAX = 100000 };
+/* The window in async mode: rounds under way at once. Owners tell a second contribution for a round from
+ * a first one as long as no more of them are. */
+enum { SHOAL_STALE_MAX = 64, SHOAL_LOCAL_MAX = 100000, SHOAL_ASYNC_WINDOW_MAX = 1 << 14 };
 
 typedef struct shoal_mode {
   shoal_mode_kind kind;

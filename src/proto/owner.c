@@ -13,7 +13,10 @@
 #include "proto/chief.h"
 #include "proto/codec.h"
 
+/* A round's place in `seen` is not taken by another while the chief may still lease it. */
 enum { SEEN_ROUNDS = 1 << 14 };
+_Static_assert((int)SEEN_ROUNDS >= (int)SHOAL_ASYNC_WINDOW_MAX,
+               "rounds under way at once must have places of their own");
 static const double LAG_SHARE = 0.05; /* of the newest in the average */
 
 /* The sum of a node, at its first part. */
@@ -50,6 +53,7 @@ struct shoal_owner {
   uint64_t chief;              /* the peer that said WELCOME; 0 for none */
   bool save, restore, lacking; /* lacking: the driver had no such version, the chief may */
   uint64_t save_version, safe_version, restore_version, restore_generation;
+  uint64_t kept_version; /* the last that was kept on disk since create or restore; UINT64_MAX: none */
   shoal_outbox outbox;
 };
 
@@ -82,7 +86,7 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
   bool local = config->mode.kind == SHOAL_LOCAL; /* the outer momentum is the only slot then */
   if (slots > 0 || local) o->state.slot1 = floats(count, &ok);
   if (slots > 1 && !local) o->state.slot2 = floats(count, &ok);
-  o->save_version = UINT64_MAX;
+  o->save_version = o->kept_version = UINT64_MAX;
   o->rounds_count = config->mode.stale + 1;
   o->rounds = calloc(o->rounds_count, sizeof *o->rounds);
   ok &= o->rounds != NULL;
@@ -198,10 +202,16 @@ static void answer_pull(shoal_owner *o, const waiting *pull) {
                       .payload = pull->with_slots ? copy_state(o) : shoal_blob_share(weights)});
 }
 
+/* Slots are copied for each who asks, so they are for the chief alone: others could have copies made until
+ * there is no memory left. (It may ask before its WELCOME is here, and is answered then.) */
+static bool can_answer(const shoal_owner *o, const waiting *pull) {
+  return pull->version <= o->state.version && (!pull->with_slots || pull->peer == o->chief);
+}
+
 static void answer_pulls(shoal_owner *o) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < o->pulls_count; i++)
-    if (o->pulls[i].version <= o->state.version)
+    if (can_answer(o, &o->pulls[i]))
       answer_pull(o, &o->pulls[i]);
     else
       o->pulls[kept++] = o->pulls[i];
@@ -210,7 +220,7 @@ static void answer_pulls(shoal_owner *o) {
 
 static void take_pull(shoal_owner *o, uint64_t peer, const shoal_message *m) {
   waiting pull = {.peer = peer, .version = m->version, .with_slots = m->count > 0};
-  if (pull.version <= o->state.version) {
+  if (can_answer(o, &pull)) {
     answer_pull(o, &pull);
     return;
   }
@@ -468,10 +478,13 @@ shoal_message shoal_owner_hello(const shoal_owner *o, const char *name) {
                          .payload = shoal_blob_of(name, strlen(name))};
 }
 
+/* The chief asks again when the answer was lost with the connection, since writing may have taken longer
+ * than silence is borne. What is on disk already is not written a second time, or that could go on for
+ * ever. */
 static void take_save(shoal_owner *o, const shoal_message *m) {
-  if (m->version < o->state.version || (m->version == o->state.version && o->save)) {
-    say(o, o->chief,
-        (shoal_message){.kind = SHOAL_MSG_SAVED, .version = m->version, .count = 1}); /* missed */
+  bool kept = m->version == o->kept_version, missed = !kept && m->version < o->state.version;
+  if (kept || missed) {
+    say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = m->version, .count = missed});
     return;
   }
   o->save_version = m->version;
@@ -485,6 +498,7 @@ uint64_t shoal_owner_safe(const shoal_owner *o) { return o->safe_version; }
 void shoal_owner_saved(shoal_owner *o) {
   SHOAL_ASSERT(o->save);
   o->save = false;
+  o->kept_version = o->state.version;
   if (o->chief != 0) say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = o->state.version});
   finish_rounds(o);
 }
@@ -533,7 +547,7 @@ static void take_restore(shoal_owner *o, const shoal_message *m) {
   o->pulls_count = 0;
   shoal_blob_release(renew_weights(o)); /* the driver, or the chief, writes others */
   o->save = false;
-  o->save_version = UINT64_MAX;
+  o->save_version = o->kept_version = UINT64_MAX;
   o->restore = true;
   o->lacking = false;
   o->restore_version = m->version;
@@ -547,6 +561,7 @@ static void meet_chief(shoal_owner *o, uint64_t peer) {
   if (o->restore || o->lacking) return;
   say(o, peer, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
   finish_rounds(o);
+  answer_pulls(o);
 }
 
 void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {

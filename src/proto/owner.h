@@ -2,7 +2,7 @@
  *
  * It takes contributions (PUSH), adds those of a round in the order of nn/tree.h, steps the
  * optimiser, and so makes version after version, which it gives to whoever asks (PULL). A pull of
- * a version that is not there yet waits for it. A second contribution for the same part is dropped;
+ * a version that is not there yet waits for it. Slots are only for the chief. A second contribution for the same part is dropped;
  * the chief compares their digests. With gradient clipping the sums of squares go to the chief
  * (SQUARES), and the round waits for its answer (SCALE); in async mode, where a contribution is a
  * whole batch's, workers clip.
@@ -33,7 +33,9 @@ typedef struct shoal_owner_config {
   shoal_mode mode;
 } shoal_owner_config;
 
-/* What a version is made of. Pointers are to `slice.count` floats, NULL where there is none. */
+/* What a version is made of. Pointers are to `slice.count` floats, NULL where there is none. They are the
+ * owner's, and change with every new version and with RESTORE: they hold until the next call of receive or
+ * saved. */
 typedef struct shoal_owner_state {
   uint64_t version;
   float *weights, *slot1, *slot2;
@@ -42,7 +44,7 @@ typedef struct shoal_owner_state {
 shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *config, shoal_error *err);
 void shoal_owner_destroy(shoal_owner *owner);
 
-/* For the first weights, for saving and for restoring. */
+/* For the first weights, for saving and for restoring. The struct stays where it is until destroy. */
 shoal_owner_state *shoal_owner_state_of(shoal_owner *owner);
 uint64_t shoal_owner_generation(const shoal_owner *owner);
 
@@ -53,13 +55,14 @@ void shoal_owner_receive(shoal_owner *owner, uint64_t peer, shoal_message *messa
 void shoal_owner_gone(shoal_owner *owner, uint64_t peer);
 shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
 
-/* Whether the state as it is now is to be kept safe; then the driver does so before it gives the
- * owner anything else, and says when that is done. */
+/* Whether the state as it is now is to be kept safe; then the driver does so before it posts the outbox or
+ * gives the owner anything else, and says when that is done. */
 bool shoal_owner_save(const shoal_owner *owner);
 uint64_t shoal_owner_safe(const shoal_owner *owner); /* what was kept before this version can go */
 void shoal_owner_saved(shoal_owner *owner);
 
-/* Whether a version is to be brought back; the driver writes it into the state, or has none. */
+/* Whether a version is to be brought back; the driver writes it into the state, or has none. From RESTORE
+ * until then weights and slots are undefined, and nobody gets them. */
 bool shoal_owner_restore(const shoal_owner *owner, uint64_t *version);
 void shoal_owner_restored(shoal_owner *owner, bool found);
 

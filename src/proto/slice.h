@@ -14,7 +14,7 @@ typedef struct shoal_slice {
   size_t first_run, runs_count;
 } shoal_slice;
 
-/* Cuts a vector of `weights_count` floats into `slices`; those past the number of runs are empty. */
+/* Cuts a vector of `weights_count` floats into `slices`; some are empty where there are few runs. */
 void shoal_slices_cut(const shoal_run *runs, size_t runs_count, size_t weights_count, uint32_t slices,
                       shoal_slice *out);
 

@@ -1,6 +1,7 @@
 /* worker.c: see worker.h. */
 #include "proto/worker.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,13 +270,22 @@ static void push(shoal_worker *w, const unit *u, shoal_blob *gradient) {
                         .payload = encode(w, &w->config.slices[s], gradient)});
 }
 
+/* Owners refuse what is not finite in a lossy format, and their round would never be whole. The chief must
+ * know that the training has blown up. */
+static bool is_refused(const shoal_worker *w, shoal_blob *gradient) {
+  const float *values = (const float *)(const void *)shoal_blob_bytes(gradient);
+  return w->config.format != SHOAL_WIRE_F32 && !shoal_codec_finite(w->config.weights_count, values);
+}
+
 /* Sums, then the recurrent state. */
-static shoal_blob *report_of(const shoal_work_result *result) {
+static shoal_blob *report_of(const shoal_worker *w, const shoal_work_result *result) {
+  shoal_sums sums = result->sums;
+  if (is_refused(w, result->gradient)) sums.loss = NAN;
   size_t carry = result->carry != NULL ? shoal_blob_length(result->carry) : 0;
-  shoal_blob *blob = shoal_blob_create(sizeof result->sums + carry);
+  shoal_blob *blob = shoal_blob_create(sizeof sums + carry);
   SHOAL_ASSERT(blob != NULL);
-  memcpy(shoal_blob_bytes(blob), &result->sums, sizeof result->sums);
-  if (carry > 0) memcpy(shoal_blob_bytes(blob) + sizeof result->sums, shoal_blob_bytes(result->carry), carry);
+  memcpy(shoal_blob_bytes(blob), &sums, sizeof sums);
+  if (carry > 0) memcpy(shoal_blob_bytes(blob) + sizeof sums, shoal_blob_bytes(result->carry), carry);
   return blob;
 }
 
@@ -287,7 +297,7 @@ static void push_and_report(shoal_worker *w, const unit *u, const shoal_work_res
                       .round = u->work.round,
                       .shard = u->work.first,
                       .version = result->digest,
-                      .payload = report_of(result)});
+                      .payload = report_of(w, result)});
   /* The next round will want the next version: it can come while the lease does. In async mode it is
    * whatever is newest once this contribution has been applied. */
   bool async = w->config.mode.kind == SHOAL_ASYNC;

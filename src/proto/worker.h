@@ -3,7 +3,8 @@
  * It asks the chief for units. For a unit it needs the weights of some version from every owner;
  * when they are there, the driver computes what the unit asks for, and the core cuts it into
  * slices for the owners, in the wire format, and reports to the chief. What a lossy format leaves
- * out is kept and sent with the next unit. The next version is pulled before its unit is leased.
+ * out is kept and sent with the next unit; a gradient that is not finite, which owners refuse in such a
+ * format, is reported with a loss that is no number. The next version is pulled before its unit is leased.
  *
  * Ownership: create, then destroy. Threads: one; computing is the driver's, wherever it likes. */
 #ifndef SHOAL_PROTO_WORKER_H

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "sim/life_internal.h"
 
-enum { STANDING_MAX = 200000, UNDER_WAY_LEAST = 64, RECORDS_MAX = 64, HURRIED_MAX = 1000 };
+enum { STANDING_MAX = 200000, RECORDS_MAX = 64, HURRIED_MAX = 1000, UNDER_WAY_MAX = 256 };
 
 static const char *const names[SHOAL_SIM_CHECKERS] = {
     [SHOAL_SIM_NOTHING] = "nothing",   [SHOAL_SIM_SAMPLES] = "samples", [SHOAL_SIM_LEASES] = "leases",
@@ -91,13 +91,8 @@ void shoal_check_return(shoal_life *life, uint64_t connection, const shoal_messa
   end_lease(life, connection, m);
 }
 
-/* The chief gives up the silent while their connections are still open: what they had is not theirs. */
-void shoal_check_lost(shoal_life *life, shoal_sim_node *chief) {
-  double now = shoal_life_clock(life, chief);
-  for (uint32_t i = 0; i < chief->lines_count; i++) {
-    shoal_sim_line *line = shoal_life_line(life, chief->lines[i]);
-    if (shoal_beat_lost(&line->beat[1], &life->plan.beat, now)) line->check.count = 0;
-  }
+void shoal_check_lost(shoal_life *life, uint64_t connection) {
+  shoal_life_line(life, connection)->check.count = 0;
 }
 
 /* ---- differs ---- */
@@ -178,6 +173,18 @@ static uint32_t outbox_bound(const shoal_life *life, const shoal_sim_node *node)
   }
 }
 
+/* Units of all rounds that may be under way; in async mode a round is one. */
+static void check_book(shoal_life *life, const shoal_sim_node *chief) {
+  const shoal_mode *mode = &life->job->config.mode;
+  shoal_lease_counts leases = shoal_chief_leases(chief->chief);
+  uint64_t units = (uint64_t)leases.free + leases.leased + leases.finished;
+  uint64_t bound = (mode->stale + 1) * (uint64_t)life->job->parts;
+  if (mode->kind == SHOAL_ASYNC)
+    bound = life->job->end < SHOAL_ASYNC_WINDOW_MAX ? life->job->end : SHOAL_ASYNC_WINDOW_MAX;
+  if (units > bound)
+    shoal_check_violated(life, SHOAL_SIM_MEMORY, "the lease book has %llu units", (unsigned long long)units);
+}
+
 void shoal_check_memory(shoal_life *life, shoal_sim_node *node) {
   uint32_t count = shoal_life_outbox(node)->count, bound = outbox_bound(life, node);
   if (count > bound)
@@ -185,14 +192,11 @@ void shoal_check_memory(shoal_life *life, shoal_sim_node *node) {
                          node->name, count, bound);
   if (node->disk.count > RECORDS_MAX)
     shoal_check_violated(life, SHOAL_SIM_MEMORY, "%s keeps %u records", node->name, node->disk.count);
-  if (node->role != SHOAL_SIM_CHIEF) return;
-  shoal_lease_counts leases = shoal_chief_leases(node->chief);
-  uint64_t units = (uint64_t)leases.free + leases.leased + leases.finished;
-  uint64_t window =
-      life->job->config.mode.kind == SHOAL_ASYNC ? life->job->end : life->job->config.mode.stale + 1;
-  if (units > window * life->job->parts)
-    shoal_check_violated(life, SHOAL_SIM_MEMORY, "the lease book has %llu units", (unsigned long long)units);
-  life->report->again = leases.again > life->report->again ? leases.again : life->report->again;
+  uint64_t under_way = shoal_world_count(life->world).under_way_max;
+  if (under_way > UNDER_WAY_MAX)
+    shoal_check_violated(life, SHOAL_SIM_MEMORY, "%llu messages are under way on one connection",
+                         (unsigned long long)under_way);
+  if (node->role == SHOAL_SIM_CHIEF) check_book(life, node);
 }
 
 /* ---- time ---- */

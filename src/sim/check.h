@@ -78,8 +78,8 @@ void shoal_check_done(struct shoal_life *life, uint64_t connection, const shoal_
 void shoal_check_differs(struct shoal_life *life);
 /* leases: a worker gives one back. */
 void shoal_check_return(struct shoal_life *life, uint64_t connection, const shoal_message *message);
-/* leases: the chief has lost somebody, by silence perhaps. */
-void shoal_check_lost(struct shoal_life *life, struct shoal_sim_node *chief);
+/* leases: the chief has lost somebody: what it had is no longer its. */
+void shoal_check_lost(struct shoal_life *life, uint64_t connection);
 /* memory: before the outbox is emptied. */
 void shoal_check_memory(struct shoal_life *life, struct shoal_sim_node *node);
 /* deadlock: at every happening. */

@@ -63,8 +63,8 @@ void shoal_disk_finish(shoal_disk *disk) {
 }
 
 /* What a write leaves of itself when only a share of its bytes came to the disk. */
-static shoal_blob *torn(const shoal_blob *whole, shoal_blob *from, double share) {
-  return shoal_blob_of(shoal_blob_bytes(from), (size_t)(share * (double)(shoal_blob_length(whole) - 1)));
+static shoal_blob *torn(shoal_blob *whole, double share) {
+  return shoal_blob_of(shoal_blob_bytes(whole), (size_t)(share * (double)(shoal_blob_length(whole) - 1)));
 }
 
 bool shoal_disk_crash(shoal_disk *disk, bool power, double done, double luck) {
@@ -73,7 +73,7 @@ bool shoal_disk_crash(shoal_disk *disk, bool power, double done, double luck) {
     shoal_blob *bytes = disk->writing;
     disk->writing = NULL;
     if (disk->care == SHOAL_DISK_IN_PLACE) {
-      put(disk, disk->writing_name, torn(bytes, bytes, done), true);
+      put(disk, disk->writing_name, torn(bytes, done), true);
       shoal_blob_release(bytes);
     } else if (done >= RENAMED && luck < 0.5) {
       put(disk, disk->writing_name, bytes, disk->care == SHOAL_DISK_CAREFUL);
@@ -84,7 +84,7 @@ bool shoal_disk_crash(shoal_disk *disk, bool power, double done, double luck) {
   for (uint32_t i = 0; power && i < disk->count; i++) {
     shoal_disk_record *record = &disk->records[i];
     if (record->flushed) continue;
-    shoal_blob *left = torn(record->bytes, record->bytes, luck);
+    shoal_blob *left = torn(record->bytes, luck);
     shoal_blob_release(record->bytes);
     record->bytes = left;
     record->flushed = true;

@@ -42,10 +42,7 @@ static void next_fault(shoal_life *life) {
 }
 
 void shoal_faults_start(shoal_life *life) {
-  if (life->plan.quiet) {
-    life->calm = true;
-    return;
-  }
+  if (life->plan.quiet) return;
   next_fault(life);
   later(life, life->plan.calm_s, SHOAL_TAG_CALM);
 }

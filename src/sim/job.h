@@ -67,7 +67,7 @@ typedef struct shoal_sim_job {
 shoal_sim_job *shoal_sim_job_create(const shoal_sim_job_config *config);
 void shoal_sim_job_destroy(shoal_sim_job *job);
 
-/* Computes a unit; the gradient stays valid until the next. */
+/* Computes a unit; the result's blobs are the caller's. */
 shoal_work_result shoal_sim_job_compute(shoal_sim_job *job, const shoal_work_unit *unit,
                                         const float *weights);
 

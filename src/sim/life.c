@@ -93,12 +93,22 @@ static void plan_faults(shoal_sim_plan *p, dice *d) {
   p->limit_s = p->calm_s + 300 + 20 * (double)end * p->job.parts * p->part_s;
 }
 
+/* Now and then disks are so slow that keeping a version takes longer than a loss takes to be noticed. */
+static void plan_disks(shoal_sim_plan *p, const shoal_sim_config *config, dice *d) {
+  p->slice_write_s = p->write_s;
+  p->slow_disks = draw(d, 20) == 0 || config->slow_disks;
+  if (!p->slow_disks) return;
+  p->slice_write_s = p->lost_s * between(d, 1, 4);
+  p->limit_s += 20 * p->slice_write_s;
+}
+
 static shoal_sim_plan draw_plan(const shoal_sim_config *config) {
   dice d = {.key = shoal_key_make(config->seed, SHOAL_FOR_SIMULATION, 2, 0)};
   shoal_sim_plan p = {.workers = 1 + draw(&d, draw(&d, 5) == 0 ? MANY : 6)};
   if (draw(&d, 50) == 0) p.workers = MANY + 1 + draw(&d, 3 * MANY);
   if (config->workers > 0) p.workers = config->workers;
   p.owners = 1 + draw(&d, 3);
+  if (config->owners > 0) p.owners = config->owners;
   p.units = 1 + draw(&d, 2);
   p.workers_first = 1 + draw(&d, p.workers);
   if (p.workers > MANY) p.workers_first = p.workers - draw(&d, p.workers / 4);
@@ -107,6 +117,7 @@ static shoal_sim_plan draw_plan(const shoal_sim_config *config) {
   plan_job(&p, config, &d);
   plan_times(&p, &d);
   plan_faults(&p, &d);
+  plan_disks(&p, config, &d);
   return p;
 }
 
@@ -167,6 +178,7 @@ static void begin(shoal_life *life, const shoal_sim_config *config, shoal_sim_re
   *life = (shoal_life){.config = *config, .report = report};
   life->plan = config->costs != NULL ? plan_of_costs(config) : draw_plan(config);
   shoal_sim_plan *plan = &life->plan;
+  life->calm = plan->quiet;
   life->job = shoal_sim_job_create(&plan->job);
   plan->job.parts = life->job->parts;
   if (config->costs != NULL) {
@@ -194,10 +206,10 @@ static void describe(const shoal_life *life) {
   if (p->job.mode.kind == SHOAL_STALE) snprintf(extra, sizeof extra, ":%u", p->job.mode.stale);
   if (p->job.mode.kind == SHOAL_LOCAL) snprintf(extra, sizeof extra, ":%u", p->job.mode.local);
   snprintf(life->report->what, sizeof life->report->what,
-           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s",
+           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s%s",
            modes[p->job.mode.kind], extra, nets[p->job.net], shoal_codec_name(p->job.format), p->workers,
            p->owners, (unsigned long long)life->job->end, life->job->parts, p->quiet ? ", no faults" : "",
-           p->liars > 0 ? ", liars" : "");
+           p->liars > 0 ? ", liars" : "", p->slow_disks ? ", slow disks" : "");
   life->report->workers = p->workers;
   life->report->owners = p->owners;
 }

@@ -28,7 +28,7 @@ typedef enum shoal_sim_checker {
   SHOAL_SIM_DIFFERS,   /* results of one unit that differ are told, and only those */
   SHOAL_SIM_DURABLE,   /* a version that was told to be safe is never lost */
   SHOAL_SIM_DEADLOCK,  /* when the faults are over, the training ends */
-  SHOAL_SIM_MEMORY,    /* outboxes, queues, lease book and disks stay within bounds */
+  SHOAL_SIM_MEMORY,    /* outboxes, connections, lease book and disks stay within bounds */
   SHOAL_SIM_CHECKERS,
 } shoal_sim_checker;
 
@@ -61,6 +61,7 @@ typedef enum shoal_sim_sabotage {
   SHOAL_SABOTAGE_IN_PLACE,        /* the chief writes over its last record */
   SHOAL_SABOTAGE_LOST_DONE,       /* reports of one unit never arrive */
   SHOAL_SABOTAGE_FLOOD,           /* the chief says everything a hundred times */
+  SHOAL_SABOTAGE_ECHO,            /* workers ask for weights, and again, before there was an answer */
   SHOAL_SABOTAGES,
 } shoal_sim_sabotage;
 
@@ -78,7 +79,9 @@ typedef struct shoal_sim_costs {
 typedef struct shoal_sim_config {
   uint64_t seed;
   uint32_t workers;       /* 0: drawn */
+  uint32_t owners;        /* 0: drawn */
   const shoal_mode *mode; /* NULL: drawn */
+  bool slow_disks;        /* false: drawn, one life in twenty */
   shoal_sim_sabotage sabotage;
   const shoal_sim_costs *costs; /* NULL: drawn, and faults */
   shoal_text *log;              /* what happened, a line each; or NULL */
@@ -92,7 +95,8 @@ typedef struct shoal_sim_report {
   uint32_t workers, owners;
   uint64_t faults[SHOAL_FAULTS];
   uint64_t backs; /* times that all went back to a safe version, starts of the chief included */
-  uint64_t rounds, leases, again, differs;
+  uint64_t rounds, leases, differs;
+  uint64_t again; /* leases given on a unit that somebody already had */
   uint64_t messages, bytes;
   double virtual_s; /* until the last round was safe */
 } shoal_sim_report;

@@ -82,7 +82,8 @@ typedef struct shoal_sim_node {
   bool ticked;    /* just now */
   bool resting;
   uint64_t rest_version;
-  uint32_t pulled;       /* slices, as bits */
+  bool pulled[SHOAL_SIM_OWNERS_MAX]; /* which slices are here of the rest at hand */
+  uint32_t pulled_count;
   uint64_t safe_pending; /* a version that is safe once the write is done, plus 1 */
 } shoal_sim_node;
 
@@ -94,12 +95,13 @@ typedef struct shoal_sim_plan {
   shoal_world_rules rules;
   shoal_beat_rules beat;
   shoal_lease_rules leases;
-  double part_s, part_spread, byte_s, write_s, eval_s;
+  double part_s, part_spread, byte_s, eval_s;
+  double write_s, slice_write_s; /* a record of the chief's, of an owner's */
   double lost_s, save_s;
   double fault_gap_s, calm_s, limit_s; /* between faults; when they end; when the life must have ended */
   double rests;                        /* share of the chief's ticks that ask for a rest */
   uint32_t liars, slow;
-  bool quiet;
+  bool quiet, slow_disks;
 } shoal_sim_plan;
 
 struct shoal_life {
@@ -148,6 +150,7 @@ void shoal_life_work(shoal_sim_node *node, double seconds);
 void shoal_life_write(shoal_life *life, shoal_sim_node *node, uint64_t name, const void *bytes,
                       size_t length);
 void shoal_life_send(shoal_life *life, shoal_sim_node *node, uint64_t connection, shoal_packet packet);
+/* Closes a connection and tells the core; nothing when it is closed. */
 void shoal_life_hang_up(shoal_life *life, shoal_sim_node *node, uint64_t connection);
 shoal_outbox *shoal_life_outbox(shoal_sim_node *node);
 void shoal_life_log(shoal_life *life, const shoal_sim_node *node, const char *format, ...)

@@ -110,6 +110,7 @@ static void lost(shoal_life *life, shoal_sim_node *node, uint64_t connection) {
 }
 
 void shoal_life_hang_up(shoal_life *life, shoal_sim_node *node, uint64_t connection) {
+  if (!shoal_life_line(life, connection)->open[end_of(node, connection)]) return;
   shoal_world_close(life->world, connection, node->number);
   lost(life, node, connection);
 }
@@ -179,6 +180,7 @@ void shoal_life_stop_node(shoal_life *life, shoal_sim_node *node, bool silently)
     shoal_message_release(&node->inbox[node->inbox_first].packet.message);
     node->inbox_first = (node->inbox_first + 1) % node->inbox_size;
   }
+  if (node->role == SHOAL_SIM_CHIEF) life->report->again += shoal_chief_leases(node->chief).again;
   shoal_role_stop(node);
   node->up = false;
 }
@@ -193,7 +195,8 @@ void shoal_life_write(shoal_life *life, shoal_sim_node *node, uint64_t name, con
   shoal_disk_begin(&node->disk, name, bytes, length);
   node->writing = true;
   node->write_began = shoal_world_now(life->world);
-  node->write_s = life->plan.write_s * (0.5 + shoal_world_share(life->world));
+  double usual = node->role == SHOAL_SIM_OWNER ? life->plan.slice_write_s : life->plan.write_s;
+  node->write_s = usual * (0.5 + shoal_world_share(life->world));
   node->busy_s += node->write_s;
 }
 

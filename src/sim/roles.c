@@ -217,11 +217,11 @@ static void pull(shoal_life *life, shoal_sim_node *node) {
 
 static void take_pulled(shoal_life *life, shoal_sim_node *node, const shoal_message *m) {
   if (!node->resting || m->version != node->rest_version || m->slice >= life->plan.owners ||
-      m->generation != shoal_chief_generation(node->chief) || (node->pulled & 1u << m->slice) != 0)
+      m->generation != shoal_chief_generation(node->chief) || node->pulled[m->slice])
     return;
   shoal_check_rest(life, m);
-  node->pulled |= 1u << m->slice;
-  if (node->pulled != (1u << life->plan.owners) - 1) return;
+  node->pulled[m->slice] = true;
+  if (++node->pulled_count < life->plan.owners) return;
   if (node->rest_version < life->job->end) {
     shoal_world_wake(life->world, node->number,
                      shoal_world_now(life->world) + life->plan.eval_s * shoal_world_share(life->world),
@@ -235,9 +235,58 @@ static void take_pulled(shoal_life *life, shoal_sim_node *node, const shoal_mess
 
 /* Unless all went back meanwhile: then there will be another rest, with another end. */
 static void go_on(shoal_life *life, shoal_sim_node *node) {
-  if (!node->resting || node->pulled != (1u << life->plan.owners) - 1) return;
+  if (!node->resting || node->pulled_count < life->plan.owners) return;
   node->resting = false;
   shoal_chief_go_on(node->chief, shoal_life_clock(life, node));
+}
+
+static void begin_rest(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  node->resting = true;
+  node->rest_version = event->version;
+  memset(node->pulled, 0, sizeof node->pulled);
+  node->pulled_count = 0;
+  pull(life, node);
+  shoal_life_log(life, node, "rests at version %llu", (unsigned long long)event->version);
+}
+
+static void went_back(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  shoal_check_back(life, event);
+  node->resting = false;
+  life->report->backs++;
+  shoal_life_log(life, node, "back to version %llu, generation %llu: %s", (unsigned long long)event->version,
+                 (unsigned long long)event->state.generation, event->text);
+}
+
+/* A peer that was only silent still has its connection. */
+static void lost_peer(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  shoal_life_log(life, node, "lost %s: %s", event->name, event->text);
+  shoal_check_lost(life, event->peer);
+  shoal_life_hang_up(life, node, event->peer);
+}
+
+static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  switch (event->kind) {
+  case SHOAL_CHIEF_ROUND: shoal_check_round(life, event); break;
+  case SHOAL_CHIEF_REST: begin_rest(life, node, event); break;
+  case SHOAL_CHIEF_SAFE:
+    node->safe_pending = event->version + 1;
+    shoal_life_log(life, node, "version %llu is safe", (unsigned long long)event->version);
+    break;
+  case SHOAL_CHIEF_BACK: went_back(life, node, event); break;
+  case SHOAL_CHIEF_LACKS:
+    shoal_check_found(life, node, event->version, event->version == 0);
+    give(life, node, event->slice);
+    break;
+  case SHOAL_CHIEF_DIFFERS:
+    life->check.differs_told++;
+    life->report->differs++;
+    shoal_life_log(life, node, "a result of %s differs", event->name);
+    break;
+  case SHOAL_CHIEF_JOINED: shoal_life_log(life, node, "%s joined", event->name); break;
+  case SHOAL_CHIEF_LOST: lost_peer(life, node, event); break;
+  case SHOAL_CHIEF_LATE: break;
+  case SHOAL_CHIEF_FAILED: SHOAL_ASSERT(!"a cheap loss is always a number"); break;
+  }
 }
 
 /* Events in the order they are told; the last state of them is kept. */
@@ -246,44 +295,7 @@ static void chief_events(shoal_life *life, shoal_sim_node *node) {
   shoal_chief_state state;
   bool keep = false;
   while (shoal_chief_next_event(node->chief, &event)) {
-    unsigned long long version = event.version;
-    switch (event.kind) {
-    case SHOAL_CHIEF_ROUND: shoal_check_round(life, &event); break;
-    case SHOAL_CHIEF_REST:
-      node->resting = true;
-      node->rest_version = event.version;
-      node->pulled = 0;
-      pull(life, node);
-      shoal_life_log(life, node, "rests at version %llu", version);
-      break;
-    case SHOAL_CHIEF_SAFE:
-      node->safe_pending = event.version + 1;
-      shoal_life_log(life, node, "version %llu is safe", version);
-      break;
-    case SHOAL_CHIEF_BACK:
-      shoal_check_back(life, &event);
-      node->resting = false;
-      life->report->backs++;
-      shoal_life_log(life, node, "back to version %llu, generation %llu: %s", version,
-                     (unsigned long long)event.state.generation, event.text);
-      break;
-    case SHOAL_CHIEF_LACKS:
-      shoal_check_found(life, node, event.version, event.version == 0);
-      give(life, node, event.slice);
-      break;
-    case SHOAL_CHIEF_DIFFERS:
-      life->check.differs_told++;
-      life->report->differs++;
-      shoal_life_log(life, node, "a result of %s differs", event.name);
-      break;
-    case SHOAL_CHIEF_JOINED: shoal_life_log(life, node, "%s joined", event.name); break;
-    case SHOAL_CHIEF_LOST:
-      shoal_check_lost(life, node);
-      shoal_life_log(life, node, "lost %s: %s", event.name, event.text);
-      break;
-    case SHOAL_CHIEF_LATE: break;
-    case SHOAL_CHIEF_FAILED: SHOAL_ASSERT(!"a cheap loss is always a number"); break;
-    }
+    chief_event(life, node, &event);
     bool to_keep = event.kind == SHOAL_CHIEF_SAFE || event.kind == SHOAL_CHIEF_BACK;
     if (!to_keep || !shoal_sabotage_keeps(life, &event)) continue;
     state = event.state;

@@ -5,7 +5,7 @@
 #include "nn/tree.h"
 #include "sim/life_internal.h"
 
-enum { FLOOD = 100 };
+enum { FLOOD = 100, ECHO = 1000 };
 
 static bool one_in(shoal_life *life, uint64_t n) { return shoal_world_draw(life->world, n) == 0; }
 
@@ -58,6 +58,11 @@ static void flip_bit(shoal_packet *packet) {
   packet->message.payload = copy;
 }
 
+static void pull_again(shoal_life *life, shoal_sim_node *node, uint64_t connection,
+                       const shoal_packet *packet) {
+  for (int k = 0; k < ECHO; k++) shoal_life_send(life, node, connection, *packet);
+}
+
 bool shoal_sabotage_letter(shoal_life *life, shoal_sim_node *node, uint64_t connection,
                            shoal_packet *packet) {
   shoal_message *m = &packet->message;
@@ -78,6 +83,10 @@ bool shoal_sabotage_letter(shoal_life *life, shoal_sim_node *node, uint64_t conn
     break;
   case SHOAL_SABOTAGE_BLIND:
     if (m->kind == SHOAL_MSG_DONE) m->version = 0;
+    break;
+  case SHOAL_SABOTAGE_ECHO:
+    if (m->kind == SHOAL_MSG_PULL && node->role == SHOAL_SIM_WORKER)
+      pull_again(life, node, connection, packet);
     break;
   case SHOAL_SABOTAGE_LOST_DONE:
     if (m->kind == SHOAL_MSG_DONE && m->round == life->job->end / 2 && m->shard == 0) return false;

@@ -498,7 +498,6 @@ static bool arrive(shoal_world *w, const event *e, shoal_happening *out) {
   connection *c = connection_of(w, e->number);
   way *on = &c->ways[e->node];
   if (!reachable(w, c)) {
-    w->counts.held++;
     add_event(w, (event){.at = w->now + HELD_S, .kind = ARRIVES, .node = e->node, .number = e->number});
     return false;
   }

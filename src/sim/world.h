@@ -96,7 +96,7 @@ void shoal_world_group(shoal_world *world, uint32_t node, uint32_t group);
 typedef struct shoal_world_counts {
   uint64_t messages, bytes; /* that arrived */
   uint64_t lost;            /* messages that never did */
-  uint64_t twice, late, held;
+  uint64_t twice, late;
   uint64_t under_way_max; /* messages on one way of one connection at a time */
 } shoal_world_counts;
 

@@ -122,6 +122,36 @@ static void only_utf8_is_taken(void **state) {
   assert_false(shoal_utf8_valid("a\0b", 3));
 }
 
+/* What becomes of a text in a place of so many bytes. */
+static void check_plain(const char *from, size_t length, size_t size, const char *wanted) {
+  char out[64];
+  memset(out, 'x', sizeof out);
+  shoal_text_plain(out, size, from, length);
+  assert_string_equal(out, wanted);
+  assert_int_equal(out[size], 'x');
+  char place[64] = {0}; /* and in its own */
+  memcpy(place, from, length);
+  shoal_text_plain(place, size, place, length);
+  assert_string_equal(place, wanted);
+}
+
+static void text_from_strangers_is_made_plain(void **state) {
+  (void)state;
+  check_plain("", 0, 60, "");
+  check_plain("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x9f~", 14, 60,
+              "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x9f");
+  check_plain("\033[31mred\n\a\x7f\0.", 13, 60, "?[31mred????.");
+  check_plain("\xc2\x9b"
+              "31m\xc2\xa0",
+              7, 60, "?31m\xc2\xa0"); /* U+009B begins a sequence, too */
+  check_plain("a\xff\xc3+\xe2\x82", 6, 60, "a??+??");
+  /* A character is there whole or not at all. */
+  check_plain("ab\xc3\xa9", 4, 5, "ab\xc3\xa9");
+  check_plain("ab\xc3\xa9", 4, 4, "ab");
+  check_plain("ab\xc3\xa9", 4, 3, "ab");
+  check_plain("ab", 2, 1, "");
+}
+
 static void numbers_are_grouped_by_thousands(void **state) {
   (void)state;
   char out[SHOAL_GROUPED_MAX];
@@ -140,6 +170,7 @@ int main(void) {
       cmocka_unit_test(reals_are_read_whole_or_refused),
       cmocka_unit_test(the_nearest_word_is_suggested_and_no_far_one),
       cmocka_unit_test(only_utf8_is_taken),
+      cmocka_unit_test(text_from_strangers_is_made_plain),
       cmocka_unit_test(numbers_are_grouped_by_thousands),
   };
   return RUN_TESTS(tests);

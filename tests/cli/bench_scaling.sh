@@ -31,6 +31,12 @@ for r in rows:
     assert 1 < a_contribution < 2.3, a_contribution
 PYTHON
 
+for mode in local:3 fast; do
+  "$SHOAL" bench ps --mode $mode > out 2> err
+  same $? 2 "the status of bench ps --mode $mode"
+  check "it names the option: $(head -1 err)" grep -q "^shoal bench ps: --mode: '$mode' is " err
+done
+
 timeout 60 "$SHOAL" bench scaling --net mlp --workers 1,3,1000 --mode local:5 --seconds 0.2 --simulate \
   --csv out.csv --svg out.svg --json > rows.json 2> err
 same $? 0 "bench scaling"
@@ -43,7 +49,7 @@ assert [(r["mode"], r["workers"]) for r in rows] == [("local:5", w) for w in (1,
 processors = len(os.sched_getaffinity(0))
 for r in rows:
     how = "simulated" if r["workers"] > 50 else "computed" if r["workers"] <= processors else "waited"
-    assert r["how"] == how and r["links"] == "not shaped", r
+    assert r["how"] == how and r["links"] == "not shaped" and r["transport"] == "tcp", r
     assert (r["batches_per_s"] is None) == (how == "simulated"), r
     assert r["simulated_batches_per_s"] > 0 and r["simulated_speedup"] > 0, r
     if r["workers"] == 1:
@@ -55,14 +61,22 @@ for line, r in zip(table, rows):
     assert line["mode"] == r["mode"] and int(line["workers"]) == r["workers"]
     assert (line["batches_per_s"] == "") == (r["batches_per_s"] is None)
 picture = tree.parse("out.svg").getroot()
-assert picture.tag.endswith("svg")
+assert picture.tag.endswith("svg") and ", tcp, " in picture[0].text
 lines = [e for e in picture if e.tag.endswith("polyline")]
 assert len(lines) == 2, len(lines)  # run and simulated
 PYTHON
 
-timeout 60 "$SHOAL" bench scaling --net mlp --workers 2 --mode async --seconds 0.2 > out 2> err
+timeout 60 "$SHOAL" bench scaling --net mlp --workers 2 --mode async --transport threads --seconds 0.2 > out 2> err
 same $? 0 "bench scaling as a table"
+check "its head names the transport" grep -q "^mlp, batch [0-9]* a worker, threads, f32, " out
 check "a row of the table" grep -Eq "^async +2 +(computed|waited) +[0-9.]+ +- +[0-9.]+ +- +[0-9.]+ [kMG]?B$" out
+
+# What a measurement with links left that was killed is removed by the next one.
+if [ "$(id -u)" = 0 ] && command -v tc > out && ip netns add shoal-4999999-0 2> err; then
+  timeout 60 "$SHOAL" bench scaling --net mlp --workers 1 --mode sync --rate 1000 --seconds 0.2 > out 2> err
+  same "$? $(cat err)" "0 " "bench scaling --rate"
+  check "a namespace of nobody is gone" test ! -e /run/netns/shoal-4999999-0
+fi
 
 # Ctrl-C in the middle of a long measurement.
 "$SHOAL" bench scaling --net mlp --workers 3 --mode sync --seconds 1000 > out 2> err &

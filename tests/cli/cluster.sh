@@ -14,8 +14,10 @@ hash_of() { "$SHOAL" inspect "$1" --json > inspect.json && field weights_sha256 
 go() {
   local name=$1
   shift
-  timeout -s KILL 60 "$SHOAL" train "$@" --out "$name.safetensors" --quiet 2> "$name.err" ||
-    { fail "train $*" && cat "$name.err" >&2; }
+  timeout -s KILL 60 "$SHOAL" train "$@" --out "$name.safetensors" --quiet 2> "$name.err" && return
+  fail "train $*"
+  cat "$name.err" >&2
+  return 1
 }
 
 # started_here: processes of this test that still run, one a line.
@@ -50,7 +52,7 @@ by_hand() {
     pids+=($!)
   done
   go "$name" "$@" --job-name worker --task-index 0 "${cluster[@]}" "${served[@]}" \
-    --state-dir "$folder/$name.chief"
+    --state-dir "$folder/$name.chief" || kill "${pids[@]}" # who would wait ten minutes for another chief
   for i in "${pids[@]}"; do
     wait "$i"
     same $? 0 "$name: the exit status of a parameter server or worker"
@@ -74,6 +76,11 @@ done
 go local images.net --data images --workers 2 --transport websocket
 same "$(hash_of local.safetensors)" "$one" "over WebSocket"
 check "nothing is kept after the end" test ! -e local.safetensors.state
+for shape in "2 1" "3 2"; do
+  go local images.net --data images --workers "${shape% *}" --ps "${shape#* }" --transport threads
+  same "$(hash_of local.safetensors)" "$one" "${shape/ / workers and } parameter servers as threads"
+done
+check "nothing is kept after the end of threads" test ! -e local.safetensors.state
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
   -days 2 -subj /CN=shoal 2> /dev/null
@@ -113,6 +120,7 @@ sys.exit(not (end["event"] == "end" and math.isfinite(end["loss"]) and end["loss
 done
 check "--json tells of workers and parameter servers" \
   test "$(grep -c '"event":"worker"\|"event":"ps"' events.json)" = 4
+check "--json tells how long a worker has had its unit" grep -q '"event":"worker".*"held_seconds":' events.json
 check "--json tells who came" grep -q '"event":"note","text":"ps 0 is here"' events.json
 go local images.net --data images --workers 2 --wire bf16
 check "bf16 is not exact" test "$(hash_of local.safetensors)" != "$one"
@@ -154,6 +162,15 @@ cp int.safetensors int2.safetensors
 same "$(hash_of int.safetensors)" "$long_hash" "stopped in a cluster, resumed alone"
 go int2 --resume int2.safetensors --data images --workers 3
 same "$(hash_of int2.safetensors)" "$long_hash" "stopped in a cluster, resumed in another"
+
+begin threads images.net "${long[@]}" --workers 3 --ps 2 --transport threads
+kill -INT $process
+wait $process
+same $? 130 "the exit status of threads after SIGINT"
+same "$(hash_of threads.safetensors)" "$(field weights_sha256 events.json)" "what threads saved is what was told"
+check "nothing is kept after SIGINT of threads" test ! -e threads.safetensors.state
+go threads --resume threads.safetensors --data images --workers 2 --transport threads
+same "$(hash_of threads.safetensors)" "$long_hash" "stopped as threads, resumed as others"
 
 # ---- killed ----
 begin worker images.net "${long[@]}" --workers 2 --ps 2

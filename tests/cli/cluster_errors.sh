@@ -41,6 +41,8 @@ refused 2 "workers need a parameter server" "${train[@]}" --workers 2 --ps 0
 refused 2 "--workers: 2000 is out of range" "${train[@]}" --workers 2000
 refused 2 "--transport tls is for roles by hand" "${train[@]}" --workers 2 --transport tls
 refused 2 "mpirun starts the processes" "${train[@]}" --workers 2 --transport mpi
+refused 2 "mpirun starts the processes" "${train[@]}" --ps 1 --transport mpi
+refused 2 "--transport threads is for --workers" "${train[@]}" --job-name worker "${hand[@]}" --transport threads
 refused 2 "give one of them" "${train[@]}" --workers 2 --job-name worker "${hand[@]}"
 refused 2 "--ps-hosts says who" "${train[@]}" --ps 2 --job-name worker "${hand[@]}"
 refused 2 "--job-name: 'boss' is not one of ps, worker or chief" "${train[@]}" --job-name boss "${hand[@]}"
@@ -106,6 +108,44 @@ kill -INT $chief
 wait $chief
 same $? 130 "the exit status of a chief without parameter servers after SIGINT"
 check "it says that nothing is lost: $(cat err)" grep -q "stopped while not all parameter servers were here" err
+
+# ---- who cannot work is given up ----
+long=(--data images --epochs 1000000 --out long.safetensors --workers 2 --json)
+"$SHOAL" train images.net "${long[@]}" > out 2> err &
+chief=$!
+until_said '"event":"epoch"' out
+mv images elsewhere
+for i in 0 1; do kill -9 "$(pgrep -P $chief -f -- "--job-name worker --task-index $i")"; done
+wait $chief
+same $? 1 "the exit status when no worker is left"
+check "the first is a note" grep -q '"text":"worker [01] ends at once each time (status 1); giving up"' out
+check "the last is the error" grep -q "^shoal train: worker [01] ends at once each time (status 1); giving up" err
+check "what is kept: $(tail -1 err)" grep -q "^What was kept in long.safetensors.state stays" err
+mv elsewhere images
+"$SHOAL" train images.net "${long[@]}" > out 2> err &
+chief=$!
+until_said "going on from round" out
+kill -INT $chief
+wait $chief
+same $? 130 "the exit status of the same command, which goes on"
+
+# Whoever opens the pipe reads another table.
+mkfifo pipe.csv
+python3 - <<'PYTHON' &
+import itertools, time
+for i in itertools.count():
+    try:
+        with open("pipe.csv", "w") as pipe:
+            pipe.write("".join(f"{row},{i},{row * i}\n" for row in range(100)))
+    except BrokenPipeError:
+        pass
+    time.sleep(0.5)
+PYTHON
+writer=$!
+refused 1 "worker 0: pipe.csv is not the data that the chief trains on" table.net --data pipe.csv \
+  --out pipe.safetensors --workers 1 --transport threads
+kill $writer 2> /dev/null
+wait $writer 2> /dev/null
 
 # ---- those who do not fit together ----
 make_images other 257 32

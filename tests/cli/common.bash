@@ -45,11 +45,7 @@ print(json.loads(open(sys.argv[2]).read().splitlines()[-1])[sys.argv[1]])' "$1" 
 }
 
 # ports N: so many ports of this machine that are free, one a line.
-ports() {
-  python3 -c 'import socket, sys
-sockets = [socket.create_server(("127.0.0.1", 0)) for i in range(int(sys.argv[1]))]
-for one in sockets: print(one.getsockname()[1])' "$1"
-}
+ports() { "$SOURCE_DIR/tools/ports" "$1"; }
 
 # make_images FOLDER TRAIN TEST: IDX files of 8x8 images in 3 classes: a bright band at the
 # top, in the middle or at the bottom, in noise.

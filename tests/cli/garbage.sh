@@ -16,19 +16,19 @@ shards 4
 NET
 "$SHOAL" train small.net --data images --out alone.safetensors --quiet --seed 3
 
-port=$((21000 + RANDOM % 20000))
-cluster=(--ps-hosts "127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))" --chief-host "127.0.0.1:$port" --data images
+mapfile -t port < <(ports 3)
+cluster=(--ps-hosts "127.0.0.1:${port[1]},127.0.0.1:${port[2]}" --chief-host "127.0.0.1:${port[0]}" --data images
   --threads 1 --state-dir state)
 "$SHOAL" train small.net --job-name chief "${cluster[@]}" --out together.safetensors --seed 3 > chief.log 2>&1 &
 chief=$!
 for i in 0 1; do "$SHOAL" train --job-name ps --task-index $i "${cluster[@]}" 2> "ps$i.log" & done
 
-python3 - "$port" > garbage.log <<'PYTHON' &
+python3 - "${port[@]}" > garbage.log <<'PYTHON' &
 import random, resource, socket, struct, sys, time
 random.seed(1)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
-first = int(sys.argv[1])
+ports = [int(word) for word in sys.argv[1:]]
 
 def header(kind, length):
     head = b"SHL\x01" + struct.pack("<HHQQQQQIII", kind, 0, length, 1, 1, 1, 1, 0, 0, 1)
@@ -49,7 +49,7 @@ def what(i):
 deadline, sockets, sent = time.time() + 20, [], 0
 while sent < 2000 and time.time() < deadline:
     try:
-        s = socket.create_connection(("127.0.0.1", first + sent % 3), timeout=5)
+        s = socket.create_connection(("127.0.0.1", ports[sent % 3]), timeout=5)
     except OSError:
         time.sleep(0.05)
         continue

@@ -10,13 +10,17 @@ for machine in 127.0.0.{1,2,3}; do ln -s "../my 'images'" "$machine/my 'images'"
 cp images.net 127.0.0.1
 
 # Like ssh: the command runs in a session of its own, hears of this process's end by its standard
-# input alone, and dies of no signal that was meant for ssh. 127.0.0.9 cannot be reached.
+# input alone, and dies of no signal that was meant for ssh. 127.0.0.9 cannot be reached, and 127.0.0.8 has
+# no Shoal.
 cat > ssh.py <<'PYTHON'
 import os, subprocess, sys, threading
 host, command = sys.argv[-2:]
 if host == "127.0.0.9":
     print("ssh: no route to host", file=sys.stderr)
     sys.exit(255)
+if host == "127.0.0.8":
+    print("sh: shoal: not found", file=sys.stderr)
+    sys.exit(127)
 remote = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, start_new_session=True,
                           cwd=os.path.join(os.path.dirname(os.path.abspath(__file__)), host))
 def relay():
@@ -141,6 +145,23 @@ hosts "chief 127.0.0.9:P1" "ps 127.0.0.2:P2" "worker 127.0.0.3:P4"
 timeout -s KILL 20 "${launch[@]}" "${long[@]}" > out 2> err
 same $? 255 "the exit status when the chief cannot be reached"
 check "it is said" grep -q "^shoal launch: the chief's machine could not be reached" err
+all_gone "after that" 1
+hosts "chief 127.0.0.1:P1" "ps 127.0.0.8:P2" "worker 127.0.0.3:P4"
+timeout -s KILL 30 "${launch[@]}" "${long[@]}" > out 2> err
+same $? 1 "the exit status when a parameter server cannot run"
+check "it is said" grep -q "^shoal launch: ps 0 cannot run (status 127); giving up" err
+all_gone "after that" 1
+hosts "chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.8:P3" "worker 127.0.0.3:P4"
+timeout -s KILL 60 "${launch[@]}" images.net "${data[@]}" > out 2> err
+same $? 0 "the exit status when one of two workers cannot run"
+check "it is said" grep -q "^shoal launch: worker 0 cannot run (status 127); giving up" err
+hosts "chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.9:P4"
+"${launch[@]}" "${long[@]}" > out 2> err &
+process=$!
+sleep 8
+check "a worker that cannot be reached is waited for" kill -INT $process
+wait $process
+check "it is not given up: $(tail -1 err)" test "$(grep -c "giving up" err)" = 0
 all_gone "after that" 1
 timeout -s KILL 20 "$SHOAL" launch --hosts hosts.txt --ssh ./no-such-program "${long[@]}" > out 2> err
 same $? 127 "the exit status without ssh"

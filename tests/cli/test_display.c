@@ -6,6 +6,7 @@
 #include "cli/chart.h"
 #include "cli/human.h"
 #include "cli/progress.h"
+#include "cli/svg.h"
 
 static void counts_have_commas(void **state) {
   (void)state;
@@ -158,6 +159,34 @@ static void a_flat_curve_and_strange_values_are_drawn(void **state) {
   }
 }
 
+static void draw(const shoal_series *series, size_t count) {
+  const shoal_svg plot = {
+      .title = "t", .x_name = "x", .y_name = "y", .series = series, .series_count = count};
+  shoal_text out;
+  shoal_text_init(&out);
+  shoal_svg_draw(&plot, &out);
+  assert_non_null(strstr(out.bytes, "</svg>"));
+  assert_null(strstr(out.bytes, "nan"));
+  assert_null(strstr(out.bytes, "inf"));
+  shoal_text_release(&out);
+}
+
+static void names_in_a_picture_find_places_wherever_curves_end(void **state) {
+  (void)state;
+  for (int i = 1; i <= 2000; i++) {
+    shoal_point ends[4] = {{10, i / 1000.0}, {10, i / 1000.0}, {10, i / 1000.0}, {10, 2 - i / 1000.0}};
+    const shoal_series series[4] = {
+        {"a", &ends[0], 1}, {"b", &ends[1], 1}, {"c", &ends[2], 1}, {"d", &ends[3], 1}};
+    draw(series, 4);
+  }
+}
+
+static void a_logarithmic_picture_has_a_scale_even_when_nothing_grows(void **state) {
+  (void)state;
+  shoal_point flat[2] = {{1, 1}, {1000, 1}};
+  draw(&(shoal_series){"a", flat, 2}, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_have_commas),
@@ -170,6 +199,8 @@ int main(void) {
       cmocka_unit_test(a_chart_keeps_to_its_size),
       cmocka_unit_test(a_chart_of_nothing_is_nothing),
       cmocka_unit_test(a_flat_curve_and_strange_values_are_drawn),
+      cmocka_unit_test(names_in_a_picture_find_places_wherever_curves_end),
+      cmocka_unit_test(a_logarithmic_picture_has_a_scale_even_when_nothing_grows),
   };
   return RUN_TESTS(tests);
 }

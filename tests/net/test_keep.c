@@ -26,14 +26,14 @@ static void fill(record *r, uint8_t seed) {
 static void write_record(const shoal_keep *keep, uint64_t version, uint8_t seed) {
   record r;
   fill(&r, seed);
-  const shoal_piece pieces[] = {{r.big, BIG}, {NULL, 0}, {&r.small, SMALL}};
+  const shoal_keep_piece pieces[] = {{r.big, BIG}, {NULL, 0}, {&r.small, SMALL}};
   shoal_error err;
   assert_int_equal(shoal_keep_write(keep, version, pieces, 3, &err), SHOAL_OK);
 }
 
 static shoal_status read_record(const shoal_keep *keep, uint64_t version, record *out) {
   *out = (record){.small = 99};
-  const shoal_piece pieces[] = {{out->big, BIG}, {NULL, 0}, {&out->small, SMALL}};
+  const shoal_keep_piece pieces[] = {{out->big, BIG}, {NULL, 0}, {&out->small, SMALL}};
   shoal_error err;
   return shoal_keep_read(keep, version, pieces, 3, &err);
 }
@@ -79,8 +79,8 @@ static void pieces_of_another_length_are_not_found(void **state) {
   shoal_keep keep = keep_of("ps0", 1234);
   uint8_t bytes[BIG + SMALL + 1];
   write_record(&keep, 7, 1);
-  const shoal_piece more[] = {{bytes, BIG}, {NULL, 0}, {bytes, SMALL + 1}};
-  const shoal_piece fewer[] = {{bytes, BIG + SMALL}, {NULL, 0}};
+  const shoal_keep_piece more[] = {{bytes, BIG}, {NULL, 0}, {bytes, SMALL + 1}};
+  const shoal_keep_piece fewer[] = {{bytes, BIG + SMALL}, {NULL, 0}};
   assert_int_equal(shoal_keep_read(&keep, 7, more, 3, NULL), SHOAL_NOT_FOUND);
   assert_int_equal(shoal_keep_read(&keep, 7, fewer, 2, NULL), SHOAL_NOT_FOUND);
 }
@@ -129,7 +129,7 @@ static void a_full_disk_leaves_the_old_record(void **state) {
   write_record(&keep, 7, 1);
   record r;
   fill(&r, 2);
-  const shoal_piece pieces[] = {{r.big, BIG}, {NULL, 0}, {&r.small, SMALL}};
+  const shoal_keep_piece pieces[] = {{r.big, BIG}, {NULL, 0}, {&r.small, SMALL}};
   shoal_error err;
   for (rlim_t bytes = 1; bytes < 32 + BIG + SMALL + 32; bytes += 53) {
     limit_files(bytes);
@@ -173,10 +173,33 @@ static void a_folder_is_made_with_its_parents(void **state) {
   assert_true(has(&keep, 0, 1));
   put("file", (const uint8_t *)"", 0);
   keep.folder = "file";
-  const shoal_piece none = {NULL, 0};
+  const shoal_keep_piece none = {NULL, 0};
   shoal_error err;
   assert_int_not_equal(shoal_keep_write(&keep, 0, &none, 1, &err), SHOAL_OK);
   assert_non_null(strstr(err.text, "file"));
+}
+
+static int open_files(void) {
+  int count = 0;
+  DIR *files = opendir("/proc/self/fd");
+  assert_non_null(files);
+  while (readdir(files) != NULL) count++;
+  closedir(files);
+  return count;
+}
+
+static void nothing_stays_open(void **state) {
+  (void)state;
+  char name[300];
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  shoal_keep keep = keep_of("ps0", 1234), too_long = keep_of(name, 1234);
+  write_record(&keep, 7, 1);
+  int before = open_files();
+  shoal_keep_only(&too_long, 1, 0);
+  shoal_keep_only(&keep, 7, 7);
+  assert_int_equal(open_files(), before);
+  assert_true(has(&keep, 7, 1));
 }
 
 int main(void) {
@@ -188,6 +211,7 @@ int main(void) {
       IN_FOLDER(a_full_disk_leaves_the_old_record),
       IN_FOLDER(only_removes_what_is_outside_and_ours),
       IN_FOLDER(a_folder_is_made_with_its_parents),
+      IN_FOLDER(nothing_stays_open),
   };
   return RUN_TESTS(tests);
 }

@@ -27,6 +27,8 @@ typedef struct side {
   uint64_t next[PEERS_MAX]; /* the round that is expected of peer `shard` */
   bool wrong, answer;       /* answer: send back what comes */
   uint64_t bytes;
+  int moving;          /* how often a sign of life was told */
+  const void *payload; /* where the last one was */
 } side;
 
 static uint8_t pattern(uint64_t round, size_t i) { return (uint8_t)(round * 31 + i * 7 + (i >> 11)); }
@@ -58,6 +60,7 @@ static void received(void *self, uint64_t peer, shoal_message *message) {
   s->received++;
   s->bytes += length;
   s->from = peer;
+  s->payload = message->payload != NULL ? shoal_blob_bytes(message->payload) : NULL;
   if (s->answer)
     shoal_net_send(s->net, peer, *message);
   else
@@ -71,10 +74,15 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   snprintf(s->reason, sizeof s->reason, "%s", reason);
 }
 
+static void moving(void *self, uint64_t peer) {
+  (void)peer;
+  ((side *)self)->moving++;
+}
+
 static void start_with(side *s, shoal_net_config config) {
   shoal_error err = {0};
   *s = (side){0};
-  config.calls = (shoal_net_calls){s, opened, received, closed};
+  config.calls = (shoal_net_calls){s, opened, received, closed, moving};
   config.payload_max = PAYLOAD_MAX;
   if (shoal_net_create(&s->net, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
 }
@@ -113,14 +121,13 @@ static void stop(side *a, side *b) {
 
 static const size_t LENGTHS[] = {0, 1, 63, 64, 65536, 5 << 20};
 
-/* Sends every kind with every length that it may have; there and back. */
-static void send_all(side *server, side *client, uint64_t peer) {
-  server->answer = true;
-  uint64_t round = 0;
+/* Sends every kind with every length that it may have. Returns how many that are. */
+static int send_kinds(side *client, uint64_t peer) {
+  int round = 0;
   for (int kind = 1; kind < SHOAL_MSG_KINDS; kind++)
     for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
       size_t length = kind == SHOAL_MSG_SCALE ? 4 : LENGTHS[i];
-      shoal_message probe = make((shoal_message_kind)kind, 0, round, length), decoded;
+      shoal_message probe = make((shoal_message_kind)kind, 0, (uint64_t)round, length), decoded;
       uint8_t header[SHOAL_HEADER_BYTES];
       uint64_t payload_length;
       shoal_message_encode(&probe, header);
@@ -131,9 +138,16 @@ static void send_all(side *server, side *client, uint64_t peer) {
       shoal_net_send(client->net, peer, probe);
       round++;
     }
+  return round;
+}
+
+/* There and back. */
+static void send_all(side *server, side *client, uint64_t peer) {
+  server->answer = true;
+  int rounds = send_kinds(client, peer);
   assert_true(shoal_net_queued(client->net, peer) > 20 << 20);
-  UNTIL(server, client, client->received == (int)round);
-  assert_int_equal(server->received, round);
+  UNTIL(server, client, client->received == rounds);
+  assert_int_equal(server->received, rounds);
   assert_int_equal(shoal_net_queued(client->net, peer), 0);
   assert_int_equal(server->closed + client->closed, 0);
 }
@@ -314,7 +328,7 @@ static void half_a_message_is_closed(void **state) {
   shoal_message message = make(SHOAL_MSG_PUSH, 0, 0, 100);
   shoal_message_encode(&message, bytes);
   shoal_message_release(&message);
-  check_stranger(bytes, sizeof bytes, false, "did not arrive whole within 0.6 s");
+  check_stranger(bytes, sizeof bytes, false, "nothing more of a message came for 0.6 s");
   check_stranger(bytes, sizeof bytes, true, "in the middle of a message");
 }
 
@@ -410,6 +424,329 @@ static void a_peer_that_takes_nothing_is_closed(void **state) {
   assert_string_equal(server.reason, "it took nothing of what was sent for 0.5 s");
   assert_int_equal(shoal_net_queued(server.net, server.from), 0);
   stop(&server, &client);
+}
+
+/* ---- slow links, and peers that vanish ---- */
+
+/* The bytes of a message of so many. The caller frees them. */
+static uint8_t *bytes_of(shoal_message_kind kind, size_t length) {
+  shoal_message message = make(kind, 0, 0, length);
+  uint8_t *bytes = malloc(SHOAL_HEADER_BYTES + length);
+  assert_non_null(bytes);
+  shoal_message_encode(&message, bytes);
+  if (length > 0) memcpy(bytes + SHOAL_HEADER_BYTES, shoal_blob_bytes(message.payload), length);
+  shoal_message_release(&message);
+  return bytes;
+}
+
+/* Sends a message bit by bit, `part` bytes every `pause_s`, until it is out or the server has closed. */
+static void send_slowly(side *server, int fd, size_t length, size_t part, double pause_s) {
+  uint8_t *bytes = bytes_of(SHOAL_MSG_PUSH, length);
+  length += SHOAL_HEADER_BYTES;
+  for (size_t sent = 0; sent < length && server->closed == 0; sent += part) {
+    size_t now = length - sent < part ? length - sent : part;
+    assert_int_equal(send(fd, bytes + sent, now, MSG_NOSIGNAL), now);
+    double until = shoal_clock_seconds() + pause_s;
+    while (shoal_clock_seconds() < until) shoal_net_run(server->net, pause_s / 4);
+    if (server->closed == 0) assert_true(shoal_net_heard(server->net, server->peers[0]) > until - 1);
+  }
+  free(bytes);
+}
+
+static void a_long_message_on_a_slow_link_arrives(void **state) {
+  (void)state;
+  side server;
+  start_with(&server,
+             (shoal_net_config){.connections_max = PEERS_MAX, .hello_s = 5, .stall_s = 1, .idle_s = 1});
+  listen_here(&server);
+  int fd = connect_plain(&server);
+  double begin = shoal_clock_seconds();
+  send_slowly(&server, fd, 60000, 1000, 0.04);
+  UNTIL(&server, &server, server.received + server.closed > 0);
+  if (server.closed > 0) fail_msg("%s", server.reason);
+  assert_true(shoal_clock_seconds() - begin > 2); /* much longer than silence is borne */
+  assert_true(server.moving > 2);
+  assert_int_equal(shoal_net_heard(server.net, 0), 0);
+  close(fd);
+  shoal_net_destroy(server.net);
+}
+
+static void a_message_that_trickles_is_closed(void **state) {
+  (void)state;
+  side server;
+  start_with(&server, (shoal_net_config){.connections_max = PEERS_MAX, .hello_s = 5, .stall_s = 0.5});
+  listen_here(&server);
+  int fd = connect_plain(&server);
+  double begin = shoal_clock_seconds();
+  send_slowly(&server, fd, 60000, 2, 0.02);
+  UNTIL(&server, &server, server.closed == 1);
+  assert_string_equal(server.reason, "a message came with less than 1000 bytes a second");
+  assert_true(shoal_clock_seconds() - begin > 0.4);
+  close(fd);
+  shoal_net_destroy(server.net);
+}
+
+/* Lets the loop run until the peer's last sign of life is some time ago. Returns when it was. */
+static double settle(side *s) {
+  double heard;
+  do {
+    shoal_net_run(s->net, 0.02);
+    heard = shoal_net_heard(s->net, s->from);
+  } while (shoal_clock_seconds() < heard + 0.3);
+  return heard;
+}
+
+static void a_peer_that_takes_slowly_is_alive(void **state) {
+  (void)state;
+  side server;
+  start(&server);
+  listen_here(&server);
+  int fd = connect_plain(&server);
+  uint8_t *beat = bytes_of(SHOAL_MSG_BEAT, 0);
+  assert_int_equal(send(fd, beat, SHOAL_HEADER_BYTES, 0), SHOAL_HEADER_BYTES);
+  UNTIL(&server, &server, server.received == 1);
+  for (int i = 0; i < 8; i++)
+    shoal_net_send(server.net, server.from, make(SHOAL_MSG_PUSH, 0, i, PAYLOAD_MAX));
+  double before = settle(&server); /* all buffers are full */
+  static uint8_t taken[1 << 20];
+  for (int i = 0; i < 3; i++) {
+    while (recv(fd, taken, sizeof taken, MSG_DONTWAIT) > 0) {
+    }
+    double after = settle(&server);
+    assert_true(after > before);
+    before = after;
+  }
+  assert_int_equal(server.received, 1); /* it never said a word */
+  free(beat);
+  close(fd);
+  shoal_net_destroy(server.net);
+}
+
+static void a_connection_without_a_sign_of_life_is_closed(void **state) {
+  (void)state;
+  side server, client;
+  const shoal_net_config limits = {.connections_max = PEERS_MAX, .hello_s = 5, .stall_s = 5, .idle_s = 0.5};
+  start_with(&server, limits);
+  start_with(&client, limits);
+  listen_here(&server);
+  uint64_t lively = dial_to(&client, &server, SHOAL_WIRE_RAW, false, NULL);
+  uint64_t silent = dial_to(&client, &server, SHOAL_WIRE_WEBSOCKET, false, NULL);
+  shoal_net_send(client.net, silent, make(SHOAL_MSG_BEAT, 1, 0, 0));
+  double begin = shoal_clock_seconds(), next = begin;
+  for (uint64_t beats = 0; shoal_clock_seconds() < begin + 2;) {
+    if (shoal_clock_seconds() >= next) {
+      shoal_net_send(client.net, lively, make(SHOAL_MSG_BEAT, 0, beats++, 0));
+      next += 0.1;
+    }
+    shoal_net_run(client.net, 0);
+    shoal_net_run(server.net, 0.01);
+  }
+  /* Who dials minds silence himself (line.h): the lively one heard nothing either, and stays. */
+  assert_int_equal(server.closed, 1);
+  assert_string_equal(server.reason, "nothing was heard for 0.5 s");
+  assert_int_equal(client.closed, 1);
+  assert_int_equal(client.ended, silent);
+  stop(&server, &client);
+}
+
+/* ---- loops of one process ---- */
+
+static void listen_inside(side *s, uint16_t number) {
+  char address[16];
+  shoal_error err = {0};
+  snprintf(address, sizeof address, "#:%u", number);
+  if (shoal_net_listen(s->net, address, &s->port, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_equal(s->port, number);
+}
+
+static uint64_t dial_inside(side *from, const side *to) {
+  char address[16];
+  snprintf(address, sizeof address, "#:%u", to->port);
+  return shoal_net_dial(from->net, address, SHOAL_WIRE_RAW, false, NULL);
+}
+
+/* Two loops with a connection between them, on which a message has come. Returns the client's peer. */
+static uint64_t connect_inside(side *server, side *client) {
+  start(server);
+  start(client);
+  listen_inside(server, 7);
+  uint64_t peer = dial_inside(client, server);
+  shoal_net_send(client->net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0)); /* before it is through */
+  UNTIL(server, client, server->received == 1);
+  assert_int_equal(client->peers[0], peer);
+  assert_string_equal(server->address, "this process");
+  return peer;
+}
+
+static void threads_carry_all_kinds_in_order(void **state) {
+  (void)state;
+  side server, client;
+  uint64_t peer = connect_inside(&server, &client);
+  server.answer = true;
+  server.next[0] = 0;
+  int rounds = send_kinds(&client, peer);
+  assert_int_equal(shoal_net_queued(client.net, peer), 0); /* nothing holds it back */
+  UNTIL(&server, &client, client.received == rounds);
+  assert_int_equal(server.received, 1 + rounds);
+  assert_true(shoal_net_heard(client.net, peer) > shoal_clock_seconds() - 5);
+  uint64_t in, out, server_in, server_out;
+  shoal_net_moved(client.net, &in, &out);
+  shoal_net_moved(server.net, &server_in, &server_out);
+  assert_true(in == server_out && out == server_in && out == in + SHOAL_HEADER_BYTES && in > 20 << 20);
+  assert_int_equal(server.closed + client.closed, 0);
+  stop(&server, &client);
+}
+
+static void threads_hand_payloads_over_as_they_are(void **state) {
+  (void)state;
+  side server, client;
+  uint64_t peer = connect_inside(&server, &client);
+  server.answer = true;
+  shoal_message message = make(SHOAL_MSG_PUSH, 0, 1, 5 << 20);
+  const void *payload = shoal_blob_bytes(message.payload);
+  client.next[0] = 1;
+  shoal_net_send(client.net, peer, message);
+  UNTIL(&server, &client, client.received == 1);
+  assert_ptr_equal(server.payload, payload);
+  assert_ptr_equal(client.payload, payload);
+  stop(&server, &client);
+}
+
+static void threads_close_from_either_side(void **state) {
+  (void)state;
+  for (int who = 0; who < 2; who++) {
+    side server, client;
+    uint64_t peer = connect_inside(&server, &client);
+    side *closes = who == 0 ? &server : &client, *hears = who == 0 ? &client : &server;
+    uint64_t from = who == 0 ? server.from : peer;
+    int before = hears->received;
+    for (uint64_t i = 0; i < 3; i++)
+      shoal_net_send(closes->net, from, make(SHOAL_MSG_WEIGHTS, 0, (uint64_t)before + i, 1000));
+    shoal_net_close(closes->net, from, "over");
+    shoal_net_send(closes->net, from, make(SHOAL_MSG_BEAT, 0, 9, 0)); /* too late */
+    UNTIL(&server, &client, server.closed == 1 && client.closed == 1);
+    assert_int_equal(hears->received, before + 3);
+    assert_string_equal(closes->reason, "over");
+    assert_string_equal(hears->reason, "the other side closed the connection");
+    assert_int_equal(shoal_net_heard(closes->net, from), 0);
+    stop(&server, &client);
+  }
+}
+
+static void a_dial_to_nobody_inside_is_closed(void **state) {
+  (void)state;
+  side server, client;
+  shoal_error err = {0};
+  uint16_t port;
+  start(&server);
+  start(&client);
+  shoal_net_dial(client.net, "#:9", SHOAL_WIRE_RAW, false, NULL);
+  UNTIL(&server, &client, client.closed == 1);
+  assert_string_equal(client.reason, "nobody listens at #:9");
+  shoal_net_dial(client.net, "#:0", SHOAL_WIRE_RAW, false, NULL); /* not those who do not listen */
+  UNTIL(&server, &client, client.closed == 2);
+  assert_string_equal(client.reason, "nobody listens at #:0");
+  assert_int_equal(server.opened + client.opened, 0);
+  assert_int_equal(shoal_net_listen(server.net, "#:0", &port, &err), SHOAL_INVALID);
+  assert_non_null(strstr(err.text, "count from #:1"));
+  listen_inside(&server, 9);
+  assert_int_equal(shoal_net_listen(client.net, "#:9", &port, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "this process does so already"));
+  stop(&server, &client);
+}
+
+/* Whoever does not hear of an end waits for ever. */
+static void both_ends_inside_hear_of_an_end(void **state) {
+  (void)state;
+  side server, client;
+  /* The dial is given up before it is answered: the answer comes to nobody. */
+  start(&server);
+  start(&client);
+  listen_inside(&server, 7);
+  uint64_t peer = dial_inside(&client, &server);
+  shoal_net_close(client.net, peer, "never mind");
+  shoal_net_run(client.net, 0);
+  assert_int_equal(client.closed, 1);
+  UNTIL(&server, &client, server.opened == 1 && server.closed == 1);
+  /* The loop that was dialled ends before it answers. */
+  double begin = shoal_clock_seconds();
+  dial_inside(&client, &server);
+  shoal_net_destroy(server.net);
+  UNTIL(&client, &client, client.closed == 2);
+  /* The loop that dialled ends before it hears the answer. */
+  start(&server);
+  listen_inside(&server, 7);
+  dial_inside(&client, &server);
+  shoal_net_run(server.net, 0);
+  assert_int_equal(server.opened, 1);
+  shoal_net_destroy(client.net);
+  UNTIL(&server, &server, server.closed == 1);
+  assert_true(shoal_clock_seconds() < begin + 5); /* not by the clock */
+  shoal_net_destroy(server.net);
+}
+
+static void no_more_connections_than_allowed_inside(void **state) {
+  (void)state;
+  side server, client;
+  start_with(&server, (shoal_net_config){.connections_max = 1, .hello_s = 10, .stall_s = 10});
+  start(&client);
+  listen_inside(&server, 7);
+  uint64_t first = dial_inside(&client, &server), second = dial_inside(&client, &server);
+  UNTIL(&server, &client, client.opened == 1 && client.closed == 1);
+  assert_int_equal(client.peers[0], first);
+  assert_int_equal(client.ended, second);
+  stop(&server, &client);
+}
+
+/* A loop in a thread of its own, which ends after so many messages, in the middle of all. */
+static void *receive_some(void *self) {
+  side *s = self;
+  while (s->received < 50) shoal_net_run(s->net, 0.01);
+  shoal_net_destroy(s->net);
+  return NULL;
+}
+
+static void a_loop_that_ends_while_another_sends(void **state) {
+  (void)state;
+  for (int times = 0; times < 20; times++) {
+    side server, client;
+    start(&server);
+    start(&client);
+    listen_inside(&server, 7);
+    server.answer = true;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, receive_some, &server), 0);
+    uint64_t peer = dial_inside(&client, &server);
+    double begin = shoal_clock_seconds();
+    for (uint64_t round = 0; client.closed == 0; round++) {
+      assert_true(shoal_clock_seconds() < begin + LIMIT_S);
+      shoal_net_send(client.net, peer, make(SHOAL_MSG_PUSH, 0, round, 1000));
+      shoal_net_run(client.net, 0);
+    }
+    assert_string_equal(client.reason, "the other side closed the connection");
+    pthread_join(thread, NULL);
+    assert_false(server.wrong || client.wrong);
+    shoal_net_destroy(client.net);
+  }
+}
+
+static void *come_and_go(void *self) {
+  (void)self;
+  for (int i = 0; i < 20; i++) {
+    side s;
+    start(&s);
+    listen_here(&s);
+    shoal_net_run(s.net, 0);
+    shoal_net_destroy(s.net);
+  }
+  return NULL;
+}
+
+static void loops_come_and_go_in_several_threads(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
+  for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 }
 
 /* ---- dials, wakes, sends to nobody ---- */
@@ -666,6 +1003,18 @@ int main(void) {
       cmocka_unit_test(websocket_frames_that_are_no_message_are_closed),
       cmocka_unit_test(a_header_byte_by_byte_is_understood),
       cmocka_unit_test(a_peer_that_takes_nothing_is_closed),
+      cmocka_unit_test(a_long_message_on_a_slow_link_arrives),
+      cmocka_unit_test(a_message_that_trickles_is_closed),
+      cmocka_unit_test(a_peer_that_takes_slowly_is_alive),
+      cmocka_unit_test(a_connection_without_a_sign_of_life_is_closed),
+      cmocka_unit_test(threads_carry_all_kinds_in_order),
+      cmocka_unit_test(threads_hand_payloads_over_as_they_are),
+      cmocka_unit_test(threads_close_from_either_side),
+      cmocka_unit_test(a_dial_to_nobody_inside_is_closed),
+      cmocka_unit_test(both_ends_inside_hear_of_an_end),
+      cmocka_unit_test(no_more_connections_than_allowed_inside),
+      cmocka_unit_test(a_loop_that_ends_while_another_sends),
+      cmocka_unit_test(loops_come_and_go_in_several_threads),
       cmocka_unit_test(a_dial_to_a_closed_port_calls_closed),
       cmocka_unit_test(a_dial_without_an_answer_is_closed),
       cmocka_unit_test(a_busy_port_is_an_error),

@@ -7,10 +7,10 @@
 
 enum { PARTS = 2, ROUNDS = 3, WORKER = 1, OTHER = 2, OWNER = 10 };
 
-static shoal_chief *chief_of(uint64_t start, double save_s) {
+static shoal_chief_config config_of(const char *mode_text, uint64_t start, double save_s) {
   shoal_mode mode;
-  assert_int_equal(shoal_mode_parse("sync", &mode, NULL), SHOAL_OK);
-  shoal_chief_config config = {
+  assert_int_equal(shoal_mode_parse(mode_text, &mode, NULL), SHOAL_OK);
+  return (shoal_chief_config){
       .parts = PARTS,
       .rounds = ROUNDS,
       .end = ROUNDS,
@@ -24,6 +24,10 @@ static shoal_chief *chief_of(uint64_t start, double save_s) {
       .job = "{}",
       .start = {.generation = 3, .version = start},
   };
+}
+
+static shoal_chief *chief_of(uint64_t start, double save_s) {
+  shoal_chief_config config = config_of("sync", start, save_s);
   shoal_chief *chief;
   assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
   return chief;
@@ -209,6 +213,242 @@ static void the_next_tick_is_never_in_the_past(void **state) {
   shoal_chief_destroy(chief);
 }
 
+static void saved(shoal_chief *chief, uint64_t version, double now) {
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = version}, now);
+}
+
+/* A worker reports a whole round; nothing comes from the owner. */
+static void report_round(shoal_chief *chief, double leased, double reported) {
+  shoal_message lease;
+  ask(chief, WORKER, leased);
+  assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &lease));
+  done(chief, WORKER, &lease, reported);
+}
+
+static bool goes_back(shoal_chief *chief, double now) {
+  told(chief, SHOAL_CHIEF_BACK);
+  shoal_chief_tick(chief, now);
+  return told(chief, SHOAL_CHIEF_BACK);
+}
+
+static void a_lost_contribution_takes_all_back(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  report_round(chief, 0, 1);
+  assert_false(goes_back(chief, 10.5));
+  assert_true(shoal_chief_next_tick(chief) == 11);
+  assert_true(goes_back(chief, 11));
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_RESTORED}, 12);
+  report_round(chief, 12, 13);
+  assert_false(goes_back(chief, 32)); /* twice as long as before */
+  assert_true(goes_back(chief, 33.5));
+  shoal_chief_destroy(chief);
+}
+
+/* An owner tells of the version that it keeps only when it has kept it. */
+static void an_owner_that_writes_has_lost_nothing(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, NULL));
+  report_round(chief, 2, 3); /* it comes to version 2, and writes that down */
+  assert_false(goes_back(chief, 100));
+  applied(chief, 2, 103);
+  saved(chief, 2, 103);
+  assert_true(told(chief, SHOAL_CHIEF_SAFE));
+  report_round(chief, 103, 104); /* from now on it is known to be slow */
+  assert_false(goes_back(chief, 103 + 2 * 100 - 1));
+  assert_true(goes_back(chief, 104 + 2 * 100));
+  shoal_chief_destroy(chief);
+}
+
+static void an_owner_that_writes_for_ever_is_given_up(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  report_round(chief, 2, 3);
+  assert_true(goes_back(chief, 124));
+  shoal_chief_destroy(chief);
+}
+
+/* What is still on its way to a slow owner takes about as long as what came from there. */
+static void where_units_take_long_more_time_is_given(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  report_round(chief, 0, 100);
+  assert_false(goes_back(chief, 100 + 299));
+  assert_true(goes_back(chief, 100 + 300));
+  shoal_chief_destroy(chief);
+}
+
+/* A clock starts anywhere. */
+static void the_first_save_is_a_while_after_the_beginning(void **state) {
+  (void)state;
+  const double start = 1e6;
+  shoal_chief *chief = chief_of(0, 50);
+  hello(chief, WORKER, SHOAL_ROLE_WORKER, 0, false, start - 1000); /* long before the owner */
+  gather(chief, start);
+  make_round(chief, 0, start + 49);
+  assert_false(said(chief, OWNER, SHOAL_MSG_SAVE, NULL));
+  make_round(chief, 1, start + 51);
+  shoal_chief_destroy(chief);
+  chief = chief_of(0, 50);
+  gather(chief, start);
+  make_round(chief, 0, start + 51);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, NULL));
+  shoal_chief_destroy(chief);
+}
+
+/* It may have been silent because it wrote. The rest goes on meanwhile; what counts is what it has. */
+static void a_save_that_outlasts_a_connection_counts(void **state) {
+  (void)state;
+  shoal_message save;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, NULL));
+  report_round(chief, 2, 3);
+  shoal_chief_gone(chief, OWNER, "test", 13);
+  hello(chief, OWNER, SHOAL_ROLE_OWNER, 2, true, 14);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 2);
+  told(chief, SHOAL_CHIEF_SAFE);
+  saved(chief, 2, 15);
+  assert_true(told(chief, SHOAL_CHIEF_SAFE));
+  shoal_chief_destroy(chief);
+}
+
+static void names_from_outside_can_be_printed(void **state) {
+  (void)state;
+  static const char name[] = "ada\x1b[2J\n\x7f\xc3\xa9";
+  shoal_chief *chief = chief_of(0, 1000);
+  told(chief, SHOAL_CHIEF_BACK);
+  receive(chief, WORKER,
+          (shoal_message){.kind = SHOAL_MSG_HELLO,
+                          .count = SHOAL_ROLE_WORKER,
+                          .payload = shoal_blob_of(name, sizeof name)}, /* its zero too */
+          0);
+  shoal_chief_event event;
+  assert_true(shoal_chief_next_event(chief, &event));
+  assert_int_equal(event.kind, SHOAL_CHIEF_JOINED);
+  assert_string_equal(event.name, "ada?[2J?????");
+  char longest[2 * SHOAL_NAME_MAX];
+  memset(longest, 'x', sizeof longest);
+  receive(chief, OTHER,
+          (shoal_message){.kind = SHOAL_MSG_HELLO,
+                          .count = SHOAL_ROLE_WORKER,
+                          .payload = shoal_blob_of(longest, sizeof longest)},
+          0);
+  assert_true(shoal_chief_next_event(chief, &event));
+  assert_int_equal(strlen(event.name), SHOAL_NAME_MAX - 1);
+  shoal_chief_destroy(chief);
+}
+
+/* However many there are: the driver closes their connections. */
+static void everybody_who_falls_silent_is_told_with_its_connection(void **state) {
+  (void)state;
+  enum { SILENT = 3 * SHOAL_CHIEF_EVENTS_MAX };
+  shoal_chief_config config = config_of("sync", 0, 1000);
+  config.workers_max = SILENT;
+  config.beat = (shoal_beat_rules){.every_s = 1, .silence_s = 5};
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  for (uint64_t peer = 1; peer <= SILENT; peer++) hello(chief, peer, SHOAL_ROLE_WORKER, 0, false, 0);
+  told(chief, SHOAL_CHIEF_BACK);
+  bool lost[SILENT + 1] = {false};
+  uint32_t count = 0;
+  shoal_chief_event event;
+  for (int tick = 0; tick < 4; tick++) {
+    assert_int_equal(shoal_chief_workers(chief), SILENT - count);
+    shoal_chief_tick(chief, 6);
+    while (shoal_chief_next_event(chief, &event)) {
+      assert_int_equal(event.kind, SHOAL_CHIEF_LOST);
+      assert_true(event.peer >= 1 && event.peer <= SILENT && !lost[event.peer]);
+      lost[event.peer] = true;
+      count++;
+    }
+  }
+  assert_int_equal(count, SILENT);
+  shoal_chief_destroy(chief);
+}
+
+static void a_loss_that_is_no_number_ends_the_training(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  shoal_message lease;
+  ask(chief, WORKER, 0);
+  assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &lease));
+  shoal_sums sums = {.loss = NAN, .weight = 1};
+  receive(chief, WORKER,
+          (shoal_message){.kind = SHOAL_MSG_DONE,
+                          .lease = lease.lease,
+                          .round = lease.round,
+                          .payload = shoal_blob_of(&sums, sizeof sums)},
+          1);
+  assert_true(told(chief, SHOAL_CHIEF_FAILED));
+  assert_false(goes_back(chief, 1000));
+  shoal_chief_destroy(chief);
+}
+
+/* Owners remember so many rounds; with more under way one could be applied twice. */
+static void async_rounds_under_way_are_as_many_as_owners_remember(void **state) {
+  (void)state;
+  shoal_chief_config config = config_of("async", 0, 1000);
+  config.workers_max = 40000;
+  config.rounds = config.end = 40000;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  gather(chief, 0);
+  shoal_message lease = {0};
+  uint32_t leases = 0;
+  for (ask(chief, WORKER, 0); said(chief, WORKER, SHOAL_MSG_LEASE, &lease); ask(chief, WORKER, 0)) {
+    assert_int_equal(lease.round, leases++);
+    assert_int_equal(lease.count, PARTS);
+  }
+  assert_int_equal(leases, SHOAL_ASYNC_WINDOW_MAX);
+  shoal_chief_destroy(chief);
+}
+
+/* A save was asked for of a version that will not be made: the driver wants a rest before. */
+static void a_rest_does_not_wait_for_a_version_behind_it(void **state) {
+  (void)state;
+  shoal_message save;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 2);
+  shoal_chief_rest(chief, 2); /* before anybody has asked for a unit of round 1 */
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 1);
+  saved(chief, 1, 3);
+  assert_true(told(chief, SHOAL_CHIEF_REST));
+  shoal_chief_destroy(chief);
+}
+
+/* Owners apply what comes; the chief counts rounds in order, and is behind. */
+static void in_async_mode_a_version_ahead_of_all_owners_is_saved(void **state) {
+  (void)state;
+  shoal_chief_config config = config_of("async", 0, 0);
+  config.rounds = config.end = 100;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  gather(chief, 0);
+  shoal_message lease, save;
+  ask(chief, WORKER, 0);
+  assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &lease));
+  applied(chief, 7, 1);
+  done(chief, WORKER, &lease, 2);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 7 + 1 + 1); /* its one worker may have one more under way */
+  shoal_chief_destroy(chief);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_lost_report_takes_all_back),
@@ -218,6 +458,18 @@ int main(void) {
       cmocka_unit_test(an_owner_that_is_lost_while_it_saves_is_asked_again),
       cmocka_unit_test(nothing_is_saved_while_an_owner_is_away),
       cmocka_unit_test(the_next_tick_is_never_in_the_past),
+      cmocka_unit_test(a_lost_contribution_takes_all_back),
+      cmocka_unit_test(an_owner_that_writes_has_lost_nothing),
+      cmocka_unit_test(an_owner_that_writes_for_ever_is_given_up),
+      cmocka_unit_test(where_units_take_long_more_time_is_given),
+      cmocka_unit_test(the_first_save_is_a_while_after_the_beginning),
+      cmocka_unit_test(a_save_that_outlasts_a_connection_counts),
+      cmocka_unit_test(names_from_outside_can_be_printed),
+      cmocka_unit_test(everybody_who_falls_silent_is_told_with_its_connection),
+      cmocka_unit_test(a_loss_that_is_no_number_ends_the_training),
+      cmocka_unit_test(async_rounds_under_way_are_as_many_as_owners_remember),
+      cmocka_unit_test(a_rest_does_not_wait_for_a_version_behind_it),
+      cmocka_unit_test(in_async_mode_a_version_ahead_of_all_owners_is_saved),
   };
   return RUN_TESTS(tests);
 }

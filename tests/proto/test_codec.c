@@ -393,6 +393,22 @@ static void the_bytes_are_the_same_everywhere(void **state) {
   assert_memory_equal(out, topk, sizeof topk);
 }
 
+static void what_is_not_finite_is_found_wherever_it_is(void **state) {
+  (void)state;
+  enum { MOST = 2 * SHOAL_INT8_BLOCK + 5 };
+  static float values[MOST];
+  const float wrong[] = {NAN, -NAN, INFINITY, -INFINITY};
+  for (size_t count = 0; count <= MOST; count += 41) {
+    assert_true(shoal_codec_finite(count, values));
+    for (size_t at = 0; at < count; at += 97) {
+      values[at] = wrong[at % 4];
+      assert_false(shoal_codec_finite(count, values));
+      assert_true(shoal_codec_finite(at, values)); /* those before it */
+      values[at] = at % 2 == 0 ? FLT_MAX : -FLT_MIN / 4;
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_are_known_and_others_are_not),
@@ -409,6 +425,7 @@ int main(void) {
       cmocka_unit_test(topk_is_strict_about_its_entries),
       cmocka_unit_test(an_unknown_format_is_refused),
       cmocka_unit_test(the_bytes_are_the_same_everywhere),
+      cmocka_unit_test(what_is_not_finite_is_found_wherever_it_is),
   };
   return RUN_TESTS(tests);
 }

@@ -120,12 +120,14 @@ static void patience_follows_the_median(void **state) {
   shoal_lease_book *book = book_of(100, 1);
   const double durations[] = {3, 1, 2, 100, 2};
   double now = 0;
+  assert_true(shoal_lease_median(book) == 0);
   for (uint64_t u = 0; u < sizeof durations / sizeof durations[0]; u++) {
     shoal_lease_offer(book, u);
     shoal_lease lease = take(book, 1, now);
     now += durations[u];
     finish(book, &lease, 0, now);
   }
+  assert_true(shoal_lease_median(book) == 2);
   shoal_lease_offer(book, 50);
   assert_true(take(book, 1, now).deadline == now + 4); /* twice the median, which is 2 */
   shoal_lease_book_destroy(book);

@@ -371,6 +371,77 @@ static void async_weights_look_ahead_by_the_lag(void **state) {
   close_cluster(&c);
 }
 
+static void pull_slots(cluster *c, uint64_t peer) {
+  shoal_message ask = {.kind = SHOAL_MSG_PULL, .count = 1};
+  shoal_owner_receive(c->owners[0], peer, &ask);
+}
+
+/* Each answer is a copy of everything: whoever likes could ask until there is no memory left. */
+static void slots_are_only_for_the_chief(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "sync");
+  for (int i = 0; i < 1000; i++) pull_slots(&c, WORKER);
+  assert_int_equal(letters(c.owners[0]), 0);
+  pull_slots(&c, CHIEF); /* before its WELCOME, which is on its way */
+  assert_int_equal(letters(c.owners[0]), 0);
+  introduce_chief(&c);
+  shoal_letter letter = next_letter(&c, 0);
+  assert_int_equal(letter.peer, CHIEF);
+  assert_int_equal(letter.message.kind, SHOAL_MSG_WEIGHTS);
+  assert_int_equal(shoal_blob_length(letter.message.payload), 2 * c.slices[0].count * sizeof(float));
+  shoal_message_release(&letter.message);
+  pull_slots(&c, CHIEF);
+  pull_slots(&c, WORKER);
+  assert_int_equal(letters(c.owners[0]), 1);
+  close_cluster(&c);
+}
+
+static bool is_saved_at_once(cluster *c, uint64_t version, uint32_t *missed) {
+  shoal_message save = {.kind = SHOAL_MSG_SAVE, .version = version};
+  shoal_owner_receive(c->owners[0], CHIEF, &save);
+  shoal_letter letter;
+  if (!shoal_outbox_take(shoal_owner_outbox(c->owners[0]), &letter)) return false;
+  assert_int_equal(letter.message.kind, SHOAL_MSG_SAVED);
+  assert_int_equal(letter.message.version, version);
+  *missed = letter.message.count;
+  return true;
+}
+
+/* While it wrote, the chief took its silence for death: the answer was lost with the connection. */
+static void a_version_that_is_kept_is_not_written_again(void **state) {
+  (void)state;
+  cluster c;
+  open_cluster(&c, NETS[0], 1, "sync");
+  float *gradient = calloc(c.graph->weights_count, sizeof *gradient);
+  uint32_t missed;
+  introduce_chief(&c);
+  letters(c.owners[0]);
+  assert_false(is_saved_at_once(&c, 0, &missed));
+  assert_true(shoal_owner_save(c.owners[0]));
+  assert_false(is_saved_at_once(&c, 0, &missed)); /* it is at it: there will be one answer */
+  shoal_owner_saved(c.owners[0]);
+  assert_int_equal(letters(c.owners[0]), 1);
+  shoal_owner_gone(c.owners[0], CHIEF);
+  introduce_chief(&c);
+  letters(c.owners[0]);
+  assert_true(is_saved_at_once(&c, 0, &missed));
+  assert_int_equal(missed, 0);
+  assert_false(shoal_owner_save(c.owners[0]));
+  for (uint32_t v = 0; v < c.shards; v++) push(&c, 0, v, 0, gradient);
+  letters(c.owners[0]);
+  assert_true(is_saved_at_once(&c, 0, &missed)); /* it is still on disk */
+  assert_int_equal(missed, 0);
+  assert_false(is_saved_at_once(&c, 1, &missed)); /* another version */
+  assert_true(shoal_owner_save(c.owners[0]));
+  shoal_owner_saved(c.owners[0]);
+  letters(c.owners[0]);
+  assert_true(is_saved_at_once(&c, 0, &missed)); /* and now it may be gone */
+  assert_int_equal(missed, 1);
+  free(gradient);
+  close_cluster(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(async_weights_look_ahead_by_the_lag),
@@ -380,6 +451,8 @@ int main(void) {
       cmocka_unit_test(strange_pushes_are_dropped),
       cmocka_unit_test(a_version_is_saved_and_brought_back),
       cmocka_unit_test(stale_rounds_overlap_within_their_window),
+      cmocka_unit_test(slots_are_only_for_the_chief),
+      cmocka_unit_test(a_version_that_is_kept_is_not_written_again),
   };
   return RUN_TESTS(tests);
 }

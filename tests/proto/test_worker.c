@@ -1,4 +1,7 @@
 /* The worker alone. */
+#include <math.h>
+#include <string.h>
+
 #include "check.h"
 #include "proto/worker.h"
 
@@ -6,7 +9,7 @@ enum { CHIEF = 1, CHIEF_AGAIN = 2, OWNER = 10, WEIGHTS = 8 };
 
 static const shoal_slice SLICE = {.count = WEIGHTS, .runs_count = 1};
 
-static shoal_worker *worker_of(uint32_t units) {
+static shoal_worker *worker_with(uint32_t units, shoal_wire_format format) {
   shoal_mode mode;
   assert_int_equal(shoal_mode_parse("sync", &mode, NULL), SHOAL_OK);
   shoal_worker_config config = {.name = "ada",
@@ -15,11 +18,14 @@ static shoal_worker *worker_of(uint32_t units) {
                                 .slices = &SLICE,
                                 .owners = 1,
                                 .weights_count = WEIGHTS,
-                                .mode = mode};
+                                .mode = mode,
+                                .format = format};
   shoal_worker *worker;
   assert_int_equal(shoal_worker_create(&worker, &config, NULL), SHOAL_OK);
   return worker;
 }
+
+static shoal_worker *worker_of(uint32_t units) { return worker_with(units, SHOAL_WIRE_F32); }
 
 static void receive(shoal_worker *worker, uint64_t peer, shoal_message m) {
   shoal_worker_receive(worker, peer, &m);
@@ -110,10 +116,50 @@ static void a_lease_that_is_over_when_it_comes_is_followed_by_an_ask(void **stat
   shoal_worker_destroy(worker);
 }
 
+/* The loss that the chief is told of a unit with this in its gradient. */
+static double loss_told(shoal_wire_format format, float in_gradient) {
+  shoal_worker *worker = worker_with(1, format);
+  shoal_work_unit unit;
+  const float *weights;
+  shoal_worker_owner(worker, 0, OWNER);
+  shoal_worker_chief(worker, CHIEF, false);
+  receive(worker, CHIEF, (shoal_message){.kind = SHOAL_MSG_WELCOME, .generation = 1});
+  send_lease(worker, CHIEF, 1, 1, 0, 3);
+  send_weights(worker, 1, 0);
+  assert_true(shoal_worker_next(worker, &unit, &weights));
+  shoal_work_result result = {.gradient = zeros(), .sums = {.loss = 5, .weight = 1}};
+  memcpy(shoal_blob_bytes(result.gradient) + 3 * sizeof(float), &in_gradient, sizeof in_gradient);
+  assert_true(shoal_worker_done(worker, unit.lease, &result));
+  shoal_letter letter;
+  shoal_sums sums = {0};
+  while (shoal_outbox_take(shoal_worker_outbox(worker), &letter)) {
+    if (letter.message.kind == SHOAL_MSG_DONE)
+      memcpy(&sums, shoal_blob_bytes(letter.message.payload), sizeof sums);
+    shoal_message_release(&letter.message);
+  }
+  shoal_worker_destroy(worker);
+  return sums.loss;
+}
+
+/* Owners refuse such a contribution, so without this the round would be waited for, taken back and computed
+ * again for ever. */
+static void a_gradient_that_owners_refuse_is_told_to_the_chief(void **state) {
+  (void)state;
+  const float wrong[] = {NAN, INFINITY, -INFINITY};
+  for (int format = SHOAL_WIRE_F32; format < SHOAL_WIRE_FORMATS; format++) {
+    assert_true(loss_told((shoal_wire_format)format, 1e38f) == 5);
+    for (int i = 0; i < 3; i++) {
+      double loss = loss_told((shoal_wire_format)format, wrong[i]);
+      assert_true(format == SHOAL_WIRE_F32 ? loss == 5 : isnan(loss)); /* f32 is not refused */
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_result_for_the_old_chief_is_not_for_the_new),
       cmocka_unit_test(a_lease_that_is_over_when_it_comes_is_followed_by_an_ask),
+      cmocka_unit_test(a_gradient_that_owners_refuse_is_told_to_the_chief),
   };
   return RUN_TESTS(tests);
 }

@@ -85,6 +85,11 @@ static void memory_catches_a_flood(void **state) {
   is_caught(SHOAL_SABOTAGE_FLOOD, NULL, SHOAL_SIM_MEMORY, 60, 50);
 }
 
+static void memory_catches_what_is_asked_again_and_again(void **state) {
+  (void)state;
+  is_caught(SHOAL_SABOTAGE_ECHO, NULL, SHOAL_SIM_MEMORY, 60, 50);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(samples_catches_a_part_that_counts_twice),
@@ -98,6 +103,7 @@ int main(void) {
       cmocka_unit_test(durable_catches_a_record_that_is_written_over),
       cmocka_unit_test(deadlock_catches_a_report_that_never_arrives),
       cmocka_unit_test(memory_catches_a_flood),
+      cmocka_unit_test(memory_catches_what_is_asked_again_and_again),
   };
   return RUN_TESTS(tests);
 }
