@@ -231,7 +231,9 @@ typedef struct shoal_kernels {
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);
   /* Sum of squares: 16 lane chains, the lane tree, in double over blocks of 4096. */
   double (*square_sum)(size_t count, const float *x);
-  void (*update)(const shoal_update *u, size_t count, float *w, const float *g, float *s1, float *s2);
+  /* New weights w from old ones; `from` may be w. */
+  void (*update)(const shoal_update *u, size_t count, const float *from, float *w, const float *g, float *s1,
+                 float *s2);
 
   /* Runs multiply-adds from registers only, and returns how many floating point
    * operations that was: the ceiling that benchmarks are a share of. */

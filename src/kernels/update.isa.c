@@ -8,9 +8,9 @@ typedef struct step {
 } step;
 
 /* One vector of weights; s1 and s2 point at state that the kind has. */
-V_INLINE void step_vector(shoal_update_kind kind, const step *u, size_t left, float *w_at, const float *g_at,
-                          float *s1_at, float *s2_at) {
-  vf w = vf_load_some(w_at, left), g = vf_mul(u->grad_scale, vf_load_some(g_at, left)), move;
+V_INLINE void step_vector(shoal_update_kind kind, const step *u, size_t left, const float *from_at,
+                          float *w_at, const float *g_at, float *s1_at, float *s2_at) {
+  vf w = vf_load_some(from_at, left), g = vf_mul(u->grad_scale, vf_load_some(g_at, left)), move;
   if (kind == SHOAL_ADAMW)
     w = vf_mul(w, u->decay);
   else
@@ -46,7 +46,8 @@ V_INLINE void step_vector(shoal_update_kind kind, const step *u, size_t left, fl
   vf_store_some(w_at, left, vf_fnma(u->rate, move, w));
 }
 
-void ISA(update)(const shoal_update *u, size_t count, float *w, const float *g, float *s1, float *s2) {
+void ISA(update)(const shoal_update *u, size_t count, const float *from, float *w, const float *g, float *s1,
+                 float *s2) {
   const bool adam = u->kind == SHOAL_ADAM || u->kind == SHOAL_ADAMW;
   const step s = {
       .rate = vf_set(adam ? u->rate / u->correction1 : u->rate),
@@ -61,10 +62,10 @@ void ISA(update)(const shoal_update *u, size_t count, float *w, const float *g, 
       .root2 = vf_sqrt(vf_set(u->correction2)),
   };
   const bool has1 = u->kind != SHOAL_SGD;
-#define CASE(each)                                                                                \
-  case each:                                                                                      \
-    for (size_t i = 0; i < count; i += 16)                                                        \
-      step_vector(each, &s, count - i, w + i, g + i, has1 ? s1 + i : NULL, adam ? s2 + i : NULL); \
+#define CASE(each)                                                                                          \
+  case each:                                                                                                \
+    for (size_t i = 0; i < count; i += 16)                                                                  \
+      step_vector(each, &s, count - i, from + i, w + i, g + i, has1 ? s1 + i : NULL, adam ? s2 + i : NULL); \
     break;
   switch (u->kind) {
     CASE(SHOAL_SGD)

@@ -469,7 +469,8 @@ static void update_task(void *context, uint32_t index, uint32_t thread) {
   const shoal_ranks *k = a->ranks;
   const shoal_run *run = own_run(k, index);
   const shoal_train_state *state = k->state;
-  shoal_optimizer_apply(k->kernels, &a->update, run, state->weights, k->total, state->slot1, state->slot2);
+  shoal_optimizer_apply(k->kernels, &a->update, run, state->weights, state->weights, k->total, state->slot1,
+                        state->slot2);
   if (k->size > 1)
     shoal_stream_floats(k->sent_weights + (run->offset - k->own.offset), state->weights + run->offset,
                         run->count);

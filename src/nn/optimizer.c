@@ -43,15 +43,16 @@ shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint
 }
 
 void shoal_optimizer_apply(const shoal_kernels *kernels, const shoal_update *update, const shoal_run *run,
-                           float *weights, const float *gradient, float *slot1, float *slot2) {
+                           const float *from, float *weights, const float *gradient, float *slot1,
+                           float *slot2) {
+  const float *old = from + run->offset, *g = gradient + run->offset;
   float *w = weights + run->offset;
-  const float *g = gradient + run->offset;
   if (run->kind == SHOAL_PARAM_STATISTIC) {
-    for (uint32_t i = 0; i < run->count; i++) w[i] += STATISTIC_SHARE * (g[i] - w[i]);
+    for (uint32_t i = 0; i < run->count; i++) w[i] = old[i] + STATISTIC_SHARE * (g[i] - old[i]);
     return;
   }
   shoal_update u = *update;
   if (run->kind != SHOAL_PARAM_WEIGHT) u.l2 = 0;
-  kernels->update(&u, run->count, w, g, slot1 == NULL ? NULL : slot1 + run->offset,
+  kernels->update(&u, run->count, old, w, g, slot1 == NULL ? NULL : slot1 + run->offset,
                   slot2 == NULL ? NULL : slot2 + run->offset);
 }

@@ -27,8 +27,10 @@ uint32_t shoal_optimizer_slots(shoal_update_kind kind);
 /* The update of round `step` (from 1) at this rate. */
 shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint64_t step);
 
-/* Applies it to one run; the pointers are to the whole vectors. */
+/* Applies it to one run: new weights from old ones; `from` may be `weights`. The pointers are to the whole
+ * vectors. */
 void shoal_optimizer_apply(const shoal_kernels *kernels, const shoal_update *update, const shoal_run *run,
-                           float *weights, const float *gradient, float *slot1, float *slot2);
+                           const float *from, float *weights, const float *gradient, float *slot1,
+                           float *slot2);
 
 #endif

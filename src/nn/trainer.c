@@ -447,8 +447,8 @@ static void sum_task(void *context, uint32_t index, uint32_t thread) {
 static void update_run(const apply *a, const shoal_run *run, uint32_t thread) {
   double *times = times_of(a->trainer, thread), since = clock_if(times);
   shoal_train_state *state = &a->trainer->state;
-  shoal_optimizer_apply(a->trainer->kernels, &a->update, run, state->weights, a->trainer->total, state->slot1,
-                        state->slot2);
+  shoal_optimizer_apply(a->trainer->kernels, &a->update, run, state->weights, state->weights,
+                        a->trainer->total, state->slot1, state->slot2);
   note_time(a->trainer, times, TIME_UPDATE, since);
 }
 

@@ -293,8 +293,8 @@ static float *whole_sum(const shoal_owner *o, summing *r) {
   return sum;
 }
 
-/* Run by run: the halves of the sum are added, old weights copied, and both used while they are in the
- * cache. */
+/* Run by run: the halves of the sum are added and used while they are in the cache. What lies between
+ * runs goes over as it is. */
 static void apply_inner(shoal_owner *o, shoal_blob *old, summing *r, float scale) {
   const shoal_recipe *recipe = &o->config.graph->model->recipe;
   uint64_t version = o->state.version, rounds = o->config.rounds;
@@ -302,13 +302,15 @@ static void apply_inner(shoal_owner *o, shoal_blob *old, summing *r, float scale
   shoal_update update = shoal_optimizer_update(recipe, rate, version + 1);
   update.grad_scale = scale;
   float *sum = floats_of(r->nodes[0].sum), *weights = o->state.weights;
+  float *from = old != NULL ? floats_of(old) : weights;
   for (size_t i = 0; i < o->config.slice.runs_count; i++) {
     stretch at = stretch_of(o, i);
     if (r->right != NULL)
       o->config.kernels->add(at.count, sum + at.first, floats_of(r->right) + at.first, sum + at.first);
-    if (old != NULL) memcpy(weights + at.first, floats_of(old) + at.first, at.count * sizeof(float));
-    shoal_optimizer_apply(o->config.kernels, &update, at.run, whole(o, weights), whole(o, sum),
-                          whole(o, o->state.slot1), whole(o, o->state.slot2));
+    size_t end = at.first + at.run->count;
+    if (old != NULL) memcpy(weights + end, from + end, (at.count - at.run->count) * sizeof(float));
+    shoal_optimizer_apply(o->config.kernels, &update, at.run, whole(o, from), whole(o, weights),
+                          whole(o, sum), whole(o, o->state.slot1), whole(o, o->state.slot2));
   }
 }
 

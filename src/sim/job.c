@@ -213,7 +213,7 @@ static void step(const shoal_sim_job *job, machine *m, uint64_t version, const f
     if (norm > (double)recipe->clip) update.grad_scale = (float)((double)recipe->clip / norm);
   }
   for (size_t i = 0; i < job->runs_count; i++)
-    shoal_optimizer_apply(kernels, &update, &job->runs[i], m->weights, sum, m->slot1, m->slot2);
+    shoal_optimizer_apply(kernels, &update, &job->runs[i], m->weights, m->weights, sum, m->slot1, m->slot2);
 }
 
 static void one_machine_cheap(shoal_sim_job *job) {

@@ -64,7 +64,13 @@ static void every_optimiser_follows_its_formula(void **state) {
       float *w1 = NULL, *s11 = NULL, *s21 = NULL;
       for (int t = 0; t < tables_count; t++) {
         float *got = ref_copy(count, w), *got1 = ref_copy(count, s1), *got2 = ref_copy(count, s2);
-        tables[t]->update(&u, count, got, g, has1 ? got1 : NULL, has2 ? got2 : NULL);
+        float *moved = ref_floats(count), *moved1 = ref_copy(count, s1), *moved2 = ref_copy(count, s2);
+        tables[t]->update(&u, count, got, moved, g, has1 ? moved1 : NULL, has2 ? moved2 : NULL);
+        tables[t]->update(&u, count, got, got, g, has1 ? got1 : NULL, has2 ? got2 : NULL);
+        ref_same("in its place and elsewhere", tables[t]->name, count, moved, got);
+        free(moved);
+        free(moved1);
+        free(moved2);
         ref_check("w", tables[t], count, got, &w1, ew, 1, 1e-6);
         ref_check("s1", tables[t], count, got1, &s11, e1, 1, 1e-6);
         ref_check("s2", tables[t], count, got2, &s21, e2, 1, 1e-6);

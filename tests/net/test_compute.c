@@ -95,7 +95,7 @@ static void step(const machine *m, uint64_t round, float *weights, const float *
   shoal_optimizer_runs(graph, runs);
   shoal_update update = shoal_optimizer_update(&m->model->recipe, m->model->recipe.rate, round + 1);
   for (size_t i = 0; i < count; i++)
-    shoal_optimizer_apply(shoal_kernels_get(), &update, &runs[i], weights, gradient, NULL, NULL);
+    shoal_optimizer_apply(shoal_kernels_get(), &update, &runs[i], weights, weights, gradient, NULL, NULL);
   free(runs);
 }
 
