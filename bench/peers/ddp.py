@@ -7,8 +7,7 @@ Every process has one thread and trains batches of its own; gradients are averag
 summed over the processes, as in `shoal bench scaling`. Images are in channels_last, the faster order here."""
 import argparse
 import json
-import os
-import socket
+import tempfile
 import time
 
 import torch
@@ -23,11 +22,10 @@ WARM_UP_STEPS = 10
 STEPS_A_LOOK = 5  # between two looks at the clock, which all processes must agree on
 
 
-def train(rank, processes, batch, seconds, port, answers):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+def train(rank, processes, batch, seconds, meeting, answers):
     torch.set_num_threads(1)
     torch.manual_seed(rank)
-    dist.init_process_group("gloo", rank=rank, world_size=processes)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=processes)
     model, x, labels = torch_peer.make("lenet5", batch, "channels_last")
     x = x.contiguous(memory_format=torch.channels_last)
     model = DistributedDataParallel(model.to(memory_format=torch.channels_last))
@@ -53,12 +51,6 @@ def train(rank, processes, batch, seconds, port, answers):
     dist.destroy_process_group()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--processes", type=int, default=1)
@@ -70,7 +62,9 @@ def main():
         print(json.dumps({"version": torch.__version__}))
         return
     answers = mp.get_context("spawn").SimpleQueue()
-    mp.spawn(train, (options.processes, options.batch, options.seconds, free_port(), answers), nprocs=options.processes)
+    with tempfile.TemporaryDirectory() as folder:  # the processes find each other through a file in it
+        mp.spawn(train, (options.processes, options.batch, options.seconds, f"{folder}/meeting", answers),
+                 nprocs=options.processes)
     print(json.dumps({"batches_per_s": answers.get(), "processes": options.processes}))
 
 
