@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/text.h"
 #include "nn/tree.h"
 #include "proto/places.h"
 
@@ -611,17 +612,6 @@ static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
   return c->owners[m->slice].peer != 0 ? "the slice has an owner" : NULL;
 }
 
-/* Names come from outside and go to terminals and logs: only what can be printed is let through. */
-static void copy_name(char name[SHOAL_NAME_MAX], shoal_blob *from) {
-  size_t length = from != NULL ? shoal_blob_length(from) : 0;
-  if (length >= SHOAL_NAME_MAX) length = SHOAL_NAME_MAX - 1;
-  for (size_t i = 0; i < length; i++) {
-    uint8_t byte = shoal_blob_bytes(from)[i];
-    name[i] = byte >= ' ' && byte <= '~' ? (char)byte : '?';
-  }
-  name[length] = '\0';
-}
-
 static const peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   shoal_places_put(&c->peer_places, peer, c->peers_count);
   peer_entry *entry = &c->peers[c->peers_count++];
@@ -631,7 +621,10 @@ static const peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_mes
                         .slice = m->slice,
                         .threads = m->shard,
                         .beat = {.said = c->time, .heard = c->time}};
-  copy_name(entry->name, m->payload);
+  /* It comes from outside and goes to terminals and logs. */
+  if (m->payload != NULL)
+    shoal_text_plain(entry->name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload),
+                     shoal_blob_length(m->payload));
   c->beat_at = fmin(c->beat_at, shoal_beat_next(&entry->beat, &c->config.beat));
   return entry;
 }
