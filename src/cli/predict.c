@@ -232,8 +232,8 @@ static uint32_t label_of(const answers *a, uint32_t sample) {
 }
 
 static void class_json(const answers *a, uint32_t sample, shoal_json *json) {
-  uint32_t top[TOP];
-  float probability[TOP];
+  uint32_t top[TOP] = {0};
+  float probability[TOP] = {0};
   char buffer[16];
   uint32_t found = rank(a, row_of(a, a->values, 0, sample), top, probability);
   shoal_json_text(json, "class", class_name(a, top[0], buffer));
