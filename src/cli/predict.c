@@ -255,8 +255,8 @@ static void class_json(const answers *a, uint32_t sample, shoal_json *json) {
 }
 
 static void class_text(const answers *a, uint32_t sample, shoal_text *line) {
-  uint32_t top[TOP];
-  float probability[TOP];
+  uint32_t top[TOP] = {0};
+  float probability[TOP] = {0};
   char buffer[16];
   uint32_t found = rank(a, row_of(a, a->values, 0, sample), top, probability);
   shoal_text_addf(line, "%-*s %.3f", NAME_WIDTH, class_name(a, top[0], buffer), (double)probability[0]);
