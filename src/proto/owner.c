@@ -18,6 +18,8 @@ enum { SEEN_ROUNDS = 1 << 14 };
 _Static_assert((int)SEEN_ROUNDS >= (int)SHOAL_ASYNC_WINDOW_MAX,
                "rounds under way at once must have places of their own");
 static const double LAG_SHARE = 0.05; /* of the newest in the average */
+static const double AHEAD = 1.3;      /* of the lag: a bit more than it dampens swings */
+static const double RAMP_EPOCHS = 0.5;
 
 /* The sum of a node, at its first part. */
 typedef struct node_sum {
@@ -186,7 +188,7 @@ static void look_ahead(shoal_owner *o) {
       shoal_recipe_rate_at(recipe, version / o->config.rounds, version % o->config.rounds, o->config.rounds);
   for (size_t i = 0; i < o->config.slice.runs_count; i++) {
     stretch at = stretch_of(o, i);
-    float step = at.run->kind == SHOAL_PARAM_STATISTIC ? 0 : -rate * (float)o->lag;
+    float step = at.run->kind == SHOAL_PARAM_STATISTIC ? 0 : -rate * (float)(AHEAD * o->lag);
     o->config.kernels->add_scaled(at.count, o->state.weights + at.first, step, o->state.slot1 + at.first,
                                   floats_of(o->ahead) + at.first);
   }
@@ -339,11 +341,11 @@ static void send_squares(shoal_owner *o, summing *r) {
 }
 
 /* Late contributions start small, one part in 1 + lag, and grow to their full size over the first
- * epoch: where the loss bends most, at the start, a late step of full size throws the weights far
+ * half epoch: where the loss bends most, at the start, a late step of full size throws the weights far
  * off, and they hardly come back. */
 static float late_scale(const shoal_owner *o) {
   if (o->config.mode.kind != SHOAL_ASYNC && o->config.mode.kind != SHOAL_STALE) return 1;
-  double to_go = 1 - (double)o->state.version / (double)o->config.rounds;
+  double to_go = 1 - (double)o->state.version / (RAMP_EPOCHS * (double)o->config.rounds);
   return to_go > 0 ? (float)(1 / (1 + o->lag * to_go)) : 1;
 }
 

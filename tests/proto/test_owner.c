@@ -363,7 +363,7 @@ static void async_weights_look_ahead_by_the_lag(void **state) {
   const float *got = (const float *)(const void *)shoal_blob_bytes(letter.message.payload);
   for (size_t i = 0; i < trainable; i++) {
     double ahead = ((double)now->weights[i] - (double)got[i]) / (0.1 * (double)now->slot1[i]);
-    assert_true(ahead > 0.9 && ahead < 1.1);
+    assert_true(ahead > 1.2 && ahead < 1.35); /* 1.3 times the lag of one */
   }
   shoal_message_release(&letter.message);
   free(gradient);
