@@ -14,6 +14,7 @@ typedef enum shoal_status {
   SHOAL_OK,
   SHOAL_INVALID, /* bad input */
   SHOAL_NOT_FOUND,
+  SHOAL_CONFLICT, /* there is one already */
   SHOAL_CORRUPT,
   SHOAL_LIMIT, /* more than is allowed */
   SHOAL_IO,

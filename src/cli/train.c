@@ -1,25 +1,14 @@
 /* train.c: shoal train: trains a network from its text, or goes on from a checkpoint.
  *
- * The run in short: read the model and the data, reserve memory, then round after round.
- * After every epoch the held-out samples are evaluated and the whole state is saved under
- * --out, atomically. A signal ends the run after the round at hand, with the state saved,
- * so a run that is stopped or killed goes on to the same bits.
- *
- * Early stopping keeps a second file, OUT with ".best" in its name: the state after the epoch
- * with the lowest validation loss. At the end it takes the place of OUT. How long ago the
- * best epoch was follows from the two files alone, so that too survives a kill.
- *
- * Nothing slow stands before the first round: no evaluation, no checksum of the data. */
+ * The run in short: read the model and the data, reserve memory, then the loop of train/training.h, and
+ * a report of what it does. */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
 #include "cli/human.h"
@@ -29,8 +18,8 @@
 #include "cli/stop.h"
 #include "cli/train.h"
 #include "cli/train_mpi.h"
-#include "data/task.h"
 #include "nn/checkpoint.h"
+#include "train/training.h"
 
 /* ---- options ------------------------------------------------------------------------ */
 
@@ -178,19 +167,15 @@ typedef struct run {
   shoal_model *model;     /* one of the two */
   bool had_early_stop;    /* the checkpoint's run: only then is a best file beside it its own */
   shoal_task task;
-  shoal_train_state *state; /* the trainer's */
   shoal_role role;
   shoal_cluster *cluster; /* the chief's side, or NULL */
   bool cluster_is_done;   /* it need not keep anything to go on from */
   shoal_train_mpi *mpi;   /* this rank, or NULL */
-  shoal_rounds rounds;    /* who makes them */
-  shoal_text out_path, best_path, together;
+  shoal_training_config config;
+  shoal_training training;
+  shoal_text out_path, together;
   shoal_report_plan plan;
   shoal_report report;
-  double saved_at;
-  uint64_t saved_step; /* UINT64_MAX: nothing saved yet */
-  double best_loss;
-  uint64_t best_epoch; /* 0: none yet */
 } run;
 
 static bool ends_with(const char *word, const char *end) {
@@ -291,15 +276,7 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
   return status;
 }
 
-/* "model.best.safetensors" for "model.safetensors" and "best". */
-static void add_path_called(shoal_text *out, const char *path, const char *word) {
-  size_t length = strlen(path);
-  if (ends_with(path, ".safetensors")) length -= strlen(".safetensors");
-  shoal_text_addf(out, "%.*s.%s.safetensors", (int)length, path, word);
-}
-
-/* Where the model goes, and whether a file can be made there: better known now than after
- * an hour. */
+/* Where the model goes. */
 static shoal_status choose_places(run *r, shoal_error *err) {
   const train_options *o = &r->options;
   if (o->out || o->resume) {
@@ -312,21 +289,12 @@ static shoal_status choose_places(run *r, shoal_error *err) {
   }
   if (r->out_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   const char *out = r->out_path.bytes;
-  add_path_called(&r->best_path, out, "best");
-  if (r->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-
   struct stat model, target;
   if (o->model && stat(o->model, &model) == 0 && stat(out, &target) == 0 && model.st_ino == target.st_ino &&
       model.st_dev == target.st_dev)
     return shoal_fail(err, SHOAL_INVALID, "--out %s would overwrite the model's text; choose another name",
                       out);
-  shoal_writer *writer;
-  shoal_status status = shoal_writer_create(&writer, out, err);
-  if (status == SHOAL_OK)
-    shoal_writer_abandon(writer);
-  else
-    shoal_error_prefix(err, "cannot save the model: ");
-  return status;
+  return SHOAL_OK;
 }
 
 static shoal_status open_task(run *r, shoal_error *err) {
@@ -348,68 +316,45 @@ static shoal_status open_task(run *r, shoal_error *err) {
         "%s is not what %s was trained on: scales, classes or words differ; give the same --data, "
         "--target and --valid as before",
         o->data, o->resume);
-  status = shoal_task_ready(&r->task, (uint32_t)o->threads, err);
-  if (status == SHOAL_OK) r->state = shoal_trainer_state(r->task.trainer);
-  return status;
+  return shoal_task_ready(&r->task, (uint32_t)o->threads, err);
 }
 
-static shoal_status save(run *r, const char *path, shoal_error *err) {
-  return shoal_checkpoint_save(path, r->task.graph, r->state, r->task.fitted.bytes, err);
+/* ---- what the loop tells ------------------------------------------------------------ */
+
+static void tell_round(void *self, const shoal_result *round) {
+  run *r = self;
+  shoal_report_round(&r->report, round);
 }
 
-/* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
-static shoal_status load_best(run *r, bool *found, shoal_error *err) {
-  shoal_text path;
-  shoal_text_init(&path);
-  add_path_called(&path, r->options.resume, "best");
-  *found = r->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
-  shoal_status status = SHOAL_OK;
-  if (*found) {
-    shoal_checkpoint best;
-    status = shoal_checkpoint_load(&best, path.bytes, err);
-    if (status == SHOAL_OK) {
-      status = shoal_checkpoint_resume(&best, r->task.graph, r->state, err);
-      shoal_checkpoint_release(&best);
-    }
-  }
-  shoal_text_release(&path);
-  return status;
+static void tell_epoch(void *self, const shoal_result *train, const shoal_result *held_out) {
+  run *r = self;
+  shoal_report_epoch(&r->report, train, held_out);
 }
 
-/* Early stopping goes on where it was: from the best epoch so far, which has a file of its own,
- * or from this one, when the checkpoint is what an earlier run kept. */
-static shoal_status recall_best(run *r, shoal_error *err) {
-  if (r->model->recipe.early_stop == 0) return SHOAL_OK;
-  bool found;
-  shoal_status status = load_best(r, &found, err);
-  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(&r->from, r->task.graph, r->state, err);
-  bool at_end_of_epoch = r->state->epoch > 0 && r->state->round == 0;
-  if (status != SHOAL_OK || !at_end_of_epoch) return status;
-  r->best_loss = shoal_trainer_evaluate(r->task.trainer, &r->task.sources[SHOAL_VALID]).loss;
-  r->best_epoch = r->state->epoch;
-  return save(r, r->best_path.bytes, err);
+static void tell_warning(void *self, const char *text) {
+  run *r = self;
+  shoal_progress_clear(&r->report.progress);
+  shoal_cli_warn("train", "%s", text);
 }
 
-static shoal_status load_state(run *r, shoal_error *err) {
-  if (!r->options.resume) {
-    if (r->model->recipe.early_stop > 0) unlink(r->best_path.bytes); /* an earlier run's */
-    return SHOAL_OK;
-  }
-  shoal_status status = recall_best(r, err);
-  if (status == SHOAL_OK) status = shoal_checkpoint_resume(&r->from, r->task.graph, r->state, err);
+static void tell_moved_aside(void *self, const char *place) {
+  run *r = self;
+  shoal_report_note(&r->report, "the model that was in %s is now in %s\n", r->out_path.bytes, place);
+}
+
+static shoal_status open_training(run *r, shoal_error *err) {
+  r->config = (shoal_training_config){
+      .task = &r->task,
+      .out = r->out_path.bytes,
+      .resumed = r->options.resume,
+      .had_early_stop = r->had_early_stop,
+      .save_every_s = r->options.save_every_s,
+      .calls = {r, tell_round, tell_epoch, tell_warning, tell_moved_aside},
+      .stop = shoal_stop_flag(),
+  };
+  shoal_status status = shoal_training_init(&r->training, &r->config, err);
   if (status != SHOAL_OK) return status;
-  uint64_t rounds = shoal_trainer_rounds(r->task.trainer);
-  bool fits = r->state->round < rounds && r->state->step / rounds == r->state->epoch &&
-              r->state->step % rounds == r->state->round;
-  if (!fits)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s was not trained on this data: it did %llu rounds in %llu epochs and %llu rounds, "
-                      "but an epoch of %s has %llu; give the same --data and --valid as before",
-                      r->options.resume, (unsigned long long)r->state->step,
-                      (unsigned long long)r->state->epoch, (unsigned long long)r->state->round,
-                      r->options.data, (unsigned long long)rounds);
-  r->saved_step = r->state->step;
-  return SHOAL_OK;
+  return shoal_training_begin(&r->training, r->options.resume ? &r->from : NULL, err);
 }
 
 static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
@@ -426,7 +371,7 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
   bool leads = shoal_train_mpi_leads(r->mpi); /* only who leads has files */
   if (status == SHOAL_OK && leads) status = choose_places(r, err);
   if (status == SHOAL_OK) status = open_task(r, err);
-  if (status == SHOAL_OK && leads) status = load_state(r, err);
+  if (status == SHOAL_OK && leads) status = open_training(r, err);
   if (status == SHOAL_OK)
     status =
         shoal_report_init(&r->report, r->started, r->options.json, r->options.quiet, r->options.log_dir, err);
@@ -440,156 +385,9 @@ static void release(run *r) {
   shoal_task_close(&r->task);
   shoal_model_destroy(r->own_model);
   shoal_checkpoint_release(&r->from);
+  shoal_training_release(&r->training);
   shoal_text_release(&r->out_path);
-  shoal_text_release(&r->best_path);
   shoal_text_release(&r->together);
-}
-
-static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
-
-/* ---- saving ------------------------------------------------------------------------- */
-
-/* Before the first save of a new training: a model that another one left at the same place is
- * moved aside and not lost. */
-static void keep_previous(run *r) {
-  const char *path = r->out_path.bytes;
-  bool goes_on = r->options.resume && strcmp(r->options.resume, path) == 0;
-  bool first = r->saved_step == UINT64_MAX;
-  struct stat there;
-  if (goes_on || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return;
-  shoal_text previous;
-  shoal_text_init(&previous);
-  add_path_called(&previous, path, "previous");
-  if (!previous.failed && rename(path, previous.bytes) == 0)
-    shoal_report_note(&r->report, "the model that was in %s is now in %s\n", path, previous.bytes);
-  shoal_text_release(&previous);
-}
-
-/* During the run a save that fails is a warning: the disk may have room again later, and the
- * last try, at the end, decides. */
-static void save_now(run *r) {
-  shoal_error err;
-  r->saved_at = shoal_clock_seconds();
-  keep_previous(r);
-  if (save(r, r->out_path.bytes, &err) == SHOAL_OK) {
-    r->saved_step = r->state->step;
-    return;
-  }
-  shoal_progress_clear(&r->report.progress);
-  shoal_cli_warn("train", "cannot save the model: %s; training goes on and will try again", err.text);
-}
-
-static shoal_status save_at_end(run *r, shoal_error *err) {
-  if (r->saved_step == r->state->step) return SHOAL_OK;
-  keep_previous(r);
-  shoal_status status = save(r, r->out_path.bytes, err);
-  if (status != SHOAL_OK)
-    shoal_error_prefix(err, "cannot save the model: ");
-  else
-    r->saved_step = r->state->step;
-  return status;
-}
-
-/* ---- the loop ----------------------------------------------------------------------- */
-
-/* How the loop ended. */
-typedef enum outcome {
-  FINISHED,
-  STOPPED_EARLY,
-  INTERRUPTED,
-  CUT_OFF,  /* by a signal, while there was nothing that could be saved */
-  EXPLODED, /* the loss or the weights are not numbers */
-  FAILED,   /* in a round, for another reason */
-} outcome;
-
-static const shoal_source *held_out_source(const run *r) {
-  return r->task.sources[SHOAL_VALID].samples  ? &r->task.sources[SHOAL_VALID]
-         : r->task.sources[SHOAL_TEST].samples ? &r->task.sources[SHOAL_TEST]
-                                               : NULL;
-}
-
-/* Whether early stopping has waited long enough. */
-static bool end_of_patience(run *r, double loss) {
-  uint32_t patience = r->model->recipe.early_stop;
-  if (patience == 0) return false;
-  bool better = loss < r->best_loss || (isnan(r->best_loss) && !isnan(loss));
-  if (r->best_epoch == 0 || better) {
-    shoal_error err;
-    if (save(r, r->best_path.bytes, &err) != SHOAL_OK) {
-      shoal_progress_clear(&r->report.progress);
-      shoal_cli_warn("train", "cannot save the best weights: %s", err.text);
-      return false;
-    }
-    r->best_loss = loss;
-    r->best_epoch = r->state->epoch;
-  }
-  return r->state->epoch >= r->best_epoch + patience;
-}
-
-static void end_epoch(run *r, shoal_result *held_out, bool *stop_early) {
-  shoal_result train = shoal_trainer_epoch_result(r->task.trainer);
-  const shoal_source *source = held_out_source(r);
-  if (source) *held_out = shoal_trainer_evaluate(r->task.trainer, source);
-  *stop_early = end_of_patience(r, held_out->loss);
-  /* Before the report: who reads of an epoch can rely on a checkpoint not much older. Epochs of
-   * milliseconds would spend their time waiting for the disk. */
-  if (r->saved_step == UINT64_MAX || shoal_clock_seconds() - r->saved_at >= SAVE_EPOCHS_S) save_now(r);
-  shoal_report_epoch(&r->report, &train, source ? held_out : NULL);
-}
-
-/* A finite loss can still give an update that is not: such weights must not replace a good file. */
-static bool weights_are_finite(const run *r, shoal_error *err) {
-  const shoal_train_state *state = r->state;
-  for (size_t i = 0; i < state->weights_count; i++) {
-    if (isfinite(state->weights[i])) continue;
-    shoal_fail(err, SHOAL_INVALID,
-               "the weights are not numbers any more after round %s; try a lower --rate or --clip 1",
-               shoal_human_count(state->step).text);
-    return false;
-  }
-  return true;
-}
-
-/* Rounds of this process alone. */
-static shoal_status own_round(void *self, shoal_result *out, shoal_error *err) {
-  run *r = self;
-  return shoal_trainer_round(r->task.trainer, &r->task.sources[SHOAL_TRAIN], out, err);
-}
-
-static shoal_status nothing_to_gather(void *self, shoal_error *err) {
-  (void)self, (void)err;
-  return SHOAL_OK;
-}
-
-static outcome broken(shoal_status status) { return status == SHOAL_INVALID ? EXPLODED : FAILED; }
-
-static outcome loop(run *r, shoal_result *held_out, shoal_error *err) {
-  const shoal_recipe *recipe = &r->model->recipe;
-  r->saved_at = shoal_clock_seconds();
-  while (r->state->epoch < recipe->epochs) {
-    const uint64_t before = r->state->step;
-    shoal_result round;
-    shoal_status status = r->rounds.next(r->rounds.self, &round, err);
-    if (status != SHOAL_OK && status != SHOAL_STOPPED) return broken(status);
-    if (status == SHOAL_OK) shoal_report_round(&r->report, &round);
-    bool epoch_is_over = status == SHOAL_OK && r->state->round == 0, stop_early = false;
-    bool save_is_due =
-        r->options.save_every_s > 0 && shoal_clock_seconds() - r->saved_at >= r->options.save_every_s;
-    bool may_save = epoch_is_over || save_is_due || shoal_stop_signal() != 0;
-    if (may_save) status = r->rounds.gather(r->rounds.self, err);
-    if (status == SHOAL_STOPPED) return CUT_OFF;
-    if (status != SHOAL_OK) return broken(status);
-    /* A cluster comes to rest where it can: further on, or back where a crash has led it. */
-    epoch_is_over = r->state->round == 0 && r->state->step > before;
-    if (may_save && !weights_are_finite(r, err)) return EXPLODED;
-    if (epoch_is_over)
-      end_epoch(r, held_out, &stop_early);
-    else if (save_is_due)
-      save_now(r);
-    if (stop_early) return STOPPED_EARLY;
-    if (may_save && shoal_stop_signal() != 0 && r->state->epoch < recipe->epochs) return INTERRUPTED;
-  }
-  return FINISHED;
 }
 
 /* ---- the end ------------------------------------------------------------------------ */
@@ -604,7 +402,7 @@ static void add_data_options(const run *r, shoal_text *out) {
 static int interrupted(run *r) {
   const train_options *o = &r->options;
   shoal_error err;
-  if (save_at_end(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  if (shoal_training_save(&r->training, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_text resume;
   shoal_text_init(&resume);
   shoal_human_quote(&resume, program_invocation_name);
@@ -626,11 +424,11 @@ static int cut_off(run *r, const shoal_error *err) {
 }
 
 static void say_what_is_saved(const run *r) {
-  if (r->saved_step == UINT64_MAX)
+  if (r->training.saved_step == UINT64_MAX)
     fprintf(stderr, "Nothing was saved.\n");
   else
     fprintf(stderr, "%s still holds the model after %s rounds.\n", r->out_path.bytes,
-            shoal_human_count(r->saved_step).text);
+            shoal_human_count(r->training.saved_step).text);
 }
 
 static int exploded(run *r, const shoal_error *err) {
@@ -653,47 +451,24 @@ static int failed(run *r, const shoal_error *err) {
   return SHOAL_EXIT_FAILED;
 }
 
-/* Puts the best epoch's state, file and weights, in the place of the last one's. */
-static shoal_status keep_best(run *r, shoal_error *err) {
+/* Has the model on disk, the best one where there is such. */
+static shoal_status save_result(run *r, shoal_error *err) {
+  if (r->training.best_epoch == 0) return shoal_training_save(&r->training, err);
   /* The best is on disk already. A cluster's thread reads the state that is written here: it ends first. */
   shoal_cluster_close(r->cluster, "the training has ended", true);
   r->cluster = NULL;
-  shoal_checkpoint best;
-  shoal_status status = shoal_checkpoint_load(&best, r->best_path.bytes, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_checkpoint_resume(&best, r->task.graph, r->state, err);
-  shoal_checkpoint_release(&best);
-  if (status == SHOAL_OK && rename(r->best_path.bytes, r->out_path.bytes) != 0)
-    status = shoal_fail(err, SHOAL_IO, "%s: %s", r->out_path.bytes, strerror(errno));
-  if (status == SHOAL_OK) r->saved_step = r->state->step;
-  return status;
+  return shoal_training_keep_best(&r->training, err);
 }
 
-static int finished(run *r, bool stopped_early, const shoal_result *last_held_out) {
+static int finished(run *r, bool stopped_early) {
   shoal_error err;
-  shoal_result held_out = *last_held_out;
-  bool held_out_is_known = r->report.rounds_done > 0;
-  shoal_report_end end = {.stopped_early = stopped_early, .best_epoch = r->best_epoch};
-  if (r->best_epoch > 0) {
-    if (keep_best(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
-    held_out_is_known = false;
-  } else if (save_at_end(r, &err) != SHOAL_OK) {
-    return shoal_cli_failed("train", &err);
-  }
-
-  shoal_result train = shoal_trainer_epoch_result(r->task.trainer), test;
-  const shoal_source *source = held_out_source(r);
-  end.train = &train;
-  if (source) {
-    if (!held_out_is_known) held_out = shoal_trainer_evaluate(r->task.trainer, source);
-    end.held_out = &held_out;
-  }
-  if (r->task.sources[SHOAL_TEST].samples > 0 && source == &r->task.sources[SHOAL_TEST]) {
-    end.test = &held_out;
-  } else if (r->task.sources[SHOAL_TEST].samples > 0) {
-    test = shoal_trainer_evaluate(r->task.trainer, &r->task.sources[SHOAL_TEST]);
-    end.test = &test;
-  }
+  if (save_result(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  shoal_training_results results = shoal_training_evaluate(&r->training);
+  shoal_report_end end = {.stopped_early = stopped_early,
+                          .best_epoch = r->training.best_epoch,
+                          .train = &results.train,
+                          .held_out = results.has_held_out ? &results.held_out : NULL,
+                          .test = results.has_test ? &results.test : NULL};
   shoal_text data_options;
   shoal_text_init(&data_options);
   add_data_options(r, &data_options);
@@ -751,12 +526,12 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
                                        .out_path = r->out_path.bytes,
                                        .notes = notes,
                                        .stop = shoal_stop_flag()};
-  shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->rounds, err);
+  shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->training.rounds, err);
   if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
-  status = r->rounds.gather(r->rounds.self, err);
+  status = r->training.rounds.gather(r->training.rounds.self, err);
   if (status == SHOAL_OK)
     shoal_note(&notes, "going on from round %s, where this training was cut off",
-               shoal_human_count(r->state->step).text);
+               shoal_human_count(r->training.state->step).text);
   return status;
 }
 
@@ -781,31 +556,28 @@ static int serve(train_options *o) {
 static int run_training(run *r) {
   shoal_error err;
   int status = SHOAL_EXIT_FAILED;
-  shoal_result held_out = {.loss = NAN};
   start_report(r);
-  if (r->role != SHOAL_MPI)
-    r->rounds = (shoal_rounds){.self = r, .next = own_round, .gather = nothing_to_gather};
   if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK)
     return err.status == SHOAL_STOPPED ? cut_off(r, &err)
            : r->cluster != NULL        ? failed(r, &err)
                                        : shoal_cli_failed("train", &err);
-  outcome how = loop(r, &held_out, &err);
+  shoal_outcome how = shoal_training_loop(&r->training, &err);
   if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
   switch (how) {
-  case FINISHED: status = finished(r, false, &held_out); break;
-  case STOPPED_EARLY: status = finished(r, true, &held_out); break;
-  case INTERRUPTED: status = interrupted(r); break;
-  case CUT_OFF: status = cut_off(r, &err); break;
-  case EXPLODED: status = exploded(r, &err); break;
-  case FAILED: status = failed(r, &err); break;
+  case SHOAL_FINISHED: status = finished(r, false); break;
+  case SHOAL_STOPPED_EARLY: status = finished(r, true); break;
+  case SHOAL_INTERRUPTED: status = interrupted(r); break;
+  case SHOAL_CUT_OFF: status = cut_off(r, &err); break;
+  case SHOAL_EXPLODED: status = exploded(r, &err); break;
+  case SHOAL_BROKEN: status = failed(r, &err); break;
   }
-  bool keeps = how == CUT_OFF || how == FAILED;
-  r->cluster_is_done = how == EXPLODED || (!keeps && r->saved_step == r->state->step);
+  bool keeps = how == SHOAL_CUT_OFF || how == SHOAL_BROKEN;
+  r->cluster_is_done = how == SHOAL_EXPLODED || (!keeps && r->training.saved_step == r->training.state->step);
   return status;
 }
 
 static int train(int argc, char **argv) {
-  run r = {.started = shoal_clock_seconds(), .options = default_options(), .saved_step = UINT64_MAX};
+  run r = {.started = shoal_clock_seconds(), .options = default_options()};
   int status;
   if (!parse(&r.options, argc, argv, &status, NULL)) return status;
   shoal_error err;
@@ -825,7 +597,8 @@ static int train(int argc, char **argv) {
   bool misused;
   shoal_status ready = set_up(&r, &err, &misused);
   if (r.mpi)
-    ready = shoal_train_mpi_join(r.mpi, ready, &r.task, (uint32_t)r.options.threads, &r.rounds, &err);
+    ready =
+        shoal_train_mpi_join(r.mpi, ready, &r.task, (uint32_t)r.options.threads, &r.training.rounds, &err);
   if (ready != SHOAL_OK) {
     status = !shoal_train_mpi_speaks(r.mpi) ? SHOAL_EXIT_FAILED
              : misused                      ? shoal_cli_misused("train", &err)

@@ -16,8 +16,8 @@
 #ifndef SHOAL_CLI_TRAIN_MPI_H
 #define SHOAL_CLI_TRAIN_MPI_H
 
-#include "data/task.h"
 #include "nn/rounds.h"
+#include "train/task.h"
 
 typedef struct shoal_train_mpi shoal_train_mpi;
 

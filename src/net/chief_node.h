@@ -16,11 +16,11 @@
 
 #include <signal.h>
 
-#include "data/task.h"
 #include "net/job.h"
 #include "net/notes.h"
 #include "nn/rounds.h"
 #include "proto/chief.h"
+#include "train/task.h"
 
 typedef struct shoal_chief_node shoal_chief_node;
 

@@ -10,9 +10,9 @@
 #ifndef SHOAL_NET_COMPUTE_H
 #define SHOAL_NET_COMPUTE_H
 
-#include "data/task.h"
 #include "net/job.h"
 #include "proto/worker.h"
+#include "train/task.h"
 
 typedef struct shoal_compute {
   const shoal_job *job;

@@ -102,6 +102,9 @@ static const struct {
     [SHOAL_MSG_GIVE] = {"GIVE", FLOATS},
     [SHOAL_MSG_BEAT] = {"BEAT", NOTHING},
     [SHOAL_MSG_END] = {"END", TEXT},
+    [SHOAL_MSG_REGISTER] = {"REGISTER", TEXT},
+    [SHOAL_MSG_ASSIGN] = {"ASSIGN", TEXT},
+    [SHOAL_MSG_REPORT] = {"REPORT", TEXT},
 };
 
 const char *shoal_message_name(shoal_message_kind kind) {

@@ -28,6 +28,9 @@
  *   GIVE      chief, owner    then here it is: weights and slots
  *   BEAT      all             I am alive
  *   END       chief to all    the job is over (payload: text)
+ *   REGISTER  worker, server  what I am and whom I want to work for (payload: JSON)
+ *   ASSIGN    server, worker  the job that you work for now, or why there is none (payload: JSON)
+ *   REPORT    worker, server  what I am doing (payload: JSON)
  *
  * Ownership: a message owns its payload, a blob shared by counting; shoal_message_release
  * gives it back. Threads: blobs may be shared between threads, a message has one owner. */
@@ -43,7 +46,7 @@
 enum {
   SHOAL_WIRE_VERSION = 1,
   SHOAL_HEADER_BYTES = 64,
-  SHOAL_TEXT_PAYLOAD_MAX = 1 << 20, /* of HELLO, WELCOME, REFUSE, END */
+  SHOAL_TEXT_PAYLOAD_MAX = 1 << 20, /* of messages whose payload is text or JSON */
 };
 
 typedef enum shoal_message_kind {
@@ -68,6 +71,9 @@ typedef enum shoal_message_kind {
   SHOAL_MSG_GIVE,
   SHOAL_MSG_BEAT,
   SHOAL_MSG_END,
+  SHOAL_MSG_REGISTER,
+  SHOAL_MSG_ASSIGN,
+  SHOAL_MSG_REPORT,
   SHOAL_MSG_KINDS, /* one past the last */
 } shoal_message_kind;
 

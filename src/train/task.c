@@ -1,5 +1,5 @@
 /* task.c: see task.h. */
-#include "data/task.h"
+#include "train/task.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  *
  * Ownership: open, then close, in whatever state open left it; the model is borrowed.
  * Threads: one. */
-#ifndef SHOAL_DATA_TASK_H
-#define SHOAL_DATA_TASK_H
+#ifndef SHOAL_TRAIN_TASK_H
+#define SHOAL_TRAIN_TASK_H
 
 #include "base/hash.h"
 #include "data/dataset.h"

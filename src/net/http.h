@@ -1,0 +1,72 @@
+/* http.h: HTTP on the port of a net (net.h): requests in, answers out.
+ *
+ * Requests come to the calls of shoal_net_config.http, in the thread of the loop. Every one of them is answered
+ * once, at once or later, by its number; a number whose other end is gone may still be answered, and nothing
+ * happens. What is larger or slower than allowed is answered here (413, 408, 400) and never seen by the calls.
+ *
+ * Ownership: a request and its texts are lent for the call; an answer's texts too, its body is taken over.
+ * Threads: the loop's. */
+#ifndef SHOAL_NET_HTTP_H
+#define SHOAL_NET_HTTP_H
+
+#include "net/net.h"
+
+typedef enum shoal_method {
+  SHOAL_GET, /* HEAD is a GET whose body is not sent */
+  SHOAL_POST,
+  SHOAL_PUT,
+  SHOAL_DELETE,
+  SHOAL_METHOD_OTHER,
+} shoal_method;
+
+typedef struct shoal_request {
+  uint64_t id; /* never used again */
+  shoal_method method;
+  const char
+      *path; /* "/api/v1/jobs/7", percent signs decoded; never with "..", control characters or a zero */
+  const char *query;   /* "state=running&before=3", as it came; "" without one */
+  const char *address; /* who asks: host, without the port */
+  /* Headers, "" where missing. */
+  const char *host, *origin, *authorization, *content_type, *accept_encoding, *if_none_match;
+  shoal_blob *body;      /* NULL: none, or in a file */
+  const char *body_file; /* or NULL; removed after the call unless it was moved away */
+  uint64_t body_bytes;
+} shoal_request;
+
+typedef struct shoal_answer {
+  int status;
+  const char *type;       /* "application/json"; NULL without a body */
+  shoal_blob *body;       /* or */
+  const char *file;       /* a file to be sent as it is now, or */
+  bool stream;            /* stays open, and shoal_http_push sends more */
+  const char *download;   /* the name under which a browser saves it, or NULL */
+  const char *encoding;   /* "gzip", or NULL */
+  const char *etag;       /* or NULL; the caller compares it with if_none_match */
+  bool immutable;         /* may be kept for ever; else it is asked for again */
+  uint32_t retry_after_s; /* 0: not said */
+} shoal_answer;
+
+typedef struct shoal_http_calls {
+  void *self;
+  /* The head is here. Returns how many bytes of a body are taken; more is answered with 413 and not
+   * read. *file, NULL at first, may be set to a path (malloced, taken over) where the body is put; else it is
+   * kept in memory. May answer at once: a body is then not waited for. */
+  uint64_t (*begins)(void *self, const shoal_request *request, char **file);
+  /* All of it is here. */
+  void (*asked)(void *self, const shoal_request *request);
+  /* Nobody waits for the answer any more, or the stream's other end is gone. */
+  void (*left)(void *self, uint64_t id);
+  /* A WebSocket wants to open, with this path and authorization; it will be this peer. 0: it may; else
+   * the status that it is refused with. */
+  int (*admits)(void *self, uint64_t peer, const shoal_request *request);
+} shoal_http_calls;
+
+void shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *answer);
+/* More of a stream; one that does not take it, so that more than 1 MiB waits, is closed. */
+void shoal_http_push(shoal_net *net, uint64_t id, const void *bytes, size_t length);
+void shoal_http_end(shoal_net *net, uint64_t id); /* the stream is over */
+
+/* The value of a name in a query, percent signs decoded, into out; false: not there, or too long. */
+bool shoal_query_value(const char *query, const char *name, char *out, size_t size);
+
+#endif

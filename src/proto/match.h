@@ -1,0 +1,61 @@
+/* match.h: which worker works for which job.
+ *
+ * Workers are given to jobs first come, first served: every job, in the order of coming, gets as many as it
+ * wants at least; then every job gets one after the other up to as many as it wants at most. A worker that
+ * chose a job, or a host, goes nowhere else; a private job takes only workers that were invited to it. When a
+ * job comes that has too few, workers that others have beyond their least are moved to it. A worker
+ * stays where it is unless there is such a reason.
+ *
+ * A core without I/O: what happens goes in, moves come out. The same calls in the same order give the same
+ * moves.
+ *
+ * Ownership: create, then destroy; names are copied. Threads: one. */
+#ifndef SHOAL_PROTO_MATCH_H
+#define SHOAL_PROTO_MATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct shoal_match shoal_match;
+
+enum { SHOAL_MATCH_NAME_MAX = 64, SHOAL_MATCH_REASON_MAX = 160 };
+
+typedef struct shoal_match_worker {
+  uint64_t id;           /* the caller's */
+  uint64_t job;          /* the job that it chose, or was invited to; 0: any */
+  bool invited;          /* to that job */
+  const char *host;      /* the host that it chose; NULL: any */
+  uint64_t memory_bytes; /* that it lends */
+  double speed;          /* by which workers are compared; 0: not known */
+  bool paused;           /* it cannot work now */
+} shoal_match_worker;
+
+typedef struct shoal_match_job {
+  uint64_t id;
+  const char *name, *host;
+  bool is_private;
+  uint32_t least, most;  /* workers; 1 <= least <= most */
+  uint64_t memory_bytes; /* that a worker needs */
+} shoal_match_job;
+
+shoal_status shoal_match_create(shoal_match **out, shoal_error *err);
+void shoal_match_destroy(shoal_match *match);
+
+/* A worker or job that is known is changed; one that is new is put behind the others. SHOAL_NO_MEMORY. */
+shoal_status shoal_match_put_worker(shoal_match *match, const shoal_match_worker *worker, shoal_error *err);
+void shoal_match_drop_worker(shoal_match *match, uint64_t id);
+shoal_status shoal_match_put_job(shoal_match *match, const shoal_match_job *job, shoal_error *err);
+void shoal_match_drop_job(shoal_match *match, uint64_t id);
+
+/* The next worker that has another job than it was last told of: true, and the job, 0 for none. */
+bool shoal_match_next(shoal_match *match, uint64_t *worker, uint64_t *job);
+
+uint64_t shoal_match_job_of(const shoal_match *match, uint64_t worker);
+uint32_t shoal_match_workers_of(const shoal_match *match, uint64_t job);
+/* Why a worker has no job, for people: "no job is open; there will be work when somebody hosts one". */
+void shoal_match_reason(const shoal_match *match, uint64_t worker, char out[SHOAL_MATCH_REASON_MAX]);
+
+#endif

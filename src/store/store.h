@@ -1,0 +1,168 @@
+/* store.h: what the server keeps: jobs, their curves and logs, models, data sets, workers, tokens, the audit log.
+ *
+ * One set of statements on two databases: SQLite in a file, PostgreSQL by URL. A call is a
+ * transaction: it is done as a whole, durably, or not at all, and says why not. Files (weights, data)
+ * are not in here but beside it, in the server's folder.
+ *
+ * Texts that the store keeps for others, such as a job's description, are JSON that it does not look into.
+ * Times are seconds since 1970. A number of rows is at most what the caller has room for.
+ *
+ * Ownership: open, then close. Rows that come back own their texts: shoal_store_free_... gives them
+ * back. Texts that go in are borrowed for the call. Threads: any, one call at a time (there is a lock). */
+#ifndef SHOAL_STORE_STORE_H
+#define SHOAL_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct shoal_store shoal_store;
+
+/* "postgresql://..." or "postgres://...", else the path of a SQLite file. Makes the tables that are missing;
+ * a store that a newer shoal has written is refused. An error never shows a URL's password. */
+shoal_status shoal_store_open(shoal_store **out, const char *where, shoal_error *err);
+void shoal_store_close(shoal_store *store);
+/* "sqlite" or "postgresql". */
+const char *shoal_store_kind(const shoal_store *store);
+
+/* SHOAL_NOT_FOUND says that there is no such row; SHOAL_CONFLICT that there is one by that name already. */
+
+/* ---- jobs ---- */
+
+typedef enum shoal_job_state {
+  SHOAL_JOB_WAITING, /* for as many workers as it wants at least */
+  SHOAL_JOB_RUNNING,
+  SHOAL_JOB_STOPPED, /* by its host; can be resumed */
+  SHOAL_JOB_FINISHED,
+  SHOAL_JOB_FAILED, /* `reason` says why; can be resumed when that is mended */
+  SHOAL_JOB_STATES,
+} shoal_job_state;
+const char *shoal_job_state_name(shoal_job_state state); /* "waiting" */
+bool shoal_job_state_parse(const char *word, shoal_job_state *out);
+
+typedef struct shoal_job_row {
+  uint64_t id; /* from 1 */
+  char *name, *host;
+  shoal_job_state state;
+  char *reason; /* why it is in that state; "" for none */
+  bool is_private;
+  char *spec;                     /* JSON: what was submitted */
+  char *progress;                 /* JSON: how far it is; "{}" at first */
+  double created, started, ended; /* 0: not yet */
+} shoal_job_row;
+void shoal_job_rows_free(shoal_job_row *rows, size_t count); /* the texts, not the array */
+
+/* Gives it a number. */
+shoal_status shoal_store_add_job(shoal_store *store, const shoal_job_row *row, uint64_t *id,
+                                 shoal_error *err);
+shoal_status shoal_store_job(shoal_store *store, uint64_t id, shoal_job_row *out, shoal_error *err);
+/* The newest first, those with a smaller number than `before` (0: all). state < 0: any. */
+shoal_status shoal_store_jobs(shoal_store *store, int state, uint64_t before, shoal_job_row *out, size_t max,
+                              size_t *count, shoal_error *err);
+/* Sets the state, the reason, and started or ended where they are not 0. */
+shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_job_state state,
+                                       const char *reason, double started, double ended, shoal_error *err);
+shoal_status shoal_store_set_job_progress(shoal_store *store, uint64_t id, const char *progress,
+                                          shoal_error *err);
+/* With its points, logs and contributions. */
+shoal_status shoal_store_delete_job(shoal_store *store, uint64_t id, shoal_error *err);
+
+/* ---- a job's curves, log and contributions ---- */
+
+/* A point of the curves: kind 0 a round (or the mean of some), kind 1 the end of an epoch. */
+typedef struct shoal_point {
+  uint32_t kind;
+  uint64_t step;
+  double time, loss, metric, samples_per_s;
+  double held_out_loss, held_out_metric; /* NAN where there is none, as for all of these */
+} shoal_point;
+shoal_status shoal_store_add_points(shoal_store *store, uint64_t job, const shoal_point *points, size_t count,
+                                    shoal_error *err);
+/* In the order of their steps. */
+shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind, shoal_point *out, size_t max,
+                                size_t *count, shoal_error *err);
+/* A run that went back, or was resumed from an earlier checkpoint: what lies behind `step` never was. */
+shoal_status shoal_store_cut_points(shoal_store *store, uint64_t job, uint64_t step, shoal_error *err);
+
+typedef struct shoal_log_row {
+  uint64_t number; /* grows within a job */
+  double time;
+  char *text;
+} shoal_log_row;
+void shoal_log_rows_free(shoal_log_row *rows, size_t count);
+/* The oldest go when there are more than 2000. */
+shoal_status shoal_store_add_log(shoal_store *store, uint64_t job, double time, const char *text,
+                                 shoal_error *err);
+/* The last `max` of those with a greater number than `after`, oldest first. */
+shoal_status shoal_store_logs(shoal_store *store, uint64_t job, uint64_t after, shoal_log_row *out,
+                              size_t max, size_t *count, shoal_error *err);
+
+typedef struct shoal_contribution {
+  char *worker; /* its name */
+  uint64_t units, samples;
+  double seconds; /* that it computed */
+} shoal_contribution;
+void shoal_contributions_free(shoal_contribution *rows, size_t count);
+/* What was done since the last call, added to what is there. */
+shoal_status shoal_store_add_contributions(shoal_store *store, uint64_t job, const shoal_contribution *rows,
+                                           size_t count, shoal_error *err);
+/* Of one job, or of all (job 0); those who did most first. */
+shoal_status shoal_store_contributions(shoal_store *store, uint64_t job, shoal_contribution *out, size_t max,
+                                       size_t *count, shoal_error *err);
+
+/* ---- things with a name: models, data sets ---- */
+
+typedef enum shoal_thing { SHOAL_THING_MODEL, SHOAL_THING_DATASET, SHOAL_THINGS } shoal_thing;
+
+typedef struct shoal_thing_row {
+  char *name, *owner;
+  char *content; /* a model's text; a data set's description, JSON */
+  double created;
+} shoal_thing_row;
+void shoal_thing_rows_free(shoal_thing_row *rows, size_t count);
+shoal_status shoal_store_add_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
+                                   shoal_error *err);
+shoal_status shoal_store_thing(shoal_store *store, shoal_thing kind, const char *name, shoal_thing_row *out,
+                               shoal_error *err);
+/* By name. */
+shoal_status shoal_store_things(shoal_store *store, shoal_thing kind, shoal_thing_row *out, size_t max,
+                                size_t *count, shoal_error *err);
+shoal_status shoal_store_delete_thing(shoal_store *store, shoal_thing kind, const char *name,
+                                      shoal_error *err);
+
+/* ---- tokens ---- */
+
+enum { SHOAL_TOKEN_HASH_HEX = 65 };
+
+typedef struct shoal_token_row {
+  uint64_t id;                     /* from 1 */
+  char hash[SHOAL_TOKEN_HASH_HEX]; /* SHA-256 of the token, hex; the token itself is nowhere */
+  char *role, *name;
+  uint64_t job;            /* of an invitation to one job; 0: to all */
+  double created, expires; /* 0: never */
+} shoal_token_row;
+void shoal_token_rows_free(shoal_token_row *rows, size_t count);
+shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *row, uint64_t *id,
+                                   shoal_error *err);
+shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token_row *out, shoal_error *err);
+shoal_status shoal_store_tokens(shoal_store *store, shoal_token_row *out, size_t max, size_t *count,
+                                shoal_error *err);
+shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err);
+
+/* ---- the audit log: who did what ---- */
+
+typedef struct shoal_audit_row {
+  uint64_t number;
+  double time;
+  char *who, *what; /* "token 3 (Ann)", "DELETE /api/v1/jobs/7: 204" */
+} shoal_audit_row;
+void shoal_audit_rows_free(shoal_audit_row *rows, size_t count);
+shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *who, const char *what,
+                                   shoal_error *err);
+/* The newest first, those with a smaller number than `before` (0: all). */
+shoal_status shoal_store_audit(shoal_store *store, uint64_t before, shoal_audit_row *out, size_t max,
+                               size_t *count, shoal_error *err);
+
+#endif

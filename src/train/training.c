@@ -1,0 +1,274 @@
+/* training.c: see training.h. */
+#include "train/training.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
+
+/* ---- rounds of this process alone ---- */
+
+static shoal_status own_round(void *self, shoal_result *out, shoal_error *err) {
+  shoal_training *t = self;
+  shoal_task *task = t->config->task;
+  return shoal_trainer_round(task->trainer, &task->sources[SHOAL_TRAIN], out, err);
+}
+
+static shoal_status nothing_to_gather(void *self, shoal_error *err) {
+  (void)self, (void)err;
+  return SHOAL_OK;
+}
+
+/* ---- files ---- */
+
+void shoal_training_path(shoal_text *out, const char *path, const char *word) {
+  static const char end[] = ".safetensors";
+  size_t length = strlen(path), end_length = sizeof end - 1;
+  if (length >= end_length && strcmp(path + length - end_length, end) == 0) length -= end_length;
+  shoal_text_addf(out, "%.*s.%s%s", (int)length, path, word, end);
+}
+
+shoal_status shoal_training_init(shoal_training *out, const shoal_training_config *config, shoal_error *err) {
+  *out = (shoal_training){.config = config,
+                          .state = shoal_trainer_state(config->task->trainer),
+                          .saved_step = UINT64_MAX,
+                          .held_out = {.loss = NAN}};
+  out->rounds = (shoal_rounds){.self = out, .next = own_round, .gather = nothing_to_gather};
+  shoal_text_init(&out->best_path);
+  shoal_training_path(&out->best_path, config->out, "best");
+  if (out->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_writer *writer;
+  shoal_status status = shoal_writer_create(&writer, config->out, err);
+  if (status == SHOAL_OK)
+    shoal_writer_abandon(writer);
+  else
+    shoal_error_prefix(err, "cannot save the model: ");
+  return status;
+}
+
+void shoal_training_release(shoal_training *t) { shoal_text_release(&t->best_path); }
+
+static shoal_status save_to(shoal_training *t, const char *path, shoal_error *err) {
+  const shoal_task *task = t->config->task;
+  return shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err);
+}
+
+/* Before the first save of a new training: a model that another one left at the same place is
+ * moved aside and not lost. */
+static void keep_previous(shoal_training *t) {
+  const char *path = t->config->out;
+  bool goes_on = t->config->resumed && strcmp(t->config->resumed, path) == 0;
+  bool first = t->saved_step == UINT64_MAX;
+  struct stat there;
+  if (goes_on || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return;
+  shoal_text previous;
+  shoal_text_init(&previous);
+  shoal_training_path(&previous, path, "previous");
+  if (!previous.failed && rename(path, previous.bytes) == 0)
+    t->config->calls.moved_aside(t->config->calls.self, previous.bytes);
+  shoal_text_release(&previous);
+}
+
+shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
+  if (t->saved_step == t->state->step) return SHOAL_OK;
+  keep_previous(t);
+  shoal_status status = save_to(t, t->config->out, err);
+  if (status != SHOAL_OK)
+    shoal_error_prefix(err, "cannot save the model: ");
+  else
+    t->saved_step = t->state->step;
+  return status;
+}
+
+/* During the run a save that fails is a warning: the disk may have room again later, and the
+ * last try, at the end, decides. */
+static void save_now(shoal_training *t) {
+  shoal_error err;
+  t->saved_at = shoal_clock_seconds();
+  if (shoal_training_save(t, &err) == SHOAL_OK) return;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "%s; training goes on and will try again", err.text);
+  t->config->calls.warn(t->config->calls.self, text.failed ? err.text : text.bytes);
+  shoal_text_release(&text);
+}
+
+/* ---- where it begins ---- */
+
+/* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
+static shoal_status load_best(shoal_training *t, bool *found, shoal_error *err) {
+  shoal_text path;
+  shoal_text_init(&path);
+  shoal_training_path(&path, t->config->resumed, "best");
+  *found = t->config->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
+  shoal_status status = SHOAL_OK;
+  if (*found) {
+    shoal_checkpoint best;
+    status = shoal_checkpoint_load(&best, path.bytes, err);
+    if (status == SHOAL_OK) {
+      status = shoal_checkpoint_resume(&best, t->config->task->graph, t->state, err);
+      shoal_checkpoint_release(&best);
+    }
+  }
+  shoal_text_release(&path);
+  return status;
+}
+
+/* Early stopping goes on where it was: from the best epoch so far, which has a file of its own,
+ * or from this one, when the checkpoint is what an earlier run kept. */
+static shoal_status recall_best(shoal_training *t, const shoal_checkpoint *from, shoal_error *err) {
+  shoal_task *task = t->config->task;
+  if (task->model->recipe.early_stop == 0) return SHOAL_OK;
+  bool found;
+  shoal_status status = load_best(t, &found, err);
+  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(from, task->graph, t->state, err);
+  bool at_end_of_epoch = t->state->epoch > 0 && t->state->round == 0;
+  if (status != SHOAL_OK || !at_end_of_epoch) return status;
+  t->best_loss = shoal_trainer_evaluate(task->trainer, &task->sources[SHOAL_VALID]).loss;
+  t->best_epoch = t->state->epoch;
+  return save_to(t, t->best_path.bytes, err);
+}
+
+shoal_status shoal_training_begin(shoal_training *t, const shoal_checkpoint *from, shoal_error *err) {
+  shoal_task *task = t->config->task;
+  if (from == NULL) {
+    if (task->model->recipe.early_stop > 0) unlink(t->best_path.bytes); /* an earlier run's */
+    return SHOAL_OK;
+  }
+  shoal_status status = recall_best(t, from, err);
+  if (status == SHOAL_OK) status = shoal_checkpoint_resume(from, task->graph, t->state, err);
+  if (status != SHOAL_OK) return status;
+  uint64_t rounds = shoal_trainer_rounds(task->trainer);
+  const shoal_train_state *state = t->state;
+  bool fits =
+      state->round < rounds && state->step / rounds == state->epoch && state->step % rounds == state->round;
+  if (!fits)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s was not trained on this data: it did %llu rounds in %llu epochs and %llu rounds, "
+                      "but an epoch of this data has %llu; give the same data and validation share as before",
+                      t->config->resumed, (unsigned long long)state->step, (unsigned long long)state->epoch,
+                      (unsigned long long)state->round, (unsigned long long)rounds);
+  t->saved_step = state->step;
+  return SHOAL_OK;
+}
+
+/* ---- the loop ---- */
+
+const shoal_source *shoal_training_held_out(const shoal_training *t) {
+  const shoal_source *sources = t->config->task->sources;
+  return sources[SHOAL_VALID].samples > 0  ? &sources[SHOAL_VALID]
+         : sources[SHOAL_TEST].samples > 0 ? &sources[SHOAL_TEST]
+                                           : NULL;
+}
+
+/* Whether early stopping has waited long enough. */
+static bool end_of_patience(shoal_training *t) {
+  uint32_t patience = t->config->task->model->recipe.early_stop;
+  double loss = t->held_out.loss;
+  if (patience == 0) return false;
+  bool better = loss < t->best_loss || (isnan(t->best_loss) && !isnan(loss));
+  if (t->best_epoch == 0 || better) {
+    shoal_error err;
+    if (save_to(t, t->best_path.bytes, &err) != SHOAL_OK) {
+      shoal_error_prefix(&err, "cannot save the best weights: ");
+      t->config->calls.warn(t->config->calls.self, err.text);
+      return false;
+    }
+    t->best_loss = loss;
+    t->best_epoch = t->state->epoch;
+  }
+  return t->state->epoch >= t->best_epoch + patience;
+}
+
+static bool end_epoch(shoal_training *t) {
+  shoal_trainer *trainer = t->config->task->trainer;
+  shoal_result train = shoal_trainer_epoch_result(trainer);
+  const shoal_source *source = shoal_training_held_out(t);
+  if (source) t->held_out = shoal_trainer_evaluate(trainer, source);
+  bool stop_early = end_of_patience(t);
+  /* Before the report: who reads of an epoch can rely on a checkpoint not much older. Epochs of
+   * milliseconds would spend their time waiting for the disk. */
+  if (t->saved_step == UINT64_MAX || shoal_clock_seconds() - t->saved_at >= SAVE_EPOCHS_S) save_now(t);
+  t->config->calls.epoch(t->config->calls.self, &train, source ? &t->held_out : NULL);
+  return stop_early;
+}
+
+/* A finite loss can still give an update that is not: such weights must not replace a good file. */
+static bool weights_are_finite(const shoal_training *t, shoal_error *err) {
+  for (size_t i = 0; i < t->state->weights_count; i++) {
+    if (isfinite(t->state->weights[i])) continue;
+    shoal_fail(err, SHOAL_INVALID,
+               "the weights are not numbers any more after round %llu; try a lower --rate or --clip 1",
+               (unsigned long long)t->state->step);
+    return false;
+  }
+  return true;
+}
+
+static shoal_outcome broken(shoal_status status) {
+  return status == SHOAL_INVALID ? SHOAL_EXPLODED : SHOAL_BROKEN;
+}
+
+static bool stops(const shoal_training *t) { return __atomic_load_n(t->config->stop, __ATOMIC_RELAXED) != 0; }
+
+shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
+  const uint64_t epochs = t->config->task->model->recipe.epochs;
+  const double every_s = t->config->save_every_s;
+  t->saved_at = shoal_clock_seconds();
+  while (t->state->epoch < epochs) {
+    const uint64_t before = t->state->step;
+    shoal_result round;
+    shoal_status status = t->rounds.next(t->rounds.self, &round, err);
+    if (status != SHOAL_OK && status != SHOAL_STOPPED) return broken(status);
+    if (status == SHOAL_OK) t->config->calls.round(t->config->calls.self, &round);
+    bool epoch_is_over = status == SHOAL_OK && t->state->round == 0, stop_early = false;
+    bool save_is_due = every_s > 0 && shoal_clock_seconds() - t->saved_at >= every_s;
+    bool may_save = epoch_is_over || save_is_due || stops(t);
+    if (may_save) status = t->rounds.gather(t->rounds.self, err);
+    if (status == SHOAL_STOPPED) return SHOAL_CUT_OFF;
+    if (status != SHOAL_OK) return broken(status);
+    /* A cluster comes to rest where it can: further on, or back where a crash has led it. */
+    epoch_is_over = t->state->round == 0 && t->state->step > before;
+    if (may_save && !weights_are_finite(t, err)) return SHOAL_EXPLODED;
+    if (epoch_is_over)
+      stop_early = end_epoch(t);
+    else if (save_is_due)
+      save_now(t);
+    if (stop_early) return SHOAL_STOPPED_EARLY;
+    if (may_save && stops(t) && t->state->epoch < epochs) return SHOAL_INTERRUPTED;
+  }
+  return SHOAL_FINISHED;
+}
+
+/* ---- the end ---- */
+
+shoal_status shoal_training_keep_best(shoal_training *t, shoal_error *err) {
+  shoal_checkpoint best;
+  shoal_status status = shoal_checkpoint_load(&best, t->best_path.bytes, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_checkpoint_resume(&best, t->config->task->graph, t->state, err);
+  shoal_checkpoint_release(&best);
+  if (status == SHOAL_OK && rename(t->best_path.bytes, t->config->out) != 0)
+    status = shoal_fail(err, SHOAL_IO, "%s: %s", t->config->out, strerror(errno));
+  if (status == SHOAL_OK) t->saved_step = t->state->step;
+  return status;
+}
+
+shoal_training_results shoal_training_evaluate(const shoal_training *t) {
+  const shoal_task *task = t->config->task;
+  const shoal_source *source = shoal_training_held_out(t), *test = &task->sources[SHOAL_TEST];
+  shoal_training_results r = {.train = shoal_trainer_epoch_result(task->trainer), .held_out = t->held_out};
+  bool is_known = t->best_epoch == 0 && !isnan(t->held_out.loss);
+  r.has_held_out = source != NULL;
+  r.has_test = test->samples > 0;
+  if (source && !is_known) r.held_out = shoal_trainer_evaluate(task->trainer, source);
+  if (r.has_test) r.test = source == test ? r.held_out : shoal_trainer_evaluate(task->trainer, test);
+  return r;
+}
