@@ -159,7 +159,7 @@ shoal_status shoal_scaling_write_csv(const shoal_scaling *s, const char *path, s
 
 /* A line for every mode, and one for every mode in the simulator. Rows of a mode stand together. */
 typedef struct curves {
-  shoal_point *points; /* two a row */
+  shoal_chart_point *points; /* two a row */
   shoal_series *series;
   char (*names)[64];
   size_t series_count, points_count;
@@ -173,7 +173,7 @@ static void add_curve(curves *c, const shoal_scaling *s, size_t first, size_t co
   for (size_t i = first; i < first + count; i++) {
     double speedup = simulated ? s->rows[i].simulated_speedup : s->rows[i].speedup;
     if (isnan(speedup)) continue;
-    c->points[c->points_count++] = (shoal_point){s->rows[i].workers, speedup};
+    c->points[c->points_count++] = (shoal_chart_point){s->rows[i].workers, speedup};
     series->count++;
   }
   c->series_count += series->count > 0;

@@ -26,7 +26,7 @@ typedef struct plot {
 
 static void widen(plot *p, const shoal_series *series, size_t *points) {
   for (size_t i = 0; i < series->count; i++) {
-    shoal_point point = series->points[i];
+    shoal_chart_point point = series->points[i];
     if (!isfinite(point.y)) continue;
     p->x_min = fmin(p->x_min, point.x);
     p->x_max = fmax(p->x_max, point.x);
@@ -93,7 +93,7 @@ static void draw_marks(plot *p, const shoal_series *series) {
   size_t every = series->count * 3 / p->width + 1;
   for (size_t i = 0; i < series->count; i++) {
     if ((series->count - 1 - i) % every != 0) continue;
-    shoal_point point = series->points[i];
+    shoal_chart_point point = series->points[i];
     if (isfinite(point.y))
       p->marks[dot_y(p, point.y) / p->dots_y * p->width + dot_x(p, point.x) / p->dots_x] = true;
   }

@@ -19,14 +19,14 @@
 
 #include "base/text.h"
 
-typedef struct shoal_point {
+typedef struct shoal_chart_point {
   double x, y;
-} shoal_point;
+} shoal_chart_point;
 
 /* Points stand in the order of x. Those with a y that is not finite are left out. */
 typedef struct shoal_series {
   const char *name;
-  const shoal_point *points;
+  const shoal_chart_point *points;
   size_t count;
 } shoal_series;
 

@@ -18,7 +18,6 @@
 #include "net/chief_node.h"
 #include "net/owner_node.h"
 #include "net/worker_node.h"
-#include "proto/codec.h"
 
 enum {
   REPORTED_MAX = 256,
@@ -211,26 +210,15 @@ static shoal_status find_addresses(shoal_cluster *c, shoal_error *err) {
 
 static shoal_status describe_job(shoal_cluster *c, const shoal_task *task, shoal_error *err) {
   const shoal_cluster_options *o = &c->options;
-  shoal_job *job = &c->job;
-  const char *mode = o->mode != NULL ? o->mode : "sync";
-  shoal_status status = shoal_mode_parse(mode, &job->mode, err);
-  if (status != SHOAL_OK) return status;
-  if (o->wire != NULL) shoal_codec_named(o->wire, &job->format);
-  snprintf(job->mode_text, sizeof job->mode_text, "%s", mode);
-  shoal_model_write(task->model, &job->model);
-  shoal_text_addf(&job->data, "%s", c->data.data);
-  if (c->data.target != NULL) shoal_text_addf(&job->target, "%s", c->data.target);
-  job->valid_share = c->data.valid_share;
-  shoal_task_fingerprint(task, job->fitted_sha256);
-  job->samples = task->sources[SHOAL_TRAIN].samples;
-  job->owners_count = c->ps.count;
-  job->owners = calloc(c->ps.count, sizeof *job->owners);
-  if (job->model.failed || job->data.failed || job->owners == NULL)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  memcpy(job->owners, c->ps.at, c->ps.count * sizeof *job->owners);
-  uint32_t workers = o->workers > 0 ? (uint32_t)o->workers : c->workers.count;
-  shoal_job_cut(job, shoal_trainer_shards(task->trainer), shoal_trainer_rounds(task->trainer), workers);
-  return SHOAL_OK;
+  const shoal_job_plan plan = {.data = c->data.data,
+                               .target = c->data.target,
+                               .valid_share = c->data.valid_share,
+                               .mode = o->mode,
+                               .wire = o->wire,
+                               .owners = c->ps.at,
+                               .owners_count = c->ps.count,
+                               .workers = o->workers > 0 ? (uint32_t)o->workers : c->workers.count};
+  return shoal_job_make(&c->job, task, &plan, err);
 }
 
 /* ---- processes on this machine ---- */

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/human.h"
 #include "cli/loaded.h"
-#include "cli/metric.h"
+#include "train/metric.h"
 
 typedef struct eval_options {
   const char *model;

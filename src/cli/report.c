@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/human.h"
-#include "cli/metric.h"
+#include "train/metric.h"
 
 /* ---- life --------------------------------------------------------------------------- */
 
@@ -226,15 +226,15 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
 static void keep_points(shoal_report *report, double epoch, double train, double held_out) {
   if (report->points_count == report->points_capacity) {
     size_t capacity = report->points_capacity ? report->points_capacity * 2 : 64;
-    shoal_point *train_points = realloc(report->train_points, capacity * sizeof *train_points);
+    shoal_chart_point *train_points = realloc(report->train_points, capacity * sizeof *train_points);
     if (train_points) report->train_points = train_points;
-    shoal_point *held_points = realloc(report->held_points, capacity * sizeof *held_points);
+    shoal_chart_point *held_points = realloc(report->held_points, capacity * sizeof *held_points);
     if (held_points) report->held_points = held_points;
     if (!train_points || !held_points) return; /* the chart at the end does without */
     report->points_capacity = capacity;
   }
-  report->train_points[report->points_count] = (shoal_point){epoch, train};
-  report->held_points[report->points_count] = (shoal_point){epoch, held_out};
+  report->train_points[report->points_count] = (shoal_chart_point){epoch, train};
+  report->held_points[report->points_count] = (shoal_chart_point){epoch, held_out};
   report->points_count++;
 }
 
@@ -374,8 +374,8 @@ static void draw_chart(shoal_report *report) {
                        .height = 12,
                        .utf8 = terminal.utf8,
                        .colour = terminal.colour};
-  shoal_point rounds[SHOAL_REPORT_BUCKETS];
-  shoal_point held;
+  shoal_chart_point rounds[SHOAL_REPORT_BUCKETS];
+  shoal_chart_point held;
   size_t held_count = report->plan->held_out ? report->points_count : 0;
   if (report->points_count >= 2) {
     chart.x_name = "epoch";
@@ -386,13 +386,13 @@ static void draw_chart(shoal_report *report) {
     size_t count = 0;
     for (size_t i = 0; i < SHOAL_REPORT_BUCKETS; i++) {
       if (report->bucket_count[i])
-        rounds[count++] = (shoal_point){1 + (double)(i * rounds_count / SHOAL_REPORT_BUCKETS),
-                                        report->bucket_sum[i] / report->bucket_count[i]};
+        rounds[count++] = (shoal_chart_point){1 + (double)(i * rounds_count / SHOAL_REPORT_BUCKETS),
+                                              report->bucket_sum[i] / report->bucket_count[i]};
     }
     chart.x_name = "round";
     chart.line = (shoal_series){"train loss", rounds, count};
     if (held_count > 0) {
-      held = (shoal_point){(double)rounds_count, report->held_points[0].y};
+      held = (shoal_chart_point){(double)rounds_count, report->held_points[0].y};
       chart.marks = (shoal_series){"", &held, 1};
     }
   }

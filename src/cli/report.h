@@ -55,7 +55,7 @@ typedef struct shoal_report {
   double samples_per_s;
   double mark_time; /* where the rate was measured last */
   uint64_t mark_samples;
-  shoal_point *train_points, *held_points; /* one an epoch */
+  shoal_chart_point *train_points, *held_points; /* one an epoch */
   size_t points_count, points_capacity;
   double bucket_sum[SHOAL_REPORT_BUCKETS];     /* losses of this epoch's rounds, for a run that */
   uint32_t bucket_count[SHOAL_REPORT_BUCKETS]; /* has only one epoch to draw */

@@ -39,7 +39,7 @@ static frame make_frame(const shoal_svg *plot) {
   frame f = {.x_max = 1, .y_max = 1};
   for (size_t s = 0; s < plot->series_count; s++)
     for (size_t i = 0; i < plot->series[s].count; i++) {
-      const shoal_point *p = &plot->series[s].points[i];
+      const shoal_chart_point *p = &plot->series[s].points[i];
       if (isfinite(p->x)) f.x_max = fmax(f.x_max, p->x);
       if (isfinite(p->y)) f.y_max = fmax(f.y_max, p->y);
     }
@@ -139,7 +139,7 @@ static void add_mark(size_t series, double x, double y, shoal_text *out) {
   }
 }
 
-static const shoal_point *last_point(const shoal_series *series) {
+static const shoal_chart_point *last_point(const shoal_series *series) {
   for (size_t i = series->count; i > 0; i--)
     if (isfinite(series->points[i - 1].y)) return &series->points[i - 1];
   return NULL;
@@ -161,7 +161,7 @@ static void add_names(const shoal_svg *plot, const frame *f, shoal_text *out) {
   double taken[LABELS_MAX];
   size_t count = 0;
   for (size_t s = 0; s < plot->series_count && count < LABELS_MAX; s++) {
-    const shoal_point *last = last_point(&plot->series[s]);
+    const shoal_chart_point *last = last_point(&plot->series[s]);
     if (last == NULL) continue;
     double y = at_y(f, last->y) + 4;
     for (size_t i = 0; i < count; i++) {

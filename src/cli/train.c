@@ -13,12 +13,12 @@
 #include "cli/cluster.h"
 #include "cli/human.h"
 #include "cli/lifeline.h"
-#include "cli/metric.h"
 #include "cli/report.h"
 #include "cli/stop.h"
 #include "cli/train.h"
 #include "cli/train_mpi.h"
 #include "nn/checkpoint.h"
+#include "train/metric.h"
 #include "train/training.h"
 
 /* ---- options ------------------------------------------------------------------------ */

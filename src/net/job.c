@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,29 @@ static void write_job(const shoal_job *job, bool addresses, shoal_text *out) {
     shoal_json_text(&json, NULL, addresses ? job->owners[s] : "");
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
+}
+
+shoal_status shoal_job_make(shoal_job *out, const shoal_task *task, const shoal_job_plan *plan,
+                            shoal_error *err) {
+  *out = (shoal_job){.valid_share = plan->valid_share};
+  const char *mode = plan->mode != NULL ? plan->mode : "sync";
+  shoal_status status = shoal_mode_parse(mode, &out->mode, err);
+  if (status != SHOAL_OK) return status;
+  if (plan->wire != NULL && !shoal_codec_named(plan->wire, &out->format))
+    return shoal_fail(err, SHOAL_INVALID, "'%s' is no wire format", plan->wire);
+  snprintf(out->mode_text, sizeof out->mode_text, "%s", mode);
+  shoal_model_write(task->model, &out->model);
+  shoal_text_addf(&out->data, "%s", plan->data);
+  if (plan->target != NULL) shoal_text_addf(&out->target, "%s", plan->target);
+  shoal_task_fingerprint(task, out->fitted_sha256);
+  out->samples = task->sources[SHOAL_TRAIN].samples;
+  out->owners = calloc(plan->owners_count, sizeof *out->owners);
+  if (out->model.failed || out->data.failed || out->target.failed || out->owners == NULL)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  out->owners_count = plan->owners_count;
+  memcpy(out->owners, plan->owners, plan->owners_count * sizeof *out->owners);
+  shoal_job_cut(out, shoal_trainer_shards(task->trainer), shoal_trainer_rounds(task->trainer), plan->workers);
+  return SHOAL_OK;
 }
 
 void shoal_job_write(const shoal_job *job, shoal_text *json) { write_job(job, true, json); }

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "proto/message.h"
 #include "proto/mode.h"
+#include "train/task.h"
 
 enum { SHOAL_OWNERS_MAX = 1024, SHOAL_ADDRESS_MAX = 280, SHOAL_MODE_TEXT_MAX = 32 };
 
@@ -35,6 +36,17 @@ typedef struct shoal_job {
   char (*owners)[SHOAL_ADDRESS_MAX]; /* host:port, by slice */
 } shoal_job;
 
+/* What a job is made of, beside the task. */
+typedef struct shoal_job_plan {
+  const char *data, *target; /* as given to --data and --target; target may be NULL */
+  double valid_share;
+  const char *mode, *wire; /* "sync", "f32"; NULL: these */
+  char (*owners)[SHOAL_ADDRESS_MAX];
+  uint32_t owners_count, workers; /* workers that are expected, for local mode */
+} shoal_job_plan;
+/* *out is filled in any case, and released by the caller. */
+shoal_status shoal_job_make(shoal_job *out, const shoal_task *task, const shoal_job_plan *plan,
+                            shoal_error *err);
 void shoal_job_write(const shoal_job *job, shoal_text *json);
 /* *out is filled on success only. */
 shoal_status shoal_job_parse(shoal_job *out, const char *json, size_t length, shoal_error *err);

@@ -105,10 +105,10 @@ static void the_progress_line_never_outgrows_the_terminal(void **state) {
 
 static void a_chart_keeps_to_its_size(void **state) {
   (void)state;
-  shoal_point train[50], test[50];
+  shoal_chart_point train[50], test[50];
   for (int i = 0; i < 50; i++) {
-    train[i] = (shoal_point){i + 1, 1.0 / (i + 1)};
-    test[i] = (shoal_point){i + 1, i == 7 ? NAN : 1.2 / (i + 1)};
+    train[i] = (shoal_chart_point){i + 1, 1.0 / (i + 1)};
+    test[i] = (shoal_chart_point){i + 1, i == 7 ? NAN : 1.2 / (i + 1)};
   }
   shoal_text out;
   shoal_text_init(&out);
@@ -135,7 +135,7 @@ static void a_chart_keeps_to_its_size(void **state) {
 
 static void a_chart_of_nothing_is_nothing(void **state) {
   (void)state;
-  shoal_point one = {1, 1};
+  shoal_chart_point one = {1, 1};
   shoal_chart chart = {.line = {"train", &one, 1}, .x_name = "epoch", .width = 80, .height = 12};
   shoal_text out;
   shoal_text_init(&out);
@@ -148,7 +148,7 @@ static void a_flat_curve_and_strange_values_are_drawn(void **state) {
   (void)state;
   static const double heights[] = {0, 1, -5, 1e-300, 1e300};
   for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
-    shoal_point flat[3] = {{1, heights[i]}, {2, heights[i]}, {3, heights[i]}};
+    shoal_chart_point flat[3] = {{1, heights[i]}, {2, heights[i]}, {3, heights[i]}};
     shoal_chart chart = {
         .line = {"train", flat, 3}, .x_name = "epoch", .width = 60, .height = 10, .utf8 = true};
     shoal_text out;
@@ -174,7 +174,7 @@ static void draw(const shoal_series *series, size_t count) {
 static void names_in_a_picture_find_places_wherever_curves_end(void **state) {
   (void)state;
   for (int i = 1; i <= 2000; i++) {
-    shoal_point ends[4] = {{10, i / 1000.0}, {10, i / 1000.0}, {10, i / 1000.0}, {10, 2 - i / 1000.0}};
+    shoal_chart_point ends[4] = {{10, i / 1000.0}, {10, i / 1000.0}, {10, i / 1000.0}, {10, 2 - i / 1000.0}};
     const shoal_series series[4] = {
         {"a", &ends[0], 1}, {"b", &ends[1], 1}, {"c", &ends[2], 1}, {"d", &ends[3], 1}};
     draw(series, 4);
@@ -183,7 +183,7 @@ static void names_in_a_picture_find_places_wherever_curves_end(void **state) {
 
 static void a_logarithmic_picture_has_a_scale_even_when_nothing_grows(void **state) {
   (void)state;
-  shoal_point flat[2] = {{1, 1}, {1000, 1}};
+  shoal_chart_point flat[2] = {{1, 1}, {1000, 1}};
   draw(&(shoal_series){"a", flat, 2}, 1);
 }
 

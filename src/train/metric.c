@@ -1,5 +1,5 @@
 /* metric.c: the one number that a loss is judged by, and how it is printed. */
-#include "cli/metric.h"
+#include "train/metric.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Every model has a loss. Beside it stands what people ask about: the accuracy of a
  * classifier, the perplexity of a text model (e to the loss of a token), the root mean
  * squared error of a regression. Threads: any. */
-#ifndef SHOAL_CLI_METRIC_H
-#define SHOAL_CLI_METRIC_H
+#ifndef SHOAL_TRAIN_METRIC_H
+#define SHOAL_TRAIN_METRIC_H
 
 #include "base/json.h"
 #include "nn/trainer.h"
