@@ -92,3 +92,10 @@ void shoal_json_bool(shoal_json *json, const char *key, bool value) {
   begin(json, key);
   shoal_text_addf(json->out, "%s", value ? "true" : "false");
 }
+
+void shoal_json_null(shoal_json *json, const char *key) { shoal_json_raw(json, key, "null", 4); }
+
+void shoal_json_raw(shoal_json *json, const char *key, const char *value, size_t length) {
+  begin(json, key);
+  shoal_text_add(json->out, value, length);
+}

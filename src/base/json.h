@@ -24,5 +24,8 @@ void shoal_json_text_n(shoal_json *json, const char *key, const char *value, siz
 void shoal_json_real(shoal_json *json, const char *key, double value); /* shortest that reads back */
 void shoal_json_int(shoal_json *json, const char *key, int64_t value);
 void shoal_json_bool(shoal_json *json, const char *key, bool value);
+void shoal_json_null(shoal_json *json, const char *key);
+/* A value that is JSON already. */
+void shoal_json_raw(shoal_json *json, const char *key, const char *value, size_t length);
 
 #endif

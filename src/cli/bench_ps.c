@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/human.h"
 #include "cli/bench.h"
 #include "cli/bench_cluster.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/stop.h"
 #include "proto/mode.h"
 

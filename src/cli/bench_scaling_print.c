@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/bench_scaling.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/progress.h"
 #include "cli/svg.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "data/noise.h"
 
 static const struct {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/human.h"
+#include "base/human.h"
 
 /* A braille character is 2 dots wide and 4 high; ASCII has one dot a character. */
 enum { DOTS_X = 2, DOTS_Y = 4, PLOT_WIDTH_MIN = 16, PLOT_HEIGHT_MIN = 3 };

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/human.h"
+#include "base/human.h"
 #include "cli/progress.h"
 
 /* ---- parsing and messages ----------------------------------------------------------- */

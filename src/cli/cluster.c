@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/spawn.h"
 #include "net/chief_node.h"
 #include "net/owner_node.h"

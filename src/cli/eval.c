@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/loaded.h"
 #include "train/metric.h"
 

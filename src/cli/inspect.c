@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/progress.h"
 #include "nn/checkpoint.h"
 

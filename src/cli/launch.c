@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
-#include "cli/human.h"
 #include "cli/spawn.h"
 #include "cli/stop.h"
 #include "cli/train.h"

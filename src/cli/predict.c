@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/generate.h"
-#include "cli/human.h"
 #include "cli/loaded.h"
 
 typedef struct predict_options {

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/human.h"
+#include "base/human.h"
 
 /* ---- the terminal ------------------------------------------------------------------- */
 

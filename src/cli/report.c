@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "train/metric.h"
 
 /* ---- life --------------------------------------------------------------------------- */

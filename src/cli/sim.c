@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "cli/cli.h"
-#include "cli/human.h"
 #include "cli/progress.h"
 #include "sim/life.h"
 

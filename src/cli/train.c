@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
-#include "cli/human.h"
 #include "cli/lifeline.h"
 #include "cli/report.h"
 #include "cli/stop.h"

@@ -20,7 +20,7 @@ static void fell(shoal_line *line, double now) {
 
 void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, double now) {
   if (line->peer == 0 && now >= line->next_try) {
-    line->peer = shoal_net_dial(net, line->address, way->wire, way->tls, way->fingerprint);
+    line->peer = shoal_net_dial(net, line->address, way);
     if (line->peer == 0) fell(line, now);
   }
   if (!line->open) return;

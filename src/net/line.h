@@ -17,13 +17,6 @@
 enum { SHOAL_LINE_GIVE_UP_S = 600 };
 extern const shoal_beat_rules shoal_line_beat; /* every 2 s; silent for 30 s is lost */
 
-/* How addresses are dialled. */
-typedef struct shoal_way {
-  shoal_wire wire;
-  bool tls;
-  const char *fingerprint; /* or NULL */
-} shoal_way;
-
 typedef struct shoal_line {
   const char *address;
   uint64_t peer; /* 0: not even dialling */

@@ -1,8 +1,7 @@
 /* net.c: the loop, the ports, and what libwebsockets calls.
  *
- * libwebsockets waits on the sockets, accepts, dials, speaks HTTP and TLS, and tells a raw
- * connection from HTTP by its first bytes. Its callback below only finds the net_peer that belongs
- * to a connection and passes on what happened. Connections are never closed inside a callback:
+ * libwebsockets waits on the sockets, accepts, dials, speaks TLS, and WebSocket to those that are dialed. Its
+ * callback below only finds the net_peer that belongs to a connection and passes on what happened. Connections are never closed inside a callback:
  * they are put into a list, and shoal_net_run closes them between two turns of the loop. */
 #include "net/net.h"
 
@@ -54,9 +53,7 @@ static void describe_address(net_peer *peer) {
            port);
 }
 
-/* Also called for a WebSocket that is dialed, which has its peer already. */
 static int accepted(shoal_net *net, struct lws *wsi) {
-  if (lws_get_opaque_user_data(wsi) != NULL) return 0;
   net_peer *peer = net_peer_create(net, ACCEPTED);
   if (peer == NULL) return -1;
   peer->wsi = wsi;
@@ -66,22 +63,69 @@ static int accepted(shoal_net *net, struct lws *wsi) {
   return 0;
 }
 
+typedef enum first_bytes { TOO_FEW, HTTP, ELSE } first_bytes;
+
+/* A request begins with a method, capital letters and a blank. A message's header begins with SH, as no method. */
+static first_bytes judge_first(const uint8_t *bytes, size_t length) {
+  size_t capitals = 0;
+  if (length >= 2 && bytes[0] == 'S' && bytes[1] == 'H') return ELSE;
+  while (capitals < length && bytes[capitals] >= 'A' && bytes[capitals] <= 'Z') capitals++;
+  if (capitals > SHOAL_HTTP_METHOD_MAX) return ELSE;
+  if (capitals == length) return TOO_FEW;
+  return capitals > 0 && bytes[capitals] == ' ' ? HTTP : ELSE;
+}
+
+/* Keeps the first bytes, where a message's header belongs, until they tell what this is. */
+static void first_came(net_peer *peer, uint8_t *bytes, size_t length) {
+  size_t room = SHOAL_HTTP_METHOD_MAX + 1 - peer->filled, part = length < room ? length : room;
+  lws_set_timeout(peer->wsi, NO_PENDING_TIMEOUT, 0); /* it was for TLS, which is through */
+  memcpy(peer->header + peer->filled, bytes, part);
+  peer->filled += part;
+  net_peer_lives(peer);
+  first_bytes what = judge_first(peer->header, peer->filled);
+  if (what == HTTP) {
+    uint8_t first[SHOAL_HTTP_METHOD_MAX + 1];
+    size_t count = peer->filled;
+    memcpy(first, peer->header, count);
+    peer->filled = 0;
+    net_http_begin(peer);
+    net_http_receive(peer, first, count);
+    if (part < length && peer->state == SERVING) net_http_receive(peer, bytes + part, length - part);
+  } else if (what == ELSE && peer->net->config.websocket_only) {
+    net_peer_end(peer, "it does not speak HTTP, and nothing else is spoken here");
+  } else if (what == ELSE) {
+    peer->net->moved_in += peer->filled;
+    peer->message_since = peer->heard_at;
+    net_peer_open(peer, SHOAL_WIRE_RAW);
+    if (part < length && peer->state == OPEN) net_raw_receive(peer, bytes + part, length - part);
+  }
+}
+
+static void bytes_came(net_peer *peer, uint8_t *bytes, size_t length) {
+  if (length == 0) return;
+  if (peer->state == ACCEPTED)
+    first_came(peer, bytes, length);
+  else if (peer->state == SERVING)
+    net_http_receive(peer, bytes, length);
+  else if (peer->state == OPEN && peer->wire == SHOAL_WIRE_RAW)
+    net_raw_receive(peer, bytes, length);
+  else if (peer->state == OPEN)
+    net_frame_receive(peer, bytes, length);
+}
+
 static void got_through(net_peer *peer, shoal_wire wire) {
-  if (peer->state != DIALING && peer->state != ACCEPTED) return;
-  if (peer->fingerprint[0] != 0 && !certificate_matches(peer))
-    net_peer_end(peer, "the server's certificate does not have the expected fingerprint");
-  else
-    net_peer_open(peer, wire);
+  if (peer->state == DIALING) net_peer_open(peer, wire);
 }
 
 /* All is sent: says so, and waits for the other side to close. */
 static int say_goodbye(net_peer *peer) {
-  peer->state = LINGERING;
-  peer->since = shoal_clock_seconds();
-  if (peer->wire == SHOAL_WIRE_RAW) {
-    shutdown(lws_get_socket_fd(peer->wsi), SHUT_WR);
+  if (peer->wire == SHOAL_WIRE_RAW || !peer->dialed) {
+    if (peer->wire == SHOAL_WIRE_WEBSOCKET) net_frame_goodbye(peer);
+    net_peer_linger(peer);
     return 0;
   }
+  peer->state = LINGERING;
+  peer->since = shoal_clock_seconds();
   size_t length = strlen(peer->reason);
   lws_close_reason(peer->wsi, LWS_CLOSE_STATUS_NORMAL, (uint8_t *)peer->reason,
                    length < CLOSE_TEXT_MAX ? length : CLOSE_TEXT_MAX);
@@ -89,9 +133,10 @@ static int say_goodbye(net_peer *peer) {
 }
 
 static int writeable(net_peer *peer) {
+  if (peer->state == SERVING) net_http_writeable(peer);
   if (peer->state != OPEN && peer->state != FLUSHING) return 0;
   if (net_peer_sends(peer)) {
-    if (peer->wire == SHOAL_WIRE_RAW)
+    if (peer->wire == SHOAL_WIRE_RAW || !peer->dialed)
       net_raw_send(peer);
     else
       net_websocket_send(peer);
@@ -117,16 +162,29 @@ static void gone(net_peer *peer) {
     net_peer_end(peer, "the other side closed the connection");
 }
 
-static int asked_for_page(net_peer *peer) {
-  net_peer_end(peer, "it asked for a page, and there are none here");
-  lws_return_http_status(peer->wsi, HTTP_STATUS_NOT_FOUND, NULL);
+/* The dialed server has answered the question for a WebSocket. */
+static int answered(net_peer *peer) {
+  enum { SWITCHING_PROTOCOLS = 101 };
+  unsigned status = lws_http_client_http_response(peer->wsi);
+  if (status == SWITCHING_PROTOCOLS) return 0;
+  net_peer_end(peer, "the server refuses: %u", status);
   return -1;
 }
 
-static int asked_for_websocket(net_peer *peer) {
-  if (strcmp(lws_get_protocol(peer->wsi)->name, "shoal") == 0) return 0;
-  net_peer_end(peer, "a WebSocket that does not ask for the protocol \"shoal\"");
-  return -1;
+static bool certificate_is_wrong(net_peer *peer) {
+  if (peer->fingerprint[0] == 0 || certificate_matches(peer)) return false;
+  net_peer_end(peer, "the server's certificate does not have the expected fingerprint");
+  return true;
+}
+
+/* Puts the token into the question for a WebSocket, which it must not be before the server is the right one. */
+static int ask_for_websocket(net_peer *peer, char **at, size_t room) {
+  if (certificate_is_wrong(peer)) return -1;
+  if (peer->token == NULL) return 0;
+  int length = snprintf(*at, room, "Authorization: Bearer %s\r\n", peer->token);
+  if (length < 0 || (size_t)length >= room) return -1;
+  *at += length;
+  return 0;
 }
 
 static void not_through(net_peer *peer, const char *why, size_t length) {
@@ -137,22 +195,16 @@ static void not_through(net_peer *peer, const char *why, size_t length) {
 /* What happened to a connection. */
 static int on_peer_event(net_peer *peer, enum lws_callback_reasons reason, void *in, size_t length) {
   switch (reason) {
-  case LWS_CALLBACK_RAW_ADOPT:
   case LWS_CALLBACK_RAW_CONNECTED: got_through(peer, SHOAL_WIRE_RAW); return 0;
-  case LWS_CALLBACK_ESTABLISHED:
+  case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER: return ask_for_websocket(peer, in, length);
+  case LWS_CALLBACK_ESTABLISHED_CLIENT_HTTP: return answered(peer);
   case LWS_CALLBACK_CLIENT_ESTABLISHED: got_through(peer, SHOAL_WIRE_WEBSOCKET); return 0;
-  case LWS_CALLBACK_RAW_RX:
-    if (peer->state == OPEN && length > 0) net_raw_receive(peer, in, length);
-    return 0;
-  case LWS_CALLBACK_RECEIVE:
+  case LWS_CALLBACK_RAW_RX: bytes_came(peer, in, length); return 0;
   case LWS_CALLBACK_CLIENT_RECEIVE:
     if (peer->state == OPEN) net_websocket_receive(peer, in, length);
     return 0;
   case LWS_CALLBACK_RAW_WRITEABLE:
-  case LWS_CALLBACK_SERVER_WRITEABLE:
   case LWS_CALLBACK_CLIENT_WRITEABLE: return writeable(peer);
-  case LWS_CALLBACK_HTTP: return asked_for_page(peer);
-  case LWS_CALLBACK_FILTER_PROTOCOL_CONNECTION: return asked_for_websocket(peer);
   case LWS_CALLBACK_CLIENT_CONNECTION_ERROR: not_through(peer, in, length); return 0;
   case LWS_CALLBACK_WSI_DESTROY: gone(peer); return 0;
   default: return 0;
@@ -164,14 +216,14 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
   (void)user;
   shoal_net *net = lws_context_user(lws_get_context(wsi));
   if (reason == LWS_CALLBACK_FILTER_NETWORK_CONNECTION) return net->unused_count == 0;
-  if (reason == LWS_CALLBACK_SERVER_NEW_CLIENT_INSTANTIATED) return accepted(net, wsi);
+  if (reason == LWS_CALLBACK_RAW_ADOPT) return accepted(net, wsi);
   net_peer *peer = lws_get_opaque_user_data(wsi);
   if (peer == NULL) return 0; /* none, or it ended here, and libwebsockets is saying goodbye */
   peer->wsi = wsi;
   return on_peer_event(peer, reason, in, length);
 }
 
-/* The first one gets HTTP and raw connections. */
+/* The first one gets raw connections, and so all that are accepted. */
 static const struct lws_protocols protocols[] = {
     {.name = "http", .callback = on_event},
     {.name = "shoal", .callback = on_event, .rx_buffer_size = FRAGMENT_BYTES},
@@ -351,8 +403,7 @@ static struct lws_vhost *listening_vhost(shoal_net *net, const char *interface, 
       .ssl_cert_filepath = net->certificate,
       .ssl_private_key_filepath = net->key,
       .alpn = "http/1.1",
-      .timeout_secs_ah_idle = (unsigned)net->config.hello_s + 10,
-      .options = LWS_SERVER_OPTION_FALLBACK_TO_APPLY_LISTEN_ACCEPT_CONFIG |
+      .options = LWS_SERVER_OPTION_ADOPT_APPLY_LISTEN_ACCEPT_CONFIG |
                  LWS_SERVER_OPTION_FAIL_UPON_UNABLE_TO_BIND |
                  (net->certificate != NULL ? LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT : 0) |
                  (v6 ? 0 : LWS_SERVER_OPTION_DISABLE_IPV6),
@@ -397,31 +448,56 @@ shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *por
 
 /* Where a dial goes to, and how. */
 typedef struct target {
-  char host[HOST_MAX];
+  char host[HOST_MAX], path[HOST_MAX];
   uint16_t port;
-  shoal_wire wire;
-  const char *fingerprint; /* or NULL */
+  const shoal_way *way;
 } target;
 
+/* Nothing in it that would be another line of a head. */
+static bool is_plain(const char *text) {
+  while (*text > ' ' && *text < 0x7f) text++;
+  return *text == 0;
+}
+
+/* "host:port" or "host:port/path". */
+static shoal_status split_target(const char *address, target *to, shoal_error *err) {
+  char place[HOST_MAX + 8];
+  size_t length = strcspn(address, "/");
+  const char *path = address[length] != 0 ? address + length : "/";
+  if (length >= sizeof place || strlen(path) >= sizeof to->path || !is_plain(path))
+    return shoal_fail(err, SHOAL_INVALID, "'%.300s' is no address; one looks like 192.168.1.5:7000", address);
+  memcpy(place, address, length);
+  place[length] = 0;
+  memcpy(to->path, path, strlen(path) + 1);
+  return split_address(place, to->host, &to->port, err);
+}
+
 /* Ends a peer that cannot be dialled, and says why. */
-static void check_dial(shoal_net *net, net_peer *peer, target *to) {
+static void check_dial(shoal_net *net, net_peer *peer, const char *address, target *to) {
   shoal_error err = {0};
+  const shoal_way *way = to->way;
   if (peer->tls && net->secure == NULL)
     net->secure = dialing_vhost(net, "dial-tls", LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT);
-  if (split_address(peer->address, to->host, &to->port, &err) != SHOAL_OK)
+  if (way->token != NULL) peer->token = strdup(way->token);
+  if (split_target(address, to, &err) != SHOAL_OK)
     net_peer_end(peer, "%s", err.text);
   else if (net->peers[peer->number % net->slots] != peer)
     net_peer_end(peer, "there are %u connections, and no more are allowed", net->slots - 1);
-  else if (to->fingerprint != NULL && strlen(to->fingerprint) != FINGERPRINT_DIGITS)
+  else if (way->fingerprint != NULL && strlen(way->fingerprint) != FINGERPRINT_DIGITS)
     net_peer_end(peer, "a fingerprint has %d hex digits", FINGERPRINT_DIGITS);
+  else if (way->token != NULL && (peer->token == NULL || !is_plain(peer->token)))
+    net_peer_end(peer, "a token has no blanks and no other characters than ASCII's");
   else if (peer->tls && net->secure == NULL)
     net_peer_end(peer, "TLS could not be set up");
 }
 
 static void dial_socket(shoal_net *net, net_peer *peer, const target *to) {
-  bool tls = peer->tls, raw = to->wire == SHOAL_WIRE_RAW, pinned = tls && to->fingerprint != NULL;
-  if (pinned) memcpy(peer->fingerprint, to->fingerprint, FINGERPRINT_DIGITS + 1);
-  /* With a fingerprint the certificate may be anybody's: got_through compares it. */
+  const char *fingerprint = to->way->fingerprint;
+  bool tls = peer->tls, pinned = tls && fingerprint != NULL;
+  /* libwebsockets 4.1 accepts raw over TLS, but cannot dial it; and raw has no paths. */
+  bool raw = to->way->wire == SHOAL_WIRE_RAW && !tls && strcmp(to->path, "/") == 0;
+  if (pinned) memcpy(peer->fingerprint, fingerprint, FINGERPRINT_DIGITS + 1);
+  /* With a fingerprint the certificate may be anybody's: ask_for_websocket compares it. */
   int any = LCCSCF_ALLOW_SELFSIGNED | LCCSCF_SKIP_SERVER_CERT_HOSTNAME_CHECK | LCCSCF_ALLOW_EXPIRED |
             LCCSCF_ALLOW_INSECURE;
   struct lws_client_connect_info info = {
@@ -429,10 +505,11 @@ static void dial_socket(shoal_net *net, net_peer *peer, const target *to) {
       .vhost = tls ? net->secure : net->plain,
       .address = to->host,
       .port = to->port,
-      .path = "/",
+      .path = to->path,
       .host = to->host,
       .origin = to->host,
-      .ssl_connection = tls ? LCCSCF_USE_SSL | (pinned ? any : 0) : 0,
+      /* A token is for this server, and not for where it would send us. */
+      .ssl_connection = LCCSCF_HTTP_NO_FOLLOW_REDIRECT | (tls ? LCCSCF_USE_SSL | (pinned ? any : 0) : 0),
       .alpn = "http/1.1",
       .opaque_user_data = peer,
       .method = raw ? "RAW" : NULL,
@@ -446,16 +523,14 @@ static void dial_socket(shoal_net *net, net_peer *peer, const target *to) {
     peer->wsi = wsi;
 }
 
-uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
-                        const char *fingerprint) {
+uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *way) {
   net_peer *peer = net_peer_create(net, DIALING);
   if (peer == NULL) return 0;
-  /* libwebsockets 4.1 accepts raw over TLS, but cannot dial it. */
-  target to = {.wire = tls ? SHOAL_WIRE_WEBSOCKET : wire, .fingerprint = fingerprint};
+  target to = {.way = way};
   peer->dialed = true;
-  peer->tls = tls;
+  peer->tls = way->tls;
   snprintf(peer->address, sizeof peer->address, "%s", address);
-  check_dial(net, peer, &to);
+  check_dial(net, peer, address, &to);
   if (peer->state == ENDED) return peer->number;
   if (!is_thread(to.host))
     dial_socket(net, peer, &to);
@@ -487,11 +562,15 @@ static void bury(shoal_net *net) {
     next = peer->next_ended;
     if (peer->wsi != NULL) lws_set_timeout(peer->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
     detach(peer); /* libwebsockets may still want to say goodbye */
-    uint64_t number = peer->number;
+    const shoal_http_calls *http = peer->http != NULL ? net->config.http : NULL;
+    uint64_t number = peer->number, left = net_http_left(peer);
     char reason[REASON_MAX];
     memcpy(reason, peer->reason, sizeof reason);
     net_peer_free(peer);
-    net->config.calls.closed(net->config.calls.self, number, reason);
+    if (http == NULL)
+      net->config.calls.closed(net->config.calls.self, number, reason);
+    else if (left != 0)
+      http->left(http->self, left);
   }
 }
 

@@ -3,7 +3,8 @@
  * One event loop on libwebsockets, with any number of connections, all on one port. Who connects
  * and begins with a header of proto/message.h speaks raw: headers and payloads, one after
  * another. Who begins with HTTP and asks for the protocol "shoal" is a WebSocket: every
- * message is one binary frame or a row of fragments. Both carry the same messages. An address "#:N" is
+ * message is one binary frame or a row of fragments. Both carry the same messages. Whoever else speaks HTTP is
+ * served by net/http.h, and is no peer. An address "#:N" is
  * another loop of this process: messages go there as they are, without a socket and without a copy.
  *
  * Every connection has a number, the peer, which is never used again. What comes in is checked
@@ -38,8 +39,13 @@ typedef struct shoal_net_calls {
   void (*moving)(void *self, uint64_t peer);
 } shoal_net_calls;
 
+struct shoal_http_calls; /* net/http.h */
+
 typedef struct shoal_net_config {
   shoal_net_calls calls;
+  const struct shoal_http_calls
+      *http;                /* lent for as long as the net is there; NULL: there are no pages, 404 */
+  bool websocket_only;      /* who connects raw is refused: it has no way to say who it is */
   uint64_t payload_max;     /* larger messages close the connection */
   uint32_t connections_max; /* more are refused */
   double hello_s, stall_s;
@@ -54,11 +60,20 @@ void shoal_net_destroy(shoal_net *net);
  * "#:N" for this process alone, N from 1. */
 shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err);
 
+/* How addresses are dialled. */
+typedef struct shoal_way {
+  shoal_wire wire;
+  bool tls;
+  const char *fingerprint; /* or NULL */
+  const char *token;       /* or NULL; who dials raw does not say it */
+} shoal_way;
+
 /* Starts to connect; opened or closed will be called for the peer returned. With tls, the server's
  * certificate must be valid, or have this SHA-256 fingerprint (64 hex digits) when one is given; the wire
- * is then always WebSocket, since libwebsockets cannot dial raw over TLS. 0 when out of memory. */
-uint64_t shoal_net_dial(shoal_net *net, const char *address, shoal_wire wire, bool tls,
-                        const char *fingerprint);
+ * is then always WebSocket, since libwebsockets cannot dial raw over TLS. So it is for an address with a path,
+ * "host:port/jobs/7/chief". A server that answers with a status closes the peer with the reason "the server
+ * refuses: 403". All is lent for the call. 0 when out of memory. */
+uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *way);
 
 /* Queues a message; to a peer that is gone it is dropped. */
 void shoal_net_send(shoal_net *net, uint64_t peer, shoal_message message);

@@ -3,13 +3,20 @@
  *   net.c            the loop, the ports, the calls of libwebsockets
  *   net_peer.c       one connection: bytes to messages, the queue of what is to be sent, its end
  *   net_raw.c        bytes of a raw connection, in and out
- *   net_websocket.c  bytes of a WebSocket, in and out
+ *   net_websocket.c  bytes of a WebSocket that was dialed, in and out
+ *   net_frames.c     frames of a WebSocket that was accepted
  *   net_thread.c     messages to another loop of this process, without bytes
+ *   http.c           requests of HTTP and their answers; http_read.c reads heads, http_write.c writes them
+ *
+ * libwebsockets sees all who connect as raw sockets, with or without TLS, and hands over their bytes. Its own HTTP
+ * is not used for them: between a request and its answer it would ask the kernel over and over whether there
+ * is more to read, guess the lengths of bodies, and stop the program where it does not know what to do.
  *
  * States of a connection, and what takes it to the next:
  *
  *   DIALING    connecting                            -> OPEN once through
- *   ACCEPTED   connected to us, its wire not known   -> OPEN when its first bytes say raw or WebSocket
+ *   ACCEPTED   connected to us, its wire not known   -> OPEN when its first bytes are raw, SERVING when HTTP
+ *   SERVING    requests of HTTP                      -> OPEN when it becomes a WebSocket, LINGERING after the last
  *   OPEN       messages both ways                    -> FLUSHING by shoal_net_close
  *   FLUSHING   sends what is queued, hears nothing   -> LINGERING when all is sent
  *   LINGERING  has said that it is done; waits for the other side to close, since closing with
@@ -22,7 +29,9 @@
 
 #include <libwebsockets.h>
 
-#include "net/net.h"
+#include "base/text.h"
+#include "net/http.h"
+#include "net/http_read.h"
 
 enum {
   READ_BYTES = 256 << 10,     /* libwebsockets reads at most so much at once */
@@ -30,19 +39,37 @@ enum {
   FRAGMENT_BYTES = 128 << 10, /* of a WebSocket message */
   REASON_MAX = 256,
   CLOSE_TEXT_MAX = 120, /* of a WebSocket's goodbye */
+  FRAME_HEAD_MAX = 14,
+  CONTROL_MAX = 125, /* bytes in a WebSocket's ping or goodbye */
   HOST_MAX = 256,
   FINGERPRINT_DIGITS = 64,
 };
 
-typedef enum net_state { DIALING, ACCEPTED, OPEN, FLUSHING, LINGERING, ENDED } net_state;
+typedef enum net_state { DIALING, ACCEPTED, OPEN, FLUSHING, LINGERING, SERVING, ENDED } net_state;
 
-/* A message in the queue, and how much of it is sent. */
+/* A message in the queue, and how much of it is sent. Before its payload goes its header, and before that, to a
+ * WebSocket that was accepted, the head of its frame. Or all is in `head`: a frame without a message. */
 typedef struct net_out {
   struct net_out *next;
   shoal_message message;
-  size_t length, sent; /* with the header */
-  uint8_t header[SHOAL_HEADER_BYTES];
+  size_t head_length;
+  size_t length, sent; /* with the head */
+  uint8_t head[FRAME_HEAD_MAX + CONTROL_MAX];
 } net_out;
+
+/* A frame that is coming in. */
+typedef struct net_frame {
+  uint8_t head[FRAME_HEAD_MAX];
+  size_t filled;   /* bytes of the head */
+  bool in_payload; /* the head is whole */
+  bool in_message; /* more fragments are to come */
+  uint64_t left;   /* of the payload */
+  uint8_t mask[4]; /* turned, so that its first byte is for the next one to come */
+  uint8_t control[CONTROL_MAX];
+  size_t control_filled;
+} net_frame;
+
+typedef struct net_http net_http;
 
 typedef struct net_peer {
   shoal_net *net;
@@ -59,7 +86,10 @@ typedef struct net_peer {
   char address[HOST_MAX + 8];
   char fingerprint[FINGERPRINT_DIGITS + 1]; /* wanted of a dialed server; empty for none */
   char reason[REASON_MAX];                  /* why it ends; the first one stays */
-  double since;                             /* when it connected, or began to linger */
+  double since;                             /* when it connected, became a WebSocket, or began to linger */
+  char *token;                              /* what a dial says, or NULL */
+  net_http *http;                           /* while SERVING and after */
+  net_frame frame;                          /* of a WebSocket that was accepted */
 
   /* Coming in: `filled` bytes of the header, then of the payload. */
   uint8_t header[SHOAL_HEADER_BYTES];
@@ -108,7 +138,8 @@ net_peer *net_peer_create(shoal_net *net, net_state state); /* NULL when out of 
 net_peer *net_peer_find(const shoal_net *net, uint64_t number);
 void net_peer_free(net_peer *peer);
 void net_peer_open(net_peer *peer, shoal_wire wire);
-void net_peer_lives(net_peer *peer); /* there was a sign of life */
+void net_peer_lives(net_peer *peer);  /* there was a sign of life */
+void net_peer_linger(net_peer *peer); /* all is sent: says so to the socket, and waits for the other side */
 /* Ends it, once; the reason is a printf format. */
 void net_peer_end(net_peer *peer, const char *reason, ...) __attribute__((format(printf, 2, 3)));
 /* What came in. Ends the peer when it is no message; the callback `received` is called from here. */
@@ -136,8 +167,40 @@ void net_thread_wake_others(void);                     /* those who have somethi
 /* ---- net_raw.c, net_websocket.c ---- */
 
 void net_raw_receive(net_peer *peer, const uint8_t *bytes, size_t length);
-void net_raw_send(net_peer *peer);
+void net_raw_send(net_peer *peer); /* also of a WebSocket that was accepted */
 void net_websocket_receive(net_peer *peer, const uint8_t *bytes, size_t length);
 void net_websocket_send(net_peer *peer);
+
+/* ---- net_frames.c ---- */
+
+size_t net_frame_head(uint8_t head[FRAME_HEAD_MAX], uint64_t length);  /* of a message; returns its bytes */
+void net_frame_receive(net_peer *peer, uint8_t *bytes, size_t length); /* the bytes are written to */
+void net_frame_goodbye(net_peer *peer);
+/* What a WebSocket's key is answered with. */
+enum { FRAME_ACCEPT_MAX = 32 };
+void net_frame_accept(const char *key, char out[FRAME_ACCEPT_MAX]);
+
+/* ---- http_write.c ---- */
+
+/* What goes before the body of an answer. */
+typedef struct net_http_reply {
+  const shoal_answer *answer;
+  int status; /* which may be another than the answer's */
+  bool is_1_1, keep;
+  bool chunked, has_length, is_file;
+  uint64_t first, end, size; /* of a file or a body: the part that is sent, and all */
+} net_http_reply;
+
+void net_http_write_head(shoal_text *out, const net_http_reply *reply);
+void net_http_write_error(shoal_text *out, int status, const char *why); /* as JSON */
+
+/* ---- http.c ---- */
+
+void net_http_begin(net_peer *peer); /* the first bytes are HTTP */
+void net_http_receive(net_peer *peer, uint8_t *bytes, size_t length);
+void net_http_writeable(net_peer *peer);
+void net_http_check(net_peer *peer, double now); /* ends it or answers 408 when it was too slow */
+uint64_t net_http_left(const net_peer *peer);    /* the number that `left` is to be told for, or 0 */
+void net_http_free(net_http *http);
 
 #endif

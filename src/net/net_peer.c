@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -49,6 +50,8 @@ void net_peer_free(net_peer *peer) {
   }
   drop_queue(peer);
   shoal_message_release(&peer->message);
+  net_http_free(peer->http);
+  free(peer->token);
   free(peer);
 }
 
@@ -72,6 +75,12 @@ void net_peer_end(net_peer *peer, const char *reason, ...) {
   peer->state = ENDED;
   peer->next_ended = peer->net->ended;
   peer->net->ended = peer;
+}
+
+void net_peer_linger(net_peer *peer) {
+  peer->state = LINGERING;
+  peer->since = shoal_clock_seconds();
+  shutdown(lws_get_socket_fd(peer->wsi), SHUT_WR);
 }
 
 void net_peer_lives(net_peer *peer) { peer->heard_at = shoal_clock_seconds(); }
@@ -113,6 +122,7 @@ static void check_idle(net_peer *peer, double now) {
 
 void net_peer_check(net_peer *peer, double now) {
   const shoal_net_config *config = &peer->net->config;
+  if (peer->state == SERVING) net_http_check(peer, now);
   check_hello(peer, now);
   check_message(peer, now);
   check_idle(peer, now);
@@ -211,9 +221,13 @@ void shoal_net_send(shoal_net *net, uint64_t number, shoal_message message) {
     shoal_message_release(&message);
     return;
   }
-  shoal_message_encode(&message, out->header);
   out->message = message;
   out->length = SHOAL_HEADER_BYTES + (message.payload != NULL ? shoal_blob_length(message.payload) : 0);
+  if (peer->wire == SHOAL_WIRE_WEBSOCKET && !peer->dialed)
+    out->head_length = net_frame_head(out->head, out->length);
+  shoal_message_encode(&message, out->head + out->head_length);
+  out->length += out->head_length;
+  out->head_length += SHOAL_HEADER_BYTES;
   if (peer->last == NULL) peer->moved = shoal_clock_seconds();
   *(peer->last != NULL ? &peer->last->next : &peer->first) = out;
   peer->last = out;

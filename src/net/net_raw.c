@@ -1,4 +1,4 @@
-/* net_raw.c: bytes of a raw connection, in and out.
+/* net_raw.c: bytes of a raw connection, in and out, and of an accepted WebSocket, out.
  *
  * Without TLS payloads go between the socket and the blob with no copy in between:
  * libwebsockets waits for the socket and reads a first piece; the rest of a long payload is read
@@ -15,13 +15,8 @@ enum { PIECES = 32, TLS_WRITE_BYTES = 64 << 10 };
 
 /* A socket that ends or fails here is left to libwebsockets, which will find the same. */
 void net_raw_receive(net_peer *peer, const uint8_t *bytes, size_t length) {
-  /* Before a connection was known to be raw, libwebsockets looked for a method of HTTP in its
-   * first bytes, and when they came one by one it kept the S that could have begun a header. */
-  if (!peer->dialed && !peer->heard && peer->filled == 0 && bytes[0] == 'H')
-    net_peer_take(peer, (const uint8_t *)"S", 1);
-  bool first = !peer->heard;
   net_peer_take(peer, bytes, length);
-  if (peer->tls || first) return;
+  if (peer->tls) return;
   uint8_t *at;
   for (size_t moved = 0, room; moved < TURN_BYTES && (room = net_peer_room(peer, &at)) > 0;) {
     ssize_t got = recv(lws_get_socket_fd(peer->wsi), at, room, MSG_DONTWAIT);
@@ -36,12 +31,12 @@ static int gather(const net_peer *peer, struct iovec pieces[PIECES]) {
   int count = 0;
   for (const net_out *out = peer->first; out != NULL && count + 2 <= PIECES; out = out->next) {
     size_t sent = out->sent;
-    if (sent < SHOAL_HEADER_BYTES) {
-      pieces[count++] = (struct iovec){(void *)(out->header + sent), SHOAL_HEADER_BYTES - sent};
-      sent = SHOAL_HEADER_BYTES;
+    if (sent < out->head_length) {
+      pieces[count++] = (struct iovec){(void *)(out->head + sent), out->head_length - sent};
+      sent = out->head_length;
     }
     if (sent < out->length)
-      pieces[count++] = (struct iovec){shoal_blob_bytes(out->message.payload) + (sent - SHOAL_HEADER_BYTES),
+      pieces[count++] = (struct iovec){shoal_blob_bytes(out->message.payload) + (sent - out->head_length),
                                        out->length - sent};
   }
   return count;

@@ -1,8 +1,8 @@
-/* net_websocket.c: bytes of a WebSocket, in and out.
+/* net_websocket.c: bytes of a WebSocket that was dialed, in and out.
  *
  * A message is a row of binary fragments, of any length when they come in and of FRAGMENT_BYTES
- * when they go out. libwebsockets wants room before the bytes and, in a client, masks them
- * in place, so they are copied. */
+ * when they go out. libwebsockets wants room before the bytes and masks them in place, so they
+ * are copied. */
 #include <string.h>
 
 #include "net/net_internal.h"
@@ -25,7 +25,7 @@ static size_t fill(const net_out *out, uint8_t *to, size_t room) {
   size_t sent = out->sent, count = 0;
   if (sent < SHOAL_HEADER_BYTES) {
     count = SHOAL_HEADER_BYTES - sent;
-    memcpy(to, out->header + sent, count);
+    memcpy(to, out->head + sent, count);
     sent = SHOAL_HEADER_BYTES;
   }
   size_t left = out->length - sent, part = left < room - count ? left : room - count;

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,16 @@ static void *computer(void *self) {
   return NULL;
 }
 
+static void count_unit(const node *n) {
+  shoal_worker_count *count = n->config->count;
+  if (count == NULL) return;
+  double samples = shoal_compute_batches(&n->compute, &n->unit) * n->compute.model->recipe.batch;
+  __atomic_fetch_add(&count->units, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&count->samples, (uint64_t)(samples + 0.5), __ATOMIC_RELAXED);
+}
+
 static void finish_unit(node *n) {
+  count_unit(n);
   shoal_worker_done(n->core, n->unit.lease, &n->result);
   shoal_blob_release(n->unit.carry);
 }
@@ -156,13 +166,32 @@ static void forget_job(node *n) {
   n->owners = NULL;
 }
 
+/* "/jobs/7/ps/0" is at the chief's host and port. A chief with a path is a server's, and a server does not send
+ * its workers elsewhere. */
+static shoal_status complete_address(const node *n, char address[SHOAL_ADDRESS_MAX], shoal_error *err) {
+  if (address[0] != '/')
+    return strchr(n->config->chief, '/') == NULL
+               ? SHOAL_OK
+               : shoal_fail(err, SHOAL_INVALID, "the server names a parameter server that is not its own");
+  char whole[SHOAL_ADDRESS_MAX];
+  int length =
+      snprintf(whole, sizeof whole, "%.*s%s", (int)strcspn(n->config->chief, "/"), n->config->chief, address);
+  if (length >= SHOAL_ADDRESS_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "the address of a parameter server is too long");
+  memcpy(address, whole, sizeof whole);
+  return SHOAL_OK;
+}
+
 static shoal_status find_owners(node *n, shoal_error *err) {
   shoal_status status = shoal_shares_init(&n->shares, n->compute.task.graph, n->job.owners_count, err);
   if (status != SHOAL_OK) return status;
   n->owners = calloc(n->job.owners_count, sizeof *n->owners);
   if (n->owners == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
-  for (uint32_t s = 0; s < n->job.owners_count; s++)
+  for (uint32_t s = 0; s < n->job.owners_count; s++) {
+    status = complete_address(n, n->job.owners[s], err);
+    if (status != SHOAL_OK) return status;
     shoal_line_init(&n->owners[s], n->job.owners[s], shoal_clock_seconds());
+  }
   return SHOAL_OK;
 }
 
@@ -305,10 +334,10 @@ static shoal_status loop(node *n, shoal_error *err) {
 }
 
 /* This thread, and those that it starts, are such that compute: one that is woken does not push aside who
- * woke it, a parameter server that may have others to answer. */
+ * woke it, a parameter server that may have others to answer. Who is more modest already stays so. */
 static void compute_politely(void) {
   const struct sched_param none = {0};
-  (void)sched_setscheduler(0, SCHED_BATCH, &none);
+  if (sched_getscheduler(0) == SCHED_OTHER) (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err) {

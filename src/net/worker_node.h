@@ -13,13 +13,19 @@
 #include "net/line.h"
 #include "net/notes.h"
 
+/* What a worker has done, for who wants to look meanwhile, from any thread: read with __atomic_load_n. */
+typedef struct shoal_worker_count {
+  uint64_t units, samples;
+} shoal_worker_count;
+
 typedef struct shoal_worker_node_config {
-  const char *chief; /* host:port */
+  const char *chief; /* host:port, or host:port/path; parameter servers at "/path" are on its host and port */
   const char *name;  /* for people: "worker 1" */
   shoal_way way;
   shoal_compute_options compute;
   double pretend_s; /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
   shoal_notes notes;
+  shoal_worker_count *count; /* counted up; or NULL */
   const volatile sig_atomic_t *stop;
 } shoal_worker_node_config;
 

@@ -1,14 +1,24 @@
-/* store.h: what the server keeps: jobs, their curves and logs, models, data sets, workers, tokens, the audit log.
+/* store.h: what the server keeps: jobs, their curves, logs and helpers, models, data sets, tokens,
+ * the audit log.
  *
- * One set of statements on two databases: SQLite in a file, PostgreSQL by URL. A call is a
- * transaction: it is done as a whole, durably, or not at all, and says why not. Files (weights, data)
- * are not in here but beside it, in the server's folder.
+ * One set of statements on two databases: SQLite in a file, PostgreSQL by URL. A call is a transaction: it is
+ * done as a whole or not at all, and says why not. What a call has done outlives a crash of the program. Jobs
+ * and their states, models, data sets and tokens outlive a loss of power too; it may take the last second or
+ * so of progress, points, logs, contributions and the audit log with it, which therefore cost no wait for the
+ * disk. Files (weights, data) are not in here but beside it, in the server's folder.
  *
- * Texts that the store keeps for others, such as a job's description, are JSON that it does not look into.
- * Times are seconds since 1970. A number of rows is at most what the caller has room for.
+ * A connection to PostgreSQL that was lost is opened again by the next call, once; if that fails, so does the
+ * call. One that is lost in the middle of a call fails it: SHOAL_IO.
  *
- * Ownership: open, then close. Rows that come back own their texts: shoal_store_free_... gives them
- * back. Texts that go in are borrowed for the call. Threads: any, one call at a time (there is a lock). */
+ * Texts are UTF-8 of any length (SHOAL_INVALID if not UTF-8); those that rows are found by, the names of
+ * things and of workers, are at most SHOAL_STORE_KEY_MAX bytes (SHOAL_LIMIT). What the store keeps for
+ * others, such as a job's description, is JSON that it does not look into. Where a text goes in, NULL is as
+ * good as "". Times are seconds since 1970. A number of rows is at most what the caller has room for.
+ *
+ * Ownership: open, then close. Rows that come back own their texts: shoal_job_rows_free and its like give
+ * them back; a call that failed leaves none. Texts that go in are borrowed for the call. Threads: any, one
+ * call at a time (there is a lock). A call waits for the disk or the server: at worst 10 s for a file that
+ * another program holds or for a connection, 60 s for a statement. */
 #ifndef SHOAL_STORE_STORE_H
 #define SHOAL_STORE_STORE_H
 
@@ -20,6 +30,8 @@
 
 typedef struct shoal_store shoal_store;
 
+enum { SHOAL_STORE_KEY_MAX = 1000, SHOAL_STORE_LOG_LINES_MAX = 2000 };
+
 /* "postgresql://..." or "postgres://...", else the path of a SQLite file. Makes the tables that are missing;
  * a store that a newer shoal has written is refused. An error never shows a URL's password. */
 shoal_status shoal_store_open(shoal_store **out, const char *where, shoal_error *err);
@@ -27,7 +39,8 @@ void shoal_store_close(shoal_store *store);
 /* "sqlite" or "postgresql". */
 const char *shoal_store_kind(const shoal_store *store);
 
-/* SHOAL_NOT_FOUND says that there is no such row; SHOAL_CONFLICT that there is one by that name already. */
+/* SHOAL_NOT_FOUND says that there is no such row, or no such job to add to; SHOAL_CONFLICT that there is one
+ * by that name already. Numbers of jobs, tokens and audit rows go up by one and are never given again. */
 
 /* ---- jobs ---- */
 
@@ -54,19 +67,23 @@ typedef struct shoal_job_row {
 } shoal_job_row;
 void shoal_job_rows_free(shoal_job_row *rows, size_t count); /* the texts, not the array */
 
-/* Gives it a number. */
+/* Gives it a number; what `row` has as id does not matter. */
 shoal_status shoal_store_add_job(shoal_store *store, const shoal_job_row *row, uint64_t *id,
                                  shoal_error *err);
 shoal_status shoal_store_job(shoal_store *store, uint64_t id, shoal_job_row *out, shoal_error *err);
 /* The newest first, those with a smaller number than `before` (0: all). state < 0: any. */
 shoal_status shoal_store_jobs(shoal_store *store, int state, uint64_t before, shoal_job_row *out, size_t max,
                               size_t *count, shoal_error *err);
+/* How many there are in each state. */
+shoal_status shoal_store_count_jobs(shoal_store *store, uint64_t counts[SHOAL_JOB_STATES], shoal_error *err);
 /* Sets the state, the reason, and started or ended where they are not 0. */
 shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_job_state state,
                                        const char *reason, double started, double ended, shoal_error *err);
 shoal_status shoal_store_set_job_progress(shoal_store *store, uint64_t id, const char *progress,
                                           shoal_error *err);
-/* With its points, logs and contributions. */
+/* A job that goes on with more epochs is described anew. */
+shoal_status shoal_store_set_job_spec(shoal_store *store, uint64_t id, const char *spec, shoal_error *err);
+/* With its points, logs, contributions, and the tokens that invite to it. */
 shoal_status shoal_store_delete_job(shoal_store *store, uint64_t id, shoal_error *err);
 
 /* ---- a job's curves, log and contributions ---- */
@@ -78,12 +95,14 @@ typedef struct shoal_point {
   double time, loss, metric, samples_per_s;
   double held_out_loss, held_out_metric; /* NAN where there is none, as for all of these */
 } shoal_point;
+/* A point at a step that has one takes its place. */
 shoal_status shoal_store_add_points(shoal_store *store, uint64_t job, const shoal_point *points, size_t count,
                                     shoal_error *err);
-/* In the order of their steps. */
+/* In the order of their steps, from the first. */
 shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind, shoal_point *out, size_t max,
                                 size_t *count, shoal_error *err);
-/* A run that went back, or was resumed from an earlier checkpoint: what lies behind `step` never was. */
+/* A run that went back, or was resumed from an earlier checkpoint: what lies behind `step` never was. Points
+ * at `step` itself stay. Nothing to cut is no error. */
 shoal_status shoal_store_cut_points(shoal_store *store, uint64_t job, uint64_t step, shoal_error *err);
 
 typedef struct shoal_log_row {
@@ -92,7 +111,7 @@ typedef struct shoal_log_row {
   char *text;
 } shoal_log_row;
 void shoal_log_rows_free(shoal_log_row *rows, size_t count);
-/* The oldest go when there are more than 2000. */
+/* The oldest go when there are more than SHOAL_STORE_LOG_LINES_MAX. */
 shoal_status shoal_store_add_log(shoal_store *store, uint64_t job, double time, const char *text,
                                  shoal_error *err);
 /* The last `max` of those with a greater number than `after`, oldest first. */
@@ -105,10 +124,10 @@ typedef struct shoal_contribution {
   double seconds; /* that it computed */
 } shoal_contribution;
 void shoal_contributions_free(shoal_contribution *rows, size_t count);
-/* What was done since the last call, added to what is there. */
+/* What was done since the last call, added to what is there. A worker may stand in it more than once. */
 shoal_status shoal_store_add_contributions(shoal_store *store, uint64_t job, const shoal_contribution *rows,
                                            size_t count, shoal_error *err);
-/* Of one job, or of all (job 0); those who did most first. */
+/* Of one job, or of all (job 0) added up by name; those who did most samples first, then by name. */
 shoal_status shoal_store_contributions(shoal_store *store, uint64_t job, shoal_contribution *out, size_t max,
                                        size_t *count, shoal_error *err);
 
@@ -126,7 +145,7 @@ shoal_status shoal_store_add_thing(shoal_store *store, shoal_thing kind, const s
                                    shoal_error *err);
 shoal_status shoal_store_thing(shoal_store *store, shoal_thing kind, const char *name, shoal_thing_row *out,
                                shoal_error *err);
-/* By name. */
+/* By name, byte by byte. */
 shoal_status shoal_store_things(shoal_store *store, shoal_thing kind, shoal_thing_row *out, size_t max,
                                 size_t *count, shoal_error *err);
 shoal_status shoal_store_delete_thing(shoal_store *store, shoal_thing kind, const char *name,
@@ -144,9 +163,12 @@ typedef struct shoal_token_row {
   double created, expires; /* 0: never */
 } shoal_token_row;
 void shoal_token_rows_free(shoal_token_row *rows, size_t count);
+/* Gives it a number. SHOAL_NOT_FOUND: there is no such job; SHOAL_CONFLICT: there is such a hash. */
 shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *row, uint64_t *id,
                                    shoal_error *err);
+/* Whether it has expired is the caller's to see. */
 shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token_row *out, shoal_error *err);
+/* In the order of their numbers. */
 shoal_status shoal_store_tokens(shoal_store *store, shoal_token_row *out, size_t max, size_t *count,
                                 shoal_error *err);
 shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err);
@@ -159,6 +181,7 @@ typedef struct shoal_audit_row {
   char *who, *what; /* "token 3 (Ann)", "DELETE /api/v1/jobs/7: 204" */
 } shoal_audit_row;
 void shoal_audit_rows_free(shoal_audit_row *rows, size_t count);
+/* Nothing is ever taken out of it. */
 shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *who, const char *what,
                                    shoal_error *err);
 /* The newest first, those with a smaller number than `before` (0: all). */

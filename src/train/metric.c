@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/human.h"
+#include "base/human.h"
 
 static const shoal_shape *output_shape(const shoal_graph *graph) {
   return &graph->nodes[graph->nodes_count - 1].shape;

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/human.h"
 #include "cli/chart.h"
-#include "cli/human.h"
 #include "cli/progress.h"
 #include "cli/svg.h"
 

@@ -100,7 +100,7 @@ static void listen_here(side *s) {
 static uint64_t dial_to(side *from, const side *to, shoal_wire wire, bool tls, const char *fingerprint) {
   char address[64];
   snprintf(address, sizeof address, "localhost:%u", to->port);
-  return shoal_net_dial(from->net, address, wire, tls, fingerprint);
+  return shoal_net_dial(from->net, address, &(shoal_way){wire, tls, fingerprint, NULL});
 }
 
 /* Lets both loops run until the condition holds. */
@@ -562,7 +562,7 @@ static void listen_inside(side *s, uint16_t number) {
 static uint64_t dial_inside(side *from, const side *to) {
   char address[16];
   snprintf(address, sizeof address, "#:%u", to->port);
-  return shoal_net_dial(from->net, address, SHOAL_WIRE_RAW, false, NULL);
+  return shoal_net_dial(from->net, address, &(shoal_way){.wire = SHOAL_WIRE_RAW});
 }
 
 /* Two loops with a connection between them, on which a message has come. Returns the client's peer. */
@@ -640,10 +640,10 @@ static void a_dial_to_nobody_inside_is_closed(void **state) {
   uint16_t port;
   start(&server);
   start(&client);
-  shoal_net_dial(client.net, "#:9", SHOAL_WIRE_RAW, false, NULL);
+  shoal_net_dial(client.net, "#:9", &(shoal_way){.wire = SHOAL_WIRE_RAW});
   UNTIL(&server, &client, client.closed == 1);
   assert_string_equal(client.reason, "nobody listens at #:9");
-  shoal_net_dial(client.net, "#:0", SHOAL_WIRE_RAW, false, NULL); /* not those who do not listen */
+  shoal_net_dial(client.net, "#:0", &(shoal_way){.wire = SHOAL_WIRE_RAW}); /* not those who do not listen */
   UNTIL(&server, &client, client.closed == 2);
   assert_string_equal(client.reason, "nobody listens at #:0");
   assert_int_equal(server.opened + client.opened, 0);
@@ -770,7 +770,7 @@ static void a_dial_to_a_closed_port_calls_closed(void **state) {
       assert_int_equal(client.ended, peer);
       assert_non_null(strstr(client.reason, "localhost:1 cannot be reached"));
     }
-  uint64_t peer = shoal_net_dial(client.net, "no-port", SHOAL_WIRE_RAW, false, NULL);
+  uint64_t peer = shoal_net_dial(client.net, "no-port", &(shoal_way){.wire = SHOAL_WIRE_RAW});
   UNTIL(&server, &client, client.closed == count + 1);
   assert_int_equal(client.ended, peer);
   assert_non_null(strstr(client.reason, "is no address"));

@@ -162,7 +162,7 @@ static void a_full_disk_holds_up_rounds_and_nothing_else(void **state) {
   UNTIL(&w, notes_of(&w, NULL) > notes);
   notes_of(&w, "cannot keep round 0: ");
   /* Beats are answered at once, however many messages come; the core gets none of them. */
-  w.worker = shoal_net_dial(w.net, "#:2", SHOAL_WIRE_RAW, false, NULL);
+  w.worker = shoal_net_dial(w.net, "#:2", &(shoal_way){.wire = SHOAL_WIRE_RAW});
   double begin = shoal_clock_seconds();
   for (int beats = w.count[SHOAL_MSG_BEAT]; shoal_clock_seconds() < begin + 2.5;) {
     double asked = shoal_clock_seconds();

@@ -1,5 +1,5 @@
 /* human.c: numbers, sizes, times and words as people write them. */
-#include "cli/human.h"
+#include "base/human.h"
 
 #include <math.h>
 #include <stdio.h>

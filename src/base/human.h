@@ -3,8 +3,8 @@
  * Each gives a small piece of text by value, to be used within the same expression:
  *   printf("%s samples\n", shoal_human_count(n).text);
  * Threads: any. */
-#ifndef SHOAL_CLI_HUMAN_H
-#define SHOAL_CLI_HUMAN_H
+#ifndef SHOAL_BASE_HUMAN_H
+#define SHOAL_BASE_HUMAN_H
 
 #include <stdint.h>
 

@@ -1,0 +1,194 @@
+/* follow.c: see follow.h. */
+#include "cli/follow.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/human.h"
+#include "cli/progress.h"
+
+enum { PATH_MAX_BYTES = 64, NAME_MAX_BYTES = 128, LINE_MAX_BYTES = 400 };
+static const double AGAIN_S = 1;     /* before a broken connection is made again */
+static const double GIVE_UP_S = 600; /* without a server */
+
+typedef struct following {
+  const shoal_follow_config *config;
+  shoal_progress progress;
+  cJSON *job;           /* as it was told last */
+  uint64_t epochs_told; /* of which a line was printed */
+  char held_out[16];
+} following;
+
+static bool is_ended(const cJSON *job) {
+  const char *state = shoal_remote_text(job, "state");
+  return strcmp(state, "finished") == 0 || strcmp(state, "stopped") == 0 || strcmp(state, "failed") == 0;
+}
+
+static bool stops(const following *f) { return __atomic_load_n(f->config->stop, __ATOMIC_RELAXED) != 0; }
+
+/* ---- lines ---- */
+
+static void print_line(following *f, const char *line) {
+  if (!f->config->text) return;
+  shoal_progress_clear(&f->progress);
+  fprintf(f->config->text, "%s\n", line);
+  fflush(f->config->text);
+}
+
+static void add_result(shoal_text *out, const char *part, double loss, const char *name, double metric) {
+  if (!isfinite(loss)) return;
+  shoal_text_addf(out, "  %s loss %s", part, shoal_human_number(loss).text);
+  if (isfinite(metric) && name[0]) shoal_text_addf(out, " %s %s", name, shoal_human_number(metric).text);
+}
+
+static void print_epoch(following *f, const cJSON *epoch) {
+  uint64_t number = shoal_remote_whole(epoch, "epoch");
+  if (number <= f->epochs_told) return;
+  f->epochs_told = number;
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
+  const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
+  char metric[32];
+  shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_text_addf(&line, "epoch %s", shoal_human_count(number).text);
+  if (shoal_remote_whole(spec, "epochs") > 0)
+    shoal_text_addf(&line, "/%s", shoal_human_count(shoal_remote_whole(spec, "epochs")).text);
+  add_result(&line, "train", shoal_remote_number(epoch, "loss"), metric,
+             shoal_remote_number(epoch, "metric"));
+  add_result(&line, f->held_out[0] ? f->held_out : "held out", shoal_remote_number(epoch, "held_out_loss"),
+             metric, shoal_remote_number(epoch, "held_out_metric"));
+  if (!line.failed) print_line(f, line.bytes);
+  shoal_text_release(&line);
+}
+
+static void show_progress(following *f) {
+  double now = shoal_clock_seconds();
+  if (!shoal_progress_due(&f->progress, now)) return;
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
+  const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
+  double rounds = shoal_remote_number(f->job, "rounds");
+  char metric[32];
+  shoal_progress_view view = {
+      .epoch = shoal_remote_whole(progress, "epoch") + 1,
+      .epochs = shoal_remote_whole(spec, "epochs"),
+      .share = rounds > 0 ? shoal_remote_number(progress, "round") / rounds : 0,
+      .per_s = shoal_remote_number(progress, "samples_per_s"),
+      .unit = "samples",
+      .loss = shoal_remote_number(progress, "loss"),
+      .metric_name = shoal_remote_plain(progress, "metric_name", metric, sizeof metric),
+      .metric = shoal_remote_number(progress, "metric"),
+      .eta_s = shoal_remote_number(progress, "eta_s"),
+  };
+  if (view.epochs > 0 && view.epoch > view.epochs) view.epoch = view.epochs;
+  if (!isfinite(view.share)) view.share = 0;
+  shoal_progress_show(&f->progress, &view, now);
+}
+
+/* ---- what the server tells ---- */
+
+static void say_state(following *f, const cJSON *before) {
+  const char *state = shoal_remote_text(f->job, "state");
+  if (strcmp(shoal_remote_text(before, "state"), state) == 0 &&
+      strcmp(shoal_remote_text(before, "reason"), shoal_remote_text(f->job, "reason")) == 0)
+    return;
+  char reason[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES], word[16];
+  shoal_remote_plain(f->job, "reason", reason, sizeof reason);
+  shoal_remote_plain(f->job, "state", word, sizeof word);
+  snprintf(line, sizeof line, "job %" PRIu64 " is %s%s%s", f->config->job, word, reason[0] ? ": " : "",
+           reason);
+  if (!is_ended(f->job)) print_line(f, line); /* the end is told by who asked */
+}
+
+/* Takes the job over. */
+static void take_job(following *f, cJSON *job) {
+  cJSON *before = f->job;
+  f->job = job;
+  shoal_remote_plain(cJSON_GetObjectItemCaseSensitive(job, "progress"), "held_out", f->held_out,
+                     sizeof f->held_out);
+  say_state(f, before);
+  cJSON_Delete(before);
+  if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
+}
+
+static bool hear(void *self, const char *name, const char *data) {
+  following *f = self;
+  cJSON *json = shoal_utf8_valid(data, strlen(data)) ? cJSON_Parse(data) : NULL;
+  if (!json) return true;
+  bool known = strcmp(name, "job") == 0 || strcmp(name, "epoch") == 0 || strcmp(name, "log") == 0 ||
+               strcmp(name, "workers") == 0 || strcmp(name, "rounds") == 0;
+  if (f->config->json && known) shoal_remote_event(name, json);
+  if (strcmp(name, "epoch") == 0) {
+    print_epoch(f, json);
+  } else if (strcmp(name, "log") == 0) {
+    char line[LINE_MAX_BYTES];
+    print_line(f, shoal_remote_plain(json, "text", line, sizeof line));
+  } else if (strcmp(name, "job") == 0 && cJSON_IsObject(json)) {
+    take_job(f, json);
+    return !is_ended(f->job);
+  }
+  cJSON_Delete(json);
+  return true;
+}
+
+static shoal_status ask_job(following *f, shoal_error *err) {
+  char path[PATH_MAX_BYTES];
+  cJSON *job;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64, f->config->job);
+  shoal_status status = shoal_remote_ask(f->config->api, "GET", path, NULL, &job, err);
+  if (status == SHOAL_OK && job == NULL)
+    status = shoal_fail(err, SHOAL_CORRUPT, "the server tells nothing of the job");
+  if (status == SHOAL_OK) take_job(f, job);
+  return status;
+}
+
+/* Epochs that ended while nobody watched. */
+static void catch_up(following *f) {
+  char path[PATH_MAX_BYTES];
+  cJSON *history;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64 "/history", f->config->job);
+  if (shoal_remote_ask(f->config->api, "GET", path, NULL, &history, NULL) != SHOAL_OK) return;
+  const cJSON *epoch;
+  cJSON_ArrayForEach(epoch, cJSON_GetObjectItemCaseSensitive(history, "epochs")) print_epoch(f, epoch);
+  cJSON_Delete(history);
+}
+
+static bool is_passing(shoal_status status) { return status == SHOAL_IO || status == SHOAL_CORRUPT; }
+
+shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_error *err) {
+  following f = {.config = config};
+  char path[PATH_MAX_BYTES];
+  snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/live", config->job);
+  shoal_progress_init(&f.progress, config->text, shoal_clock_seconds());
+  double lost_at = 0;
+  bool said = false;
+  shoal_status status = SHOAL_OK;
+  while (status == SHOAL_OK) {
+    shoal_status way = ask_job(&f, err);
+    if (way == SHOAL_OK) {
+      lost_at = 0;
+      said = false;
+      catch_up(&f);
+      if (is_ended(f.job)) break;
+      way = shoal_fetch_events(config->api->fetch, path, &f, hear, err);
+      if (way == SHOAL_OK && is_ended(f.job)) continue; /* asks once more, for the last numbers */
+    }
+    double now = shoal_clock_seconds();
+    if (lost_at == 0) lost_at = now;
+    if (stops(&f))
+      status = shoal_fail(err, SHOAL_STOPPED, "stopped");
+    else if ((way != SHOAL_OK && !is_passing(way)) || now - lost_at > GIVE_UP_S)
+      status = way;
+    else if (way != SHOAL_OK && !said)
+      print_line(&f, "lost the server; trying again");
+    said = said || way != SHOAL_OK;
+    for (double until = now + AGAIN_S; status == SHOAL_OK && shoal_clock_seconds() < until && !stops(&f);)
+      shoal_clock_sleep(0.05);
+  }
+  shoal_progress_clear(&f.progress);
+  *out = status == SHOAL_OK ? f.job : NULL;
+  if (status != SHOAL_OK) cJSON_Delete(f.job);
+  return status;
+}

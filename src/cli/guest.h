@@ -1,0 +1,73 @@
+/* guest.h: manners of a volunteer: how much of a machine it takes, and when it steps aside.
+ *
+ * What is seen of the machine (the time of day, how busy it is with other things, whether it runs on its
+ * battery) goes into a decision, which is a pure function of that, the owner's rules and what was decided
+ * before: it pauses soon, and goes on only after things have been calm for a while.
+ *
+ * How busy the others are is counted in processors, from the kernel's own account. Time of programs that are
+ * nice, this one and other guests among them, does not count: nobody waits for them.
+ *
+ * Ownership: plain storage of the caller's. Threads: one. */
+#ifndef SHOAL_CLI_GUEST_H
+#define SHOAL_CLI_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct shoal_guest_rules {
+  bool has_hours;
+  uint32_t from_minute, to_minute; /* of the day; it works from one to the other, over midnight too */
+  double pause_load;               /* processors busy with other things at which it pauses; 0: never */
+  bool on_battery;                 /* works then, too */
+} shoal_guest_rules;
+
+/* What is seen of the machine. */
+typedef struct shoal_guest_sight {
+  uint32_t minute;    /* of the day, 0 .. 1439 */
+  double others_load; /* processors that others keep busy; NaN: not known */
+  bool battery;       /* it runs on its battery */
+} shoal_guest_sight;
+
+typedef enum shoal_guest_reason {
+  SHOAL_GUEST_WORKS,
+  SHOAL_GUEST_HOURS,
+  SHOAL_GUEST_BATTERY,
+  SHOAL_GUEST_LOAD,
+} shoal_guest_reason;
+
+/* What was decided last; zeroed at first. */
+typedef struct shoal_guest_mood {
+  shoal_guest_reason reason;
+  double busy_since, calm_since; /* of the load; 0: not so */
+} shoal_guest_mood;
+
+/* "22-7", "22:30-6:15"; SHOAL_INVALID says what is wrong. */
+shoal_status shoal_guest_read_hours(const char *text, shoal_guest_rules *out, shoal_error *err);
+/* "512M", "4G", "2GB", "1.5G": bytes. */
+shoal_status shoal_guest_read_memory(const char *text, uint64_t *out, shoal_error *err);
+
+/* Whether it works from now on, or why not. Pure. */
+shoal_guest_reason shoal_guest_decide(const shoal_guest_rules *rules, const shoal_guest_sight *sight,
+                                      double now, shoal_guest_mood *mood);
+const char *shoal_guest_reason_text(shoal_guest_reason reason); /* "" when it works */
+
+/* ---- this machine ---- */
+
+/* Where counting goes on from; zeroed at first. */
+typedef struct shoal_guest_watch {
+  double at;
+  uint64_t busy_ticks, own_ticks;
+  double others_load;
+} shoal_guest_watch;
+
+void shoal_guest_look(shoal_guest_watch *watch, double now, shoal_guest_sight *out);
+uint64_t shoal_guest_memory(void); /* of the machine, bytes */
+
+/* Takes the last place in every queue: processor and disk. For this thread and those it starts later. */
+void shoal_guest_step_back(void);
+/* No more than so many bytes of memory for data. */
+void shoal_guest_limit_memory(uint64_t bytes);
+
+#endif

@@ -1,0 +1,274 @@
+/* host.c: shoal host: submits a training to a server, follows it, and brings the model back. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/hosted.h"
+#include "cli/stop.h"
+#include "cli/upload.h"
+#include "nn/model.h"
+
+enum { MODEL_BYTES_MAX = 1 << 20, WORKERS_MAX = 1000 };
+
+/* Settings of the recipe are passed on as they are: the server checks them. */
+enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, EARLY_STOP, SETTINGS };
+static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "l2",        "clip",
+                                             "epochs",    "batch", "seed",     "early_stop"};
+
+typedef struct host_options {
+  shoal_remote_options api;
+  const char *model, *data, *data_name, *data_dir, *target, *name, *mode, *wire, *workers, *out;
+  const char *settings[SETTINGS]; /* as given, or NULL */
+  double valid_share;
+  bool is_private, detach, json, quiet;
+  uint32_t workers_min, workers_max; /* 0: not given */
+} host_options;
+
+static bool parse(host_options *o, int argc, char **argv, int *status) {
+  static const char *const wires[] = {"f32", "bf16", "int8", "topk", NULL};
+  const shoal_option own[] = {
+      {.name = "Data"},
+      {.name = "data",
+       .value = "SET",
+       .text = &o->data,
+       .help =
+           "what to train on: a data set of the server, or one of this machine as in shoal train, which is "
+           "sent there first"},
+      {.name = "data-name", .value = "NAME", .text = &o->data_name, .help = "what it is called there"},
+      {.name = "target",
+       .value = "COLUMN",
+       .text = &o->target,
+       .help = "CSV: the column to predict; the last one by default"},
+      {.name = "valid",
+       .value = "SHARE",
+       .real = &o->valid_share,
+       .real_max = 0.9,
+       .help = "hold out this share of the training samples for validation"},
+      {.name = "data-dir",
+       .value = "FOLDER",
+       .text = &o->data_dir,
+       .help = "where named sets are kept here; ~/.local/share/shoal by default"},
+
+      {.name = "Recipe (what the model's text says, unless given here)"},
+      {.name = "epochs", .value = "N", .text = &o->settings[EPOCHS], .help = "passes over the data"},
+      {.name = "batch", .value = "N", .text = &o->settings[BATCH], .help = "samples of a round"},
+      {.name = "seed", .value = "N", .text = &o->settings[SEED], .help = "of all random numbers"},
+      {.name = "optimizer",
+       .value = "WORDS",
+       .text = &o->settings[OPTIMIZER],
+       .help = "as in the model's text"},
+      {.name = "rate", .value = "R", .text = &o->settings[RATE], .help = "the learning rate"},
+      {.name = "schedule", .value = "WORDS", .text = &o->settings[SCHEDULE], .help = "how the rate changes"},
+      {.name = "l2", .value = "X", .text = &o->settings[L2], .help = "weight decay"},
+      {.name = "clip",
+       .value = "NORM",
+       .text = &o->settings[CLIP],
+       .help = "scale gradients down to this norm"},
+      {.name = "early-stop",
+       .value = "N",
+       .text = &o->settings[EARLY_STOP],
+       .help = "stop when the validation loss has not improved for N epochs"},
+
+      {.name = "Together"},
+      {.name = "mode",
+       .value = "MODE",
+       .text = &o->mode,
+       .help = "sync, stale:N, async or local:H; sync by default"},
+      {.name = "wire",
+       .value = "FORMAT",
+       .text = &o->wire,
+       .choices = wires,
+       .help = "how contributions travel: f32, bf16, int8 or topk; f32 by default"},
+      {.name = "workers",
+       .value = "MIN-MAX",
+       .text = &o->workers,
+       .help = "begin with MIN workers and take at most MAX; 1-1000 by default"},
+      {.name = "private", .flag = &o->is_private, .help = "only workers with an invitation to this job"},
+
+      {.name = "Run"},
+      {.name = "name", .value = "NAME", .text = &o->name, .help = "of the job; the model's by default"},
+      {.name = "out",
+       .value = "FILE",
+       .text = &o->out,
+       .help = "where the model goes; by default the job's name with .safetensors, in this folder"},
+      {.name = "detach", .flag = &o->detach, .help = "submit, and do not wait"},
+      {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
+      {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
+      {.name = "Server"},
+  };
+  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_REMOTE_OPTIONS };
+  shoal_option options[ALL];
+  memcpy(options, own, sizeof own);
+  shoal_remote_declare(&o->api, options + OWN);
+  const shoal_usage usage = {
+      .command = "host",
+      .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]", NULL},
+      .about = "Has a network trained by the volunteers of a server ('shoal work'), follows the training and "
+               "brings the model back. Ctrl-C stops following; the job goes on.",
+      .operand = "MODEL.net",
+      .operands_min = 1,
+      .operands_max = 1,
+      .options = options,
+      .options_count = ALL,
+      .examples =
+          "  shoal host examples/lenet5.net --data fashion-mnist\n"
+          "  shoal host examples/lenet5.net --data fashion-mnist --epochs 3 --workers 2-8 --detach\n"
+          "  shoal host novel.net --data chars:novel.txt --server 'https://lab.example:8443/#t=TOKEN'\n",
+  };
+  shoal_operands operands;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
+  o->model = operands.at[0];
+  return true;
+}
+
+/* ---- checks ---- */
+
+/* "2", "2-8", "2-". */
+static shoal_status read_workers(host_options *o, shoal_error *err) {
+  if (!o->workers) return SHOAL_OK;
+  size_t length = strlen(o->workers), dash = strcspn(o->workers, "-");
+  uint64_t least = 0, most = WORKERS_MAX;
+  bool good = shoal_read_u64(o->workers, dash, &least);
+  if (good && dash < length - 1) good = shoal_read_u64(o->workers + dash + 1, length - dash - 1, &most);
+  if (!good || least < 1 || most < least || most > WORKERS_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "--workers: '%.40s' is not MIN-MAX, such as 2-8; at most %d",
+                      o->workers, WORKERS_MAX);
+  o->workers_min = (uint32_t)least;
+  o->workers_max = (uint32_t)most;
+  return SHOAL_OK;
+}
+
+static shoal_status check(host_options *o, shoal_error *err) {
+  if (!o->data) return shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
+  if (o->detach && o->out)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--out and --detach: who does not wait gets no model; 'shoal job get' does");
+  return read_workers(o, err);
+}
+
+/* The model's name without folder and ending. */
+static void name_of(const host_options *o, char *out, size_t size) {
+  const char *slash = strrchr(o->model, '/'), *base = slash ? slash + 1 : o->model;
+  snprintf(out, size, "%.*s", o->name ? (int)strlen(o->name) : (int)strcspn(base, "."),
+           o->name ? o->name : base);
+  if (out[0] == 0) snprintf(out, size, "model");
+}
+
+/* Reads the text, and checks it here already, where errors can name the file. */
+static shoal_status read_model(const char *path, uint8_t **text, shoal_error *err) {
+  shoal_model *model;
+  size_t length;
+  shoal_status status = shoal_file_read(path, MODEL_BYTES_MAX, false, text, &length, err);
+  if (status == SHOAL_OK) status = shoal_model_parse(&model, path, (char *)*text, length, err);
+  if (status == SHOAL_OK) shoal_model_destroy(model);
+  return status;
+}
+
+/* ---- submitting ---- */
+
+static void write_job(const host_options *o, const char *name, const char *model, const char *data,
+                      shoal_text *out) {
+  shoal_json json;
+  shoal_json_init(&json, out);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "name", name);
+  shoal_json_text(&json, "model", model);
+  shoal_json_text(&json, "data", data);
+  if (o->target) shoal_json_text(&json, "target", o->target);
+  if (o->valid_share > 0) shoal_json_real(&json, "valid", o->valid_share);
+  for (int i = 0; i < SETTINGS; i++)
+    if (o->settings[i]) shoal_json_text(&json, fields[i], o->settings[i]);
+  shoal_json_text(&json, "mode", o->mode ? o->mode : "sync");
+  shoal_json_text(&json, "wire", o->wire ? o->wire : "f32");
+  if (o->workers_min > 0) shoal_json_int(&json, "workers_min", o->workers_min);
+  if (o->workers_max > 0) shoal_json_int(&json, "workers_max", o->workers_max);
+  if (o->is_private) shoal_json_bool(&json, "private", true);
+  shoal_json_close(&json, '}');
+}
+
+static shoal_status submit(const host_options *o, shoal_remote *api, const char *name, FILE *text,
+                           cJSON **job, shoal_error *err) {
+  char data[SHOAL_FILE_NAME_MAX];
+  uint8_t *model = NULL;
+  shoal_status status = read_model(o->model, &model, err);
+  const shoal_upload_config upload = {.api = api,
+                                      .data = o->data,
+                                      .target = o->target,
+                                      .name = o->data_name,
+                                      .data_dir = o->data_dir,
+                                      .text = text};
+  if (status == SHOAL_OK) status = shoal_upload(&upload, data, err);
+  if (status == SHOAL_OK) {
+    shoal_text body;
+    shoal_text_init(&body);
+    write_job(o, name, (char *)model, data, &body);
+    status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                         : shoal_remote_ask(api, "POST", "/jobs", body.bytes, job, err);
+    shoal_text_release(&body);
+  }
+  free(model);
+  if (status == SHOAL_OK && shoal_remote_whole(*job, "id") == 0)
+    status = shoal_fail(err, SHOAL_CORRUPT, "the server took the job, but does not say its number");
+  return status;
+}
+
+static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) {
+  uint64_t id = shoal_remote_whole(job, "id");
+  if (o->json) shoal_remote_event("submitted", job);
+  if (!text) return;
+  char name[80];
+  fprintf(text, "job %" PRIu64 ", %s, is submitted\n", id,
+          shoal_remote_plain(job, "name", name, sizeof name));
+  fflush(text);
+}
+
+/* ---- the command ---- */
+
+static shoal_status serve(const host_options *o, shoal_remote *api, FILE *text, int *exit_status,
+                          shoal_error *err) {
+  char name[80];
+  cJSON *job = NULL;
+  name_of(o, name, sizeof name);
+  shoal_status status = submit(o, api, name, text, &job, err);
+  if (status == SHOAL_OK) {
+    tell_submitted(o, job, text);
+    const shoal_hosted hosted = {.api = api,
+                                 .options = &o->api,
+                                 .job = shoal_remote_whole(job, "id"),
+                                 .out = o->out,
+                                 .text = text,
+                                 .json = o->json};
+    if (o->detach)
+      shoal_hosted_tell_commands(&hosted);
+    else
+      status = shoal_hosted_watch(&hosted, exit_status, err);
+  }
+  cJSON_Delete(job);
+  return status;
+}
+
+static int run(int argc, char **argv) {
+  host_options o = {0};
+  shoal_remote api = {0};
+  shoal_error err;
+  int exit_status = SHOAL_EXIT_OK;
+  bool parsed = parse(&o, argc, argv, &exit_status);
+  shoal_status status = parsed ? check(&o, &err) : SHOAL_OK;
+  if (parsed && status == SHOAL_OK) status = shoal_remote_open(&api, &o.api, shoal_stop_flag(), &err);
+  shoal_link_wipe(argc, argv);
+  if (!parsed) return exit_status;
+  if (status != SHOAL_OK) return shoal_cli_misused("host", &err);
+  shoal_stop_catch();
+  status = serve(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
+  shoal_remote_close(&api);
+  if (status == SHOAL_STOPPED) return SHOAL_EXIT_FAILED;
+  if (status != SHOAL_OK) return shoal_cli_failed("host", &err);
+  return shoal_cli_finish("host", exit_status);
+}
+
+const shoal_command shoal_command_host = {"host", "have a network trained by the volunteers of a server",
+                                          run};

@@ -1,0 +1,133 @@
+/* job.c: shoal job: what a host does with a job that is on a server. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/hosted.h"
+#include "cli/stop.h"
+
+typedef struct job_options {
+  shoal_remote_options api;
+  const char *verb, *out;
+  uint64_t job, epochs;
+  bool json, quiet;
+} job_options;
+
+static const char *const verbs[] = {"watch", "stop", "resume", "get", "delete"};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static bool parse(job_options *o, shoal_operands *operands, int argc, char **argv, int *status) {
+  const shoal_option own[] = {
+      {.name = "epochs",
+       .value = "N",
+       .whole = &o->epochs,
+       .whole_min = 1,
+       .whole_max = UINT32_MAX,
+       .help = "resume: go on to so many"},
+      {.name = "out", .value = "FILE", .text = &o->out, .help = "watch, get: where the model goes"},
+      {.name = "json", .flag = &o->json, .help = "print JSON lines"},
+      {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
+  };
+  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_REMOTE_OPTIONS };
+  shoal_option options[ALL];
+  memcpy(options, own, sizeof own);
+  shoal_remote_declare(&o->api, options + OWN);
+  const shoal_usage usage = {
+      .command = "job",
+      .synopses = (const char *[]){"watch ID [OPTION...]", "stop ID", "resume ID [--epochs N]",
+                                   "get ID [--out FILE]", "delete ID", NULL},
+      .about =
+          "Watches a job on a server, stops it, goes on with it, gets its model as it is now, or removes "
+          "it with everything that belongs to it. 'shoal status' lists the jobs.",
+      .operand = "word",
+      .operands_min = 2,
+      .operands_max = 2,
+      .options = options,
+      .options_count = ALL,
+      .examples = "  shoal job watch 7\n"
+                  "  shoal job stop 7 --server http://192.168.1.5:8080\n"
+                  "  shoal job resume 7 --epochs 20\n"
+                  "  shoal job get 7 --out best.safetensors\n",
+  };
+  return shoal_cli_parse(&usage, argc, argv, operands, status);
+}
+
+static shoal_status read_operands(job_options *o, const shoal_operands *operands, shoal_error *err) {
+  for (size_t i = 0; i < VERBS; i++)
+    if (strcmp(operands->at[0], verbs[i]) == 0) o->verb = verbs[i];
+  if (!o->verb) {
+    const char *near = shoal_nearest(operands->at[0], strlen(operands->at[0]), verbs, VERBS);
+    return shoal_fail(err, SHOAL_INVALID, "'%.40s' is not one of watch, stop, resume, get or delete%s%s%s",
+                      operands->at[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+  }
+  if (!shoal_read_u64(operands->at[1], strlen(operands->at[1]), &o->job) || o->job == 0)
+    return shoal_fail(err, SHOAL_INVALID, "'%.40s' is no number of a job; 'shoal status' lists them",
+                      operands->at[1]);
+  if (o->epochs > 0 && strcmp(o->verb, "resume") != 0)
+    return shoal_fail(err, SHOAL_INVALID, "--epochs is for 'shoal job resume'");
+  return SHOAL_OK;
+}
+
+static shoal_status change(const job_options *o, shoal_remote *api, shoal_error *err) {
+  char path[64], body[48] = "{}";
+  bool deletes = strcmp(o->verb, "delete") == 0;
+  cJSON *job;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64 "%s%s", o->job, deletes ? "" : "/", deletes ? "" : o->verb);
+  if (o->epochs > 0) snprintf(body, sizeof body, "{\"epochs\":%" PRIu64 "}", o->epochs);
+  shoal_status status =
+      shoal_remote_ask(api, deletes ? "DELETE" : "POST", path, deletes ? NULL : body, &job, err);
+  if (status == SHOAL_OK && o->json && job) shoal_remote_event("job", job);
+  if (status == SHOAL_OK && !o->json && !o->quiet) {
+    char state[16];
+    shoal_remote_plain(job, "state", state, sizeof state);
+    bool is_still = strcmp(o->verb, "stop") == 0 && strcmp(state, "running") == 0;
+    printf("job %" PRIu64 " is %s\n", o->job, deletes ? "deleted" : is_still ? "being stopped" : state);
+  }
+  cJSON_Delete(job);
+  return status;
+}
+
+static shoal_status get(const shoal_hosted *hosted, shoal_error *err) {
+  char path[64];
+  cJSON *job;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64, hosted->job);
+  shoal_status status = shoal_remote_ask(hosted->api, "GET", path, NULL, &job, err);
+  if (status == SHOAL_OK) status = shoal_hosted_get(hosted, job, err);
+  cJSON_Delete(job);
+  return status;
+}
+
+static shoal_status act(const job_options *o, shoal_remote *api, int *exit_status, shoal_error *err) {
+  const shoal_hosted hosted = {.api = api,
+                               .options = &o->api,
+                               .job = o->job,
+                               .out = o->out,
+                               .text = o->json || o->quiet ? NULL : stdout,
+                               .json = o->json};
+  if (strcmp(o->verb, "watch") == 0) return shoal_hosted_watch(&hosted, exit_status, err);
+  if (strcmp(o->verb, "get") == 0) return get(&hosted, err);
+  return change(o, api, err);
+}
+
+static int run(int argc, char **argv) {
+  job_options o = {0};
+  shoal_remote api = {0};
+  shoal_operands operands;
+  shoal_error err;
+  int exit_status = SHOAL_EXIT_OK;
+  bool parsed = parse(&o, &operands, argc, argv, &exit_status);
+  shoal_status status = parsed ? read_operands(&o, &operands, &err) : SHOAL_OK;
+  if (parsed && status == SHOAL_OK) status = shoal_remote_open(&api, &o.api, shoal_stop_flag(), &err);
+  shoal_link_wipe(argc, argv);
+  if (!parsed) return exit_status;
+  if (status != SHOAL_OK) return shoal_cli_misused("job", &err);
+  shoal_stop_catch();
+  status = act(&o, &api, &exit_status, &err);
+  shoal_remote_close(&api);
+  if (status != SHOAL_OK) return shoal_cli_failed("job", &err);
+  return shoal_cli_finish("job", exit_status);
+}
+
+const shoal_command shoal_command_job = {"job", "watch, stop, resume or delete a job on a server", run};

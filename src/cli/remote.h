@@ -1,0 +1,48 @@
+/* remote.h: a server's REST interface, for the commands that use it.
+ *
+ * Ownership: open, then close; answers are cJSON trees of the caller's. Threads: one. */
+#ifndef SHOAL_CLI_REMOTE_H
+#define SHOAL_CLI_REMOTE_H
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+
+#include "cli/options.h"
+#include "net/fetch.h"
+
+#define SHOAL_DEFAULT_SERVER "http://127.0.0.1:8080"
+
+/* What all these commands are told of the server. */
+typedef struct shoal_remote_options {
+  const char *server, *token_file; /* or NULL */
+} shoal_remote_options;
+
+enum { SHOAL_REMOTE_OPTIONS = 2 };
+/* Writes the options' lines of the table. */
+void shoal_remote_declare(shoal_remote_options *options, shoal_option lines[SHOAL_REMOTE_OPTIONS]);
+
+typedef struct shoal_remote {
+  shoal_link link;
+  shoal_fetch *fetch;
+} shoal_remote;
+
+/* SHOAL_INVALID: the link is wrong. `stop` may be NULL. */
+shoal_status shoal_remote_open(shoal_remote *remote, const shoal_remote_options *options,
+                               const volatile sig_atomic_t *stop, shoal_error *err);
+void shoal_remote_close(shoal_remote *remote);
+
+/* Asks for /api/v1 + path; *out is the answer, NULL for none. `json`, the body, may be NULL. */
+shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const char *path, const char *json,
+                              cJSON **out, shoal_error *err);
+
+/* Fields of answers: what is missing or of another kind is "", NaN, 0. */
+const char *shoal_remote_text(const cJSON *json, const char *key);
+double shoal_remote_number(const cJSON *json, const char *key);
+uint64_t shoal_remote_whole(const cJSON *json, const char *key);
+/* The same text as it may be shown, cut to the size. Returns out. */
+const char *shoal_remote_plain(const cJSON *json, const char *key, char *out, size_t size);
+
+/* Prints a line of JSON: {"event":"NAME","data":...}. */
+void shoal_remote_event(const char *name, const cJSON *data);
+
+#endif

@@ -1,0 +1,200 @@
+/* serve.c: shoal serve: the platform's server. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/stop.h"
+#include "net/certificate.h"
+#include "server/server.h"
+
+typedef struct serve_options {
+  const char *listen, *data_dir, *sets, *store, *certificate, *key, *open, *names;
+  uint64_t threads;
+  bool tls, json, quiet;
+} serve_options;
+
+static bool parse(serve_options *o, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "listen",
+       .value = "HOST:PORT",
+       .text = &o->listen,
+       .help =
+           "where to listen; 127.0.0.1:8080 by default, which only this machine can reach; :8080 for all"},
+      {.name = "data-dir",
+       .value = "FOLDER",
+       .text = &o->data_dir,
+       .help = "where jobs, models and data sets are kept; shoal-server in this folder by default"},
+      {.name = "store",
+       .value = "URL",
+       .text = &o->store,
+       .help = "postgresql://USER@HOST/NAME; by default SQLite in the data folder"},
+      {.name = "sets",
+       .value = "FOLDER",
+       .text = &o->sets,
+       .help = "where named sets are, as for 'shoal data'"},
+
+      {.name = "Access"},
+      {.name = "open",
+       .value = "ROLE",
+       .text = &o->open,
+       .help =
+           "what those without a token may do: nobody, viewer, volunteer, host or admin; by default admin "
+           "on an address that only this machine can reach, else nobody"},
+      {.name = "tls",
+       .flag = &o->tls,
+       .help = "TLS, with a certificate made here; its fingerprint is in the links"},
+      {.name = "names",
+       .value = "LIST",
+       .text = &o->names,
+       .help = "with --tls: names and addresses of this machine for the certificate, with commas"},
+      {.name = "certificate",
+       .value = "FILE",
+       .text = &o->certificate,
+       .help = "TLS, with this certificate (PEM)"},
+      {.name = "key", .value = "FILE", .text = &o->key, .help = "and its key"},
+
+      {.name = "Run"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &o->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "to evaluate models with; by default one for every processor"},
+      {.name = "json", .flag = &o->json, .help = "print the log as JSON lines"},
+      {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
+  };
+  const shoal_usage usage = {
+      .command = "serve",
+      .synopses = (const char *[]){"[OPTION...]", NULL},
+      .about =
+          "Runs the server: a page where people host trainings, and a port where others lend their machines "
+          "with 'shoal work'. Everything that is submitted is kept; a server that is stopped or killed goes "
+          "on where it was when it is started again with the same --data-dir.",
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal serve\n"
+                  "  shoal serve --listen :8080 --tls\n"
+                  "  shoal serve --store postgresql://shoal@localhost/shoal\n",
+  };
+  shoal_operands operands;
+  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+}
+
+static bool only_here(const char *listen) {
+  return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "localhost:", 10) == 0 ||
+         strncmp(listen, "[::1]:", 6) == 0;
+}
+
+static shoal_status choose_level(const serve_options *o, shoal_role_level *out, shoal_error *err) {
+  *out = only_here(o->listen) ? SHOAL_ADMIN : SHOAL_NOBODY;
+  if (o->open == NULL) return SHOAL_OK;
+  if (strcmp(o->open, "nobody") == 0) {
+    *out = SHOAL_NOBODY;
+    return SHOAL_OK;
+  }
+  if (shoal_role_level_parse(o->open, out)) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "--open: '%s' is none of nobody, viewer, volunteer, host and admin",
+                    o->open);
+}
+
+/* ---- what the server tells ---- */
+
+static void print_json(const char *event, const char *url, const char *link) {
+  shoal_text line = {0};
+  shoal_json json;
+  shoal_json_init(&json, &line);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "event", event);
+  shoal_json_text(&json, "url", url);
+  if (link != NULL) shoal_json_text(&json, "admin_link", link);
+  shoal_json_close(&json, '}');
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+}
+
+static void ready(void *self, const char *url, const char *admin_link) {
+  const serve_options *o = self;
+  if (o->json) {
+    print_json("ready", url, admin_link);
+  } else if (!o->quiet) {
+    printf("Serving at %s, keeping everything in %s. Ctrl-C stops, and loses nothing.\n", url, o->data_dir);
+    if (admin_link != NULL)
+      printf("This link makes you its admin; it is shown only now:\n  %s\n", admin_link);
+    else
+      printf("To lend this machine: shoal work %s\n", url);
+  }
+  fflush(stdout);
+}
+
+static void log_line(void *self, const char *what, const char *fields) {
+  const serve_options *o = self;
+  if (o->json)
+    printf("{\"event\":\"log\",\"time\":%.3f,\"what\":\"%s\"%s%s}\n", shoal_clock_wall_seconds(), what,
+           fields[0] != 0 ? "," : "", fields);
+  else if (!o->quiet)
+    fprintf(stderr, "%s %s\n", what, fields);
+}
+
+/* "a,b" as a list; the commas of `text` become ends. */
+static size_t split_names(char *text, const char *out[SHOAL_CERTIFICATE_NAMES_MAX]) {
+  size_t count = 0;
+  char *rest = NULL;
+  for (char *name = strtok_r(text, ",", &rest); name != NULL && count < SHOAL_CERTIFICATE_NAMES_MAX;
+       name = strtok_r(NULL, ",", &rest))
+    out[count++] = name;
+  return count;
+}
+
+/* The one that was given, or with --tls one that is made here. Paths that are made are the caller's. */
+static shoal_status find_certificate(serve_options *o, char **certificate, char **key, shoal_error *err) {
+  if ((o->certificate == NULL) != (o->key == NULL))
+    return shoal_fail(err, SHOAL_INVALID, "--certificate and --key go together");
+  if (!o->tls || o->certificate != NULL) return SHOAL_OK;
+  char *list = strdup(o->names != NULL ? o->names : "localhost,127.0.0.1,::1");
+  const char *names[SHOAL_CERTIFICATE_NAMES_MAX];
+  if (list == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  size_t count = split_names(list, names);
+  shoal_status status = shoal_certificate_ensure(o->data_dir, names, count, certificate, key, err);
+  free(list);
+  if (status != SHOAL_OK) return status;
+  o->certificate = *certificate;
+  o->key = *key;
+  return SHOAL_OK;
+}
+
+static int serve(int argc, char **argv) {
+  serve_options o = {.listen = "127.0.0.1:8080", .data_dir = "shoal-server", .threads = shoal_cli_threads()};
+  int exit_status;
+  shoal_error err;
+  shoal_role_level level;
+  char *certificate = NULL, *key = NULL;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  if (choose_level(&o, &level, &err) != SHOAL_OK) return shoal_cli_misused("serve", &err);
+  shoal_status status = find_certificate(&o, &certificate, &key, &err);
+  if (status == SHOAL_OK) {
+    shoal_stop_catch();
+    const shoal_server_config config = {.listen = o.listen,
+                                        .folder = o.data_dir,
+                                        .store = o.store,
+                                        .certificate = o.certificate,
+                                        .key = o.key,
+                                        .named_dir = o.sets,
+                                        .open = level,
+                                        .threads = (uint32_t)o.threads,
+                                        .stop = shoal_stop_flag(),
+                                        .self = &o,
+                                        .ready = ready,
+                                        .log = log_line};
+    status = shoal_server_run(&config, &err);
+  }
+  free(certificate);
+  free(key);
+  if (status != SHOAL_OK) return shoal_cli_failed("serve", &err);
+  return shoal_cli_finish("serve", SHOAL_EXIT_OK);
+}
+
+const shoal_command shoal_command_serve = {"serve", "run the platform's server with its web page", serve};

@@ -1,0 +1,101 @@
+/* speed.c: see speed.h. */
+#include "cli/speed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/bench.h"
+#include "cli/cli.h"
+#include "data/noise.h"
+
+enum { BATCH = 64, ROUNDS_IN_EPOCH = 1000, FILE_MAX = 256, WARM_UP_ROUNDS = 2 };
+static const double MEASURE_S = 0.25;
+
+/* ---- what was kept ---- */
+
+static void write_key(uint32_t threads, char out[FILE_MAX]) {
+  snprintf(out, FILE_MAX, "%s %s %u ", SHOAL_VERSION, shoal_kernels_get()->name, threads);
+}
+
+static bool read_kept(const char *file, uint32_t threads, double *batches_per_s) {
+  char key[FILE_MAX];
+  uint8_t *bytes;
+  size_t length;
+  write_key(threads, key);
+  if (shoal_file_read(file, FILE_MAX, false, &bytes, &length, NULL) != SHOAL_OK) return false;
+  size_t key_length = strlen(key);
+  const char *number = (const char *)bytes + key_length;
+  bool good = length > key_length && memcmp(bytes, key, key_length) == 0 &&
+              shoal_read_f64(number, strcspn(number, "\n"), batches_per_s) && *batches_per_s > 0;
+  free(bytes);
+  return good;
+}
+
+/* Where it cannot be kept, it is measured again next time. */
+static void keep(const char *file, uint32_t threads, double batches_per_s) {
+  char text[FILE_MAX];
+  shoal_writer *writer;
+  write_key(threads, text);
+  size_t length = strlen(text);
+  length += (size_t)snprintf(text + length, sizeof text - length, "%.6g\n", batches_per_s);
+  if (shoal_writer_create(&writer, file, NULL) != SHOAL_OK) return;
+  shoal_writer_add(writer, text, length);
+  (void)shoal_writer_commit(writer, NULL);
+}
+
+/* ---- measuring ---- */
+
+static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
+  (void)epoch;
+  shoal_noise_fetch(self, first, n, into);
+}
+
+static shoal_status train(shoal_trainer *trainer, const shoal_source *source, double *batches_per_s,
+                          shoal_error *err) {
+  shoal_result result;
+  shoal_status status = SHOAL_OK;
+  for (int i = 0; i < WARM_UP_ROUNDS && status == SHOAL_OK; i++)
+    status = shoal_trainer_round(trainer, source, &result, err);
+  double start = shoal_clock_seconds(), now = start;
+  uint64_t rounds = 0;
+  while (status == SHOAL_OK && now - start < MEASURE_S) {
+    status = shoal_trainer_round(trainer, source, &result, err);
+    now = shoal_clock_seconds();
+    rounds++;
+  }
+  *batches_per_s = (double)rounds / (now - start);
+  return status;
+}
+
+static shoal_status measure(uint32_t threads, double *batches_per_s, shoal_error *err) {
+  shoal_model *model = NULL;
+  shoal_graph *graph = NULL;
+  shoal_trainer *trainer = NULL;
+  shoal_noise *noise = NULL;
+  shoal_status status = shoal_bench_network(&model, "lenet5", err);
+  if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, err);
+  shoal_trainer_config config = {
+      .graph = graph, .threads = threads, .batch = BATCH, .samples = (uint64_t)BATCH * ROUNDS_IN_EPOCH};
+  if (status == SHOAL_OK) status = shoal_trainer_create(&trainer, &config, err);
+  if (status == SHOAL_OK) status = shoal_noise_create(&noise, model, err);
+  if (status == SHOAL_OK) {
+    shoal_source source = {.self = noise, .samples = config.samples, .fetch = fetch};
+    status = train(trainer, &source, batches_per_s, err);
+  }
+  shoal_trainer_destroy(trainer);
+  shoal_noise_destroy(noise);
+  shoal_graph_destroy(graph);
+  shoal_model_destroy(model);
+  return status;
+}
+
+shoal_status shoal_speed_measure(const char *file, uint32_t threads, double *batches_per_s,
+                                 shoal_error *err) {
+  if (file && read_kept(file, threads, batches_per_s)) return SHOAL_OK;
+  shoal_status status = measure(threads, batches_per_s, err);
+  if (status == SHOAL_OK && file) keep(file, threads, *batches_per_s);
+  return status;
+}

@@ -1,0 +1,220 @@
+/* status.c: shoal status: what a server is doing. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/human.h"
+#include "cli/cli.h"
+#include "cli/remote.h"
+
+enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, PATH_MAX_BYTES = 96 };
+
+typedef struct status_options {
+  shoal_remote_options api;
+  uint64_t job;
+  bool json;
+} status_options;
+
+static bool parse(status_options *o, int argc, char **argv, int *status) {
+  const shoal_option own[] = {
+      {.name = "job",
+       .value = "ID",
+       .whole = &o->job,
+       .whole_min = 1,
+       .whole_max = INT64_MAX,
+       .help = "this job and who works for it"},
+      {.name = "json", .flag = &o->json, .help = "one line of JSON"},
+  };
+  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_REMOTE_OPTIONS };
+  shoal_option options[ALL];
+  memcpy(options, own, sizeof own);
+  shoal_remote_declare(&o->api, options + OWN);
+  const shoal_usage usage = {
+      .command = "status",
+      .synopses = (const char *[]){"[--server LINK] [--job ID] [OPTION...]", NULL},
+      .about = "Shows a server's jobs and workers.",
+      .operand = "",
+      .options = options,
+      .options_count = ALL,
+      .examples = "  shoal status\n"
+                  "  shoal status --job 7\n"
+                  "  shoal status --server 'https://lab.example:8443/#t=TOKEN' --json\n",
+  };
+  shoal_operands operands;
+  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+}
+
+/* ---- tables ---- */
+
+static const char *count_text(double number, char out[CELL_MAX]) {
+  snprintf(out, CELL_MAX, "%s",
+           isfinite(number) && number >= 0 ? shoal_human_count((uint64_t)number).text : "-");
+  return out;
+}
+
+static const char *real_text(double number, char out[CELL_MAX]) {
+  snprintf(out, CELL_MAX, "%s", isfinite(number) ? shoal_human_number(number).text : "-");
+  return out;
+}
+
+static void print_server(const cJSON *server) {
+  char name[64], version[24];
+  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(server, "jobs");
+  printf("%s, version %s", shoal_remote_plain(server, "name", name, sizeof name),
+         shoal_remote_plain(server, "version", version, sizeof version));
+  double up = shoal_clock_wall_seconds() - shoal_remote_number(server, "started");
+  if (isfinite(up)) printf(", up %s", shoal_human_seconds(up).text);
+  printf("\njobs: %s running, %s waiting, %s finished, %s stopped, %s failed\n",
+         shoal_human_count(shoal_remote_whole(jobs, "running")).text,
+         shoal_human_count(shoal_remote_whole(jobs, "waiting")).text,
+         shoal_human_count(shoal_remote_whole(jobs, "finished")).text,
+         shoal_human_count(shoal_remote_whole(jobs, "stopped")).text,
+         shoal_human_count(shoal_remote_whole(jobs, "failed")).text);
+  printf("workers: %s, %s of them idle; %s samples/s\n",
+         shoal_human_count(shoal_remote_whole(server, "workers")).text,
+         shoal_human_count(shoal_remote_whole(server, "idle")).text,
+         shoal_human_count(shoal_remote_whole(server, "samples_per_s")).text);
+}
+
+static void print_jobs(const cJSON *answer) {
+  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs"), *job;
+  if (cJSON_GetArraySize(jobs) == 0) return;
+  printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %8s  %8s  %11s\n", "job", "name", "host", "state", "workers",
+         "done", "loss", "metric", "samples/s");
+  cJSON_ArrayForEach(job, jobs) {
+    char name[21], host[13], state[10], loss[CELL_MAX], metric[CELL_MAX], rate[CELL_MAX];
+    const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+    double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
+    double held_out = shoal_remote_number(progress, "held_out_metric");
+    printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %8s  %8s  %11s\n",
+           shoal_remote_whole(job, "id"), shoal_remote_plain(job, "name", name, sizeof name),
+           shoal_remote_plain(job, "host", host, sizeof host),
+           shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"),
+           steps > 0 && step >= 0 ? 100 * step / steps : 0,
+           real_text(shoal_remote_number(progress, "loss"), loss),
+           real_text(isfinite(held_out) ? held_out : shoal_remote_number(progress, "metric"), metric),
+           count_text(shoal_remote_number(progress, "samples_per_s"), rate));
+  }
+}
+
+static void print_workers(const cJSON *answer) {
+  const cJSON *workers = cJSON_GetObjectItemCaseSensitive(answer, "workers"), *worker;
+  if (cJSON_GetArraySize(workers) == 0) return;
+  printf("\n%-20s  %7s  %8s  %-9s  %-28s  %11s  %13s\n", "worker", "threads", "speed", "state", "what",
+         "samples/s", "samples");
+  cJSON_ArrayForEach(worker, workers) {
+    char name[21], state[10], text[29], rate[CELL_MAX], samples[CELL_MAX];
+    bool works = shoal_remote_whole(worker, "job") != 0;
+    printf("%-20s  %7" PRIu64 "  %8.1f  %-9s  %-28s  %11s  %13s\n",
+           shoal_remote_plain(worker, "name", name, sizeof name), shoal_remote_whole(worker, "threads"),
+           fmax(0, shoal_remote_number(worker, "speed")),
+           shoal_remote_plain(worker, "state", state, sizeof state),
+           shoal_remote_plain(worker, works ? "job_name" : "text", text, sizeof text),
+           count_text(shoal_remote_number(worker, "samples_per_s"), rate),
+           count_text(shoal_remote_number(worker, "samples"), samples));
+  }
+}
+
+static void print_job(const cJSON *job) {
+  char name[64], host[32], state[16], reason[200], metric[32];
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+  shoal_remote_plain(job, "reason", reason, sizeof reason);
+  printf("job %" PRIu64 ", %s, of %s: %s%s%s\n", shoal_remote_whole(job, "id"),
+         shoal_remote_plain(job, "name", name, sizeof name),
+         shoal_remote_plain(job, "host", host, sizeof host),
+         shoal_remote_plain(job, "state", state, sizeof state), reason[0] ? ": " : "", reason);
+  printf("%s weights, %s samples, step %s of %s\n",
+         shoal_human_count(shoal_remote_whole(job, "weights")).text,
+         shoal_human_count(shoal_remote_whole(job, "samples")).text,
+         shoal_human_count(shoal_remote_whole(progress, "step")).text,
+         shoal_human_count(shoal_remote_whole(progress, "steps")).text);
+  double loss = shoal_remote_number(progress, "loss"), value = shoal_remote_number(progress, "metric");
+  shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
+  if (isfinite(loss)) printf("loss %s", shoal_human_number(loss).text);
+  if (isfinite(loss) && isfinite(value)) printf(", %s %s", metric, shoal_human_number(value).text);
+  if (isfinite(loss)) printf("\n");
+}
+
+static void print_job_workers(const cJSON *answer) {
+  const cJSON *workers = cJSON_GetObjectItemCaseSensitive(answer, "workers"), *worker;
+  if (cJSON_GetArraySize(workers) == 0) return;
+  printf("\n%-20s  %-5s  %10s  %13s  %6s  %11s\n", "worker", "here", "units", "samples", "share",
+         "samples/s");
+  cJSON_ArrayForEach(worker, workers) {
+    char name[21], units[CELL_MAX], samples[CELL_MAX], rate[CELL_MAX];
+    bool here = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worker, "here"));
+    double share = shoal_remote_number(worker, "share");
+    printf("%-20s  %-5s  %10s  %13s  %5.0f%%  %11s\n", shoal_remote_plain(worker, "name", name, sizeof name),
+           here ? "yes" : "no", count_text(shoal_remote_number(worker, "units"), units),
+           count_text(shoal_remote_number(worker, "samples"), samples), isfinite(share) ? 100 * share : 0,
+           count_text(shoal_remote_number(worker, "samples_per_s"), rate));
+  }
+}
+
+/* ---- the command ---- */
+
+enum { ASKED_MAX = 3 };
+
+/* Asks for all of it before anything is printed. */
+static shoal_status ask(const status_options *o, shoal_remote *api, cJSON *answers[ASKED_MAX],
+                        shoal_error *err) {
+  char paths[ASKED_MAX][PATH_MAX_BYTES] = {"/server", "", "/workers?limit=1000"};
+  snprintf(paths[1], sizeof paths[1], "/jobs?limit=%d", JOBS_SHOWN);
+  if (o->job != 0) {
+    snprintf(paths[0], sizeof paths[0], "/jobs/%" PRIu64, o->job);
+    snprintf(paths[1], sizeof paths[1], "/jobs/%" PRIu64 "/workers", o->job);
+    paths[2][0] = 0;
+  }
+  shoal_status status = SHOAL_OK;
+  for (int i = 0; i < ASKED_MAX && status == SHOAL_OK && paths[i][0]; i++)
+    status = shoal_remote_ask(api, "GET", paths[i], NULL, &answers[i], err);
+  return status;
+}
+
+static void print_json(const status_options *o, cJSON *answers[ASKED_MAX]) {
+  const char *const names[ASKED_MAX] = {o->job ? "job" : "server", o->job ? "workers" : "jobs", "workers"};
+  printf("{");
+  for (int i = 0; i < ASKED_MAX && answers[i]; i++) {
+    /* The lists are in an object of their own; here they need not be. */
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(answers[i], names[i]);
+    char *text = cJSON_PrintUnformatted(i > 0 && list ? list : answers[i]);
+    printf("%s\"%s\":%s", i ? "," : "", names[i], text ? text : "null");
+    cJSON_free(text);
+  }
+  printf("}\n");
+}
+
+static void print_text(const status_options *o, cJSON *answers[ASKED_MAX]) {
+  if (o->job != 0) {
+    print_job(answers[0]);
+    print_job_workers(answers[1]);
+    return;
+  }
+  print_server(answers[0]);
+  print_jobs(answers[1]);
+  print_workers(answers[2]);
+}
+
+static int run(int argc, char **argv) {
+  status_options o = {0};
+  shoal_remote api = {0};
+  shoal_error err;
+  int exit_status;
+  bool parsed = parse(&o, argc, argv, &exit_status);
+  shoal_status status = parsed ? shoal_remote_open(&api, &o.api, NULL, &err) : SHOAL_OK;
+  shoal_link_wipe(argc, argv);
+  if (!parsed) return exit_status;
+  if (status != SHOAL_OK) return shoal_cli_misused("status", &err);
+  cJSON *answers[ASKED_MAX] = {NULL};
+  status = ask(&o, &api, answers, &err);
+  if (status == SHOAL_OK && o.json) print_json(&o, answers);
+  if (status == SHOAL_OK && !o.json) print_text(&o, answers);
+  for (int i = 0; i < ASKED_MAX; i++) cJSON_Delete(answers[i]);
+  shoal_remote_close(&api);
+  if (status != SHOAL_OK) return shoal_cli_failed("status", &err);
+  return shoal_cli_finish("status", SHOAL_EXIT_OK);
+}
+
+const shoal_command shoal_command_status = {"status", "the jobs and workers of a server", run};

@@ -1,0 +1,50 @@
+/* stint.h: work for one job of a server, in a thread of its own, from its data to its end.
+ *
+ * The thread fetches the job's data (data/chunks.h), then computes units (net/worker_node.h) until the job
+ * is over, something is wrong that waiting will not mend, or it is told to leave.
+ *
+ * Ownership: start, then end; the config's texts are copied, the link and the count are borrowed until
+ * the end. Threads: one caller; the thread inside is the stint's own. */
+#ifndef SHOAL_CLI_STINT_H
+#define SHOAL_CLI_STINT_H
+
+#include "net/link.h"
+#include "net/worker_node.h"
+
+typedef struct shoal_stint shoal_stint;
+
+typedef struct shoal_stint_config {
+  const shoal_link *link;
+  uint64_t job;
+  const char *worker; /* its name */
+  const char *data;   /* the set's name on the server */
+  uint32_t threads;
+  const char *cache, *data_dir; /* data_dir may be NULL */
+  uint64_t cache_bytes_max;
+  shoal_worker_count *count;
+} shoal_stint_config;
+
+typedef enum shoal_stint_phase {
+  SHOAL_STINT_FETCHING,
+  SHOAL_STINT_COMPUTING,
+  SHOAL_STINT_OVER
+} shoal_stint_phase;
+
+enum { SHOAL_STINT_NOTE_MAX = 256 };
+
+typedef struct shoal_stint_view {
+  shoal_stint_phase phase;
+  uint64_t bytes_done, bytes_all;  /* of its data */
+  uint64_t notes;                  /* how many there were so far */
+  char note[SHOAL_STINT_NOTE_MAX]; /* the last one */
+  shoal_status status;             /* once it is over: SHOAL_OK when the job was, or it was told to leave */
+  shoal_error error;
+} shoal_stint_view;
+
+shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *config, shoal_error *err);
+void shoal_stint_look(shoal_stint *stint, shoal_stint_view *out);
+/* It ends soon: with the unit that is being computed. */
+void shoal_stint_leave(shoal_stint *stint);
+void shoal_stint_end(shoal_stint *stint); /* leaves, and waits for it */
+
+#endif

@@ -1,0 +1,301 @@
+/* upload.c: see upload.h. */
+#include "cli/upload.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "cli/progress.h"
+#include "data/cifar.h"
+#include "data/idx.h"
+#include "data/limits.h"
+#include "data/named.h"
+
+/* A set of this machine. */
+typedef struct local_set {
+  char name[SHOAL_FILE_NAME_MAX];
+  const char *kind;
+  uint32_t count;
+  char *paths[SHOAL_MANIFEST_FILES_MAX];
+  uint64_t bytes, sent; /* of all files; of those before the one on its way */
+  shoal_progress progress;
+  double started;
+} local_set;
+
+static void release(local_set *set) {
+  for (uint32_t i = 0; i < set->count; i++) free(set->paths[i]);
+}
+
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ---- what there is ---- */
+
+static shoal_status add_path(local_set *set, const char *path, size_t length, shoal_error *err) {
+  if (set->count == SHOAL_MANIFEST_FILES_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%.*s: a data set has at most %d files", (int)length, path,
+                      SHOAL_MANIFEST_FILES_MAX);
+  char *copy = strndup(path, length);
+  if (!copy) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  set->paths[set->count++] = copy;
+  struct stat about;
+  if (stat(copy, &about) != 0) return shoal_fail(err, SHOAL_NOT_FOUND, "%s: %s", copy, strerror(errno));
+  if (!S_ISREG(about.st_mode)) return shoal_fail(err, SHOAL_INVALID, "%s: is not a file", copy);
+  if (!shoal_manifest_is_name(base_of(copy)))
+    return shoal_fail(err, SHOAL_INVALID, "%s: a file with such a name cannot be sent; rename it", copy);
+  set->bytes += (uint64_t)about.st_size;
+  return SHOAL_OK;
+}
+
+static bool ends_in(const char *name, const char *end) {
+  size_t length = strlen(name), end_length = strlen(end);
+  return length > end_length && strcmp(name + length - end_length, end) == 0;
+}
+
+static bool belongs(const char *kind, const char *name) {
+  if (name[0] == '.') return false;
+  if (strcmp(kind, "idx") == 0) return strstr(name, "-ubyte") != NULL;
+  if (strcmp(kind, "cifar") == 0) return ends_in(name, ".bin");
+  return ends_in(name, ".txt") || ends_in(name, ".tokens");
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static shoal_status add_folder(local_set *set, const char *folder, shoal_error *err) {
+  DIR *here = opendir(folder);
+  if (!here) return shoal_fail(err, SHOAL_NOT_FOUND, "%s: %s", folder, strerror(errno));
+  shoal_status status = SHOAL_OK;
+  for (struct dirent *entry; status == SHOAL_OK && (entry = readdir(here));) {
+    if (!belongs(set->kind, entry->d_name)) continue;
+    shoal_text path;
+    shoal_text_init(&path);
+    shoal_text_addf(&path, "%s/%s", folder, entry->d_name);
+    status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                         : add_path(set, path.bytes, path.length, err);
+    shoal_text_release(&path);
+  }
+  closedir(here);
+  if (status == SHOAL_OK && set->count == 0)
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "%s: no data in this folder", folder);
+  qsort(set->paths, set->count, sizeof *set->paths, by_text);
+  return status;
+}
+
+static bool is_folder(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* "novel" of "books/novel.txt", "digits" of "data/digits/". */
+static void name_after(const char *path, char out[SHOAL_FILE_NAME_MAX]) {
+  char copy[4096];
+  snprintf(copy, sizeof copy, "%s", path);
+  size_t length = strlen(copy);
+  while (length > 1 && copy[length - 1] == '/') copy[--length] = 0;
+  const char *base = base_of(copy);
+  size_t stem = is_folder(path) ? strlen(base) : strcspn(base, ".");
+  shoal_text_plain(out, SHOAL_FILE_NAME_MAX, base, stem > 0 ? stem : strlen(base));
+}
+
+/* FILE or FOLDER; "A.csv,B.csv" for a table with test rows of its own. */
+static shoal_status find_files(local_set *set, const char *path, shoal_error *err) {
+  if (is_folder(path)) {
+    if (!set->kind)
+      set->kind = shoal_idx_is_folder(path) ? "idx" : shoal_cifar_is_folder(path) ? "cifar" : "text";
+    return add_folder(set, path, err);
+  }
+  const char *comma = shoal_file_exists(path) ? NULL : strchr(path, ',');
+  if (!set->kind) set->kind = "csv";
+  if (!comma) return add_path(set, path, strlen(path), err);
+  shoal_status status = add_path(set, path, (size_t)(comma - path), err);
+  return status == SHOAL_OK ? add_path(set, comma + 1, strlen(comma + 1), err) : status;
+}
+
+static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal_error *err) {
+  const char *path = c->data;
+  const shoal_named_set *named = shoal_named_set_of(path);
+  if (strncmp(path, "text:", 5) == 0) set->kind = "text";
+  if (strncmp(path, "chars:", 6) == 0) set->kind = "chars";
+  if (set->kind) path = strchr(path, ':') + 1;
+  shoal_status status;
+  if (named) {
+    char *folder;
+    status = shoal_named_locate(named, c->data_dir, &folder, err);
+    if (status == SHOAL_OK) status = find_files(set, folder, err);
+    free(folder);
+    snprintf(set->name, sizeof set->name, "%s", named->name);
+  } else {
+    status = find_files(set, path, err);
+    name_after(path, set->name);
+  }
+  if (c->name) snprintf(set->name, sizeof set->name, "%s", c->name);
+  return status;
+}
+
+/* ---- what the server has ---- */
+
+static void set_path(shoal_text *out, const char *name, const char *rest) {
+  shoal_text_clear(out);
+  shoal_text_addf(out, "/datasets/");
+  shoal_fetch_escape(out, name);
+  shoal_text_addf(out, "%s", rest);
+}
+
+static shoal_status server_has(const shoal_upload_config *c, const char *name, bool *has, shoal_error *err) {
+  shoal_text path;
+  cJSON *answer;
+  shoal_text_init(&path);
+  set_path(&path, name, "");
+  shoal_status status = shoal_remote_ask(c->api, "GET", path.bytes ? path.bytes : "/", NULL, &answer, err);
+  cJSON_Delete(answer);
+  shoal_text_release(&path);
+  *has = status == SHOAL_OK;
+  return status == SHOAL_NOT_FOUND ? SHOAL_OK : status;
+}
+
+static bool hash_file(const char *path, char out[SHOAL_SHA256_HEX]) {
+  uint8_t *bytes;
+  size_t length;
+  if (shoal_file_read(path, SHOAL_DATA_FILE_BYTES_MAX, false, &bytes, &length, NULL) != SHOAL_OK)
+    return false;
+  shoal_sha256_hex(bytes, length, out);
+  free(bytes);
+  return true;
+}
+
+/* Whether a manifest's files are those of the set. */
+static bool is_same(const local_set *set, const cJSON *manifest) {
+  const cJSON *files = cJSON_GetObjectItemCaseSensitive(manifest, "files"), *file;
+  bool same = cJSON_GetArraySize(files) == (int)set->count;
+  cJSON_ArrayForEach(file, files) {
+    bool found = false;
+    for (uint32_t i = 0; i < set->count && same && !found; i++) {
+      char sha256[SHOAL_SHA256_HEX];
+      found = strcmp(base_of(set->paths[i]), shoal_remote_text(file, "name")) == 0 &&
+              hash_file(set->paths[i], sha256) && strcmp(sha256, shoal_remote_text(file, "sha256")) == 0;
+    }
+    same = same && found;
+  }
+  return same;
+}
+
+static shoal_status compare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
+  shoal_text path;
+  cJSON *manifest;
+  shoal_text_init(&path);
+  set_path(&path, set->name, "/manifest");
+  shoal_status status = shoal_remote_ask(c->api, "GET", path.bytes ? path.bytes : "/", NULL, &manifest, err);
+  if (status == SHOAL_OK && !is_same(set, manifest))
+    status = shoal_fail(err, SHOAL_CONFLICT,
+                        "the server has another data set that is called '%s'; give this one a name with "
+                        "--data-name, or use that one with --data %s",
+                        set->name, set->name);
+  cJSON_Delete(manifest);
+  shoal_text_release(&path);
+  return status;
+}
+
+/* ---- sending ---- */
+
+static void show(void *self, uint64_t done, uint64_t all) {
+  (void)all;
+  local_set *set = self;
+  double now = shoal_clock_seconds();
+  if (!shoal_progress_due(&set->progress, now)) return;
+  double share = set->bytes > 0 ? (double)(set->sent + done) / (double)set->bytes : 1;
+  double passed = now - set->started;
+  shoal_progress_view view = {.share = share,
+                              .per_s = (double)(set->sent + done) / 1e3 / passed,
+                              .unit = "kB",
+                              .loss = NAN,
+                              .eta_s = share > 0 ? passed * (1 - share) / share : NAN};
+  shoal_progress_show(&set->progress, &view, now);
+}
+
+static shoal_status send_file(const shoal_upload_config *c, local_set *set, const char *file,
+                              shoal_error *err) {
+  shoal_text path;
+  shoal_text_init(&path);
+  shoal_text_addf(&path, "/api/v1/datasets/");
+  shoal_fetch_escape(&path, set->name);
+  shoal_text_addf(&path, "/files/");
+  shoal_fetch_escape(&path, base_of(file));
+  shoal_reply reply = {0};
+  const shoal_ask ask = {.method = "PUT", .path = path.bytes, .file = file, .self = set, .sent = show};
+  shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : shoal_fetch_ask(c->api->fetch, &ask, &reply, err);
+  struct stat about;
+  if (stat(file, &about) == 0) set->sent += (uint64_t)about.st_size;
+  shoal_reply_release(&reply);
+  shoal_text_release(&path);
+  return status;
+}
+
+/* All files are there: they become a set. */
+static shoal_status declare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
+  shoal_text path, body;
+  shoal_json json;
+  cJSON *answer = NULL;
+  shoal_text_init(&path);
+  shoal_text_init(&body);
+  set_path(&path, set->name, "");
+  shoal_json_init(&json, &body);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "kind", set->kind);
+  if (c->target) shoal_json_text(&json, "target", c->target);
+  shoal_json_close(&json, '}');
+  shoal_status status = path.failed || body.failed
+                            ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                            : shoal_remote_ask(c->api, "POST", path.bytes, body.bytes, &answer, err);
+  cJSON_Delete(answer);
+  shoal_text_release(&path);
+  shoal_text_release(&body);
+  return status;
+}
+
+static shoal_status send_set(const shoal_upload_config *c, local_set *set, shoal_error *err) {
+  if (c->text)
+    fprintf(c->text, "sending %s to the server: %u file%s, %s\n", set->name, set->count,
+            set->count == 1 ? "" : "s", shoal_human_bytes((double)set->bytes).text);
+  set->started = shoal_clock_seconds();
+  shoal_progress_init(&set->progress, c->text, set->started);
+  shoal_status status = SHOAL_OK;
+  for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++)
+    status = send_file(c, set, set->paths[i], err);
+  shoal_progress_clear(&set->progress);
+  return status == SHOAL_OK ? declare(c, set, err) : status;
+}
+
+/* A word that can only be a place on this machine. */
+static bool is_place(const char *data) {
+  return strncmp(data, "text:", 5) == 0 || strncmp(data, "chars:", 6) == 0 || strchr(data, '/') != NULL ||
+         (shoal_named_set_of(data) == NULL && shoal_file_exists(data));
+}
+
+shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAME_MAX], shoal_error *err) {
+  bool has = false;
+  snprintf(name, SHOAL_FILE_NAME_MAX, "%s", c->data);
+  if (strncmp(c->data, "toy:", 4) == 0) return SHOAL_OK;
+  shoal_status status = is_place(c->data) ? SHOAL_OK : server_has(c, c->data, &has, err);
+  if (status != SHOAL_OK || has) return status;
+  local_set set = {0};
+  status = find_set(&set, c, err);
+  if (status != SHOAL_OK && !is_place(c->data) && !shoal_named_set_of(c->data))
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "neither the server nor this machine has data called '%.100s'",
+                        c->data);
+  if (status == SHOAL_OK) status = server_has(c, set.name, &has, err);
+  if (status == SHOAL_OK) status = has ? compare(c, &set, err) : send_set(c, &set, err);
+  if (status == SHOAL_OK) snprintf(name, SHOAL_FILE_NAME_MAX, "%s", set.name);
+  release(&set);
+  return status;
+}

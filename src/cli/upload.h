@@ -1,0 +1,26 @@
+/* upload.h: data of this machine, brought to a server under a name.
+ *
+ * What --data means here (data/dataset.h) becomes a set there: a named set keeps its name, a file or folder
+ * gives its own. A set that the server has already, with the same files, is not sent again.
+ *
+ * Ownership: everything is borrowed for the call. Threads: one. */
+#ifndef SHOAL_CLI_UPLOAD_H
+#define SHOAL_CLI_UPLOAD_H
+
+#include <stdio.h>
+
+#include "cli/remote.h"
+#include "data/chunks.h"
+
+typedef struct shoal_upload_config {
+  shoal_remote *api;
+  const char *data, *target;   /* as given to --data and --target; target may be NULL */
+  const char *name, *data_dir; /* name there; or NULL */
+  FILE *text;                  /* for people; NULL: nothing */
+} shoal_upload_config;
+
+/* Sees to it that the server has the data; `name` gets what it is called there. */
+shoal_status shoal_upload(const shoal_upload_config *config, char name[SHOAL_FILE_NAME_MAX],
+                          shoal_error *err);
+
+#endif

@@ -1,0 +1,374 @@
+/* work_loop.c: see work.h.
+ *
+ * Three things decide what this machine does: the server's last ASSIGN (`assigned`), its owner's rules
+ * (`pause`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint that is
+ * there: one for another job is told to leave, one that is over is taken away, one that is wanted is started. */
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/work.h"
+#include "kernels/kernels.h"
+#include "net/line.h"
+#include "net/node.h"
+
+enum { NAME_MAX_BYTES = 128, CONNECTIONS = 2 };
+static const double TURN_S = 0.1, LOOK_S = 1, RATE_S = 2;
+static const double FIRST_RETRY_S = 2, LONGEST_RETRY_S = 60;
+static const double FLUSH_S = 0.3, PATIENCE_S = 2; /* at the end: for the last words, and for the last unit */
+
+typedef struct work {
+  const shoal_work_config *config;
+  shoal_net *net;
+  shoal_line server;
+  char address[SHOAL_LINK_ADDRESS_MAX + 8];
+  shoal_way way;
+  double said_at;
+  bool refused, leaves;
+  char refusal[SHOAL_WORK_TEXT_MAX];
+
+  /* What the server wants. */
+  uint64_t assigned;
+  char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
+  uint64_t announced; /* the job that a note was made of last: the server may say it again */
+
+  /* What its owner wants. */
+  shoal_guest_watch watch;
+  shoal_guest_mood mood;
+  shoal_guest_reason pause;
+  double looked_at;
+
+  /* What is being done. */
+  shoal_stint *stint;
+  uint64_t stint_job;
+  bool leaving; /* the stint was told to leave */
+  shoal_stint_view view;
+  uint64_t notes_told;
+  double not_before, retry_s; /* after a failure */
+  uint64_t finished;          /* the job that came to its end: not again unless it is assigned again */
+  bool over;                  /* --once: it was the one */
+
+  shoal_worker_count count;
+  double rate_at, samples_per_s;
+  uint64_t rate_samples;
+
+  /* What the server was told. */
+  shoal_work_state told;
+  char told_text[SHOAL_WORK_TEXT_MAX];
+} work;
+
+const char *shoal_work_state_name(shoal_work_state state) {
+  static const char *const names[SHOAL_WORK_STATES] = {"away", "idle", "fetching", "computing", "paused"};
+  return names[state];
+}
+
+__attribute__((format(printf, 2, 3))) static void tell(work *w, const char *format, ...) {
+  char text[2 * SHOAL_WORK_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  w->config->notes(w->config->self, text);
+}
+
+/* ---- what it says to the server ---- */
+
+static void say(work *w, shoal_message_kind kind, const shoal_text *text) {
+  if (!w->server.open || text->failed) return;
+  w->server.beat.said = shoal_clock_seconds();
+  shoal_net_send(w->net, w->server.peer,
+                 (shoal_message){.kind = kind, .payload = shoal_blob_of(text->bytes, text->length)});
+}
+
+static void say_register(work *w) {
+  const shoal_work_config *c = w->config;
+  shoal_text text;
+  shoal_json json;
+  shoal_text_init(&text);
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "name", c->name);
+  shoal_json_text(&json, "version", SHOAL_VERSION);
+  shoal_json_int(&json, "cores", c->cores);
+  shoal_json_int(&json, "threads", c->threads);
+  shoal_json_int(&json, "memory_bytes", (int64_t)c->memory_bytes);
+  shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
+  shoal_json_real(&json, "speed", c->speed);
+  if (c->job != 0) shoal_json_int(&json, "job", (int64_t)c->job);
+  if (c->host) shoal_json_text(&json, "host", c->host);
+  shoal_json_close(&json, '}');
+  say(w, SHOAL_MSG_REGISTER, &text);
+  shoal_text_release(&text);
+}
+
+static shoal_work_state state_of(const work *w) {
+  if (w->pause != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
+  if (w->leaving && w->stint) return SHOAL_WORK_IDLE; /* as good as */
+  if (w->stint && w->view.phase == SHOAL_STINT_FETCHING) return SHOAL_WORK_FETCHING;
+  if (w->stint && w->view.phase == SHOAL_STINT_COMPUTING) return SHOAL_WORK_COMPUTING;
+  return w->server.open ? SHOAL_WORK_IDLE : SHOAL_WORK_AWAY;
+}
+
+static const char *text_of_state(const work *w) {
+  return w->pause != SHOAL_GUEST_WORKS ? shoal_guest_reason_text(w->pause) : w->text;
+}
+
+/* When it has changed; `again` after a new connection. */
+static void say_report(work *w, bool again) {
+  shoal_work_state state = state_of(w);
+  const char *words = text_of_state(w);
+  if (!w->server.open || state == SHOAL_WORK_AWAY) return;
+  if (!again && state == w->told && strcmp(words, w->told_text) == 0) return;
+  w->told = state;
+  snprintf(w->told_text, sizeof w->told_text, "%s", words);
+  shoal_text text;
+  shoal_json json;
+  shoal_text_init(&text);
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "state", shoal_work_state_name(state));
+  shoal_json_text(&json, "text", words);
+  shoal_json_close(&json, '}');
+  say(w, SHOAL_MSG_REPORT, &text);
+  shoal_text_release(&text);
+}
+
+/* ---- what the server says ---- */
+
+static void copy_field(const cJSON *json, const char *key, char *to, size_t size) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  const char *text = cJSON_IsString(item) ? item->valuestring : "";
+  shoal_text_plain(to, size, text, strlen(text));
+}
+
+static void hear_assign(work *w, const shoal_message *m) {
+  static const double whole_max = 9007199254740992.0;
+  size_t length;
+  const char *text = shoal_node_payload(m, &length);
+  cJSON *json = shoal_utf8_valid(text, length) ? cJSON_ParseWithLength(text, length) : NULL;
+  const cJSON *job = cJSON_GetObjectItemCaseSensitive(json, "job");
+  double number = cJSON_IsNumber(job) ? job->valuedouble : -1;
+  if (!(number >= 0 && number <= whole_max) || floor(number) != number) {
+    cJSON_Delete(json);
+    shoal_net_close(w->net, w->server.peer, "an ASSIGN that cannot be read");
+    return;
+  }
+  w->assigned = (uint64_t)number;
+  w->finished = 0;
+  w->not_before = 0;
+  w->retry_s = FIRST_RETRY_S;
+  copy_field(json, "name", w->job_name, sizeof w->job_name);
+  copy_field(json, "host", w->host, sizeof w->host);
+  copy_field(json, "data", w->data, sizeof w->data);
+  copy_field(json, "text", w->text, sizeof w->text);
+  cJSON_Delete(json);
+  if (w->assigned == 0 || w->assigned == w->announced) return; /* why there is none is shown all the time */
+  w->announced = w->assigned;
+  tell(w, "job %" PRIu64 ", %s, for %s", w->assigned, w->job_name[0] ? w->job_name : "without a name",
+       w->host[0] ? w->host : "somebody");
+}
+
+static void opened(void *self, uint64_t peer, const char *address) {
+  (void)address;
+  work *w = self;
+  if (!shoal_line_opened(&w->server, peer, shoal_clock_seconds())) return;
+  w->said_at = 0;
+  tell(w, "connected to %s", w->config->link->address);
+  say_register(w);
+  say_report(w, true);
+}
+
+static void received(void *self, uint64_t peer, shoal_message *m) {
+  work *w = self;
+  if (shoal_line_heard(&w->server, peer, shoal_clock_seconds()) && m->kind == SHOAL_MSG_ASSIGN)
+    hear_assign(w, m);
+  shoal_message_release(m);
+}
+
+/* A status that trying again will not change. */
+static bool is_for_good(const char *reason) {
+  const char *status = strstr(reason, "refuses: ");
+  if (!status) return false;
+  int code = atoi(status + strlen("refuses: "));
+  return code == 401 || code == 403 || code == 404;
+}
+
+static void closed(void *self, uint64_t peer, const char *reason) {
+  work *w = self;
+  double now = shoal_clock_seconds();
+  bool was_open = w->server.open;
+  if (!shoal_line_closed(&w->server, peer, now)) return;
+  if (w->leaves) return;
+  if (is_for_good(reason)) {
+    w->refused = true;
+    snprintf(w->refusal, sizeof w->refusal, "%s", reason);
+  } else if (was_open) {
+    tell(w, "lost the server: %s; trying again", reason);
+  } else {
+    const shoal_notes notes = {w->config->self, w->config->notes};
+    shoal_line_say_missing("the server", reason, &notes, &w->said_at, now);
+  }
+}
+
+/* ---- what it does ---- */
+
+static void look_around(work *w, double now) {
+  if (now - w->looked_at < LOOK_S) return;
+  w->looked_at = now;
+  shoal_guest_sight sight;
+  shoal_guest_look(&w->watch, now, &sight);
+  shoal_guest_reason before = w->pause;
+  w->pause = shoal_guest_decide(&w->config->rules, &sight, now, &w->mood);
+  if (w->pause != before && w->pause != SHOAL_GUEST_WORKS)
+    tell(w, "pausing: this machine %s", shoal_guest_reason_text(w->pause));
+  else if (w->pause != before)
+    tell(w, "going on");
+}
+
+static void start_stint(work *w, uint64_t job, double now) {
+  const shoal_work_config *c = w->config;
+  const shoal_stint_config config = {.link = c->link,
+                                     .job = job,
+                                     .worker = c->name,
+                                     .data = w->data,
+                                     .threads = c->threads,
+                                     .cache = c->cache,
+                                     .data_dir = c->data_dir,
+                                     .cache_bytes_max = c->cache_bytes_max,
+                                     .count = &w->count};
+  shoal_error err;
+  w->view = (shoal_stint_view){0};
+  w->notes_told = 0;
+  w->leaving = false;
+  w->stint_job = job;
+  if (shoal_stint_start(&w->stint, &config, &err) == SHOAL_OK) return;
+  tell(w, "%s; trying again", err.text);
+  w->not_before = now + w->retry_s;
+}
+
+static void take_away(work *w, double now) {
+  shoal_stint_end(w->stint);
+  w->stint = NULL;
+  if (w->leaving) return;
+  if (w->view.status == SHOAL_OK) {
+    tell(w, "job %" PRIu64 " is over", w->stint_job);
+    w->finished = w->stint_job;
+    snprintf(w->text, sizeof w->text, "its job is over");
+    w->over = w->config->once;
+    return;
+  }
+  w->not_before = now + w->retry_s;
+  tell(w, "job %" PRIu64 ": %s; trying again in %.0f s", w->stint_job, w->view.error.text, w->retry_s);
+  shoal_text_plain(w->text, sizeof w->text, w->view.error.text, strlen(w->view.error.text));
+  w->retry_s = fmin(2 * w->retry_s, LONGEST_RETRY_S);
+}
+
+static void follow(work *w, double now) {
+  bool free_to = w->pause == SHOAL_GUEST_WORKS && w->assigned != w->finished && now >= w->not_before;
+  uint64_t wanted = free_to ? w->assigned : 0;
+  if (w->stint) {
+    shoal_stint_look(w->stint, &w->view);
+    if (w->view.notes != w->notes_told) tell(w, "%s", w->view.note);
+    w->notes_told = w->view.notes;
+    if (w->stint_job != wanted && !w->leaving) {
+      w->leaving = true;
+      shoal_stint_leave(w->stint);
+    }
+    if (w->view.phase == SHOAL_STINT_OVER) take_away(w, now);
+  } else if (wanted != 0) {
+    start_stint(w, wanted, now);
+  }
+}
+
+static void measure_rate(work *w, double now) {
+  double passed = now - w->rate_at;
+  if (passed < RATE_S) return;
+  uint64_t samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED);
+  w->samples_per_s = w->rate_at > 0 ? (double)(samples - w->rate_samples) / passed : 0;
+  w->rate_at = now;
+  w->rate_samples = samples;
+}
+
+static void show(work *w, double now) {
+  measure_rate(w, now);
+  const shoal_work_view view = {.state = state_of(w),
+                                .text = text_of_state(w),
+                                .connected = w->server.open,
+                                .job = w->stint ? w->stint_job : 0,
+                                .job_name = w->job_name,
+                                .host = w->host,
+                                .bytes_done = w->view.bytes_done,
+                                .bytes_all = w->view.bytes_all,
+                                .units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
+                                .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED),
+                                .samples_per_s = w->samples_per_s};
+  w->config->shows(w->config->self, &view, now);
+}
+
+static bool stops(const work *w) { return __atomic_load_n(w->config->stop, __ATOMIC_RELAXED) != 0; }
+
+/* Says goodbye, and gives the unit that is being computed a moment. What takes longer is given up: its lease
+ * goes back to the job when this process ends. */
+static void leave(work *w) {
+  w->leaves = true;
+  if (w->stint) shoal_stint_leave(w->stint);
+  if (w->server.peer != 0) shoal_net_close(w->net, w->server.peer, "leaving");
+  show(w, shoal_clock_seconds());
+  double until = shoal_clock_seconds() + FLUSH_S;
+  while (w->server.peer != 0 && shoal_clock_seconds() < until) shoal_net_run(w->net, TURN_S);
+  until = shoal_clock_seconds() + PATIENCE_S - FLUSH_S;
+  while (w->stint && shoal_clock_seconds() < until) {
+    shoal_stint_look(w->stint, &w->view);
+    if (w->view.phase == SHOAL_STINT_OVER) {
+      shoal_stint_end(w->stint);
+      w->stint = NULL;
+    } else {
+      shoal_clock_sleep(0.02);
+    }
+  }
+}
+
+shoal_status shoal_work_run(const shoal_work_config *config, shoal_error *err) {
+  const shoal_link *link = config->link;
+  work w = {.config = config,
+            .retry_s = FIRST_RETRY_S,
+            .way = {.wire = SHOAL_WIRE_WEBSOCKET,
+                    .tls = link->tls,
+                    .fingerprint = link->fingerprint[0] ? link->fingerprint : NULL,
+                    .token = link->token[0] ? link->token : NULL}};
+  snprintf(w.address, sizeof w.address, "%s/work", link->address);
+  const shoal_net_calls calls = {&w, opened, received, closed, NULL};
+  shoal_net_config net = shoal_node_net(&calls, CONNECTIONS, NULL, NULL);
+  net.payload_max = SHOAL_TEXT_PAYLOAD_MAX;
+  shoal_status status = shoal_net_create(&w.net, &net, err);
+  if (status != SHOAL_OK) return status;
+  shoal_line_init(&w.server, w.address, shoal_clock_seconds());
+  while (!stops(&w) && !w.over && !w.refused) {
+    double now = shoal_clock_seconds();
+    look_around(&w, now);
+    follow(&w, now);
+    say_report(&w, false);
+    show(&w, now);
+    shoal_line_tick(&w.server, w.net, &w.way, now);
+    shoal_net_run(w.net, TURN_S);
+  }
+  leave(&w);
+  /* A stint that still computes uses this function's memory: the process ends first. */
+  if (w.stint) {
+    config->notes(config->self, "leaves in the middle of a unit; somebody else will compute it");
+    fflush(NULL);
+    _exit(w.refused ? SHOAL_EXIT_FAILED : SHOAL_EXIT_OK);
+  }
+  shoal_net_destroy(w.net);
+  if (w.refused)
+    return shoal_fail(err, SHOAL_INVALID, "%s: %s; ask for a new invitation link", link->address, w.refusal);
+  return SHOAL_OK;
+}

@@ -1,0 +1,29 @@
+/* certificate.h: a certificate that a server makes for itself, and what is to be known of any.
+ *
+ * Nobody vouches for such a certificate; who connects compares its fingerprint, which an invitation carries
+ * (link.h). So it is made once and kept: another one would be another fingerprint.
+ *
+ * Ownership: paths that come back are the caller's (malloc). Threads: any, on different folders. */
+#ifndef SHOAL_NET_CERTIFICATE_H
+#define SHOAL_NET_CERTIFICATE_H
+
+#include <stddef.h>
+
+#include "base/hash.h"
+#include "base/status.h"
+
+enum { SHOAL_CERTIFICATE_NAMES_MAX = 64 };
+
+/* FOLDER/certificate.pem and FOLDER/key.pem (mode 0600): those that are there, if they belong together and are not
+ * expired, else new ones: EC P-256, good for ten years, for the host names and IP addresses `names`. The key is
+ * written first, so a process that is killed leaves none, the key, or both; a key that is there is used. The folder
+ * is made where it is missing. */
+shoal_status shoal_certificate_ensure(const char *folder, const char *const *names, size_t names_count,
+                                      char **certificate_path, char **key_path, shoal_error *err);
+
+/* Of the first certificate of a PEM file: the SHA-256 of its DER form, as 64 lower-case hexadecimal digits. */
+shoal_status shoal_certificate_fingerprint(const char *path, char out[SHOAL_SHA256_HEX], shoal_error *err);
+/* How many days it is still good for; negative when it is expired. */
+shoal_status shoal_certificate_days_left(const char *path, double *out, shoal_error *err);
+
+#endif

@@ -1,0 +1,341 @@
+/* access.c: see access.h.
+ *
+ * Two token buckets an address: one is emptied by requests, one by wrong tokens. The buckets are kept in a table of
+ * sets of a few places each; an address belongs to one set, by a hash with a secret in it, and takes the place there
+ * that was not used for longest. */
+#include "server/access.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <math.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "server/spec.h"
+
+enum { SETS = 512, WAYS = 8, TOKEN_BYTES = 16, RETRY_MAX_S = 3600, DAYS_MAX = 36500, HOST_MAX = 256 };
+
+static const char LOCAL[] = "local";
+static const char DIGITS64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+typedef struct bucket_pair {
+  uint64_t key; /* of the address; 0: empty */
+  double seen;
+  double requests, wrong; /* how many more it may have now */
+} bucket_pair;
+
+struct shoal_access {
+  shoal_access_config config;
+  uint8_t secret[TOKEN_BYTES];
+  bucket_pair buckets[SETS][WAYS];
+};
+
+/* ---- roles ---- */
+
+static const char *const level_names[] = {"nobody", "viewer", "volunteer", "host", "admin"};
+
+const char *shoal_role_level_name(shoal_role_level level) {
+  return level >= SHOAL_NOBODY && level <= SHOAL_ADMIN ? level_names[level] : level_names[SHOAL_NOBODY];
+}
+
+bool shoal_role_level_parse(const char *word, shoal_role_level *out) {
+  for (int level = SHOAL_VIEWER; level <= SHOAL_ADMIN; level++) {
+    if (strcmp(word, level_names[level]) != 0) continue;
+    *out = (shoal_role_level)level;
+    return true;
+  }
+  return false;
+}
+
+/* ---- open and close ---- */
+
+shoal_status shoal_access_create(shoal_access **out, const shoal_access_config *config, shoal_error *err) {
+  *out = NULL;
+  shoal_access *access = calloc(1, sizeof *access);
+  if (access == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  access->config = *config;
+  if (!(config->requests_per_s > 0)) access->config.requests_per_s = 50;
+  if (config->requests_at_once == 0) access->config.requests_at_once = 200;
+  if (config->wrong_per_minute == 0) access->config.wrong_per_minute = 20;
+  if (getrandom(access->secret, sizeof access->secret, 0) != (ssize_t)sizeof access->secret) {
+    free(access);
+    return shoal_fail(err, SHOAL_IO, "the system has no random numbers to give");
+  }
+  *out = access;
+  return SHOAL_OK;
+}
+
+void shoal_access_destroy(shoal_access *access) { free(access); }
+
+/* ---- limits ---- */
+
+/* What an address is counted under. Whoever has one address of IPv6 has all with the same first half. */
+static uint64_t key_of(const shoal_access *access, const char *address) {
+  struct in6_addr six;
+  struct in_addr four;
+  uint8_t material[TOKEN_BYTES + SHOAL_SHA256_BYTES + 1] = {0};
+  uint8_t *at = material + TOKEN_BYTES;
+  memcpy(material, access->secret, TOKEN_BYTES);
+  if (inet_pton(AF_INET6, address, &six) == 1 && IN6_IS_ADDR_V4MAPPED(&six)) {
+    memcpy(at, six.s6_addr + 12, sizeof four);
+  } else if (inet_pton(AF_INET, address, &four) == 1) {
+    memcpy(at, &four, sizeof four);
+  } else if (inet_pton(AF_INET6, address, &six) == 1) {
+    memcpy(at, six.s6_addr, 8);
+    at[SHOAL_SHA256_BYTES] = 6;
+  } else {
+    char hex[SHOAL_SHA256_HEX];
+    shoal_sha256_hex(address, strlen(address), hex);
+    memcpy(at, hex, SHOAL_SHA256_BYTES);
+    at[SHOAL_SHA256_BYTES] = 1;
+  }
+  uint64_t key = shoal_digest(material, sizeof material);
+  return key != 0 ? key : 1;
+}
+
+/* The buckets of an address, filled up for the time since they were last seen. */
+static bucket_pair *buckets_of(shoal_access *access, const char *address, double clock) {
+  uint64_t key = key_of(access, address);
+  bucket_pair *set = access->buckets[key % SETS], *found = NULL, *oldest = &set[0];
+  for (int i = 0; i < WAYS && found == NULL; i++) {
+    if (set[i].key == key) found = &set[i];
+    if (set[i].key == 0 || (oldest->key != 0 && set[i].seen < oldest->seen)) oldest = &set[i];
+  }
+  const shoal_access_config *config = &access->config;
+  if (found == NULL) {
+    *oldest = (bucket_pair){key, clock, config->requests_at_once, config->wrong_per_minute};
+    return oldest;
+  }
+  double passed = fmax(0, clock - found->seen);
+  found->requests = fmin(config->requests_at_once, found->requests + passed * config->requests_per_s);
+  found->wrong = fmin(config->wrong_per_minute, found->wrong + passed * config->wrong_per_minute / 60);
+  found->seen = fmax(found->seen, clock);
+  return found;
+}
+
+/* Takes one out; where there is none, says how long it takes until there is. */
+static bool take(double *bucket, double per_s, uint32_t *retry_s) {
+  if (*bucket >= 1) {
+    *bucket -= 1;
+    return true;
+  }
+  double wait = ceil((1 - *bucket) / per_s);
+  *retry_s = wait < 1 ? 1 : wait > RETRY_MAX_S ? RETRY_MAX_S : (uint32_t)wait;
+  return false;
+}
+
+bool shoal_access_is_loopback(const char *address) {
+  struct in6_addr six;
+  struct in_addr four;
+  if (address[0] == 0) return true;
+  if (inet_pton(AF_INET, address, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  if (inet_pton(AF_INET6, address, &six) != 1) return false;
+  return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}
+
+/* ---- tokens ---- */
+
+static void encode64(const uint8_t bytes[TOKEN_BYTES], char out[SHOAL_TOKEN_CHARS + 1]) {
+  for (int i = 0; i < SHOAL_TOKEN_CHARS; i++) {
+    unsigned bit = 6u * (unsigned)i, at = bit / 8;
+    unsigned pair = (unsigned)bytes[at] << 8 | (at + 1 < TOKEN_BYTES ? bytes[at + 1] : 0u);
+    out[i] = DIGITS64[pair >> (10 - bit % 8) & 63];
+  }
+  out[SHOAL_TOKEN_CHARS] = 0;
+}
+
+/* The token of "Bearer TOKEN", or NULL. The last digit has two bits only, the other four are zero. */
+static const char *token_in(const char *authorization) {
+  static const char scheme[] = "Bearer ";
+  const size_t skip = sizeof scheme - 1;
+  if (strncasecmp(authorization, scheme, skip) != 0) return NULL;
+  const char *token = authorization + skip;
+  if (strlen(token) != SHOAL_TOKEN_CHARS || strspn(token, DIGITS64) != SHOAL_TOKEN_CHARS) return NULL;
+  return strchr("AQgw", token[SHOAL_TOKEN_CHARS - 1]) != NULL ? token : NULL;
+}
+
+/* 0, 401 or 503. */
+static int check_token(shoal_access *access, const char *token, double now, shoal_caller *out) {
+  char hash[SHOAL_SHA256_HEX];
+  shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, hash);
+  shoal_token_row row = {0};
+  shoal_status status = shoal_store_token(access->config.store, hash, &row, NULL);
+  if (status != SHOAL_OK) return status == SHOAL_NOT_FOUND ? 401 : 503;
+  bool right = CRYPTO_memcmp(row.hash, hash, sizeof hash - 1) == 0;
+  right = right && (row.expires == 0 || now < row.expires);
+  right = right && row.role != NULL && shoal_role_level_parse(row.role, &out->level);
+  out->token = row.id;
+  out->job = row.job;
+  snprintf(out->name, sizeof out->name, "%s", row.name != NULL ? row.name : "");
+  shoal_token_rows_free(&row, 1);
+  return right ? 0 : 401;
+}
+
+int shoal_access_ask(shoal_access *access, const char *authorization, const char *address, double now,
+                     double clock, shoal_caller *out, uint32_t *retry_s) {
+  *out = (shoal_caller){.level = SHOAL_NOBODY};
+  *retry_s = 0;
+  bucket_pair *buckets = buckets_of(access, address, clock);
+  if (!shoal_access_is_loopback(address) && !take(&buckets->requests, access->config.requests_per_s, retry_s))
+    return 429;
+  if (authorization[0] == 0) {
+    out->level = access->config.open;
+    memcpy(out->name, LOCAL, sizeof LOCAL);
+    return 0;
+  }
+  const char *token = token_in(authorization);
+  int answer = token != NULL ? check_token(access, token, now, out) : 401;
+  if (answer == 0) return 0;
+  *out = (shoal_caller){.level = SHOAL_NOBODY};
+  if (answer == 401 && !take(&buckets->wrong, access->config.wrong_per_minute / 60.0, retry_s)) return 429;
+  return answer;
+}
+
+/* ---- minting ---- */
+
+static bool is_named(const shoal_token_row *row, const char *name, double now) {
+  shoal_role_level level;
+  bool counts = row->expires == 0 || now < row->expires;
+  return counts && shoal_role_level_parse(row->role, &level) && level >= SHOAL_HOST &&
+         strcmp(row->name, name) == 0;
+}
+
+/* What a host or an admin has is theirs by name, so no two may have the same. */
+static shoal_status check_unique(shoal_access *access, shoal_role_level level, const char *name, double now,
+                                 shoal_error *err) {
+  shoal_token_row *rows = calloc(SHOAL_TOKENS_MAX, sizeof *rows);
+  if (rows == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  size_t count = 0;
+  shoal_status status = shoal_store_tokens(access->config.store, rows, SHOAL_TOKENS_MAX, &count, err);
+  bool taken = level >= SHOAL_HOST && strcmp(name, LOCAL) == 0;
+  for (size_t i = 0; i < count && status == SHOAL_OK && level >= SHOAL_HOST; i++)
+    taken |= is_named(&rows[i], name, now);
+  if (status == SHOAL_OK) shoal_token_rows_free(rows, count);
+  free(rows);
+  if (status == SHOAL_OK && taken)
+    return shoal_fail(err, SHOAL_CONFLICT, "there is a host or an admin called '%s'; choose another name",
+                      name);
+  if (status == SHOAL_OK && count == SHOAL_TOKENS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "there are %d tokens; delete some that are not used",
+                      SHOAL_TOKENS_MAX);
+  return status;
+}
+
+static shoal_status check_mint(shoal_role_level level, const char *name, uint64_t job, double days,
+                               shoal_error *err) {
+  if (level <= SHOAL_NOBODY || level > SHOAL_ADMIN)
+    return shoal_fail(err, SHOAL_INVALID, "a token is for a viewer, a volunteer, a host or an admin");
+  if (!shoal_spec_name_is_good(name) || strlen(name) >= SHOAL_CALLER_NAME_MAX)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "the name of a token has 1 to %d characters, none of them / \\ : * ? \" < > | %% #, and does "
+        "not begin with a dot",
+        SHOAL_CALLER_NAME_MAX - 1);
+  if (job != 0 && level >= SHOAL_HOST)
+    return shoal_fail(err, SHOAL_INVALID, "a token for one job is for a viewer or a volunteer");
+  if (!(days >= 0 && days <= DAYS_MAX))
+    return shoal_fail(err, SHOAL_INVALID, "a token is good for 0 (no end) to %d days", DAYS_MAX);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
+                               double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
+                               shoal_error *err) {
+  token[0] = 0;
+  *id = 0;
+  shoal_status status = check_mint(level, name, job, days, err);
+  if (status == SHOAL_OK) status = check_unique(access, level, name, now, err);
+  if (status != SHOAL_OK) return status;
+  uint8_t random[TOKEN_BYTES];
+  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+    return shoal_fail(err, SHOAL_IO, "the system has no random numbers to give");
+  encode64(random, token);
+  OPENSSL_cleanse(random, sizeof random);
+  shoal_token_row row = {
+      .role = strdup(shoal_role_level_name(level)),
+      .name = strdup(name),
+      .job = job,
+      .created = now,
+      .expires = days > 0 ? now + days * 86400 : 0,
+  };
+  shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, row.hash);
+  if (row.role == NULL || row.name == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  else
+    status = shoal_store_add_token(access->config.store, &row, id, err);
+  shoal_token_rows_free(&row, 1);
+  if (status != SHOAL_OK) token[0] = 0;
+  return status;
+}
+
+void shoal_access_describe(const shoal_caller *caller, const char *address, char out[SHOAL_CALLER_TEXT_MAX]) {
+  char name[48], from[46]; /* an address has 45 characters at most */
+  shoal_text_plain(name, sizeof name, caller->name, strnlen(caller->name, sizeof caller->name));
+  shoal_text_plain(from, sizeof from, address, strlen(address));
+  bool here = address[0] == 0;
+  if (caller->token != 0)
+    snprintf(out, SHOAL_CALLER_TEXT_MAX, "token %llu (%s)%s%s", (unsigned long long)caller->token, name,
+             here ? "" : " from ", from);
+  else if (shoal_access_is_loopback(address))
+    snprintf(out, SHOAL_CALLER_TEXT_MAX, "%s", LOCAL);
+  else
+    snprintf(out, SHOAL_CALLER_TEXT_MAX, "no token, from %s", from);
+}
+
+/* ---- origins ---- */
+
+/* A host and port in lower case, without the port that the scheme has anyway. */
+static bool read_host(const char *text, const char *default_port, char out[HOST_MAX]) {
+  size_t length = strlen(text);
+  if (length == 0 || length >= HOST_MAX) return false;
+  for (size_t i = 0; i < length; i++) {
+    unsigned char c = (unsigned char)text[i];
+    if (!isalnum(c) && strchr(".-_:[]", c) == NULL) return false;
+    out[i] = (char)tolower(c);
+  }
+  out[length] = 0;
+  size_t port = strlen(default_port);
+  if (length > port && strcmp(out + length - port, default_port) == 0) out[length - port] = 0;
+  return true;
+}
+
+bool shoal_access_same_origin(const char *host, const char *origin) {
+  if (origin[0] == 0) return true;
+  const char *port = NULL, *rest = NULL;
+  if (strncasecmp(origin, "http://", 7) == 0) {
+    rest = origin + 7;
+    port = ":80";
+  } else if (strncasecmp(origin, "https://", 8) == 0) {
+    rest = origin + 8;
+    port = ":443";
+  }
+  char from[HOST_MAX], to[HOST_MAX];
+  return rest != NULL && read_host(rest, port, from) && read_host(host, port, to) && strcmp(from, to) == 0;
+}
+
+/* Nothing, or ":" and a number. */
+static bool is_port(const char *text) {
+  uint64_t number;
+  return text[0] == 0 ||
+         (text[0] == ':' && shoal_read_u64(text + 1, strlen(text + 1), &number) && number < 65536);
+}
+
+bool shoal_access_host_is_local(const char *host) {
+  static const char tail[] = ".localhost";
+  char name[HOST_MAX];
+  if (!read_host(host, "", name)) return false;
+  if (strncmp(name, "[::1]", 5) == 0) return is_port(name + 5);
+  char *colon = strchr(name, ':');
+  if (colon != NULL && !is_port(colon)) return false;
+  if (colon != NULL) *colon = 0;
+  size_t length = strlen(name), skip = sizeof tail - 1;
+  struct in_addr four;
+  if (inet_pton(AF_INET, name, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  return strcmp(name, "localhost") == 0 || (length > skip && strcmp(name + length - skip, tail) == 0);
+}

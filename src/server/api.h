@@ -1,0 +1,122 @@
+/* api.h: the routes of a server: which path and method may be asked for by whom, and what answers.
+ *
+ * docs/openapi.json describes the same routes; a test compares the two.
+ *
+ * Ownership: everything is borrowed. Threads: the net's. */
+#ifndef SHOAL_SERVER_API_H
+#define SHOAL_SERVER_API_H
+
+#include "net/http.h"
+#include "server/access.h"
+#include "server/jobs.h"
+#include "server/live.h"
+#include "server/volunteers.h"
+
+typedef struct shoal_server shoal_server;
+
+/* What the routes work on. */
+typedef struct shoal_api {
+  shoal_net *net;
+  shoal_store *store;
+  shoal_access *access;
+  shoal_datasets *datasets;
+  shoal_jobs *jobs;
+  shoal_volunteers *volunteers;
+  shoal_live *live;
+  shoal_role_level open;
+  double started;          /* wall time */
+  const char *fingerprint; /* of a certificate, or NULL */
+  const char *url;         /* of this server, for links */
+  void *self;
+  void (*log)(void *self, const char *what, const char *fields);
+} shoal_api;
+
+enum { SHOAL_API_NAME_MAX = 192 };
+
+/* A request on its way to a handler. */
+typedef struct shoal_api_call {
+  shoal_api *api;
+  const shoal_request *request;
+  shoal_caller caller;
+  char names[2][SHOAL_API_NAME_MAX]; /* what stood where the route has a star */
+  uint64_t id;                       /* the first of them as a number; 0 when it is none */
+} shoal_api_call;
+
+typedef struct shoal_route {
+  shoal_method method;
+  const char *path; /* "/api/v1/jobs/ * /stop" without the blanks */
+  shoal_role_level level;
+  uint64_t body_max;
+  bool upload; /* the body goes into a file */
+  void (*answer)(const shoal_api_call *call);
+} shoal_route;
+
+/* All of them, for the test that compares. */
+const shoal_route *shoal_api_routes(size_t *count);
+
+/* The calls of net/http.h. Between begins and asked `pending` remembers who asks. */
+uint64_t shoal_api_begins(shoal_api *api, const shoal_request *request, char **file);
+void shoal_api_asked(shoal_api *api, const shoal_request *request);
+void shoal_api_left(shoal_api *api, uint64_t id);
+int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *request);
+
+/* ---- for handlers ---- */
+
+void shoal_api_error(const shoal_api_call *call, int status, const char *text);
+/* 404, 409, 422, 413 or 500, as the error says. */
+void shoal_api_failed(const shoal_api_call *call, const shoal_error *err);
+void shoal_api_error_at(const shoal_api_call *call, int status, const char *text, const char *field,
+                        uint32_t line, uint32_t column);
+/* Takes the text's bytes over; *text is empty then. */
+void shoal_api_json(const shoal_api_call *call, int status, shoal_text *text);
+void shoal_api_empty(const shoal_api_call *call, int status);
+/* Whether the caller may see, or change, a job; answers 404 or 403 when not. */
+bool shoal_api_may_see(const shoal_api_call *call, uint64_t job);
+bool shoal_api_may_change(const shoal_api_call *call, uint64_t job);
+/* A whole number of the query; `otherwise` when it is not there; false, and answered, when it is wrong. */
+bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t most, uint64_t otherwise,
+                      uint64_t *out);
+void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, shoal_json *json);
+
+/* ---- handlers, by subject ---- */
+
+void shoal_api_list_jobs(const shoal_api_call *call); /* api_jobs.c */
+void shoal_api_submit_job(const shoal_api_call *call);
+void shoal_api_show_job(const shoal_api_call *call);
+void shoal_api_stop_job(const shoal_api_call *call);
+void shoal_api_resume_job(const shoal_api_call *call);
+void shoal_api_delete_job(const shoal_api_call *call);
+void shoal_api_job_history(const shoal_api_call *call);
+void shoal_api_job_workers(const shoal_api_call *call);
+void shoal_api_job_timeline(const shoal_api_call *call);
+void shoal_api_job_log(const shoal_api_call *call);
+void shoal_api_job_model(const shoal_api_call *call);
+void shoal_api_job_onnx(const shoal_api_call *call);
+void shoal_api_job_events(const shoal_api_call *call);
+void shoal_api_job_live(const shoal_api_call *call);
+
+void shoal_api_list_models(const shoal_api_call *call); /* api_things.c */
+void shoal_api_show_model(const shoal_api_call *call);
+void shoal_api_put_model(const shoal_api_call *call);
+void shoal_api_delete_model(const shoal_api_call *call);
+void shoal_api_check_model(const shoal_api_call *call);
+void shoal_api_list_datasets(const shoal_api_call *call);
+void shoal_api_show_dataset(const shoal_api_call *call);
+void shoal_api_seal_dataset(const shoal_api_call *call);
+void shoal_api_delete_dataset(const shoal_api_call *call);
+void shoal_api_upload_file(const shoal_api_call *call);
+void shoal_api_dataset_manifest(const shoal_api_call *call);
+void shoal_api_chunk(const shoal_api_call *call);
+
+void shoal_api_server(const shoal_api_call *call); /* api_server.c */
+void shoal_api_live(const shoal_api_call *call);
+void shoal_api_list_workers(const shoal_api_call *call);
+void shoal_api_contributions(const shoal_api_call *call);
+void shoal_api_list_tokens(const shoal_api_call *call);
+void shoal_api_make_token(const shoal_api_call *call);
+void shoal_api_delete_token(const shoal_api_call *call);
+void shoal_api_audit(const shoal_api_call *call);
+void shoal_api_metrics(const shoal_api_call *call);
+void shoal_api_page(const shoal_api_call *call);
+
+#endif

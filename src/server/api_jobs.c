@@ -1,0 +1,347 @@
+/* api_jobs.c: the routes under /api/v1/jobs. */
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "server/api.h"
+
+enum { LIST_MAX = 1000, POINTS_MAX = 4000, LINES_MAX = 500, EVENTS_MAX = 64 << 20 };
+
+static void begin(shoal_json *json, shoal_text *text) {
+  *text = (shoal_text){0};
+  shoal_json_init(json, text);
+}
+
+static const char *body_of(const shoal_api_call *call, size_t *length) {
+  shoal_blob *body = call->request->body;
+  *length = body != NULL ? shoal_blob_length(body) : 0;
+  return body != NULL ? (const char *)shoal_blob_bytes(body) : "";
+}
+
+void shoal_api_list_jobs(const shoal_api_call *call) {
+  char word[16];
+  int state = -1;
+  uint64_t before, limit, next;
+  if (shoal_query_value(call->request->query, "state", word, sizeof word)) {
+    shoal_job_state parsed;
+    if (!shoal_job_state_parse(word, &parsed)) {
+      shoal_api_error_at(call, 400, "state must be waiting, running, stopped, finished or failed", "state", 0,
+                         0);
+      return;
+    }
+    state = (int)parsed;
+  }
+  if (!shoal_api_number(call, "before", UINT64_MAX / 2, 0, &before) ||
+      !shoal_api_number(call, "limit", LIST_MAX, 50, &limit))
+    return;
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_open(&json, "jobs", '[');
+  shoal_status status = SHOAL_OK;
+  next = 0;
+  if (call->caller.job != 0)
+    status = shoal_jobs_write(call->api->jobs, call->caller.job, false, &json, &err);
+  else if (limit > 0)
+    status = shoal_jobs_list(call->api->jobs, state, before, limit, &json, &next, &err);
+  shoal_json_close(&json, ']');
+  if (next > 0)
+    shoal_json_int(&json, "next", (int64_t)next);
+  else
+    shoal_json_null(&json, "next");
+  shoal_json_close(&json, '}');
+  if (status == SHOAL_OK) {
+    shoal_api_json(call, 200, &text);
+  } else {
+    shoal_text_release(&text);
+    shoal_api_failed(call, &err);
+  }
+}
+
+static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  begin(&json, &text);
+  if (shoal_jobs_write(call->api->jobs, id, true, &json, &err) == SHOAL_OK) {
+    shoal_api_json(call, status, &text);
+  } else {
+    shoal_text_release(&text);
+    shoal_api_failed(call, &err);
+  }
+}
+
+void shoal_api_submit_job(const shoal_api_call *call) {
+  size_t length;
+  const char *body = body_of(call, &length);
+  shoal_spec spec;
+  shoal_spec_fault fault;
+  shoal_error err;
+  if (call->caller.job != 0) {
+    shoal_api_error(call, 403, "this token is for one job only");
+    return;
+  }
+  if (shoal_spec_parse(&spec, body, length, &fault, &err) != SHOAL_OK) {
+    shoal_api_error_at(call, fault.field[0] != 0 ? 422 : 400, err.text, fault.field, fault.line,
+                       fault.column);
+    return;
+  }
+  shoal_text path = {0};
+  uint64_t id;
+  shoal_status status = shoal_datasets_path(call->api->datasets, spec.data.bytes, &path, &err);
+  shoal_text_release(&path);
+  if (status != SHOAL_OK) {
+    shoal_api_error_at(call, 422, err.text, "data", 0, 0);
+  } else if (shoal_jobs_submit(call->api->jobs, &spec, call->caller.name, &id, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+  } else {
+    answer_job(call, 201, id);
+  }
+  shoal_spec_release(&spec);
+}
+
+void shoal_api_show_job(const shoal_api_call *call) {
+  if (shoal_api_may_see(call, call->id)) answer_job(call, 200, call->id);
+}
+
+static void answer_change(const shoal_api_call *call, shoal_status status, const shoal_error *err) {
+  if (status == SHOAL_OK)
+    answer_job(call, 200, call->id);
+  else
+    shoal_api_failed(call, err);
+}
+
+void shoal_api_stop_job(const shoal_api_call *call) {
+  shoal_error err;
+  if (!shoal_api_may_change(call, call->id)) return;
+  answer_change(call, shoal_jobs_stop(call->api->jobs, call->id, &err), &err);
+}
+
+void shoal_api_resume_job(const shoal_api_call *call) {
+  if (!shoal_api_may_change(call, call->id)) return;
+  size_t length;
+  const char *body = body_of(call, &length);
+  cJSON *json = length > 0 ? cJSON_ParseWithLength(body, length) : NULL;
+  const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(json, "epochs");
+  bool wrong = (length > 0 && !cJSON_IsObject(json)) ||
+               (epochs != NULL && !cJSON_IsNull(epochs) &&
+                !(cJSON_IsNumber(epochs) && epochs->valuedouble >= 1 && epochs->valuedouble <= 1e6 &&
+                  epochs->valuedouble == floor(epochs->valuedouble)));
+  uint32_t wanted = !wrong && cJSON_IsNumber(epochs) ? (uint32_t)epochs->valuedouble : 0;
+  cJSON_Delete(json);
+  shoal_error err;
+  if (wrong)
+    shoal_api_error_at(call, 400, "the body may be {\"epochs\": N}, N a whole number from 1", "epochs", 0, 0);
+  else
+    answer_change(call, shoal_jobs_resume(call->api->jobs, call->id, wanted, &err), &err);
+}
+
+void shoal_api_delete_job(const shoal_api_call *call) {
+  shoal_error err;
+  if (!shoal_api_may_change(call, call->id)) return;
+  if (shoal_jobs_delete(call->api->jobs, call->id, &err) == SHOAL_OK)
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_failed(call, &err);
+}
+
+/* ---- what a job has to show ---- */
+
+static void write_round(shoal_json *json, const shoal_point *p) {
+  shoal_json_open(json, NULL, '[');
+  shoal_json_int(json, NULL, (int64_t)p->step);
+  shoal_json_real(json, NULL, p->time);
+  shoal_json_real(json, NULL, p->loss);
+  shoal_json_real(json, NULL, p->metric);
+  shoal_json_real(json, NULL, p->samples_per_s);
+  shoal_json_close(json, ']');
+}
+
+static void write_epoch(shoal_json *json, const shoal_point *p, size_t number) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_int(json, "epoch", (int64_t)number);
+  shoal_json_int(json, "step", (int64_t)p->step);
+  shoal_json_real(json, "time", p->time);
+  shoal_json_real(json, "loss", p->loss);
+  shoal_json_real(json, "metric", p->metric);
+  shoal_json_real(json, "held_out_loss", p->held_out_loss);
+  shoal_json_real(json, "held_out_metric", p->held_out_metric);
+  shoal_json_close(json, '}');
+}
+
+void shoal_api_job_history(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_point *points = calloc(POINTS_MAX, sizeof *points);
+  shoal_text text;
+  shoal_json json;
+  shoal_error err = {.status = SHOAL_NO_MEMORY, .text = "out of memory"};
+  size_t count = 0;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  bool ok = points != NULL &&
+            shoal_store_points(call->api->store, call->id, 0, points, POINTS_MAX, &count, &err) == SHOAL_OK;
+  shoal_json_open(&json, "rounds", '[');
+  for (size_t i = 0; ok && i < count; i++) write_round(&json, &points[i]);
+  shoal_json_close(&json, ']');
+  ok = ok && shoal_store_points(call->api->store, call->id, 1, points, POINTS_MAX, &count, &err) == SHOAL_OK;
+  shoal_json_open(&json, "epochs", '[');
+  for (size_t i = 0; ok && i < count; i++) write_epoch(&json, &points[i], i + 1);
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+  free(points);
+  if (ok) {
+    shoal_api_json(call, 200, &text);
+  } else {
+    shoal_text_release(&text);
+    shoal_api_failed(call, &err);
+  }
+}
+
+void shoal_api_job_workers(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  begin(&json, &text);
+  if (shoal_jobs_workers(call->api->jobs, call->id, &json, &err) == SHOAL_OK) {
+    shoal_api_json(call, 200, &text);
+  } else {
+    shoal_text_release(&text);
+    shoal_api_failed(call, &err);
+  }
+}
+
+void shoal_api_job_timeline(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  static const shoal_timeline none;
+  const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_timeline_write(job != NULL ? &job->timeline : &none, &json);
+  shoal_json_close(&json, '}');
+  shoal_api_json(call, 200, &text);
+}
+
+void shoal_api_job_log(const shoal_api_call *call) {
+  uint64_t after;
+  if (!shoal_api_may_see(call, call->id) || !shoal_api_number(call, "after", UINT64_MAX / 2, 0, &after))
+    return;
+  static shoal_log_row rows[LINES_MAX];
+  size_t count = 0;
+  shoal_error err;
+  if (shoal_store_logs(call->api->store, call->id, after, rows, LINES_MAX, &count, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_open(&json, "lines", '[');
+  for (size_t i = 0; i < count; i++) {
+    shoal_json_open(&json, NULL, '{');
+    shoal_json_int(&json, "number", (int64_t)rows[i].number);
+    shoal_json_real(&json, "time", rows[i].time);
+    shoal_json_text(&json, "text", rows[i].text);
+    shoal_json_close(&json, '}');
+  }
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+  shoal_log_rows_free(rows, count);
+  shoal_api_json(call, 200, &text);
+}
+
+/* ---- files ---- */
+
+static void answer_file(const shoal_api_call *call, const char *file, const char *type,
+                        const char *download) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text path = {0}, name = {0};
+  shoal_error err;
+  if (shoal_jobs_file(call->api->jobs, call->id, file, &path, &err) == SHOAL_OK) {
+    shoal_text_addf(&name, "job-%llu%s", (unsigned long long)call->id, download);
+    const shoal_answer answer = {.status = 200, .type = type, .file = path.bytes, .download = name.bytes};
+    shoal_http_answer(call->api->net, call->request->id, &answer);
+  } else {
+    shoal_api_failed(call, &err);
+  }
+  shoal_text_release(&path);
+  shoal_text_release(&name);
+}
+
+void shoal_api_job_model(const shoal_api_call *call) {
+  answer_file(call, "model.safetensors", "application/octet-stream", ".safetensors");
+}
+
+void shoal_api_job_onnx(const shoal_api_call *call) {
+  answer_file(call, "model.onnx", "application/octet-stream", ".onnx");
+}
+
+/* A run that was stopped and resumed has several files, and one behind the other they are one. */
+static shoal_status gather_events(const char *folder, shoal_text *out, shoal_error *err) {
+  struct dirent **names;
+  int count = scandir(folder, &names, NULL, alphasort);
+  shoal_status status = SHOAL_OK;
+  if (count < 0) return shoal_fail(err, SHOAL_NOT_FOUND, "there are no events yet");
+  for (int i = 0; i < count; i++) {
+    shoal_text path = {0};
+    uint8_t *bytes = NULL;
+    size_t length;
+    shoal_text_addf(&path, "%s/%s", folder, names[i]->d_name);
+    if (status == SHOAL_OK && names[i]->d_name[0] != '.') {
+      status = shoal_file_read(path.bytes, EVENTS_MAX, false, &bytes, &length, err);
+      if (status == SHOAL_OK) shoal_text_add(out, bytes, length);
+      free(bytes);
+    }
+    shoal_text_release(&path);
+    free(names[i]);
+  }
+  free(names);
+  if (status == SHOAL_OK && (out->failed || out->length == 0))
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "there are no events yet");
+  return status;
+}
+
+void shoal_api_job_events(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text folder = {0}, bytes = {0};
+  shoal_error err;
+  shoal_status status = shoal_jobs_file(call->api->jobs, call->id, "events", &folder, &err);
+  if (status == SHOAL_OK) status = gather_events(folder.bytes, &bytes, &err);
+  if (status == SHOAL_OK) {
+    const shoal_answer answer = {.status = 200,
+                                 .type = "application/octet-stream",
+                                 .body = shoal_blob_of(bytes.bytes, bytes.length),
+                                 .download = "events.out.tfevents.shoal"};
+    shoal_http_answer(call->api->net, call->request->id, &answer);
+  } else {
+    shoal_api_failed(call, &err);
+  }
+  shoal_text_release(&folder);
+  shoal_text_release(&bytes);
+}
+
+/* ---- live ---- */
+
+void shoal_api_job_live(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  if (!shoal_live_join(call->api->live, call->request->id, call->id)) {
+    shoal_api_error(call, 503, "too many watch already");
+    return;
+  }
+  shoal_http_answer(call->api->net, call->request->id,
+                    &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  if (shoal_jobs_write(call->api->jobs, call->id, true, &json, NULL) == SHOAL_OK && !text.failed)
+    shoal_live_greet(call->api->net, call->request->id, "job", &text);
+  shoal_text_release(&text);
+}

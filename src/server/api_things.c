@@ -1,0 +1,405 @@
+/* api_things.c: the routes of models, data sets and chunks. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/human.h"
+#include "nn/graph.h"
+#include "server/api.h"
+#include "server/page_files.h"
+
+enum { THINGS_MAX = 1000, LINE_MAX = 256 };
+
+static void begin(shoal_json *json, shoal_text *text) {
+  *text = (shoal_text){0};
+  shoal_json_init(json, text);
+}
+
+/* The body as a JSON object; NULL, and answered, when it is none. The caller deletes it. */
+static cJSON *read_body(const shoal_api_call *call) {
+  shoal_blob *body = call->request->body;
+  cJSON *json = body != NULL
+                    ? cJSON_ParseWithLength((const char *)shoal_blob_bytes(body), shoal_blob_length(body))
+                    : NULL;
+  if (cJSON_IsObject(json)) return json;
+  cJSON_Delete(json);
+  shoal_api_error(call, 400, "the body is no JSON object");
+  return NULL;
+}
+
+static const char *text_in(const cJSON *json, const char *key) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+/* ---- models ---- */
+
+static const shoal_example_model *built_in(const char *name) {
+  for (size_t i = 0; i < shoal_example_models_count; i++)
+    if (strcmp(shoal_example_models[i].name, name) == 0) return &shoal_example_models[i];
+  return NULL;
+}
+
+/* 0 for a text that is wrong. */
+static uint64_t weights_of(const char *text) {
+  shoal_model *model;
+  shoal_graph *graph;
+  if (shoal_model_parse(&model, "model", text, strlen(text), NULL) != SHOAL_OK) return 0;
+  uint64_t weights = 0;
+  if (shoal_graph_create(&graph, model, NULL) == SHOAL_OK) {
+    weights = graph->trainable;
+    shoal_graph_destroy(graph);
+  }
+  shoal_model_destroy(model);
+  return weights;
+}
+
+static void write_model(shoal_json *json, const char *name, const char *owner, bool is_built_in,
+                        double created, const char *text, bool with_text) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_text(json, "name", name);
+  shoal_json_text(json, "owner", owner);
+  shoal_json_bool(json, "built_in", is_built_in);
+  shoal_json_real(json, "created", created);
+  shoal_json_int(json, "weights", (int64_t)weights_of(text));
+  if (with_text) shoal_json_text(json, "text", text);
+  shoal_json_close(json, '}');
+}
+
+void shoal_api_list_models(const shoal_api_call *call) {
+  shoal_thing_row *rows = calloc(THINGS_MAX, sizeof *rows);
+  size_t count = 0;
+  shoal_error err = {.status = SHOAL_NO_MEMORY, .text = "out of memory"};
+  if (rows == NULL ||
+      shoal_store_things(call->api->store, SHOAL_THING_MODEL, rows, THINGS_MAX, &count, &err) != SHOAL_OK) {
+    free(rows);
+    shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_open(&json, "models", '[');
+  for (size_t i = 0; i < shoal_example_models_count; i++)
+    write_model(&json, shoal_example_models[i].name, "", true, 0, shoal_example_models[i].text, false);
+  for (size_t i = 0; i < count; i++)
+    write_model(&json, rows[i].name, rows[i].owner, false, rows[i].created, rows[i].content, false);
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+  shoal_thing_rows_free(rows, count);
+  free(rows);
+  shoal_api_json(call, 200, &text);
+}
+
+static void answer_model(const shoal_api_call *call, int status) {
+  const shoal_example_model *example = built_in(call->names[0]);
+  shoal_thing_row row;
+  shoal_error err;
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  if (example != NULL) {
+    write_model(&json, example->name, "", true, 0, example->text, true);
+  } else {
+    if (shoal_store_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &row, &err) != SHOAL_OK) {
+      shoal_api_failed(call, &err);
+      return;
+    }
+    write_model(&json, row.name, row.owner, false, row.created, row.content, true);
+    shoal_thing_rows_free(&row, 1);
+  }
+  shoal_api_json(call, status, &text);
+}
+
+void shoal_api_show_model(const shoal_api_call *call) { answer_model(call, 200); }
+
+/* Whether the caller may replace or delete what is there under the name; answers when not. *there: something is. */
+static bool may_change_model(const shoal_api_call *call, bool *there) {
+  shoal_thing_row row;
+  *there = false;
+  if (built_in(call->names[0]) != NULL) {
+    shoal_api_error(call, 409, "a built-in model has this name");
+    return false;
+  }
+  if (shoal_store_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &row, NULL) != SHOAL_OK)
+    return true;
+  *there = true;
+  bool may = call->caller.level == SHOAL_ADMIN || strcmp(row.owner, call->caller.name) == 0;
+  shoal_thing_rows_free(&row, 1);
+  if (!may) shoal_api_error(call, 403, "this model is somebody else's");
+  return may;
+}
+
+static shoal_status check_text(const char *text, shoal_error *err) {
+  shoal_model *model = NULL;
+  shoal_status status = shoal_model_parse(&model, "model", text, strlen(text), err);
+  shoal_model_destroy(model);
+  return status;
+}
+
+void shoal_api_put_model(const shoal_api_call *call) {
+  cJSON *json = read_body(call);
+  if (json == NULL) return;
+  const char *text = text_in(json, "text"), *reason;
+  shoal_error err;
+  uint32_t line, column;
+  bool there;
+  if (!shoal_spec_name_is_good(call->names[0])) {
+    shoal_api_error_at(call, 422, "this is no name for a model", "name", 0, 0);
+  } else if (text == NULL) {
+    shoal_api_error_at(call, 422, "\"text\" is missing: the text of the network", "text", 0, 0);
+  } else if (check_text(text, &err) != SHOAL_OK) {
+    shoal_spec_place("model", &err, &line, &column, &reason);
+    shoal_api_error_at(call, 422, reason, "text", line, column);
+  } else if (may_change_model(call, &there)) {
+    const shoal_thing_row row = {.name = (char *)call->names[0],
+                                 .owner = (char *)call->caller.name,
+                                 .content = (char *)text,
+                                 .created = shoal_clock_wall_seconds()};
+    shoal_status status =
+        there ? shoal_store_delete_thing(call->api->store, SHOAL_THING_MODEL, row.name, &err) : SHOAL_OK;
+    if (status == SHOAL_OK) status = shoal_store_add_thing(call->api->store, SHOAL_THING_MODEL, &row, &err);
+    if (status == SHOAL_OK)
+      answer_model(call, there ? 200 : 201);
+    else
+      shoal_api_failed(call, &err);
+  }
+  cJSON_Delete(json);
+}
+
+void shoal_api_delete_model(const shoal_api_call *call) {
+  bool there;
+  shoal_error err;
+  if (!may_change_model(call, &there)) return;
+  if (shoal_store_delete_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &err) == SHOAL_OK)
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_failed(call, &err);
+}
+
+/* ---- checking a model ---- */
+
+/* Line `number` of a text, without its comment and the blanks around it. */
+static void copy_line(const char *text, uint32_t number, char out[LINE_MAX]) {
+  for (uint32_t line = 1; line < number && text != NULL; line++) {
+    text = strchr(text, '\n');
+    if (text != NULL) text++;
+  }
+  size_t length = text != NULL ? strcspn(text, "\n#") : 0;
+  while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t' || text[length - 1] == '\r'))
+    length--;
+  while (length > 0 && (*text == ' ' || *text == '\t')) text++, length--;
+  if (length >= LINE_MAX) length = LINE_MAX - 1;
+  if (length > 0) memcpy(out, text, length);
+  out[length] = 0;
+}
+
+static uint64_t weights_of_layer(const shoal_graph *graph, uint32_t layer) {
+  uint64_t weights = 0;
+  for (uint32_t n = 0; n < graph->nodes_count; n++) {
+    if (graph->nodes[n].layer != layer) continue;
+    for (uint32_t p = 0; p < SHOAL_NODE_PARAMS_MAX; p++) {
+      uint32_t param = graph->nodes[n].params[p];
+      if (param != SHOAL_NO_PARAM && graph->params[param].kind != SHOAL_PARAM_STATISTIC)
+        weights += graph->params[param].count;
+    }
+  }
+  return weights;
+}
+
+static void write_layers(const shoal_model *model, const shoal_graph *graph, const char *text,
+                         shoal_json *json) {
+  char line[LINE_MAX], shape[SHOAL_SHAPE_TEXT_MAX];
+  shoal_json_open(json, "layers", '[');
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    const shoal_layer *layer = &model->layers[i];
+    copy_line(text, layer->line, line);
+    shoal_json_open(json, NULL, '{');
+    shoal_json_int(json, "line", layer->line);
+    shoal_json_text(json, "text", line);
+    if (layer->named)
+      shoal_json_text(json, "name", layer->name);
+    else
+      shoal_json_null(json, "name");
+    shoal_json_open(json, "inputs", '[');
+    for (uint32_t k = 0; k < layer->inputs_count; k++) shoal_json_int(json, NULL, layer->inputs[k]);
+    shoal_json_close(json, ']');
+    shoal_json_text(json, "shape", shoal_shape_text(&layer->shape, shape));
+    shoal_json_int(json, "weights", (int64_t)weights_of_layer(graph, i));
+    shoal_json_close(json, '}');
+  }
+  shoal_json_close(json, ']');
+}
+
+static void write_checked(const shoal_model *model, const shoal_graph *graph, const char *text,
+                          shoal_json *json) {
+  const shoal_recipe *recipe = &model->recipe;
+  static const char *const schedules[] = {"constant", "step", "exponential", "cosine"};
+  shoal_json_bool(json, "ok", true);
+  shoal_json_int(json, "weights", (int64_t)graph->trainable);
+  shoal_json_int(json, "flops_per_sample", (int64_t)shoal_graph_flops(graph, true));
+  write_layers(model, graph, text, json);
+  shoal_json_open(json, "recipe", '{');
+  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
+  shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
+  shoal_json_int(json, "batch", recipe->batch);
+  shoal_json_int(json, "epochs", recipe->epochs);
+  shoal_json_text(json, "schedule", schedules[recipe->schedule]);
+  shoal_json_int(json, "seed", (int64_t)recipe->seed);
+  shoal_json_close(json, '}');
+}
+
+static void write_fault(const shoal_error *err, shoal_json *json) {
+  uint32_t line, column;
+  const char *reason;
+  shoal_spec_place("model", err, &line, &column, &reason);
+  shoal_json_bool(json, "ok", false);
+  shoal_json_open(json, "error", '{');
+  shoal_json_int(json, "line", line);
+  shoal_json_int(json, "column", column);
+  shoal_json_text(json, "text", reason);
+  shoal_json_close(json, '}');
+}
+
+void shoal_api_check_model(const shoal_api_call *call) {
+  cJSON *body = read_body(call);
+  if (body == NULL) return;
+  const char *source = text_in(body, "text");
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  shoal_model *model = NULL;
+  shoal_graph *graph = NULL;
+  if (source == NULL) {
+    shoal_api_error_at(call, 422, "\"text\" is missing: the text of the network", "text", 0, 0);
+    cJSON_Delete(body);
+    return;
+  }
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_status status = shoal_model_parse(&model, "model", source, strlen(source), &err);
+  if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, &err);
+  if (status == SHOAL_OK)
+    write_checked(model, graph, source, &json);
+  else
+    write_fault(&err, &json);
+  shoal_json_close(&json, '}');
+  if (graph != NULL) shoal_graph_destroy(graph);
+  shoal_model_destroy(model);
+  cJSON_Delete(body);
+  shoal_api_json(call, 200, &text);
+}
+
+/* ---- data sets ---- */
+
+typedef shoal_status (*teller)(shoal_datasets *sets, const char *name, shoal_json *json, shoal_error *err);
+
+static void answer_dataset(const shoal_api_call *call, int status, teller tell) {
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  begin(&json, &text);
+  if (tell(call->api->datasets, call->names[0], &json, &err) == SHOAL_OK) {
+    shoal_api_json(call, status, &text);
+  } else {
+    shoal_text_release(&text);
+    shoal_api_failed(call, &err);
+  }
+}
+
+static shoal_status list_all(shoal_datasets *sets, const char *name, shoal_json *json, shoal_error *err) {
+  (void)name;
+  return shoal_datasets_list(sets, json, err);
+}
+
+void shoal_api_list_datasets(const shoal_api_call *call) { answer_dataset(call, 200, list_all); }
+void shoal_api_show_dataset(const shoal_api_call *call) {
+  answer_dataset(call, 200, shoal_datasets_describe);
+}
+void shoal_api_dataset_manifest(const shoal_api_call *call) {
+  answer_dataset(call, 200, shoal_datasets_manifest);
+}
+
+/* An admin may change everybody's. */
+static const char *owner_of(const shoal_api_call *call) {
+  return call->caller.level == SHOAL_ADMIN ? NULL : call->caller.name;
+}
+
+void shoal_api_upload_file(const shoal_api_call *call) {
+  const shoal_request *r = call->request;
+  shoal_error err;
+  if (r->body_file == NULL) {
+    shoal_api_error(call, 400, "the body is missing: the file's bytes");
+    return;
+  }
+  if (shoal_datasets_uploaded(call->api->datasets, call->names[0], call->names[1], r->body_file,
+                              call->caller.name, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "name", call->names[1]);
+  shoal_json_int(&json, "bytes", (int64_t)r->body_bytes);
+  shoal_json_close(&json, '}');
+  shoal_api_json(call, 201, &text);
+}
+
+void shoal_api_seal_dataset(const shoal_api_call *call) {
+  cJSON *body = read_body(call);
+  if (body == NULL) return;
+  const char *kind = text_in(body, "kind"), *target = text_in(body, "target");
+  shoal_text folder = {0}, description = {0};
+  shoal_error err;
+  if (kind == NULL) {
+    shoal_api_error_at(call, 422, "\"kind\" is missing: csv, idx, cifar, text or chars", "kind", 0, 0);
+    cJSON_Delete(body);
+    return;
+  }
+  shoal_datasets *sets = call->api->datasets;
+  shoal_status status = shoal_datasets_draft(sets, call->names[0], owner_of(call), &folder, &err);
+  if (status == SHOAL_OK) status = shoal_datasets_check(folder.bytes, kind, target, &description, &err);
+  if (status == SHOAL_OK)
+    status = shoal_datasets_seal(sets, call->names[0], call->caller.name, description.bytes, &err);
+  if (status == SHOAL_OK)
+    answer_dataset(call, 201, shoal_datasets_describe);
+  else
+    shoal_api_failed(call, &err);
+  shoal_text_release(&folder);
+  shoal_text_release(&description);
+  cJSON_Delete(body);
+}
+
+void shoal_api_delete_dataset(const shoal_api_call *call) {
+  shoal_error err;
+  for (const shoal_open_job *job = shoal_jobs_first(call->api->jobs); job != NULL; job = job->next)
+    if (strcmp(job->spec.data.bytes, call->names[0]) == 0) {
+      shoal_api_error(call, 409, "a job that is open uses this data set");
+      return;
+    }
+  if (shoal_datasets_delete(call->api->datasets, call->names[0], owner_of(call), &err) == SHOAL_OK)
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_failed(call, &err);
+}
+
+void shoal_api_chunk(const shoal_api_call *call) {
+  uint8_t *bytes;
+  size_t length;
+  shoal_error err;
+  if (shoal_datasets_chunk(call->api->datasets, call->names[0], &bytes, &length, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return;
+  }
+  const shoal_answer answer = {.status = 200,
+                               .type = "application/octet-stream",
+                               .body = shoal_blob_of(bytes, length),
+                               .immutable = true};
+  free(bytes);
+  shoal_http_answer(call->api->net, call->request->id, &answer);
+}

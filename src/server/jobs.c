@@ -1,0 +1,679 @@
+/* jobs.c: see jobs.h. */
+#include "server/jobs.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/human.h"
+
+enum {
+  POINTS_AT_ONCE = 256,
+  PEERS_MAX = SHOAL_SPEC_WORKERS_MAX + 8,
+  LIST_AT_ONCE = 64,
+  WORKERS_TOLD_MAX = 1000
+};
+static const double LOOK_S = 0.25; /* how often what runs is looked at */
+static const double STORE_S = 5;   /* how often progress goes into the store */
+
+struct shoal_jobs {
+  shoal_jobs_config config;
+  shoal_open_job *first;
+  shoal_point points[POINTS_AT_ONCE];
+  double next_look;
+  bool closing;
+};
+
+/* ---- open jobs ---- */
+
+shoal_open_job *shoal_jobs_first(shoal_jobs *jobs) { return jobs->first; }
+
+shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id) {
+  shoal_open_job *job = jobs->first;
+  while (job != NULL && job->id != id) job = job->next;
+  return job;
+}
+
+static void free_job(shoal_open_job *job) {
+  if (job->runner != NULL) shoal_runner_destroy(job->runner);
+  shoal_spec_release(&job->spec);
+  free(job->name);
+  free(job->host);
+  free(job->peers);
+  free(job);
+}
+
+static void unlink_job(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_open_job **at = &jobs->first;
+  while (*at != job) at = &(*at)->next;
+  *at = job->next;
+}
+
+static uint32_t count_open(const shoal_jobs *jobs) {
+  uint32_t count = 0;
+  for (const shoal_open_job *job = jobs->first; job != NULL; job = job->next) count++;
+  return count;
+}
+
+/* Puts a row of the store among the open ones, behind those that came before it. *spec is taken over. */
+static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_spec *spec, shoal_error *err) {
+  shoal_open_job *job = calloc(1, sizeof *job);
+  if (job != NULL) {
+    job->name = strdup(row->name);
+    job->host = strdup(row->host);
+    job->peers = calloc(PEERS_MAX, sizeof *job->peers);
+  }
+  if (job == NULL || job->name == NULL || job->host == NULL || job->peers == NULL) {
+    if (job != NULL) free_job(job);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  }
+  job->id = row->id;
+  job->spec = *spec;
+  *spec = (shoal_spec){0};
+  job->is_private = row->is_private;
+  job->state = SHOAL_JOB_WAITING;
+  job->created = row->created;
+  job->started = row->started;
+  job->view.progress = (shoal_progress_view){
+      .loss = NAN, .metric = NAN, .held_out_loss = NAN, .held_out_metric = NAN, .eta_s = NAN};
+  shoal_open_job **at = &jobs->first;
+  while (*at != NULL && (*at)->id < job->id) at = &(*at)->next;
+  job->next = *at;
+  *at = job;
+  return SHOAL_OK;
+}
+
+/* A pair of ports that no open job has; 0: none is left. */
+static uint16_t find_port(const shoal_jobs *jobs) {
+  for (uint16_t port = 1; port < 2 * SHOAL_JOBS_OPEN_MAX; port += 2) {
+    bool taken = false;
+    for (const shoal_open_job *job = jobs->first; job != NULL; job = job->next) taken |= job->port == port;
+    if (!taken) return port;
+  }
+  return 0;
+}
+
+/* ---- as JSON ---- */
+
+static void write_time(shoal_json *json, const char *key, double time) {
+  if (time > 0)
+    shoal_json_real(json, key, time);
+  else
+    shoal_json_null(json, key);
+}
+
+static void write_head(shoal_json *json, const shoal_job_row *row, uint32_t workers) {
+  shoal_json_int(json, "id", (int64_t)row->id);
+  shoal_json_text(json, "name", row->name);
+  shoal_json_text(json, "host", row->host);
+  shoal_json_text(json, "state", shoal_job_state_name(row->state));
+  shoal_json_text(json, "reason", row->reason);
+  shoal_json_bool(json, "private", row->is_private);
+  shoal_json_real(json, "created", row->created);
+  write_time(json, "started", row->started);
+  write_time(json, "ended", row->ended);
+  shoal_json_int(json, "workers", workers);
+}
+
+static void write_recipe(const shoal_recipe *recipe, shoal_json *json) {
+  shoal_json_open(json, "recipe", '{');
+  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
+  shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
+  shoal_json_int(json, "seed", (int64_t)recipe->seed);
+  shoal_json_int(json, "early_stop", recipe->early_stop);
+  shoal_json_close(json, '}');
+}
+
+static void write_progress(const shoal_open_job *job, shoal_json *json) {
+  const shoal_progress_view *p = &job->view.progress;
+  shoal_json_open(json, "progress", '{');
+  shoal_json_int(json, "epoch", (int64_t)p->epoch);
+  shoal_json_int(json, "round", (int64_t)p->round);
+  shoal_json_int(json, "step", (int64_t)p->step);
+  shoal_json_int(json, "steps", (int64_t)p->steps);
+  shoal_json_real(json, "loss", p->loss);
+  shoal_json_real(json, "metric", p->metric);
+  shoal_json_text(json, "metric_name", p->metric_name != NULL ? p->metric_name : "");
+  if (p->held_out != NULL)
+    shoal_json_text(json, "held_out", p->held_out);
+  else
+    shoal_json_null(json, "held_out");
+  shoal_json_real(json, "held_out_loss", p->held_out_loss);
+  shoal_json_real(json, "held_out_metric", p->held_out_metric);
+  shoal_json_real(json, "samples_per_s", p->samples_per_s);
+  shoal_json_real(json, "eta_s", p->eta_s);
+  shoal_json_int(json, "again", (int64_t)job->timeline.again);
+  shoal_json_close(json, '}');
+}
+
+/* What is kept in the store of how far a job is, and shown of one that is open. */
+static void write_details(const shoal_open_job *job, bool with_model, shoal_json *json) {
+  shoal_json_open(json, "spec", '{');
+  shoal_spec_write(&job->spec, with_model, json);
+  shoal_json_close(json, '}');
+  write_recipe(&job->spec.parsed->recipe, json);
+  shoal_json_int(json, "weights", (int64_t)job->view.weights);
+  shoal_json_int(json, "samples", (int64_t)job->view.samples);
+  shoal_json_int(json, "rounds", (int64_t)job->view.rounds);
+  write_progress(job, json);
+  if (job->view.sha256[0] != 0)
+    shoal_json_text(json, "sha256", job->view.sha256);
+  else
+    shoal_json_null(json, "sha256");
+}
+
+static void write_reason(const shoal_open_job *job, char *out, size_t size) {
+  if (job->stopping)
+    snprintf(out, size, "is being stopped");
+  else if (job->state == SHOAL_JOB_WAITING)
+    snprintf(out, size, "waits for workers: %u of at least %u", job->workers, job->spec.workers_min);
+  else
+    out[0] = 0;
+}
+
+void shoal_jobs_write_open(const shoal_open_job *job, bool with_model, shoal_json *json) {
+  char reason[96];
+  write_reason(job, reason, sizeof reason);
+  const shoal_job_row row = {.id = job->id,
+                             .name = job->name,
+                             .host = job->host,
+                             .state = job->state,
+                             .reason = reason,
+                             .is_private = job->is_private,
+                             .created = job->created,
+                             .started = job->started};
+  shoal_json_open(json, NULL, '{');
+  write_head(json, &row, job->workers);
+  write_details(job, with_model, json);
+  shoal_json_close(json, '}');
+}
+
+/* The details were written by write_details: an object whose members go in here. */
+static void write_stored(const shoal_job_row *row, bool with_model, shoal_json *json) {
+  size_t length = strlen(row->progress);
+  shoal_json_open(json, NULL, '{');
+  write_head(json, row, 0);
+  if (length > 2) shoal_json_raw(json, NULL, row->progress + 1, length - 2);
+  if (with_model) {
+    shoal_spec spec;
+    shoal_spec_fault fault;
+    if (shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, NULL) == SHOAL_OK) {
+      shoal_json_text(json, "model", spec.model.bytes);
+      shoal_spec_release(&spec);
+    }
+  }
+  shoal_json_close(json, '}');
+}
+
+shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, shoal_json *json,
+                              shoal_error *err) {
+  const shoal_open_job *open = shoal_jobs_find(jobs, id);
+  if (open != NULL) {
+    shoal_jobs_write_open(open, with_model, json);
+    return SHOAL_OK;
+  }
+  shoal_job_row row;
+  shoal_status status = shoal_store_job(jobs->config.store, id, &row, err);
+  if (status != SHOAL_OK) return status;
+  write_stored(&row, with_model, json);
+  shoal_job_rows_free(&row, 1);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, shoal_json *json,
+                             uint64_t *next, shoal_error *err) {
+  shoal_job_row rows[LIST_AT_ONCE];
+  size_t written = 0, count = 0;
+  *next = before;
+  do {
+    size_t room = max - written < LIST_AT_ONCE ? max - written : LIST_AT_ONCE;
+    shoal_status status = shoal_store_jobs(jobs->config.store, state, *next, rows, room, &count, err);
+    if (status != SHOAL_OK) return status;
+    for (size_t i = 0; i < count; i++) {
+      const shoal_open_job *open = shoal_jobs_find(jobs, rows[i].id);
+      if (open != NULL)
+        shoal_jobs_write_open(open, false, json);
+      else
+        write_stored(&rows[i], false, json);
+      *next = rows[i].id;
+    }
+    shoal_job_rows_free(rows, count);
+    written += count;
+    if (count < room) {
+      *next = 0;
+      break;
+    }
+  } while (written < max);
+  return SHOAL_OK;
+}
+
+/* ---- workers of a job ---- */
+
+static const shoal_chief_peer *peer_called(const shoal_open_job *job, const char *name) {
+  for (uint32_t i = 0; job != NULL && i < job->peers_count; i++)
+    if (job->peers[i].role == SHOAL_ROLE_WORKER && strcmp(job->peers[i].name, name) == 0)
+      return &job->peers[i];
+  return NULL;
+}
+
+static void write_worker(const shoal_open_job *job, const shoal_contribution *c, uint64_t samples,
+                         shoal_json *json) {
+  const shoal_chief_peer *peer = peer_called(job, c->worker);
+  shoal_json_open(json, NULL, '{');
+  shoal_json_text(json, "name", c->worker);
+  shoal_json_bool(json, "here", peer != NULL);
+  shoal_json_int(json, "units", (int64_t)c->units);
+  shoal_json_int(json, "samples", (int64_t)c->samples);
+  shoal_json_real(json, "share", samples > 0 ? (double)c->samples / (double)samples : 0);
+  shoal_json_real(json, "seconds", c->seconds);
+  shoal_json_real(json, "samples_per_s", c->seconds > 0 ? (double)c->samples / c->seconds : 0);
+  shoal_json_real(json, "lag_s", peer != NULL ? peer->silent_s : 0);
+  shoal_json_real(json, "held_s", peer != NULL ? peer->held_s : 0);
+  shoal_json_close(json, '}');
+}
+
+shoal_status shoal_jobs_workers(shoal_jobs *jobs, uint64_t id, shoal_json *json, shoal_error *err) {
+  shoal_contribution *rows = calloc(WORKERS_TOLD_MAX, sizeof *rows);
+  if (rows == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  size_t count = 0;
+  uint64_t samples = 0;
+  shoal_status status =
+      shoal_store_contributions(jobs->config.store, id, rows, WORKERS_TOLD_MAX, &count, err);
+  if (status == SHOAL_OK) {
+    for (size_t i = 0; i < count; i++) samples += rows[i].samples;
+    shoal_json_open(json, NULL, '{');
+    shoal_json_open(json, "workers", '[');
+    for (size_t i = 0; i < count; i++) write_worker(shoal_jobs_find(jobs, id), &rows[i], samples, json);
+    shoal_json_close(json, ']');
+    shoal_json_close(json, '}');
+    shoal_contributions_free(rows, count);
+  }
+  free(rows);
+  return status;
+}
+
+/* ---- looking at what runs ---- */
+
+static void store_details(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_text text;
+  shoal_json json;
+  shoal_text_init(&text);
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  write_details(job, false, &json);
+  shoal_json_close(&json, '}');
+  if (!text.failed) (void)shoal_store_set_job_progress(jobs->config.store, job->id, text.bytes, NULL);
+  shoal_text_release(&text);
+  job->stored_at = shoal_clock_seconds();
+}
+
+static void set_state(shoal_jobs *jobs, shoal_open_job *job, shoal_job_state state, const char *reason) {
+  double now = shoal_clock_wall_seconds();
+  bool ends = state != SHOAL_JOB_WAITING && state != SHOAL_JOB_RUNNING;
+  if (state == SHOAL_JOB_RUNNING && job->started == 0) job->started = now;
+  job->state = state;
+  (void)shoal_store_set_job_state(jobs->config.store, job->id, state, reason, job->started, ends ? now : 0,
+                                  NULL);
+}
+
+static void take_points(shoal_jobs *jobs, shoal_open_job *job) {
+  size_t count;
+  while ((count = shoal_runner_take_points(job->runner, jobs->points, POINTS_AT_ONCE)) > 0) {
+    (void)shoal_store_cut_points(jobs->config.store, job->id, jobs->points[0].step - 1, NULL);
+    (void)shoal_store_add_points(jobs->config.store, job->id, jobs->points, count, NULL);
+    jobs->config.calls.points(jobs->config.calls.self, job, jobs->points, count);
+  }
+}
+
+static void add_line(shoal_jobs *jobs, shoal_open_job *job, double time, const char *text) {
+  shoal_log_row row;
+  size_t count = 0;
+  if (shoal_store_add_log(jobs->config.store, job->id, time, text, NULL) != SHOAL_OK ||
+      shoal_store_logs(jobs->config.store, job->id, 0, &row, 1, &count, NULL) != SHOAL_OK || count == 0)
+    return;
+  jobs->config.calls.line(jobs->config.calls.self, job, &row);
+  shoal_log_rows_free(&row, 1);
+}
+
+static void take_notes(shoal_jobs *jobs, shoal_open_job *job) {
+  double time;
+  char *text;
+  while (shoal_runner_take_note(job->runner, &time, &text)) {
+    add_line(jobs, job, time, text);
+    free(text);
+  }
+}
+
+/* What workers have done since they were last looked at. A worker that is new, or that came back, begins at 0. */
+static void credit(shoal_jobs *jobs, shoal_open_job *job, const shoal_chief_peer *now, uint32_t count) {
+  double part_samples = job->view.part_samples;
+  for (uint32_t i = 0; i < count; i++) {
+    if (now[i].role != SHOAL_ROLE_WORKER) continue;
+    const shoal_chief_peer *before = peer_called(job, now[i].name);
+    uint64_t done = now[i].parts_done, seen = before != NULL ? before->parts_done : 0;
+    uint64_t parts = done >= seen ? done - seen : done;
+    if (parts == 0) continue;
+    const shoal_contribution row = {.worker = (char *)now[i].name,
+                                    .units = parts,
+                                    .samples = (uint64_t)((double)parts * part_samples + 0.5),
+                                    .seconds = LOOK_S};
+    (void)shoal_store_add_contributions(jobs->config.store, job->id, &row, 1, NULL);
+  }
+}
+
+static void look_at_peers(shoal_jobs *jobs, shoal_open_job *job) {
+  static shoal_chief_peer peers[PEERS_MAX];
+  uint32_t count = shoal_runner_peers(job->runner, peers, PEERS_MAX);
+  credit(jobs, job, peers, count);
+  memcpy(job->peers, peers, count * sizeof *peers);
+  job->peers_count = count;
+}
+
+static void close_job(shoal_jobs *jobs, shoal_open_job *job) {
+  uint64_t id = job->id;
+  unlink_job(jobs, job);
+  free_job(job);
+  jobs->config.calls.closed(jobs->config.calls.self, id);
+}
+
+/* The runner has ended: what becomes of the job? */
+static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
+  const shoal_runner_view *view = &job->view;
+  store_details(jobs, job);
+  bool cut = view->error[0] == 0 && (view->outcome == SHOAL_INTERRUPTED || view->outcome == SHOAL_CUT_OFF);
+  if (cut) {
+    add_line(jobs, job, shoal_clock_wall_seconds(), "stopped");
+    set_state(jobs, job, SHOAL_JOB_STOPPED, "");
+  } else if (view->finished) {
+    add_line(jobs, job, shoal_clock_wall_seconds(), "finished");
+    set_state(jobs, job, SHOAL_JOB_FINISHED, view->outcome == SHOAL_STOPPED_EARLY ? "early stopping" : "");
+  } else {
+    add_line(jobs, job, shoal_clock_wall_seconds(), view->error);
+    set_state(jobs, job, SHOAL_JOB_FAILED, view->error);
+  }
+  close_job(jobs, job);
+}
+
+static void look_at(shoal_jobs *jobs, shoal_open_job *job, double now) {
+  shoal_progress_view before = job->view.progress;
+  shoal_runner_look(job->runner, &job->view);
+  take_points(jobs, job);
+  take_notes(jobs, job);
+  look_at_peers(jobs, job);
+  if (job->view.phase == SHOAL_RUNNER_ENDED) {
+    shoal_runner_wait(job->runner);
+    conclude(jobs, job);
+    return;
+  }
+  shoal_job_state state = job->workers > 0 ? SHOAL_JOB_RUNNING : SHOAL_JOB_WAITING;
+  bool changed = state != job->state || before.step != job->view.progress.step;
+  if (state != job->state) set_state(jobs, job, state, "");
+  if (now - job->stored_at >= STORE_S) store_details(jobs, job);
+  if (changed) jobs->config.calls.changed(jobs->config.calls.self, job);
+}
+
+double shoal_jobs_tick(shoal_jobs *jobs, double now) {
+  if (now < jobs->next_look) return jobs->next_look;
+  for (shoal_open_job *job = jobs->first, *next; job != NULL; job = next) {
+    next = job->next;
+    if (job->runner != NULL) look_at(jobs, job, now);
+  }
+  jobs->next_look = now + LOOK_S;
+  return jobs->next_look;
+}
+
+/* ---- from state to state ---- */
+
+static void runner_changed(void *self) {
+  shoal_jobs *jobs = self;
+  jobs->config.calls.wake(jobs->config.calls.self);
+}
+
+static shoal_status folder_of(const shoal_jobs *jobs, uint64_t id, shoal_text *out, shoal_error *err) {
+  shoal_text_addf(out, "%s/%" PRIu64, jobs->config.folder, id);
+  return out->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
+}
+
+static shoal_status start(shoal_jobs *jobs, shoal_open_job *job, shoal_error *err) {
+  shoal_text folder = {0}, data = {0};
+  shoal_status status = folder_of(jobs, job->id, &folder, err);
+  if (status == SHOAL_OK) status = shoal_make_folder(folder.bytes, err);
+  if (status == SHOAL_OK)
+    status = shoal_datasets_path(jobs->config.datasets, job->spec.data.bytes, &data, err);
+  job->port = find_port(jobs);
+  if (status == SHOAL_OK && job->port == 0)
+    status = shoal_fail(err, SHOAL_LIMIT, "%d jobs run already", SHOAL_JOBS_OPEN_MAX);
+  if (status == SHOAL_OK) {
+    const shoal_runner_config config = {.id = job->id,
+                                        .spec = &job->spec,
+                                        .folder = folder.bytes,
+                                        .data = data.bytes,
+                                        .data_dir = jobs->config.named_dir,
+                                        .threads = jobs->config.threads,
+                                        .port = job->port,
+                                        .self = jobs,
+                                        .changed = runner_changed};
+    status = shoal_runner_start(&job->runner, &config, err);
+  }
+  shoal_text_release(&folder);
+  shoal_text_release(&data);
+  return status;
+}
+
+void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_error err;
+  if (job->runner != NULL || jobs->closing || start(jobs, job, &err) == SHOAL_OK) return;
+  add_line(jobs, job, shoal_clock_wall_seconds(), err.text);
+  set_state(jobs, job, SHOAL_JOB_FAILED, err.text);
+  close_job(jobs, job);
+}
+
+shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,
+                               shoal_error *err) {
+  if (count_open(jobs) >= SHOAL_JOBS_OPEN_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%d jobs are open already; stop one, or wait", SHOAL_JOBS_OPEN_MAX);
+  shoal_text text = {0};
+  shoal_json json;
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_spec_write(spec, true, &json);
+  shoal_json_close(&json, '}');
+  if (text.failed) {
+    shoal_text_release(&text);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  }
+  shoal_job_row row = {.name = spec->name.bytes,
+                       .host = (char *)host,
+                       .state = SHOAL_JOB_WAITING,
+                       .reason = "",
+                       .is_private = spec->is_private,
+                       .spec = text.bytes,
+                       .progress = "{}",
+                       .created = shoal_clock_wall_seconds()};
+  shoal_status status = shoal_store_add_job(jobs->config.store, &row, id, err);
+  shoal_text_release(&text);
+  if (status != SHOAL_OK) return status;
+  row.id = *id;
+  status = take_up(jobs, &row, spec, err);
+  if (status != SHOAL_OK) return status;
+  shoal_open_job *job = shoal_jobs_find(jobs, *id);
+  store_details(jobs, job);
+  jobs->config.calls.changed(jobs->config.calls.self, job);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
+  shoal_open_job *job = shoal_jobs_find(jobs, id);
+  if (job == NULL) {
+    shoal_job_row row;
+    shoal_status status = shoal_store_job(jobs->config.store, id, &row, err);
+    if (status != SHOAL_OK) return status;
+    shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is %s; only one that waits or runs can be stopped", id,
+               shoal_job_state_name(row.state));
+    shoal_job_rows_free(&row, 1);
+    return SHOAL_CONFLICT;
+  }
+  job->stopping = true;
+  if (job->runner != NULL) {
+    shoal_runner_stop(job->runner);
+    jobs->config.calls.changed(jobs->config.calls.self, job);
+    return SHOAL_OK;
+  }
+  set_state(jobs, job, SHOAL_JOB_STOPPED, "");
+  close_job(jobs, job);
+  return SHOAL_OK;
+}
+
+/* Writes the spec of a job that was stored anew, with more epochs. */
+static shoal_status change_epochs(shoal_spec *spec, uint32_t epochs, shoal_error *err) {
+  if (epochs == 0) return SHOAL_OK;
+  if (epochs < spec->parsed->recipe.epochs)
+    return shoal_fail(err, SHOAL_INVALID, "\"epochs\" must not be less than %u", spec->parsed->recipe.epochs);
+  return shoal_spec_set_epochs(spec, epochs, err);
+}
+
+static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, uint32_t epochs, shoal_error *err) {
+  shoal_spec spec;
+  shoal_spec_fault fault;
+  if (row->state == SHOAL_JOB_FINISHED && epochs == 0)
+    return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more \"epochs\" to go on",
+                      row->id);
+  shoal_status status = shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, err);
+  if (status != SHOAL_OK) return status;
+  status = change_epochs(&spec, epochs, err);
+  if (status == SHOAL_OK) {
+    shoal_text text = {0};
+    shoal_json json;
+    shoal_json_init(&json, &text);
+    shoal_json_open(&json, NULL, '{');
+    shoal_spec_write(&spec, true, &json);
+    shoal_json_close(&json, '}');
+    status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                         : shoal_store_set_job_spec(jobs->config.store, row->id, text.bytes, err);
+    shoal_text_release(&text);
+  }
+  if (status == SHOAL_OK)
+    status = shoal_store_set_job_state(jobs->config.store, row->id, SHOAL_JOB_WAITING, "", 0, 0, err);
+  if (status == SHOAL_OK) status = take_up(jobs, row, &spec, err);
+  shoal_spec_release(&spec);
+  return status;
+}
+
+shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs, shoal_error *err) {
+  if (shoal_jobs_find(jobs, id) != NULL)
+    return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is open already", id);
+  if (count_open(jobs) >= SHOAL_JOBS_OPEN_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%d jobs are open already; stop one, or wait", SHOAL_JOBS_OPEN_MAX);
+  shoal_job_row row;
+  shoal_status status = shoal_store_job(jobs->config.store, id, &row, err);
+  if (status != SHOAL_OK) return status;
+  status = reopen(jobs, &row, epochs, err);
+  shoal_job_rows_free(&row, 1);
+  if (status == SHOAL_OK) jobs->config.calls.changed(jobs->config.calls.self, shoal_jobs_find(jobs, id));
+  return status;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
+  (void)info, (void)kind, (void)where;
+  return remove(path);
+}
+
+shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
+  if (shoal_jobs_find(jobs, id) != NULL)
+    return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is open; stop it first", id);
+  shoal_status status = shoal_store_delete_job(jobs->config.store, id, err);
+  if (status != SHOAL_OK) return status;
+  shoal_text folder = {0};
+  if (folder_of(jobs, id, &folder, NULL) == SHOAL_OK)
+    (void)nftw(folder.bytes, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  shoal_text_release(&folder);
+  jobs->config.calls.closed(jobs->config.calls.self, id);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_jobs_file(shoal_jobs *jobs, uint64_t id, const char *name, shoal_text *out,
+                             shoal_error *err) {
+  shoal_text_addf(out, "%s/%" PRIu64 "/%s", jobs->config.folder, id, name);
+  if (out->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (access(out->bytes, R_OK) != 0)
+    return shoal_fail(err, SHOAL_NOT_FOUND,
+                      "job %" PRIu64 " has no model yet; there is one after the first epoch", id);
+  return SHOAL_OK;
+}
+
+/* ---- open and close ---- */
+
+static shoal_status take_up_stored(shoal_jobs *jobs, shoal_job_state state, shoal_error *err) {
+  shoal_job_row rows[LIST_AT_ONCE];
+  uint64_t before = 0;
+  size_t count;
+  do {
+    shoal_status status =
+        shoal_store_jobs(jobs->config.store, (int)state, before, rows, LIST_AT_ONCE, &count, err);
+    if (status != SHOAL_OK) return status;
+    for (size_t i = 0; i < count; i++) {
+      shoal_spec spec;
+      shoal_spec_fault fault;
+      shoal_error why;
+      before = rows[i].id;
+      if (shoal_spec_parse(&spec, rows[i].spec, strlen(rows[i].spec), &fault, &why) == SHOAL_OK) {
+        status = take_up(jobs, &rows[i], &spec, err);
+        shoal_spec_release(&spec);
+      } else {
+        (void)shoal_store_set_job_state(jobs->config.store, rows[i].id, SHOAL_JOB_FAILED, why.text, 0,
+                                        shoal_clock_wall_seconds(), NULL);
+      }
+    }
+    shoal_job_rows_free(rows, count);
+    if (status != SHOAL_OK) return status;
+  } while (count == LIST_AT_ONCE);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, shoal_error *err) {
+  shoal_status status = shoal_make_folder(config->folder, err);
+  if (status != SHOAL_OK) return status;
+  shoal_jobs *jobs = calloc(1, sizeof *jobs);
+  if (jobs == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  jobs->config = *config;
+  status = take_up_stored(jobs, SHOAL_JOB_WAITING, err);
+  if (status == SHOAL_OK) status = take_up_stored(jobs, SHOAL_JOB_RUNNING, err);
+  if (status != SHOAL_OK) {
+    shoal_jobs_close(jobs);
+    return status;
+  }
+  *out = jobs;
+  return SHOAL_OK;
+}
+
+/* Waits for a runner that was told to stop, and keeps what it had to tell. */
+static void see_off(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_runner_wait(job->runner);
+  shoal_runner_look(job->runner, &job->view);
+  take_points(jobs, job);
+  take_notes(jobs, job);
+  look_at_peers(jobs, job);
+  store_details(jobs, job);
+  if (job->view.finished) set_state(jobs, job, SHOAL_JOB_FINISHED, "");
+}
+
+void shoal_jobs_close(shoal_jobs *jobs) {
+  if (jobs == NULL) return;
+  jobs->closing = true;
+  for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
+    if (job->runner != NULL) shoal_runner_stop(job->runner);
+  while (jobs->first != NULL) {
+    shoal_open_job *job = jobs->first;
+    if (job->runner != NULL) see_off(jobs, job);
+    jobs->first = job->next;
+    free_job(job);
+  }
+  free(jobs);
+}

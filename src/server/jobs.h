@@ -1,0 +1,92 @@
+/* jobs.h: the jobs of a server: submitted, waiting, running, stopped; what the store knows and what runs now.
+ *
+ * A job is open while it waits for workers or runs; open ones are in memory, with a runner (runner.h) once they have
+ * had as many workers as they want at least. All others are in the store alone. A server that starts takes up the open ones
+ * where they were.
+ *
+ * Ownership: open, then close; store and data sets are borrowed. Threads: one. */
+#ifndef SHOAL_SERVER_JOBS_H
+#define SHOAL_SERVER_JOBS_H
+
+#include "server/datasets.h"
+#include "server/runner.h"
+#include "server/timeline.h"
+
+typedef struct shoal_jobs shoal_jobs;
+
+enum { SHOAL_JOBS_OPEN_MAX = 256, SHOAL_JOBS_LINES_MAX = 200 };
+
+/* An open job. */
+typedef struct shoal_open_job {
+  uint64_t id;
+  char *name, *host;
+  shoal_spec spec;
+  bool is_private;
+  shoal_job_state state;
+  double created, started;
+  shoal_runner *runner; /* or NULL: it has not had enough workers yet */
+  uint16_t port;        /* "#:port" is its chief's; 0 without a runner */
+  bool stopping, deleting;
+  uint32_t workers;        /* that are assigned now; set by whoever assigns them */
+  shoal_runner_view view;  /* as last looked at */
+  shoal_chief_peer *peers; /* likewise */
+  uint32_t peers_count;
+  shoal_timeline timeline;
+  double stored_at; /* when its progress was last put into the store */
+  struct shoal_open_job *next;
+} shoal_open_job;
+
+/* What happened, for those who watch. */
+typedef struct shoal_jobs_calls {
+  void *self;
+  void (*changed)(void *self, const shoal_open_job *job); /* any of it, a few times a second at most */
+  void (*closed)(void *self, uint64_t id);                /* it is not open any more */
+  void (*points)(void *self, const shoal_open_job *job, const shoal_point *points, size_t count);
+  void (*line)(void *self, const shoal_open_job *job, const shoal_log_row *line);
+  void (*wake)(void *self); /* from any thread: tick is due */
+} shoal_jobs_calls;
+
+typedef struct shoal_jobs_config {
+  shoal_store *store;
+  shoal_datasets *datasets;
+  const char *folder;    /* FOLDER/ID is a job's */
+  const char *named_dir; /* or NULL */
+  uint32_t threads;      /* to evaluate with */
+  shoal_jobs_calls calls;
+} shoal_jobs_config;
+
+shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, shoal_error *err);
+/* Ends all that runs, in order and saved; they are open again when the server starts anew. */
+void shoal_jobs_close(shoal_jobs *jobs);
+
+/* Looks at what runs; moves jobs from state to state. Returns when it wants to be called again. */
+double shoal_jobs_tick(shoal_jobs *jobs, double now);
+
+shoal_open_job *shoal_jobs_first(shoal_jobs *jobs);
+shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id); /* NULL: not open */
+/* It has as many workers as it wants at least: starts it, if it does not run. */
+void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job);
+
+/* The spec is taken over on success. */
+shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,
+                               shoal_error *err);
+/* SHOAL_CONFLICT where its state does not allow that. */
+shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err);
+shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs,
+                               shoal_error *err); /* 0: as it was */
+shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
+
+/* A JOB of the API; with_model: with the model's text. */
+shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, shoal_json *json,
+                              shoal_error *err);
+/* The newest first, as summaries, into an array that is open; *next is the smallest number, 0 when there are no more. */
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, shoal_json *json,
+                             uint64_t *next, shoal_error *err);
+void shoal_jobs_write_open(const shoal_open_job *job, bool with_model, shoal_json *json);
+/* Who has done what for a job: {"workers":[...]} */
+shoal_status shoal_jobs_workers(shoal_jobs *jobs, uint64_t id, shoal_json *json, shoal_error *err);
+/* "FOLDER/7/model.safetensors"; SHOAL_NOT_FOUND when there is none yet. */
+shoal_status shoal_jobs_file(shoal_jobs *jobs, uint64_t id, const char *name, shoal_text *out,
+                             shoal_error *err);
+
+#endif

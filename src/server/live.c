@@ -1,0 +1,105 @@
+/* live.c: see live.h. */
+#include "server/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/http.h"
+
+static const double COMMENT_S = 15;
+
+typedef struct watcher {
+  uint64_t request, job;
+} watcher;
+
+struct shoal_live {
+  watcher watchers[SHOAL_LIVE_WATCHERS_MAX];
+  size_t count;
+  double next_comment;
+};
+
+shoal_status shoal_live_create(shoal_live **out, shoal_error *err) {
+  *out = calloc(1, sizeof **out);
+  return *out != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+}
+
+void shoal_live_destroy(shoal_live *live) { free(live); }
+
+bool shoal_live_join(shoal_live *live, uint64_t request, uint64_t job) {
+  if (live->count == SHOAL_LIVE_WATCHERS_MAX) return false;
+  live->watchers[live->count++] = (watcher){request, job};
+  return true;
+}
+
+void shoal_live_leave(shoal_live *live, uint64_t request) {
+  for (size_t i = 0; i < live->count; i++)
+    if (live->watchers[i].request == request) {
+      live->watchers[i] = live->watchers[--live->count];
+      return;
+    }
+}
+
+bool shoal_live_watched(const shoal_live *live, uint64_t job) {
+  for (size_t i = 0; i < live->count; i++)
+    if (live->watchers[i].job == job) return true;
+  return false;
+}
+
+static void write_event(shoal_text *out, const char *event, const shoal_text *data) {
+  shoal_text_addf(out, "event: %s\ndata: ", event);
+  shoal_text_add(out, data->bytes, data->length);
+  shoal_text_add(out, "\n\n", 2);
+}
+
+void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char *event,
+                     const shoal_text *data) {
+  shoal_text text = {0};
+  write_event(&text, event, data);
+  /* From the last: a push may close a watcher, who then leaves. */
+  for (size_t i = live->count; i-- > 0 && !text.failed;)
+    if (i < live->count && live->watchers[i].job == job)
+      shoal_http_push(net, live->watchers[i].request, text.bytes, text.length);
+  shoal_text_release(&text);
+}
+
+void shoal_live_greet(shoal_net *net, uint64_t request, const char *event, const shoal_text *data) {
+  shoal_text text = {0};
+  write_event(&text, event, data);
+  if (!text.failed) shoal_http_push(net, request, text.bytes, text.length);
+  shoal_text_release(&text);
+}
+
+void shoal_live_tick(shoal_live *live, shoal_net *net, double now) {
+  if (now < live->next_comment) return;
+  live->next_comment = now + COMMENT_S;
+  for (size_t i = live->count; i-- > 0;)
+    if (i < live->count) shoal_http_push(net, live->watchers[i].request, ":\n\n", 3);
+}
+
+/* ---- changes ---- */
+
+void shoal_changes_add(shoal_changes *c, uint64_t id) {
+  for (size_t i = 0; i < c->count; i++)
+    if (c->ids[i] == id) return;
+  if (c->count == c->capacity) {
+    size_t capacity = c->capacity > 0 ? 2 * c->capacity : 64;
+    uint64_t *grown = realloc(c->ids, capacity * sizeof *grown);
+    if (grown == NULL) return; /* it is told with its next change */
+    c->ids = grown;
+    c->capacity = capacity;
+  }
+  c->ids[c->count++] = id;
+}
+
+void shoal_changes_remove(shoal_changes *c, uint64_t id) {
+  for (size_t i = 0; i < c->count; i++)
+    if (c->ids[i] == id) {
+      memmove(c->ids + i, c->ids + i + 1, (--c->count - i) * sizeof *c->ids);
+      return;
+    }
+}
+
+void shoal_changes_release(shoal_changes *c) {
+  free(c->ids);
+  *c = (shoal_changes){0};
+}

@@ -1,0 +1,400 @@
+/* server.c: see server.h: puts the parts together and runs the loop. */
+#include "server/server.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "net/certificate.h"
+#include "net/node.h"
+#include "server/api.h"
+
+enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000 };
+static const double HELLO_S = 20, STALL_S = 30;
+static const double TELL_S = 0.25; /* how often watchers hear of changes */
+static const double SERVER_S = 1;  /* how often of the server as a whole, and of a job's workers */
+
+typedef struct server {
+  const shoal_server_config *config;
+  shoal_api api;
+  shoal_http_calls http;
+  shoal_text store_path, jobs_folder, data_folder, url;
+  char fingerprint[SHOAL_SHA256_HEX];
+  shoal_changes jobs_changed, workers_changed, workers_gone;
+  double next_tell, next_server;
+} server;
+
+/* ---- live ---- */
+
+static void begin(shoal_json *json, shoal_text *text) {
+  *text = (shoal_text){0};
+  shoal_json_init(json, text);
+}
+
+static void send(server *s, uint64_t job, const char *event, shoal_text *text) {
+  if (!text->failed) shoal_live_send(s->api.live, s->api.net, job, event, text);
+  shoal_text_release(text);
+}
+
+static void job_changed(void *self, const shoal_open_job *job) {
+  server *s = self;
+  shoal_changes_add(&s->jobs_changed, job->id);
+  if (s->api.volunteers != NULL) shoal_volunteers_put_job(s->api.volunteers, job);
+}
+
+static void job_closed(void *self, uint64_t id) {
+  server *s = self;
+  shoal_changes_add(&s->jobs_changed, id);
+  if (s->api.volunteers != NULL) shoal_volunteers_drop_job(s->api.volunteers, id);
+}
+
+static void write_round(shoal_json *json, const shoal_point *p) {
+  shoal_json_open(json, NULL, '[');
+  shoal_json_int(json, NULL, (int64_t)p->step);
+  shoal_json_real(json, NULL, p->time);
+  shoal_json_real(json, NULL, p->loss);
+  shoal_json_real(json, NULL, p->metric);
+  shoal_json_real(json, NULL, p->samples_per_s);
+  shoal_json_close(json, ']');
+}
+
+static void tell_epoch(server *s, const shoal_open_job *job, const shoal_point *p) {
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "epoch", job->view.rounds > 0 ? (int64_t)(p->step / job->view.rounds) : 0);
+  shoal_json_int(&json, "step", (int64_t)p->step);
+  shoal_json_real(&json, "time", p->time);
+  shoal_json_real(&json, "loss", p->loss);
+  shoal_json_real(&json, "metric", p->metric);
+  shoal_json_real(&json, "held_out_loss", p->held_out_loss);
+  shoal_json_real(&json, "held_out_metric", p->held_out_metric);
+  shoal_json_close(&json, '}');
+  send(s, job->id, "epoch", &text);
+}
+
+static void job_points(void *self, const shoal_open_job *job, const shoal_point *points, size_t count) {
+  server *s = self;
+  if (!shoal_live_watched(s->api.live, job->id)) return;
+  shoal_text text;
+  shoal_json json;
+  size_t rounds = 0;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '[');
+  for (size_t i = 0; i < count; i++) {
+    if (points[i].kind != 0) continue;
+    write_round(&json, &points[i]);
+    rounds++;
+  }
+  shoal_json_close(&json, ']');
+  if (rounds > 0)
+    send(s, job->id, "rounds", &text);
+  else
+    shoal_text_release(&text);
+  for (size_t i = 0; i < count; i++)
+    if (points[i].kind == 1) tell_epoch(s, job, &points[i]);
+}
+
+static void job_line(void *self, const shoal_open_job *job, const shoal_log_row *line) {
+  server *s = self;
+  shoal_text text;
+  shoal_json json;
+  begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "number", (int64_t)line->number);
+  shoal_json_real(&json, "time", line->time);
+  shoal_json_text(&json, "text", line->text);
+  shoal_json_close(&json, '}');
+  send(s, job->id, "log", &text);
+}
+
+static void wake(void *self) {
+  server *s = self;
+  shoal_net_wake(s->api.net);
+}
+
+static void worker_changed(void *self, const shoal_volunteer *volunteer) {
+  server *s = self;
+  shoal_changes_add(&s->workers_changed, volunteer->id);
+}
+
+static void worker_gone(void *self, uint64_t id) {
+  server *s = self;
+  shoal_changes_remove(&s->workers_changed, id);
+  shoal_changes_add(&s->workers_gone, id);
+}
+
+/* Jobs that changed, to those who watch them and to those who watch all. Private ones are told to nobody who watches
+ * all: who may see them watches them. */
+static void tell_jobs(server *s) {
+  bool watched = shoal_live_watched(s->api.live, 0);
+  shoal_text all, one;
+  shoal_json json, single;
+  begin(&json, &all);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_open(&json, "changed", '[');
+  shoal_changes gone = {0};
+  for (size_t i = 0; i < s->jobs_changed.count; i++) {
+    uint64_t id = s->jobs_changed.ids[i];
+    const shoal_open_job *open = shoal_jobs_find(s->api.jobs, id);
+    begin(&single, &one);
+    if (shoal_jobs_write(s->api.jobs, id, false, &single, NULL) != SHOAL_OK) {
+      shoal_changes_add(&gone, id);
+      shoal_text_release(&one);
+      continue;
+    }
+    if (watched && !one.failed && (open == NULL || !open->is_private))
+      shoal_json_raw(&json, NULL, one.bytes, one.length);
+    send(s, id, "job", &one);
+  }
+  shoal_json_close(&json, ']');
+  shoal_json_open(&json, "gone", '[');
+  for (size_t i = 0; i < gone.count; i++) shoal_json_int(&json, NULL, (int64_t)gone.ids[i]);
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+  if (s->jobs_changed.count > 0 && watched)
+    send(s, 0, "jobs", &all);
+  else
+    shoal_text_release(&all);
+  shoal_changes_release(&gone);
+  s->jobs_changed.count = 0;
+}
+
+static const shoal_volunteer *find_worker(const server *s, uint64_t id) {
+  const shoal_volunteer *v = NULL;
+  while ((v = shoal_volunteers_next(s->api.volunteers, v)) != NULL && v->id != id) continue;
+  return v;
+}
+
+static void tell_workers(server *s) {
+  bool watched = shoal_live_watched(s->api.live, 0);
+  if (watched && s->workers_changed.count + s->workers_gone.count > 0) {
+    shoal_text text;
+    shoal_json json;
+    begin(&json, &text);
+    shoal_json_open(&json, NULL, '{');
+    shoal_json_open(&json, "changed", '[');
+    for (size_t i = 0; i < s->workers_changed.count; i++) {
+      const shoal_volunteer *v = find_worker(s, s->workers_changed.ids[i]);
+      if (v != NULL) shoal_volunteers_write(s->api.volunteers, v, &json);
+    }
+    shoal_json_close(&json, ']');
+    shoal_json_open(&json, "gone", '[');
+    for (size_t i = 0; i < s->workers_gone.count; i++)
+      shoal_json_int(&json, NULL, (int64_t)s->workers_gone.ids[i]);
+    shoal_json_close(&json, ']');
+    shoal_json_close(&json, '}');
+    send(s, 0, "workers", &text);
+  }
+  s->workers_changed.count = s->workers_gone.count = 0;
+}
+
+static void tell_server(server *s) {
+  shoal_text text;
+  shoal_json json;
+  if (shoal_live_watched(s->api.live, 0)) {
+    begin(&json, &text);
+    shoal_api_server_json(&s->api, NULL, &json);
+    send(s, 0, "server", &text);
+  }
+  for (const shoal_open_job *job = shoal_jobs_first(s->api.jobs); job != NULL; job = job->next) {
+    if (!shoal_live_watched(s->api.live, job->id)) continue;
+    begin(&json, &text);
+    if (shoal_jobs_workers(s->api.jobs, job->id, &json, NULL) == SHOAL_OK)
+      send(s, job->id, "workers", &text);
+    else
+      shoal_text_release(&text);
+  }
+}
+
+static double tell_watchers(server *s, double now) {
+  shoal_live_tick(s->api.live, s->api.net, now);
+  if (now >= s->next_tell) {
+    tell_jobs(s);
+    tell_workers(s);
+    s->next_tell = now + TELL_S;
+  }
+  if (now >= s->next_server) {
+    tell_server(s);
+    s->next_server = now + SERVER_S;
+  }
+  return s->next_tell;
+}
+
+/* ---- what the net tells ---- */
+
+static void opened(void *self, uint64_t peer, const char *address) {
+  (void)address;
+  shoal_volunteers_opened(((server *)self)->api.volunteers, peer);
+}
+
+static void received(void *self, uint64_t peer, shoal_message *message) {
+  shoal_volunteers_received(((server *)self)->api.volunteers, peer, message);
+}
+
+static void closed(void *self, uint64_t peer, const char *reason) {
+  shoal_volunteers_closed(((server *)self)->api.volunteers, peer, reason);
+}
+
+static uint64_t begins(void *self, const shoal_request *request, char **file) {
+  return shoal_api_begins(&((server *)self)->api, request, file);
+}
+
+static void asked(void *self, const shoal_request *request) {
+  shoal_api_asked(&((server *)self)->api, request);
+}
+
+static void left(void *self, uint64_t id) { shoal_api_left(&((server *)self)->api, id); }
+
+static int admits(void *self, uint64_t peer, const shoal_request *request) {
+  return shoal_api_admits(&((server *)self)->api, peer, request);
+}
+
+/* ---- putting it together ---- */
+
+static shoal_status open_places(server *s, shoal_error *err) {
+  const shoal_server_config *c = s->config;
+  shoal_text_addf(&s->store_path, "%s/shoal.db", c->folder);
+  shoal_text_addf(&s->jobs_folder, "%s/jobs", c->folder);
+  shoal_text_addf(&s->data_folder, "%s/data", c->folder);
+  if (s->store_path.failed || s->jobs_folder.failed || s->data_folder.failed)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  return shoal_make_folder(c->folder, err);
+}
+
+static shoal_status open_net(server *s, shoal_error *err) {
+  const shoal_server_config *c = s->config;
+  s->http = (shoal_http_calls){s, begins, asked, left, admits};
+  const shoal_net_config net = {.calls = {s, opened, received, closed, NULL},
+                                .payload_max = shoal_node_payload_max,
+                                .connections_max = CONNECTIONS_MAX,
+                                .hello_s = HELLO_S,
+                                .stall_s = STALL_S,
+                                .http = &s->http,
+                                .websocket_only = true,
+                                .certificate = c->certificate,
+                                .key = c->key};
+  return shoal_net_create(&s->api.net, &net, err);
+}
+
+static shoal_status open_parts(server *s, shoal_error *err) {
+  const shoal_server_config *c = s->config;
+  shoal_api *api = &s->api;
+  shoal_status status = open_places(s, err);
+  if (status == SHOAL_OK)
+    status = shoal_store_open(&api->store, c->store != NULL ? c->store : s->store_path.bytes, err);
+  if (status != SHOAL_OK) return status;
+  const shoal_access_config access = {.store = api->store, .open = c->open};
+  const shoal_datasets_config datasets = {
+      .store = api->store, .folder = s->data_folder.bytes, .named_dir = c->named_dir};
+  status = shoal_access_create(&api->access, &access, err);
+  if (status == SHOAL_OK) status = shoal_datasets_open(&api->datasets, &datasets, err);
+  if (status == SHOAL_OK) status = shoal_live_create(&api->live, err);
+  if (status == SHOAL_OK) status = open_net(s, err);
+  if (status != SHOAL_OK) return status;
+  const shoal_jobs_config jobs = {.store = api->store,
+                                  .datasets = api->datasets,
+                                  .folder = s->jobs_folder.bytes,
+                                  .named_dir = c->named_dir,
+                                  .threads = c->threads,
+                                  .calls = {s, job_changed, job_closed, job_points, job_line, wake}};
+  const shoal_volunteers_calls volunteers = {s, worker_changed, worker_gone};
+  status = shoal_jobs_open(&api->jobs, &jobs, err);
+  if (status == SHOAL_OK)
+    status = shoal_volunteers_create(&api->volunteers, VOLUNTEERS_MAX, api->jobs, &volunteers, err);
+  if (status != SHOAL_OK) return status;
+  shoal_volunteers_use(api->volunteers, api->net);
+  for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next)
+    shoal_volunteers_put_job(api->volunteers, job);
+  return SHOAL_OK;
+}
+
+/* The first admin of a server that wants tokens is made by the server itself. */
+static shoal_status make_admin(server *s, shoal_text *link, shoal_error *err) {
+  shoal_token_row row;
+  size_t count = 0;
+  char token[SHOAL_TOKEN_CHARS + 1];
+  uint64_t id;
+  if (s->config->open == SHOAL_ADMIN) return SHOAL_OK;
+  shoal_status status = shoal_store_tokens(s->api.store, &row, 1, &count, err);
+  if (status != SHOAL_OK) return status;
+  shoal_token_rows_free(&row, count);
+  if (count > 0) return SHOAL_OK;
+  status = shoal_access_mint(s->api.access, SHOAL_ADMIN, "admin", 0, 0, shoal_clock_wall_seconds(), token,
+                             &id, err);
+  if (status != SHOAL_OK) return status;
+  shoal_text_addf(link, "%s/#t=%s", s->url.bytes, token);
+  if (s->api.fingerprint != NULL) shoal_text_addf(link, "&fp=%s", s->api.fingerprint);
+  return SHOAL_OK;
+}
+
+static shoal_status listen_and_say(server *s, shoal_error *err) {
+  const shoal_server_config *c = s->config;
+  uint16_t port;
+  shoal_status status = shoal_net_listen(s->api.net, c->listen, &port, err);
+  if (status == SHOAL_OK && c->certificate != NULL) {
+    status = shoal_certificate_fingerprint(c->certificate, s->fingerprint, err);
+    s->api.fingerprint = s->fingerprint;
+  }
+  if (status != SHOAL_OK) return status;
+  const char *colon = strrchr(c->listen, ':');
+  int host = colon != NULL ? (int)(colon - c->listen) : 0;
+  shoal_text_addf(&s->url, "%s://%.*s:%u", c->certificate != NULL ? "https" : "http", host > 0 ? host : 9,
+                  host > 0 ? c->listen : "localhost", port);
+  s->api.url = s->url.bytes;
+  shoal_text link = {0};
+  status = make_admin(s, &link, err);
+  if (status == SHOAL_OK) c->ready(c->self, s->url.bytes, link.length > 0 ? link.bytes : NULL);
+  shoal_text_release(&link);
+  return status;
+}
+
+static bool stops(const server *s) { return __atomic_load_n(s->config->stop, __ATOMIC_RELAXED) != 0; }
+
+static void loop(server *s) {
+  while (!stops(s)) {
+    double now = shoal_clock_seconds();
+    double next = shoal_jobs_tick(s->api.jobs, now);
+    next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
+    next = fmin(next, tell_watchers(s, now));
+    shoal_net_run(s->api.net, fmin(shoal_node_turn_s, fmax(0, next - now)));
+  }
+}
+
+static void close_parts(server *s) {
+  shoal_api *api = &s->api;
+  shoal_jobs_close(api->jobs);
+  shoal_net_destroy(api->net);
+  shoal_volunteers_destroy(api->volunteers);
+  shoal_live_destroy(api->live);
+  shoal_datasets_close(api->datasets);
+  shoal_access_destroy(api->access);
+  shoal_store_close(api->store);
+  shoal_changes_release(&s->jobs_changed);
+  shoal_changes_release(&s->workers_changed);
+  shoal_changes_release(&s->workers_gone);
+  shoal_text_release(&s->store_path);
+  shoal_text_release(&s->jobs_folder);
+  shoal_text_release(&s->data_folder);
+  shoal_text_release(&s->url);
+}
+
+shoal_status shoal_server_run(const shoal_server_config *config, shoal_error *err) {
+  server *s = calloc(1, sizeof *s);
+  if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  s->config = config;
+  s->api.open = config->open;
+  s->api.started = shoal_clock_wall_seconds();
+  s->api.self = config->self;
+  s->api.log = config->log;
+  shoal_status status = open_parts(s, err);
+  if (status == SHOAL_OK) status = listen_and_say(s, err);
+  if (status == SHOAL_OK) loop(s);
+  close_parts(s);
+  free(s);
+  return status;
+}

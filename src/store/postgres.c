@@ -1,0 +1,350 @@
+/* postgres.c: PostgreSQL behind db.h, with libpq.
+ *
+ * Values and columns travel in binary, so reals keep all their bits. A statement's whole result is fetched at
+ * once: the store's lists have an end.
+ *
+ * A lost connection (the server was restarted, a firewall forgot us) shows when it is used next. Where
+ * nothing was done yet it is opened again, once, and the same is sent again. Only when it is lost during a
+ * COMMIT nobody knows what the server has done, and the error says so.
+ *
+ * libpq's errors quote what stands in the place of a host, port or name. A password with an '@' or '/' that
+ * was not written as %40 or %2F can end up there, so such a URL is refused before libpq sees it. */
+#include <endian.h>
+#include <libpq-fe.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/text.h"
+#include "store/driver.h"
+
+enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 }; /* of the server's types, since ever */
+
+static const char SET_UP[] = "SET statement_timeout = 60000; SET client_encoding TO 'UTF8'";
+static const char URL_FORM[] =
+    "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %2F for / and %3F "
+    "for ? in a password";
+
+typedef struct postgres_db {
+  shoal_db db;
+  PGconn *connection;
+  char *label; /* for errors: the database and where it is */
+  const char *statements[SHOAL_DB_STATEMENTS_MAX];
+  size_t statements_count; /* prepared on this connection */
+  bool in_transaction;
+  PGresult *result; /* between start and end */
+  int row;
+  uint64_t changed;
+} postgres_db;
+
+static postgres_db *self(shoal_db *db) { return (postgres_db *)db; }
+
+/* ---- errors ---- */
+
+static shoal_status meaning_of(const char *state) {
+  if (strcmp(state, "23505") == 0) return SHOAL_CONFLICT;
+  if (strcmp(state, "23503") == 0) return SHOAL_NOT_FOUND;
+  if (strcmp(state, "53200") == 0) return SHOAL_NO_MEMORY;
+  if (strncmp(state, "54", 2) == 0) return SHOAL_LIMIT;
+  return strcmp(state, "XX001") == 0 ? SHOAL_CORRUPT : SHOAL_IO;
+}
+
+/* libpq's text as one line. */
+static void one_line(const char *text, char *out, size_t size) {
+  snprintf(out, size, "%s", text);
+  for (size_t end = strlen(out); end > 0 && out[end - 1] == '\n'; end--) out[end - 1] = 0;
+  shoal_text_plain(out, size, out, strlen(out));
+}
+
+/* What went wrong with the result, which may be NULL. The row itself is not shown: it is somebody's data. */
+static shoal_status trouble(postgres_db *p, const PGresult *result, shoal_error *err) {
+  char line[512];
+  const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  one_line(text != NULL ? text : PQerrorMessage(p->connection), line, sizeof line);
+  return shoal_fail(err, state != NULL ? meaning_of(state) : SHOAL_IO, "%s: %s", p->label, line);
+}
+
+static bool is_good(const PGresult *result) {
+  ExecStatusType status = PQresultStatus(result);
+  return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+static bool is_lost(const postgres_db *p) { return PQstatus(p->connection) != CONNECTION_OK; }
+
+/* ---- the connection ---- */
+
+static void swallow(void *context, const char *text) {
+  (void)context;
+  (void)text;
+}
+
+static shoal_status set_up(postgres_db *p, shoal_error *err) {
+  p->statements_count = 0;
+  p->in_transaction = false;
+  if (is_lost(p)) return trouble(p, NULL, err);
+  PQsetNoticeProcessor(p->connection, swallow, NULL);
+  PGresult *result = PQexec(p->connection, SET_UP);
+  shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
+  PQclear(result);
+  return status;
+}
+
+static shoal_status reopen(postgres_db *p, shoal_error *err) {
+  PQreset(p->connection);
+  return set_up(p, err);
+}
+
+static void close_db(shoal_db *db) {
+  postgres_db *p = self(db);
+  PQclear(p->result);
+  PQfinish(p->connection);
+  free(p->label);
+  free(p);
+}
+
+static const char *label(const shoal_db *db) { return ((const postgres_db *)db)->label; }
+
+/* ---- statements ---- */
+
+static shoal_status script(shoal_db *db, const char *sql, shoal_error *err) {
+  postgres_db *p = self(db);
+  PGresult *result = PQexec(p->connection, sql);
+  shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
+  PQclear(result);
+  return status;
+}
+
+static shoal_status begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
+  postgres_db *p = self(db);
+  SHOAL_ASSERT(!p->in_transaction);
+  const char *sql = mode == SHOAL_DB_RELAXED ? "BEGIN; SET LOCAL synchronous_commit TO off"
+                    : mode == SHOAL_DB_ALONE ? "BEGIN; SELECT pg_advisory_xact_lock(7163394860465)"
+                                             : "BEGIN";
+  shoal_status status = script(db, sql, err);
+  if (status != SHOAL_OK && is_lost(p)) {
+    status = reopen(p, err);
+    if (status == SHOAL_OK) status = script(db, sql, err);
+  }
+  p->in_transaction = status == SHOAL_OK;
+  if (status != SHOAL_OK && !is_lost(p)) PQclear(PQexec(p->connection, "ROLLBACK"));
+  return status;
+}
+
+static shoal_status commit(shoal_db *db, shoal_error *err) {
+  postgres_db *p = self(db);
+  p->in_transaction = false;
+  PGresult *result = PQexec(p->connection, "COMMIT");
+  shoal_status status = SHOAL_OK;
+  if (is_lost(p))
+    status =
+        shoal_fail(err, SHOAL_IO,
+                   "%s: the connection was lost in the middle of a change; look whether it was done, and "
+                   "repeat it if not",
+                   p->label);
+  else if (!is_good(result) || strcmp(PQcmdStatus(result), "COMMIT") != 0)
+    status = trouble(p, result, err);
+  PQclear(result);
+  return status;
+}
+
+static void rollback(shoal_db *db) {
+  postgres_db *p = self(db);
+  p->in_transaction = false;
+  if (!is_lost(p)) PQclear(PQexec(p->connection, "ROLLBACK"));
+}
+
+/* Values as the server wants them. */
+typedef struct bound {
+  Oid types[SHOAL_DB_VALUES_MAX];
+  const char *values[SHOAL_DB_VALUES_MAX];
+  int lengths[SHOAL_DB_VALUES_MAX], formats[SHOAL_DB_VALUES_MAX];
+  uint64_t words[SHOAL_DB_VALUES_MAX];
+} bound;
+
+static void bind(bound *b, const shoal_db_value *values, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const shoal_db_value *v = &values[i];
+    b->formats[i] = v->type != SHOAL_DB_TEXT; /* 1: binary */
+    b->lengths[i] = sizeof b->words[i];       /* not looked at for texts */
+    b->values[i] = (const char *)&b->words[i];
+    if (v->type == SHOAL_DB_INTEGER) {
+      b->types[i] = OID_INT8;
+      b->words[i] = htobe64((uint64_t)v->integer);
+    } else if (v->type == SHOAL_DB_REAL) {
+      b->types[i] = OID_FLOAT8;
+      memcpy(&b->words[i], &v->real, sizeof v->real);
+      b->words[i] = htobe64(b->words[i]);
+      if (isnan(v->real)) b->values[i] = NULL;
+    } else {
+      b->types[i] = OID_TEXT;
+      b->values[i] = v->text;
+    }
+  }
+}
+
+static void name_of(size_t place, char name[32]) { snprintf(name, 32, "shoal_%zu", place); }
+
+/* Sends a statement, prepared the first time, and fetches its result, which the caller clears. */
+static PGresult *execute(postgres_db *p, const char *sql, const bound *b, size_t count) {
+  size_t place = 0;
+  char name[32];
+  while (place < p->statements_count && p->statements[place] != sql && strcmp(p->statements[place], sql) != 0)
+    place++;
+  name_of(place, name);
+  if (place == p->statements_count) {
+    SHOAL_ASSERT(place < SHOAL_DB_STATEMENTS_MAX);
+    PGresult *result = PQprepare(p->connection, name, sql, (int)count, b->types);
+    if (!is_good(result)) return result;
+    PQclear(result);
+    p->statements[p->statements_count++] = sql;
+  }
+  return PQexecPrepared(p->connection, name, (int)count, b->values, b->lengths, b->formats, 1);
+}
+
+static shoal_status start(shoal_db *db, const char *sql, const shoal_db_value *values, size_t count,
+                          shoal_error *err) {
+  postgres_db *p = self(db);
+  SHOAL_ASSERT(p->result == NULL);
+  bound b;
+  bind(&b, values, count);
+  PGresult *result = execute(p, sql, &b, count);
+  if (!is_good(result) && is_lost(p) && !p->in_transaction) {
+    PQclear(result);
+    shoal_status status = reopen(p, err);
+    if (status != SHOAL_OK) return status;
+    result = execute(p, sql, &b, count);
+  }
+  if (!is_good(result)) {
+    shoal_status status = trouble(p, result, err);
+    PQclear(result);
+    return status;
+  }
+  p->result = result;
+  p->row = -1;
+  p->changed = strtoull(PQcmdTuples(result), NULL, 10);
+  return SHOAL_OK;
+}
+
+static shoal_status step(shoal_db *db, bool *row, shoal_error *err) {
+  (void)err;
+  postgres_db *p = self(db);
+  *row = ++p->row < PQntuples(p->result);
+  return SHOAL_OK;
+}
+
+static void end(shoal_db *db) {
+  postgres_db *p = self(db);
+  PQclear(p->result);
+  p->result = NULL;
+}
+
+static uint64_t changed(shoal_db *db) { return self(db)->changed; }
+
+/* The bits of a column of 4 or 8 bytes, the sign carried on; false for NULL. */
+static bool bits_of(const postgres_db *p, int column, int64_t *out) {
+  if (PQgetisnull(p->result, p->row, column)) return false;
+  const char *bytes = PQgetvalue(p->result, p->row, column);
+  uint32_t half;
+  uint64_t whole;
+  if (PQgetlength(p->result, p->row, column) == (int)sizeof half) {
+    memcpy(&half, bytes, sizeof half);
+    *out = (int32_t)be32toh(half);
+    return true;
+  }
+  SHOAL_ASSERT(PQgetlength(p->result, p->row, column) == (int)sizeof whole); /* our tables, our statements */
+  memcpy(&whole, bytes, sizeof whole);
+  *out = (int64_t)be64toh(whole);
+  return true;
+}
+
+static int64_t get_integer(shoal_db *db, int column) {
+  int64_t value;
+  return bits_of(self(db), column, &value) ? value : 0;
+}
+
+static double get_real(shoal_db *db, int column) {
+  int64_t bits;
+  double value;
+  if (!bits_of(self(db), column, &bits)) return NAN;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static const char *get_text(shoal_db *db, int column) {
+  const postgres_db *p = self(db);
+  return PQgetvalue(p->result, p->row, column);
+}
+
+static const shoal_db_driver driver = {
+    .kind = "postgresql",
+    .close = close_db,
+    .label = label,
+    .begin = begin,
+    .commit = commit,
+    .rollback = rollback,
+    .script = script,
+    .start = start,
+    .step = step,
+    .end = end,
+    .changed = changed,
+    .get_integer = get_integer,
+    .get_real = get_real,
+    .get_text = get_text,
+};
+
+/* ---- opening ---- */
+
+/* Whether the only '@' stands before the host, so that no part of a password is taken for something else. */
+static bool has_clear_password(const char *url) {
+  const char *authority = strstr(url, "://") + 3;
+  const char *rest = authority + strcspn(authority, "/?");
+  const char *at = strchr(authority, '@');
+  return at == NULL || (at < rest && strchr(at + 1, '@') == NULL);
+}
+
+/* Whether libpq can read the URL and its ports are numbers: without a host, a password stands there. */
+static bool is_readable(const char *url) {
+  PQconninfoOption *options = PQconninfoParse(url, NULL);
+  bool good = options != NULL;
+  for (const PQconninfoOption *o = options; good && o->keyword != NULL; o++)
+    if (strcmp(o->keyword, "port") == 0 && o->val != NULL)
+      good = strspn(o->val, "0123456789,") == strlen(o->val);
+  PQconninfoFree(options);
+  return good;
+}
+
+static char *label_of(const PGconn *connection) {
+  shoal_text text;
+  shoal_text_init(&text);
+  const char *host = PQhost(connection), *name = PQdb(connection);
+  shoal_text_addf(&text, "PostgreSQL database %s at %s", name != NULL && name[0] ? name : "(of the user)",
+                  host != NULL && host[0] ? host : "this machine");
+  if (!text.failed) return text.bytes;
+  shoal_text_release(&text);
+  return NULL;
+}
+
+shoal_status shoal_postgres_open(shoal_db **out, const char *url, shoal_error *err) {
+  if (!has_clear_password(url) || !is_readable(url))
+    return shoal_fail(err, SHOAL_INVALID, "the PostgreSQL URL cannot be read; its form is %s", URL_FORM);
+  /* What comes after the URL would overrule it; what comes before is there for it to overrule. */
+  const char *const keywords[] = {"fallback_application_name", "connect_timeout", "tcp_user_timeout",
+                                  "dbname", NULL};
+  const char *const values[] = {"shoal", "10", "30000", url, NULL};
+  postgres_db *p = calloc(1, sizeof *p);
+  if (p == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  p->db.driver = &driver;
+  p->connection = PQconnectdbParams(keywords, values, 1);
+  p->label = p->connection != NULL ? label_of(p->connection) : NULL;
+  shoal_status status =
+      p->label != NULL ? set_up(p, err) : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  if (status != SHOAL_OK) {
+    close_db(&p->db);
+    return status;
+  }
+  *out = &p->db;
+  return SHOAL_OK;
+}

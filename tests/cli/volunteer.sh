@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# A server, volunteers and hosts as people would use them: links with tokens, data that goes up and comes down,
+# workers that come, pause, are killed and leave, and what everyone is told.
+. "$(dirname "$0")/common.bash"
+make_images images 2000 200
+make_models
+sed -i 's/epochs 3/epochs 2/' images.net
+export XDG_CACHE_HOME=$folder/cache
+unset SHOAL_TOKEN
+pids=()
+trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
+
+# refused STATUS TEXT WORD...: shoal with these words ends with the status and the complaint.
+refused() {
+  local status=$1 text=$2
+  shift 2
+  timeout -s KILL 20 "$SHOAL" "$@" > out 2> err < /dev/null
+  same $? "$status" "the exit status of: $*"
+  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
+  check "$*: no token in '$(cat err)'" bash -c '! grep -q "secret" out err'
+}
+
+# until_true WHAT COMMAND...: waits for a command to succeed; fails after some seconds.
+until_true() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  for _ in $(seq 150); do
+    "$@" 2> /dev/null && return
+    sleep 0.1
+  done
+  fail "$what"
+}
+says() { grep -Fq -- "$1" "$2"; }
+
+# ask EXPRESSION WORD...: what `shoal status --json` of the server tells, by an expression of Python on `s`.
+ask() {
+  local expression=$1
+  shift
+  "$SHOAL" status --json --server "$link" "$@" |
+    python3 -c 'import json, sys; s = json.load(sys.stdin); print(eval(sys.argv[1]))' "$expression"
+}
+tells() { [ "$(ask "$2" "${@:3}")" = "$1" ]; }
+
+# ---- wrong usage ----
+refused 2 "LINK is missing" work
+refused 2 "there is no port" work somewhere
+refused 2 "characters that no host has" work 'http://a b:1/#t=secret'
+refused 2 "needs https" work "http://h:1/#t=secret&fp=$(printf '%064d' 0)"
+refused 2 "characters that no token has" work 'h:1#t=secret%20'
+refused 2 "--hours: '7' is no time" work h:1 --hours 7
+refused 2 "--memory: '4' is no size" work h:1 --memory 4
+refused 2 "--cache-size: 'x' is no size" work h:1 --cache-size x
+refused 2 "give one of them" work h:1 --job 1 --host alice
+refused 2 "give one of them" work h:1 --pause-load 1 --no-pause
+refused 2 "--cores: 0 is out of range" work h:1 --cores 0
+refused 2 "missing.token" work h:1 --token-file missing.token
+SHOAL_TOKEN='not secret' refused 2 "SHOAL_TOKEN: its token has characters" work h:1
+refused 2 "--data is missing" host images.net
+refused 2 "MODEL.net is missing" host --data images
+refused 2 "--workers: '0' is not MIN-MAX" host images.net --data images --workers 0
+refused 2 "--workers: '5-2' is not MIN-MAX" host images.net --data images --workers 5-2
+refused 2 "who does not wait gets no model" host images.net --data images --detach --out x
+refused 2 "--wire: 'f16' is not one of" host images.net --data images --wire f16
+refused 2 "there is no port" host images.net --data images --server nowhere#t=secret
+refused 2 "did you mean 'stop'?" job stpo 7
+refused 2 "'x' is no number of a job" job stop x
+refused 2 "--epochs is for" job stop 7 --epochs 3
+refused 2 "there is no port" status --server nowhere#t=secret
+mapfile -t port < <(ports 2)
+refused 1 "is there a server?" status --server "127.0.0.1:${port[1]}#t=secret"
+refused 1 "is there a server?" host images.net --data images --server "127.0.0.1:${port[1]}#t=secret"
+refused 1 "missing.net" host missing.net --data images --server "127.0.0.1:${port[1]}"
+echo "input nonsense" > wrong.net
+refused 1 "wrong.net:1" host wrong.net --data images --server "127.0.0.1:${port[1]}"
+
+# ---- a server ----
+serve() {
+  "$SHOAL" serve --listen "127.0.0.1:${port[0]}" --data-dir server --tls --open nobody >> serve.log 2>&1 &
+  server=$!
+  pids+=("$server")
+}
+# work NAME WORD...: a volunteer, with what it says in NAME.log; its number in $worker.
+work() {
+  local name=$1
+  shift
+  "$SHOAL" work "$link" --name "$name" --no-pause --on-battery "$@" > "$name.log" 2>&1 < /dev/null &
+  worker=$!
+  pids+=("$worker")
+}
+serve
+until_true "the server tells its link" says "#t=" serve.log
+link=$(grep -o 'https://[^ ]*#t=[^ ]*' serve.log | head -1)
+token=${link##*#t=}
+token=${token%%&*}
+until_true "the server answers" tells 0 's["server"]["workers"]'
+same "$("$SHOAL" status --server "${link%%#*}#t=secret&${link##*&}" 2>&1 | grep -c token)" 1 "a wrong token is told"
+SHOAL_TOKEN=$token "$SHOAL" status --server "${link%%#*}#${link##*&}" > /dev/null
+same $? 0 "the token from the environment"
+echo "$token" > token
+"$SHOAL" status --server "${link%%#*}#${link##*&}" --token-file token > /dev/null
+same $? 0 "the token from a file"
+refused 1 "does not let this machine in" work "${link%%#*}#t=secret&${link##*&}"
+refused 1 "its fingerprint" work "${link%%#*}#t=secret"
+refused 1 "neither the server nor this machine has data called 'nothing'" host images.net --data nothing --server "$link"
+refused 1 "there is no job 99" job stop 99 --server "$link"
+
+# ---- volunteers and a host ----
+work one --cores 1 --cache mine --once
+one=$worker
+until_true "the worker is told why it has no work" says "waits: no job is open" one.log
+check "it says for whom it works" grep -q "This lends the machine, as 'one', to .*127.0.0.1:${port[0]}" one.log
+check "it says how to stop it" grep -q "Ctrl-C leaves in order" one.log
+same "$(tr '\0' ' ' < /proc/"$one"/cmdline | grep -c "$token")" 0 "the token is not in the list of processes"
+check "the server knows it" tells "['one']" '[w["name"] for w in s["workers"]]'
+timeout 60 "$SHOAL" host images.net --data ./images --server "$link" --out got.safetensors > host.log 2>&1
+same $? 0 "shoal host: $(cat host.log)"
+check "the data was sent" grep -q "sending images to the server: 4 files" host.log
+check "its epochs were shown" grep -q "epoch 2/2  train loss .* test loss" host.log
+check "its end was told" grep -q "job 1 is finished" host.log
+check "the model can be used" "$SHOAL" eval got.safetensors --data images
+until_true "--once leaves after the job" bash -c "! kill -0 $one"
+wait "$one"
+same $? 0 "its exit status: $(tail -3 one.log)"
+check "it counts" grep -Eq "left after .*: [1-9][0-9,]* units" one.log
+check "data is in the cache" test "$(find mine/sets -name '*-ubyte' | wc -l)" = 4
+check "nothing is written elsewhere by it" test ! -e cache/shoal/sets
+same "$(grep -c "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 host.log:0 serve.log:1 " "the token is in no log"
+
+# The same data is not sent again; other data under that name is not taken for it.
+"$SHOAL" host images.net --data images --server "$link" --detach > host.log 2>&1
+same $? 0 "a second job: $(cat host.log)"
+check "the data is there" bash -c '! grep -q sending host.log'
+check "how to go on is told, without the token" bash -c "grep -q 'shoal job watch 2' host.log && ! grep -q $token host.log"
+make_images other/images 100 10
+refused 1 "the server has another data set that is called 'images'" host images.net --data other/images --server "$link"
+
+# ---- a worker is killed, the server is killed ----
+work two --cores 1 --cache mine --json
+two=$worker
+work three --cores 1 --cache mine
+until_true "both work" tells "['three', 'two']" 'sorted(w["name"] for w in s["workers"] if w["job"] == 2)'
+kill -9 "$two" "$server"
+serve
+until_true "the one that is left comes back" says "lost the server" three.log
+timeout 60 "$SHOAL" job watch 2 --server "$link" --out again.safetensors > watch.log 2>&1
+same $? 0 "the job goes on: $(cat watch.log)"
+check "and gives the same model" cmp -s <("$SHOAL" inspect got.safetensors --json | grep -o '"sha256":"[^"]*"') \
+  <("$SHOAL" inspect again.safetensors --json | grep -o '"sha256":"[^"]*"')
+check "JSON lines of a worker" python3 -c 'import json
+for line in open("two.log"): json.loads(line)'
+
+# ---- a host that leaves, and what it can do then ----
+timeout 60 "$SHOAL" host images.net --data images --epochs 500 --server "$link" > host.log 2>&1 &
+host=$!
+until_true "the third job runs" tells running 's["job"]["state"]' --job 3
+kill -INT "$host"
+wait "$host"
+same $? 0 "Ctrl-C leaves the job alone"
+check "and says so" grep -q "the job goes on" host.log
+check "it runs" tells running 's["job"]["state"]' --job 3
+"$SHOAL" job stop 3 --server "$link" > out
+same $? 0 "shoal job stop"
+until_true "it is stopped" tells stopped 's["job"]["state"]' --job 3
+until_true "its worker waits" tells "['idle']" '[w["state"] for w in s["workers"]]'
+check "shoal job get" "$SHOAL" job get 3 --out part.safetensors --server "$link"
+"$SHOAL" job resume 3 --server "$link" > /dev/null
+until_true "it runs again" tells running 's["job"]["state"]' --job 3
+
+# ---- Ctrl-C of a worker in the middle of its work ----
+until_true "the worker works" tells "['computing']" '[w["state"] for w in s["workers"]]'
+before=$(date +%s%N)
+kill -INT "$worker"
+wait "$worker"
+same $? 0 "Ctrl-C of a worker: $(tail -3 three.log)"
+check "it leaves soon" test $((($(date +%s%N) - before) / 1000000)) -lt 3500
+check "it says what it did" grep -q "^left after" three.log
+
+# ---- one that may not work now ----
+hour=$(date +%-H)
+work four --cache mine --hours "$(((hour + 2) % 24))-$(((hour + 3) % 24))"
+until_true "it pauses" says "paused: outside the hours" four.log
+until_true "the server knows" tells "paused None" '"%s %s" % (s["workers"][0]["state"], s["workers"][0]["job"])'
+kill -INT "$worker"
+wait "$worker"
+same $? 0 "it leaves"
+
+"$SHOAL" job stop 3 --server "$link" > /dev/null
+until_true "it is stopped again" tells stopped 's["job"]["state"]' --job 3
+"$SHOAL" job delete 3 --server "$link" > out
+same "$(cat out)" "job 3 is deleted" "shoal job delete"
+refused 1 "there is no job 3" status --job 3 --server "$link"
+check "tables" bash -c "'$SHOAL' status --server '$link' | grep -Eq '^ +2  images +.* finished'"
+finish

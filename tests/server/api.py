@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""api.py SHOAL OPENAPI: every route of a server, asked rightly and wrongly.
+
+Starts `shoal serve` with tokens wanted, in a folder of its own, on the store of SHOAL_TEST_STORE or SQLite. Every route of
+the OpenAPI file is asked without a token, with a wrong, malformed and expired one, with every role, with bodies that are
+no JSON, of the wrong kind and too large; the status must be right, the answer a JSON error, and nothing changed."""
+import http.client
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SHOAL, OPENAPI = sys.argv[1:3]
+ROLES = ["viewer", "volunteer", "host", "admin"]
+MODEL = "input 4\ndense 8 relu\ndense 3\nloss cross-entropy\nepochs 2\nbatch 8\n"
+TABLE = "a,b,c,d,kind\n" + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{'xyz'[i % 3]}\n" for i in range(90))
+failures = []
+addresses = itertools.cycle(range(2, 250))  # wrong tokens are counted by address
+
+
+def check(good, what):
+    if not good:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+class Server:
+    def __init__(self, folder):
+        self.folder = folder
+        self.start()
+
+    def start(self, port=0):
+        command = [SHOAL, "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", self.folder, "--open", "nobody", "--json"]
+        if os.environ.get("SHOAL_TEST_STORE"):
+            command += ["--store", os.environ["SHOAL_TEST_STORE"]]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        ready = json.loads(self.process.stdout.readline())
+        self.port = int(ready["url"].rsplit(":", 1)[1])
+        if "admin_link" in ready:
+            self.admin = ready["admin_link"].split("#t=")[1]
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self.process.stdout.close()
+        return code
+
+    def ask(self, method, path, token=None, body=None, headers=None, raw=False):
+        host = f"127.0.0.{next(addresses)}"
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(host, 0))
+        headers = dict(headers or {})
+        if token is not None:
+            headers["Authorization"] = "Bearer " + token
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+            headers.setdefault("Content-Type", "application/json")
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        stream = answer.getheader("Content-Type", "").startswith("text/event-stream")
+        content = b"" if stream else answer.read()
+        connection.close()
+        if raw:
+            return answer.status, content, answer
+        try:
+            return answer.status, json.loads(content) if content else None
+        except ValueError:
+            return answer.status, content
+
+
+def filled(path, values):
+    return re.sub(r"\{(\w+)\}", lambda m: str(values[m.group(1)]), path)
+
+
+def is_error(answer, status):
+    return isinstance(answer, dict) and set(answer) == {"error"} and answer["error"]["text"] and answer["error"]["code"] and status >= 400
+
+
+def state_of(server, token):
+    """What must not change: everything that can be listed."""
+    return {
+        path: server.ask("GET", "/api/v1/" + path, token)[1]
+        for path in ("jobs", "models", "datasets", "tokens")
+    }
+
+
+def check_routes(server, tokens, values, routes):
+    before = state_of(server, server.admin)
+    for path, method, operation in routes:
+        where = f"{method} {path}"
+        target = filled(path, values)
+        needed = ROLES.index(operation["x-role"])
+        for token, what in ((None, "no token"), ("A" * 22, "a wrong token"), ("short", "a malformed token"),
+                            (tokens["expired"], "an expired token"), (tokens["revoked"], "a revoked token")):
+            status, answer = server.ask(method, target, token)
+            check(status == 401 and is_error(answer, status), f"{where} with {what}: {status} {answer}")
+        for role in ROLES[:needed]:
+            status, answer = server.ask(method, target, tokens[role])
+            check(status == 403 and is_error(answer, status), f"{where} as {role}: {status} {answer}")
+        for role in ROLES[needed:]:
+            if method in ("GET",):
+                status, _, _ = server.ask(method, target, tokens[role], raw=True)
+                check(status in (200, 404), f"{where} as {role}: {status}")
+    check(state_of(server, server.admin) == before, "refused requests changed something")
+
+
+def check_bodies(server, values, routes):
+    before = state_of(server, server.admin)
+    for path, method, operation in routes:
+        content = operation.get("requestBody", {}).get("content", {})
+        if "application/json" not in content:
+            continue
+        required = operation["requestBody"]["required"]
+        where, target = f"{method} {path}", filled(path, values)
+        for body, what in (("{", "half a JSON"), ("[1,2]", "a list"), ("\x00\xff", "no text"), ('"a"', "a text"),
+                           ("[" * 60000, "a deep nest")):
+            status, answer = server.ask(method, target, server.admin, body.encode("latin-1"))
+            check(status in (400, 422) and is_error(answer, status), f"{where} with {what}: {status} {answer}")
+        if required:
+            status, answer = server.ask(method, target, server.admin, b"")
+            check(status in (400, 422) and is_error(answer, status), f"{where} without a body: {status} {answer}")
+            status, answer = server.ask(method, target, server.admin, {"role": 3, "text": 5, "kind": [], "model": {}, "name": 1})
+            check(status in (400, 422) and is_error(answer, status), f"{where} with wrong kinds: {status} {answer}")
+        try:
+            status, answer = server.ask(method, target, server.admin, b"x" * (3 << 20))
+            check(status == 413 and is_error(answer, status), f"{where} with 3 MB: {status} {str(answer)[:99]}")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the answer came before all was sent, and the connection is closed
+    check(state_of(server, server.admin) == before, "wrong bodies changed something")
+
+
+def check_methods(server):
+    for method, path, wanted in (("PATCH", "/api/v1/jobs", 405), ("PUT", "/api/v1/jobs", 405), ("GET", "/api/v1/nothing", 404),
+                                 ("GET", "/api/v2/jobs", 404), ("DELETE", "/api/v1/server", 405), ("GET", "/api/v1/jobs/x", 404),
+                                 ("GET", "/api/v1/jobs/99999", 404), ("GET", "/api/v1/jobs/0/log", 404), ("GET", "/app.php", 404),
+                                 ("GET", "/api/v1/jobs?limit=x", 400), ("GET", "/api/v1/jobs?state=x", 400), ("GET", "/chunks/x", 422), ("GET", "/chunks/" + "0" * 64, 404)):
+        status, answer = server.ask(method, path, server.admin)
+        check(status == wanted, f"{method} {path}: {status} {answer}")
+
+
+def check_jobs(server, tokens):
+    job = {"name": "first", "model": MODEL, "data": "table", "epochs": 3, "rate": 0.1}
+    for change, field in (({"epochs": 0}, "epochs"), ({"epochs": "x"}, "epochs"), ({"rate": -1}, "rate"), ({"batch": 1.5}, "batch"),
+                          ({"mode": "quick"}, "mode"), ({"wire": "f16"}, "wire"), ({"workers_min": 0}, "workers_min"),
+                          ({"workers_min": 5, "workers_max": 2}, "workers_max"), ({"data": "nothing"}, "data"), ({"name": "a/b"}, "name"),
+                          ({"valid": 2}, "valid"), ({"private": 1}, "private"), ({"model": "input 4\nconvolve 3\n"}, "model"),
+                          ({"colour": "red"}, "colour"), ({"model": None}, "model")):
+        status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, **change})
+        check(status == 422 and answer["error"].get("field") == field, f"a job with {change}: {status} {answer}")
+    status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, "model": "input 4\n dens 3\n"})
+    check(answer["error"].get("line") == 2, f"the line of a wrong model: {answer}")
+    status, made = server.ask("POST", "/api/v1/jobs", tokens["host"], job)
+    check(status == 201 and made["state"] == "waiting" and made["host"] == "a host" and made["spec"]["epochs"] == 3, f"a job: {status} {made}")
+    number = made["id"]
+    check(server.ask("DELETE", f"/api/v1/jobs/{number}", tokens["host"])[0] == 409, "an open job was deleted")
+    check(server.ask("POST", f"/api/v1/jobs/{number}/resume", tokens["host"])[0] == 409, "an open job was resumed")
+    check(server.ask("POST", f"/api/v1/jobs/{number}/stop", tokens["other host"])[0] == 403, "somebody else's job was stopped")
+    status, stopped = server.ask("POST", f"/api/v1/jobs/{number}/stop", tokens["host"])
+    check(status == 200 and stopped["state"] == "stopped", f"stop: {status} {stopped}")
+    check(server.ask("POST", f"/api/v1/jobs/{number}/stop", tokens["host"])[0] == 409, "stopped twice")
+    status, again = server.ask("POST", f"/api/v1/jobs/{number}/resume", tokens["host"], {"epochs": 4})
+    check(status == 200 and again["state"] == "waiting" and again["spec"]["epochs"] == 4, f"resume: {status} {again}")
+    status, answer = server.ask("POST", f"/api/v1/jobs/{number}/stop", tokens["admin"])
+    check(status == 200, f"an admin stops: {status} {answer}")
+    status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, "name": "hidden", "private": True})
+    hidden = answer["id"]
+    check(server.ask("GET", f"/api/v1/jobs/{hidden}", tokens["viewer"])[0] == 403, "a private job was shown")
+    status, invited = server.ask("POST", "/api/v1/tokens", tokens["host"], {"role": "viewer", "name": "guest", "job": hidden})
+    check(status == 201, f"an invitation: {status} {invited}")
+    check(server.ask("GET", f"/api/v1/jobs/{hidden}", invited["token"])[0] == 200, "an invited guest was refused")
+    check(server.ask("GET", f"/api/v1/jobs/{number}", invited["token"])[0] == 404, "a guest saw another job")
+    check(server.ask("POST", "/api/v1/tokens", tokens["host"], {"role": "admin", "name": "me"})[0] == 403, "a host made an admin")
+    check(server.ask("POST", "/api/v1/tokens", tokens["other host"], {"role": "viewer", "name": "x", "job": hidden})[0] == 403,
+          "a host invited to somebody else's job")
+    check(server.ask("DELETE", f"/api/v1/jobs/{number}", tokens["host"])[0] == 204, "delete")
+    check(server.ask("GET", f"/api/v1/jobs/{number}", tokens["host"])[0] == 404, "a deleted job is there")
+    return server.ask("POST", "/api/v1/jobs", tokens["host"], job)[1]["id"]
+
+
+def check_data(server, tokens):
+    where = "/api/v1/datasets/table"
+    check(server.ask("PUT", where + "/files/.hidden", tokens["host"], b"x")[0] == 422, "a file with a bad name")
+    check(server.ask("POST", where, tokens["host"], {"kind": "csv"})[0] == 404, "a data set of nothing")
+    check(server.ask("PUT", where + "/files/t.csv", tokens["host"], TABLE + "1,2,3\n")[0] == 201, "upload")
+    status, answer = server.ask("POST", where, tokens["host"], {"kind": "csv"})
+    check(status == 422 and "t.csv" in answer["error"]["text"], f"a bad table: {status} {answer}")
+    check(server.ask("PUT", where + "/files/t.csv", tokens["host"], TABLE)[0] == 201, "upload again")
+    status, answer = server.ask("POST", where, tokens["host"], {"kind": "csv"})
+    check(status == 201 and answer["kind"] == "csv" and len(answer["columns"]) == 5, f"a data set: {status} {answer}")
+    check(server.ask("PUT", where + "/files/t.csv", tokens["host"], TABLE)[0] == 409, "a data set was changed")
+    status, manifest = server.ask("GET", where + "/manifest", tokens["volunteer"])
+    chunk = manifest["files"][0]["chunks"][0]
+    status, content, _ = server.ask("GET", "/chunks/" + chunk, tokens["volunteer"], raw=True)
+    check(status == 200 and content == TABLE.encode(), "a chunk")
+    return chunk
+
+
+def check_models(server, tokens):
+    where = "/api/v1/models/mine"
+    status, answer = server.ask("PUT", where, tokens["host"], {"text": MODEL})
+    check(status == 201 and answer["weights"] == 4 * 8 + 8 + 8 * 3 + 3, f"a model: {status} {answer}")
+    check(server.ask("PUT", where, tokens["other host"], {"text": MODEL})[0] == 403, "somebody else's model was replaced")
+    check(server.ask("PUT", "/api/v1/models/lenet5", tokens["admin"], {"text": MODEL})[0] == 409, "a built-in model was replaced")
+    status, answer = server.ask("POST", "/api/v1/models/check", tokens["viewer"], {"text": MODEL})
+    check(answer["ok"] and len(answer["layers"]) == 3 and answer["layers"][1]["shape"] == "8", f"a check: {answer}")
+    status, answer = server.ask("POST", "/api/v1/models/check", tokens["viewer"], {"text": "input 4\ndense x\n"})
+    check(status == 200 and not answer["ok"] and answer["error"]["line"] == 2, f"a check of a wrong text: {answer}")
+
+
+def check_pages(server):
+    for path in ("/", "/host", "/jobs/3", "/work"):
+        status, content, answer = server.ask("GET", path, raw=True)
+        check(status == 200 and b"<html" in content and "default-src 'self'" in answer.getheader("Content-Security-Policy", ""), f"{path}: {status}")
+    status, _, answer = server.ask("GET", "/", headers={"Accept-Encoding": "gzip"}, raw=True)
+    check(answer.getheader("Content-Encoding") == "gzip", "the page is not compressed")
+    status, content, _ = server.ask("GET", "/", headers={"If-None-Match": answer.getheader("ETag")}, raw=True)
+    check(status == 304 and not content, f"an unchanged page: {status}")
+    status, answer = server.ask("POST", "/api/v1/models/check", server.admin, {"text": MODEL}, {"Origin": "http://evil.example"})
+    check(status == 403, f"a page of another site: {status}")
+    status, content, _ = server.ask("GET", "/metrics", server.admin, raw=True)
+    check(status == 200 and b"shoal_jobs{state=\"waiting\"}" in content, f"metrics: {status}")
+    status, document = server.ask("GET", "/openapi.json", server.admin)
+    check(status == 200 and document["openapi"].startswith("3."), f"openapi.json: {status}")
+
+
+def main():
+    document = json.load(open(OPENAPI))
+    routes = [(path, method.upper(), operation) for path, methods in document["paths"].items() for method, operation in methods.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(folder)
+        tokens = {"admin": server.admin}
+        for role, name in (("viewer", "a viewer"), ("volunteer", "a volunteer"), ("host", "a host"), ("host", "other host")):
+            status, answer = server.ask("POST", "/api/v1/tokens", server.admin, {"role": role, "name": name})
+            check(status == 201 and answer["link"].endswith("#t=" + answer["token"]), f"a token: {status} {answer}")
+            tokens["other host" if name == "other host" else role] = answer["token"]
+        tokens["expired"] = server.ask("POST", "/api/v1/tokens", server.admin, {"role": "admin", "name": "old", "days": 1e-6})[1]["token"]
+        revoked = server.ask("POST", "/api/v1/tokens", server.admin, {"role": "admin", "name": "gone"})[1]
+        tokens["revoked"] = revoked["token"]
+        check(server.ask("DELETE", f"/api/v1/tokens/{revoked['id']}", server.admin)[0] == 204, "a token was not revoked")
+        time.sleep(0.2)
+        chunk = check_data(server, tokens)
+        check_models(server, tokens)
+        job = check_jobs(server, tokens)
+        values = {"id": job, "name": "table", "file": "a.csv", "sha256": chunk}
+        check_routes(server, tokens, values, routes)
+        check_bodies(server, values, routes)
+        check_methods(server)
+        check_pages(server)
+        audit = server.ask("GET", "/api/v1/audit", server.admin)[1]["entries"]
+        check(any("DELETE /api/v1/jobs/" in entry["what"] and "a host" in entry["who"] for entry in audit), "the audit log")
+        check(not any(token in json.dumps(audit) for token in tokens.values()), "a token is in the audit log")
+        before = state_of(server, server.admin)
+        check(server.stop(signal.SIGKILL) == -9, "kill")
+        server.start()
+        check(state_of(server, server.admin) == before, "a server that was killed lost something")
+        check(server.stop() == 0, "a server that is stopped exits with 0")
+    print(f"{len(routes)} routes, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())

@@ -1,0 +1,27 @@
+// curve.ts: the numbers behind the curves: smoothing, thinning, rounds and epochs on one axis. Pure.
+
+// A running mean that follows the last `span` or so values; gaps stay gaps.
+export function smooth(values: (number | null)[], span: number): (number | null)[] {
+  const keep = 1 - 1 / Math.max(span, 1);
+  let sum = 0;
+  let weight = 0;
+  return values.map((v) => {
+    if (v === null) return null;
+    sum = sum * keep + v;
+    weight = weight * keep + 1;
+    return sum / weight;
+  });
+}
+
+// Leaves out every other point until there are at most `max`; the last one stays.
+export function thin<T>(points: T[], max: number): T[] {
+  let kept = points;
+  while (kept.length > max) kept = kept.filter((_, i) => i % 2 === (kept.length - 1) % 2);
+  return kept;
+}
+
+// Adds points behind those that are there; points that are there already are left out.
+export function addPoints<T extends readonly [number, ...unknown[]]>(points: T[], more: T[], max: number): T[] {
+  const last = points.length > 0 ? (points[points.length - 1] as T)[0] : -1;
+  return thin(points.concat(more.filter((p) => p[0] > last)), max);
+}

@@ -1,0 +1,106 @@
+// fleet.ts: all jobs and workers as the server tells them, kept up to date while somebody looks.
+
+import { get } from "./api";
+import { Live } from "./live";
+import type { Frame } from "./page";
+import type { Contribution, Job, ServerInfo, Worker } from "./types";
+
+const pointsMax = 1800;
+
+// Throughput since the page was loaded; it outlives visits to other pages.
+export const throughput: { times: number[]; values: number[] } = { times: [], values: [] };
+
+function note(server: ServerInfo): void {
+  const now = Date.now() / 1000;
+  const { times, values } = throughput;
+  if (times.length > 0 && now - (times[times.length - 1] as number) < 0.5) return;
+  times.push(now);
+  values.push(server.samples_per_s);
+  if (times.length > pointsMax) {
+    times.splice(0, times.length - pointsMax);
+    values.splice(0, values.length - pointsMax);
+  }
+}
+
+interface Changes<T> {
+  changed: T[];
+  gone: number[];
+}
+
+export class Fleet {
+  readonly jobs = new Map<number, Job>();
+  readonly workers = new Map<number, Worker>();
+  contributions: Contribution[] = [];
+  next: number | null = null; // there are older jobs, before this one
+  private readonly live: Live;
+  private readonly timer: number;
+
+  constructor(
+    private readonly frame: Frame,
+    private readonly changed: () => void,
+  ) {
+    this.live = new Live("/live", {
+      opened: () => this.fetchAll(),
+      event: (name, data) => this.take(name, data),
+      state: (state, retryMs, why) => frame.live(state, retryMs, why, this.live?.now ?? (() => undefined)),
+    });
+    this.timer = window.setInterval(() => {
+      if (!document.hidden) void this.fetchContributions();
+    }, 10_000);
+  }
+
+  close(): void {
+    clearInterval(this.timer);
+    this.live.close();
+  }
+
+  async fetchOlder(): Promise<void> {
+    if (this.next === null) return;
+    const page = await get<{ jobs: Job[]; next: number | null }>(`/jobs?limit=1000&before=${this.next}`);
+    for (const job of page.jobs) this.jobs.set(job.id, job);
+    this.next = page.next;
+    this.changed();
+  }
+
+  private async fetchAll(): Promise<void> {
+    const [server, jobs, workers] = await Promise.all([
+      get<ServerInfo>("/server"),
+      get<{ jobs: Job[]; next: number | null }>("/jobs?limit=1000"),
+      get<{ workers: Worker[] }>("/workers?limit=1000"),
+    ]);
+    this.jobs.clear();
+    for (const job of jobs.jobs) this.jobs.set(job.id, job);
+    this.next = jobs.next;
+    this.workers.clear();
+    for (const worker of workers.workers) this.workers.set(worker.id, worker);
+    this.takeServer(server);
+    this.changed();
+    void this.fetchContributions();
+  }
+
+  private async fetchContributions(): Promise<void> {
+    try {
+      this.contributions = (await get<{ contributions: Contribution[] }>("/contributions")).contributions;
+      this.changed();
+    } catch {
+      // The stream says when the server is gone.
+    }
+  }
+
+  private takeServer(server: ServerInfo): void {
+    note(server);
+    this.frame.updated(server);
+  }
+
+  private take(name: string, data: unknown): void {
+    if (name === "server") this.takeServer(data as ServerInfo);
+    else if (name === "jobs") merge(this.jobs, data as Changes<Job>);
+    else if (name === "workers") merge(this.workers, data as Changes<Worker>);
+    this.changed();
+  }
+}
+
+function merge<T extends { id: number }>(into: Map<number, T>, changes: Changes<T>): void {
+  for (const item of changes.changed) into.set(item.id, item);
+  for (const id of changes.gone) into.delete(id);
+}

@@ -1,0 +1,336 @@
+// host.ts: the page that starts a training: a model, data, a few sliders.
+
+import { get, Problem, post, textOf } from "../api";
+import { h, setText } from "../dom";
+import { Field, SliderField, checkField, selectField, textField } from "../fields";
+import { Fleet } from "../fleet";
+import { count } from "../format";
+import type { Frame, Page } from "../page";
+import { card } from "../parts";
+import { countScale, logScale, powerScale } from "../scales";
+import { may, type Dataset, type Job, type JobSpec, type Recipe } from "../types";
+import { DataPart } from "./host_data";
+import { ModelPart } from "./host_model";
+
+// What the example models were made for.
+const dataOf: Record<string, string[]> = {
+  lenet5: ["fashion-mnist", "mnist"],
+  "mlp-mnist": ["mnist", "fashion-mnist"],
+  "resnet-cifar10": ["cifar-10"],
+  "lstm-ptb": ["ptb"],
+  "vector-to-sequence": ["toy:wave"],
+  "encoder-decoder": ["toy:reverse"],
+};
+
+function pick(label: string, name: string, options: [string, string][], hint = ""): Field {
+  return selectField(label, name, options, hint);
+}
+
+// A choice of which some take a number behind a colon: stale:4.
+class NumberedChoice {
+  readonly choice: Field;
+  readonly number: Field;
+  // numbers: for the words that take one, what it is called and what it is at first.
+  constructor(label: string, name: string, options: [string, string][], private readonly numbers: Record<string, [string, string]>) {
+    this.choice = selectField(label, name, options);
+    this.number = new Field("", h("input", { type: "text", inputmode: "decimal", name: `${name}-number` }));
+    this.choice.input.addEventListener("change", () => this.show());
+    this.show();
+  }
+  get value(): string {
+    const word = this.choice.input.value;
+    return word in this.numbers ? `${word}:${this.number.input.value.trim()}` : word;
+  }
+  set value(text: string) {
+    const [word = "", number] = text.split(":");
+    this.choice.input.value = word;
+    this.show();
+    if (number) this.number.input.value = number;
+  }
+  private show(): void {
+    const number = this.numbers[this.choice.input.value];
+    this.number.node.hidden = number === undefined;
+    if (!number) return;
+    this.number.setLabel(number[0]);
+    this.number.input.value = number[1];
+  }
+}
+
+class Settings {
+  readonly rate = new SliderField("Learning rate", "rate", logScale(0.00001, 10), 0.02, "How far a step goes.");
+  readonly batch = new SliderField("Batch size", "batch", powerScale(1, 8192), 64, "Samples a round.");
+  readonly epochs = new SliderField("Epochs", "epochs", countScale(1, 1000), 6, "Passes over the data.");
+  readonly workersMin = new SliderField("Workers at least", "workers_min", countScale(1, 1000), 1, "It waits until so many are there.");
+  readonly workersMax = new SliderField("Workers at most", "workers_max", countScale(1, 1000), 1000, "More have to wait for others to leave.");
+  readonly mode = new NumberedChoice(
+    "Mode",
+    "mode",
+    [
+      ["sync", "sync: all wait; exact"],
+      ["stale", "stale: some rounds ahead"],
+      ["async", "async: nobody waits"],
+      ["local", "local: own rounds, then the mean"],
+    ],
+    { stale: ["Rounds ahead, at most", "4"], local: ["Rounds of one's own", "8"] },
+  );
+  readonly wire = new NumberedChoice(
+    "Wire format",
+    "wire",
+    [
+      ["f32", "f32: exact, 4 bytes a weight"],
+      ["bf16", "bf16: 2 bytes"],
+      ["int8", "int8: 1 byte"],
+      ["topk", "topk: only the largest"],
+    ],
+    { topk: ["Share that is sent", "0.02"] },
+  );
+  readonly optimizer = pick("Optimizer", "optimizer", [["", "as the model says"], ...["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"].map((o): [string, string] => [o, o])]);
+  readonly schedule = textField("Schedule", "schedule", "Such as constant, cosine, exponential 0.95. Empty: as the model says.");
+  readonly seed = textField("Seed", "seed", "Empty: as the model says.", { inputmode: "numeric" });
+  readonly valid = textField("Share held out", "valid", "Such as 0.1, of the training samples, to validate.", { inputmode: "decimal" });
+  readonly earlyStop = textField("Stop early", "early_stop", "After so many epochs without progress.", { inputmode: "numeric" });
+  readonly isPrivate = checkField("Private", "private", "Only who has an invitation to this job sees it and may help.");
+  readonly advanced: HTMLDetailsElement;
+  readonly node: HTMLElement;
+
+  constructor() {
+    this.workersMin.changed = () => {
+      if (this.workersMax.value < this.workersMin.value) this.workersMax.set(this.workersMin.value);
+    };
+    this.workersMax.changed = () => {
+      if (this.workersMax.value < this.workersMin.value) this.workersMin.set(this.workersMax.value);
+    };
+    this.advanced = h(
+      "details",
+      { class: "advanced" },
+      h("summary", null, "Advanced"),
+      h(
+        "div",
+        { class: "columns" },
+        h("div", { class: "stack" }, this.mode.choice.node, this.mode.number.node),
+        h("div", { class: "stack" }, this.wire.choice.node, this.wire.number.node),
+        this.optimizer.node,
+        this.schedule.node,
+        this.seed.node,
+        this.valid.node,
+        this.earlyStop.node,
+        this.isPrivate.node,
+      ),
+    );
+    this.node = h(
+      "div",
+      { class: "stack" },
+      h("div", { class: "columns three" }, this.rate.node, this.batch.node, this.epochs.node),
+      h("div", { class: "columns" }, this.workersMin.node, this.workersMax.node),
+      this.advanced,
+    );
+  }
+
+  propose(recipe: Recipe): void {
+    const where = "Model says";
+    if (recipe.rate !== undefined) this.rate.propose(recipe.rate, where);
+    if (recipe.batch !== undefined) this.batch.propose(recipe.batch, where);
+    if (recipe.epochs !== undefined) this.epochs.propose(recipe.epochs, where);
+    const said = (text: string | number | undefined, otherwise: string): string => (text === undefined ? otherwise : `The model's text says ${text}.`);
+    this.optimizer.setHint(said(recipe.optimizer, ""));
+    this.schedule.setHint(`Such as constant, cosine, exponential 0.95. ${said(recipe.schedule, "Empty: as the model says.")}`);
+    this.seed.setHint(said(recipe.seed, "Empty: as the model says."));
+  }
+
+  // As another job had it.
+  copy(spec: Partial<JobSpec>): void {
+    if (spec.rate !== undefined) this.rate.set(spec.rate);
+    if (spec.batch !== undefined) this.batch.set(spec.batch);
+    if (spec.epochs !== undefined) this.epochs.set(spec.epochs);
+    if (spec.workers_min !== undefined) this.workersMin.set(spec.workers_min);
+    if (spec.workers_max !== undefined) this.workersMax.set(spec.workers_max);
+    if (spec.mode) this.mode.value = spec.mode;
+    if (spec.wire) this.wire.value = spec.wire;
+    if (spec.optimizer) this.optimizer.input.value = spec.optimizer.split(" ")[0] ?? "";
+    if (spec.schedule) this.schedule.input.value = spec.schedule;
+    if (spec.seed !== undefined) this.seed.input.value = String(spec.seed);
+    if (spec.valid) this.valid.input.value = String(spec.valid);
+    if (spec.early_stop) this.earlyStop.input.value = String(spec.early_stop);
+    this.isPrivate.input.checked = spec.private ?? false;
+  }
+
+  // Puts an error beside the field that it names; false when there is no such field.
+  setError(name: string, text: string): boolean {
+    const fields: Record<string, { setError(text: string): void }> = {
+      rate: this.rate,
+      batch: this.batch,
+      epochs: this.epochs,
+      workers_min: this.workersMin,
+      workers_max: this.workersMax,
+    };
+    const hidden: Record<string, { setError(text: string): void }> = {
+      mode: this.mode.choice,
+      wire: this.wire.choice,
+      optimizer: this.optimizer,
+      schedule: this.schedule,
+      seed: this.seed,
+      valid: this.valid,
+      early_stop: this.earlyStop,
+    };
+    if (hidden[name]) this.advanced.open = true;
+    const field = fields[name] ?? hidden[name];
+    field?.setError(text);
+    return field !== undefined;
+  }
+
+  clearErrors(): void {
+    for (const name of ["rate", "batch", "epochs", "workers_min", "workers_max"]) this.setError(name, "");
+    for (const field of [this.mode.choice, this.wire.choice, this.optimizer, this.schedule, this.seed, this.valid, this.earlyStop]) field.setError("");
+  }
+
+  // Only what was touched goes along; the rest is the model's to say.
+  spec(): Partial<JobSpec> {
+    const spec: Partial<JobSpec> = {
+      mode: this.mode.value,
+      wire: this.wire.value,
+      workers_min: this.workersMin.value,
+      workers_max: this.workersMax.value,
+      private: this.isPrivate.input.checked,
+    };
+    if (this.rate.touched) spec.rate = this.rate.value;
+    if (this.batch.touched) spec.batch = this.batch.value;
+    if (this.epochs.touched) spec.epochs = this.epochs.value;
+    if (this.optimizer.input.value) spec.optimizer = this.optimizer.input.value;
+    if (this.schedule.input.value.trim()) spec.schedule = this.schedule.input.value.trim();
+    for (const [name, field] of [["seed", this.seed], ["valid", this.valid], ["early_stop", this.earlyStop]] as const) {
+      const text = field.input.value.trim();
+      if (text === "") continue;
+      const n = Number(text);
+      if (!Number.isFinite(n)) throw new Problem(0, "bad_request", "must be a number", name);
+      spec[name] = n;
+    }
+    return spec;
+  }
+}
+
+export function hostPage(frame: Frame, from: number | null): Page {
+  if (!may(frame.server.role, "host")) {
+    return {
+      title: "Host",
+      node: h("div", { class: "page narrow" }, h("h1", { tabindex: -1 }, "Host a training"), h("p", null, "Your invitation does not include hosting. Ask whoever gave it to you for one for hosts.")),
+      close: () => undefined,
+    };
+  }
+  const model = new ModelPart();
+  const data = new DataPart();
+  const settings = new Settings();
+  const name = textField("Name of the job", "name", "Empty: called after the model and the data.", { maxlength: "80" });
+  const start = h("button", { class: "button main large", type: "submit" }, "Start");
+  const failure = h("p", { class: "error", role: "alert", hidden: true });
+  const idle = h("p", { class: "muted small", role: "status" });
+  let isModelRight = false;
+  let modelName = "";
+  let set: Dataset | null = null;
+
+  const fleet = new Fleet(frame, () => {
+    const n = frame.server.idle;
+    setText(idle, n === 0 ? "No worker is idle now; the job waits until one comes." : `${count(n)} ${n === 1 ? "worker is" : "workers are"} idle now.`);
+  });
+
+  model.checked = (recipe) => {
+    isModelRight = recipe !== null;
+    if (recipe) settings.propose(recipe);
+  };
+  model.chosen = (chosen) => {
+    modelName = chosen;
+    if (chosen && !from) data.propose(dataOf[chosen] ?? []);
+  };
+  data.changed = (chosen) => {
+    set = chosen;
+    model.data = chosen?.name ?? "";
+    model.recheck();
+  };
+
+  function proposedName(): string {
+    return [modelName || "own model", "on", data.name].join(" ");
+  }
+
+  function showProblem(thrown: unknown): void {
+    const problem = thrown instanceof Problem ? thrown : null;
+    const text = textOf(thrown);
+    const field = problem?.field ?? "";
+    if (field === "model") model.setError(text, problem?.line ?? 0);
+    else if (field === "data") data.setError(text);
+    else if (field === "target") data.setTargetError(text);
+    else if (field === "name") name.setError(text);
+    else if (settings.setError(field, text)) {
+      // It is beside its field now.
+    } else {
+      failure.textContent = text;
+      failure.hidden = false;
+      return;
+    }
+    form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }
+
+  async function submit(): Promise<void> {
+    failure.hidden = true;
+    name.setError("");
+    data.setError("");
+    data.setTargetError("");
+    settings.clearErrors();
+    if (!isModelRight) {
+      model.editor.input.focus();
+      return;
+    }
+    start.disabled = true;
+    try {
+      const spec: JobSpec = {
+        name: name.input.value.trim() || proposedName(),
+        model: model.editor.text,
+        data: data.name,
+        ...settings.spec(),
+      };
+      if (set?.columns && data.targetColumn) spec.target = data.targetColumn;
+      const job = await post<Job>("/jobs", spec);
+      frame.go(`/jobs/${job.id}`);
+    } catch (thrown) {
+      showProblem(thrown);
+    } finally {
+      start.disabled = false;
+    }
+  }
+
+  async function fill(): Promise<void> {
+    const earlier = from ? (await get<Job>(`/jobs/${from}`)).spec : null;
+    if (earlier) settings.copy(earlier);
+    if (earlier?.name) name.input.value = earlier.name;
+    await data.start(earlier?.data ?? null, earlier?.target ?? null);
+    await model.start(earlier?.model ?? null);
+  }
+
+  const form = h(
+    "form",
+    { class: "page" },
+    h("h1", { tabindex: -1 }, "Host a training"),
+    h(
+      "div",
+      { class: "hostgrid" },
+      h(
+        "div",
+        { class: "stack wide" },
+        card("1. Model", model.node),
+        card("2. Data", data.node),
+        card("3. Training", name.node, settings.node),
+        h("div", { class: "startrow" }, start, h("div", null, failure, idle)),
+      ),
+      h("div", { class: "sticky" }, card("The network", model.drawing)),
+    ),
+  );
+  form.setAttribute("novalidate", "");
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void submit();
+  });
+  // Enter in a box should not start a training by accident.
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target instanceof HTMLInputElement) event.preventDefault();
+  });
+  fill().catch(showProblem);
+  return { title: "Host", node: form, close: () => fleet.close() };
+}

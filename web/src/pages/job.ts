@@ -1,0 +1,348 @@
+// job.ts: one job, live: how far it is, its curves, who contributes, what happened, and what one can do with it.
+
+import { download, get, post, remove } from "../api";
+import { announce, eachFrame, h, replace, setText } from "../dom";
+import { Field } from "../fields";
+import { ago, clock, count, date, duration, fileName, lag, none, percent, rate, shellWord, short, value } from "../format";
+import { inviteForm } from "../invite";
+import { Live } from "../live";
+import type { Frame, Page } from "../page";
+import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from "../parts";
+import { Table, textColumn } from "../table";
+import { onTheme } from "../theme";
+import { Timeline } from "../timeline";
+import { may, type EpochPoint, type History, type Job, type JobWorker, type LogLine, type RoundPoint, type Unit } from "../types";
+import { JobCurves } from "./job_curves";
+
+const logLinesMax = 1000;
+const timelineEveryMs = 2000;
+
+// The sentence under the name.
+function summary(job: Job, now: number): string {
+  const { progress } = job;
+  const epochs = job.spec.epochs ?? 0;
+  const at = epochs > 0 ? `epoch ${Math.min(progress.epoch + 1, epochs)} of ${epochs}, ` : "";
+  const where = `${at}round ${count(progress.step)} of ${count(progress.steps)}`;
+  switch (job.state) {
+    case "waiting":
+      return job.reason || `Waiting for ${job.spec.workers_min ?? 1} or more workers.`;
+    case "running":
+      return progress.eta_s === null ? where : `${where}, about ${duration(progress.eta_s)} to go`;
+    case "finished":
+      return `Finished ${job.ended ? ago(job.ended, now) : ""}${job.started && job.ended ? ` after ${duration(job.ended - job.started)}` : ""}.`;
+    default:
+      return `${job.reason || job.state} (${where})`;
+  }
+}
+
+class Log {
+  readonly node = h("div", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
+  private last = 0;
+  add(lines: LogLine[]): void {
+    const atEnd = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight < 40;
+    for (const line of lines) {
+      if (line.number <= this.last) continue;
+      this.last = line.number;
+      this.node.append(h("div", null, h("time", null, clock(line.time)), line.text));
+    }
+    while (this.node.childElementCount > logLinesMax) this.node.firstElementChild?.remove();
+    if (atEnd) this.node.scrollTop = this.node.scrollHeight;
+  }
+  get after(): number {
+    return this.last;
+  }
+}
+
+function hereText(worker: JobWorker): string {
+  if (!worker.here) return "gone";
+  return worker.late ? "late" : worker.units_held > 0 ? "computing" : "waiting";
+}
+
+function workersTable(): Table<JobWorker> {
+  return new Table<JobWorker>({
+    label: "Workers of this job",
+    empty: "No worker has joined yet.",
+    rowHeight: 44,
+    key: (worker) => worker.name,
+    rowClass: (worker) => (worker.late ? "late" : worker.here ? "" : "gone"),
+    columns: [
+      { title: "Worker", width: "auto", fill: textColumn((worker) => worker.name), sort: (worker) => worker.name },
+      { title: "Share", width: "26%", phoneWidth: "8rem", kind: "number", fill: (cell, worker) => fillBar(cell, worker.share, percent(worker.share)), sort: (worker) => worker.share },
+      { title: "Now", width: "6.5rem", fill: textColumn(hereText), sort: hereText },
+      { title: "Samples", width: "6rem", kind: "number", fill: textColumn((worker) => short(worker.samples)), sort: (worker) => worker.samples, hide: "phone" },
+      { title: "Units", width: "5.5rem", kind: "number", fill: textColumn((worker) => short(worker.units)), sort: (worker) => worker.units, hide: "tablet" },
+      { title: "Samples/s", width: "6.5rem", kind: "number", fill: textColumn((worker) => rate(worker.samples_per_s)), sort: (worker) => worker.samples_per_s, hide: "phone" },
+      { title: "Lag", width: "5.5rem", kind: "number", fill: textColumn((worker) => (worker.here ? lag(worker.lag_s) : none)), sort: (worker) => worker.lag_s, hide: "tablet", hint: "Since it was last heard" },
+    ],
+  });
+}
+
+// The same training and the same result from a terminal.
+function commands(job: Job): HTMLElement {
+  const { spec } = job;
+  const file = `${fileName(job.name)}.safetensors`;
+  const data = shellWord(spec.data ?? "DATA");
+  const options: [string, string | number | undefined][] = [
+    ["--target", spec.target],
+    ["--epochs", spec.epochs],
+    ["--batch", spec.batch],
+    ["--rate", spec.rate],
+    ["--seed", spec.seed],
+  ];
+  const flags = options.filter(([, v]) => v !== undefined && v !== "").map(([name, v]) => `${name} ${shellWord(String(v))}`);
+  return h(
+    "div",
+    { class: "stack" },
+    h("p", { class: "muted small" }, "Score the model that you downloaded:"),
+    copyable(`shoal eval ${file} --data ${data}`, "The command that scores the model"),
+    h("p", { class: "muted small" }, "The same training on one machine:"),
+    copyable(`shoal train ${fileName(job.name)}.net --data ${data} ${flags.join(" ")}`.trim(), "The command that trains it"),
+  );
+}
+
+export function jobPage(frame: Frame, id: number): Page {
+  const path = `/jobs/${id}`;
+  let job: Job | null = null;
+  let isClosed = false;
+  const title = h("h1", { tabindex: -1 }, `Job ${id}`);
+  const state = h("span");
+  const sentence = h("p", { class: "lead", role: "status" }, "…");
+  const bar = new Bar();
+  const figures = h("dl", { class: "figures" });
+  const actions = h("div", { class: "row actions" });
+  const failure = h("p", { class: "error", role: "alert", hidden: true });
+  const curves = new JobCurves();
+  const workers = workersTable();
+  const timeline = new Timeline();
+  const log = new Log();
+  const downloads = h("div", { class: "stack" });
+  const invite = h("details", { class: "card", hidden: true }, h("summary", null, h("h2", null, "Invite to this job")));
+  const endTheme = onTheme(() => timeline.repaint());
+  const content = h("div", { class: "stack" });
+
+  function setFigures(of: Job): void {
+    const { progress } = of;
+    const metric = progress.metric_name ?? "metric";
+    const pairs: [string, string][] = [
+      ["Loss", value(progress.loss)],
+      [`Training ${metric}`, value(progress.metric)],
+      [`${progress.held_out === "valid" ? "Validation" : "Test"} ${metric}`, value(progress.held_out_metric)],
+      ["Samples a second", rate(progress.samples_per_s)],
+      ["Workers", count(of.workers)],
+      ["Units leased again", count(progress.again)],
+    ];
+    if (figures.childElementCount !== pairs.length) replace(figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
+    pairs.forEach(([name, text], i) => {
+      const pair = figures.children[i] as HTMLElement;
+      setText(pair.children[0] as Element, name);
+      setText(pair.children[1] as Element, text);
+    });
+  }
+
+  // What can be done depends on the state alone: the buttons are made anew only when that changes.
+  let actionsFor = "";
+  function setActions(of: Job): void {
+    const key = `${of.state} ${of.files.model} ${of.files.onnx} ${of.files.events} ${of.sha256 ?? ""}`;
+    if (key === actionsFor) return;
+    actionsFor = key;
+    const hosts = may(frame.server.role, "host");
+    const canStop = of.state === "running" || of.state === "waiting";
+    const stop = button("Stop", "danger", () => void busy(stop, async () => take(await post<Job>(`${path}/stop`))));
+    const resume = button("Resume", "main", () => void busy(resume, () => resumeJob(of)));
+    const drop = button("Delete", "plain", () => void busy(drop, () => deleteJob(of)));
+    replace(
+      actions,
+      hosts && canStop && stop,
+      hosts && !canStop && resume,
+      hosts && h("a", { class: "button plain", href: `/host?from=${id}` }, "Host one like it"),
+      hosts && of.state !== "running" && drop,
+    );
+    setDownloads(of);
+  }
+
+  async function resumeJob(of: Job): Promise<void> {
+    const epochs = await askEpochs(of);
+    if (epochs === null) return;
+    take(await post<Job>(`${path}/resume`, epochs === of.spec.epochs ? {} : { epochs }));
+  }
+
+  async function deleteJob(of: Job): Promise<void> {
+    const sure = await ask(`Delete “${of.name}”?`, "Its model, curves and log are removed from the server. This cannot be undone.", "Delete");
+    if (!sure) return;
+    await remove(path);
+    frame.go("/");
+  }
+
+  function setDownloads(of: Job): void {
+    const name = fileName(of.name);
+    const files: [boolean, string, string, string][] = [
+      [of.files.model, "Model", "/model", `${name}.safetensors`],
+      [of.files.onnx, "ONNX", "/model.onnx", `${name}.onnx`],
+      [of.files.events, "TensorBoard events", "/events", `events.out.tfevents.${name}`],
+    ];
+    const row = h("div", { class: "row" });
+    for (const [there, text, file, saved] of files) {
+      const press: HTMLButtonElement = button(`Download ${text}`, "plain", () => void busy(press, () => download(path + file, saved)));
+      press.disabled = !there;
+      row.append(press);
+    }
+    const none = !of.files.model && h("p", { class: "muted small" }, "The model can be downloaded when the first epoch is done.");
+    replace(
+      downloads,
+      row,
+      none,
+      of.sha256 && h("p", { class: "muted small" }, "SHA-256 of the weights: ", h("code", { class: "hash" }, of.sha256)),
+      commands(of),
+      of.spec.model && h("details", null, h("summary", null, "The model's text"), h("pre", { tabindex: 0 }, of.spec.model)),
+    );
+  }
+
+  function setFacts(of: Job): string {
+    const { spec } = of;
+    const facts = [
+      of.host && `hosted by ${of.host}`,
+      spec.data && `on ${spec.data}`,
+      `${count(of.weights)} weights`,
+      `${count(of.samples)} samples`,
+      spec.mode,
+      spec.wire,
+      of.private && "private",
+      `made ${date(of.created)}`,
+    ];
+    return facts.filter(Boolean).join(" · ");
+  }
+
+  const facts = h("p", { class: "muted small" }, "…");
+  const draw = eachFrame(() => {
+    if (!job || isClosed) return;
+    setText(title, job.name);
+    frame.title(job.state === "running" ? `${percent(part(job.progress))} ${job.name}` : job.name);
+    setState(state, job.state);
+    setText(sentence, summary(job, Date.now() / 1000));
+    setText(facts, setFacts(job));
+    bar.set(part(job.progress));
+    setFigures(job);
+    setActions(job);
+    curves.name(job);
+    invite.hidden = !may(frame.server.role, "host");
+  });
+
+  function take(newer: Job): void {
+    if (job && job.state !== newer.state) announce(`The job is now ${newer.state}`);
+    // Live updates may come without the model's text.
+    const model = newer.spec.model ?? job?.spec.model;
+    job = { ...newer, spec: { ...newer.spec, ...(model === undefined ? {} : { model }) } };
+    draw();
+  }
+
+  async function fetchTimeline(): Promise<void> {
+    const { units } = await get<{ units: Unit[] }>(`${path}/timeline`);
+    if (!isClosed) timeline.set(units, Date.now() / 1000);
+  }
+
+  async function fetchAll(): Promise<void> {
+    const [theJob, history, theWorkers, lines] = await Promise.all([
+      get<Job>(path),
+      get<History>(`${path}/history`),
+      get<{ workers: JobWorker[] }>(`${path}/workers`),
+      get<{ lines: LogLine[] }>(`${path}/log?after=${log.after}`),
+      fetchTimeline(),
+    ]);
+    if (isClosed) return;
+    take(theJob);
+    curves.reset(history);
+    workers.set(byShare(theWorkers.workers));
+    log.add(lines.lines);
+  }
+
+  function onEvent(name: string, data: unknown): void {
+    if (name === "job") take(data as Job);
+    else if (name === "rounds") curves.addRounds(data as RoundPoint[]);
+    else if (name === "epoch") curves.addEpoch(data as EpochPoint);
+    else if (name === "workers") workers.set(byShare((data as { workers: JobWorker[] }).workers));
+    else if (name === "log") log.add([data as LogLine]);
+    else if (name === "reset") void fetchAll().catch(() => undefined);
+  }
+
+  function showMissing(text: string): void {
+    replace(content, failure, h("a", { href: "/" }, "To the overview"));
+    failure.textContent = text;
+    failure.hidden = false;
+  }
+
+  const live: Live = new Live(`${path}/live`, {
+    opened: fetchAll,
+    event: onEvent,
+    state(now, retryMs, why) {
+      frame.live(now, retryMs, why, () => live.now());
+      if (now === "ended") showMissing(why);
+    },
+  });
+  const timer = window.setInterval(() => {
+    if (job?.state === "running" && !document.hidden) fetchTimeline().catch(() => undefined);
+  }, timelineEveryMs);
+  invite.addEventListener("toggle", () => {
+    if (invite.open && invite.childElementCount === 1) invite.append(inviteForm(frame.server, id, () => undefined));
+  });
+
+  replace(
+    content,
+    failure,
+    h("div", { class: "card" }, h("div", { class: "jobbar" }, bar.node), sentence, figures, facts),
+    curves.node,
+    card("Who contributes", workers.node),
+    card("Units of work", timeline.node),
+    h("div", { class: "columns" }, card("Log", log.node), card("Take it with you", downloads)),
+    invite,
+  );
+  return {
+    title: `Job ${id}`,
+    node: h("div", { class: "page" }, h("div", { class: "pagehead" }, h("div", { class: "row" }, title, state), actions), content),
+    close() {
+      isClosed = true;
+      clearInterval(timer);
+      live.close();
+      curves.close();
+      timeline.close();
+      endTheme();
+    },
+  };
+}
+
+function byShare(workers: JobWorker[]): JobWorker[] {
+  return workers.slice().sort((a, b) => b.samples - a.samples || a.name.localeCompare(b.name));
+}
+
+// How many epochs in all; null when it was called off.
+function askEpochs(job: Job): Promise<number | null> {
+  const now = job.spec.epochs ?? job.progress.epoch;
+  const proposed = job.state === "finished" ? now + Math.max(1, Math.round(now / 2)) : now;
+  const least = job.state === "finished" ? now + 1 : 1;
+  const input = h("input", { type: "number", min: least, max: 100_000, value: proposed, required: true });
+  const field = new Field("Epochs in all", input, `It had ${now}.`);
+  return new Promise((resolve) => {
+    const dialog = h(
+      "dialog",
+      { class: "ask", "aria-label": "Resume" },
+      h(
+        "form",
+        { method: "dialog" },
+        h("h2", null, "Resume the training"),
+        field.node,
+        h(
+          "div",
+          { class: "row end" },
+          h("button", { class: "button plain", value: "no", formnovalidate: true }, "Cancel"),
+          h("button", { class: "button main", value: "yes" }, "Resume"),
+        ),
+      ),
+    );
+    dialog.addEventListener("close", () => {
+      resolve(dialog.returnValue === "yes" ? Number(input.value) : null);
+      dialog.remove();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+    input.select();
+  });
+}

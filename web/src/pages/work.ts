@@ -1,0 +1,72 @@
+// work.ts: how to lend a machine.
+
+import { h } from "../dom";
+import { inviteForm, openLink, showLink } from "../invite";
+import { linkOf } from "../link";
+import type { Frame, Page } from "../page";
+import { card } from "../parts";
+import { invitation } from "../session";
+import { may, type ServerInfo } from "../types";
+
+function howTo(server: ServerInfo): HTMLElement {
+  const own = invitation();
+  // Who needs no token to lend a machine gets the plain address.
+  if (server.open && may(server.open, "volunteer")) return showLink(openLink(server), true);
+  // The link of a host or admin is theirs alone: it must not end up in a code that others scan.
+  if (own && server.role === "volunteer") return showLink(linkOf(location.origin, own.token, own.fingerprint), true);
+  if (may(server.role, "host")) {
+    return h("p", null, "Make an invitation below: it gives you the command and a code to scan. Your own link is not shown here, since it may do more than lend a machine.");
+  }
+  return h("p", null, "Your invitation is for looking only. Ask whoever gave it to you for one for volunteers.");
+}
+
+function list(items: string[]): HTMLElement {
+  const element = h("ul", { class: "points" });
+  for (const item of items) element.append(h("li", null, item));
+  return element;
+}
+
+export function workPage(frame: Frame): Page {
+  const { server } = frame;
+  return {
+    title: "Work",
+    node: h(
+      "div",
+      { class: "page narrow" },
+      h("h1", { tabindex: -1 }, "Lend a machine"),
+      h("p", { class: "lead" }, "One command, and this machine helps to train networks until you press Ctrl-C."),
+      card("How", howTo(server)),
+      may(server.role, "host") &&
+        card(
+          "Invite others",
+          server.role === "host"
+            ? h("p", { class: "hint" }, "Invitations to one of your jobs are made on that job's page.")
+            : inviteForm(server, null, () => undefined),
+        ),
+      h(
+        "div",
+        { class: "columns" },
+        card(
+          "What it does there",
+          list([
+            "Computes with the lowest priority, on as many cores and with as much memory as you allow.",
+            "Fetches the training data and the weights that its share of the work needs.",
+            "Pauses when you use the machine, when it runs on battery, and outside the hours that you name.",
+            "Says at any time what it computes and for whom.",
+            "Leaves in order on Ctrl-C; nothing is lost, others take over.",
+          ]),
+        ),
+        card(
+          "What it does not do",
+          list([
+            "It runs no code of others: networks and work come as data, which it checks first.",
+            "It reads none of your files, and where the system can enforce that, it is locked in.",
+            "It opens no port: it only calls the server.",
+            "It starts nothing at boot, and leaves no program behind.",
+          ]),
+        ),
+      ),
+    ),
+    close: () => undefined,
+  };
+}

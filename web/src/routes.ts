@@ -1,0 +1,25 @@
+// routes.ts: which page a path leads to. Pure.
+
+export type Route =
+  | { page: "overview" }
+  | { page: "host"; from: number | null }
+  | { page: "job"; id: number }
+  | { page: "work" }
+  | { page: "access" }
+  | { page: "missing" };
+
+export function routeOf(path: string, search = ""): Route {
+  const parts = path.split("/").filter((part) => part !== "");
+  const [first, second] = parts;
+  if (first === undefined || (first === "workers" && parts.length === 1)) return { page: "overview" };
+  if (first === "jobs" && parts.length === 2 && /^[1-9][0-9]{0,15}$/.test(second as string)) {
+    return { page: "job", id: Number(second) };
+  }
+  if (parts.length > 1) return { page: "missing" };
+  if (first === "host") {
+    const from = Number(new URLSearchParams(search).get("from"));
+    return { page: "host", from: Number.isInteger(from) && from > 0 ? from : null };
+  }
+  if (first === "work" || first === "access") return { page: first };
+  return { page: "missing" };
+}

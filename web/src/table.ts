@@ -1,0 +1,182 @@
+// table.ts: a table of which only the rows in sight exist, so that thousands cost no more than twenty.
+//
+// All rows have the same height. Rows are made once per key and filled again when something changed; sorting is by
+// a click on a column's head.
+
+import { eachFrame, h, setClass, setText } from "./dom";
+import { windowOf } from "./window";
+
+export interface Column<T> {
+  title: string;
+  width: string; // of the style sheet: "30%", "6rem", "auto"
+  phoneWidth?: string;
+  kind?: "number" | "text";
+  hide?: "phone" | "tablet"; // up to this width of the screen
+  hint?: string;
+  fill(cell: HTMLTableCellElement, row: T): void;
+  sort?(row: T): number | string;
+}
+
+export interface TableOptions<T> {
+  label: string;
+  empty: string;
+  rowHeight: number;
+  columns: Column<T>[];
+  key(row: T): string | number;
+  rowClass?(row: T): string;
+}
+
+const spareRows = 6;
+
+export function textColumn<T>(text: (row: T) => string): (cell: HTMLTableCellElement, row: T) => void {
+  return (cell, row) => setText(cell, text(row));
+}
+
+export class Table<T> {
+  readonly node: HTMLElement;
+  private readonly scroller: HTMLElement;
+  private readonly body: HTMLTableSectionElement;
+  private readonly table: HTMLTableElement;
+  private readonly above = spacer();
+  private readonly below = spacer();
+  private readonly note: HTMLElement;
+  private readonly heads: HTMLTableCellElement[] = [];
+  private readonly made = new Map<string | number, HTMLTableRowElement>();
+  private rows: T[] = [];
+  private sorted: T[] = [];
+  private sortBy = -1;
+  private descending = false;
+  private readonly draw = eachFrame(() => this.drawNow());
+  private readonly sizes = new ResizeObserver(() => this.draw());
+
+  constructor(private readonly options: TableOptions<T>) {
+    this.body = h("tbody", null, this.above, this.below);
+    this.table = h(
+      "table",
+      { class: "grid" },
+      h("caption", { class: "away" }, options.label),
+      this.columnGroup(),
+      h("thead", null, this.headRow()),
+      this.body,
+    );
+    this.note = h("p", { class: "empty", hidden: true }, options.empty);
+    this.scroller = h(
+      "div",
+      { class: "scroller", tabindex: 0, role: "region", "aria-label": options.label },
+      this.table,
+    );
+    this.scroller.addEventListener("scroll", this.draw, { passive: true });
+    this.sizes.observe(this.scroller);
+    this.node = h("div", { class: "tablebox" }, this.scroller, this.note);
+  }
+
+  set(rows: T[]): void {
+    this.rows = rows;
+    this.sort();
+    this.draw();
+  }
+
+  private hideClass(column: Column<T>): string {
+    const kind = column.kind === "number" ? "number" : "";
+    return column.hide ? `${kind} hide-${column.hide}`.trim() : kind;
+  }
+
+  private columnGroup(): HTMLElement {
+    const group = h("colgroup");
+    for (const column of this.options.columns) {
+      const col = h("col", { class: this.hideClass(column) });
+      col.style.setProperty("--width", column.width);
+      if (column.phoneWidth) col.style.setProperty("--phone-width", column.phoneWidth);
+      group.append(col);
+    }
+    return group;
+  }
+
+  private headRow(): HTMLTableRowElement {
+    const row = h("tr");
+    this.options.columns.forEach((column, i) => {
+      const head = h("th", { scope: "col", class: this.hideClass(column), title: column.hint });
+      if (column.sort) head.append(h("button", { type: "button", class: "sort", onclick: () => this.sortOn(i) }, column.title));
+      else head.append(column.title);
+      this.heads.push(head);
+      row.append(head);
+    });
+    return row;
+  }
+
+  private sortOn(i: number): void {
+    // Largest numbers first, then the other way round, then as it was.
+    const firstDescending = this.options.columns[i]?.kind === "number";
+    if (this.sortBy !== i) {
+      this.sortBy = i;
+      this.descending = firstDescending;
+    } else if (this.descending === firstDescending) this.descending = !firstDescending;
+    else this.sortBy = -1;
+    this.heads.forEach((head, at) => {
+      if (at === this.sortBy) head.setAttribute("aria-sort", this.descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    this.sort();
+    this.draw();
+  }
+
+  private sort(): void {
+    const value = this.options.columns[this.sortBy]?.sort;
+    this.sorted = this.rows;
+    if (!value) return;
+    const sign = this.descending ? -1 : 1;
+    this.sorted = this.rows
+      .map((row) => ({ row, value: value(row) }))
+      .sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : 0))
+      .map((pair) => pair.row);
+  }
+
+  private drawNow(): void {
+    const { rowHeight, key } = this.options;
+    const rows = this.sorted;
+    this.note.hidden = rows.length > 0;
+    this.table.setAttribute("aria-rowcount", String(rows.length + 1));
+    const shown = windowOf(this.scroller.scrollTop, this.scroller.clientHeight || 600, rowHeight, rows.length, spareRows);
+    const used = new Set<string | number>();
+    let before: Element = this.above;
+    for (let i = shown.first; i < shown.end; i++) {
+      const row = rows[i] as T;
+      const id = key(row);
+      used.add(id);
+      const element = this.made.get(id) ?? this.makeRow(id);
+      this.fillRow(element, row, i);
+      if (before.nextElementSibling !== element) before.after(element);
+      before = element;
+    }
+    for (const [id, element] of this.made) {
+      if (used.has(id)) continue;
+      element.remove();
+      this.made.delete(id);
+    }
+    setHeight(this.above, shown.above);
+    setHeight(this.below, shown.below);
+  }
+
+  private makeRow(id: string | number): HTMLTableRowElement {
+    const row = h("tr");
+    for (const column of this.options.columns) row.append(h("td", { class: this.hideClass(column) }));
+    row.style.height = `${this.options.rowHeight}px`;
+    this.made.set(id, row);
+    return row;
+  }
+
+  private fillRow(element: HTMLTableRowElement, row: T, index: number): void {
+    element.setAttribute("aria-rowindex", String(index + 2));
+    if (this.options.rowClass) setClass(element, this.options.rowClass(row));
+    this.options.columns.forEach((column, i) => column.fill(element.cells[i] as HTMLTableCellElement, row));
+  }
+}
+
+function spacer(): HTMLTableRowElement {
+  return h("tr", { "aria-hidden": "true", class: "spacer" });
+}
+
+function setHeight(row: HTMLTableRowElement, height: number): void {
+  row.style.height = `${height}px`;
+  row.hidden = height === 0;
+}

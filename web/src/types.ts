@@ -1,0 +1,230 @@
+// types.ts: what the server's REST interface says and takes. Times are seconds since 1970.
+
+export type Role = "viewer" | "volunteer" | "host" | "admin";
+export type JobState = "waiting" | "running" | "stopped" | "finished" | "failed";
+export type WorkerState = "idle" | "fetching" | "computing" | "paused";
+
+export interface ServerInfo {
+  name: string;
+  version: string;
+  role: Role;
+  open: Role | null;
+  tls: boolean;
+  fingerprint: string | null;
+  started: number;
+  jobs: Record<JobState, number>;
+  workers: number;
+  idle: number;
+  samples_per_s: number;
+}
+
+export interface Progress {
+  epoch: number;
+  round: number;
+  step: number;
+  steps: number;
+  loss: number | null;
+  metric: number | null;
+  metric_name: string | null;
+  held_out: "test" | "valid" | null;
+  held_out_loss: number | null;
+  held_out_metric: number | null;
+  samples_per_s: number;
+  eta_s: number | null;
+  again: number;
+}
+
+// What a job is submitted with. What is left out comes from the model's text.
+export interface JobSpec {
+  name: string;
+  model: string;
+  data: string;
+  target?: string;
+  valid?: number;
+  epochs?: number;
+  batch?: number;
+  rate?: number;
+  seed?: number;
+  optimizer?: string;
+  schedule?: string;
+  l2?: number;
+  clip?: number;
+  early_stop?: number;
+  mode?: string;
+  wire?: string;
+  workers_min?: number;
+  workers_max?: number;
+  private?: boolean;
+}
+
+export interface Job {
+  id: number;
+  name: string;
+  host: string;
+  state: JobState;
+  reason: string;
+  private: boolean;
+  created: number;
+  started: number | null;
+  ended: number | null;
+  spec: Partial<JobSpec>;
+  weights: number;
+  samples: number;
+  rounds: number;
+  workers: number;
+  progress: Progress;
+  sha256: string | null;
+  files: { model: boolean; onnx: boolean; events: boolean };
+}
+
+// step, time, loss, metric, samples a second.
+export type RoundPoint = [number, number, number | null, number | null, number | null];
+
+export interface EpochPoint {
+  epoch: number;
+  step: number;
+  time: number;
+  loss: number | null;
+  metric: number | null;
+  held_out_loss: number | null;
+  held_out_metric: number | null;
+}
+
+export interface History {
+  rounds: RoundPoint[];
+  epochs: EpochPoint[];
+}
+
+export interface JobWorker {
+  name: string;
+  here: boolean;
+  units: number;
+  samples: number;
+  share: number;
+  seconds: number;
+  samples_per_s: number;
+  lag_s: number;
+  units_held: number;
+  late: boolean;
+}
+
+export interface Unit {
+  round: number;
+  first: number;
+  count: number;
+  worker: string;
+  start: number;
+  end: number | null;
+  again: boolean;
+}
+
+export interface LogLine {
+  number: number;
+  time: number;
+  text: string;
+}
+
+export interface Worker {
+  id: number;
+  name: string;
+  address: string;
+  since: number;
+  cores: number;
+  threads: number;
+  memory_bytes: number;
+  kernels: string;
+  speed: number;
+  version: string;
+  state: WorkerState;
+  text: string;
+  job: number | null;
+  job_name: string | null;
+  samples_per_s: number;
+  lag_s: number;
+  samples: number;
+}
+
+export interface Contribution {
+  worker: string;
+  units: number;
+  samples: number;
+  seconds: number;
+}
+
+export interface ModelInfo {
+  name: string;
+  owner: string | null;
+  built_in: boolean;
+  created: number;
+  weights: number;
+}
+
+export interface Layer {
+  line: number;
+  text: string;
+  name: string | null;
+  inputs: number[];
+  shape: string;
+  weights: number;
+}
+
+export interface Recipe {
+  optimizer?: string;
+  rate?: number;
+  batch?: number;
+  epochs?: number;
+  schedule?: string;
+  seed?: number;
+}
+
+export interface TextError {
+  line?: number;
+  column?: number;
+  text: string;
+}
+
+export type ModelCheck =
+  | { ok: true; weights: number; flops_per_sample: number; layers: Layer[]; recipe: Recipe }
+  | { ok: false; error: TextError };
+
+export interface Dataset {
+  name: string;
+  owner: string | null;
+  built_in: boolean;
+  kind: string;
+  bytes: number;
+  created: number;
+  samples: { train: number; valid: number; test: number };
+  shape: string;
+  classes: string[] | null;
+  columns: { name: string; kind: string }[] | null;
+  files: { name: string; bytes: number }[];
+}
+
+export interface TokenInfo {
+  id: number;
+  role: Role;
+  name: string;
+  job: number | null;
+  created: number;
+  expires: number | null;
+}
+
+export interface NewToken extends TokenInfo {
+  token: string;
+  link: string;
+}
+
+export interface AuditEntry {
+  number: number;
+  time: number;
+  who: string;
+  what: string;
+}
+
+const ranks: Role[] = ["viewer", "volunteer", "host", "admin"];
+
+// A role may do what the ones before it may.
+export function may(role: Role, needed: Role): boolean {
+  return ranks.indexOf(role) >= ranks.indexOf(needed);
+}
