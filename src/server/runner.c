@@ -230,7 +230,7 @@ static void describe(shoal_runner *r) {
   r->stride = (uint32_t)(1 + steps / CURVE_POINTS);
   r->last_step = r->training.state->step;
   pthread_mutex_lock(&r->lock);
-  r->view.weights = task->graph->weights_count;
+  r->view.weights = task->graph->trainable;
   r->view.samples = samples;
   r->view.rounds = rounds;
   r->view.progress.steps = steps;

@@ -151,8 +151,9 @@ check "JSON lines of a worker" python3 -c 'import json
 for line in open("two.log"): json.loads(line)'
 
 # ---- a host that leaves, and what it can do then ----
-timeout 60 "$SHOAL" host images.net --data images --epochs 500 --server "$link" > host.log 2>&1 &
+"$SHOAL" host images.net --data images --epochs 500 --server "$link" > host.log 2>&1 &
 host=$!
+pids+=("$host")
 until_true "the third job runs" tells running 's["job"]["state"]' --job 3
 kill -INT "$host"
 wait "$host"
@@ -185,6 +186,8 @@ kill -INT "$worker"
 wait "$worker"
 same $? 0 "it leaves"
 
+work five --cache mine
+until_true "somebody works again" tells "['computing']" '[w["state"] for w in s["workers"]]'
 "$SHOAL" job stop 3 --server "$link" > /dev/null
 until_true "it is stopped again" tells stopped 's["job"]["state"]' --job 3
 "$SHOAL" job delete 3 --server "$link" > out

@@ -59,7 +59,8 @@ function pathOf(edge: Edge, layout: Layout): string {
 
 function box(layer: Layer, place: Place, chosen: (line: number) => void): SVGGElement {
   const { x, y } = middle(place);
-  const [word = "", ...rest] = layer.text.trim().split(/\s+/);
+  const text = layer.name ? layer.text.trim().replace(/^[^\s:]+:\s*/, "") : layer.text.trim();
+  const [word = "", ...rest] = text.split(/\s+/);
   const what = rest.join(" ");
   const below = [layer.shape, layer.weights > 0 ? `${short(layer.weights)} weights` : ""].filter(Boolean).join(" · ");
   const label = `Line ${layer.line}: ${layer.text}, ${below}`;

@@ -1,11 +1,13 @@
 // fleet.ts: all jobs and workers as the server tells them, kept up to date while somebody looks.
 
 import { get } from "./api";
+import { wholeJob, type JobAsSent } from "./job_shape";
 import { Live } from "./live";
 import type { Frame } from "./page";
 import type { Contribution, Job, ServerInfo, Worker } from "./types";
 
 const pointsMax = 1800;
+const pollMs = 3000;
 
 // Throughput since the page was loaded; it outlives visits to other pages.
 export const throughput: { times: number[]; values: number[] } = { times: [], values: [] };
@@ -34,6 +36,7 @@ export class Fleet {
   next: number | null = null; // there are older jobs, before this one
   private readonly live: Live;
   private readonly timer: number;
+  private polling = 0;
 
   constructor(
     private readonly frame: Frame,
@@ -42,7 +45,11 @@ export class Fleet {
     this.live = new Live("/live", {
       opened: () => this.fetchAll(),
       event: (name, data) => this.take(name, data),
-      state: (state, retryMs, why) => frame.live(state, retryMs, why, this.live?.now ?? (() => undefined)),
+      state: (state, retryMs, why) => {
+        // An invitation to one job may not follow the server; what it may see is asked for now and then.
+        if (state === "ended") this.poll();
+        else frame.live(state, retryMs, why, () => this.live.now());
+      },
     });
     this.timer = window.setInterval(() => {
       if (!document.hidden) void this.fetchContributions();
@@ -51,25 +58,34 @@ export class Fleet {
 
   close(): void {
     clearInterval(this.timer);
+    clearInterval(this.polling);
     this.live.close();
   }
 
   async fetchOlder(): Promise<void> {
     if (this.next === null) return;
-    const page = await get<{ jobs: Job[]; next: number | null }>(`/jobs?limit=1000&before=${this.next}`);
-    for (const job of page.jobs) this.jobs.set(job.id, job);
+    const page = await get<{ jobs: JobAsSent[]; next: number | null }>(`/jobs?limit=1000&before=${this.next}`);
+    for (const job of page.jobs) this.jobs.set(job.id, wholeJob(job));
     this.next = page.next;
     this.changed();
+  }
+
+  private poll(): void {
+    const ask = (): void => {
+      if (!document.hidden) this.fetchAll().catch(() => undefined);
+    };
+    ask();
+    this.polling = window.setInterval(ask, pollMs);
   }
 
   private async fetchAll(): Promise<void> {
     const [server, jobs, workers] = await Promise.all([
       get<ServerInfo>("/server"),
-      get<{ jobs: Job[]; next: number | null }>("/jobs?limit=1000"),
+      get<{ jobs: JobAsSent[]; next: number | null }>("/jobs?limit=1000"),
       get<{ workers: Worker[] }>("/workers?limit=1000"),
     ]);
     this.jobs.clear();
-    for (const job of jobs.jobs) this.jobs.set(job.id, job);
+    for (const job of jobs.jobs) this.jobs.set(job.id, wholeJob(job));
     this.next = jobs.next;
     this.workers.clear();
     for (const worker of workers.workers) this.workers.set(worker.id, worker);
@@ -94,13 +110,13 @@ export class Fleet {
 
   private take(name: string, data: unknown): void {
     if (name === "server") this.takeServer(data as ServerInfo);
-    else if (name === "jobs") merge(this.jobs, data as Changes<Job>);
-    else if (name === "workers") merge(this.workers, data as Changes<Worker>);
+    else if (name === "jobs") merge(this.jobs, data as Changes<JobAsSent>, wholeJob);
+    else if (name === "workers") merge(this.workers, data as Changes<Worker>, (worker) => worker);
     this.changed();
   }
 }
 
-function merge<T extends { id: number }>(into: Map<number, T>, changes: Changes<T>): void {
-  for (const item of changes.changed) into.set(item.id, item);
+function merge<S extends { id: number }, T>(into: Map<number, T>, changes: Changes<S>, whole: (item: S) => T): void {
+  for (const item of changes.changed) into.set(item.id, whole(item));
   for (const id of changes.gone) into.delete(id);
 }

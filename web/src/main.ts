@@ -231,7 +231,8 @@ async function start(): Promise<void> {
       go,
       live: showLive,
       updated(newer) {
-        this.server = newer;
+        // Who one is does not come with the live updates.
+        this.server = { ...this.server, ...newer };
       },
       title: setTitle,
     };

@@ -104,8 +104,9 @@ export interface JobWorker {
   seconds: number;
   samples_per_s: number;
   lag_s: number;
-  units_held: number;
-  late: boolean;
+  units_held?: number;
+  held_s?: number; // how long it has had the unit that it holds
+  late?: boolean;
 }
 
 export interface Unit {

@@ -5,6 +5,7 @@ import { announce, eachFrame, h, replace, setText } from "../dom";
 import { Field } from "../fields";
 import { ago, clock, count, date, duration, fileName, lag, none, percent, rate, shellWord, short, value } from "../format";
 import { inviteForm } from "../invite";
+import { wholeJob, type JobAsSent } from "../job_shape";
 import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from "../parts";
@@ -55,7 +56,7 @@ class Log {
 
 function hereText(worker: JobWorker): string {
   if (!worker.here) return "gone";
-  return worker.late ? "late" : worker.units_held > 0 ? "computing" : "waiting";
+  return worker.late ? "late" : (worker.units_held ?? worker.held_s ?? 0) > 0 ? "computing" : "waiting";
 }
 
 function workersTable(): Table<JobWorker> {
@@ -147,7 +148,7 @@ export function jobPage(frame: Frame, id: number): Page {
     actionsFor = key;
     const hosts = may(frame.server.role, "host");
     const canStop = of.state === "running" || of.state === "waiting";
-    const stop = button("Stop", "danger", () => void busy(stop, async () => take(await post<Job>(`${path}/stop`))));
+    const stop = button("Stop", "danger", () => void busy(stop, async () => take(await post<JobAsSent>(`${path}/stop`))));
     const resume = button("Resume", "main", () => void busy(resume, () => resumeJob(of)));
     const drop = button("Delete", "plain", () => void busy(drop, () => deleteJob(of)));
     replace(
@@ -163,7 +164,7 @@ export function jobPage(frame: Frame, id: number): Page {
   async function resumeJob(of: Job): Promise<void> {
     const epochs = await askEpochs(of);
     if (epochs === null) return;
-    take(await post<Job>(`${path}/resume`, epochs === of.spec.epochs ? {} : { epochs }));
+    take(await post<JobAsSent>(`${path}/resume`, epochs === of.spec.epochs ? {} : { epochs }));
   }
 
   async function deleteJob(of: Job): Promise<void> {
@@ -227,7 +228,8 @@ export function jobPage(frame: Frame, id: number): Page {
     invite.hidden = !may(frame.server.role, "host");
   });
 
-  function take(newer: Job): void {
+  function take(sent: JobAsSent): void {
+    const newer = wholeJob(sent);
     if (job && job.state !== newer.state) announce(`The job is now ${newer.state}`);
     // Live updates may come without the model's text.
     const model = newer.spec.model ?? job?.spec.model;
@@ -242,7 +244,7 @@ export function jobPage(frame: Frame, id: number): Page {
 
   async function fetchAll(): Promise<void> {
     const [theJob, history, theWorkers, lines] = await Promise.all([
-      get<Job>(path),
+      get<JobAsSent>(path),
       get<History>(`${path}/history`),
       get<{ workers: JobWorker[] }>(`${path}/workers`),
       get<{ lines: LogLine[] }>(`${path}/log?after=${log.after}`),
@@ -256,7 +258,7 @@ export function jobPage(frame: Frame, id: number): Page {
   }
 
   function onEvent(name: string, data: unknown): void {
-    if (name === "job") take(data as Job);
+    if (name === "job") take(data as JobAsSent);
     else if (name === "rounds") curves.addRounds(data as RoundPoint[]);
     else if (name === "epoch") curves.addEpoch(data as EpochPoint);
     else if (name === "workers") workers.set(byShare((data as { workers: JobWorker[] }).workers));

@@ -197,7 +197,7 @@ export function overviewPage(frame: Frame): Page {
     node: h(
       "div",
       { class: "page" },
-      h("div", { class: "pagehead" }, h("h1", { tabindex: -1 }, frame.server.name || "Overview"), actions),
+      h("div", { class: "pagehead" }, h("h1", { tabindex: -1 }, frame.server.name && frame.server.name !== "shoal" ? frame.server.name : "Overview"), actions),
       h("div", { class: "tiles" }, running.node, workers.node, speed.node, done.node),
       card("Throughput", chart.node),
       h("section", { class: "card" }, h("div", { class: "cardhead" }, jobsTitle, jobFilter.node), jobsTable.node, older),

@@ -49,9 +49,9 @@ export function workPage(frame: Frame): Page {
         card(
           "What it does there",
           list([
-            "Computes with the lowest priority, on as many cores and with as much memory as you allow.",
+            "Computes with the lowest priority, on as many cores (--cores) and with as much memory (--memory) as you allow.",
             "Fetches the training data and the weights that its share of the work needs.",
-            "Pauses when you use the machine, when it runs on battery, and outside the hours that you name.",
+            "Pauses while other programs need the machine, on battery, and outside the hours that you name (--hours).",
             "Says at any time what it computes and for whom.",
             "Leaves in order on Ctrl-C; nothing is lost, others take over.",
           ]),
@@ -60,7 +60,7 @@ export function workPage(frame: Frame): Page {
           "What it does not do",
           list([
             "It runs no code of others: networks and work come as data, which it checks first.",
-            "It reads none of your files, and where the system can enforce that, it is locked in.",
+            "It reads none of your files and writes only to its cache; where the system can enforce that, it is locked in.",
             "It opens no port: it only calls the server.",
             "It starts nothing at boot, and leaves no program behind.",
           ]),

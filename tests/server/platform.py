@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""platform.py SHOAL MODEL EPOCHS: a training on a server with volunteers that come and go, killed on the way.
+
+Two volunteers start; the server is killed with SIGKILL and started again; one volunteer is killed with SIGKILL, a third joins
+half-way and must contribute soon. The weights must be those of one machine to the last bit, and every sample must have been
+used once an epoch."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+SHOAL, MODEL, EPOCHS = sys.argv[1], sys.argv[2], int(sys.argv[3])
+DEADLINE = time.time() + 240
+
+
+def alone(folder):
+    """What one machine comes to."""
+    command = [SHOAL, "train", MODEL, "--data", "fashion-mnist", "--epochs", str(EPOCHS), "--seed", "1", "--json",
+               "--out", os.path.join(folder, "alone.safetensors")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return json.loads(lines[-1])["weights_sha256"]
+
+
+class Platform:
+    def __init__(self, folder):
+        self.folder, self.port, self.workers = folder, 0, {}
+        self.start()
+
+    def start(self):
+        command = [SHOAL, "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", os.path.join(self.folder, "server"), "--json"]
+        self.server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.port = int(json.loads(self.server.stdout.readline())["url"].rsplit(":", 1)[1])
+
+    def work(self, name):
+        command = [SHOAL, "work", f"http://127.0.0.1:{self.port}", "--name", name, "--yes", "--no-pause", "--cores", "1", "--json",
+                   "--cache", os.path.join(self.folder, name)]
+        self.workers[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, path, body=None):
+        data = json.dumps(body).encode() if body is not None else None
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/{path}", data), timeout=20) as answer:
+            return json.load(answer)
+
+    def wait(self, what, holds):
+        while not holds():
+            if time.time() > DEADLINE:
+                sys.exit(f"platform: {what}: not within the time; job: {self.ask('jobs/1')}")
+            time.sleep(0.1)
+
+    def step(self):
+        return self.ask("jobs/1")["progress"]["step"]
+
+    def samples(self, name):
+        return next((w["samples"] for w in self.ask("jobs/1/workers")["workers"] if w["name"] == name), 0)
+
+    def kill(self, process):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+    def end(self):
+        for process in [*self.workers.values(), self.server]:
+            process.send_signal(signal.SIGTERM)
+        for process in [*self.workers.values(), self.server]:
+            process.wait(30)
+            process.stdout.close()
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        wanted = alone(folder)
+        platform = Platform(folder)
+        job = {"name": "killed", "model": open(MODEL).read(), "data": "fashion-mnist", "epochs": EPOCHS, "seed": 1, "workers_min": 2}
+        steps = 0
+        platform.ask("jobs", job)
+        platform.work("ann")
+        platform.work("bob")
+        platform.wait("the first rounds", lambda: platform.step() > 0)
+        steps = platform.ask("jobs/1")["progress"]["steps"]
+        platform.wait("a fifth of the rounds", lambda: platform.step() > steps // 5)
+        platform.kill(platform.server)
+        platform.start()
+        platform.wait("two fifths of the rounds", lambda: platform.step() > 2 * steps // 5)
+        platform.kill(platform.workers.pop("bob"))
+        began = time.time()
+        platform.work("eve")
+        platform.wait("the third worker's first contribution", lambda: platform.samples("eve") > 0)
+        print(f"the third worker contributed after {time.time() - began:.2f} s")
+        platform.wait("the end", lambda: platform.ask("jobs/1")["state"] in ("finished", "failed"))
+        job = platform.ask("jobs/1")
+        platform.end()
+    print(f"alone {wanted}\nhere  {job['sha256']}")
+    return 0 if job["state"] == "finished" and job["sha256"] == wanted else 1
+
+
+sys.exit(main())
