@@ -130,13 +130,15 @@ static void ready(void *self, const char *url, const char *admin_link) {
   fflush(stdout);
 }
 
+/* What happens, one line each, on standard error or as JSON on standard output. */
 static void log_line(void *self, const char *what, const char *fields) {
   const serve_options *o = self;
-  if (o->json)
-    printf("{\"event\":\"log\",\"time\":%.3f,\"what\":\"%s\"%s%s}\n", shoal_clock_wall_seconds(), what,
-           fields[0] != 0 ? "," : "", fields);
-  else if (!o->quiet)
-    fprintf(stderr, "%s %s\n", what, fields);
+  if (o->json) {
+    printf("{\"event\":\"%s\",\"time\":%.3f,%s}\n", what, shoal_clock_wall_seconds(), fields);
+    fflush(stdout);
+  } else if (!o->quiet) {
+    fprintf(stderr, "%s: {%s}\n", what, fields);
+  }
 }
 
 /* "a,b" as a list; the commas of `text` become ends. */

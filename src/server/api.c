@@ -283,6 +283,17 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
   return route->body_max;
 }
 
+static void log_change(const shoal_api *api, const char *who, const char *what) {
+  shoal_text fields = {0};
+  shoal_json json;
+  shoal_json_init(&json, &fields);
+  shoal_json_text(&json, "who", who);
+  shoal_json_text(&json, "what", what);
+  if (!fields.failed) api->log(api->self, "change", fields.bytes);
+  shoal_text_release(&fields);
+}
+
+/* What changes something is written down, in the store and in the log. */
 static void audit(shoal_api *api, const shoal_api_call *call) {
   char who[SHOAL_CALLER_TEXT_MAX];
   static const char *const methods[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};
@@ -290,8 +301,10 @@ static void audit(shoal_api *api, const shoal_api_call *call) {
   shoal_text what = {0};
   shoal_access_describe(&call->caller, call->request->address, who);
   shoal_text_addf(&what, "%s %s", methods[call->request->method], call->request->path);
-  if (!what.failed)
+  if (!what.failed) {
     (void)shoal_store_add_audit(api->store, shoal_clock_wall_seconds(), who, what.bytes, NULL);
+    log_change(api, who, what.bytes);
+  }
   shoal_text_release(&what);
 }
 

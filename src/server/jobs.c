@@ -423,7 +423,10 @@ double shoal_jobs_tick(shoal_jobs *jobs, double now) {
   if (now < jobs->next_look) return jobs->next_look;
   for (shoal_open_job *job = jobs->first, *next; job != NULL; job = next) {
     next = job->next;
-    if (job->runner != NULL) look_at(jobs, job, now);
+    if (job->runner != NULL)
+      look_at(jobs, job, now);
+    else if (job->view.phase == SHOAL_RUNNER_ENDED)
+      conclude(jobs, job);
   }
   jobs->next_look = now + LOOK_S;
   return jobs->next_look;
@@ -469,10 +472,12 @@ static shoal_status start(shoal_jobs *jobs, shoal_open_job *job, shoal_error *er
 
 void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
   shoal_error err;
-  if (job->runner != NULL || jobs->closing || start(jobs, job, &err) == SHOAL_OK) return;
-  add_line(jobs, job, shoal_clock_wall_seconds(), err.text);
-  set_state(jobs, job, SHOAL_JOB_FAILED, err.text);
-  close_job(jobs, job);
+  if (job->runner != NULL || jobs->closing || job->view.phase == SHOAL_RUNNER_ENDED ||
+      start(jobs, job, &err) == SHOAL_OK)
+    return;
+  job->view.phase = SHOAL_RUNNER_ENDED; /* the next tick concludes it */
+  job->view.outcome = SHOAL_BROKEN;
+  snprintf(job->view.error, sizeof job->view.error, "%s", err.text);
 }
 
 shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,

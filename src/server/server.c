@@ -27,6 +27,20 @@ typedef struct server {
   double next_tell, next_server;
 } server;
 
+/* ---- the log ---- */
+
+/* A line of it: `who` is a name from outside, and `number` says which job or volunteer. */
+static void log_event(const server *s, const char *what, const char *key, uint64_t number, const char *name,
+                      const char *value) {
+  shoal_text fields = {0};
+  shoal_json json;
+  shoal_json_init(&json, &fields);
+  shoal_json_int(&json, key, (int64_t)number);
+  shoal_json_text(&json, name, value);
+  if (!fields.failed) s->config->log(s->config->self, what, fields.bytes);
+  shoal_text_release(&fields);
+}
+
 /* ---- live ---- */
 
 static void begin(shoal_json *json, shoal_text *text) {
@@ -103,6 +117,7 @@ static void job_line(void *self, const shoal_open_job *job, const shoal_log_row 
   server *s = self;
   shoal_text text;
   shoal_json json;
+  log_event(s, "job", "job", job->id, "text", line->text);
   begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "number", (int64_t)line->number);
