@@ -276,10 +276,11 @@ void shoal_http_push(shoal_net *net, uint64_t id, const void *bytes, size_t leng
 
 void shoal_http_end(shoal_net *net, uint64_t id) {
   net_peer *peer = find_request(net, id);
-  if (peer == NULL || peer->http->phase != STREAMING) return;
+  if (peer == NULL || peer->http->phase < SENDING) return;
   net_http *http = peer->http;
-  if (http->head.is_1_1) shoal_text_addf(&http->out, "0\r\n\r\n");
   http->owed = false;
+  if (http->phase == SENDING) return; /* only its head was wanted */
+  if (http->head.is_1_1) shoal_text_addf(&http->out, "0\r\n\r\n");
   http->phase = SENDING;
   peer->moved = shoal_clock_seconds();
   if (http->out.failed) net_peer_end(peer, "no memory for an answer");
@@ -436,7 +437,6 @@ static int judge_websocket(net_peer *peer, const char **why) {
   if (strlen(http->head.key) != 24) return 400;
   *why = "this WebSocket may not be opened";
   http->id = 0;
-  peer->wire = SHOAL_WIRE_WEBSOCKET; /* for what is sent from now on */
   shoal_request request = request_of(http);
   return calls != NULL ? calls->admits(calls->self, peer->number, &request) : 0;
 }
@@ -444,7 +444,6 @@ static int judge_websocket(net_peer *peer, const char **why) {
 static void open_websocket(net_peer *peer) {
   const char *why;
   int status = judge_websocket(peer, &why);
-  if (peer->state != SERVING) return; /* closed by whom it was about to be announced to */
   if (status != 0) {
     refuse(peer, status, why);
     return;

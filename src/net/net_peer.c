@@ -1,4 +1,5 @@
 /* net_peer.c: one connection: bytes become messages, messages wait to be sent, and it ends. */
+#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,7 @@ void net_peer_end(net_peer *peer, const char *reason, ...) {
 void net_peer_linger(net_peer *peer) {
   peer->state = LINGERING;
   peer->since = shoal_clock_seconds();
+  if (peer->tls) SSL_shutdown(lws_get_ssl(peer->wsi));
   shutdown(lws_get_socket_fd(peer->wsi), SHUT_WR);
 }
 

@@ -203,8 +203,8 @@ static void check_echo(site *s, size_t length, bool chunked) {
   if (chunked) shoal_text_addf(&text, "0\r\n\r\n");
   say_bytes(s, &c, text.bytes, text.length);
   UNTIL(s, &c, answers(&c) == 1 || c.ended);
-  const char *body;
-  size_t got;
+  const char *body = NULL;
+  size_t got = 0;
   assert_int_equal(count_answers(&c, NULL, &body, &got), 1);
   assert_int_equal(status_of(c.in.bytes), 200);
   assert_int_equal(got, length);
@@ -307,8 +307,8 @@ static void check_range(site *s, const char *fields, int status, size_t first, s
   snprintf(request, sizeof request, "GET /file?data HTTP/1.1\r\nHost: x\r\n%s\r\n", fields);
   int got = ask(s, &c, request);
   if (got != status) fail_msg("%d instead of %d for %s", got, status, fields);
-  const char *body;
-  size_t length;
+  const char *body = NULL;
+  size_t length = 0;
   assert_int_equal(count_answers(&c, NULL, &body, &length), 1);
   if (status == 200 || status == 206) {
     assert_int_equal(length, end - first);
@@ -388,8 +388,8 @@ static void large_answers_come_whole(void **state) {
   client c;
   start(&s);
   assert_int_equal(ask(&s, &c, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
-  const char *body;
-  size_t length;
+  const char *body = NULL;
+  size_t length = 0;
   assert_int_equal(count_answers(&c, NULL, &body, &length), 1);
   assert_int_equal(length, BIG_BYTES);
   for (size_t i = 0; i < length; i++)
