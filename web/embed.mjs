@@ -1,5 +1,5 @@
-// embed.mjs OUT.c PAGE_FOLDER MODEL.net...: writes the C file behind src/server/page_files.h: the page's files,
-// compressed with gzip, and the texts of the example models.
+// embed.mjs OUT.c PAGE_FOLDER MODEL.net...: writes the C file behind src/server/page_files.h: the page's
+// files, compressed with gzip, and the texts of the example models.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -23,9 +23,10 @@ function numbers(bytes) {
 // A C string; every character that is not plain is written as an octal number of three digits.
 function quoted(text) {
   const plain = (byte) => byte >= 32 && byte < 127 && byte !== 34 && byte !== 92 && byte !== 63;
+  const octal = (byte) => `\\${byte.toString(8).padStart(3, "0")}`;
   const lines = text.split(/(?<=\n)/).map((line) => {
     const bytes = [...Buffer.from(line, "utf8")];
-    return `"${bytes.map((b) => (plain(b) ? String.fromCharCode(b) : `\\${b.toString(8).padStart(3, "0")}`)).join("")}"`;
+    return `"${bytes.map((b) => (plain(b) ? String.fromCharCode(b) : octal(b))).join("")}"`;
   });
   return lines.length > 0 ? lines.join("\n    ") : '""';
 }

@@ -11,10 +11,8 @@ static const struct {
   const char *name;
   int (*run)(int argc, char **argv);
 } measurements[] = {
-    {"train", shoal_bench_train},
-    {"gemm", shoal_bench_gemm},
-    {"ps", shoal_bench_ps},
-    {"scaling", shoal_bench_scaling},
+    {"train", shoal_bench_train},     {"gemm", shoal_bench_gemm},         {"ps", shoal_bench_ps},
+    {"scaling", shoal_bench_scaling}, {"platform", shoal_bench_platform},
 };
 enum { MEASUREMENTS_COUNT = sizeof measurements / sizeof measurements[0] };
 
@@ -32,13 +30,15 @@ static int overview(int argc, char **argv) {
   const shoal_usage usage = {
       .command = "bench",
       .synopses = (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]",
-                                   "scaling [OPTION...]", NULL},
-      .about = "train measures how fast this machine trains a network on made-up data: rounds a second, and "
-               "the share of the processors' peak that this is. gemm measures matrix products of the sizes "
-               "that networks have. ps measures how many bytes a second a parameter server moves. scaling "
-               "measures clusters of more and more workers: batches a second, and the speedup. Each has "
-               "--help of its own: shoal bench train --help.",
-      .operand = "what to measure (train, gemm, ps or scaling)",
+                                   "scaling [OPTION...]", "platform LINK [OPTION...]", NULL},
+      .about =
+          "train measures how fast this machine trains a network on made-up data: rounds a second, and "
+          "the share of the processors' peak that this is. gemm measures matrix products of the sizes "
+          "that networks have. ps measures how many bytes a second a parameter server moves. scaling "
+          "measures clusters of more and more workers: batches a second, and the speedup. platform measures "
+          "how soon a server answers while many volunteers work for it. Each has --help of its own: "
+          "shoal bench train --help.",
+      .operand = "what to measure (train, gemm, ps, scaling or platform)",
       .operands_min = 1,
       .operands_max = 1,
       .examples = "  shoal bench train\n"
@@ -50,7 +50,7 @@ static int overview(int argc, char **argv) {
   int status;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
   shoal_error err;
-  shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there are train, gemm, ps and scaling",
+  shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there are train, gemm, ps, scaling and platform",
              operands.at[0]);
   return shoal_cli_misused("bench", &err);
 }

@@ -29,7 +29,7 @@ enum { NAME_MAX_BYTES = 33, HOST_NAME_MAX_BYTES = 256, SERVER_NAME_MAX = 80 };
 static const double REDRAW_S = 0.2, REPEAT_S = 60; /* on a terminal, and elsewhere */
 static const uint64_t CACHE_BYTES = (uint64_t)10 << 30;
 static const double USUAL_LOAD = 0.75; /* of the processors: others that keep so many busy are at work */
-static const double CONTACT_S = 5;
+static const double CONTACT_S = 10;
 
 typedef struct work_options {
   const char *link, *name, *host, *memory, *hours, *cache, *cache_size, *token_file, *data_dir;
@@ -418,7 +418,8 @@ static void show(void *self, const shoal_work_view *v, double now) {
   if (s->text) draw(s, v);
 }
 
-static void print_end(session *s) {
+static void print_end(void *self) {
+  session *s = self;
   double seconds = shoal_clock_seconds() - s->started;
   if (s->text) {
     clear_line(s);
@@ -467,9 +468,8 @@ static shoal_status serve(session *s, shoal_error *err) {
   s->config.self = s;
   s->config.shows = show;
   s->config.notes = note;
-  status = shoal_work_run(&s->config, err);
-  print_end(s);
-  return status;
+  s->config.left = print_end;
+  return shoal_work_run(&s->config, err);
 }
 
 static int run(int argc, char **argv) {

@@ -55,6 +55,7 @@ typedef struct shoal_work_config {
   void *self;
   void (*shows)(void *self, const shoal_work_view *view, double now);
   void (*notes)(void *self, const char *text); /* something happened */
+  void (*left)(void *self);                    /* once, at the end; the process may end right after it */
 } shoal_work_config;
 
 /* Until it is told to stop, has done its one job, or the server refuses it for good. */

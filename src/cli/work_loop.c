@@ -362,8 +362,9 @@ shoal_status shoal_work_run(const shoal_work_config *config, shoal_error *err) {
   }
   leave(&w);
   /* A stint that still computes uses this function's memory: the process ends first. */
+  if (w.stint) config->notes(config->self, "leaves in the middle of a unit; somebody else will compute it");
+  config->left(config->self);
   if (w.stint) {
-    config->notes(config->self, "leaves in the middle of a unit; somebody else will compute it");
     fflush(NULL);
     _exit(w.refused ? SHOAL_EXIT_FAILED : SHOAL_EXIT_OK);
   }

@@ -14,14 +14,15 @@
 
 enum { SHOAL_CERTIFICATE_NAMES_MAX = 64 };
 
-/* FOLDER/certificate.pem and FOLDER/key.pem (mode 0600): those that are there, if they belong together and are not
- * expired, else new ones: EC P-256, good for ten years, for the host names and IP addresses `names`. The key is
- * written first, so a process that is killed leaves none, the key, or both; a key that is there is used. The folder
- * is made where it is missing. */
+/* FOLDER/certificate.pem and FOLDER/key.pem (mode 0600): those that are there, if they belong together and
+ * are not expired, else new ones: EC P-256, good for ten years, for the host names and IP addresses
+ * `names`. The key is written first, so a process that is killed leaves none, the key, or both; a key that
+ * is there is used. The folder is made where it is missing. */
 shoal_status shoal_certificate_ensure(const char *folder, const char *const *names, size_t names_count,
                                       char **certificate_path, char **key_path, shoal_error *err);
 
-/* Of the first certificate of a PEM file: the SHA-256 of its DER form, as 64 lower-case hexadecimal digits. */
+/* Of the first certificate of a PEM file: the SHA-256 of its DER form, as 64 lower-case hexadecimal
+ * digits. */
 shoal_status shoal_certificate_fingerprint(const char *path, char out[SHOAL_SHA256_HEX], shoal_error *err);
 /* How many days it is still good for; negative when it is expired. */
 shoal_status shoal_certificate_days_left(const char *path, double *out, shoal_error *err);

@@ -1,11 +1,12 @@
 /* access.h: who may do what.
  *
- * A caller shows a token ("Authorization: Bearer TOKEN") or none. Tokens have a role and may be good for one job
- * only; the store has their SHA-256 alone, compared in constant time. Without a token a caller has the role that the server is
- * open to, if any. Who asks too often has to wait, and who shows wrong tokens too often is not told any more that they are
- * wrong: limits are counted for every address (of IPv6, for the first 64 bits), in a table of fixed size from which
- * those go first that were not heard of for longest. A right token is never refused because others at the same
- * address have shown wrong ones: 128 random bits cannot be guessed, and a whole lab may be behind one address.
+ * A caller shows a token ("Authorization: Bearer TOKEN") or none. Tokens have a role and may be good for
+ * one job only; the store has their SHA-256 alone, compared in constant time. Without a token a caller has
+ * the role that the server is open to, if any. Who asks too often has to wait, and who shows wrong tokens
+ * too often is not told any more that they are wrong: limits are counted for every address (of IPv6, for
+ * the first 64 bits), in a table of fixed size from which those go first that were not heard of for
+ * longest. A right token is never refused because others at the same address have shown wrong ones: 128
+ * random bits cannot be guessed, and a whole lab may be behind one address.
  *
  * Ownership: create, then destroy; the store is borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_ACCESS_H
@@ -50,34 +51,35 @@ typedef struct shoal_access_config {
 shoal_status shoal_access_create(shoal_access **out, const shoal_access_config *config, shoal_error *err);
 void shoal_access_destroy(shoal_access *access);
 
-/* Who asks, from the header's value ("" without one). 0: *out is filled, where there is no token with the level that the
- * server is open to, which may be SHOAL_NOBODY; else the HTTP status: 401 for a token that is wrong, malformed or
- * expired, 429 with *retry_s (at least 1) for one who has to wait, 503 when the store cannot be asked. loopback
- * addresses have no limits on requests, but on wrong tokens. now: wall time; clock: monotonic. */
+/* Who asks, from the header's value ("" without one). 0: *out is filled, where there is no token with the
+ * level that the server is open to, which may be SHOAL_NOBODY; else the HTTP status: 401 for a token that
+ * is wrong, malformed or expired, 429 with *retry_s (at least 1) for one who has to wait, 503 when the
+ * store cannot be asked. loopback addresses have no limits on requests, but on wrong tokens. now: wall
+ * time; clock: monotonic. */
 int shoal_access_ask(shoal_access *access, const char *authorization, const char *address, double now,
                      double clock, shoal_caller *out, uint32_t *retry_s);
 
-/* A new token, from the kernel's random numbers. days 0: it never expires. SHOAL_CONFLICT: a host or admin of that name
- * exists already, or it is "local". SHOAL_INVALID: the name, the days, or a job for a host or an admin. SHOAL_LIMIT: there are
- * SHOAL_TOKENS_MAX. */
+/* A new token, from the kernel's random numbers. days 0: it never expires. SHOAL_CONFLICT: a host or admin
+ * of that name exists already, or it is "local". SHOAL_INVALID: the name, the days, or a job for a host or
+ * an admin. SHOAL_LIMIT: there are SHOAL_TOKENS_MAX. */
 shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
                                double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
                                shoal_error *err);
 
-/* "token 3 (Ann) from 192.0.2.7", "local" for one without a token on this machine, "no token, from 192.0.2.7" for one
- * elsewhere; for the audit log: never the token. */
+/* "token 3 (Ann) from 192.0.2.7", "local" for one without a token on this machine, "no token, from
+ * 192.0.2.7" for one elsewhere; for the audit log: never the token. */
 void shoal_access_describe(const shoal_caller *caller, const char *address, char out[SHOAL_CALLER_TEXT_MAX]);
 
 /* "127.0.0.1", "::1", with or without "::ffff:" before it, or "" (no network between). */
 bool shoal_access_is_loopback(const char *address);
 
-/* Whether a request comes from a page of this server or from no page at all: a page of somebody else's must not
- * use what a browser on this machine may do. host and origin are the headers, "" where missing: "localhost:8080",
- * "http://localhost:8080". */
+/* Whether a request comes from a page of this server or from no page at all: a page of somebody else's
+ * must not use what a browser on this machine may do. host and origin are the headers, "" where missing:
+ * "localhost:8080", "http://localhost:8080". */
 bool shoal_access_same_origin(const char *host, const char *origin);
-/* A server that is open without tokens also wants the host header to be one of its own names (DNS rebinding). This
- * answers for the loopback names: localhost and what ends in .localhost, 127.x.x.x, [::1], each with a port or
- * without. Other names of its own are the caller's to compare. */
+/* A server that is open without tokens also wants the host header to be one of its own names (DNS
+ * rebinding). This answers for the loopback names: localhost and what ends in .localhost, 127.x.x.x,
+ * [::1], each with a port or without. Other names of its own are the caller's to compare. */
 bool shoal_access_host_is_local(const char *host);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "net/http.h"
 #include "server/access.h"
+#include "server/chores.h"
 #include "server/jobs.h"
 #include "server/live.h"
 #include "server/volunteers.h"
@@ -23,6 +24,7 @@ typedef struct shoal_api {
   shoal_jobs *jobs;
   shoal_volunteers *volunteers;
   shoal_live *live;
+  shoal_chores *chores;
   shoal_role_level open;
   double started;          /* wall time */
   const char *fingerprint; /* of a certificate, or NULL */

@@ -350,33 +350,88 @@ void shoal_api_upload_file(const shoal_api_call *call) {
   shoal_api_json(call, 201, &text);
 }
 
+/* Sealing, from the request to its answer. Reading the files takes seconds, and is a chore. */
+typedef struct sealing {
+  shoal_api_call call;
+  shoal_request request; /* what is left of it: its number */
+  char *kind, *target;   /* target may be NULL */
+  shoal_text folder, description;
+  shoal_status status;
+  shoal_error err;
+} sealing;
+
+static void release_sealing(sealing *s) {
+  free(s->kind);
+  free(s->target);
+  shoal_text_release(&s->folder);
+  shoal_text_release(&s->description);
+  free(s);
+}
+
+static void check_draft(void *self) {
+  sealing *s = self;
+  s->status = shoal_datasets_check(s->folder.bytes, s->kind, s->target, &s->description, &s->err);
+}
+
+static void seal_draft(void *self, bool ran) {
+  sealing *s = self;
+  const shoal_api_call *call = &s->call;
+  if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
+  if (s->status == SHOAL_OK)
+    s->status = shoal_datasets_seal(call->api->datasets, call->names[0], call->caller.name,
+                                    s->description.bytes, &s->err);
+  if (s->status == SHOAL_OK)
+    answer_dataset(call, 201, shoal_datasets_describe);
+  else
+    shoal_api_failed(call, &s->err);
+  release_sealing(s);
+}
+
+/* False, and answered: it is being sealed. */
+static bool is_at_rest(const shoal_api_call *call) {
+  if (!shoal_chores_has(call->api->chores, call->names[0])) return true;
+  shoal_api_error(call, 409, "its files are being checked; wait for that");
+  return false;
+}
+
+static void begin_sealing(const shoal_api_call *call, const char *kind, const char *target) {
+  sealing *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    shoal_api_error(call, 500, "out of memory");
+    return;
+  }
+  s->call = *call;
+  s->request = (shoal_request){.id = call->request->id};
+  s->call.request = &s->request;
+  s->kind = strdup(kind);
+  s->target = target != NULL ? strdup(target) : NULL;
+  const shoal_chore chore = {call->names[0], s, check_draft, seal_draft};
+  if (s->kind == NULL || (target != NULL && s->target == NULL))
+    shoal_api_error(call, 500, "out of memory");
+  else if (shoal_datasets_draft(call->api->datasets, call->names[0], owner_of(call), &s->folder, &s->err) !=
+           SHOAL_OK)
+    shoal_api_failed(call, &s->err);
+  else if (shoal_chores_add(call->api->chores, &chore))
+    return;
+  else
+    shoal_api_error(call, 503, "too many data sets are being checked; try again");
+  release_sealing(s);
+}
+
 void shoal_api_seal_dataset(const shoal_api_call *call) {
   cJSON *body = read_body(call);
   if (body == NULL) return;
-  const char *kind = text_in(body, "kind"), *target = text_in(body, "target");
-  shoal_text folder = {0}, description = {0};
-  shoal_error err;
-  if (kind == NULL) {
+  const char *kind = text_in(body, "kind");
+  if (kind == NULL)
     shoal_api_error_at(call, 422, "\"kind\" is missing: csv, idx, cifar, text or chars", "kind", 0, 0);
-    cJSON_Delete(body);
-    return;
-  }
-  shoal_datasets *sets = call->api->datasets;
-  shoal_status status = shoal_datasets_draft(sets, call->names[0], owner_of(call), &folder, &err);
-  if (status == SHOAL_OK) status = shoal_datasets_check(folder.bytes, kind, target, &description, &err);
-  if (status == SHOAL_OK)
-    status = shoal_datasets_seal(sets, call->names[0], call->caller.name, description.bytes, &err);
-  if (status == SHOAL_OK)
-    answer_dataset(call, 201, shoal_datasets_describe);
-  else
-    shoal_api_failed(call, &err);
-  shoal_text_release(&folder);
-  shoal_text_release(&description);
+  else if (is_at_rest(call))
+    begin_sealing(call, kind, text_in(body, "target"));
   cJSON_Delete(body);
 }
 
 void shoal_api_delete_dataset(const shoal_api_call *call) {
   shoal_error err;
+  if (!is_at_rest(call)) return;
   for (const shoal_open_job *job = shoal_jobs_first(call->api->jobs); job != NULL; job = job->next)
     if (strcmp(job->spec.data.bytes, call->names[0]) == 0) {
       shoal_api_error(call, 409, "a job that is open uses this data set");

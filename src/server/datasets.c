@@ -1,4 +1,5 @@
-/* datasets.c: see datasets.h; what is in files is read in datasets_check.c, manifests and chunks are in manifest.c. */
+/* datasets.c: see datasets.h; what is in files is read in datasets_check.c, manifests and chunks are in
+ * manifest.c. */
 #include "server/datasets.h"
 
 #include <cjson/cJSON.h>

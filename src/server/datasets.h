@@ -1,21 +1,23 @@
-/* datasets.h: the data sets of a server: named ones that this machine has, and uploaded ones; their chunks.
+/* datasets.h: the data sets of a server: named ones that this machine has, and uploaded ones; their
+ * chunks.
  *
- * An upload is a draft, a folder of files, until it is sealed: then it is read as a training would read it, and becomes a
- * data set with a description and a manifest. Manifests list files and the SHA-256 of every MiB of them, the chunks that
- * volunteers fetch.
+ * An upload is a draft, a folder of files, until it is sealed: then it is read as a training would read
+ * it, and becomes a data set with a description and a manifest. Manifests list files and the SHA-256 of
+ * every MiB of them, the chunks that volunteers fetch.
  *
  *   FOLDER/drafts/NAME/FILE         a draft; .owner in it says whose
  *   FOLDER/drafts/.incoming-...     a body on its way; removed when the server starts
  *   FOLDER/sets/NAME/FILE           a set, with a row in the store; .manifest in it is kept
  *   FOLDER/named/NAME.manifest      what is kept of a named set, and NAME.description
  *
- * What a server leaves that is killed at any moment is a draft or a set, whole. Sealing marks the draft, adds the row
- * and moves the folder; when the row is there and the folder is not, opening moves it. Deleting marks
- * the folder, removes the row, then the folder; opening removes a marked folder that has no row. A folder
- * without a row or a mark stays as it is: it may be another store's.
+ * What a server leaves that is killed at any moment is a draft or a set, whole. Sealing marks the draft,
+ * adds the row and moves the folder; when the row is there and the folder is not, opening moves it.
+ * Deleting marks the folder, removes the row, then the folder; opening removes a marked folder that has no
+ * row. A folder without a row or a mark stays as it is: it may be another store's.
  *
- * Ownership: open, then close; the store is borrowed. Threads: one, but shoal_datasets_check, which is slow, may be
- * called from any with a draft that nobody else touches. (When a file is uploaded into it meanwhile, sealing fails.) */
+ * Ownership: open, then close; the store is borrowed. Threads: one, but shoal_datasets_check, which is
+ * slow, may be called from any with a draft that nobody else touches. (When a file is uploaded into it
+ * meanwhile, sealing fails.) */
 #ifndef SHOAL_SERVER_DATASETS_H
 #define SHOAL_SERVER_DATASETS_H
 
@@ -41,22 +43,25 @@ typedef struct shoal_datasets_config {
 shoal_status shoal_datasets_open(shoal_datasets **out, const shoal_datasets_config *config, shoal_error *err);
 void shoal_datasets_close(shoal_datasets *sets);
 
-/* {"datasets":[...]} and one DATASET, as in the API. SHOAL_NOT_FOUND. A description has two fields more: "target", the column
- * of a table that was chosen, and "vocabulary", how many words or characters a text has. Reading a named set for the
- * first time takes up to a second. One that cannot be read is not listed; describing it says why. */
+/* {"datasets":[...]} and one DATASET, as in the API. SHOAL_NOT_FOUND. A description has two fields more:
+ * "target", the column of a table that was chosen, and "vocabulary", how many words or characters a text
+ * has. Reading a named set for the first time takes up to a second. One that cannot be read is not listed;
+ * describing it says why. */
 shoal_status shoal_datasets_list(shoal_datasets *sets, shoal_json *json, shoal_error *err);
 shoal_status shoal_datasets_describe(shoal_datasets *sets, const char *name, shoal_json *json,
                                      shoal_error *err);
 /* What --data would have on this machine: "fashion-mnist", "FOLDER/sets/wine/wine.csv", "text:..." */
 shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
-/* The target column that was chosen when a table was sealed, for jobs that do not say; empty for all others. */
+/* The target column that was chosen when a table was sealed, for jobs that do not say; empty for all
+ * others. */
 shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
-/* {"name","kind","chunk_bytes","files":[{"name","bytes","sha256","chunks":[...]}]}. Made once, then kept, and made again
- * when a file's size or time is another. For an uploaded set shoal_datasets_check has made it. */
+/* {"name","kind","chunk_bytes","files":[{"name","bytes","sha256","chunks":[...]}]}. Made once, then kept,
+ * and made again when a file's size or time is another. For an uploaded set shoal_datasets_check has made
+ * it. */
 shoal_status shoal_datasets_manifest(shoal_datasets *sets, const char *name, shoal_json *json,
                                      shoal_error *err);
-/* The bytes of a chunk of any manifest that was asked for, compared with their hash. *out is the caller's (malloc).
- * SHOAL_NOT_FOUND; SHOAL_CORRUPT when the disk has something else now. */
+/* The bytes of a chunk of any manifest that was asked for, compared with their hash. *out is the caller's
+ * (malloc). SHOAL_NOT_FOUND; SHOAL_CORRUPT when the disk has something else now. */
 shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, uint8_t **out, size_t *length,
                                   shoal_error *err);
 
@@ -64,25 +69,27 @@ shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, uint
 bool shoal_datasets_file_is_good(const char *file);
 /* How many bytes a file may have, with what else is in the draft. */
 uint64_t shoal_datasets_room(shoal_datasets *sets, const char *name, const char *file);
-/* Where the body of an upload is put while it comes (a new name in the drafts' folder, malloced), and then its
- * place in the draft: moves `from` there; when that fails, `from` stays where it is. SHOAL_CONFLICT: a set of
- * that name exists, or somebody else's draft. SHOAL_INVALID: the name of the set or the file. SHOAL_LIMIT:
- * more bytes, files or sets than allowed. */
+/* Where the body of an upload is put while it comes (a new name in the drafts' folder, malloced), and then
+ * its place in the draft: moves `from` there; when that fails, `from` stays where it is. SHOAL_CONFLICT: a
+ * set of that name exists, or somebody else's draft. SHOAL_INVALID: the name of the set or the file.
+ * SHOAL_LIMIT: more bytes, files or sets than allowed. */
 shoal_status shoal_datasets_incoming(shoal_datasets *sets, const char *name, const char *file, char **path,
                                      shoal_error *err);
 shoal_status shoal_datasets_uploaded(shoal_datasets *sets, const char *name, const char *file,
                                      const char *from, const char *owner, shoal_error *err);
-/* Reads the draft as kind ("csv", "idx", "cifar", "text", "chars") and writes what it found into `description`
- * (JSON), or says which file, line and column is wrong: SHOAL_INVALID, "FILE:LINE:COLUMN: ..." where there is a place,
- * else "FILE: ...". target: a column's name or number, NULL for the last. Also puts the files safely on the disk and makes
- * the manifest. */
+/* Reads the draft as kind ("csv", "idx", "cifar", "text", "chars") and writes what it found into
+ * `description` (JSON), or says which file, line and column is wrong: SHOAL_INVALID, "FILE:LINE:COLUMN:
+ * ..." where there is a place, else "FILE: ...". target: a column's name or number, NULL for the last.
+ * Also puts the files safely on the disk and makes the manifest. */
 shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
                                   shoal_text *description, shoal_error *err);
-/* The draft's folder, to be checked. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is somebody else's (NULL: whoever's). */
+/* The draft's folder, to be checked. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is somebody else's (NULL:
+ * whoever's). */
 shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const char *owner, shoal_text *out,
                                   shoal_error *err);
-/* Makes the draft a data set, of the draft's owner. description is what shoal_datasets_check wrote. SHOAL_CONFLICT: a
- * file was uploaded since then, it is somebody else's draft, or there is a set of that name. */
+/* Makes the draft a data set, of the draft's owner. description is what shoal_datasets_check wrote.
+ * SHOAL_CONFLICT: a file was uploaded since then, it is somebody else's draft, or there is a set of that
+ * name. */
 shoal_status shoal_datasets_seal(shoal_datasets *sets, const char *name, const char *owner,
                                  const char *description, shoal_error *err);
 /* A set, or a draft where there is no set of that name. SHOAL_INVALID for one that is not its owner's (NULL:

@@ -1,6 +1,7 @@
 /* datasets_check.c: reads the files of a data set as a training would, and describes them; see datasets.h.
  *
- * Which files a kind consists of is as in data/dataset.h. Every file must be of use, since volunteers fetch them all. */
+ * Which files a kind consists of is as in data/dataset.h. Every file must be of use, since volunteers
+ * fetch them all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -353,7 +354,8 @@ static void strip_folder(shoal_error *err, const char *folder) {
 
 /* That a file is missing or broken is the fault of who uploaded it. */
 static shoal_status blame(shoal_error *err, shoal_status status) {
-  bool upload = status == SHOAL_NOT_FOUND || status == SHOAL_CORRUPT || status == SHOAL_LIMIT;
+  bool upload = status == SHOAL_NOT_FOUND || status == SHOAL_CORRUPT || status == SHOAL_LIMIT ||
+                status == SHOAL_UNSUPPORTED;
   if (upload) err->status = SHOAL_INVALID;
   return upload ? SHOAL_INVALID : status;
 }
@@ -443,6 +445,7 @@ shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, co
   if (status == SHOAL_OK) status = sync_files(files, err);
   if (status == SHOAL_OK) status = keep_manifest(files, kind, err);
   if (status != SHOAL_OK) shoal_text_clear(description);
+  if (status != SHOAL_OK && err != NULL) strip_folder(err, draft_folder);
   shoal_set_files_release(files);
   free(files);
   return status;

@@ -11,9 +11,9 @@
 /* The files in the order that --data wants them in: of two CSV files, the one for test last. */
 void shoal_set_files_order(shoal_set_files *files, const char *kind);
 
-/* Reads the files as that kind and adds a description (JSON) to *out: all that DATASET has, but for name, owner, built_in
- * and created. named: the catalogue's entry where it is one of those, else NULL. Errors name files without their
- * folder; SHOAL_INVALID says that the files are wrong. */
+/* Reads the files as that kind and adds a description (JSON) to *out: all that DATASET has, but for name,
+ * owner, built_in and created. named: the catalogue's entry where it is one of those, else NULL. Errors
+ * name files without their folder; SHOAL_INVALID says that the files are wrong. */
 shoal_status shoal_set_describe(shoal_set_files *files, const char *kind, const char *target,
                                 const shoal_named_set *named, shoal_text *out, shoal_error *err);
 

@@ -353,6 +353,8 @@ static void take_notes(shoal_jobs *jobs, shoal_open_job *job) {
 
 /* What workers have done since they were last looked at. A worker that is new, or that came back, begins at 0. */
 static void credit(shoal_jobs *jobs, shoal_open_job *job, const shoal_chief_peer *now, uint32_t count) {
+  static shoal_contribution rows[PEERS_MAX];
+  size_t rows_count = 0;
   double part_samples = job->view.part_samples;
   for (uint32_t i = 0; i < count; i++) {
     if (now[i].role != SHOAL_ROLE_WORKER) continue;
@@ -360,12 +362,13 @@ static void credit(shoal_jobs *jobs, shoal_open_job *job, const shoal_chief_peer
     uint64_t done = now[i].parts_done, seen = before != NULL ? before->parts_done : 0;
     uint64_t parts = done >= seen ? done - seen : done;
     if (parts == 0) continue;
-    const shoal_contribution row = {.worker = (char *)now[i].name,
-                                    .units = parts,
-                                    .samples = (uint64_t)((double)parts * part_samples + 0.5),
-                                    .seconds = LOOK_S};
-    (void)shoal_store_add_contributions(jobs->config.store, job->id, &row, 1, NULL);
+    rows[rows_count++] = (shoal_contribution){.worker = (char *)now[i].name,
+                                              .units = parts,
+                                              .samples = (uint64_t)((double)parts * part_samples + 0.5),
+                                              .seconds = LOOK_S};
   }
+  if (rows_count > 0)
+    (void)shoal_store_add_contributions(jobs->config.store, job->id, rows, rows_count, NULL);
 }
 
 static void look_at_peers(shoal_jobs *jobs, shoal_open_job *job) {

@@ -1,8 +1,8 @@
 /* manifest.c: see manifest.h.
  *
- * The table is a hash table with open addressing; the name of a chunk is as good a hash as any. A chunk that several
- * sets have stands there once for each of them, next to each other, so that one whose file is damaged
- * can be read from another set's. */
+ * The table is a hash table with open addressing; the name of a chunk is as good a hash as any. A chunk
+ * that several sets have stands there once for each of them, next to each other, so that one whose file is
+ * damaged can be read from another set's. */
 #include "server/manifest.h"
 
 #include <dirent.h>

@@ -1,13 +1,13 @@
 /* manifest.h: the files of a data set on this server, their manifest, and chunks by their hash.
  *
- * A manifest is made by reading every file once, a chunk at a time, and kept in a file whose first line is the stamp
- * of the files: names, sizes and times. When the stamp is another one, it is made again.
+ * A manifest is made by reading every file once, a chunk at a time, and kept in a file whose first line is
+ * the stamp of the files: names, sizes and times. When the stamp is another one, it is made again.
  *
- * The table of chunks says in which file a chunk lies. What is read is compared with its hash, so a damaged disk,
- * or a file that was changed, is an error and never wrong bytes.
+ * The table of chunks says in which file a chunk lies. What is read is compared with its hash, so a
+ * damaged disk, or a file that was changed, is an error and never wrong bytes.
  *
- * Ownership: files and tables are released by the caller; what is added to a table is copied. Threads: one for a
- * table, any for the rest. */
+ * Ownership: files and tables are released by the caller; what is added to a table is copied. Threads: one
+ * for a table, any for the rest. */
 #ifndef SHOAL_SERVER_MANIFEST_H
 #define SHOAL_SERVER_MANIFEST_H
 
@@ -27,8 +27,8 @@ typedef struct shoal_set_files {
   uint64_t bytes; /* of all */
 } shoal_set_files;
 
-/* All plain files of a folder whose names do not begin with a dot, by name. SHOAL_NOT_FOUND without the folder,
- * SHOAL_LIMIT for too many. */
+/* All plain files of a folder whose names do not begin with a dot, by name. SHOAL_NOT_FOUND without the
+ * folder, SHOAL_LIMIT for too many. */
 shoal_status shoal_set_files_list(shoal_set_files *out, const char *folder, shoal_error *err);
 /* One more; one that is not there is left out. */
 shoal_status shoal_set_files_add(shoal_set_files *files, const char *name, shoal_error *err);
@@ -53,8 +53,8 @@ bool shoal_chunk_table_has(const shoal_chunk_table *table, const char *set, cons
 bool shoal_chunk_table_has_any(const shoal_chunk_table *table, const char *set);
 shoal_status shoal_chunk_table_add(shoal_chunk_table *table, const char *folder, const char *stamp,
                                    const shoal_manifest *manifest, shoal_error *err);
-/* The bytes of a chunk, malloced. SHOAL_NOT_FOUND: it is in no set of the table. SHOAL_CORRUPT: what is on the disk is
- * something else. */
+/* The bytes of a chunk, malloced. SHOAL_NOT_FOUND: it is in no set of the table. SHOAL_CORRUPT: what is on
+ * the disk is something else. */
 shoal_status shoal_chunk_table_read(const shoal_chunk_table *table, const uint8_t hash[SHOAL_SHA256_BYTES],
                                     uint8_t **out, size_t *length, shoal_error *err);
 

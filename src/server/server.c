@@ -179,12 +179,6 @@ static void tell_jobs(server *s) {
   s->jobs_changed.count = 0;
 }
 
-static const shoal_volunteer *find_worker(const server *s, uint64_t id) {
-  const shoal_volunteer *v = NULL;
-  while ((v = shoal_volunteers_next(s->api.volunteers, v)) != NULL && v->id != id) continue;
-  return v;
-}
-
 static void tell_workers(server *s) {
   bool watched = shoal_live_watched(s->api.live, 0);
   if (watched && s->workers_changed.count + s->workers_gone.count > 0) {
@@ -194,7 +188,7 @@ static void tell_workers(server *s) {
     shoal_json_open(&json, NULL, '{');
     shoal_json_open(&json, "changed", '[');
     for (size_t i = 0; i < s->workers_changed.count; i++) {
-      const shoal_volunteer *v = find_worker(s, s->workers_changed.ids[i]);
+      const shoal_volunteer *v = shoal_volunteers_find(s->api.volunteers, s->workers_changed.ids[i]);
       if (v != NULL) shoal_volunteers_write(s->api.volunteers, v, &json);
     }
     shoal_json_close(&json, ']');
@@ -310,6 +304,7 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_datasets_open(&api->datasets, &datasets, err);
   if (status == SHOAL_OK) status = shoal_live_create(&api->live, err);
   if (status == SHOAL_OK) status = open_net(s, err);
+  if (status == SHOAL_OK) status = shoal_chores_create(&api->chores, s, wake, err);
   if (status != SHOAL_OK) return status;
   const shoal_jobs_config jobs = {.store = api->store,
                                   .datasets = api->datasets,
@@ -373,6 +368,7 @@ static bool stops(const server *s) { return __atomic_load_n(s->config->stop, __A
 static void loop(server *s) {
   while (!stops(s)) {
     double now = shoal_clock_seconds();
+    shoal_chores_tick(s->api.chores);
     double next = shoal_jobs_tick(s->api.jobs, now);
     next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
     next = fmin(next, tell_watchers(s, now));
@@ -382,6 +378,7 @@ static void loop(server *s) {
 
 static void close_parts(server *s) {
   shoal_api *api = &s->api;
+  shoal_chores_destroy(api->chores);
   shoal_jobs_close(api->jobs);
   shoal_net_destroy(api->net);
   shoal_volunteers_destroy(api->volunteers);

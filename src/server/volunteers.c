@@ -36,6 +36,7 @@ typedef struct channel {
 
 typedef struct entry {
   struct entry *next, *before;
+  struct entry *chain; /* in the table by number */
   shoal_volunteer v;
   uint64_t wanted_job; /* that it chose; 0: any */
   char wanted_host[SHOAL_MATCH_NAME_MAX];
@@ -49,6 +50,8 @@ struct shoal_volunteers {
   shoal_volunteers_calls calls;
   channel *channels[BUCKETS];
   entry *first, *last;
+  entry *entries[BUCKETS];
+  bool untold; /* somebody may have to be told its job */
   uint32_t count, max;
   uint64_t numbered;
   double next_rates;
@@ -77,9 +80,28 @@ static channel *add_channel(shoal_volunteers *v, uint64_t peer, channel_kind kin
 /* ---- entries ---- */
 
 static entry *find_entry(const shoal_volunteers *v, uint64_t id) {
-  entry *e = v->first;
-  while (e != NULL && e->v.id != id) e = e->next;
+  entry *e = v->entries[id % BUCKETS];
+  while (e != NULL && e->v.id != id) e = e->chain;
   return e;
+}
+
+static void link_entry(shoal_volunteers *v, entry *e) {
+  entry **bucket = &v->entries[e->v.id % BUCKETS];
+  e->chain = *bucket;
+  *bucket = e;
+  e->before = v->last;
+  *(v->last != NULL ? &v->last->next : &v->first) = e;
+  v->last = e;
+  v->count++;
+}
+
+static void unlink_entry(shoal_volunteers *v, entry *e) {
+  entry **at = &v->entries[e->v.id % BUCKETS];
+  while (*at != e) at = &(*at)->chain;
+  *at = e->chain;
+  *(e->before != NULL ? &e->before->next : &v->first) = e->next;
+  *(e->next != NULL ? &e->next->before : &v->last) = e->before;
+  v->count--;
 }
 
 static bool name_is_taken(const shoal_volunteers *v, const char *name, const entry *but) {
@@ -157,13 +179,17 @@ static void settle(shoal_volunteers *v) {
     if (e == NULL) continue;
     e->v.job = job;
     e->v.told = false;
+    v->untold = true;
   }
   count_workers(v);
-  for (entry *e = v->first; e != NULL; e = e->next)
-    if (e->v.registered && !e->v.told) {
-      tell_assignment(v, e);
-      changed(v, e);
-    }
+  if (!v->untold) return;
+  v->untold = false;
+  for (entry *e = v->first; e != NULL; e = e->next) {
+    if (!e->v.registered || e->v.told) continue;
+    tell_assignment(v, e);
+    changed(v, e);
+    v->untold |= !e->v.told;
+  }
 }
 
 /* Has who works for what decided anew, as the volunteer is now. */
@@ -228,6 +254,7 @@ static void take_registration(shoal_volunteers *v, entry *e, const cJSON *json) 
   e->v.speed = number_of(json, "speed", 1e12);
   e->v.registered = true;
   e->v.told = false;
+  v->untold = true;
   snprintf(e->v.state, sizeof e->v.state, "idle");
   rematch(v, e);
 }
@@ -330,10 +357,7 @@ static int admit_control(shoal_volunteers *v, uint64_t peer, const char *address
   e->v.since = shoal_clock_wall_seconds();
   snprintf(e->v.address, sizeof e->v.address, "%s", address);
   snprintf(e->v.state, sizeof e->v.state, "idle");
-  e->before = v->last;
-  *(v->last != NULL ? &v->last->next : &v->first) = e;
-  v->last = e;
-  v->count++;
+  link_entry(v, e);
   l->volunteer = e->v.id;
   return 0;
 }
@@ -382,9 +406,7 @@ void shoal_volunteers_received(shoal_volunteers *v, uint64_t peer, shoal_message
 }
 
 static void drop_entry(shoal_volunteers *v, entry *e) {
-  *(e->before != NULL ? &e->before->next : &v->first) = e->next;
-  *(e->next != NULL ? &e->next->before : &v->last) = e->before;
-  v->count--;
+  unlink_entry(v, e);
   shoal_match_drop_worker(v->match, e->v.id);
   if (e->v.registered) v->calls.gone(v->calls.self, e->v.id);
   free(e);
@@ -457,6 +479,11 @@ const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *v, const sh
       after == NULL ? v->first : ((const entry *)((const char *)after - offsetof(entry, v)))->next;
   while (e != NULL && !e->v.registered) e = e->next;
   return e != NULL ? &e->v : NULL;
+}
+
+const shoal_volunteer *shoal_volunteers_find(const shoal_volunteers *v, uint64_t id) {
+  const entry *e = find_entry(v, id);
+  return e != NULL && e->v.registered ? &e->v : NULL;
 }
 
 void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w, shoal_json *json) {

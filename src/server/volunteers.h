@@ -61,6 +61,7 @@ uint32_t shoal_volunteers_count(const shoal_volunteers *volunteers, uint32_t *id
 /* One after another; NULL first, NULL at the end. */
 const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *volunteers,
                                              const shoal_volunteer *after);
+const shoal_volunteer *shoal_volunteers_find(const shoal_volunteers *volunteers, uint64_t id); /* or NULL */
 /* A WORKER of the API. */
 void shoal_volunteers_write(const shoal_volunteers *volunteers, const shoal_volunteer *volunteer,
                             shoal_json *json);

@@ -2,7 +2,7 @@
 # A server, volunteers and hosts as people would use them: links with tokens, data that goes up and comes down,
 # workers that come, pause, are killed and leave, and what everyone is told.
 . "$(dirname "$0")/common.bash"
-make_images images 2000 200
+make_images images 20000 200
 make_models
 sed -i 's/epochs 3/epochs 2/' images.net
 export XDG_CACHE_HOME=$folder/cache
@@ -14,7 +14,7 @@ trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
 refused() {
   local status=$1 text=$2
   shift 2
-  timeout -s KILL 20 "$SHOAL" "$@" > out 2> err < /dev/null
+  timeout -s KILL 40 "$SHOAL" "$@" > out 2> err < /dev/null
   same $? "$status" "the exit status of: $*"
   check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
   check "$*: no token in '$(cat err)'" bash -c '! grep -q "secret" out err'
@@ -25,7 +25,7 @@ until_true() {
   local what=$1
   shift
   checks=$((checks + 1))
-  for _ in $(seq 150); do
+  for _ in $(seq 300); do
     "$@" 2> /dev/null && return
     sleep 0.1
   done
@@ -155,6 +155,7 @@ for line in open("two.log"): json.loads(line)'
 host=$!
 pids+=("$host")
 until_true "the third job runs" tells running 's["job"]["state"]' --job 3
+until_true "its first epoch is over" tells True 's["job"]["progress"]["epoch"] >= 1' --job 3
 kill -INT "$host"
 wait "$host"
 same $? 0 "Ctrl-C leaves the job alone"

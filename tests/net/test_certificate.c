@@ -146,7 +146,8 @@ static void what_does_not_belong_together_is_said(void **state) {
   assert_non_null(strstr(err.text, "tls/certificate.pem: there is no certificate"));
 }
 
-/* A pem file cut short anywhere is an error or, when only the last line's end is missing, the same certificate. */
+/* A pem file cut short anywhere is an error or, when only the last line's end is missing, the same
+ * certificate. */
 static void a_file_that_was_cut_short_is_an_error(void **state) {
   (void)state;
   char fingerprint[SHOAL_SHA256_HEX], other[SHOAL_SHA256_HEX];

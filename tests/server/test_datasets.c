@@ -1,4 +1,5 @@
-/* Uploaded and named data sets: described as a training reads them, whole after any crash, chunks never wrong. */
+/* Uploaded and named data sets: described as a training reads them, whole after any crash, chunks never
+ * wrong. */
 #include "data/files.h"
 
 #include <cjson/cJSON.h>

@@ -27,7 +27,14 @@ export function problemOf(status: number, body: string): Problem {
     said = undefined;
   }
   const text = said?.text ?? `the server answered with status ${status}`;
-  return new Problem(status, said?.code ?? "", text, said?.field ?? null, said?.line ?? null, said?.column ?? null);
+  return new Problem(
+    status,
+    said?.code ?? "",
+    text,
+    said?.field ?? null,
+    said?.line ?? null,
+    said?.column ?? null,
+  );
 }
 
 // What to show for anything that was thrown.
@@ -102,7 +109,12 @@ export async function download(path: string, name: string): Promise<void> {
 }
 
 // Sends a file as it is and tells how far it got, from 0 to 1.
-export function upload(path: string, file: Blob, told: (done: number) => void, signal: AbortSignal): Promise<void> {
+export function upload(
+  path: string,
+  file: Blob,
+  told: (done: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     // fetch cannot tell how much of a body has been sent.
     const request = new XMLHttpRequest();

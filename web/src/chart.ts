@@ -91,9 +91,14 @@ export class Chart {
   }
 
   private data(): uPlot.AlignedData {
-    const tables = this.curves.map(([xs, ys]) => (this.options.time ? lengthened(xs, ys) : [xs, ys]) as uPlot.AlignedData);
+    const tables = this.curves.map(
+      ([xs, ys]) => (this.options.time ? lengthened(xs, ys) : [xs, ys]) as uPlot.AlignedData,
+    );
     if (tables.length === 1) return tables[0] as uPlot.AlignedData;
-    return uPlot.join(tables, tables.map(() => [2])); // 2: what one series lacks is no gap
+    return uPlot.join(
+      tables,
+      tables.map(() => [2]),
+    ); // 2: what one series lacks is no gap
   }
 
   private drawNow(): void {
@@ -123,7 +128,12 @@ export class Chart {
         y: { range: (_plot, low, high) => rangeOf(low, high, options.fromZero ?? false) },
       },
       axes: [
-        { ...axis(), space: 90, size: 32, ...(options.time ? { values: (_plot, splits) => splits.map(clock) } : {}) },
+        {
+          ...axis(),
+          space: 90,
+          size: 32,
+          ...(options.time ? { values: (_plot, splits) => splits.map(clock) } : {}),
+        },
         { ...axis(), size: 52, space: 34, values: (_plot, splits) => splits.map(options.show ?? tidy) },
       ],
       series: [
@@ -145,11 +155,17 @@ export class Chart {
 // A short time gets an empty stretch in front.
 function lengthened(xs: number[], ys: (number | null)[]): Curve {
   const from = (xs[xs.length - 1] ?? 0) - secondsMin;
-  return (xs[0] ?? 0) > from ? [[from, ...xs], [null, ...ys]] : [xs, ys];
+  return (xs[0] ?? 0) > from
+    ? [
+        [from, ...xs],
+        [null, ...ys],
+      ]
+    : [xs, ys];
 }
 
 function rangeOf(low: number | null, high: number | null, fromZero: boolean): uPlot.Range.MinMax {
   if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) return [0, 1];
+  if (fromZero && high <= 0) return [0, 10];
   const bottom = fromZero ? 0 : low;
   const room = Math.max((high - bottom) * 0.08, Math.abs(high) * 0.002, 1e-6);
   return [fromZero ? 0 : bottom - room, high + room];
@@ -174,7 +190,9 @@ function tooltip(options: ChartOptions): uPlot.Plugin {
         }
         const lines = options.series.flatMap((series, i) => {
           const y = plot.data[i + 1]?.[at];
-          return y === null || y === undefined || series.faint ? [] : [h("div", null, `${series.label} ${show(y)}`)];
+          return y === null || y === undefined || series.faint
+            ? []
+            : [h("div", null, `${series.label} ${show(y)}`)];
         });
         const head = options.time ? clock(x) : `round ${x}`;
         box.replaceChildren(h("div", { class: "muted" }, head), ...lines);

@@ -1,12 +1,13 @@
 // curve.ts: the numbers behind the curves: smoothing, thinning, rounds and epochs on one axis. Pure.
 
-// A running mean that follows the last `span` or so values; gaps stay gaps.
+// A running mean that follows the last `span` or so values; gaps stay gaps. At first, where curves are
+// steep, it follows fewer.
 export function smooth(values: (number | null)[], span: number): (number | null)[] {
-  const keep = 1 - 1 / Math.max(span, 1);
   let sum = 0;
   let weight = 0;
-  return values.map((v) => {
+  return values.map((v, i) => {
     if (v === null) return null;
+    const keep = 1 - 1 / Math.max(Math.min(span, 1 + i / 5), 1);
     sum = sum * keep + v;
     weight = weight * keep + 1;
     return sum / weight;
@@ -21,7 +22,11 @@ export function thin<T>(points: T[], max: number): T[] {
 }
 
 // Adds points behind those that are there; points that are there already are left out.
-export function addPoints<T extends readonly [number, ...unknown[]]>(points: T[], more: T[], max: number): T[] {
+export function addPoints<T extends readonly [number, ...unknown[]]>(
+  points: T[],
+  more: T[],
+  max: number,
+): T[] {
   const last = points.length > 0 ? (points[points.length - 1] as T)[0] : -1;
   return thin(points.concat(more.filter((p) => p[0] > last)), max);
 }

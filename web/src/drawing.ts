@@ -32,7 +32,10 @@ function right(columns: number): number {
 function columnsBetween(edge: Edge, layout: Layout): number {
   const first = (layout.places[edge.from] as Place).row;
   const last = (layout.places[edge.to] as Place).row;
-  return layout.places.reduce((most, place) => (place.row >= first && place.row <= last ? Math.max(most, place.column + 1) : most), 1);
+  return layout.places.reduce(
+    (most, place) => (place.row >= first && place.row <= last ? Math.max(most, place.column + 1) : most),
+    1,
+  );
 }
 
 function pathOf(edge: Edge, layout: Layout): string {
@@ -62,15 +65,26 @@ function box(layer: Layer, place: Place, chosen: (line: number) => void): SVGGEl
   const text = layer.name ? layer.text.trim().replace(/^[^\s:]+:\s*/, "") : layer.text.trim();
   const [word = "", ...rest] = text.split(/\s+/);
   const what = rest.join(" ");
-  const below = [layer.shape, layer.weights > 0 ? `${short(layer.weights)} weights` : ""].filter(Boolean).join(" · ");
+  const below = [layer.shape, layer.weights > 0 ? `${short(layer.weights)} weights` : ""]
+    .filter(Boolean)
+    .join(" · ");
   const label = `Line ${layer.line}: ${layer.text}, ${below}`;
   return svg(
     "g",
-    { class: `layer kind-${kindOf(word)}`, transform: `translate(${x - boxWidth / 2} ${y - boxHeight / 2})`, onclick: () => chosen(layer.line) },
+    {
+      class: `layer kind-${kindOf(word)}`,
+      transform: `translate(${x - boxWidth / 2} ${y - boxHeight / 2})`,
+      onclick: () => chosen(layer.line),
+    },
     svg("title", null, label),
     svg("rect", { width: boxWidth, height: boxHeight, rx: 8 }),
     svg("rect", { class: "edge", width: 4, height: boxHeight - 16, x: 6, y: 8, rx: 2 }),
-    svg("text", { x: 18, y: 18 }, svg("tspan", { class: "word" }, word), what ? ` ${cut(what, 18 - word.length)}` : ""),
+    svg(
+      "text",
+      { x: 18, y: 18 },
+      svg("tspan", { class: "word" }, word),
+      what ? ` ${cut(what, 18 - word.length)}` : "",
+    ),
     svg("text", { x: 18, y: 34, class: "below" }, cut(below, 24)),
   );
 }
@@ -91,6 +105,7 @@ export function drawLayers(layers: Layer[], chosen: (line: number) => void): SVG
   const layout = layOut(layers);
   const width = right(layout.columns) + (layout.lanes > 0 ? (layout.lanes + 1) * laneWidth : 0) + margin;
   const height = margin * 2 + layout.rows * (boxHeight + gapY) - gapY;
+  const spoken = layers.map((layer) => `${layer.text}, ${layer.shape}`).join("; ");
   const picture = svg(
     "svg",
     {
@@ -99,14 +114,22 @@ export function drawLayers(layers: Layer[], chosen: (line: number) => void): SVG
       width,
       height,
       role: "img",
-      "aria-label": `Network of ${layers.length} layers: ${layers.map((l) => `${l.text}, ${l.shape}`).join("; ")}`,
+      "aria-label": `Network of ${layers.length} layers: ${spoken}`,
     },
     svg(
       "defs",
       null,
       svg(
         "marker",
-        { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" },
+        {
+          id: "arrow",
+          viewBox: "0 0 8 8",
+          refX: 6,
+          refY: 4,
+          markerWidth: 6,
+          markerHeight: 6,
+          orient: "auto",
+        },
         svg("path", { class: "head", d: "M0 0L8 4L0 8Z" }),
       ),
     ),

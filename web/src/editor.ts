@@ -61,7 +61,11 @@ export class Editor {
 
   // Puts the caret into a line, counted from 1.
   show(line: number): void {
-    const before = this.text.split("\n").slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    const before =
+      this.text
+        .split("\n")
+        .slice(0, line - 1)
+        .join("\n").length + (line > 1 ? 1 : 0);
     const end = this.text.indexOf("\n", before);
     this.input.focus();
     this.input.setSelectionRange(before, end < 0 ? this.text.length : end);

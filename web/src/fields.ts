@@ -43,7 +43,11 @@ export class Field {
 }
 
 export function textField(label: string, name: string, hint = "", more: Record<string, string> = {}): Field {
-  return new Field(label, h("input", { type: "text", name, autocomplete: "off", spellcheck: "false", ...more }), hint);
+  return new Field(
+    label,
+    h("input", { type: "text", name, autocomplete: "off", spellcheck: "false", ...more }),
+    hint,
+  );
 }
 
 export function selectField(label: string, name: string, options: [string, string][], hint = ""): Field {
@@ -52,14 +56,24 @@ export function selectField(label: string, name: string, options: [string, strin
   return new Field(label, select, hint);
 }
 
-export function checkField(label: string, name: string, hint: string): { node: HTMLElement; input: HTMLInputElement } {
+export function checkField(
+  label: string,
+  name: string,
+  hint: string,
+): { node: HTMLElement; input: HTMLInputElement } {
   const id = newId("check");
   const input = h("input", { type: "checkbox", id, name });
-  const node = h("div", { class: "check" }, input, h("label", { for: id }, label, hint && h("span", { class: "hint" }, hint)));
+  const node = h(
+    "div",
+    { class: "check" },
+    input,
+    h("label", { for: id }, label, hint && h("span", { class: "hint" }, hint)),
+  );
   return { node, input };
 }
 
-// A slider and a box for the number, which follow one another. Until somebody moves it, it shows what is proposed.
+// A slider and a box for the number, which follow one another. Until somebody moves it, it shows what is
+// proposed.
 export class SliderField {
   readonly node: HTMLElement;
   touched = false;
@@ -79,15 +93,33 @@ export class SliderField {
     hint = "",
   ) {
     this.current = this.proposed = first;
-    this.slider = h("input", { type: "range", min: 0, max: positions, step: 1, "aria-label": `${label}, slider` });
+    this.slider = h("input", {
+      type: "range",
+      min: 0,
+      max: positions,
+      step: 1,
+      "aria-label": `${label}, slider`,
+    });
     this.slider.dataset["name"] = name;
-    this.box = h("input", { type: "text", inputmode: scale.whole ? "numeric" : "decimal", name, autocomplete: "off" });
-    this.back = h("button", { type: "button", class: "link small", hidden: true, onclick: () => this.reset() });
+    this.box = h("input", {
+      type: "text",
+      inputmode: scale.whole ? "numeric" : "decimal",
+      name,
+      autocomplete: "off",
+    });
+    this.back = h("button", {
+      type: "button",
+      class: "link small",
+      hidden: true,
+      onclick: () => this.reset(),
+    });
     this.field = new Field(label, this.box, hint, this.slider);
     this.node = this.field.node;
     this.node.classList.add("slider");
     this.node.append(this.back);
-    this.slider.addEventListener("input", () => this.take(scale.toValue(Number(this.slider.value)), this.slider));
+    this.slider.addEventListener("input", () =>
+      this.take(scale.toValue(Number(this.slider.value)), this.slider),
+    );
     this.slider.addEventListener("keydown", (event) => this.press(event));
     this.box.addEventListener("input", () => {
       const read = readNumber(this.box.value, scale);
@@ -120,7 +152,8 @@ export class SliderField {
     this.field.setError(text);
   }
 
-  // What it was entered with is left as it is: a slider that jumps to the next whole number cannot be dragged.
+  // What it was entered with is left as it is: a slider that jumps to the next whole number cannot be
+  // dragged.
   private take(value: number, by: HTMLInputElement | null): void {
     this.current = value;
     this.touched = true;

@@ -64,7 +64,9 @@ export class Fleet {
 
   async fetchOlder(): Promise<void> {
     if (this.next === null) return;
-    const page = await get<{ jobs: JobAsSent[]; next: number | null }>(`/jobs?limit=1000&before=${this.next}`);
+    const page = await get<{ jobs: JobAsSent[]; next: number | null }>(
+      `/jobs?limit=1000&before=${this.next}`,
+    );
     for (const job of page.jobs) this.jobs.set(job.id, wholeJob(job));
     this.next = page.next;
     this.changed();
@@ -116,7 +118,11 @@ export class Fleet {
   }
 }
 
-function merge<S extends { id: number }, T>(into: Map<number, T>, changes: Changes<S>, whole: (item: S) => T): void {
+function merge<S extends { id: number }, T>(
+  into: Map<number, T>,
+  changes: Changes<S>,
+  whole: (item: S) => T,
+): void {
   for (const item of changes.changed) into.set(item.id, whole(item));
   for (const id of changes.gone) into.delete(id);
 }

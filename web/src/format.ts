@@ -4,14 +4,20 @@ export const none = "–";
 
 // 1,234,567
 export function count(n: number): string {
-  return Math.round(n).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  return Math.round(n)
+    .toString()
+    .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
 // At most four characters and a letter: 950, 1.2k, 34k, 5.1M
 export function short(n: number): string {
   if (!Number.isFinite(n)) return none;
   const size = Math.abs(n);
-  for (const [unit, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
+  for (const [unit, letter] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const) {
     if (size < unit * 0.9995) continue;
     const scaled = n / unit;
     return `${Math.abs(scaled) < 9.95 ? scaled.toFixed(1) : scaled.toFixed(0)}${letter}`;
@@ -45,7 +51,11 @@ export function percent(part: number): string {
 }
 
 export function bytes(n: number): string {
-  for (const [unit, name] of [[1 << 30, "GB"], [1 << 20, "MB"], [1 << 10, "KB"]] as const) {
+  for (const [unit, name] of [
+    [1 << 30, "GB"],
+    [1 << 20, "MB"],
+    [1 << 10, "KB"],
+  ] as const) {
     if (n >= unit) return `${(n / unit).toFixed(n / unit < 10 ? 1 : 0)} ${name}`;
   }
   return `${n} B`;
@@ -81,7 +91,8 @@ export function clock(time: number): string {
 
 export function date(time: number): string {
   const d = new Date(time * 1000);
-  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}`;
+  const day = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+  return `${day} ${two(d.getHours())}:${two(d.getMinutes())}`;
 }
 
 // The time of a day that is today, else the day too.

@@ -27,16 +27,26 @@ export function showLink(link: string, command: boolean): HTMLElement {
       { class: "sharetext" },
       command && h("p", { class: "muted small" }, "In a terminal of the machine that is to help:"),
       command && copyable(`shoal work ${shellWord(link)}`, "The command"),
-      h("p", { class: "muted small" }, command ? "Or the link alone, for a browser:" : "The link, for a browser:"),
+      h(
+        "p",
+        { class: "muted small" },
+        command ? "Or the link alone, for a browser:" : "The link, for a browser:",
+      ),
       copyable(link, "The link"),
       local &&
         h(
           "p",
           { class: "hint" },
-          "This address works on this machine only. For others, start the server with --listen and an address that they can reach.",
+          "This address works on this machine only. For others, start the server with --listen and an address " +
+            "that they can reach.",
         ),
     ),
-    h("figure", null, qr(link, "QR code of the link"), h("figcaption", { class: "muted small" }, "Scan it with a phone")),
+    h(
+      "figure",
+      null,
+      qr(link, "QR code of the link"),
+      h("figcaption", { class: "muted small" }, "Scan it with a phone"),
+    ),
   );
 }
 
@@ -46,15 +56,36 @@ export function openLink(server: ServerInfo): string {
 
 // For who may make invitations: to one job, or to all when `job` is null.
 export function inviteForm(server: ServerInfo, job: number | null, made: () => void): HTMLElement {
-  const roles: Role[] = may(server.role, "admin") && job === null ? ["volunteer", "viewer", "host", "admin"] : ["volunteer", "viewer"];
-  const role = selectField("Who it is for", "role", roles.map((name) => [name, `${name}: ${roleTexts[name]}`]));
-  const name = textField("Name, to tell invitations apart", "name", "", { placeholder: "e.g. the lab's desktops", maxlength: "60" });
-  const days = new Field("Days that it works", h("input", { type: "number", name: "days", min: 1, max: 3650, value: 30 }), "Empty: until it is taken back.");
+  const roles: Role[] =
+    may(server.role, "admin") && job === null
+      ? ["volunteer", "viewer", "host", "admin"]
+      : ["volunteer", "viewer"];
+  const role = selectField(
+    "Who it is for",
+    "role",
+    roles.map((name) => [name, `${name}: ${roleTexts[name]}`]),
+  );
+  const name = textField("Name, to tell invitations apart", "name", "", {
+    placeholder: "e.g. the lab's desktops",
+    maxlength: "60",
+  });
+  const days = new Field(
+    "Days that it works",
+    h("input", { type: "number", name: "days", min: 1, max: 3650, value: 30 }),
+    "Empty: until it is taken back.",
+  );
   const submit = h("button", { class: "button main", type: "submit" }, "Make an invitation");
   const result = h("div", { "aria-live": "polite" });
   const failure = h("p", { class: "error", role: "alert", hidden: true });
   const fields: Record<string, Field> = { role, name, days };
-  const form = h("form", { class: "stack" }, h("div", { class: "columns three" }, role.node, name.node, days.node), h("div", { class: "row" }, submit), failure, result);
+  const form = h(
+    "form",
+    { class: "stack" },
+    h("div", { class: "columns three" }, role.node, name.node, days.node),
+    h("div", { class: "row" }, submit),
+    failure,
+    result,
+  );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void send();
@@ -73,7 +104,11 @@ export function inviteForm(server: ServerInfo, job: number | null, made: () => v
         ...(days.input.value === "" ? {} : { days: Number(days.input.value) }),
       });
       const link = linkToShare(location.origin, token.token, server.fingerprint, token.link);
-      replace(result, h("p", { class: "good" }, "Copy it now: it is shown only this once."), showLink(link, chosen !== "viewer"));
+      replace(
+        result,
+        h("p", { class: "good" }, "Copy it now: it is shown only this once."),
+        showLink(link, chosen !== "viewer"),
+      );
       made();
     } catch (thrown) {
       const named = thrown instanceof Problem && thrown.field ? fields[thrown.field] : undefined;

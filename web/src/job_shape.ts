@@ -1,6 +1,7 @@
-// job_shape.ts: a job as pages want it. One that has never run comes without progress, weights and files. Pure.
+// job_shape.ts: a job as pages want it. One that has never run comes without progress, weights and files.
+// Pure.
 
-import type { Job, Progress } from "./types";
+import type { Job, JobSpec, Progress, Recipe } from "./types";
 
 const noProgress: Progress = {
   epoch: 0,
@@ -18,7 +19,26 @@ const noProgress: Progress = {
   again: 0,
 };
 
-export type JobAsSent = Partial<Omit<Job, "id" | "progress">> & { id: number; progress?: Partial<Progress> };
+export type JobAsSent = Partial<Omit<Job, "id" | "progress">> & {
+  id: number;
+  progress?: Partial<Progress>;
+  recipe?: Recipe & { early_stop?: number }; // what was not in the spec and came from the model's text
+};
+
+function wholeSpec(sent: JobAsSent): Partial<JobSpec> {
+  const spec: Partial<JobSpec> = { ...sent.spec };
+  const { rate, seed, optimizer } = sent.recipe ?? {};
+  if (rate !== undefined) spec.rate ??= rate;
+  if (seed !== undefined) spec.seed ??= seed;
+  if (optimizer !== undefined) spec.optimizer ??= optimizer;
+  return spec;
+}
+
+// Where the server does not say which files there are: there is a model after the first epoch.
+function wholeFiles(sent: JobAsSent): Job["files"] {
+  const any = (sent.progress?.epoch ?? 0) > 0 || sent.state === "finished";
+  return sent.files ?? { model: any, onnx: any, events: any };
+}
 
 export function wholeJob(sent: JobAsSent): Job {
   return {
@@ -36,8 +56,8 @@ export function wholeJob(sent: JobAsSent): Job {
     workers: 0,
     sha256: null,
     ...sent,
-    spec: sent.spec ?? {},
+    spec: wholeSpec(sent),
     progress: { ...noProgress, ...sent.progress },
-    files: { model: false, onnx: false, events: false, ...sent.files },
+    files: wholeFiles(sent),
   };
 }

@@ -36,7 +36,12 @@ export function isLoopback(origin: string): boolean {
 
 // The link to give away: with the address under which this page was reached, since that is known to work,
 // or the one that the server gave when this page came over loopback.
-export function linkToShare(origin: string, token: string, fingerprint: string | null, fromServer: string): string {
+export function linkToShare(
+  origin: string,
+  token: string,
+  fingerprint: string | null,
+  fromServer: string,
+): string {
   if (!isLoopback(origin)) return linkOf(origin, token, fingerprint);
   return fromServer || linkOf(origin, token, fingerprint);
 }

@@ -1,7 +1,7 @@
 // live.ts: a stream of live updates that comes back by itself.
 //
-// After every connection, the first one too, `opened` asks for the whole state; events that come meanwhile wait.
-// While the page is hidden for long the stream is closed: browsers allow few connections to a server,
+// After every connection, the first one too, `opened` asks for the whole state; events that come meanwhile
+// wait. While the page is hidden for long the stream is closed: browsers allow few connections to a server,
 // and pages that nobody looks at should not use them up.
 
 import { openStream, Problem } from "./api";

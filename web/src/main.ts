@@ -65,7 +65,13 @@ function sessionMenu(server: ServerInfo): HTMLElement {
       "div",
       { class: "menubox" },
       h("p", { class: "muted small" }, `shoal ${server.version}. You are here as ${server.role}.`),
-      invitation() && h("div", { class: "check" }, staying, h("label", { for: "staying" }, "Stay signed in on this device")),
+      invitation() &&
+        h(
+          "div",
+          { class: "check" },
+          staying,
+          h("label", { for: "staying" }, "Stay signed in on this device"),
+        ),
       invitation() && leave,
     ),
   );
@@ -83,7 +89,9 @@ function showNav(route: Route): void {
     nav,
     ...items
       .filter(([, , , shown]) => shown)
-      .map(([name, path, text]) => h("a", { href: path, "aria-current": route.page === name ? "page" : false }, text)),
+      .map(([name, path, text]) =>
+        h("a", { href: path, "aria-current": route.page === name ? "page" : false }, text),
+      ),
   );
 }
 
@@ -108,7 +116,12 @@ let countdown = 0;
 
 function showLive(state: LiveState, retryMs: number, why: string, now: () => void): void {
   clearInterval(countdown);
-  const words: Record<LiveState, string> = { connecting: "Connecting", connected: "Live", lost: "Offline", ended: "Ended" };
+  const words: Record<LiveState, string> = {
+    connecting: "Connecting",
+    connected: "Live",
+    lost: "Offline",
+    ended: "Ended",
+  };
   connection.className = `connection ${state}`;
   setText(connection, words[state]);
   lost.hidden = state !== "lost";
@@ -117,7 +130,12 @@ function showLive(state: LiveState, retryMs: number, why: string, now: () => voi
   const text = h("span", { "aria-hidden": "true" });
   const tick = (): void => {
     const left = Math.ceil((at - Date.now()) / 1000);
-    setText(text, left > 0 ? `Connection lost, trying again in ${duration(left).replace(/\.0/, "")}.` : "Connection lost, trying again…");
+    setText(
+      text,
+      left > 0
+        ? `Connection lost, trying again in ${duration(left).replace(/\.0/, "")}.`
+        : "Connection lost, trying again…",
+    );
   };
   tick();
   countdown = window.setInterval(tick, 500);
@@ -143,7 +161,12 @@ function makePage(route: Route, to: Frame): Page {
     case "missing":
       return {
         title: "Not here",
-        node: h("div", { class: "page" }, h("h1", { tabindex: -1 }, "There is no such page"), h("a", { href: "/" }, "To the overview")),
+        node: h(
+          "div",
+          { class: "page" },
+          h("h1", { tabindex: -1 }, "There is no such page"),
+          h("a", { href: "/" }, "To the overview"),
+        ),
         close: () => undefined,
       };
   }
@@ -179,7 +202,8 @@ function go(path: string): void {
 document.addEventListener("click", (event) => {
   const link = (event.target as Element).closest?.("a");
   if (!link || event.defaultPrevented || event.button !== 0) return;
-  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.download) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.download)
+    return;
   if (link.origin !== location.origin || link.getAttribute("href")?.startsWith("#")) return;
   event.preventDefault();
   go(link.pathname + link.search);
@@ -202,7 +226,10 @@ function askForLink(): void {
   page = null;
   frame = null;
   setTitle("Come in");
-  replace(app, signInScreen(invitation() !== null, () => void start()));
+  replace(
+    app,
+    signInScreen(invitation() !== null, () => void start()),
+  );
 }
 
 whenRefused(() => {
@@ -214,7 +241,21 @@ whenRefused(() => {
 function showFailure(thrown: unknown): void {
   const again = button("Try again", "main", () => void start());
   const text = `${textOf(thrown)}.`;
-  replace(app, h("main", { id: "main", class: "centre" }, h("div", { class: "card signin" }, mark(), h("h1", null, "No answer"), h("p", { role: "alert" }, text), again)));
+  replace(
+    app,
+    h(
+      "main",
+      { id: "main", class: "centre" },
+      h(
+        "div",
+        { class: "card signin" },
+        mark(),
+        h("h1", null, "No answer"),
+        h("p", { role: "alert" }, text),
+        again,
+      ),
+    ),
+  );
   setTimeout(() => {
     if (app.contains(again)) void start();
   }, 5000);

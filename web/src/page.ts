@@ -13,7 +13,7 @@ export interface Page {
 export interface Frame {
   server: ServerInfo; // as of the last time that it was asked
   go(path: string): void;
-  live(state: LiveState, retryMs: number, why: string, now: () => void): void; // the state of the page's stream
+  live(state: LiveState, retryMs: number, why: string, now: () => void): void; // of the page's stream
   updated(server: ServerInfo): void;
   title(text: string): void;
 }

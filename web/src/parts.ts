@@ -9,8 +9,12 @@ export function mark(): SVGSVGElement {
     "svg",
     { viewBox: "0 0 32 32", class: "fish", "aria-hidden": "true" },
     svg("path", { d: "M13 8.5c3-3.4 8-3.7 11-1 .9.8 1 1.2 0 2-3 2.7-8 2.4-11-1Zm-4.5-3 4.6 3-4.6 3 1.6-3Z" }),
-    svg("path", { d: "M8 17c3.2-3.8 9-4.1 12.4-1.1 1 .9 1.1 1.3 0 2.2C17 21.1 11.2 20.8 8 17Zm-5-3.4L8.2 17 3 20.4 4.8 17Z" }),
-    svg("path", { d: "M17 25c2.6-3 7-3.3 9.7-.9.8.7.9 1.1 0 1.8-2.7 2.4-7.1 2.1-9.7-.9Zm-4-2.7 4.1 2.7-4.1 2.7 1.4-2.7Z" }),
+    svg("path", {
+      d: "M8 17c3.2-3.8 9-4.1 12.4-1.1 1 .9 1.1 1.3 0 2.2C17 21.1 11.2 20.8 8 17Zm-5-3.4L8.2 17 3 20.4 4.8 17Z",
+    }),
+    svg("path", {
+      d: "M17 25c2.6-3 7-3.3 9.7-.9.8.7.9 1.1 0 1.8-2.7 2.4-7.1 2.1-9.7-.9Zm-4-2.7 4.1 2.7-4.1 2.7 1.4-2.7Z",
+    }),
   );
 }
 
@@ -58,7 +62,11 @@ export function card(title: string, ...children: Child[]): HTMLElement {
   return h("section", { class: "card" }, h("h2", null, title), ...children);
 }
 
-export function button(text: string, kind: "main" | "plain" | "danger", click: () => void): HTMLButtonElement {
+export function button(
+  text: string,
+  kind: "main" | "plain" | "danger",
+  click: () => void,
+): HTMLButtonElement {
   return h("button", { type: "button", class: `button ${kind}`, onclick: click }, text);
 }
 
@@ -119,7 +127,9 @@ export function copyable(text: string, label: string): HTMLElement {
 // A sentence at the edge of the page, for some seconds.
 export function notice(text: string, kind: "good" | "bad" = "good"): void {
   const box = h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text);
-  box.append(h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => box.remove() }, "×"));
+  box.append(
+    h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => box.remove() }, "×"),
+  );
   let region = document.getElementById("notices");
   if (!region) {
     region = h("div", { id: "notices" });

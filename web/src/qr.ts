@@ -17,7 +17,13 @@ export function qr(text: string, label: string): SVGSVGElement {
   const whole = size + 2 * quiet;
   return svg(
     "svg",
-    { class: "qr", viewBox: `0 0 ${whole} ${whole}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" },
+    {
+      class: "qr",
+      viewBox: `0 0 ${whole} ${whole}`,
+      role: "img",
+      "aria-label": label,
+      "shape-rendering": "crispEdges",
+    },
     svg("rect", { width: whole, height: whole, fill: "#fff" }),
     svg("path", { d: path, fill: "#000" }),
   );

@@ -53,7 +53,8 @@ export function powerScale(min: number, max: number): Scale {
     max,
     whole: true,
     toValue: (position) => clamp(2 ** Math.round(low + (span * position) / positions), min, max),
-    toPosition: (value) => clamp(((Math.log2(clamp(value, min, max)) - low) / span) * positions, 0, positions),
+    toPosition: (value) =>
+      clamp(((Math.log2(clamp(value, min, max)) - low) / span) * positions, 0, positions),
   };
 }
 

@@ -1,7 +1,7 @@
 // table.ts: a table of which only the rows in sight exist, so that thousands cost no more than twenty.
 //
-// All rows have the same height. Rows are made once per key and filled again when something changed; sorting is by
-// a click on a column's head.
+// All rows have the same height. Rows are made once per key and filled again when something changed;
+// sorting is by a click on a column's head.
 
 import { eachFrame, h, setClass, setText } from "./dom";
 import { windowOf } from "./window";
@@ -96,7 +96,10 @@ export class Table<T> {
     const row = h("tr");
     this.options.columns.forEach((column, i) => {
       const head = h("th", { scope: "col", class: this.hideClass(column), title: column.hint });
-      if (column.sort) head.append(h("button", { type: "button", class: "sort", onclick: () => this.sortOn(i) }, column.title));
+      if (column.sort)
+        head.append(
+          h("button", { type: "button", class: "sort", onclick: () => this.sortOn(i) }, column.title),
+        );
       else head.append(column.title);
       this.heads.push(head);
       row.append(head);
@@ -136,7 +139,13 @@ export class Table<T> {
     const rows = this.sorted;
     this.note.hidden = rows.length > 0;
     this.table.setAttribute("aria-rowcount", String(rows.length + 1));
-    const shown = windowOf(this.scroller.scrollTop, this.scroller.clientHeight || 600, rowHeight, rows.length, spareRows);
+    const shown = windowOf(
+      this.scroller.scrollTop,
+      this.scroller.clientHeight || 600,
+      rowHeight,
+      rows.length,
+      spareRows,
+    );
     const used = new Set<string | number>();
     let before: Element = this.above;
     for (let i = shown.first; i < shown.end; i++) {

@@ -40,7 +40,11 @@ export class Timeline {
     this.node = h(
       "div",
       null,
-      h("div", { class: "scroller timelinebox", tabindex: 0, role: "region", "aria-label": "Timeline of units" }, this.box),
+      h(
+        "div",
+        { class: "scroller timelinebox", tabindex: 0, role: "region", "aria-label": "Timeline of units" },
+        this.box,
+      ),
       h(
         "ul",
         { class: "legend" },
@@ -59,10 +63,11 @@ export class Timeline {
     this.units = units;
     this.now = now;
     const again = units.filter((unit) => unit.again).length;
+    const howMany = again === 0 ? "none was" : again === 1 ? "1 was" : `${again} were`;
     this.summary.textContent =
       units.length === 0
         ? "No unit has been handed out yet."
-        : `The last ${units.length} units; ${again === 0 ? "none was" : again === 1 ? "1 was" : `${again} were`} leased again.`;
+        : `The last ${units.length} units; ${howMany} leased again.`;
     this.draw();
   }
 
@@ -120,12 +125,22 @@ export class Timeline {
       context.fillRect(Math.round(x), 0, 1, height - axisHeight);
       context.fillStyle = colour("muted");
       context.textAlign = i === 0 ? "left" : i === marks ? "right" : "center";
-      context.fillText(span.to - span.from < 20 ? `${(time - span.to).toFixed(1)} s` : clock(time), x, height - axisHeight / 2);
+      context.fillText(
+        span.to - span.from < 20 ? `${(time - span.to).toFixed(1)} s` : clock(time),
+        x,
+        height - axisHeight / 2,
+      );
     }
     context.textAlign = "left";
   }
 
-  private drawUnit(context: CanvasRenderingContext2D, unit: Unit, row: number, span: Span, width: number): void {
+  private drawUnit(
+    context: CanvasRenderingContext2D,
+    unit: Unit,
+    row: number,
+    span: Span,
+    width: number,
+  ): void {
     const x = this.x(unit.start, span, width);
     const w = Math.max(this.x(unit.end ?? this.now, span, width) - x - 1, 1.5);
     const y = row * rowHeight + (rowHeight - barHeight) / 2;
@@ -150,10 +165,20 @@ export class Timeline {
     );
     this.tip.hidden = !unit;
     if (!unit) return;
+    const last = unit.first + unit.count - 1;
     this.tip.replaceChildren(
       h("div", { class: "muted" }, unit.worker),
-      h("div", null, `round ${unit.round}, part ${unit.first}${unit.count > 1 ? ` to ${unit.first + unit.count - 1}` : ""}`),
-      h("div", null, unit.end === null ? "under way" : duration(unit.end - unit.start), unit.again ? ", leased again" : ""),
+      h(
+        "div",
+        null,
+        `round ${unit.round}, ${unit.count > 1 ? `parts ${unit.first} to ${last}` : `part ${unit.first}`}`,
+      ),
+      h(
+        "div",
+        null,
+        unit.end === null ? "under way" : duration(unit.end - unit.start),
+        unit.again ? ", leased again" : "",
+      ),
     );
     const right = event.offsetX > width / 2;
     this.tip.style.left = right ? "" : `${event.offsetX + 12}px`;

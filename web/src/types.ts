@@ -8,6 +8,7 @@ export interface ServerInfo {
   name: string;
   version: string;
   role: Role;
+  who?: string; // the name on the caller's token
   open: Role | null;
   tls: boolean;
   fingerprint: string | null;
@@ -105,7 +106,6 @@ export interface JobWorker {
   samples_per_s: number;
   lag_s: number;
   units_held?: number;
-  held_s?: number; // how long it has had the unit that it holds
   late?: boolean;
 }
 
@@ -228,4 +228,10 @@ const ranks: Role[] = ["viewer", "volunteer", "host", "admin"];
 // A role may do what the ones before it may.
 export function may(role: Role, needed: Role): boolean {
   return ranks.indexOf(role) >= ranks.indexOf(needed);
+}
+
+// A host may change own jobs, an admin all.
+export function mayChange(server: ServerInfo, job: Job): boolean {
+  if (may(server.role, "admin")) return true;
+  return may(server.role, "host") && (server.who === undefined || server.who === job.host);
 }

@@ -3,7 +3,7 @@
 import { Problem, post, textOf, upload } from "./api";
 import { h, newId, replace, setText } from "./dom";
 import { selectField, textField, type Field } from "./fields";
-import { bytes, percent } from "./format";
+import { bytes, fileName, percent } from "./format";
 import { Bar } from "./parts";
 import type { Dataset } from "./types";
 
@@ -26,8 +26,23 @@ export function guessKind(names: string[]): string {
 
 // A name for the set, from that of a file. Pure.
 export function guessName(file: string): string {
-  const name = file.toLowerCase().replace(/\.(gz|zip)$/, "").replace(/\.[a-z0-9]+$/, "");
-  return name.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "data";
+  const name = file
+    .toLowerCase()
+    .replace(/\.(gz|zip)$/, "")
+    .replace(/\.[a-z0-9]+$/, "");
+  return (
+    name
+      .replace(/[^a-z0-9]+/g, "-")
+      .replace(/^-+|-+$/g, "")
+      .slice(0, 60) || "data"
+  );
+}
+
+// What a file is called on the server, which takes letters, digits, dots, hyphens and underscores. Pure.
+export function sentName(file: string): string {
+  return fileName(file)
+    .slice(-100)
+    .replace(/^[-.]+/, "");
 }
 
 export class Uploader {
@@ -47,9 +62,20 @@ export class Uploader {
     this.name = textField("Name of the data set", "dataset-name", "Letters, digits and hyphens.");
     this.kind = selectField("What the files are", "kind", kinds);
     this.target = textField("Target column", "target", "Empty: the last one.");
-    this.start = h("button", { type: "button", class: "button main", disabled: true, onclick: () => void this.run() }, "Upload");
-    this.stop = h("button", { type: "button", class: "button plain", hidden: true, onclick: () => this.abort?.abort() }, "Stop the upload");
-    this.kind.input.addEventListener("change", () => (this.target.node.hidden = this.kind.input.value !== "csv"));
+    this.start = h(
+      "button",
+      { type: "button", class: "button main", disabled: true, onclick: () => void this.run() },
+      "Upload",
+    );
+    this.stop = h(
+      "button",
+      { type: "button", class: "button plain", hidden: true, onclick: () => this.abort?.abort() },
+      "Stop the upload",
+    );
+    this.kind.input.addEventListener(
+      "change",
+      () => (this.target.node.hidden = this.kind.input.value !== "csv"),
+    );
     this.node = h(
       "div",
       { class: "stack uploader" },
@@ -64,7 +90,12 @@ export class Uploader {
   private dropZone(): HTMLElement {
     const id = newId("files");
     const input = h("input", { type: "file", id, multiple: true, class: "away" });
-    const zone = h("label", { for: id, class: "drop" }, h("strong", null, "Drop files here"), h("span", { class: "muted" }, "or press to choose them"));
+    const zone = h(
+      "label",
+      { for: id, class: "drop" },
+      h("strong", null, "Drop files here"),
+      h("span", { class: "muted" }, "or press to choose them"),
+    );
     input.addEventListener("change", () => this.take([...(input.files ?? [])]));
     zone.addEventListener("dragover", (event) => {
       event.preventDefault();
@@ -88,7 +119,12 @@ export class Uploader {
     this.kind.input.dispatchEvent(new Event("change"));
     this.start.disabled = false;
     setText(this.status, "");
-    replace(this.list, ...files.map((file) => h("li", null, h("span", null, file.name), h("span", { class: "muted" }, bytes(file.size)))));
+    replace(
+      this.list,
+      ...files.map((file) =>
+        h("li", null, h("span", null, file.name), h("span", { class: "muted" }, bytes(file.size))),
+      ),
+    );
   }
 
   private say(thrown: unknown): void {
@@ -97,7 +133,10 @@ export class Uploader {
     else if (named === "name") this.name.setError(textOf(thrown));
     else if (named === "target") this.target.setError(textOf(thrown));
     else {
-      const line = thrown instanceof Problem && thrown.line !== null ? `Line ${thrown.line}${thrown.column === null ? "" : `, column ${thrown.column}`}: ` : "";
+      const line =
+        thrown instanceof Problem && thrown.line !== null
+          ? `Line ${thrown.line}${thrown.column === null ? "" : `, column ${thrown.column}`}: `
+          : "";
       this.failure.textContent = line + textOf(thrown);
       this.failure.hidden = false;
     }
@@ -135,10 +174,15 @@ export class Uploader {
       row.querySelector(".progress")?.remove();
       row.append(h("span", { class: "progress" }, bar.node, figure));
       setText(this.status, `Sending ${file.name}`);
-      await upload(`${path}/files/${encodeURIComponent(file.name)}`, file, (part) => {
-        bar.set(part);
-        setText(figure, percent(part));
-      }, signal);
+      await upload(
+        `${path}/files/${sentName(file.name)}`,
+        file,
+        (part) => {
+          bar.set(part);
+          setText(figure, percent(part));
+        },
+        signal,
+      );
       bar.set(1);
       setText(figure, "sent");
     }

@@ -7,7 +7,13 @@ export interface Window {
   below: number;
 }
 
-export function windowOf(scrollTop: number, height: number, rowHeight: number, count: number, spare: number): Window {
+export function windowOf(
+  scrollTop: number,
+  height: number,
+  rowHeight: number,
+  count: number,
+  spare: number,
+): Window {
   const top = Math.min(Math.max(scrollTop, 0), Math.max(count * rowHeight - height, 0));
   const first = Math.max(Math.floor(top / rowHeight) - spare, 0);
   const end = Math.min(Math.ceil((top + height) / rowHeight) + spare, count);

@@ -6,8 +6,13 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
 test("an event ends with an empty line, whatever ends the lines", () => {
   for (const end of ["\n", "\r\n", "\r"]) {
-    const events = new EventParser().feed(bytes(["event: job", 'data: {"id":1}', "", "data: x", "", "event: a", ""].join(end) + end));
-    const expected = [{ name: "job", data: '{"id":1}' }, { name: "message", data: "x" }];
+    const events = new EventParser().feed(
+      bytes(["event: job", 'data: {"id":1}', "", "data: x", "", "event: a", ""].join(end) + end),
+    );
+    const expected = [
+      { name: "job", data: '{"id":1}' },
+      { name: "message", data: "x" },
+    ];
     // A last \r may be half of \r\n; what it would end here is an event without data, which does not count.
     assert.deepEqual(events, expected);
   }
@@ -28,6 +33,8 @@ test("it does not matter where the bytes are cut, not even inside a letter", () 
 });
 
 test("comments and unknown fields are left out, and so is an event without data", () => {
-  const events = new EventParser().feed(bytes(": hello\nid: 7\nretry: 5\nevent: nothing\n\nevent: rounds\ndata:[]\n\n"));
+  const events = new EventParser().feed(
+    bytes(": hello\nid: 7\nretry: 5\nevent: nothing\n\nevent: rounds\ndata:[]\n\n"),
+  );
   assert.deepEqual(events, [{ name: "rounds", data: "[]" }]);
 });

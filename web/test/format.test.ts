@@ -1,6 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, bytes, count, duration, fileName, lag, none, percent, rate, shellWord, short, tidy, value, when } from "../src/format";
+import {
+  ago,
+  bytes,
+  count,
+  duration,
+  fileName,
+  lag,
+  none,
+  percent,
+  rate,
+  shellWord,
+  short,
+  tidy,
+  value,
+  when,
+} from "../src/format";
 
 test("counts have commas", () => {
   assert.equal(count(0), "0");
@@ -10,14 +25,32 @@ test("counts have commas", () => {
 });
 
 test("short numbers never get longer than they may", () => {
-  assert.deepEqual([0, 0.5, 9.96, 950, 999.6, 1200, 9960, 34_000, 999_600, 5.1e6, 2e9].map(short),
-    ["0", "0.5", "10", "950", "1.0k", "1.2k", "10k", "34k", "1.0M", "5.1M", "2.0G"]);
+  assert.deepEqual([0, 0.5, 9.96, 950, 999.6, 1200, 9960, 34_000, 999_600, 5.1e6, 2e9].map(short), [
+    "0",
+    "0.5",
+    "10",
+    "950",
+    "1.0k",
+    "1.2k",
+    "10k",
+    "34k",
+    "1.0M",
+    "5.1M",
+    "2.0G",
+  ]);
   assert.equal(short(NaN), none);
 });
 
 test("values keep the digits that count", () => {
-  assert.deepEqual([0, 0.91304, 2.30258, 115.27, 4321.5, 54321, 0.0000123].map(value),
-    ["0.0000", "0.9130", "2.3026", "115.3", "4322", "54k", "1.23e-5"]);
+  assert.deepEqual([0, 0.91304, 2.30258, 115.27, 4321.5, 54321, 0.0000123].map(value), [
+    "0.0000",
+    "0.9130",
+    "2.3026",
+    "115.3",
+    "4322",
+    "54k",
+    "1.23e-5",
+  ]);
   assert.equal(value(null), none);
   assert.equal(value(Infinity), none);
 });
@@ -33,8 +66,15 @@ test("shares, speeds, sizes", () => {
 });
 
 test("durations have at most two units", () => {
-  assert.deepEqual([0.83, 42, 60, 185, 3600, 7830, 90_000].map(duration),
-    ["0.8 s", "42 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d 1 h"]);
+  assert.deepEqual([0.83, 42, 60, 185, 3600, 7830, 90_000].map(duration), [
+    "0.8 s",
+    "42 s",
+    "1 min",
+    "3 min 5 s",
+    "1 h",
+    "2 h 10 min",
+    "1 d 1 h",
+  ]);
   assert.equal(lag(0.22), "220 ms");
   assert.equal(ago(100, 102), "just now");
   assert.equal(ago(100, 285), "3 min ago");

@@ -12,9 +12,25 @@ test("a job that has never run has all that pages ask for", () => {
 });
 
 test("what was sent is kept", () => {
-  const job = wholeJob({ id: 3, progress: { step: 5, loss: 0.5 }, files: { model: true, onnx: false, events: true } });
+  const job = wholeJob({
+    id: 3,
+    progress: { step: 5, loss: 0.5 },
+    files: { model: true, onnx: false, events: true },
+  });
   assert.equal(job.progress.step, 5);
   assert.equal(job.progress.loss, 0.5);
   assert.equal(job.progress.again, 0);
   assert.ok(job.files.model && job.files.events);
+});
+
+test("what the model's text says stands in for what the spec does not", () => {
+  const job = wholeJob({ id: 3, spec: { rate: 0.5 }, recipe: { rate: 0.02, seed: 7, optimizer: "adam" } });
+  assert.equal(job.spec.rate, 0.5);
+  assert.equal(job.spec.seed, 7);
+  assert.equal(job.spec.optimizer, "adam");
+});
+
+test("without a word on files there is a model after the first epoch", () => {
+  assert.equal(wholeJob({ id: 3, progress: { epoch: 0 } }).files.model, false);
+  assert.equal(wholeJob({ id: 3, progress: { epoch: 1 } }).files.model, true);
 });

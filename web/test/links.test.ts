@@ -26,9 +26,17 @@ test("a link that is made can be read", () => {
 });
 
 test("a link to share does not lead to the own machine where the server knows better", () => {
-  assert.ok(isLoopback("http://127.0.0.1:8080") && isLoopback("http://localhost") && isLoopback("http://[::1]:8080"));
-  assert.equal(linkToShare("http://127.0.0.1:1", token, null, "http://10.0.0.1:1/#t=x"), "http://10.0.0.1:1/#t=x");
-  assert.equal(linkToShare("http://10.0.0.2:1", token, null, "http://0.0.0.0:1/#t=x"), `http://10.0.0.2:1/#t=${token}`);
+  assert.ok(
+    isLoopback("http://127.0.0.1:8080") && isLoopback("http://localhost") && isLoopback("http://[::1]:8080"),
+  );
+  assert.equal(
+    linkToShare("http://127.0.0.1:1", token, null, "http://10.0.0.1:1/#t=x"),
+    "http://10.0.0.1:1/#t=x",
+  );
+  assert.equal(
+    linkToShare("http://10.0.0.2:1", token, null, "http://0.0.0.0:1/#t=x"),
+    `http://10.0.0.2:1/#t=${token}`,
+  );
 });
 
 test("paths lead to pages", () => {
@@ -37,5 +45,6 @@ test("paths lead to pages", () => {
   assert.deepEqual(routeOf("/host", "?from=12"), { page: "host", from: 12 });
   assert.deepEqual(routeOf("/host", "?from=x"), { page: "host", from: null });
   assert.deepEqual(routeOf("/jobs/7"), { page: "job", id: 7 });
-  for (const path of ["/jobs", "/jobs/0", "/jobs/x", "/jobs/7/x", "/host/x", "/nothing"]) assert.deepEqual(routeOf(path), { page: "missing" }, path);
+  for (const path of ["/jobs", "/jobs/0", "/jobs/x", "/jobs/7/x", "/host/x", "/nothing"])
+    assert.deepEqual(routeOf(path), { page: "missing" }, path);
 });

@@ -44,7 +44,8 @@ test("every small number of epochs can be reached; batches are powers of two", (
 test("what is typed is taken as it is, or refused with a reason", () => {
   assert.equal(readNumber("0.0234", scales.rate), 0.0234);
   assert.equal(readNumber("100", scales.batch), 100);
-  for (const bad of ["", "abc", "1.5", "0", "9000", "Infinity"]) assert.equal(typeof readNumber(bad, scales.batch), "string", bad);
+  for (const bad of ["", "abc", "1.5", "0", "9000", "Infinity"])
+    assert.equal(typeof readNumber(bad, scales.batch), "string", bad);
 });
 
 test("arrow keys always get further, until the end", () => {

@@ -22,7 +22,12 @@ export function accessPage(frame: Frame): Page {
   if (!may(frame.server.role, "admin")) {
     return {
       title: "Access",
-      node: h("div", { class: "page narrow" }, h("h1", { tabindex: -1 }, "Access"), h("p", null, "This page is for admins.")),
+      node: h(
+        "div",
+        { class: "page narrow" },
+        h("h1", { tabindex: -1 }, "Access"),
+        h("p", null, "This page is for admins."),
+      ),
       close: () => undefined,
     };
   }
@@ -37,13 +42,35 @@ export function accessPage(frame: Frame): Page {
     key: (token) => token.id,
     columns: [
       { title: "Name", width: "auto", fill: textColumn((token) => token.name), sort: (token) => token.name },
-      { title: "Role", width: "7rem", fill: (cell, token) => {
-        setText(cell, token.role);
-        cell.title = roleTexts[token.role];
-      }, sort: (token) => token.role },
-      { title: "Job", width: "5rem", fill: textColumn((token) => (token.job === null ? "all" : `#${token.job}`)), hide: "phone" },
-      { title: "Made", width: "9.5rem", fill: textColumn((token) => date(token.created)), sort: (token) => token.created, hide: "tablet" },
-      { title: "Works until", width: "9.5rem", fill: textColumn((token) => (token.expires === null ? "taken back" : date(token.expires))), sort: (token) => token.expires ?? Infinity, hide: "phone" },
+      {
+        title: "Role",
+        width: "7rem",
+        fill: (cell, token) => {
+          setText(cell, token.role);
+          cell.title = roleTexts[token.role];
+        },
+        sort: (token) => token.role,
+      },
+      {
+        title: "Job",
+        width: "5rem",
+        fill: textColumn((token) => (token.job === null ? "all" : `#${token.job}`)),
+        hide: "phone",
+      },
+      {
+        title: "Made",
+        width: "9.5rem",
+        fill: textColumn((token) => date(token.created)),
+        sort: (token) => token.created,
+        hide: "tablet",
+      },
+      {
+        title: "Works until",
+        width: "9.5rem",
+        fill: textColumn((token) => (token.expires === null ? "taken back" : date(token.expires))),
+        sort: (token) => token.expires ?? Infinity,
+        hide: "phone",
+      },
       { title: "", width: "7.5rem", fill: fillTake },
     ],
   });
@@ -53,7 +80,12 @@ export function accessPage(frame: Frame): Page {
     rowHeight,
     key: (entry) => entry.number,
     columns: [
-      { title: "Time", width: "9.5rem", phoneWidth: "6rem", fill: textColumn((entry) => when(entry.time, Date.now() / 1000)) },
+      {
+        title: "Time",
+        width: "9.5rem",
+        phoneWidth: "6rem",
+        fill: textColumn((entry) => when(entry.time, Date.now() / 1000)),
+      },
       { title: "Who", width: "22%", fill: textColumn((entry) => entry.who || none), hide: "phone" },
       { title: "What", width: "auto", fill: fillWhat },
     ],
@@ -63,12 +95,25 @@ export function accessPage(frame: Frame): Page {
   function fillTake(cell: HTMLTableCellElement, token: TokenInfo): void {
     if (cell.firstElementChild) return;
     cell.append(
-      h("button", { type: "button", class: "button plain small", "aria-label": `Take back ${token.name}`, onclick: () => void takeBack(token) }, "Take back"),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button plain small",
+          "aria-label": `Take back ${token.name}`,
+          onclick: () => void takeBack(token),
+        },
+        "Take back",
+      ),
     );
   }
 
   async function takeBack(token: TokenInfo): Promise<void> {
-    const sure = await ask(`Take back “${token.name}”?`, "Whoever came with it is signed out, and its workers leave.", "Take back");
+    const sure = await ask(
+      `Take back “${token.name}”?`,
+      "Whoever came with it is signed out, and its workers leave.",
+      "Take back",
+    );
     if (!sure) return;
     try {
       await remove(`/tokens/${token.id}`);
@@ -103,7 +148,10 @@ export function accessPage(frame: Frame): Page {
       { class: "page" },
       h("h1", { tabindex: -1 }, "Access"),
       failure,
-      card("Invite", inviteForm(frame.server, null, () => void fetchTokens())),
+      card(
+        "Invite",
+        inviteForm(frame.server, null, () => void fetchTokens()),
+      ),
       card("Invitations", tokens.node),
       card("Audit log", audit.node, more),
     ),

@@ -31,7 +31,12 @@ class NumberedChoice {
   readonly choice: Field;
   readonly number: Field;
   // numbers: for the words that take one, what it is called and what it is at first.
-  constructor(label: string, name: string, options: [string, string][], private readonly numbers: Record<string, [string, string]>) {
+  constructor(
+    label: string,
+    name: string,
+    options: [string, string][],
+    private readonly numbers: Record<string, [string, string]>,
+  ) {
     this.choice = selectField(label, name, options);
     this.number = new Field("", h("input", { type: "text", inputmode: "decimal", name: `${name}-number` }));
     this.choice.input.addEventListener("change", () => this.show());
@@ -57,11 +62,29 @@ class NumberedChoice {
 }
 
 class Settings {
-  readonly rate = new SliderField("Learning rate", "rate", logScale(0.00001, 10), 0.02, "How far a step goes.");
+  readonly rate = new SliderField(
+    "Learning rate",
+    "rate",
+    logScale(0.00001, 10),
+    0.02,
+    "How far a step goes.",
+  );
   readonly batch = new SliderField("Batch size", "batch", powerScale(1, 8192), 64, "Samples a round.");
   readonly epochs = new SliderField("Epochs", "epochs", countScale(1, 1000), 6, "Passes over the data.");
-  readonly workersMin = new SliderField("Workers at least", "workers_min", countScale(1, 1000), 1, "It waits until so many are there.");
-  readonly workersMax = new SliderField("Workers at most", "workers_max", countScale(1, 1000), 1000, "More have to wait for others to leave.");
+  readonly workersMin = new SliderField(
+    "Workers at least",
+    "workers_min",
+    countScale(1, 1000),
+    1,
+    "It waits until so many are there.",
+  );
+  readonly workersMax = new SliderField(
+    "Workers at most",
+    "workers_max",
+    countScale(1, 1000),
+    1000,
+    "More have to wait for others to leave.",
+  );
   readonly mode = new NumberedChoice(
     "Mode",
     "mode",
@@ -84,12 +107,33 @@ class Settings {
     ],
     { topk: ["Share that is sent", "0.02"] },
   );
-  readonly optimizer = pick("Optimizer", "optimizer", [["", "as the model says"], ...["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"].map((o): [string, string] => [o, o])]);
-  readonly schedule = textField("Schedule", "schedule", "Such as constant, cosine, exponential 0.95. Empty: as the model says.");
+  readonly optimizer = pick("Optimizer", "optimizer", [
+    ["", "as the model says"],
+    ...["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"].map((o): [string, string] => [
+      o,
+      o,
+    ]),
+  ]);
+  readonly schedule = textField(
+    "Schedule",
+    "schedule",
+    "Such as constant, cosine, exponential 0.95. Empty: as the model says.",
+  );
   readonly seed = textField("Seed", "seed", "Empty: as the model says.", { inputmode: "numeric" });
-  readonly valid = textField("Share held out", "valid", "Such as 0.1, of the training samples, to validate.", { inputmode: "decimal" });
-  readonly earlyStop = textField("Stop early", "early_stop", "After so many epochs without progress.", { inputmode: "numeric" });
-  readonly isPrivate = checkField("Private", "private", "Only who has an invitation to this job sees it and may help.");
+  readonly valid = textField(
+    "Share held out",
+    "valid",
+    "Such as 0.1, of the training samples, to validate.",
+    { inputmode: "decimal" },
+  );
+  readonly earlyStop = textField("Stop early", "early_stop", "After so many epochs without progress.", {
+    inputmode: "numeric",
+  });
+  readonly isPrivate = checkField(
+    "Private",
+    "private",
+    "Only who has an invitation to this job sees it and may help.",
+  );
   readonly advanced: HTMLDetailsElement;
   readonly node: HTMLElement;
 
@@ -131,9 +175,12 @@ class Settings {
     if (recipe.rate !== undefined) this.rate.propose(recipe.rate, where);
     if (recipe.batch !== undefined) this.batch.propose(recipe.batch, where);
     if (recipe.epochs !== undefined) this.epochs.propose(recipe.epochs, where);
-    const said = (text: string | number | undefined, otherwise: string): string => (text === undefined ? otherwise : `The model's text says ${text}.`);
+    const said = (text: string | number | undefined, otherwise: string): string =>
+      text === undefined ? otherwise : `The model's text says ${text}.`;
     this.optimizer.setHint(said(recipe.optimizer, ""));
-    this.schedule.setHint(`Such as constant, cosine, exponential 0.95. ${said(recipe.schedule, "Empty: as the model says.")}`);
+    this.schedule.setHint(
+      `Such as constant, cosine, exponential 0.95. ${said(recipe.schedule, "Empty: as the model says.")}`,
+    );
     this.seed.setHint(said(recipe.seed, "Empty: as the model says."));
   }
 
@@ -180,7 +227,16 @@ class Settings {
 
   clearErrors(): void {
     for (const name of ["rate", "batch", "epochs", "workers_min", "workers_max"]) this.setError(name, "");
-    for (const field of [this.mode.choice, this.wire.choice, this.optimizer, this.schedule, this.seed, this.valid, this.earlyStop]) field.setError("");
+    for (const field of [
+      this.mode.choice,
+      this.wire.choice,
+      this.optimizer,
+      this.schedule,
+      this.seed,
+      this.valid,
+      this.earlyStop,
+    ])
+      field.setError("");
   }
 
   // Only what was touched goes along; the rest is the model's to say.
@@ -197,7 +253,11 @@ class Settings {
     if (this.epochs.touched) spec.epochs = this.epochs.value;
     if (this.optimizer.input.value) spec.optimizer = this.optimizer.input.value;
     if (this.schedule.input.value.trim()) spec.schedule = this.schedule.input.value.trim();
-    for (const [name, field] of [["seed", this.seed], ["valid", this.valid], ["early_stop", this.earlyStop]] as const) {
+    for (const [name, field] of [
+      ["seed", this.seed],
+      ["valid", this.valid],
+      ["early_stop", this.earlyStop],
+    ] as const) {
       const text = field.input.value.trim();
       if (text === "") continue;
       const n = Number(text);
@@ -212,14 +272,25 @@ export function hostPage(frame: Frame, from: number | null): Page {
   if (!may(frame.server.role, "host")) {
     return {
       title: "Host",
-      node: h("div", { class: "page narrow" }, h("h1", { tabindex: -1 }, "Host a training"), h("p", null, "Your invitation does not include hosting. Ask whoever gave it to you for one for hosts.")),
+      node: h(
+        "div",
+        { class: "page narrow" },
+        h("h1", { tabindex: -1 }, "Host a training"),
+        h(
+          "p",
+          null,
+          "Your invitation does not include hosting. Ask whoever gave it to you for one for hosts.",
+        ),
+      ),
       close: () => undefined,
     };
   }
   const model = new ModelPart();
   const data = new DataPart();
   const settings = new Settings();
-  const name = textField("Name of the job", "name", "Empty: called after the model and the data.", { maxlength: "80" });
+  const name = textField("Name of the job", "name", "Empty: called after the model and the data.", {
+    maxlength: "80",
+  });
   const start = h("button", { class: "button main large", type: "submit" }, "Start");
   const failure = h("p", { class: "error", role: "alert", hidden: true });
   const idle = h("p", { class: "muted small", role: "status" });
@@ -229,7 +300,12 @@ export function hostPage(frame: Frame, from: number | null): Page {
 
   const fleet = new Fleet(frame, () => {
     const n = frame.server.idle;
-    setText(idle, n === 0 ? "No worker is idle now; the job waits until one comes." : `${count(n)} ${n === 1 ? "worker is" : "workers are"} idle now.`);
+    setText(
+      idle,
+      n === 0
+        ? "No worker is idle now; the job waits until one comes."
+        : `${count(n)} ${n === 1 ? "worker is" : "workers are"} idle now.`,
+    );
   });
 
   model.checked = (recipe) => {

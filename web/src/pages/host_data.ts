@@ -8,14 +8,19 @@ import { ask, busy, button, notice } from "../parts";
 import type { Dataset } from "../types";
 import { Uploader } from "../upload";
 
+function some(names: string[]): string {
+  return names.slice(0, 12).join(", ") + (names.length > 12 ? ", …" : "");
+}
+
 function describe(set: Dataset): string[] {
   const { train, valid, test } = set.samples;
   const parts = [`${count(train)} to train on`];
   if (valid) parts.push(`${count(valid)} to validate`);
   if (test) parts.push(`${count(test)} to test`);
   const facts = [parts.join(", "), set.shape && `a sample is ${set.shape}`, bytes(set.bytes)];
-  if (set.classes) facts.push(`${set.classes.length} classes: ${set.classes.slice(0, 12).join(", ")}${set.classes.length > 12 ? ", …" : ""}`);
-  if (set.columns) facts.push(`${set.columns.length} columns: ${set.columns.slice(0, 12).map((c) => c.name).join(", ")}${set.columns.length > 12 ? ", …" : ""}`);
+  if (set.classes) facts.push(`${set.classes.length} classes: ${some(set.classes)}`);
+  if (set.columns)
+    facts.push(`${set.columns.length} columns: ${some(set.columns.map((column) => column.name))}`);
   return facts.filter((fact): fact is string => Boolean(fact));
 }
 
@@ -35,7 +40,14 @@ export class DataPart {
     this.target.node.hidden = true;
     const uploader = new Uploader((set) => void this.uploaded(set));
     this.uploads = h("details", null, h("summary", null, "Upload your own"), uploader.node);
-    this.node = h("div", { class: "stack" }, h("div", { class: "row bottom" }, this.select.node, this.drop), this.facts, this.target.node, this.uploads);
+    this.node = h(
+      "div",
+      { class: "stack" },
+      h("div", { class: "row bottom" }, this.select.node, this.drop),
+      this.facts,
+      this.target.node,
+      this.uploads,
+    );
   }
 
   get name(): string {
@@ -75,14 +87,31 @@ export class DataPart {
   private async fetchSets(): Promise<void> {
     this.sets = (await get<{ datasets: Dataset[] }>("/datasets")).datasets;
     const group = (label: string, sets: Dataset[]): HTMLElement | null =>
-      sets.length === 0 ? null : h("optgroup", { label }, ...sets.map((set) => h("option", { value: set.name }, set.name)));
-    replace(this.select.input, group("Built in", this.sets.filter((set) => set.built_in)), group("Uploaded", this.sets.filter((set) => !set.built_in)));
+      sets.length === 0
+        ? null
+        : h("optgroup", { label }, ...sets.map((set) => h("option", { value: set.name }, set.name)));
+    replace(
+      this.select.input,
+      group(
+        "Built in",
+        this.sets.filter((set) => set.built_in),
+      ),
+      group(
+        "Uploaded",
+        this.sets.filter((set) => !set.built_in),
+      ),
+    );
   }
 
   private show(): void {
     const set = this.sets.find((one) => one.name === this.name) ?? null;
     this.select.setError("");
-    replace(this.facts, ...(set ? describe(set).map((fact) => h("li", null, fact)) : [h("li", null, "There is no data set yet: upload one.")]));
+    replace(
+      this.facts,
+      ...(set
+        ? describe(set).map((fact) => h("li", null, fact))
+        : [h("li", null, "There is no data set yet: upload one.")]),
+    );
     this.drop.hidden = !set || set.built_in;
     const columns = set?.columns ?? [];
     this.target.node.hidden = columns.length === 0;
@@ -102,7 +131,12 @@ export class DataPart {
 
   private async forget(): Promise<void> {
     const name = this.name;
-    if (!(await ask(`Delete the data set “${name}”?`, "Its files are removed from the server.", "Delete"))) return;
+    const sure = await ask(
+      `Delete the data set “${name}”?`,
+      "Its files are removed from the server.",
+      "Delete",
+    );
+    if (!sure) return;
     await busy(this.drop, async () => {
       await remove(`/datasets/${encodeURIComponent(name)}`);
       await this.fetchSets();

@@ -1,4 +1,5 @@
-// host_model.ts: the part of the Host page where a model is chosen or written, checked as one types, and drawn.
+// host_model.ts: the part of the Host page where a model is chosen or written, checked as one types, and
+// drawn.
 
 import { get, post, put, remove, textOf } from "../api";
 import { h, later, replace, setText } from "../dom";
@@ -23,7 +24,12 @@ export class ModelPart {
   private readonly select = selectField("Start from", "model-name", []);
   private readonly saveName = textField("Keep it as", "save-name", "", { placeholder: "my-model" });
   private readonly drop = button("Delete this model", "plain", () => void this.forget());
-  private readonly picture = h("div", { class: "scroller picture", tabindex: 0, role: "region", "aria-label": "Drawing of the network" });
+  private readonly picture = h("div", {
+    class: "scroller picture",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "Drawing of the network",
+  });
   private readonly facts = h("p", { class: "muted small" });
   private asked: AbortController | null = null;
   private readonly checkSoon = later(checkAfterMs, () => void this.check());
@@ -38,7 +44,12 @@ export class ModelPart {
       { class: "stack" },
       h("div", { class: "row bottom" }, this.select.node, this.drop),
       this.editor.node,
-      h("details", null, h("summary", null, "Keep this model for later"), h("div", { class: "row bottom" }, this.saveName.node, save)),
+      h(
+        "details",
+        null,
+        h("summary", null, "Keep this model for later"),
+        h("div", { class: "row bottom" }, this.saveName.node, save),
+      ),
     );
     this.drawing = h("div", { class: "stack" }, this.facts, this.picture);
     setText(this.facts, "The drawing appears when the text is right.");
@@ -66,12 +77,24 @@ export class ModelPart {
   private async fetchModels(): Promise<void> {
     this.models = (await get<{ models: ModelInfo[] }>("/models")).models;
     const group = (label: string, models: ModelInfo[]): HTMLElement | null =>
-      models.length === 0 ? null : h("optgroup", { label }, ...models.map((m) => h("option", { value: m.name }, `${m.name} (${short(m.weights)} weights)`)));
+      models.length === 0
+        ? null
+        : h(
+            "optgroup",
+            { label },
+            ...models.map((m) => h("option", { value: m.name }, `${m.name} (${short(m.weights)} weights)`)),
+          );
     replace(
       this.select.input,
       h("option", { value: "" }, "An empty page"),
-      group("Built in", this.models.filter((model) => model.built_in)),
-      group("Kept here", this.models.filter((model) => !model.built_in)),
+      group(
+        "Built in",
+        this.models.filter((model) => model.built_in),
+      ),
+      group(
+        "Kept here",
+        this.models.filter((model) => !model.built_in),
+      ),
     );
   }
 
@@ -118,10 +141,20 @@ export class ModelPart {
       return;
     }
     const edited = this.editor.text !== this.text ? ", changed by you" : "";
-    this.editor.say(`No mistakes${edited}: ${count(answer.weights)} weights, ${answer.layers.length} layers.`, 0, false);
-    setText(this.facts, `${count(answer.weights)} weights · ${short(answer.flops_per_sample)} operations a sample`);
+    this.editor.say(
+      `No mistakes${edited}: ${count(answer.weights)} weights, ${answer.layers.length} layers.`,
+      0,
+      false,
+    );
+    setText(
+      this.facts,
+      `${count(answer.weights)} weights · ${short(answer.flops_per_sample)} operations a sample`,
+    );
     this.picture.classList.remove("stale");
-    replace(this.picture, drawLayers(answer.layers, (line) => this.editor.show(line)));
+    replace(
+      this.picture,
+      drawLayers(answer.layers, (line) => this.editor.show(line)),
+    );
     this.checked(answer.recipe);
   }
 
@@ -138,7 +171,14 @@ export class ModelPart {
 
   private async forget(): Promise<void> {
     const name = this.select.input.value;
-    if (!(await ask(`Delete the model “${name}”?`, "Jobs that were started with it keep their copy of the text.", "Delete"))) return;
+    if (
+      !(await ask(
+        `Delete the model “${name}”?`,
+        "Jobs that were started with it keep their copy of the text.",
+        "Delete",
+      ))
+    )
+      return;
     await busy(this.drop, async () => {
       await remove(`/models/${encodeURIComponent(name)}`);
       await this.fetchModels();

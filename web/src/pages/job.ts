@@ -1,9 +1,24 @@
-// job.ts: one job, live: how far it is, its curves, who contributes, what happened, and what one can do with it.
+// job.ts: one job, live: how far it is, its curves, who contributes, what happened, and what one can do
+// with it.
 
 import { download, get, post, remove } from "../api";
 import { announce, eachFrame, h, replace, setText } from "../dom";
 import { Field } from "../fields";
-import { ago, clock, count, date, duration, fileName, lag, none, percent, rate, shellWord, short, value } from "../format";
+import {
+  ago,
+  clock,
+  count,
+  date,
+  duration,
+  fileName,
+  lag,
+  none,
+  percent,
+  rate,
+  shellWord,
+  short,
+  value,
+} from "../format";
 import { inviteForm } from "../invite";
 import { wholeJob, type JobAsSent } from "../job_shape";
 import { Live } from "../live";
@@ -12,11 +27,25 @@ import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from 
 import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
 import { Timeline } from "../timeline";
-import { may, type EpochPoint, type History, type Job, type JobWorker, type LogLine, type RoundPoint, type Unit } from "../types";
+import {
+  may,
+  mayChange,
+  type EpochPoint,
+  type History,
+  type Job,
+  type JobWorker,
+  type LogLine,
+  type RoundPoint,
+  type Unit,
+} from "../types";
 import { JobCurves } from "./job_curves";
 
 const logLinesMax = 1000;
 const timelineEveryMs = 2000;
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
 
 // The sentence under the name.
 function summary(job: Job, now: number): string {
@@ -26,18 +55,30 @@ function summary(job: Job, now: number): string {
   const where = `${at}round ${count(progress.step)} of ${count(progress.steps)}`;
   switch (job.state) {
     case "waiting":
-      return job.reason || `Waiting for ${job.spec.workers_min ?? 1} or more workers.`;
+      return job.reason
+        ? `${capital(job.reason)}.`
+        : `Waits for ${job.spec.workers_min ?? 1} or more workers.`;
     case "running":
-      return progress.eta_s === null ? where : `${where}, about ${duration(progress.eta_s)} to go`;
+      return capital(progress.eta_s === null ? where : `${where}, about ${duration(progress.eta_s)} to go`);
     case "finished":
-      return `Finished ${job.ended ? ago(job.ended, now) : ""}${job.started && job.ended ? ` after ${duration(job.ended - job.started)}` : ""}.`;
+      if (!job.ended) return "Finished.";
+      if (!job.started) return `Finished ${ago(job.ended, now)}.`;
+      return `Finished ${ago(job.ended, now)} after ${duration(job.ended - job.started)}.`;
     default:
-      return `${job.reason || job.state} (${where})`;
+      return progress.steps > 0
+        ? `${capital(job.reason || job.state)} (${where}).`
+        : `${capital(job.reason || job.state)}.`;
   }
 }
 
 class Log {
-  readonly node = h("div", { class: "log", tabindex: 0, role: "log", "aria-label": "Log", "aria-live": "off" });
+  readonly node = h("div", {
+    class: "log",
+    tabindex: 0,
+    role: "log",
+    "aria-label": "Log",
+    "aria-live": "off",
+  });
   private last = 0;
   add(lines: LogLine[]): void {
     const atEnd = this.node.scrollHeight - this.node.scrollTop - this.node.clientHeight < 40;
@@ -56,7 +97,9 @@ class Log {
 
 function hereText(worker: JobWorker): string {
   if (!worker.here) return "gone";
-  return worker.late ? "late" : (worker.units_held ?? worker.held_s ?? 0) > 0 ? "computing" : "waiting";
+  if (worker.late) return "late";
+  if (worker.units_held === undefined) return "here";
+  return worker.units_held > 0 ? "computing" : "waiting";
 }
 
 function workersTable(): Table<JobWorker> {
@@ -67,13 +110,54 @@ function workersTable(): Table<JobWorker> {
     key: (worker) => worker.name,
     rowClass: (worker) => (worker.late ? "late" : worker.here ? "" : "gone"),
     columns: [
-      { title: "Worker", width: "auto", fill: textColumn((worker) => worker.name), sort: (worker) => worker.name },
-      { title: "Share", width: "26%", phoneWidth: "8rem", kind: "number", fill: (cell, worker) => fillBar(cell, worker.share, percent(worker.share)), sort: (worker) => worker.share },
+      {
+        title: "Worker",
+        width: "auto",
+        fill: textColumn((worker) => worker.name),
+        sort: (worker) => worker.name,
+      },
+      {
+        title: "Share",
+        width: "26%",
+        phoneWidth: "8rem",
+        kind: "number",
+        fill: (cell, worker) => fillBar(cell, worker.share, percent(worker.share)),
+        sort: (worker) => worker.share,
+      },
       { title: "Now", width: "6.5rem", fill: textColumn(hereText), sort: hereText },
-      { title: "Samples", width: "6rem", kind: "number", fill: textColumn((worker) => short(worker.samples)), sort: (worker) => worker.samples, hide: "phone" },
-      { title: "Units", width: "5.5rem", kind: "number", fill: textColumn((worker) => short(worker.units)), sort: (worker) => worker.units, hide: "tablet" },
-      { title: "Samples/s", width: "6.5rem", kind: "number", fill: textColumn((worker) => rate(worker.samples_per_s)), sort: (worker) => worker.samples_per_s, hide: "phone" },
-      { title: "Lag", width: "5.5rem", kind: "number", fill: textColumn((worker) => (worker.here ? lag(worker.lag_s) : none)), sort: (worker) => worker.lag_s, hide: "tablet", hint: "Since it was last heard" },
+      {
+        title: "Samples",
+        width: "6rem",
+        kind: "number",
+        fill: textColumn((worker) => short(worker.samples)),
+        sort: (worker) => worker.samples,
+        hide: "phone",
+      },
+      {
+        title: "Units",
+        width: "5.5rem",
+        kind: "number",
+        fill: textColumn((worker) => short(worker.units)),
+        sort: (worker) => worker.units,
+        hide: "tablet",
+      },
+      {
+        title: "Samples/s",
+        width: "6.5rem",
+        kind: "number",
+        fill: textColumn((worker) => rate(worker.samples_per_s)),
+        sort: (worker) => worker.samples_per_s,
+        hide: "phone",
+      },
+      {
+        title: "Lag",
+        width: "5.5rem",
+        kind: "number",
+        fill: textColumn((worker) => (worker.here ? lag(worker.lag_s) : none)),
+        sort: (worker) => worker.lag_s,
+        hide: "tablet",
+        hint: "Since it was last heard",
+      },
     ],
   });
 }
@@ -90,14 +174,19 @@ function commands(job: Job): HTMLElement {
     ["--rate", spec.rate],
     ["--seed", spec.seed],
   ];
-  const flags = options.filter(([, v]) => v !== undefined && v !== "").map(([name, v]) => `${name} ${shellWord(String(v))}`);
+  const flags = options
+    .filter(([, v]) => v !== undefined && v !== "")
+    .map(([name, v]) => `${name} ${shellWord(String(v))}`);
   return h(
     "div",
     { class: "stack" },
     h("p", { class: "muted small" }, "Score the model that you downloaded:"),
     copyable(`shoal eval ${file} --data ${data}`, "The command that scores the model"),
     h("p", { class: "muted small" }, "The same training on one machine:"),
-    copyable(`shoal train ${fileName(job.name)}.net --data ${data} ${flags.join(" ")}`.trim(), "The command that trains it"),
+    copyable(
+      `shoal train ${fileName(job.name)}.net --data ${data} ${flags.join(" ")}`.trim(),
+      "The command that trains it",
+    ),
   );
 }
 
@@ -117,7 +206,11 @@ export function jobPage(frame: Frame, id: number): Page {
   const timeline = new Timeline();
   const log = new Log();
   const downloads = h("div", { class: "stack" });
-  const invite = h("details", { class: "card", hidden: true }, h("summary", null, h("h2", null, "Invite to this job")));
+  const invite = h(
+    "details",
+    { class: "card", hidden: true },
+    h("summary", null, h("h2", null, "Invite to this job")),
+  );
   const endTheme = onTheme(() => timeline.repaint());
   const content = h("div", { class: "stack" });
 
@@ -132,7 +225,8 @@ export function jobPage(frame: Frame, id: number): Page {
       ["Workers", count(of.workers)],
       ["Units leased again", count(progress.again)],
     ];
-    if (figures.childElementCount !== pairs.length) replace(figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
+    if (figures.childElementCount !== pairs.length)
+      replace(figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
     pairs.forEach(([name, text], i) => {
       const pair = figures.children[i] as HTMLElement;
       setText(pair.children[0] as Element, name);
@@ -147,16 +241,21 @@ export function jobPage(frame: Frame, id: number): Page {
     if (key === actionsFor) return;
     actionsFor = key;
     const hosts = may(frame.server.role, "host");
+    const owns = mayChange(frame.server, of);
     const canStop = of.state === "running" || of.state === "waiting";
-    const stop = button("Stop", "danger", () => void busy(stop, async () => take(await post<JobAsSent>(`${path}/stop`))));
+    const stop = button(
+      "Stop",
+      "danger",
+      () => void busy(stop, async () => take(await post<JobAsSent>(`${path}/stop`))),
+    );
     const resume = button("Resume", "main", () => void busy(resume, () => resumeJob(of)));
     const drop = button("Delete", "plain", () => void busy(drop, () => deleteJob(of)));
     replace(
       actions,
-      hosts && canStop && stop,
-      hosts && !canStop && resume,
+      owns && canStop && stop,
+      owns && !canStop && resume,
       hosts && h("a", { class: "button plain", href: `/host?from=${id}` }, "Host one like it"),
-      hosts && of.state !== "running" && drop,
+      owns && of.state !== "running" && drop,
     );
     setDownloads(of);
   }
@@ -168,7 +267,11 @@ export function jobPage(frame: Frame, id: number): Page {
   }
 
   async function deleteJob(of: Job): Promise<void> {
-    const sure = await ask(`Delete “${of.name}”?`, "Its model, curves and log are removed from the server. This cannot be undone.", "Delete");
+    const sure = await ask(
+      `Delete “${of.name}”?`,
+      "Its model, curves and log are removed from the server. This cannot be undone.",
+      "Delete",
+    );
     if (!sure) return;
     await remove(path);
     frame.go("/");
@@ -183,18 +286,26 @@ export function jobPage(frame: Frame, id: number): Page {
     ];
     const row = h("div", { class: "row" });
     for (const [there, text, file, saved] of files) {
-      const press: HTMLButtonElement = button(`Download ${text}`, "plain", () => void busy(press, () => download(path + file, saved)));
+      const press: HTMLButtonElement = button(
+        `Download ${text}`,
+        "plain",
+        () => void busy(press, () => download(path + file, saved)),
+      );
       press.disabled = !there;
       row.append(press);
     }
-    const none = !of.files.model && h("p", { class: "muted small" }, "The model can be downloaded when the first epoch is done.");
+    const none =
+      !of.files.model &&
+      h("p", { class: "muted small" }, "The model can be downloaded when the first epoch is done.");
     replace(
       downloads,
       row,
       none,
-      of.sha256 && h("p", { class: "muted small" }, "SHA-256 of the weights: ", h("code", { class: "hash" }, of.sha256)),
+      of.sha256 &&
+        h("p", { class: "muted small" }, "SHA-256 of the weights: ", h("code", { class: "hash" }, of.sha256)),
       commands(of),
-      of.spec.model && h("details", null, h("summary", null, "The model's text"), h("pre", { tabindex: 0 }, of.spec.model)),
+      of.spec.model &&
+        h("details", null, h("summary", null, "The model's text"), h("pre", { tabindex: 0 }, of.spec.model)),
     );
   }
 
@@ -225,7 +336,7 @@ export function jobPage(frame: Frame, id: number): Page {
     setFigures(job);
     setActions(job);
     curves.name(job);
-    invite.hidden = !may(frame.server.role, "host");
+    invite.hidden = !mayChange(frame.server, job);
   });
 
   function take(sent: JobAsSent): void {
@@ -284,7 +395,8 @@ export function jobPage(frame: Frame, id: number): Page {
     if (job?.state === "running" && !document.hidden) fetchTimeline().catch(() => undefined);
   }, timelineEveryMs);
   invite.addEventListener("toggle", () => {
-    if (invite.open && invite.childElementCount === 1) invite.append(inviteForm(frame.server, id, () => undefined));
+    if (invite.open && invite.childElementCount === 1)
+      invite.append(inviteForm(frame.server, id, () => undefined));
   });
 
   replace(
@@ -294,12 +406,22 @@ export function jobPage(frame: Frame, id: number): Page {
     curves.node,
     card("Who contributes", workers.node),
     card("Units of work", timeline.node),
-    h("div", { class: "columns" }, card("Log", log.node), card("Take it with you", downloads)),
+    h(
+      "div",
+      { class: "columns" },
+      h("section", { class: "card fill" }, h("h2", null, "Log"), log.node),
+      card("Take it with you", downloads),
+    ),
     invite,
   );
   return {
     title: `Job ${id}`,
-    node: h("div", { class: "page" }, h("div", { class: "pagehead" }, h("div", { class: "row" }, title, state), actions), content),
+    node: h(
+      "div",
+      { class: "page" },
+      h("div", { class: "pagehead" }, h("div", { class: "row" }, title, state), actions),
+      content,
+    ),
     close() {
       isClosed = true;
       clearInterval(timer);

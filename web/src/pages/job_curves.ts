@@ -69,12 +69,24 @@ export class JobCurves {
     const steps = this.rounds.map((round) => round[0]);
     const ends = this.epochs.map((epoch) => epoch.step);
     const show = (chart: Chart, train: (number | null)[], heldOut: (number | null)[]): void => {
-      chart.set([[steps, train], [steps, smooth(train, smoothOver)], [ends, heldOut]]);
+      chart.set([
+        [steps, train],
+        [steps, smooth(train, smoothOver)],
+        [ends, heldOut],
+      ]);
       const last = heldOut[heldOut.length - 1] ?? train[train.length - 1];
       if (last !== undefined && last !== null) chart.describe(`${value(last)} at last`);
     };
-    show(this.loss, this.rounds.map((round) => round[2]), this.epochs.map((epoch) => epoch.held_out_loss));
-    show(this.metric, this.rounds.map((round) => round[3]), this.epochs.map((epoch) => epoch.held_out_metric));
+    show(
+      this.loss,
+      this.rounds.map((round) => round[2]),
+      this.epochs.map((epoch) => epoch.held_out_loss),
+    );
+    show(
+      this.metric,
+      this.rounds.map((round) => round[3]),
+      this.epochs.map((epoch) => epoch.held_out_metric),
+    );
     this.speed.set([[steps, this.rounds.map((round) => round[4])]]);
   }
 }

@@ -17,8 +17,17 @@ interface Filter {
 }
 
 function filterFor(what: string, states: string[], changed: () => void): Filter {
-  const text = h("input", { type: "search", placeholder: `Find ${what}`, "aria-label": `Find ${what} by text`, oninput: changed });
-  const state = h("select", { "aria-label": `State of ${what}`, onchange: changed }, h("option", { value: "" }, "All states"));
+  const text = h("input", {
+    type: "search",
+    placeholder: `Find ${what}`,
+    "aria-label": `Find ${what} by text`,
+    oninput: changed,
+  });
+  const state = h(
+    "select",
+    { "aria-label": `State of ${what}`, onchange: changed },
+    h("option", { value: "" }, "All states"),
+  );
   for (const name of states) state.append(h("option", { value: name }, name));
   return {
     node: h("div", { class: "filter" }, text, state),
@@ -52,14 +61,67 @@ function jobMetric(job: Job): string {
 }
 
 const jobColumns: Column<Job>[] = [
-  { title: "Job", width: "auto", fill: (cell, job) => fillLink(cell, job.name, `/jobs/${job.id}`), sort: (job) => job.name },
-  { title: "State", width: "7.5rem", phoneWidth: "6.6rem", fill: (cell, job) => setState(cell, job.state), sort: (job) => job.state },
-  { title: "Progress", width: "16%", phoneWidth: "5.6rem", fill: fillProgress, sort: (job) => part(job.progress), kind: "number" },
-  { title: "Host", width: "12%", fill: textColumn((job) => job.host || none), sort: (job) => job.host, hide: "tablet" },
-  { title: "Workers", width: "5.5rem", kind: "number", fill: textColumn((job) => count(job.workers)), sort: (job) => job.workers, hide: "phone" },
-  { title: "Samples/s", width: "6.5rem", kind: "number", fill: textColumn((job) => rate(job.progress.samples_per_s)), sort: (job) => job.progress.samples_per_s, hide: "tablet" },
-  { title: "Loss", width: "5.5rem", kind: "number", fill: textColumn((job) => value(job.progress.loss)), sort: (job) => job.progress.loss ?? Infinity, hide: "phone" },
-  { title: "Result", width: "9.5rem", kind: "number", hint: "Of held-out samples where there are any", fill: textColumn(jobMetric), sort: (job) => job.progress.held_out_metric ?? job.progress.metric ?? -Infinity, hide: "tablet" },
+  {
+    title: "Job",
+    width: "auto",
+    fill: (cell, job) => fillLink(cell, job.name, `/jobs/${job.id}`),
+    sort: (job) => job.name,
+  },
+  {
+    title: "State",
+    width: "7.5rem",
+    phoneWidth: "6.6rem",
+    fill: (cell, job) => setState(cell, job.state),
+    sort: (job) => job.state,
+  },
+  {
+    title: "Progress",
+    width: "16%",
+    phoneWidth: "5.6rem",
+    fill: fillProgress,
+    sort: (job) => part(job.progress),
+    kind: "number",
+  },
+  {
+    title: "Host",
+    width: "12%",
+    fill: textColumn((job) => job.host || none),
+    sort: (job) => job.host,
+    hide: "tablet",
+  },
+  {
+    title: "Workers",
+    width: "5.5rem",
+    kind: "number",
+    fill: textColumn((job) => count(job.workers)),
+    sort: (job) => job.workers,
+    hide: "phone",
+  },
+  {
+    title: "Samples/s",
+    width: "6.5rem",
+    kind: "number",
+    fill: textColumn((job) => rate(job.progress.samples_per_s)),
+    sort: (job) => job.progress.samples_per_s,
+    hide: "tablet",
+  },
+  {
+    title: "Loss",
+    width: "5.5rem",
+    kind: "number",
+    fill: textColumn((job) => value(job.progress.loss)),
+    sort: (job) => job.progress.loss ?? Infinity,
+    hide: "phone",
+  },
+  {
+    title: "Result",
+    width: "9.5rem",
+    kind: "number",
+    hint: "Of held-out samples where there are any",
+    fill: textColumn(jobMetric),
+    sort: (job) => job.progress.held_out_metric ?? job.progress.metric ?? -Infinity,
+    hide: "tablet",
+  },
 ];
 
 function fillWorkerJob(cell: HTMLTableCellElement, worker: Worker): void {
@@ -74,7 +136,8 @@ function fillWorkerJob(cell: HTMLTableCellElement, worker: Worker): void {
 }
 
 function describeWorker(worker: Worker): string {
-  return `${worker.cores} cores, ${bytes(worker.memory_bytes)}, ${worker.kernels}, shoal ${worker.version}, ${worker.address}`;
+  const { cores, memory_bytes, kernels, version, address } = worker;
+  return `${cores} cores, ${bytes(memory_bytes)}, ${kernels}, shoal ${version}, ${address}`;
 }
 
 function fillWorkerName(cell: HTMLTableCellElement, worker: Worker): void {
@@ -84,12 +147,49 @@ function fillWorkerName(cell: HTMLTableCellElement, worker: Worker): void {
 
 const workerColumns: Column<Worker>[] = [
   { title: "Worker", width: "auto", fill: fillWorkerName, sort: (worker) => worker.name },
-  { title: "State", width: "8.4rem", phoneWidth: "7.8rem", fill: (cell, worker) => setState(cell, worker.state), sort: (worker) => worker.state },
+  {
+    title: "State",
+    width: "8.4rem",
+    phoneWidth: "7.8rem",
+    fill: (cell, worker) => setState(cell, worker.state),
+    sort: (worker) => worker.state,
+  },
   { title: "Job", width: "26%", fill: fillWorkerJob, sort: (worker) => worker.job_name ?? "", hide: "phone" },
-  { title: "Cores", width: "5rem", kind: "number", fill: textColumn((worker) => `${worker.threads}/${worker.cores}`), sort: (worker) => worker.cores, hide: "tablet", hint: "That it may use, of those it has" },
-  { title: "Speed", width: "5.5rem", kind: "number", fill: textColumn((worker) => short(worker.speed)), sort: (worker) => worker.speed, hide: "tablet", hint: "Batches of LeNet-5 a second, measured when it came" },
-  { title: "Samples/s", width: "6.5rem", phoneWidth: "6.6rem", kind: "number", fill: textColumn((worker) => rate(worker.samples_per_s)), sort: (worker) => worker.samples_per_s },
-  { title: "Lag", width: "5.5rem", kind: "number", fill: textColumn((worker) => lag(worker.lag_s)), sort: (worker) => worker.lag_s, hide: "phone", hint: "Since it was last heard" },
+  {
+    title: "Cores",
+    width: "5rem",
+    kind: "number",
+    fill: textColumn((worker) => `${worker.threads}/${worker.cores}`),
+    sort: (worker) => worker.cores,
+    hide: "tablet",
+    hint: "That it may use, of those it has",
+  },
+  {
+    title: "Speed",
+    width: "5.5rem",
+    kind: "number",
+    fill: textColumn((worker) => short(worker.speed)),
+    sort: (worker) => worker.speed,
+    hide: "tablet",
+    hint: "Batches of LeNet-5 a second, measured when it came",
+  },
+  {
+    title: "Samples/s",
+    width: "6.5rem",
+    phoneWidth: "6.6rem",
+    kind: "number",
+    fill: textColumn((worker) => rate(worker.samples_per_s)),
+    sort: (worker) => worker.samples_per_s,
+  },
+  {
+    title: "Lag",
+    width: "5.5rem",
+    kind: "number",
+    fill: textColumn((worker) => lag(worker.lag_s)),
+    sort: (worker) => worker.lag_s,
+    hide: "phone",
+    hint: "Since it was last heard",
+  },
 ];
 
 // A bar is as long as the share is beside the largest one.
@@ -97,10 +197,38 @@ type Shared = Contribution & { share: number; most: number };
 
 const contributionColumns: Column<Shared>[] = [
   { title: "Worker", width: "auto", fill: textColumn((row) => row.worker), sort: (row) => row.worker },
-  { title: "Samples", width: "7rem", phoneWidth: "5.8rem", kind: "number", fill: textColumn((row) => short(row.samples)), sort: (row) => row.samples },
-  { title: "Share", width: "26%", phoneWidth: "8.5rem", kind: "number", fill: (cell, row) => fillBar(cell, row.samples / row.most, percent(row.share)), sort: (row) => row.share },
-  { title: "Units", width: "6rem", kind: "number", fill: textColumn((row) => short(row.units)), sort: (row) => row.units, hide: "phone" },
-  { title: "Computing", width: "8rem", kind: "number", fill: textColumn((row) => duration(row.seconds)), sort: (row) => row.seconds, hide: "phone" },
+  {
+    title: "Samples",
+    width: "7rem",
+    phoneWidth: "5.8rem",
+    kind: "number",
+    fill: textColumn((row) => short(row.samples)),
+    sort: (row) => row.samples,
+  },
+  {
+    title: "Share",
+    width: "26%",
+    phoneWidth: "8.5rem",
+    kind: "number",
+    fill: (cell, row) => fillBar(cell, row.samples / row.most, percent(row.share)),
+    sort: (row) => row.share,
+  },
+  {
+    title: "Units",
+    width: "6rem",
+    kind: "number",
+    fill: textColumn((row) => short(row.units)),
+    sort: (row) => row.units,
+    hide: "phone",
+  },
+  {
+    title: "Computing",
+    width: "8rem",
+    kind: "number",
+    fill: textColumn((row) => duration(row.seconds)),
+    sort: (row) => row.seconds,
+    hide: "phone",
+  },
 ];
 
 class Tile {
@@ -166,7 +294,10 @@ export function overviewPage(frame: Frame): Page {
     running.set(count(server.jobs.running), `${count(server.jobs.waiting)} waiting for workers`);
     workers.set(count(server.workers), `${count(server.idle)} idle`);
     speed.set(short(server.samples_per_s), "all jobs together");
-    done.set(count(server.jobs.finished), `${count(server.jobs.stopped)} stopped, ${count(server.jobs.failed)} failed`);
+    done.set(
+      count(server.jobs.finished),
+      `${count(server.jobs.stopped)} stopped, ${count(server.jobs.failed)} failed`,
+    );
     chart.set([[throughput.times.slice(), throughput.values.slice()]]);
     const jobs = [...fleet.jobs.values()]
       .filter((job) => jobFilter.matches(job.state, job.name, job.host, String(job.id)))
@@ -181,7 +312,9 @@ export function overviewPage(frame: Frame): Page {
     setText(workersTitle, `Workers (${count(shown.length)})`);
     const total = fleet.contributions.reduce((sum, row) => sum + row.samples, 0);
     const most = fleet.contributions.reduce((max, row) => Math.max(max, row.samples), 1);
-    contributionsTable.set(fleet.contributions.map((row) => ({ ...row, most, share: row.samples / Math.max(total, 1) })));
+    contributionsTable.set(
+      fleet.contributions.map((row) => ({ ...row, most, share: row.samples / Math.max(total, 1) })),
+    );
   }
 
   const hosts = may(frame.server.role, "host");
@@ -197,11 +330,31 @@ export function overviewPage(frame: Frame): Page {
     node: h(
       "div",
       { class: "page" },
-      h("div", { class: "pagehead" }, h("h1", { tabindex: -1 }, frame.server.name && frame.server.name !== "shoal" ? frame.server.name : "Overview"), actions),
+      h(
+        "div",
+        { class: "pagehead" },
+        h(
+          "h1",
+          { tabindex: -1 },
+          frame.server.name && frame.server.name !== "shoal" ? frame.server.name : "Overview",
+        ),
+        actions,
+      ),
       h("div", { class: "tiles" }, running.node, workers.node, speed.node, done.node),
       card("Throughput", chart.node),
-      h("section", { class: "card" }, h("div", { class: "cardhead" }, jobsTitle, jobFilter.node), jobsTable.node, older),
-      h("section", { class: "card" }, h("div", { class: "cardhead" }, workersTitle, workerFilter.node), workersTable.node),
+      h(
+        "section",
+        { class: "card" },
+        h("div", { class: "cardhead" }, jobsTitle, jobFilter.node),
+        jobsTable.node,
+        older,
+      ),
+      h(
+        "section",
+        { class: "card" },
+        h("div", { class: "cardhead" }, workersTitle, workerFilter.node),
+        workersTable.node,
+      ),
       card("Contributions", contributionsTable.node),
     ),
     close() {

@@ -7,7 +7,13 @@ import { mark } from "../parts";
 import { signIn } from "../session";
 
 export function signInScreen(hadToken: boolean, done: () => void): HTMLElement {
-  const input = h("input", { type: "text", name: "link", autocomplete: "off", spellcheck: "false", placeholder: "https://…/#t=…" });
+  const input = h("input", {
+    type: "text",
+    name: "link",
+    autocomplete: "off",
+    spellcheck: "false",
+    placeholder: "https://…/#t=…",
+  });
   const field = new Field("Your invitation link", input);
   const stay = h("input", { type: "checkbox", id: "stay" });
   const form = h(
@@ -20,7 +26,8 @@ export function signInScreen(hadToken: boolean, done: () => void): HTMLElement {
       null,
       hadToken
         ? "It has expired or was taken back. Ask whoever gave it to you for a new link."
-        : "Here people train neural networks together. To come in you need an invitation link; ask whoever runs this server for one.",
+        : "Here people train neural networks together. To come in you need an invitation link; " +
+            "ask whoever runs this server for one.",
     ),
     field.node,
     h("div", { class: "check" }, stay, h("label", { for: "stay" }, "Stay signed in on this device")),

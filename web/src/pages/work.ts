@@ -13,11 +13,21 @@ function howTo(server: ServerInfo): HTMLElement {
   // Who needs no token to lend a machine gets the plain address.
   if (server.open && may(server.open, "volunteer")) return showLink(openLink(server), true);
   // The link of a host or admin is theirs alone: it must not end up in a code that others scan.
-  if (own && server.role === "volunteer") return showLink(linkOf(location.origin, own.token, own.fingerprint), true);
+  if (own && server.role === "volunteer")
+    return showLink(linkOf(location.origin, own.token, own.fingerprint), true);
   if (may(server.role, "host")) {
-    return h("p", null, "Make an invitation below: it gives you the command and a code to scan. Your own link is not shown here, since it may do more than lend a machine.");
+    return h(
+      "p",
+      null,
+      "Make an invitation below: it gives you the command and a code to scan. Your own link is not shown here, " +
+        "since it may do more than lend a machine.",
+    );
   }
-  return h("p", null, "Your invitation is for looking only. Ask whoever gave it to you for one for volunteers.");
+  return h(
+    "p",
+    null,
+    "Your invitation is for looking only. Ask whoever gave it to you for one for volunteers.",
+  );
 }
 
 function list(items: string[]): HTMLElement {
@@ -34,7 +44,11 @@ export function workPage(frame: Frame): Page {
       "div",
       { class: "page narrow" },
       h("h1", { tabindex: -1 }, "Lend a machine"),
-      h("p", { class: "lead" }, "One command, and this machine helps to train networks until you press Ctrl-C."),
+      h(
+        "p",
+        { class: "lead" },
+        "One command, and this machine helps to train networks until you press Ctrl-C.",
+      ),
       card("How", howTo(server)),
       may(server.role, "host") &&
         card(
@@ -49,9 +63,9 @@ export function workPage(frame: Frame): Page {
         card(
           "What it does there",
           list([
-            "Computes with the lowest priority, on as many cores (--cores) and with as much memory (--memory) as you allow.",
+            "Computes with the lowest priority, within the cores (--cores) and memory (--memory) you allow.",
             "Fetches the training data and the weights that its share of the work needs.",
-            "Pauses while other programs need the machine, on battery, and outside the hours that you name (--hours).",
+            "Pauses while other programs need the machine, on battery, and outside your hours (--hours).",
             "Says at any time what it computes and for whom.",
             "Leaves in order on Ctrl-C; nothing is lost, others take over.",
           ]),
@@ -60,7 +74,7 @@ export function workPage(frame: Frame): Page {
           "What it does not do",
           list([
             "It runs no code of others: networks and work come as data, which it checks first.",
-            "It reads none of your files and writes only to its cache; where the system can enforce that, it is locked in.",
+            "It reads none of your files and writes only to its cache: where the system can, it is locked in.",
             "It opens no port: it only calls the server.",
             "It starts nothing at boot, and leaves no program behind.",
           ]),
