@@ -28,7 +28,7 @@ enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESI
 static const double LOST_S = 5, FLUSH_S = 3;
 static const double QUIET_S = 5, QUIET_AGAIN_S = 30; /* when nothing happens, say why */
 static const double RECORD_AGAIN_S = 60;             /* and that the disk takes nothing */
-/* How long gathering may take; after a signal, with all parameter servers here and without. */
+/* How long gathering may take; after a signal, with all here who are needed and without. */
 static const double GATHER_S = SHOAL_LINE_GIVE_UP_S, GATHER_STOPPED_S = 60, MISSING_S = 2;
 static const shoal_lease_rules LEASES = {.holders_max = 3, .patience = 3, .first_s = 60, .least_s = 1};
 
@@ -79,7 +79,7 @@ struct shoal_chief_node {
   float *base_carry;
   bool goes_on; /* the caller has what it wanted of a rest */
   bool quit;
-  bool complete; /* all parameter servers are here */
+  bool complete; /* all parameter servers are here, and workers to finish the round */
   shoal_chief_peer *peers;
   uint32_t peers_count;
 };
@@ -223,7 +223,7 @@ static void copy_peers(shoal_chief_node *n, double now) {
   while (n->peers_count < PEERS_SHOWN_MAX &&
          shoal_chief_peer_at(n->chief, n->peers_count, now, &n->peers[n->peers_count]))
     n->peers_count++;
-  n->complete = shoal_chief_running(n->chief);
+  n->complete = shoal_chief_running(n->chief) && shoal_chief_workers(n->chief) > 0;
   pthread_mutex_unlock(&n->lock);
 }
 
@@ -484,9 +484,10 @@ static shoal_status not_gathered(const shoal_chief_node *n, bool stopped, bool c
                       "%s %s",
                       GATHER_STOPPED_S, n->config.folder, kept);
   if (stopped)
-    return shoal_fail(err, SHOAL_STOPPED,
-                      "stopped while not all parameter servers were here; what was kept in %s %s",
-                      n->config.folder, kept);
+    return shoal_fail(
+        err, SHOAL_STOPPED,
+        "stopped while there were no workers, or not all parameter servers; what was kept in %s %s",
+        n->config.folder, kept);
   return shoal_fail(err, SHOAL_IO,
                     "the weights could not be gathered from the parameter servers within %.0f s", GATHER_S);
 }

@@ -20,8 +20,9 @@ enum {
   LIST_AT_ONCE = 64,
   WORKERS_TOLD_MAX = 1000
 };
-static const double LOOK_S = 0.25; /* how often what runs is looked at */
-static const double STORE_S = 5;   /* how often progress goes into the store */
+static const double LOOK_S = 0.25;              /* how often what runs is looked at */
+static const double LATE_TIMES = 3, LATE_S = 1; /* a unit held longer than the last one took is late */
+static const double STORE_S = 5;                /* how often progress goes into the store */
 
 struct shoal_jobs {
   shoal_jobs_config config;
@@ -169,6 +170,21 @@ static void write_details(const shoal_open_job *job, bool with_model, shoal_json
     shoal_json_null(json, "sha256");
 }
 
+/* Which files there are to download. */
+static void write_files(const shoal_jobs *jobs, uint64_t id, shoal_json *json) {
+  static const struct {
+    const char *key, *file;
+  } files[] = {{"model", "model.safetensors"}, {"onnx", "model.onnx"}, {"events", "events"}};
+  shoal_json_open(json, "files", '{');
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    shoal_text path = {0};
+    shoal_text_addf(&path, "%s/%" PRIu64 "/%s", jobs->config.folder, id, files[i].file);
+    shoal_json_bool(json, files[i].key, !path.failed && shoal_file_exists(path.bytes));
+    shoal_text_release(&path);
+  }
+  shoal_json_close(json, '}');
+}
+
 static void write_reason(const shoal_open_job *job, char *out, size_t size) {
   if (job->stopping)
     snprintf(out, size, "is being stopped");
@@ -178,7 +194,7 @@ static void write_reason(const shoal_open_job *job, char *out, size_t size) {
     out[0] = 0;
 }
 
-void shoal_jobs_write_open(const shoal_open_job *job, bool with_model, shoal_json *json) {
+static void write_open(const shoal_jobs *jobs, const shoal_open_job *job, bool with_model, shoal_json *json) {
   char reason[96];
   write_reason(job, reason, sizeof reason);
   const shoal_job_row row = {.id = job->id,
@@ -192,15 +208,18 @@ void shoal_jobs_write_open(const shoal_open_job *job, bool with_model, shoal_jso
   shoal_json_open(json, NULL, '{');
   write_head(json, &row, job->workers);
   write_details(job, with_model, json);
+  write_files(jobs, job->id, json);
   shoal_json_close(json, '}');
 }
 
 /* The details were written by write_details: an object whose members go in here. */
-static void write_stored(const shoal_job_row *row, bool with_model, shoal_json *json) {
+static void write_stored(const shoal_jobs *jobs, const shoal_job_row *row, bool with_model,
+                         shoal_json *json) {
   size_t length = strlen(row->progress);
   shoal_json_open(json, NULL, '{');
   write_head(json, row, 0);
   if (length > 2) shoal_json_raw(json, NULL, row->progress + 1, length - 2);
+  write_files(jobs, row->id, json);
   if (with_model) {
     shoal_spec spec;
     shoal_spec_fault fault;
@@ -216,13 +235,13 @@ shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, sh
                               shoal_error *err) {
   const shoal_open_job *open = shoal_jobs_find(jobs, id);
   if (open != NULL) {
-    shoal_jobs_write_open(open, with_model, json);
+    write_open(jobs, open, with_model, json);
     return SHOAL_OK;
   }
   shoal_job_row row;
   shoal_status status = shoal_store_job(jobs->config.store, id, &row, err);
   if (status != SHOAL_OK) return status;
-  write_stored(&row, with_model, json);
+  write_stored(jobs, &row, with_model, json);
   shoal_job_rows_free(&row, 1);
   return SHOAL_OK;
 }
@@ -239,9 +258,9 @@ shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_
     for (size_t i = 0; i < count; i++) {
       const shoal_open_job *open = shoal_jobs_find(jobs, rows[i].id);
       if (open != NULL)
-        shoal_jobs_write_open(open, false, json);
+        write_open(jobs, open, false, json);
       else
-        write_stored(&rows[i], false, json);
+        write_stored(jobs, &rows[i], false, json);
       *next = rows[i].id;
     }
     shoal_job_rows_free(rows, count);
@@ -275,7 +294,9 @@ static void write_worker(const shoal_open_job *job, const shoal_contribution *c,
   shoal_json_real(json, "seconds", c->seconds);
   shoal_json_real(json, "samples_per_s", c->seconds > 0 ? (double)c->samples / c->seconds : 0);
   shoal_json_real(json, "lag_s", peer != NULL ? peer->silent_s : 0);
-  shoal_json_real(json, "held_s", peer != NULL ? peer->held_s : 0);
+  shoal_json_int(json, "units_held", peer != NULL && peer->held_s > 0);
+  shoal_json_bool(json, "late",
+                  peer != NULL && peer->unit_s > 0 && peer->held_s > LATE_TIMES * peer->unit_s + LATE_S);
   shoal_json_close(json, '}');
 }
 

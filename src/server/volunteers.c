@@ -214,10 +214,8 @@ void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
                                 .is_private = job->is_private,
                                 .least = job->spec.workers_min,
                                 .most = job->spec.workers_max};
-  if (job->stopping)
-    shoal_match_drop_job(v->match, job->id);
-  else
-    (void)shoal_match_put_job(v->match, &open, NULL);
+  (void)shoal_match_put_job(v->match, &open,
+                            NULL); /* one that stops, too: the round at hand wants its workers */
   settle(v);
 }
 

@@ -1,0 +1,285 @@
+// page.mjs: the web page in a real browser, with a real server and two volunteers.
+//
+//   node page.mjs SHOAL [FOLDER]
+//
+// Hosts LeNet-5 on Fashion-MNIST with the page's sliders, watches both volunteers contribute, stops and resumes
+// it, and downloads a model that must score 0.88 or more. Pictures of every page go to FOLDER ("browser" beside
+// SHOAL by default), and one of what was there when something failed.
+
+import { chromium } from "playwright-core";
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { Processes } from "./processes.mjs";
+
+const deadlineMs = 540_000; // for all of it
+const stepMs = 60_000; // for anything that is quick, on a machine that is busy with other things
+const trainMs = 360_000;
+const accuracyMin = 0.88;
+const volunteers = ["desk", "laptop"];
+const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+const colours = ["light", "dark"];
+
+const program = process.argv[2];
+if (!program) {
+  console.error("usage: node page.mjs SHOAL [FOLDER]");
+  process.exit(2);
+}
+const pictures = process.argv[3] ?? path.join(path.dirname(program), "browser");
+const began = Date.now();
+
+function passed(text) {
+  console.log(`ok  ${((Date.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
+}
+
+function findBrowser() {
+  const named = process.env.CHROMIUM ? [process.env.CHROMIUM] : [];
+  const folders = (process.env.PATH ?? "").split(":");
+  const found = [...named, ...folders.map((folder) => path.join(folder, "chromium"))].find((file) => fs.existsSync(file));
+  if (!found) throw new Error("there is no chromium: 'tools/deps test' installs it, or name one in CHROMIUM");
+  return found;
+}
+
+// ---- what must never happen ----
+
+function watch(page, url, wrongs) {
+  page.on("console", (message) => {
+    if (message.type() === "error") wrongs.push(`the console says: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => wrongs.push(`an error in the page: ${error.message}`));
+  page.on("request", (request) => {
+    const asked = new URL(request.url());
+    if (asked.protocol.startsWith("http") && asked.origin !== url) wrongs.push(`a request to ${asked.origin}`);
+  });
+}
+
+// ---- pictures ----
+
+async function drawn(page) {
+  await page.evaluate(() => document.fonts.ready);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+async function picture(page, name, wholePage) {
+  await drawn(page);
+  await page.screenshot({ path: path.join(pictures, `${name}.png`), fullPage: wholePage, animations: "disabled" });
+}
+
+async function look(page, size, colour) {
+  await page.setViewportSize(sizes[size]);
+  await page.emulateMedia({ colorScheme: colour });
+  await page.evaluate(() => scrollTo(0, 0));
+}
+
+// The whole page, in every size and colour.
+async function pictureAll(page, name) {
+  for (const size of Object.keys(sizes)) {
+    for (const colour of colours) {
+      await look(page, size, colour);
+      await picture(page, `${name}-${size}-${colour}`, true);
+    }
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(over <= 0, `${name} is ${over} pixels too wide for a ${size}`);
+  }
+  await look(page, "desktop", "light");
+  passed(`pictures of ${name}`);
+}
+
+// ---- the keyboard ----
+
+// Presses Tab until the focus is on it.
+async function tabTo(page, selector) {
+  for (let i = 0; i < 200; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
+  }
+  throw new Error(`Tab does not lead to ${selector}`);
+}
+
+async function slideTo(page, name, wanted) {
+  await tabTo(page, `input[type=range][data-name=${name}]`);
+  const value = async () => Number(await page.inputValue(`input[name=${name}]`));
+  for (let i = 0; i < 50 && (await value()) !== wanted; i++)
+    await page.keyboard.press((await value()) < wanted ? "ArrowRight" : "ArrowLeft");
+  assert.equal(await value(), wanted, `the slider ${name}`);
+}
+
+// ---- the steps ----
+
+async function seeVolunteers(page, url) {
+  await page.goto(url);
+  for (const name of volunteers) await page.locator("tr", { hasText: name }).first().waitFor();
+  passed("the overview lists both volunteers");
+}
+
+async function writeWrongModel(page) {
+  await page.click("nav >> text=Host");
+  await page.waitForSelector(".layer");
+  const text = await page.inputValue("textarea[name=model]");
+  const lines = text.split("\n");
+  const at = lines.findIndex((line) => line.startsWith("conv"));
+  lines[at] = "conv 20 5x5 tanhh";
+  await page.fill("textarea[name=model]", lines.join("\n"));
+  await page.waitForSelector(".verdict.bad");
+  assert.match(await page.textContent(".verdict"), new RegExp(`^Line ${at + 1}, .*tanhh`));
+  assert.equal(await page.textContent(".numbers .bad"), String(at + 1));
+  await page.fill("textarea[name=model]", text);
+  await page.waitForSelector(".verdict:not(.bad)");
+  passed("a wrong word in a model is marked on its line");
+}
+
+// From the top of the page to the running job, by keyboard alone.
+async function host(page) {
+  await page.selectOption("select[name=model-name]", "lenet5");
+  await page.selectOption("select[name=data]", "fashion-mnist");
+  await page.locator(".verdict", { hasText: "No mistakes" }).waitFor();
+  await page.focus("h1");
+  await slideTo(page, "epochs", 2);
+  await slideTo(page, "workers_min", 2);
+  await pictureAll(page, "host");
+  await tabTo(page, "button[type=submit]");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Start");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/jobs\/1$/);
+  await page.waitForSelector(".pagehead .chip.running");
+  passed("sliders and Start work by keyboard; the job runs");
+}
+
+// How many samples a worker of the job has computed, as the table says.
+function seesSamplesOf(name) {
+  const rows = [...document.querySelectorAll(".tablebox tr")];
+  const at = [...rows[0].cells].findIndex((cell) => cell.textContent === "Samples");
+  const row = rows.find((one) => one.cells[0]?.textContent === name);
+  return row !== undefined && !["0", ""].includes(row.cells[at].textContent);
+}
+
+async function round(page) {
+  const [, number] = /round ([\d,]+) of/.exec(await page.textContent(".lead")) ?? [];
+  return number === undefined ? null : Number(number.replaceAll(",", ""));
+}
+
+async function stopAndResume(page) {
+  for (const name of volunteers) await page.waitForFunction(seesSamplesOf, name);
+  passed("both volunteers contribute");
+  await page.click(".pagehead button:text-is('Stop')");
+  await page.waitForSelector(".pagehead .chip.stopped");
+  const stopped = await round(page);
+  assert.ok(stopped > 0, "no round was done before the stop");
+  passed(`stopped in round ${stopped}`);
+  await page.click(".pagehead button:text-is('Resume')");
+  await page.click("dialog[open] button:text-is('Resume')");
+  await page.waitForFunction(() => /round [1-9].* to go$|^Finished/.test(document.querySelector(".lead").textContent));
+  const resumed = await round(page);
+  assert.ok(resumed === null || resumed >= stopped, `it went on from round ${resumed}, not from ${stopped}`);
+  passed(`resumed${resumed === null ? "" : ` in round ${resumed}`}`);
+}
+
+// As it runs, as a visitor sees it.
+async function pictureRunning(page) {
+  await page.waitForFunction(() => /Epoch 2|Finished/.test(document.querySelector(".lead").textContent), null, {
+    timeout: trainMs,
+  });
+  for (const size of Object.keys(sizes)) {
+    await look(page, size, "light");
+    await picture(page, `running-${size}`, false);
+  }
+  await look(page, "desktop", "light");
+  passed("pictures of the running job");
+}
+
+async function waitForEnd(page) {
+  await page.waitForSelector(".pagehead .chip:is(.finished, .failed)", { timeout: trainMs });
+  const said = await page.textContent(".lead");
+  assert.match(said, /^Finished/, said);
+  passed(said);
+}
+
+async function downloadAll(page, processes) {
+  const files = [
+    ["Model", "safetensors"],
+    ["ONNX", "onnx"],
+    ["TensorBoard events", "events"],
+  ];
+  for (const [text, ending] of files) {
+    const waiting = page.waitForEvent("download");
+    await page.click(`button:text-is('Download ${text}'):not(:disabled)`);
+    const download = await waiting;
+    const file = processes.file(`lenet5.${ending}`);
+    await download.saveAs(file);
+    const { size } = fs.statSync(file);
+    assert.ok(size > 0, `${download.suggestedFilename()} is empty`);
+    passed(`downloaded ${download.suggestedFilename()}, ${size} bytes`);
+  }
+}
+
+async function scoreModel(processes) {
+  const { accuracy } = await processes.ask("eval", processes.file("lenet5.safetensors"), "--data", "fashion-mnist");
+  assert.ok(accuracy >= accuracyMin, `shoal eval gives ${accuracy}, less than ${accuracyMin}`);
+  passed(`shoal eval gives ${accuracy}`);
+}
+
+async function pictureOthers(page) {
+  await pictureAll(page, "job");
+  await page.click("nav >> text=Overview");
+  await page.waitForSelector("text=lenet5 on fashion-mnist");
+  await pictureAll(page, "overview");
+  await page.click("nav >> text=Work");
+  await page.waitForSelector(".qr");
+  await pictureAll(page, "work");
+  await page.click("nav >> text=Access");
+  await page.click("button:text-is('Make an invitation')");
+  await page.waitForSelector(".qr");
+  assert.match(await page.textContent(".sharetext code"), /^shoal work .*#t=[\w-]{22}/);
+  passed("an invitation is made");
+  await pictureAll(page, "access");
+}
+
+async function testPage(page, url, processes, wrongs) {
+  await seeVolunteers(page, url);
+  await writeWrongModel(page);
+  await host(page);
+  await stopAndResume(page);
+  await pictureRunning(page);
+  await waitForEnd(page);
+  await downloadAll(page, processes);
+  await scoreModel(processes);
+  await pictureOthers(page);
+  assert.deepEqual(wrongs, []);
+  passed("no error in the page or its console, no request to another host");
+}
+
+async function main() {
+  fs.rmSync(pictures, { recursive: true, force: true });
+  fs.mkdirSync(pictures, { recursive: true });
+  const processes = new Processes(program);
+  let browser = null;
+  let page = null;
+  const wrongs = [];
+  const tooLate = new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`not done within ${deadlineMs / 1000} s`)), deadlineMs).unref();
+  });
+  try {
+    // Chromium's own sandbox does not work for root.
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+    browser = await chromium.launch({ executablePath: findBrowser(), args, timeout: stepMs });
+    const url = await processes.serve();
+    for (const name of volunteers) processes.work(url, name);
+    page = await browser.newPage({ viewport: sizes.desktop, colorScheme: "light", locale: "en-GB" });
+    page.setDefaultTimeout(stepMs);
+    watch(page, url, wrongs);
+    await Promise.race([testPage(page, url, processes, wrongs), tooLate]);
+    return 0;
+  } catch (error) {
+    console.error(`FAILED: ${error.stack ?? error}`);
+    for (const wrong of wrongs) console.error(`        ${wrong}`);
+    for (const words of processes.lastWords()) console.error(words);
+    const shot = path.join(pictures, "failed.png");
+    await page?.screenshot({ path: shot, fullPage: true }).then(() => console.error(`see ${shot}`), () => undefined);
+    return 1;
+  } finally {
+    await browser?.close();
+    await processes.end();
+  }
+}
+
+process.exit(await main());
