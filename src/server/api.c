@@ -247,7 +247,7 @@ static bool authorise(shoal_api *api, const shoal_request *r, const shoal_route 
     return false;
   }
   if (caller->token == 0 && api->open != SHOAL_NOBODY && !shoal_access_host_is_local(r->host) &&
-      strncmp(r->address, "127.", 4) == 0) {
+      shoal_access_is_loopback(r->address)) {
     answer_error(api, r->id, 403, "asked under a name that is not this machine's", NULL, 0, 0, 0);
     return false;
   }
@@ -280,7 +280,9 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
     }
   }
   p->refused = false;
-  return route->body_max;
+  if (!route->upload) return route->body_max;
+  uint64_t room = shoal_datasets_room(api->datasets, names[0], names[1]);
+  return room < route->body_max ? room : route->body_max;
 }
 
 static void log_change(const shoal_api *api, const char *who, const char *what) {

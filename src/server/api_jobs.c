@@ -94,6 +94,8 @@ void shoal_api_submit_job(const shoal_api_call *call) {
   shoal_text path = {0};
   uint64_t id;
   shoal_status status = shoal_datasets_path(call->api->datasets, spec.data.bytes, &path, &err);
+  if (status == SHOAL_OK && spec.target.length == 0)
+    status = shoal_datasets_target(call->api->datasets, spec.data.bytes, &spec.target, &err);
   shoal_text_release(&path);
   if (status != SHOAL_OK) {
     shoal_api_error_at(call, 422, err.text, "data", 0, 0);

@@ -447,7 +447,13 @@ void shoal_api_chunk(const shoal_api_call *call) {
   uint8_t *bytes;
   size_t length;
   shoal_error err;
-  if (shoal_datasets_chunk(call->api->datasets, call->names[0], &bytes, &length, &err) != SHOAL_OK) {
+  shoal_status status = shoal_datasets_chunk(call->api->datasets, call->names[0], &bytes, &length, &err);
+  if (status == SHOAL_CORRUPT || status == SHOAL_IO) {
+    shoal_api_error(call, 500,
+                    "this chunk is damaged on the server's disk"); /* the error names the server's folders */
+    return;
+  }
+  if (status != SHOAL_OK) {
     shoal_api_failed(call, &err);
     return;
   }
