@@ -10,6 +10,11 @@
 
 void shoal_json_init(shoal_json *json, shoal_text *out) { *json = (shoal_json){.out = out}; }
 
+void shoal_json_begin(shoal_json *json, shoal_text *out) {
+  shoal_text_init(out);
+  shoal_json_init(json, out);
+}
+
 static void add_quoted(shoal_text *out, const char *value, size_t length) {
   const unsigned char *text = (const unsigned char *)value;
   shoal_text_add(out, "\"", 1);

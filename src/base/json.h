@@ -16,6 +16,7 @@ typedef struct shoal_json {
 } shoal_json;
 
 void shoal_json_init(shoal_json *json, shoal_text *out);
+void shoal_json_begin(shoal_json *json, shoal_text *out); /* likewise, with a text that is new */
 /* key is NULL inside arrays and for the outermost value. */
 void shoal_json_open(shoal_json *json, const char *key, char bracket); /* '{' or '[' */
 void shoal_json_close(shoal_json *json, char bracket);                 /* '}' or ']' */

@@ -10,11 +10,6 @@
 
 enum { LIST_MAX = 1000, POINTS_MAX = 4000, LINES_MAX = 500, EVENTS_MAX = 64 << 20 };
 
-static void begin(shoal_json *json, shoal_text *text) {
-  *text = (shoal_text){0};
-  shoal_json_init(json, text);
-}
-
 static const char *body_of(const shoal_api_call *call, size_t *length) {
   shoal_blob *body = call->request->body;
   *length = body != NULL ? shoal_blob_length(body) : 0;
@@ -40,7 +35,7 @@ void shoal_api_list_jobs(const shoal_api_call *call) {
   shoal_text text;
   shoal_json json;
   shoal_error err;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "jobs", '[');
   shoal_status status = SHOAL_OK;
@@ -67,7 +62,7 @@ static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
   shoal_text text;
   shoal_json json;
   shoal_error err;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   if (shoal_jobs_write(call->api->jobs, id, true, &json, &err) == SHOAL_OK) {
     shoal_api_json(call, status, &text);
   } else {
@@ -154,28 +149,6 @@ void shoal_api_delete_job(const shoal_api_call *call) {
 
 /* ---- what a job has to show ---- */
 
-static void write_round(shoal_json *json, const shoal_point *p) {
-  shoal_json_open(json, NULL, '[');
-  shoal_json_int(json, NULL, (int64_t)p->step);
-  shoal_json_real(json, NULL, p->time);
-  shoal_json_real(json, NULL, p->loss);
-  shoal_json_real(json, NULL, p->metric);
-  shoal_json_real(json, NULL, p->samples_per_s);
-  shoal_json_close(json, ']');
-}
-
-static void write_epoch(shoal_json *json, const shoal_point *p, size_t number) {
-  shoal_json_open(json, NULL, '{');
-  shoal_json_int(json, "epoch", (int64_t)number);
-  shoal_json_int(json, "step", (int64_t)p->step);
-  shoal_json_real(json, "time", p->time);
-  shoal_json_real(json, "loss", p->loss);
-  shoal_json_real(json, "metric", p->metric);
-  shoal_json_real(json, "held_out_loss", p->held_out_loss);
-  shoal_json_real(json, "held_out_metric", p->held_out_metric);
-  shoal_json_close(json, '}');
-}
-
 void shoal_api_job_history(const shoal_api_call *call) {
   if (!shoal_api_may_see(call, call->id)) return;
   shoal_point *points = calloc(POINTS_MAX, sizeof *points);
@@ -183,16 +156,16 @@ void shoal_api_job_history(const shoal_api_call *call) {
   shoal_json json;
   shoal_error err = {.status = SHOAL_NO_MEMORY, .text = "out of memory"};
   size_t count = 0;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   bool ok = points != NULL &&
             shoal_store_points(call->api->store, call->id, 0, points, POINTS_MAX, &count, &err) == SHOAL_OK;
   shoal_json_open(&json, "rounds", '[');
-  for (size_t i = 0; ok && i < count; i++) write_round(&json, &points[i]);
+  for (size_t i = 0; ok && i < count; i++) shoal_jobs_write_round(&points[i], &json);
   shoal_json_close(&json, ']');
   ok = ok && shoal_store_points(call->api->store, call->id, 1, points, POINTS_MAX, &count, &err) == SHOAL_OK;
   shoal_json_open(&json, "epochs", '[');
-  for (size_t i = 0; ok && i < count; i++) write_epoch(&json, &points[i], i + 1);
+  for (size_t i = 0; ok && i < count; i++) shoal_jobs_write_epoch(&points[i], i + 1, &json);
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
   free(points);
@@ -209,7 +182,7 @@ void shoal_api_job_workers(const shoal_api_call *call) {
   shoal_text text;
   shoal_json json;
   shoal_error err;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   if (shoal_jobs_workers(call->api->jobs, call->id, &json, &err) == SHOAL_OK) {
     shoal_api_json(call, 200, &text);
   } else {
@@ -224,7 +197,7 @@ void shoal_api_job_timeline(const shoal_api_call *call) {
   const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_timeline_write(job != NULL ? &job->timeline : &none, &json);
   shoal_json_close(&json, '}');
@@ -244,7 +217,7 @@ void shoal_api_job_log(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "lines", '[');
   for (size_t i = 0; i < count; i++) {
@@ -342,7 +315,7 @@ void shoal_api_job_live(const shoal_api_call *call) {
                     &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   if (shoal_jobs_write(call->api->jobs, call->id, true, &json, NULL) == SHOAL_OK && !text.failed)
     shoal_live_greet(call->api->net, call->request->id, "job", &text);
   shoal_text_release(&text);

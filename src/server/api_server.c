@@ -13,11 +13,6 @@
 
 enum { LIST_MAX = 1000, DAYS_MAX = 3650 };
 
-static void begin(shoal_json *json, shoal_text *text) {
-  *text = (shoal_text){0};
-  shoal_json_init(json, text);
-}
-
 static void count_jobs(const shoal_api *api, uint64_t counts[SHOAL_JOB_STATES], double *samples_per_s) {
   memset(counts, 0, SHOAL_JOB_STATES * sizeof *counts);
   *samples_per_s = 0;
@@ -63,7 +58,7 @@ void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, sho
 void shoal_api_server(const shoal_api_call *call) {
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_api_server_json(call->api, &call->caller, &json);
   shoal_api_json(call, 200, &text);
 }
@@ -81,7 +76,7 @@ void shoal_api_live(const shoal_api_call *call) {
                     &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_api_server_json(call->api, NULL, &json);
   if (!text.failed) shoal_live_greet(call->api->net, call->request->id, "server", &text);
   shoal_text_release(&text);
@@ -92,7 +87,7 @@ void shoal_api_list_workers(const shoal_api_call *call) {
   if (!shoal_api_number(call, "limit", 10 * LIST_MAX, LIST_MAX, &limit)) return;
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "workers", '[');
   const shoal_volunteer *v = NULL;
@@ -116,7 +111,7 @@ void shoal_api_contributions(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "contributions", '[');
   for (size_t i = 0; i < count; i++) {
@@ -184,7 +179,7 @@ void shoal_api_list_tokens(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "tokens", '[');
   for (size_t i = 0; i < count; i++) {
@@ -254,7 +249,7 @@ static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
   }
   shoal_text text, link = {0};
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_text_addf(&link, "%s/#t=%s", call->api->url, token);
   if (call->api->fingerprint != NULL) shoal_text_addf(&link, "&fp=%s", call->api->fingerprint);
   const shoal_token_row row = {.id = id,
@@ -321,7 +316,7 @@ void shoal_api_audit(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "entries", '[');
   for (size_t i = 0; i < count; i++) {

@@ -12,11 +12,6 @@
 
 enum { THINGS_MAX = 1000, LINE_MAX = 256 };
 
-static void begin(shoal_json *json, shoal_text *text) {
-  *text = (shoal_text){0};
-  shoal_json_init(json, text);
-}
-
 /* The body as a JSON object; NULL, and answered, when it is none. The caller deletes it. */
 static cJSON *read_body(const shoal_api_call *call) {
   shoal_blob *body = call->request->body;
@@ -80,7 +75,7 @@ void shoal_api_list_models(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "models", '[');
   for (size_t i = 0; i < shoal_example_models_count; i++)
@@ -100,7 +95,7 @@ static void answer_model(const shoal_api_call *call, int status) {
   shoal_error err;
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   if (example != NULL) {
     write_model(&json, example->name, "", true, 0, example->text, true);
   } else {
@@ -278,7 +273,7 @@ void shoal_api_check_model(const shoal_api_call *call) {
     cJSON_Delete(body);
     return;
   }
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_status status = shoal_model_parse(&model, "model", source, strlen(source), &err);
   if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, &err);
@@ -301,7 +296,7 @@ static void answer_dataset(const shoal_api_call *call, int status, teller tell) 
   shoal_text text;
   shoal_json json;
   shoal_error err;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   if (tell(call->api->datasets, call->names[0], &json, &err) == SHOAL_OK) {
     shoal_api_json(call, status, &text);
   } else {
@@ -342,7 +337,7 @@ void shoal_api_upload_file(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "name", call->names[1]);
   shoal_json_int(&json, "bytes", (int64_t)r->body_bytes);

@@ -273,6 +273,28 @@ shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_
   return SHOAL_OK;
 }
 
+void shoal_jobs_write_round(const shoal_point *p, shoal_json *json) {
+  shoal_json_open(json, NULL, '[');
+  shoal_json_int(json, NULL, (int64_t)p->step);
+  shoal_json_real(json, NULL, p->time);
+  shoal_json_real(json, NULL, p->loss);
+  shoal_json_real(json, NULL, p->metric);
+  shoal_json_real(json, NULL, p->samples_per_s);
+  shoal_json_close(json, ']');
+}
+
+void shoal_jobs_write_epoch(const shoal_point *p, uint64_t epoch, shoal_json *json) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_int(json, "epoch", (int64_t)epoch);
+  shoal_json_int(json, "step", (int64_t)p->step);
+  shoal_json_real(json, "time", p->time);
+  shoal_json_real(json, "loss", p->loss);
+  shoal_json_real(json, "metric", p->metric);
+  shoal_json_real(json, "held_out_loss", p->held_out_loss);
+  shoal_json_real(json, "held_out_metric", p->held_out_metric);
+  shoal_json_close(json, '}');
+}
+
 /* ---- workers of a job ---- */
 
 static const shoal_chief_peer *peer_called(const shoal_open_job *job, const char *name) {

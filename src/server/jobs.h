@@ -82,6 +82,9 @@ shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, sh
 /* The newest first, as summaries, into an array that is open; *next is the smallest number, 0 when there are no more. */
 shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, shoal_json *json,
                              uint64_t *next, shoal_error *err);
+/* A point of the curves, and an epoch, as the API has them. */
+void shoal_jobs_write_round(const shoal_point *point, shoal_json *json);
+void shoal_jobs_write_epoch(const shoal_point *point, uint64_t epoch, shoal_json *json);
 /* Who has done what for a job: {"workers":[...]} */
 shoal_status shoal_jobs_workers(shoal_jobs *jobs, uint64_t id, shoal_json *json, shoal_error *err);
 /* "FOLDER/7/model.safetensors"; SHOAL_NOT_FOUND when there is none yet. */

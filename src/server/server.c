@@ -43,11 +43,6 @@ static void log_event(const server *s, const char *what, const char *key, uint64
 
 /* ---- live ---- */
 
-static void begin(shoal_json *json, shoal_text *text) {
-  *text = (shoal_text){0};
-  shoal_json_init(json, text);
-}
-
 static void send(server *s, uint64_t job, const char *event, shoal_text *text) {
   if (!text->failed) shoal_live_send(s->api.live, s->api.net, job, event, text);
   shoal_text_release(text);
@@ -65,29 +60,11 @@ static void job_closed(void *self, uint64_t id) {
   if (s->api.volunteers != NULL) shoal_volunteers_drop_job(s->api.volunteers, id);
 }
 
-static void write_round(shoal_json *json, const shoal_point *p) {
-  shoal_json_open(json, NULL, '[');
-  shoal_json_int(json, NULL, (int64_t)p->step);
-  shoal_json_real(json, NULL, p->time);
-  shoal_json_real(json, NULL, p->loss);
-  shoal_json_real(json, NULL, p->metric);
-  shoal_json_real(json, NULL, p->samples_per_s);
-  shoal_json_close(json, ']');
-}
-
 static void tell_epoch(server *s, const shoal_open_job *job, const shoal_point *p) {
   shoal_text text;
   shoal_json json;
-  begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "epoch", job->view.rounds > 0 ? (int64_t)(p->step / job->view.rounds) : 0);
-  shoal_json_int(&json, "step", (int64_t)p->step);
-  shoal_json_real(&json, "time", p->time);
-  shoal_json_real(&json, "loss", p->loss);
-  shoal_json_real(&json, "metric", p->metric);
-  shoal_json_real(&json, "held_out_loss", p->held_out_loss);
-  shoal_json_real(&json, "held_out_metric", p->held_out_metric);
-  shoal_json_close(&json, '}');
+  shoal_json_begin(&json, &text);
+  shoal_jobs_write_epoch(p, job->view.rounds > 0 ? p->step / job->view.rounds : 0, &json);
   send(s, job->id, "epoch", &text);
 }
 
@@ -97,11 +74,11 @@ static void job_points(void *self, const shoal_open_job *job, const shoal_point 
   shoal_text text;
   shoal_json json;
   size_t rounds = 0;
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '[');
   for (size_t i = 0; i < count; i++) {
     if (points[i].kind != 0) continue;
-    write_round(&json, &points[i]);
+    shoal_jobs_write_round(&points[i], &json);
     rounds++;
   }
   shoal_json_close(&json, ']');
@@ -118,7 +95,7 @@ static void job_line(void *self, const shoal_open_job *job, const shoal_log_row 
   shoal_text text;
   shoal_json json;
   log_event(s, "job", "job", job->id, "text", line->text);
-  begin(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "number", (int64_t)line->number);
   shoal_json_real(&json, "time", line->time);
@@ -149,14 +126,14 @@ static void tell_jobs(server *s) {
   bool watched = shoal_live_watched(s->api.live, 0);
   shoal_text all, one;
   shoal_json json, single;
-  begin(&json, &all);
+  shoal_json_begin(&json, &all);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "changed", '[');
   shoal_changes gone = {0};
   for (size_t i = 0; i < s->jobs_changed.count; i++) {
     uint64_t id = s->jobs_changed.ids[i];
     const shoal_open_job *open = shoal_jobs_find(s->api.jobs, id);
-    begin(&single, &one);
+    shoal_json_begin(&single, &one);
     if (shoal_jobs_write(s->api.jobs, id, false, &single, NULL) != SHOAL_OK) {
       shoal_changes_add(&gone, id);
       shoal_text_release(&one);
@@ -184,7 +161,7 @@ static void tell_workers(server *s) {
   if (watched && s->workers_changed.count + s->workers_gone.count > 0) {
     shoal_text text;
     shoal_json json;
-    begin(&json, &text);
+    shoal_json_begin(&json, &text);
     shoal_json_open(&json, NULL, '{');
     shoal_json_open(&json, "changed", '[');
     for (size_t i = 0; i < s->workers_changed.count; i++) {
@@ -206,13 +183,13 @@ static void tell_server(server *s) {
   shoal_text text;
   shoal_json json;
   if (shoal_live_watched(s->api.live, 0)) {
-    begin(&json, &text);
+    shoal_json_begin(&json, &text);
     shoal_api_server_json(&s->api, NULL, &json);
     send(s, 0, "server", &text);
   }
   for (const shoal_open_job *job = shoal_jobs_first(s->api.jobs); job != NULL; job = job->next) {
     if (!shoal_live_watched(s->api.live, job->id)) continue;
-    begin(&json, &text);
+    shoal_json_begin(&json, &text);
     if (shoal_jobs_workers(s->api.jobs, job->id, &json, NULL) == SHOAL_OK)
       send(s, job->id, "workers", &text);
     else
