@@ -1,4 +1,4 @@
-# Fetches the packages of web/package-lock.json into web/node_modules, unless they are there. Several
+# Fetches the packages of WEB/package-lock.json into WEB/node_modules, unless they are there. Several
 # builds may come here at once: one fetches, the others wait.
 #
 #   cmake -DNPM=npm -DWEB=FOLDER -P install.cmake
@@ -17,7 +17,7 @@ endif()
 execute_process(COMMAND ${NPM} ci --no-audit --no-fund --ignore-scripts --silent
   WORKING_DIRECTORY ${WEB} RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
-  message(FATAL_ERROR "The page's packages could not be fetched by 'npm ci' in ${WEB}; "
+  message(FATAL_ERROR "The packages could not be fetched by 'npm ci' in ${WEB}; "
     "it needs npm's registry, or a mirror of it that npm is told of.")
 endif()
 file(WRITE ${note} ${wanted})

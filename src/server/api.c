@@ -299,7 +299,9 @@ static void log_change(const shoal_api *api, const char *who, const char *what) 
 static void audit(shoal_api *api, const shoal_api_call *call) {
   char who[SHOAL_CALLER_TEXT_MAX];
   static const char *const methods[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};
-  if (call->request->method == SHOAL_GET) return;
+  bool changes =
+      call->request->method != SHOAL_GET && strcmp(call->request->path, "/api/v1/models/check") != 0;
+  if (!changes) return;
   shoal_text what = {0};
   shoal_access_describe(&call->caller, call->request->address, who);
   shoal_text_addf(&what, "%s %s", methods[call->request->method], call->request->path);

@@ -1,6 +1,7 @@
 /* jobs.c: see jobs.h. */
 #include "server/jobs.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -63,6 +64,25 @@ static uint32_t count_open(const shoal_jobs *jobs) {
   return count;
 }
 
+static uint64_t count_in(const cJSON *json, const char *key) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  return cJSON_IsNumber(item) && item->valuedouble >= 0 ? (uint64_t)item->valuedouble : 0;
+}
+
+/* How far a job was, until its runner knows better. */
+static void recall_progress(shoal_open_job *job, const char *details) {
+  cJSON *json = cJSON_Parse(details);
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(json, "progress");
+  job->view.weights = count_in(json, "weights");
+  job->view.samples = count_in(json, "samples");
+  job->view.rounds = count_in(json, "rounds");
+  job->view.progress.epoch = count_in(progress, "epoch");
+  job->view.progress.round = count_in(progress, "round");
+  job->view.progress.step = count_in(progress, "step");
+  job->view.progress.steps = job->view.rounds * job->spec.parsed->recipe.epochs;
+  cJSON_Delete(json);
+}
+
 /* Puts a row of the store among the open ones, behind those that came before it. *spec is taken over. */
 static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_spec *spec, shoal_error *err) {
   shoal_open_job *job = calloc(1, sizeof *job);
@@ -84,6 +104,7 @@ static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_sp
   job->started = row->started;
   job->view.progress = (shoal_progress_view){
       .loss = NAN, .metric = NAN, .held_out_loss = NAN, .held_out_metric = NAN, .eta_s = NAN};
+  recall_progress(job, row->progress);
   shoal_open_job **at = &jobs->first;
   while (*at != NULL && (*at)->id < job->id) at = &(*at)->next;
   job->next = *at;
@@ -449,7 +470,9 @@ static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
 
 static void look_at(shoal_jobs *jobs, shoal_open_job *job, double now) {
   shoal_progress_view before = job->view.progress;
-  shoal_runner_look(job->runner, &job->view);
+  shoal_runner_view view;
+  shoal_runner_look(job->runner, &view);
+  if (view.phase != SHOAL_RUNNER_PREPARING) job->view = view; /* until then, what was known before */
   take_points(jobs, job);
   take_notes(jobs, job);
   look_at_peers(jobs, job);

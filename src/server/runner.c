@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,7 +20,7 @@
 #include "nn/onnx.h"
 #include "train/metric.h"
 
-enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1 };
+enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1, BEHIND_LOOP = 10 };
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 static const double RATE_S = 1; /* over which the rate is measured */
 
@@ -232,6 +233,7 @@ static void describe(shoal_runner *r) {
   pthread_mutex_lock(&r->lock);
   r->view.weights = task->graph->trainable;
   r->view.samples = samples;
+  r->view.memory_bytes = shoal_trainer_memory(task->trainer);
   r->view.rounds = rounds;
   r->view.progress.steps = steps;
   r->view.progress.metric_name = shoal_metric_name(shoal_metric_of(task->graph));
@@ -355,6 +357,8 @@ static shoal_status finish(shoal_runner *r, shoal_error *err) {
   shoal_training_results results = shoal_training_evaluate(t);
   pthread_mutex_lock(&r->lock);
   shoal_graph_weights_sha256(r->task.graph, t->state->weights, r->view.sha256);
+  r->view.progress.loss = results.train.loss;
+  r->view.progress.metric = metric_of(r, &results.train);
   if (results.has_held_out) {
     r->view.progress.held_out_loss = results.held_out.loss;
     r->view.progress.held_out_metric = metric_of(r, &results.held_out);
@@ -409,8 +413,16 @@ static shoal_status run_job(shoal_runner *r, shoal_outcome *how, shoal_error *er
   return wind_up(r, *how, err);
 }
 
+/* Evaluating, adding gradients: this thread and those that it starts let the server's loop go first, which passes
+ * their messages on and answers people. (In Linux a thread has a priority of its own.) */
+static void step_back(void) {
+  int now = getpriority(PRIO_PROCESS, 0);
+  if (now < BEHIND_LOOP) (void)setpriority(PRIO_PROCESS, 0, BEHIND_LOOP);
+}
+
 static void *run(void *self) {
   shoal_runner *r = self;
+  step_back();
   shoal_error err = {0};
   shoal_outcome how = SHOAL_BROKEN;
   shoal_status status = run_job(r, &how, &err);

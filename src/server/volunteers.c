@@ -213,7 +213,8 @@ void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
                                 .host = job->host,
                                 .is_private = job->is_private,
                                 .least = job->spec.workers_min,
-                                .most = job->spec.workers_max};
+                                .most = job->spec.workers_max,
+                                .memory_bytes = job->view.memory_bytes};
   (void)shoal_match_put_job(v->match, &open,
                             NULL); /* one that stops, too: the round at hand wants its workers */
   settle(v);

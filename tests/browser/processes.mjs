@@ -22,9 +22,10 @@ export class Processes {
 
   // A server on a free port; its address.
   async serve() {
-    const server = this.#start("server", ["serve", "--listen", "127.0.0.1:0", "--data-dir", this.file("server"), "--json"], "pipe");
+    const words = ["serve", "--listen", "127.0.0.1:0", "--data-dir", this.file("server"), "--json"];
+    const server = this.#start("server", words, "pipe");
     const log = fs.createWriteStream(this.#log("server"), { flags: "a" });
-    const address = new Promise((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       const lines = createInterface({ input: server.stdout });
       lines.on("line", (line) => {
         log.write(`${line}\n`);
@@ -32,7 +33,6 @@ export class Processes {
       });
       lines.on("close", () => reject(new Error("the server ended")));
     });
-    return await address;
   }
 
   // A volunteer with one core.
@@ -54,7 +54,10 @@ export class Processes {
   // The last lines that each of them wrote.
   lastWords() {
     const logs = fs.readdirSync(this.folder).filter((name) => name.endsWith(".log"));
-    return logs.map((name) => `${name}:\n${fs.readFileSync(this.file(name), "utf8").split("\n").slice(-12).join("\n")}`);
+    return logs.map((name) => {
+      const lines = fs.readFileSync(this.file(name), "utf8").split("\n");
+      return `${name}:\n${lines.slice(-12).join("\n")}`;
+    });
   }
 
   // Ends all, those who came last first, and removes the folder.
@@ -78,7 +81,10 @@ export class Processes {
     const child = spawn(this.program, words, { stdio: ["ignore", stdout === "pipe" ? "pipe" : log, log] });
     fs.closeSync(log);
     this.#running.set(name, child);
-    child.on("error", (error) => console.error(`${name}: ${error.message}`));
+    child.on("error", (error) => {
+      console.error(`${name}: ${error.message}`);
+      this.#running.delete(name);
+    });
     child.on("exit", () => this.#running.delete(name));
     return child;
   }

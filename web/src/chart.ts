@@ -130,11 +130,11 @@ export class Chart {
       axes: [
         {
           ...axis(),
-          space: 90,
+          space: options.time ? 90 : 60,
           size: 32,
           ...(options.time ? { values: (_plot, splits) => splits.map(clock) } : {}),
         },
-        { ...axis(), size: 52, space: 34, values: (_plot, splits) => splits.map(options.show ?? tidy) },
+        { ...axis(), size: 52, space: 26, values: (_plot, splits) => splits.map(options.show ?? tidy) },
       ],
       series: [
         {},
@@ -142,7 +142,7 @@ export class Chart {
           label: series.label,
           stroke: colour(series.colour) + (series.faint ? "55" : ""),
           width: series.faint ? 1 : 2,
-          spanGaps: true,
+          spanGaps: !options.time, // where nobody looked for a while, nothing is known
           points: { show: series.points ?? false, size: 6, fill: colour(series.colour) },
           ...(series.fill ? { fill: `${colour(series.colour)}22` } : {}),
         })),

@@ -10,7 +10,15 @@ const pointsMax = 1800;
 const pollMs = 3000;
 
 // Throughput since the page was loaded; it outlives visits to other pages.
-export const throughput: { times: number[]; values: number[] } = { times: [], values: [] };
+export const throughput: { times: number[]; values: (number | null)[] } = { times: [], values: [] };
+
+// What was while nobody looked is not known.
+function noteGap(): void {
+  const last = throughput.times[throughput.times.length - 1];
+  if (last === undefined) return;
+  throughput.times.push(last + 0.001);
+  throughput.values.push(null);
+}
 
 function note(server: ServerInfo): void {
   const now = Date.now() / 1000;
@@ -42,6 +50,7 @@ export class Fleet {
     private readonly frame: Frame,
     private readonly changed: () => void,
   ) {
+    noteGap();
     this.live = new Live("/live", {
       opened: () => this.fetchAll(),
       event: (name, data) => this.take(name, data),

@@ -16,6 +16,11 @@ export const roleTexts: Record<Role, string> = {
   admin: "may do everything",
 };
 
+function roleHint(role: Role): string {
+  const text = roleTexts[role];
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
+
 // The command and the code for one link. `command` false: for looking only.
 export function showLink(link: string, command: boolean): HTMLElement {
   const local = isLoopback(new URL(link).origin);
@@ -63,8 +68,10 @@ export function inviteForm(server: ServerInfo, job: number | null, made: () => v
   const role = selectField(
     "Who it is for",
     "role",
-    roles.map((name) => [name, `${name}: ${roleTexts[name]}`]),
+    roles.map((name) => [name, name]),
+    roleHint(roles[0] as Role),
   );
+  role.input.addEventListener("change", () => role.setHint(roleHint(role.input.value as Role)));
   const name = textField("Name, to tell invitations apart", "name", "", {
     placeholder: "e.g. the lab's desktops",
     maxlength: "60",

@@ -61,3 +61,9 @@ export function wholeJob(sent: JobAsSent): Job {
     files: wholeFiles(sent),
   };
 }
+
+// A job that is being prepared to go on does not say yet how far it was: what is known stays.
+export function furtherProgress(known: Progress | null, told: Progress): Progress {
+  if (!known || told.step > 0) return told;
+  return { ...known, steps: told.steps || known.steps, samples_per_s: 0, eta_s: null };
+}

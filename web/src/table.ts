@@ -76,6 +76,11 @@ export class Table<T> {
     this.draw();
   }
 
+  // Fills the rows again, when what they show depends on more than the rows.
+  refresh(): void {
+    this.set(this.rows);
+  }
+
   private hideClass(column: Column<T>): string {
     const kind = column.kind === "number" ? "number" : "";
     return column.hide ? `${kind} hide-${column.hide}`.trim() : kind;

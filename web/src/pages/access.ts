@@ -59,19 +59,19 @@ export function accessPage(frame: Frame): Page {
       },
       {
         title: "Made",
-        width: "9.5rem",
+        width: "11rem",
         fill: textColumn((token) => date(token.created)),
         sort: (token) => token.created,
         hide: "tablet",
       },
       {
         title: "Works until",
-        width: "9.5rem",
+        width: "11rem",
         fill: textColumn((token) => (token.expires === null ? "taken back" : date(token.expires))),
         sort: (token) => token.expires ?? Infinity,
         hide: "phone",
       },
-      { title: "", width: "7.5rem", fill: fillTake },
+      { title: "", width: "8.5rem", phoneWidth: "7.5rem", fill: fillTake },
     ],
   });
   const audit = new Table<AuditEntry>({

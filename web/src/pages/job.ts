@@ -20,7 +20,7 @@ import {
   value,
 } from "../format";
 import { inviteForm } from "../invite";
-import { wholeJob, type JobAsSent } from "../job_shape";
+import { furtherProgress, wholeJob, type JobAsSent } from "../job_shape";
 import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from "../parts";
@@ -95,20 +95,22 @@ class Log {
   }
 }
 
-function hereText(worker: JobWorker): string {
+function hereText(worker: JobWorker, isRunning: boolean): string {
+  if (!isRunning) return none;
   if (!worker.here) return "gone";
   if (worker.late) return "late";
   if (worker.units_held === undefined) return "here";
   return worker.units_held > 0 ? "computing" : "waiting";
 }
 
-function workersTable(): Table<JobWorker> {
+function workersTable(isRunning: () => boolean): Table<JobWorker> {
+  const now = (worker: JobWorker): string => hereText(worker, isRunning());
   return new Table<JobWorker>({
     label: "Workers of this job",
     empty: "No worker has joined yet.",
     rowHeight: 44,
     key: (worker) => worker.name,
-    rowClass: (worker) => (worker.late ? "late" : worker.here ? "" : "gone"),
+    rowClass: (worker) => (!isRunning() ? "" : worker.late ? "late" : worker.here ? "" : "gone"),
     columns: [
       {
         title: "Worker",
@@ -124,7 +126,7 @@ function workersTable(): Table<JobWorker> {
         fill: (cell, worker) => fillBar(cell, worker.share, percent(worker.share)),
         sort: (worker) => worker.share,
       },
-      { title: "Now", width: "6.5rem", fill: textColumn(hereText), sort: hereText },
+      { title: "Now", width: "6.5rem", fill: textColumn(now), sort: now },
       {
         title: "Samples",
         width: "6rem",
@@ -153,7 +155,7 @@ function workersTable(): Table<JobWorker> {
         title: "Lag",
         width: "5.5rem",
         kind: "number",
-        fill: textColumn((worker) => (worker.here ? lag(worker.lag_s) : none)),
+        fill: textColumn((worker) => (worker.here && isRunning() ? lag(worker.lag_s) : none)),
         sort: (worker) => worker.lag_s,
         hide: "tablet",
         hint: "Since it was last heard",
@@ -202,7 +204,7 @@ export function jobPage(frame: Frame, id: number): Page {
   const actions = h("div", { class: "row actions" });
   const failure = h("p", { class: "error", role: "alert", hidden: true });
   const curves = new JobCurves();
-  const workers = workersTable();
+  const workers = workersTable(() => job?.state === "running");
   const timeline = new Timeline();
   const log = new Log();
   const downloads = h("div", { class: "stack" });
@@ -280,7 +282,7 @@ export function jobPage(frame: Frame, id: number): Page {
   function setDownloads(of: Job): void {
     const name = fileName(of.name);
     const files: [boolean, string, string, string][] = [
-      [of.files.model, "Model", "/model", `${name}.safetensors`],
+      [of.files.model, "model", "/model", `${name}.safetensors`],
       [of.files.onnx, "ONNX", "/model.onnx", `${name}.onnx`],
       [of.files.events, "TensorBoard events", "/events", `events.out.tfevents.${name}`],
     ];
@@ -341,10 +343,16 @@ export function jobPage(frame: Frame, id: number): Page {
 
   function take(sent: JobAsSent): void {
     const newer = wholeJob(sent);
-    if (job && job.state !== newer.state) announce(`The job is now ${newer.state}`);
+    const isOtherState = job !== null && job.state !== newer.state;
+    if (isOtherState) announce(`The job is now ${newer.state}`);
     // Live updates may come without the model's text.
     const model = newer.spec.model ?? job?.spec.model;
-    job = { ...newer, spec: { ...newer.spec, ...(model === undefined ? {} : { model }) } };
+    job = {
+      ...newer,
+      spec: { ...newer.spec, ...(model === undefined ? {} : { model }) },
+      progress: furtherProgress(job?.progress ?? null, newer.progress),
+    };
+    if (isOtherState) workers.refresh();
     draw();
   }
 

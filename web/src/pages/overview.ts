@@ -192,8 +192,7 @@ const workerColumns: Column<Worker>[] = [
   },
 ];
 
-// A bar is as long as the share is beside the largest one.
-type Shared = Contribution & { share: number; most: number };
+type Shared = Contribution & { share: number };
 
 const contributionColumns: Column<Shared>[] = [
   { title: "Worker", width: "auto", fill: textColumn((row) => row.worker), sort: (row) => row.worker },
@@ -210,7 +209,7 @@ const contributionColumns: Column<Shared>[] = [
     width: "26%",
     phoneWidth: "8.5rem",
     kind: "number",
-    fill: (cell, row) => fillBar(cell, row.samples / row.most, percent(row.share)),
+    fill: (cell, row) => fillBar(cell, row.share, percent(row.share)),
     sort: (row) => row.share,
   },
   {
@@ -311,9 +310,8 @@ export function overviewPage(frame: Frame): Page {
     workersTable.set(shown);
     setText(workersTitle, `Workers (${count(shown.length)})`);
     const total = fleet.contributions.reduce((sum, row) => sum + row.samples, 0);
-    const most = fleet.contributions.reduce((max, row) => Math.max(max, row.samples), 1);
     contributionsTable.set(
-      fleet.contributions.map((row) => ({ ...row, most, share: row.samples / Math.max(total, 1) })),
+      fleet.contributions.map((row) => ({ ...row, share: row.samples / Math.max(total, 1) })),
     );
   }
 

@@ -30,9 +30,16 @@ function howTo(server: ServerInfo): HTMLElement {
   );
 }
 
+// Options such as --cores are set as code, which keeps them in one line.
 function list(items: string[]): HTMLElement {
   const element = h("ul", { class: "points" });
-  for (const item of items) element.append(h("li", null, item));
+  for (const item of items) {
+    const parts = item.split(/(--[a-z]+)/);
+    const options = parts.map((text) =>
+      text.startsWith("--") ? h("code", { class: "option" }, text) : text,
+    );
+    element.append(h("li", null, ...options));
+  }
   return element;
 }
 
