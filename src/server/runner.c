@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,7 +19,7 @@
 #include "nn/onnx.h"
 #include "train/metric.h"
 
-enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1, BEHIND_LOOP = 10 };
+enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1 };
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 static const double RATE_S = 1; /* over which the rate is measured */
 
@@ -413,16 +412,8 @@ static shoal_status run_job(shoal_runner *r, shoal_outcome *how, shoal_error *er
   return wind_up(r, *how, err);
 }
 
-/* Evaluating, adding gradients: this thread and those that it starts let the server's loop go first, which passes
- * their messages on and answers people. (In Linux a thread has a priority of its own.) */
-static void step_back(void) {
-  int now = getpriority(PRIO_PROCESS, 0);
-  if (now < BEHIND_LOOP) (void)setpriority(PRIO_PROCESS, 0, BEHIND_LOOP);
-}
-
 static void *run(void *self) {
   shoal_runner *r = self;
-  step_back();
   shoal_error err = {0};
   shoal_outcome how = SHOAL_BROKEN;
   shoal_status status = run_job(r, &how, &err);
