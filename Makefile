@@ -2,8 +2,6 @@
 BUILD        ?= build
 FUZZ_SECONDS ?= 600
 CONFIGURE     = cmake -G Ninja --log-level=WARNING -S .
-# Says nothing when there is nothing to do.
-NINJA         = ninja -C $(BUILD) --quiet
 SHELL         = /bin/bash
 .SHELLFLAGS   = -o pipefail -c
 
@@ -18,8 +16,12 @@ deps: ## install every Debian package that the targets below use
 
 all: ## build/shoal
 	@tools/deps build
+	@test -e $(BUILD)/shoal || echo 'building $(BUILD)/shoal, which takes some minutes the first time'
 	@$(CONFIGURE) -B $(BUILD) > /dev/null
-	@$(NINJA) shoal | sed '/no work to do/d'
+	@# On a terminal a line that is drawn over itself says how far it is; elsewhere only what goes wrong is told.
+	@if [ -t 1 ]; then NINJA_STATUS='[%p] ' ninja -C $(BUILD) shoal; \
+	 else ninja -C $(BUILD) --quiet shoal | sed '/no work to do/d'; fi
+	@echo '$(BUILD)/shoal is ready'
 
 run: all ## train LeNet-5 on Fashion-MNIST
 	@mkdir -p runs

@@ -2,6 +2,8 @@
 #include "cli/cluster.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -77,6 +79,24 @@ static const char *state_dir_of(const shoal_cluster_options *o) {
   return o->state_dir != NULL ? o->state_dir : "shoal-state";
 }
 
+/* ---- listening ---- */
+
+/* The library that reads them says no more than that it could not. */
+static shoal_status check_certificate(const shoal_cluster_options *o, shoal_error *err) {
+  const char *files[] = {o->certificate, o->key}, *flags[] = {"--certificate", "--key"};
+  for (int i = 0; i < 2; i++)
+    if (files[i] != NULL && access(files[i], R_OK) != 0)
+      return shoal_fail(err, SHOAL_IO, "%s: %s: %s", flags[i], files[i], strerror(errno));
+  return SHOAL_OK;
+}
+
+/* Adds what is most likely the reason. */
+static void explain_listening(shoal_error *err) {
+  size_t length = strlen(err->text);
+  if (strstr(err->text, "cannot listen") != NULL && strstr(err->text, strerror(EADDRINUSE)) != NULL)
+    snprintf(err->text + length, sizeof err->text - length, "; is this role running already?");
+}
+
 /* ---- workers and parameter servers ---- */
 
 static shoal_status serve_owner(const shoal_cluster_options *o, const char *chief, const shoal_addresses *ps,
@@ -94,7 +114,9 @@ static shoal_status serve_owner(const shoal_cluster_options *o, const char *chie
                                           .key = o->key,
                                           .notes = *notes,
                                           .stop = stop};
-  shoal_status status = shoal_owner_node_run(&config, err);
+  shoal_status status = check_certificate(o, err);
+  if (status == SHOAL_OK) status = shoal_owner_node_run(&config, err);
+  if (status != SHOAL_OK) explain_listening(err);
   rmdir(config.folder); /* when nothing is left in it */
   return status;
 }
@@ -115,11 +137,12 @@ static shoal_worker_node_config worker_config(const shoal_cluster_options *o, co
 }
 
 static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_cluster_data *data,
-                                 const char *chief, const shoal_notes *notes,
+                                 const char *chief, bool beside_chief, const shoal_notes *notes,
                                  const volatile sig_atomic_t *stop, shoal_error *err) {
   char name[32];
   snprintf(name, sizeof name, "worker %" PRIu64, o->task_index);
-  const shoal_worker_node_config config = worker_config(o, data, chief, name, notes, stop);
+  shoal_worker_node_config config = worker_config(o, data, chief, name, notes, stop);
+  config.beside_chief = beside_chief;
   return shoal_worker_node_run(&config, err);
 }
 
@@ -134,7 +157,7 @@ shoal_status shoal_cluster_serve(const shoal_cluster_options *o, const shoal_clu
   if (status == SHOAL_OK && strcmp(o->job_name, "ps") == 0)
     status = serve_owner(o, chief, &ps, notes, stop, err);
   else if (status == SHOAL_OK)
-    status = serve_worker(o, data, chief, notes, stop, err);
+    status = serve_worker(o, data, chief, false, notes, stop, err);
   free(ps.at);
   free(workers.at);
   return status;
@@ -317,7 +340,7 @@ static void *run_member(void *self) {
   shoal_status status =
       strcmp(m->options.job_name, "ps") == 0
           ? serve_owner(&m->options, c->chief_address, &c->ps, &notes, &c->members_stop, &err)
-          : serve_worker(&m->options, &data, c->chief_address, &notes, &c->members_stop, &err);
+          : serve_worker(&m->options, &data, c->chief_address, true, &notes, &c->members_stop, &err);
   if (status != SHOAL_OK) member_failed(c, &m->options, &err);
   return NULL;
 }
@@ -363,7 +386,37 @@ static shoal_status create_node(shoal_cluster *c, const shoal_cluster_config *co
       .workers_max = SHOAL_CLUSTER_WORKERS_MAX,
       .notes = config->notes,
       .stop = config->stop};
-  return shoal_chief_node_create(&c->node, &node, err);
+  shoal_status status = check_certificate(&c->options, err);
+  if (status == SHOAL_OK) status = shoal_chief_node_create(&c->node, &node, err);
+  if (status != SHOAL_OK) explain_listening(err);
+  return status;
+}
+
+/* A record of a chief whose training had other settings: it stays, and somebody may have meant to go on. */
+static void say_what_lies_there(const shoal_cluster *c, const shoal_notes *notes) {
+  static const char mark[] = ".chief.";
+  char own[32];
+  snprintf(own, sizeof own, "%016" PRIx64, shoal_job_digest(&c->job));
+  DIR *folder = opendir(state_dir_of(&c->options));
+  bool found = false;
+  for (struct dirent *entry; folder != NULL && !found && (entry = readdir(folder)) != NULL;) {
+    const char *end = strstr(entry->d_name, mark);
+    found = end != NULL && strspn(end + sizeof mark - 1, "0123456789") > 0 &&
+            strncmp(entry->d_name, own, strlen(own)) != 0;
+  }
+  if (folder != NULL) closedir(folder);
+  if (found)
+    shoal_note(notes,
+               "a training with other settings was cut off in %s: its own command goes on with it; this one "
+               "starts anew",
+               state_dir_of(&c->options));
+}
+
+static void say_who_is_too_many(const shoal_cluster *c, const shoal_notes *notes) {
+  bool together = c->job.mode.kind == SHOAL_SYNC && c->options.workers > c->job.parts;
+  if (together)
+    shoal_note(notes, "%" PRIu64 " workers, but a round has %u parts: the others only stand by; see --shards",
+               c->options.workers, c->job.parts);
 }
 
 shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config *config, shoal_rounds *rounds,
@@ -387,6 +440,8 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config 
     shoal_cluster_close(c, "the chief could not start", false);
     return status;
   }
+  say_what_lies_there(c, &config->notes);
+  say_who_is_too_many(c, &config->notes);
   *rounds = shoal_chief_node_rounds(c->node);
   *out = c;
   return SHOAL_OK;
@@ -446,6 +501,8 @@ void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
   static shoal_chief_peer peers[REPORTED_MAX];
   uint32_t count = shoal_cluster_peers(c, peers, REPORTED_MAX);
   uint64_t parts = 0;
+  count += shoal_chief_node_past(c->node, peers + count, REPORTED_MAX - count);
+  for (uint32_t i = 0; i < count; i++) peers[i].parts_done += peers[i].parts_before;
   qsort(peers, count, sizeof *peers, by_name);
   for (uint32_t i = 0; i < count; i++) parts += peers[i].parts_done;
   for (uint32_t i = 0; i < count; i++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "proto/mode.h"
 
 enum { LOCAL_MAX = 1024 };
@@ -94,12 +95,19 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
 
 /* ---- addresses ---- */
 
-bool shoal_cluster_is_address(const char *word, size_t length) {
+shoal_status shoal_cluster_check_address(const char *word, size_t length, shoal_error *err) {
   const char *colon = memrchr(word, ':', length);
-  uint64_t port;
-  return colon != NULL && colon > word && word[0] != '#' && length < SHOAL_ADDRESS_MAX &&
-         memchr(word, ' ', length) == NULL &&
-         shoal_read_u64(colon + 1, (size_t)(word + length - colon) - 1, &port) && port > 0 && port < 65536;
+  uint64_t port = 0;
+  bool blank = memchr(word, ' ', length) != NULL;
+  bool has_port = colon != NULL && shoal_read_u64(colon + 1, (size_t)(word + length - colon) - 1, &port);
+  bool good = has_port && port > 0 && port <= UINT16_MAX && colon > word && word[0] != '#' && !blank &&
+              length < SHOAL_ADDRESS_MAX;
+  if (good) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "'%.*s' is not HOST:PORT%s", (int)length, word,
+                    blank                         ? ": there is a blank in it"
+                    : length >= SHOAL_ADDRESS_MAX ? ": it is too long"
+                    : has_port && colon > word    ? ": a port is from 1 to 65535"
+                                                  : "");
 }
 
 shoal_status shoal_addresses_read(const char *flag, const char *list, shoal_addresses *out,
@@ -108,8 +116,10 @@ shoal_status shoal_addresses_read(const char *flag, const char *list, shoal_addr
   if (out->at == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   for (const char *from = list;;) {
     size_t length = strcspn(from, ",");
-    if (!shoal_cluster_is_address(from, length))
-      return shoal_fail(err, SHOAL_INVALID, "%s: '%.*s' is not HOST:PORT", flag, (int)length, from);
+    if (shoal_cluster_check_address(from, length, err) != SHOAL_OK) {
+      shoal_error_prefix(err, "%s: ", flag);
+      return SHOAL_INVALID;
+    }
     if (out->count == SHOAL_OWNERS_MAX)
       return shoal_fail(err, SHOAL_INVALID, "%s: more than %d addresses", flag, SHOAL_OWNERS_MAX);
     memcpy(out->at[out->count], from, length);
@@ -124,9 +134,15 @@ shoal_status shoal_addresses_read(const char *flag, const char *list, shoal_addr
 
 /* ---- roles ---- */
 
+static bool is_given(const shoal_cluster_options *o) { return o->task_index != UINT64_MAX; }
+
 static shoal_status check_index(const char *flag, const shoal_cluster_options *o, const shoal_addresses *list,
                                 shoal_error *err) {
-  if (o->task_index < list->count) return SHOAL_OK;
+  if (!is_given(o) && list->count > 1)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "which of the %u in %s is this process? add --task-index, counted from 0", list->count,
+                      flag);
+  if (!is_given(o) || o->task_index < list->count) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID, "--task-index %" PRIu64 ": %s has %u address%s, counted from 0",
                     o->task_index, flag, list->count, list->count == 1 ? "" : "es");
 }
@@ -137,9 +153,10 @@ static shoal_status check_lists(const shoal_cluster_options *o, shoal_error *err
   shoal_status status = shoal_addresses_read("--ps-hosts", o->ps_hosts, &ps, err);
   if (status == SHOAL_OK && o->worker_hosts != NULL)
     status = shoal_addresses_read("--worker-hosts", o->worker_hosts, &workers, err);
-  if (status == SHOAL_OK && o->chief_host != NULL &&
-      !shoal_cluster_is_address(o->chief_host, strlen(o->chief_host)))
-    status = shoal_fail(err, SHOAL_INVALID, "--chief-host: '%s' is not HOST:PORT", o->chief_host);
+  if (status == SHOAL_OK && o->chief_host != NULL) {
+    status = shoal_cluster_check_address(o->chief_host, strlen(o->chief_host), err);
+    if (status != SHOAL_OK) shoal_error_prefix(err, "--chief-host: ");
+  }
   const char *chief = o->chief_host != NULL ? o->chief_host : workers.at != NULL ? workers.at[0] : "";
   for (uint32_t i = 0; status == SHOAL_OK && i < ps.count; i++)
     if (strcmp(ps.at[i], chief) == 0)
@@ -148,7 +165,7 @@ static shoal_status check_lists(const shoal_cluster_options *o, shoal_error *err
   if (status == SHOAL_OK && strcmp(o->job_name, "ps") == 0) status = check_index("--ps-hosts", o, &ps, err);
   if (status == SHOAL_OK && strcmp(o->job_name, "worker") == 0 && workers.count > 0)
     status = check_index("--worker-hosts", o, &workers, err);
-  if (status == SHOAL_OK && strcmp(o->job_name, "chief") == 0 && o->task_index > 0)
+  if (status == SHOAL_OK && strcmp(o->job_name, "chief") == 0 && is_given(o) && o->task_index > 0)
     status = shoal_fail(err, SHOAL_INVALID, "there is one chief; leave out --task-index");
   free(ps.at);
   free(workers.at);
@@ -219,7 +236,7 @@ shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal
                         "--workers, --ps, --job-name, --mode and --wire");
     return SHOAL_OK;
   }
-  if (!by_hand && o->task_index > 0)
+  if (!by_hand && is_given(o) && o->task_index > 0)
     return shoal_fail(err, SHOAL_INVALID, "--task-index says which of its role a process is; add --job-name");
   if (!by_hand && (o->ps_hosts != NULL || o->worker_hosts != NULL || o->chief_host != NULL))
     return shoal_fail(err, SHOAL_INVALID, "which of these is this process? add --job-name and --task-index");
@@ -240,11 +257,13 @@ shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal
     return check_tls(o, false, false, err);
   }
   bool chief = strcmp(o->job_name, "chief") == 0;
-  bool first = strcmp(o->job_name, "worker") == 0 && o->task_index == 0 && o->chief_host == NULL;
+  bool first =
+      strcmp(o->job_name, "worker") == 0 && (!is_given(o) || o->task_index == 0) && o->chief_host == NULL;
   bool worker = strcmp(o->job_name, "worker") == 0;
   *out = chief || first ? SHOAL_CHIEF : SHOAL_SERVES;
-  shoal_status status = check_by_hand(o, err);
-  if (status == SHOAL_OK) status = check_tls(o, shoal_cluster_uses(o, "tls"), first || !worker, err);
+  shoal_status status = check_tls(o, shoal_cluster_uses(o, "tls"), first || !worker, err);
+  if (status == SHOAL_OK) status = check_by_hand(o, err);
+  if (!is_given(o)) o->task_index = 0; /* the only one of its role */
   return status;
 }
 
@@ -262,4 +281,23 @@ void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, sho
   shoal_text_addf(out, "%" PRIu64 " parameter server%s, mode %s", ps, ps == 1 ? "" : "s",
                   o->mode != NULL ? o->mode : "sync");
   if (o->wire != NULL) shoal_text_addf(out, ", contributions as %s", o->wire);
+}
+
+void shoal_cluster_add_options(const shoal_cluster_options *o, bool roles, shoal_text *out) {
+  if (roles && o->workers > 0) shoal_text_addf(out, " --workers %" PRIu64, o->workers);
+  if (roles && o->workers > 0 && o->ps != UINT64_MAX) shoal_text_addf(out, " --ps %" PRIu64, o->ps);
+  if (roles) {
+    shoal_cli_add_option(out, "job-name", o->job_name);
+    if (o->job_name != NULL) shoal_text_addf(out, " --task-index %" PRIu64, o->task_index);
+    shoal_cli_add_option(out, "ps-hosts", o->ps_hosts);
+    shoal_cli_add_option(out, "worker-hosts", o->worker_hosts);
+    shoal_cli_add_option(out, "chief-host", o->chief_host);
+  }
+  shoal_cli_add_option(out, "mode", o->mode);
+  shoal_cli_add_option(out, "wire", o->wire);
+  shoal_cli_add_option(out, "transport", o->transport);
+  shoal_cli_add_option(out, "state-dir", o->state_dir);
+  shoal_cli_add_option(out, "certificate", o->certificate);
+  shoal_cli_add_option(out, "key", o->key);
+  shoal_cli_add_option(out, "fingerprint", o->fingerprint);
 }

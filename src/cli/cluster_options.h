@@ -16,7 +16,7 @@ typedef struct shoal_cluster_options {
   uint64_t workers, ps; /* on this machine; ps UINT64_MAX: not given */
   const char *mode, *wire, *transport;
   const char *ps_hosts, *worker_hosts, *chief_host, *job_name;
-  uint64_t task_index;
+  uint64_t task_index; /* UINT64_MAX: not given, until shoal_cluster_role has looked */
   const char *state_dir;
   const char *certificate, *key, *fingerprint;
   char fingerprint_digits[SHOAL_SHA256_HEX]; /* the same without colons; made by shoal_cluster_role */
@@ -43,10 +43,14 @@ bool shoal_cluster_uses(const shoal_cluster_options *options, const char *transp
 /* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
 void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);
 
+/* " --workers 2 --mode async": what a command needs that goes on with the same cluster; with `roles` false
+ * without who is who, for a command that knows it from elsewhere. */
+void shoal_cluster_add_options(const shoal_cluster_options *options, bool roles, shoal_text *out);
+
 /* ---- addresses ---- */
 
-/* Whether a word is HOST:PORT. */
-bool shoal_cluster_is_address(const char *word, size_t length);
+/* SHOAL_INVALID when a word is not HOST:PORT, with the reason. */
+shoal_status shoal_cluster_check_address(const char *word, size_t length, shoal_error *err);
 
 typedef struct shoal_addresses {
   char (*at)[SHOAL_ADDRESS_MAX];

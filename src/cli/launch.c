@@ -180,8 +180,8 @@ static shoal_status read_role(const char *word, role *out, shoal_error *err) {
 static shoal_status check_address(const launch *l, const process *p, shoal_error *err) {
   if (p->words_count < 2) return shoal_fail(err, SHOAL_INVALID, "%s: HOST:PORT is missing", p->words[0]);
   const char *address = p->words[1];
-  if (!shoal_cluster_is_address(address, strlen(address)) || strchr(address, ',') != NULL ||
-      address[0] == '-')
+  if (shoal_cluster_check_address(address, strlen(address), err) != SHOAL_OK) return SHOAL_INVALID;
+  if (strchr(address, ',') != NULL || address[0] == '-')
     return shoal_fail(err, SHOAL_INVALID, "'%s' is not HOST:PORT", address);
   for (uint32_t i = 0; i < l->count; i++)
     if (strcmp(l->processes[i].words[1], address) == 0)
@@ -375,6 +375,12 @@ static bool end_training(launch *l) {
   return true;
 }
 
+static const char *chief_address(const launch *l) {
+  for (uint32_t i = 0; i < l->count; i++)
+    if (leads(l, &l->processes[i])) return l->processes[i].words[1];
+  return "";
+}
+
 static int wait_for_chief(launch *l) {
   int status;
   bool told = false;
@@ -383,9 +389,11 @@ static int wait_for_chief(launch *l) {
     shoal_clock_sleep(LOOK_S);
   }
   if (status == SSH_FAILED)
-    shoal_cli_warn("launch",
-                   "the chief's machine could not be reached, or was lost; the same command goes on "
-                   "from what was kept");
+    shoal_cli_warn(
+        "launch",
+        "the chief's machine, %s, could not be reached, or was lost; what was trained there by then "
+        "is kept, and the same command goes on with it",
+        chief_address(l));
   bool was_ended = atomic_load(&l->has_failed) && status == 128 + SIGTERM;
   return was_ended ? SHOAL_EXIT_FAILED : status;
 }

@@ -14,6 +14,9 @@
 #include "cli/cli.h"
 #include "train/metric.h"
 
+static const double WAITING_S = 2; /* and so many times as long as a round takes: */
+static const double WAITING_ROUNDS = 10;
+
 /* ---- life --------------------------------------------------------------------------- */
 
 shoal_status shoal_report_init(shoal_report *report, double started, bool json, bool quiet,
@@ -64,12 +67,38 @@ static void close_line(shoal_report *report, shoal_json *json) {
   shoal_cli_print_line(&report->line);
 }
 
+/* The number that follows a word in a text, or false. */
+static bool number_after(const char *text, const char *word, int64_t *out) {
+  const char *at = strstr(text, word);
+  if (at == NULL) return false;
+  at += strlen(word);
+  size_t digits = strspn(at, "0123456789");
+  uint64_t number;
+  if (!shoal_read_u64(at, digits, &number) || number > INT32_MAX) return false;
+  *out = (int64_t)number;
+  return true;
+}
+
+static void add_subject(shoal_json *json, const char *text) {
+  static const struct {
+    const char *word, *role;
+  } names[] = {{"parameter server ", "ps"}, {"ps ", "ps"}, {"worker ", "worker"}};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    int64_t index;
+    if (!number_after(text, names[i].word, &index)) continue;
+    shoal_json_text(json, "role", names[i].role);
+    shoal_json_int(json, "index", index);
+    return;
+  }
+}
+
 void shoal_report_event(shoal_report *report, const char *text) {
   shoal_report_note(report, "%s", text);
   if (!report->json) return;
   shoal_json json;
   open_line(report, &json, "note");
   shoal_json_text(&json, "text", text);
+  add_subject(&json, text);
   close_line(report, &json);
 }
 
@@ -130,15 +159,21 @@ static void start_text(shoal_report *report) {
   if (!line->failed) shoal_report_note(report, "%s", line->bytes);
 }
 
+/* From here on time counts as training. */
+static void start_clock(shoal_report *report, double now) {
+  report->clock_started = report->epoch_started = report->mark_time = now;
+  report->clock_rounds = report->rounds_done;
+  report->clock_samples = report->mark_samples = report->samples_done;
+}
+
 void shoal_report_start(shoal_report *report, const shoal_report_plan *plan) {
   report->plan = plan;
   report->unit = shoal_metric_unit(plan->graph, &report->unit_rows);
   if (report->json) start_json(report);
   if (report->text) start_text(report);
-  double now = shoal_clock_seconds();
-  report->epoch_started = report->mark_time = now;
   report->samples_per_s = NAN;
   report->step_seen = state_of(report)->step;
+  start_clock(report, shoal_clock_seconds());
 }
 
 /* ---- rounds ------------------------------------------------------------------------- */
@@ -152,13 +187,19 @@ static void measure_rate(shoal_report *report, double now) {
   report->mark_samples = report->samples_done;
 }
 
+/* NaN as long as there is nothing to tell it from. */
+static double seconds_left(const shoal_report *report, uint64_t rounds_left, double now) {
+  uint64_t rounds = report->rounds_done - report->clock_rounds;
+  return rounds == 0 ? NAN : (double)rounds_left * (now - report->clock_started) / (double)rounds;
+}
+
 static void show_progress(shoal_report *report, double now) {
   const shoal_graph *graph = report->plan->graph;
   const shoal_train_state *state = state_of(report);
   uint64_t rounds = shoal_trainer_rounds(report->plan->trainer);
   uint64_t epochs = graph->model->recipe.epochs;
   shoal_result so_far = shoal_trainer_epoch_result(report->plan->trainer);
-  double left = (double)(epochs * rounds) - (double)state->step;
+  uint64_t all = epochs * rounds, left = all > state->step ? all - state->step : 0;
   shoal_progress_view view = {
       .epoch = state->epoch + 1,
       .epochs = epochs,
@@ -168,7 +209,7 @@ static void show_progress(shoal_report *report, double now) {
       .loss = so_far.loss,
       .metric_name = shoal_metric_name(shoal_metric_of(graph)),
       .metric = shoal_metric_value(graph, &so_far),
-      .eta_s = left * (now - report->started) / (double)report->rounds_done,
+      .eta_s = seconds_left(report, left, now),
   };
   shoal_progress_show(&report->progress, &view, now);
 }
@@ -197,12 +238,27 @@ static void count_round(shoal_report *report) {
   report->step_seen = step;
 }
 
+/* A round that took much longer than the others has waited for somebody: that is no time of training. */
+static void leave_out_waiting(shoal_report *report, double now) {
+  double waited = now - report->told_at;
+  uint64_t rounds = report->rounds_done - report->clock_rounds;
+  bool unlike_others =
+      rounds > 0 && waited > WAITING_ROUNDS * (report->told_at - report->clock_started) / (double)rounds;
+  if (waited < WAITING_S || !unlike_others) return;
+  report->clock_started += waited;
+  report->epoch_started += waited;
+  report->mark_time += waited;
+}
+
 void shoal_report_round(shoal_report *report, const shoal_result *round) {
   const shoal_train_state *state = state_of(report);
   uint64_t rounds = shoal_trainer_rounds(report->plan->trainer);
   bool epoch_is_over = state->round == 0;
   uint64_t place = epoch_is_over ? rounds - 1 : state->round - 1;
   bool first = report->rounds_done == 0;
+  double now = shoal_clock_seconds();
+  if (!first && report->plan->runs_ahead) leave_out_waiting(report, now);
+  report->told_at = now;
   count_round(report);
   if (report->events) log_round(report, round);
 
@@ -210,11 +266,12 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
   report->bucket_sum[bucket] += round->loss;
   report->bucket_count[bucket]++;
 
-  double now = shoal_clock_seconds();
   if (first) report->first_update_s = now - report->started;
+  if (first && report->plan->runs_ahead) start_clock(report, now); /* what was before may have been waiting */
   if (epoch_is_over) {
     measure_rate(report, now);
     report->training_s += now - report->epoch_started;
+    if (report->plan->runs_ahead) report->epoch_ended = now;
   } else if (shoal_progress_due(&report->progress, now)) {
     measure_rate(report, now);
     show_progress(report, now);
@@ -355,9 +412,13 @@ void shoal_report_epoch(shoal_report *report, const shoal_result *train, const s
   if (report->json) epoch_json(report, train, held_out, seconds);
   if (report->text) epoch_text(report, train, held_out, seconds);
 
-  /* What was spent on evaluating and saving does not count as training. */
-  report->epoch_started = report->mark_time = now;
-  report->mark_samples = report->samples_done;
+  /* What was spent on evaluating and saving does not count as training, unless others trained on. */
+  report->epoch_started = report->plan->runs_ahead ? report->epoch_ended : now;
+  if (!report->plan->runs_ahead) {
+    report->mark_time = now;
+    report->mark_samples = report->samples_done;
+  }
+  report->told_at = now;
   bool is_last = state_of(report)->epoch >= report->plan->graph->model->recipe.epochs;
   if (!is_last) {
     memset(report->bucket_sum, 0, sizeof report->bucket_sum);
@@ -475,7 +536,9 @@ static void suggest(shoal_report *report, const char *data_options) {
   if (!name.failed) shoal_human_quote(&onnx, name.bytes);
   if (!program.failed && !name.failed && !model.failed && !onnx.failed) {
     const char *shoal = program.bytes;
-    fprintf(report->text, "Next:\n  %s eval %s%s\n", shoal, model.bytes, data_options);
+    const char *where = report->plan->where;
+    fprintf(report->text, "Next%s%s:\n  %s eval %s%s\n", where ? ", on " : "", where ? where : "", shoal,
+            model.bytes, data_options);
     if (report->plan->is_text)
       fprintf(report->text, "  %s predict %s --prompt The --length 200\n", shoal, model.bytes);
     else
@@ -510,8 +573,8 @@ static void end_text(shoal_report *report, const shoal_report_end *end) {
   fprintf(text, "%-7s %s\n", "model", plan->out_path);
   fprintf(text, "%-7s %s\n", "sha256", sha256);
   fprintf(text, "%-7s %s", "time", shoal_human_seconds(seconds).text);
-  double done = (double)report->samples_done * report->unit_rows;
-  if (report->training_s > 0)
+  double done = (double)(report->samples_done - report->clock_samples) * report->unit_rows;
+  if (report->training_s > 0 && done > 0)
     fprintf(text, ", %s %s/s in training", shoal_human_count((uint64_t)(done / report->training_s)).text,
             report->unit);
 

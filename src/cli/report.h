@@ -23,7 +23,9 @@ typedef struct shoal_report_plan {
   uint64_t train_positions;                            /* of the source, padding included */
   uint64_t train_samples, valid_samples, test_samples; /* of a text, its tokens */
   uint32_t threads;
-  const char *together;     /* who else takes part: "2 workers, 1 parameter server, mode sync"; or NULL */
+  const char *together; /* who else takes part: "2 workers, 1 parameter server, mode sync"; or NULL */
+  bool runs_ahead;      /* others train on while this process evaluates and saves, and are waited for first */
+  const char *where;    /* the machine, when who reads the report sits at another; or NULL */
   const char *resumed_from; /* or NULL */
   const char *held_out;     /* what an epoch is judged on: "valid", "test" or NULL */
 } shoal_report_plan;
@@ -44,12 +46,15 @@ typedef struct shoal_report {
   const shoal_report_plan *plan;
   shoal_events *events; /* or NULL */
   shoal_progress progress;
-  double started, epoch_started;
+  double started, epoch_started, epoch_ended;
   double first_update_s; /* from the start of the program to the first new weights */
-  double training_s;     /* without evaluating and saving */
+  double training_s;     /* without evaluating and saving, unless others trained on meanwhile */
   uint64_t rounds_done;  /* in this session */
   uint64_t step_seen;    /* where the last round led */
   uint64_t samples_done;
+  double told_at;       /* when the last round or epoch was told */
+  double clock_started; /* when training itself began, and what had been done by then */
+  uint64_t clock_rounds, clock_samples;
   const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
   uint32_t unit_rows;
   double samples_per_s;
@@ -74,7 +79,8 @@ void shoal_report_epoch(shoal_report *report, const shoal_result *train, const s
 /* A signal came and the state was saved. `resume` is the command that goes on. */
 void shoal_report_interrupted(shoal_report *report, const char *signal, const char *resume);
 void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end);
-/* Something happened in a cluster: a line for people, an event of JSON. */
+/* Something happened in a cluster: a line for people, an event of JSON. Whom it is about, "worker 2" or
+ * "ps 0" in the text, is told in fields as well. */
 void shoal_report_event(shoal_report *report, const char *text);
 /* One line for people between the others. */
 void shoal_report_note(shoal_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -221,6 +221,15 @@ static void print_violations(const session *s) {
   shoal_text_release(&line);
 }
 
+static void print_verdict(const session *s) {
+  if (s->violations == 0)
+    printf("\nAll well: no rule was broken in %s %s.\n", shoal_human_count(s->lives).text,
+           s->lives == 1 ? "life" : "lives");
+  else
+    printf("\nNot well: %s of %s lives broke a rule.\n", shoal_human_count(s->violations).text,
+           shoal_human_count(s->lives).text);
+}
+
 static void print_row(const char *name, uint64_t count) {
   printf("  %-24s %14s\n", name, shoal_human_count(count).text);
 }
@@ -312,6 +321,7 @@ static int run(int argc, char **argv) {
   else
     print_table(s);
   print_violations(s);
+  if (!o.json) print_verdict(s);
   exit_status = s->violations > 0 ? SHOAL_EXIT_FAILED : SHOAL_EXIT_OK;
   free(s);
   return shoal_cli_finish("sim", exit_status);

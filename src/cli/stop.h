@@ -1,7 +1,9 @@
 /* stop.h: signals that ask this process to end: SIGINT, SIGTERM and SIGHUP, caught and then looked at.
  *
- * The first of each kind sets a flag, so that a command can end in order; a second one of the same kind ends
- * the process at once. SIGHUP stays ignored where it was (nohup). A deadline sets the same flag, as SIGALRM.
+ * The first of each kind sets a flag, so that a command can end in order; another of the same kind ends the
+ * process at once, unless it comes within half a second: that is the same wish, which a program such as
+ * timeout has sent to the process and to its group. SIGHUP stays ignored where it was (nohup). A deadline
+ * sets the same flag, as SIGALRM.
  *
  * Threads: the flag may be read from any; the functions are for one caller. */
 #ifndef SHOAL_CLI_STOP_H
@@ -12,6 +14,9 @@
 
 /* Before it makes anything that must be taken down, a command catches signals. Once is enough. */
 void shoal_stop_catch(void);
+
+/* What the first signal writes to standard error when that is a terminal; borrowed for ever. */
+void shoal_stop_says(const char *text);
 
 /* The number of the signal that came last; 0: none. */
 int shoal_stop_signal(void);

@@ -3,10 +3,12 @@
  * The run in short: read the model and the data, reserve memory, then the loop of train/training.h, and
  * a report of what it does. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/human.h"
@@ -154,7 +156,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
 }
 
 static train_options default_options(void) {
-  return (train_options){.threads = shoal_cli_threads(), .cluster = {.ps = UINT64_MAX}};
+  return (train_options){.threads = shoal_cli_threads(),
+                         .cluster = {.ps = UINT64_MAX, .task_index = UINT64_MAX}};
 }
 
 /* ---- a run -------------------------------------------------------------------------- */
@@ -174,6 +177,7 @@ typedef struct run {
   shoal_training_config config;
   shoal_training training;
   shoal_text out_path, together;
+  char machine[HOST_NAME_MAX + 1]; /* its name */
   shoal_report_plan plan;
   shoal_report report;
 } run;
@@ -188,7 +192,9 @@ static bool ends_with(const char *word, const char *end) {
 /* What can be said without looking at any file. */
 static shoal_status check_options(train_options *o, shoal_error *err) {
   if (!o->model && !o->resume)
-    return shoal_fail(err, SHOAL_INVALID, "MODEL.net is missing: shoal train MODEL.net --data SET");
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "MODEL.net is missing: the text that describes the network; or --resume FILE, to go on");
   if (o->model && !o->resume && ends_with(o->model, ".safetensors"))
     return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to go on from it, write --resume %s", o->model,
                       o->model);
@@ -399,27 +405,42 @@ static void add_data_options(const run *r, shoal_text *out) {
   shoal_cli_add_option(out, "data-dir", r->options.data_dir);
 }
 
-static int interrupted(run *r) {
+/* The command that goes on. Over ssh it is one of the machine that started this one. */
+static void add_resume_command(const run *r, shoal_text *out) {
   const train_options *o = &r->options;
+  bool launched = o->cluster.lifeline;
+  if (r->mpi) shoal_text_addf(out, "mpirun -n %u ", shoal_train_mpi_ranks(r->mpi));
+  shoal_human_quote(out, program_invocation_name);
+  shoal_text_addf(out, launched ? " launch --hosts FILE --resume " : " train --resume ");
+  shoal_human_quote(out, r->out_path.bytes);
+  add_data_options(r, out);
+  shoal_cli_add_option(out, "valid", o->valid);
+  shoal_cli_add_option(out, "log-dir", o->log_dir);
+  shoal_cluster_add_options(&o->cluster, !launched, out);
+}
+
+static int interrupted(run *r) {
   shoal_error err;
   if (shoal_training_save(&r->training, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_text resume;
   shoal_text_init(&resume);
-  shoal_human_quote(&resume, program_invocation_name);
-  shoal_text_addf(&resume, " train --resume ");
-  shoal_human_quote(&resume, r->out_path.bytes);
-  add_data_options(r, &resume);
-  shoal_cli_add_option(&resume, "valid", o->valid);
-  shoal_cli_add_option(&resume, "log-dir", o->log_dir);
+  add_resume_command(r, &resume);
   int number = shoal_stop_signal();
   shoal_report_interrupted(&r->report, shoal_stop_name(number), resume.failed ? "" : resume.bytes);
   shoal_text_release(&resume);
   return 128 + number;
 }
 
+/* No round was made, neither now nor by an earlier process of the same training. */
+static bool nothing_was_done(const run *r) {
+  return r->report.rounds_done == 0 && (r->cluster == NULL || shoal_cluster_went_on(r->cluster) == 0);
+}
+
 static int cut_off(run *r, const shoal_error *err) {
   shoal_progress_clear(&r->report.progress);
-  shoal_cli_failed("train", err);
+  shoal_error nothing;
+  shoal_fail(&nothing, SHOAL_STOPPED, "stopped before the first round; nothing was trained");
+  shoal_cli_failed("train", nothing_was_done(r) ? &nothing : err);
   return 128 + shoal_stop_signal();
 }
 
@@ -445,7 +466,7 @@ static int failed(run *r, const shoal_error *err) {
   shoal_cli_failed("train", err);
   if (r->cluster == NULL)
     say_what_is_saved(r);
-  else
+  else if (!nothing_was_done(r))
     fprintf(stderr, "What was kept in %s stays, and the same command goes on from there.\n",
             shoal_cluster_state_dir(r->cluster));
   return SHOAL_EXIT_FAILED;
@@ -464,10 +485,11 @@ static int finished(run *r, bool stopped_early) {
   shoal_error err;
   if (save_result(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_training_results results = shoal_training_evaluate(&r->training);
+  bool has_valid = r->task.sources[SHOAL_VALID].samples > 0;
   shoal_report_end end = {.stopped_early = stopped_early,
                           .best_epoch = r->training.best_epoch,
                           .train = &results.train,
-                          .held_out = results.has_held_out ? &results.held_out : NULL,
+                          .held_out = has_valid ? &results.held_out : NULL,
                           .test = results.has_test ? &results.test : NULL};
   shoal_text data_options;
   shoal_text_init(&data_options);
@@ -478,8 +500,21 @@ static int finished(run *r, bool stopped_early) {
   return shoal_cli_finish("train", SHOAL_EXIT_OK);
 }
 
+static void say_who_is_too_many(run *r, uint32_t ranks) {
+  char text[200] = "";
+  uint32_t shards = shoal_trainer_shards(r->task.trainer);
+  if (shoal_train_mpi_was_forgotten(r->mpi))
+    snprintf(text, sizeof text, "this process is alone: mpirun -n N in front of the command starts N ranks");
+  else if (ranks > shards)
+    snprintf(text, sizeof text,
+             "%u ranks, but a round has %u shards: the others compute nothing; see --shards", ranks, shards);
+  if (text[0] != 0) shoal_report_event(&r->report, text);
+}
+
 static void start_report(run *r) {
   shoal_cluster_describe(&r->options.cluster, r->role, &r->together);
+  uint32_t ranks = shoal_train_mpi_ranks(r->mpi);
+  if (r->mpi) shoal_text_addf(&r->together, "%u rank%s of MPI", ranks, ranks == 1 ? "" : "s");
   const char *file = r->options.resume ? r->options.resume : r->options.model;
   const char *slash = strrchr(file, '/');
   r->plan = (shoal_report_plan){
@@ -495,12 +530,16 @@ static void start_report(run *r) {
       .test_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TEST),
       .threads = (uint32_t)r->options.threads,
       .together = r->together.length > 0 ? r->together.bytes : NULL,
+      .runs_ahead = r->role == SHOAL_CHIEF,
+      .where = r->options.cluster.lifeline && gethostname(r->machine, sizeof r->machine - 1) == 0 ? r->machine
+                                                                                                  : NULL,
       .resumed_from = r->options.resume,
       .held_out = r->task.sources[SHOAL_VALID].samples  ? "valid"
                   : r->task.sources[SHOAL_TEST].samples ? "test"
                                                         : NULL,
   };
   shoal_report_start(&r->report, &r->plan);
+  say_who_is_too_many(r, ranks);
 }
 
 /* ---- many processes ----------------------------------------------------------------- */
@@ -529,10 +568,11 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
   shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->training.rounds, err);
   if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
   status = r->training.rounds.gather(r->training.rounds.self, err);
-  if (status == SHOAL_OK)
-    shoal_note(&notes, "going on from round %s, where this training was cut off",
-               shoal_human_count(r->training.state->step).text);
-  return status;
+  if (status != SHOAL_OK) return status;
+  shoal_training_goes_on(&r->training);
+  shoal_note(&notes, "going on from round %s, where this training was cut off",
+             shoal_human_count(r->training.state->step).text);
+  return SHOAL_OK;
 }
 
 static void note_on_stderr(void *self, const char *text) {
@@ -541,11 +581,30 @@ static void note_on_stderr(void *self, const char *text) {
     fprintf(stderr, "%s %llu: %s\n", o->cluster.job_name, (unsigned long long)o->cluster.task_index, text);
 }
 
+/* The recipe is the chief's, whatever another's command line says. 'shoal launch' gives all words to all. */
+static void say_what_is_ignored(const train_options *o, const shoal_notes *notes) {
+  shoal_text flags;
+  shoal_text_init(&flags);
+  for (int i = 0; i < SETTINGS; i++)
+    if (o->settings[i]) shoal_text_addf(&flags, " --%s", settings[i].name);
+  if (o->valid) shoal_text_addf(&flags, " --valid");
+  if (o->out) shoal_text_addf(&flags, " --out");
+  if (o->resume) shoal_text_addf(&flags, " --resume");
+  if (o->log_dir) shoal_text_addf(&flags, " --log-dir");
+  if (o->save_every_s > 0) shoal_text_addf(&flags, " --save-every");
+  if (o->cluster.mode) shoal_text_addf(&flags, " --mode");
+  if (o->cluster.wire) shoal_text_addf(&flags, " --wire");
+  if (flags.length > 0 && !flags.failed && !o->cluster.lifeline)
+    shoal_note(notes, "what the chief was told counts; ignored here:%s", flags.bytes);
+  shoal_text_release(&flags);
+}
+
 /* A worker or parameter server. */
 static int serve(train_options *o) {
   shoal_error err;
   const shoal_cluster_data data = cluster_data(o);
   const shoal_notes notes = {.self = o, .note = note_on_stderr};
+  say_what_is_ignored(o, &notes);
   shoal_stop_catch();
   if (shoal_cluster_serve(&o->cluster, &data, &notes, shoal_stop_flag(), &err) == SHOAL_OK)
     return shoal_stop_signal() != 0 ? 128 + shoal_stop_signal() : SHOAL_EXIT_OK;
@@ -562,7 +621,7 @@ static int run_training(run *r) {
            : r->cluster != NULL        ? failed(r, &err)
                                        : shoal_cli_failed("train", &err);
   shoal_outcome how = shoal_training_loop(&r->training, &err);
-  if (r->cluster != NULL) shoal_cluster_report(r->cluster, &r->report);
+  if (r->cluster != NULL && r->report.rounds_done > 0) shoal_cluster_report(r->cluster, &r->report);
   switch (how) {
   case SHOAL_FINISHED: status = finished(r, false); break;
   case SHOAL_STOPPED_EARLY: status = finished(r, true); break;
@@ -571,8 +630,9 @@ static int run_training(run *r) {
   case SHOAL_EXPLODED: status = exploded(r, &err); break;
   case SHOAL_BROKEN: status = failed(r, &err); break;
   }
-  bool keeps = how == SHOAL_CUT_OFF || how == SHOAL_BROKEN;
-  r->cluster_is_done = how == SHOAL_EXPLODED || (!keeps && r->training.saved_step == r->training.state->step);
+  bool keeps = (how == SHOAL_CUT_OFF || how == SHOAL_BROKEN) && !nothing_was_done(r);
+  bool is_saved = r->training.saved_step == r->training.state->step;
+  r->cluster_is_done = how == SHOAL_EXPLODED || (!keeps && (is_saved || nothing_was_done(r)));
   return status;
 }
 
@@ -607,6 +667,7 @@ static int train(int argc, char **argv) {
     return status;
   }
   if (leads) {
+    if (!r.options.quiet) shoal_stop_says("Stopping after this round; again ends at once.");
     shoal_stop_catch();
     status = run_training(&r);
   } else {

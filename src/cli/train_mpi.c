@@ -10,7 +10,8 @@
 struct shoal_train_mpi {
   shoal_fabric fabric;
   shoal_ranks *ranks;
-  bool broken; /* MPI failed: rank 0 may not know why */
+  bool broken;    /* MPI failed: rank 0 may not know why */
+  bool forgotten; /* nobody has started this as a rank */
 };
 
 static void ignore_signals(void) {
@@ -18,16 +19,27 @@ static void ignore_signals(void) {
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) signal(numbers[i], SIG_IGN);
 }
 
+/* Those who start ranks say so in the environment: Open MPI, and others that speak PMI. MPI itself adds to it
+ * when it starts, so this is asked before. */
+static bool is_started_as_rank(void) {
+  static const char *const marks[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE"};
+  for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+    if (getenv(marks[i])) return true;
+  return false;
+}
+
 shoal_status shoal_train_mpi_open(shoal_train_mpi **out, shoal_error *err) {
   *out = NULL;
   shoal_train_mpi *mpi = calloc(1, sizeof *mpi);
   if (!mpi) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  bool as_rank = is_started_as_rank();
   shoal_status status = shoal_fabric_open_mpi(&mpi->fabric, err);
   if (status != SHOAL_OK) {
     shoal_error_prefix(err, "--transport mpi: ");
     free(mpi);
     return status;
   }
+  mpi->forgotten = mpi->fabric.size == 1 && !as_rank;
   if (mpi->fabric.rank > 0) ignore_signals();
   *out = mpi;
   return SHOAL_OK;
@@ -36,6 +48,8 @@ shoal_status shoal_train_mpi_open(shoal_train_mpi **out, shoal_error *err) {
 bool shoal_train_mpi_leads(const shoal_train_mpi *mpi) { return !mpi || mpi->fabric.rank == 0; }
 
 uint32_t shoal_train_mpi_ranks(const shoal_train_mpi *mpi) { return mpi ? mpi->fabric.size : 1; }
+
+bool shoal_train_mpi_was_forgotten(const shoal_train_mpi *mpi) { return mpi && mpi->forgotten; }
 
 bool shoal_train_mpi_speaks(const shoal_train_mpi *mpi) { return shoal_train_mpi_leads(mpi) || mpi->broken; }
 

@@ -26,6 +26,8 @@ shoal_status shoal_train_mpi_open(shoal_train_mpi **out, shoal_error *err);
 /* Whether this is rank 0. */
 bool shoal_train_mpi_leads(const shoal_train_mpi *mpi);
 uint32_t shoal_train_mpi_ranks(const shoal_train_mpi *mpi); /* how many there are */
+/* Whether there is one rank only, because nobody has started this with mpirun. */
+bool shoal_train_mpi_was_forgotten(const shoal_train_mpi *mpi);
 /* Whether an error is this rank's to print: rank 0's, and what rank 0 cannot have heard of. */
 bool shoal_train_mpi_speaks(const shoal_train_mpi *mpi);
 

@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/hash.h"
+#include "base/human.h"
 #include "net/keep.h"
 #include "net/line.h"
 #include "net/node.h"
@@ -26,8 +28,9 @@
 
 enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESIDE = 4096 };
 static const double LOST_S = 5, FLUSH_S = 3;
-static const double QUIET_S = 5, QUIET_AGAIN_S = 30; /* when nothing happens, say why */
-static const double RECORD_AGAIN_S = 60;             /* and that the disk takes nothing */
+static const double QUIET_S = 4.5, QUIET_AGAIN_S = 30; /* when nothing happens, say why: before LOST_S */
+static const double SILENT_S = 3;                      /* beats are more frequent */
+static const double RECORD_AGAIN_S = 60;               /* and that the disk takes nothing */
 /* How long gathering may take; after a signal, with all here who are needed and without. */
 static const double GATHER_S = SHOAL_LINE_GIVE_UP_S, GATHER_STOPPED_S = 60, MISSING_S = 2;
 static const shoal_lease_rules LEASES = {.holders_max = 3, .patience = 3, .first_s = 60, .least_s = 1};
@@ -56,6 +59,7 @@ struct shoal_chief_node {
   shoal_net *net;
   shoal_chief *chief;
   shoal_keep keep;
+  int keep_lock;
   float *gathered[3]; /* weights and slots, while they come; the caller's once GATHERED */
   bool *arrived;
   bool started, resting, pulling;
@@ -63,6 +67,9 @@ struct shoal_chief_node {
   shoal_sums rest_sums;
   double progress_at, said_at; /* when a round was last closed, and why none was */
   double peers_at;
+  bool waited;                     /* and that was said */
+  char waited_for[SHOAL_NAME_MAX]; /* for somebody who was silent; "" for anything else */
+  shoal_node_refusals refusals;
 
   /* Shared. */
   pthread_t thread;
@@ -79,9 +86,9 @@ struct shoal_chief_node {
   float *base_carry;
   bool goes_on; /* the caller has what it wanted of a rest */
   bool quit;
-  bool complete; /* all parameter servers are here, and workers to finish the round */
-  shoal_chief_peer *peers;
-  uint32_t peers_count;
+  bool complete;                  /* all parameter servers are here, and workers to finish the round */
+  shoal_chief_peer *peers, *past; /* who is here, and who was */
+  uint32_t peers_count, past_count;
 };
 
 /* ---- news ---- */
@@ -178,8 +185,8 @@ static void handle_lack(shoal_chief_node *n, const shoal_chief_event *event) {
     shoal_chief_fall_back(n->chief, &n->base, n->base_carry, shoal_clock_seconds());
   pthread_mutex_unlock(&n->lock);
   if (event->version != base)
-    tell_note(n, "parameter server %u has lost what it kept of round %llu; going back to round %llu",
-              event->slice, (unsigned long long)event->version, (unsigned long long)base);
+    tell_note(n, "ps %u has lost what it kept of round %s; going back to round %s", event->slice,
+              shoal_human_count(event->version).text, shoal_human_count(base).text);
 }
 
 /* ---- gathering ---- */
@@ -223,6 +230,10 @@ static void copy_peers(shoal_chief_node *n, double now) {
   while (n->peers_count < PEERS_SHOWN_MAX &&
          shoal_chief_peer_at(n->chief, n->peers_count, now, &n->peers[n->peers_count]))
     n->peers_count++;
+  n->past_count = 0;
+  while (n->past_count < PEERS_SHOWN_MAX &&
+         shoal_chief_past_at(n->chief, n->past_count, &n->past[n->past_count]))
+    n->past_count++;
   n->complete = shoal_chief_running(n->chief) && shoal_chief_workers(n->chief) > 0;
   pthread_mutex_unlock(&n->lock);
 }
@@ -260,12 +271,26 @@ static void take_weights(shoal_chief_node *n, const shoal_message *m) {
 
 static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *event) {
   switch (event->kind) {
-  case SHOAL_CHIEF_JOINED: tell_note(n, "%s is here", event->name); break;
+  case SHOAL_CHIEF_JOINED:
+    tell_note(n, "%s is here", event->name);
+    if (event->twin)
+      tell_note(n, "there are two of the name %s now, the second at %s; was it started twice?", event->name,
+                shoal_net_address(n->net, event->peer));
+    break;
+  case SHOAL_CHIEF_REFUSED:
+    if (shoal_node_tell_refusal(&n->refusals, event->name, event->text, shoal_clock_seconds()))
+      tell_note(n, "refused %s at %s: %s", event->name, shoal_net_address(n->net, event->peer), event->text);
+    break;
+  case SHOAL_CHIEF_LEFT:
+    tell_note(n, "%s left%s%s", event->name, event->text[0] != 0 ? ": " : "", event->text);
+    shoal_net_close(n->net, event->peer, "it left");
+    break;
   case SHOAL_CHIEF_LOST:
     tell_note(n, "lost %s: %s", event->name, event->text);
     shoal_net_close(n->net, event->peer, event->text); /* it may be only silent; when it is back, it dials */
     break;
   case SHOAL_CHIEF_LATE: tell_note(n, "%s is late; another takes over its unit", event->name); break;
+  case SHOAL_CHIEF_AGAIN: tell_note(n, "%s has finished a unit again", event->name); break;
   case SHOAL_CHIEF_DIFFERS:
     tell_note(n, "%s computed something else than another worker did; it was not used", event->name);
     break;
@@ -273,11 +298,26 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
   }
 }
 
+/* A round is finished after it was said what it waits for. */
+static void say_goes_on(shoal_chief_node *n, uint64_t version) {
+  if (n->waited_for[0] != 0)
+    tell_note(n, "%s is back; round %s is finished", n->waited_for, shoal_human_count(version).text);
+  else
+    tell_note(n, "the training goes on: round %s is finished", shoal_human_count(version).text);
+  n->waited = false;
+}
+
+static void say_back(shoal_chief_node *n, const shoal_chief_event *event) {
+  tell_note(n, "going back to round %s: %s%s%s", shoal_human_count(event->version).text, event->name,
+            event->name[0] != 0 ? " " : "", event->text);
+}
+
 static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
   news item = {.version = event->version, .round = event->sums, .epoch = event->state.epoch};
   switch (event->kind) {
   case SHOAL_CHIEF_ROUND:
     n->progress_at = n->said_at = shoal_clock_seconds();
+    if (n->waited) say_goes_on(n, event->version);
     item.kind = NEWS_ROUND;
     tell(n, &item);
     break;
@@ -293,8 +333,7 @@ static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
   case SHOAL_CHIEF_BACK:
     n->resting = false;
     write_record(n, event->state);
-    if (n->started)
-      tell_note(n, "going back to round %llu: %s", (unsigned long long)event->version, event->text);
+    if (n->started) say_back(n, event);
     n->started = true;
     break;
   case SHOAL_CHIEF_SAFE: write_record(n, event->state); break;
@@ -326,6 +365,12 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   if (n->pulling && m->kind == SHOAL_MSG_WEIGHTS && m->slice < n->config.job->owners_count &&
       shoal_chief_owner(n->chief, m->slice) == peer)
     take_weights(n, m);
+  if (m->kind == SHOAL_MSG_REFUSE) {
+    char why[SHOAL_NODE_TEXT_MAX]; /* post handles at once the event that has it */
+    shoal_node_text(m, why);
+    shoal_chief_left(n->chief, peer, why, shoal_clock_seconds());
+    post(n);
+  }
   shoal_chief_receive(n->chief, peer, m, shoal_clock_seconds());
   post(n);
 }
@@ -350,16 +395,16 @@ static void closed(void *self, uint64_t peer, const char *reason) {
 static void say_missing(shoal_chief_node *n, double now) {
   const shoal_job *job = n->config.job;
   for (uint32_t s = 0; s < job->owners_count; s++)
-    if (shoal_chief_owner(n->chief, s) == 0)
-      tell_note(n, "waiting for parameter server %u at %s", s, job->owners[s]);
+    if (shoal_chief_owner(n->chief, s) == 0) tell_note(n, "waiting for ps %u at %s", s, job->owners[s]);
   if (shoal_chief_workers(n->chief) == 0) tell_note(n, "waiting for a worker");
   shoal_chief_peer peer;
   for (uint32_t i = 0; shoal_chief_peer_at(n->chief, i, now, &peer); i++) {
     if (peer.held_s > QUIET_S)
       tell_note(n, "waiting for %s, which has had its unit for %.0f s", peer.name, peer.held_s);
-    else if (peer.silent_s > QUIET_S)
+    else if (peer.silent_s > SILENT_S) {
       tell_note(n, "waiting for %s, silent for %.0f s", peer.name, peer.silent_s);
-    else if (peer.rounds_behind > 0)
+      memcpy(n->waited_for, peer.name, sizeof n->waited_for);
+    } else if (peer.rounds_behind > 0)
       tell_note(n, "waiting for %s, %llu rounds behind", peer.name, (unsigned long long)peer.rounds_behind);
   }
 }
@@ -368,6 +413,8 @@ static void say_why_nothing_happens(shoal_chief_node *n, double now) {
   bool first = n->said_at == n->progress_at, nothing_to_do = n->resting && !n->pulling;
   if (nothing_to_do || now - n->said_at < (first ? QUIET_S : QUIET_AGAIN_S)) return;
   n->said_at = now;
+  n->waited = shoal_chief_version(n->chief) > n->went_on || n->resting;
+  n->waited_for[0] = 0;
   say_missing(n, now);
 }
 
@@ -538,6 +585,14 @@ void shoal_chief_node_fail(shoal_chief_node *n, const shoal_error *err) {
 
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *n) { return n->went_on; }
 
+uint32_t shoal_chief_node_past(shoal_chief_node *n, shoal_chief_peer *out, uint32_t max) {
+  pthread_mutex_lock(&n->lock);
+  uint32_t count = n->past_count < max ? n->past_count : max;
+  memcpy(out, n->past, count * sizeof *out);
+  pthread_mutex_unlock(&n->lock);
+  return count;
+}
+
 uint32_t shoal_chief_node_peers(shoal_chief_node *n, shoal_chief_peer *out, uint32_t max) {
   pthread_mutex_lock(&n->lock);
   uint32_t count = n->peers_count < max ? n->peers_count : max;
@@ -559,9 +614,11 @@ static shoal_status reserve(shoal_chief_node *n, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   n->arrived = calloc(job->owners_count, sizeof *n->arrived);
   n->peers = calloc(PEERS_SHOWN_MAX, sizeof *n->peers);
+  n->past = calloc(PEERS_SHOWN_MAX, sizeof *n->past);
   n->base_carry = calloc(1, carry_bytes(n) + 1);
   n->gathered_carry = calloc(1, carry_bytes(n) + 1);
-  bool ok = n->arrived != NULL && n->peers != NULL && n->base_carry != NULL && n->gathered_carry != NULL;
+  bool ok = n->arrived != NULL && n->peers != NULL && n->past != NULL && n->base_carry != NULL &&
+            n->gathered_carry != NULL;
   for (uint32_t i = 0; i <= n->slots; i++) {
     n->gathered[i] = calloc(graph->weights_count, sizeof(float));
     ok &= n->gathered[i] != NULL;
@@ -587,6 +644,12 @@ static shoal_status find_base(shoal_chief_node *n, shoal_error *err) {
   return SHOAL_OK;
 }
 
+/* A number that no other chief has. */
+static uint64_t new_instance(void) {
+  const uint64_t here[2] = {(uint64_t)getpid(), (uint64_t)(1e6 * shoal_clock_wall_seconds())};
+  return shoal_digest(here, sizeof here) | 1;
+}
+
 static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
   const shoal_job *job = n->config.job;
   const shoal_recipe *recipe = &n->config.task->model->recipe;
@@ -604,6 +667,7 @@ static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
       .leases = LEASES,
       .job = n->job_text.bytes,
       .job_digest = n->keep.job_digest,
+      .instance = new_instance(),
       .start = n->base,
       .carry_floats = n->carry_floats,
       .carry = n->base_carry,
@@ -626,12 +690,14 @@ static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
 void shoal_chief_node_destroy(shoal_chief_node *n) {
   if (n == NULL) return;
   shoal_net_destroy(n->net);
+  shoal_keep_unlock(&n->keep, &n->keep_lock);
   shoal_chief_destroy(n->chief);
   shoal_text_release(&n->job_text);
   for (int i = 0; i < 3; i++) free(n->gathered[i]);
   shoal_shares_release(&n->shares);
   free(n->arrived);
   free(n->peers);
+  free(n->past);
   free(n->base_carry);
   free(n->gathered_carry);
   free(n->news);
@@ -646,7 +712,7 @@ static shoal_status start(shoal_chief_node *n, shoal_error *err) {
   if (n->job_text.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   n->keep =
       (shoal_keep){.folder = config->folder, .who = "chief", .job_digest = shoal_job_digest(config->job)};
-  shoal_status status = shoal_make_folder(config->folder, err);
+  shoal_status status = shoal_keep_lock(&n->keep, &n->keep_lock, err);
   if (status == SHOAL_OK) status = reserve(n, err);
   if (status == SHOAL_OK) status = find_base(n, err);
   if (status == SHOAL_OK) status = create_core(n, err);
@@ -669,6 +735,7 @@ shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_n
   shoal_chief_node *n = calloc(1, sizeof *n);
   if (n == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   n->config = *config;
+  n->keep_lock = SHOAL_KEEP_UNLOCKED;
   n->state = shoal_trainer_state(config->task->trainer);
   pthread_mutex_init(&n->lock, NULL);
   pthread_cond_init(&n->changed, NULL);

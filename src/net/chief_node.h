@@ -46,6 +46,8 @@ shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
 /* What is known of workers and parameter servers; returns how many were written. */
 uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
+/* Workers that have done something and are gone (shoal_chief_past_at); likewise. */
+uint32_t shoal_chief_node_past(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
 
 /* Has a note told from within next and gather; from any thread. */
 void shoal_chief_node_note(shoal_chief_node *node, const char *text);

@@ -7,23 +7,32 @@
  *   16  8  version
  *   24  8  how many pieces
  *   32     the pieces, one after the other
- *   end 32 SHA-256 of all before */
+ *   end 32 SHA-256 of all before
+ *
+ * The lock is the file JOB.WHO.lock, with the number of the process that has it, and flock on it. Who gives
+ * it back removes the file first; who gets a lock on a file that was removed meanwhile tries again. */
 #include "net/keep.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
 
 enum { HEAD_BYTES = 32 };
 static const char MAGIC[8] = "SHLKEEP1";
+static const double LOCK_WAIT_S = 1, LOCK_TRY_S = 0.05; /* who was just killed may take a moment to go */
 
 static void path_of(const shoal_keep *keep, uint64_t version, shoal_text *out) {
   shoal_text_init(out);
@@ -47,6 +56,76 @@ static bool sum_up(const uint8_t head[HEAD_BYTES], const shoal_keep_piece *piece
   shoal_sha256_destroy(hash);
   return true;
 }
+
+/* ---- the lock ---- */
+
+static void lock_path_of(const shoal_keep *keep, shoal_text *out) {
+  shoal_text_init(out);
+  shoal_text_addf(out, "%s/%016" PRIx64 ".%s.lock", keep->folder, keep->job_digest, keep->who);
+}
+
+typedef enum taken { TAKEN, BUSY, AGAIN, FAILED } taken;
+
+/* One try. BUSY: *holder is the process that has it, 0 when it has not said yet. */
+static taken try_lock(const char *path, int *lock, long *holder) {
+  char text[24] = {0};
+  struct stat about;
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return FAILED;
+  bool busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (busy) {
+    *holder = pread(fd, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+    close(fd);
+    return BUSY;
+  }
+  if (fstat(fd, &about) != 0 || about.st_nlink == 0) {
+    close(fd);
+    return AGAIN;
+  }
+  int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)length, 0) != length) {
+    /* A full disk: the lock holds all the same, only without a name. */
+  }
+  *lock = fd;
+  return TAKEN;
+}
+
+shoal_status shoal_keep_lock(const shoal_keep *keep, int *lock, shoal_error *err) {
+  *lock = SHOAL_KEEP_UNLOCKED;
+  shoal_status status = shoal_make_folder(keep->folder, err);
+  if (status != SHOAL_OK) return status;
+  shoal_text path;
+  lock_path_of(keep, &path);
+  if (path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  long holder = 0;
+  const double until = shoal_clock_seconds() + LOCK_WAIT_S;
+  taken result = try_lock(path.bytes, lock, &holder);
+  while ((result == BUSY && shoal_clock_seconds() < until) || result == AGAIN) {
+    shoal_clock_sleep(LOCK_TRY_S);
+    result = try_lock(path.bytes, lock, &holder);
+  }
+  if (result == FAILED) status = shoal_fail(err, SHOAL_IO, "%s: %s", path.bytes, strerror(errno));
+  if (result == BUSY)
+    status =
+        shoal_fail(err, SHOAL_INVALID,
+                   "%s is in use by process %ld: another training runs in this folder; wait for its end, "
+                   "or give this one another --state-dir",
+                   keep->folder, holder);
+  shoal_text_release(&path);
+  return status;
+}
+
+void shoal_keep_unlock(const shoal_keep *keep, int *lock) {
+  if (*lock == SHOAL_KEEP_UNLOCKED) return;
+  shoal_text path;
+  lock_path_of(keep, &path);
+  if (!path.failed) unlink(path.bytes);
+  shoal_text_release(&path);
+  close(*lock);
+  *lock = SHOAL_KEEP_UNLOCKED;
+}
+
+/* ---- records ---- */
 
 shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                               uint32_t count, shoal_error *err) {

@@ -4,6 +4,9 @@
  * beside its place, flushed and renamed, and carries a checksum: a reader finds a whole record or
  * none. All records of a job lie in one folder; docs/formats.md has their layout.
  *
+ * Who keeps records has a lock beside them for as long as it runs, so that no second training of the same job
+ * takes them over in the same folder. The lock dies with its process.
+ *
  * Ownership: the folder's name is borrowed. Threads: one a keep. */
 #ifndef SHOAL_NET_KEEP_H
 #define SHOAL_NET_KEEP_H
@@ -26,6 +29,13 @@ typedef struct shoal_keep_piece {
   void *bytes;
   size_t length;
 } shoal_keep_piece;
+
+enum { SHOAL_KEEP_UNLOCKED = -1 };
+
+/* Takes the lock; *lock is for shoal_keep_unlock. SHOAL_INVALID, with the other's process, when somebody has
+ * it and keeps it for a second. Without locks in the file system there is none, and that is no failure. */
+shoal_status shoal_keep_lock(const shoal_keep *keep, int *lock, shoal_error *err);
+void shoal_keep_unlock(const shoal_keep *keep, int *lock); /* SHOAL_KEEP_UNLOCKED is fine, and comes of it */
 
 shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                               uint32_t count, shoal_error *err);

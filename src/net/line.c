@@ -2,8 +2,10 @@
 #include "net/line.h"
 
 #include <math.h>
+#include <stdio.h>
 
-static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, SAY_AGAIN_S = 60;
+static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, SAY_AGAIN_S = 60, HELLO_S = 10;
+static const double EARLY_S = 0.05; /* that it is open is a sign of life too, a little earlier or later */
 const shoal_beat_rules shoal_line_beat = {.every_s = 2, .silence_s = 30};
 
 void shoal_line_init(shoal_line *line, const char *address, double now) {
@@ -11,7 +13,7 @@ void shoal_line_init(shoal_line *line, const char *address, double now) {
 }
 
 static void fell(shoal_line *line, double now) {
-  if (line->open) line->down_since = now;
+  if (line->open && line->heard && !line->refused) line->down_since = now;
   line->open = false;
   line->peer = 0;
   line->next_try = now + line->wait_s;
@@ -25,7 +27,11 @@ void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, dou
   }
   if (!line->open) return;
   line->beat.heard = fmax(line->beat.heard, shoal_net_heard(net, line->peer));
-  if (shoal_beat_lost(&line->beat, &shoal_line_beat, now)) {
+  bool said_nothing = !line->heard && line->beat.heard <= line->opened_at + EARLY_S;
+  if (said_nothing && now > line->opened_at + HELLO_S) {
+    line->opened_at = INFINITY; /* once */
+    shoal_net_close(net, line->peer, "nothing was heard within 10 s");
+  } else if (shoal_beat_lost(&line->beat, &shoal_line_beat, now)) {
     line->beat.heard = now; /* once */
     shoal_net_close(net, line->peer, "nothing was heard for too long");
   } else if (shoal_beat_due(&line->beat, &shoal_line_beat, now)) {
@@ -42,14 +48,17 @@ double shoal_line_next(const shoal_line *line) {
 bool shoal_line_opened(shoal_line *line, uint64_t peer, double now) {
   if (line->peer != peer) return false;
   line->open = true;
-  line->wait_s = FIRST_WAIT_S;
   line->beat = (shoal_beat){.said = now, .heard = now};
+  line->opened_at = now;
+  line->heard = line->refused = false;
   return true;
 }
 
 bool shoal_line_heard(shoal_line *line, uint64_t peer, double now) {
   if (line->peer != peer) return false;
   line->beat.heard = now;
+  if (!line->heard) line->wait_s = FIRST_WAIT_S;
+  line->heard = true;
   return true;
 }
 
@@ -61,7 +70,38 @@ bool shoal_line_closed(shoal_line *line, uint64_t peer, double now) {
 
 void shoal_line_refused(shoal_line *line, shoal_net *net) {
   line->wait_s = LONGEST_WAIT_S;
+  line->refused = true;
   shoal_net_close(net, line->peer, "refused");
+}
+
+void shoal_line_say_waiting(shoal_line *line, const char *who, const char *reason, bool give_up,
+                            const shoal_notes *notes, double now) {
+  if (line->said_at != 0 && now - line->said_at < SAY_AGAIN_S) return;
+  line->said_at = now;
+  if (give_up)
+    shoal_note(notes, "waiting for %s: %s; trying for %d minutes", who, reason, SHOAL_LINE_GIVE_UP_S / 60);
+  else
+    shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
+}
+
+void shoal_line_say_closed(shoal_line *line, const char *who, const char *reason, bool give_up,
+                           const shoal_notes *notes, double now) {
+  char text[512];
+  if (line->refused) return;
+  if (line->open && line->heard) {
+    shoal_note(notes, "lost %s: %s; trying again", who, reason);
+  } else if (line->open) {
+    snprintf(text, sizeof text, "something answers at %s, but not as Shoal does: %s", line->address, reason);
+    shoal_line_say_waiting(line, who, text, give_up, notes, now);
+  } else {
+    shoal_line_say_waiting(line, who, reason, give_up, notes, now);
+  }
+}
+
+bool shoal_line_waited(shoal_line *line) {
+  bool waited = line->said_at != 0;
+  line->said_at = 0;
+  return waited;
 }
 
 void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,

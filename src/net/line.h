@@ -22,12 +22,17 @@ typedef struct shoal_line {
   uint64_t peer; /* 0: not even dialling */
   bool open;
   double next_try, wait_s;
-  double down_since; /* while not open */
+  double down_since; /* that nobody was there who wanted this one */
+  double opened_at;
+  bool heard;     /* a message came over this connection */
+  bool refused;   /* or the other end wants nothing of this one: the reason was told */
+  double said_at; /* that nobody is there; 0: not said */
   shoal_beat beat;
 } shoal_line;
 
 void shoal_line_init(shoal_line *line, const char *address, double now);
-/* Dials when it is time, says BEAT when nothing else was said, gives up a silent connection. */
+/* Dials when it is time, says BEAT when nothing else was said, gives up a silent connection: one
+ * of which nothing was ever heard after ten seconds. */
 void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, double now);
 double shoal_line_next(const shoal_line *line);
 /* What the net tells, when the peer is this line's: true. */
@@ -37,6 +42,16 @@ bool shoal_line_closed(shoal_line *line, uint64_t peer, double now);
 
 /* The other end wants nothing of this one: closes, and waits as long as ever before the next try. */
 void shoal_line_refused(shoal_line *line, shoal_net *net);
+
+/* Its connection is closed, for this reason: says that `who` is lost, or is not there yet, or that what is
+ * there does not speak as Shoal does. Before shoal_line_closed. give_up: this side will, after so long. */
+void shoal_line_say_closed(shoal_line *line, const char *who, const char *reason, bool give_up,
+                           const shoal_notes *notes, double now);
+/* The same for any other reason why nobody is there: at once, then now and then. */
+void shoal_line_say_waiting(shoal_line *line, const char *who, const char *reason, bool give_up,
+                            const shoal_notes *notes, double now);
+/* What was waited for is there: true when that was said. */
+bool shoal_line_waited(shoal_line *line);
 
 /* Says that nobody is there yet: at once, then now and then. *said_at is 0 before, and after it was
  * reached. */

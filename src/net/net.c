@@ -10,6 +10,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,13 @@
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "net/net_internal.h"
+
+static const int DIAGNOSIS_MS = 50; /* what is refused is refused at once */
 
 /* ---- TLS ---- */
 
@@ -149,11 +153,97 @@ static int writeable(net_peer *peer) {
   return 0;
 }
 
+/* "host:port", "[host]:port" or ":port". */
+static shoal_status split_address(const char *address, char host[HOST_MAX], uint16_t *port,
+                                  shoal_error *err) {
+  const char *colon = strrchr(address, ':');
+  uint64_t number;
+  if (colon == NULL || !shoal_read_u64(colon + 1, strlen(colon + 1), &number) || number > UINT16_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "'%s' is no address; one looks like 192.168.1.5:7000", address);
+  size_t length = (size_t)(colon - address);
+  if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
+    address++;
+    length -= 2;
+  }
+  if (length >= HOST_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "the name of a host is at most %d characters", HOST_MAX - 1);
+  memcpy(host, address, length);
+  host[length] = 0;
+  *port = (uint16_t)number;
+  return SHOAL_OK;
+}
+
+/* ---- dials that fail ---- */
+
+/* What the kernel says to a connection that is tried, if it says it at once; 0: nothing. */
+static int try_address(const struct addrinfo *to) {
+  int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), failure = 0;
+  socklen_t length = sizeof failure;
+  if (fd < 0) return 0;
+  if (connect(fd, to->ai_addr, to->ai_addrlen) != 0) failure = errno;
+  if (failure == EINPROGRESS) {
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    failure = 0;
+    if (poll(&wait, 1, DIAGNOSIS_MS) == 1) (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &length);
+  }
+  close(fd);
+  return failure;
+}
+
+/* libwebsockets does not say why it could not connect, so the reason is looked for: an unknown name, or what
+ * the kernel says of the first address. */
+static void end_unreachable(net_peer *peer) {
+  char host[HOST_MAX], address[HOST_MAX + 8];
+  uint16_t port;
+  struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
+  snprintf(address, sizeof address, "%.*s", (int)strcspn(peer->address, "/"), peer->address);
+  if (split_address(address, host, &port, NULL) != SHOAL_OK) {
+    net_peer_end(peer, "%s cannot be reached", peer->address);
+    return;
+  }
+  char service[8];
+  snprintf(service, sizeof service, "%u", port);
+  int unknown = getaddrinfo(host, service, &hints, &found);
+  if (unknown != 0) {
+    net_peer_end(peer, "%s cannot be reached: no host of the name '%s' is known here (%s)", peer->address,
+                 host, gai_strerror(unknown));
+    return;
+  }
+  int failure = try_address(found);
+  freeaddrinfo(found);
+  if (failure == ECONNREFUSED)
+    net_peer_end(peer, "%s cannot be reached: connection refused, nobody listens there", peer->address);
+  else if (failure != 0)
+    net_peer_end(peer, "%s cannot be reached: %s", peer->address, strerror(failure));
+  else
+    net_peer_end(peer, "%s cannot be reached", peer->address);
+}
+
+/* Whether it was the server's certificate: then the peer is ended with what is wrong with it. */
+static bool end_uncertified(net_peer *peer) {
+  SSL *ssl = peer->tls && peer->wsi != NULL ? lws_get_ssl(peer->wsi) : NULL;
+  long result = ssl != NULL ? SSL_get_verify_result(ssl) : X509_V_OK;
+  if (result == X509_V_OK) return false;
+  bool nobody = result == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+                result == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+                result == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+                result == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+  if (nobody)
+    net_peer_end(peer,
+                 "%s cannot be reached: its certificate is signed by nobody known here; if it is the right "
+                 "one, give its SHA-256 with --fingerprint",
+                 peer->address);
+  else
+    net_peer_end(peer, "%s cannot be reached: its certificate is not accepted: %s", peer->address,
+                 X509_verify_cert_error_string(result));
+  return true;
+}
+
 static void gone(net_peer *peer) {
   lws_set_opaque_user_data(peer->wsi, NULL); /* whatever libwebsockets still tells is not for this peer */
   peer->wsi = NULL;
   if (peer->state == DIALING)
-    net_peer_end(peer, "%s cannot be reached", peer->address);
+    end_unreachable(peer);
   else if (peer->state == ACCEPTED)
     net_peer_end(peer, "it spoke neither raw nor WebSocket%s", peer->tls ? " over TLS" : "");
   else if (peer->in_payload || peer->filled > 0)
@@ -167,7 +257,10 @@ static int answered(net_peer *peer) {
   enum { SWITCHING_PROTOCOLS = 101 };
   unsigned status = lws_http_client_http_response(peer->wsi);
   if (status == SWITCHING_PROTOCOLS) return 0;
-  net_peer_end(peer, "the server refuses: %u", status);
+  if (status / 100 == 2)
+    net_peer_end(peer, "something answers at %s, but not as Shoal does: a page of HTTP", peer->address);
+  else
+    net_peer_end(peer, "the server refuses: %u", status);
   return -1;
 }
 
@@ -187,7 +280,20 @@ static int ask_for_websocket(net_peer *peer, char **at, size_t room) {
   return 0;
 }
 
+/* "Unable to connect" is all that libwebsockets says of what the kernel told it. */
 static void not_through(net_peer *peer, const char *why, size_t length) {
+  static const char vague[] = "Unable to connect", tls[] = "connect SSL err";
+  if (end_uncertified(peer)) return;
+  if (why != NULL && length >= sizeof tls - 1 && memcmp(why, tls, sizeof tls - 1) == 0) {
+    net_peer_end(peer, "%s cannot be reached: something answers there, but TLS could not be agreed on",
+                 peer->address);
+    return;
+  }
+  bool is_vague = why == NULL || (length >= sizeof vague - 1 && memcmp(why, vague, sizeof vague - 1) == 0);
+  if (is_vague && peer->state == DIALING) {
+    end_unreachable(peer);
+    return;
+  }
   net_peer_end(peer, "%s cannot be reached: %.*s", peer->address, why != NULL ? (int)length : 10,
                why != NULL ? why : "no reason");
 }
@@ -358,26 +464,6 @@ void shoal_net_destroy(shoal_net *net) {
 
 /* ---- listen and dial ---- */
 
-/* "host:port", "[host]:port" or ":port". */
-static shoal_status split_address(const char *address, char host[HOST_MAX], uint16_t *port,
-                                  shoal_error *err) {
-  const char *colon = strrchr(address, ':');
-  uint64_t number;
-  if (colon == NULL || !shoal_read_u64(colon + 1, strlen(colon + 1), &number) || number > UINT16_MAX)
-    return shoal_fail(err, SHOAL_INVALID, "'%s' is no address; one looks like 192.168.1.5:7000", address);
-  size_t length = (size_t)(colon - address);
-  if (length >= 2 && address[0] == '[' && colon[-1] == ']') {
-    address++;
-    length -= 2;
-  }
-  if (length >= HOST_MAX)
-    return shoal_fail(err, SHOAL_INVALID, "the name of a host is at most %d characters", HOST_MAX - 1);
-  memcpy(host, address, length);
-  host[length] = 0;
-  *port = (uint16_t)number;
-  return SHOAL_OK;
-}
-
 /* "#:N" is a loop of this process. */
 static bool is_thread(const char *host) { return strcmp(host, "#") == 0; }
 
@@ -518,7 +604,7 @@ static void dial_socket(shoal_net *net, net_peer *peer, const target *to) {
   };
   struct lws *wsi = lws_client_connect_via_info(&info);
   if (wsi == NULL)
-    net_peer_end(peer, "%s cannot be reached", peer->address);
+    end_unreachable(peer);
   else
     peer->wsi = wsi;
 }

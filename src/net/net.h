@@ -82,6 +82,8 @@ uint64_t shoal_net_queued(const shoal_net *net, uint64_t peer);
 /* When a peer last gave a sign of life, by base/clock.h: it opened, bytes came from it, or it took more after
  * the socket had been full. 0: it is gone. */
 double shoal_net_heard(const shoal_net *net, uint64_t peer);
+/* Who it is, "host:port": one that was dialled, as it was given. "" when it is gone. Until the next call. */
+const char *shoal_net_address(const shoal_net *net, uint64_t peer);
 /* Bytes that went in and out so far, over all connections. */
 void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out);
 /* Sends what is queued, hears nothing more, then closes; `closed` is called with the reason. */

@@ -92,6 +92,11 @@ double shoal_net_heard(const shoal_net *net, uint64_t number) {
   return peer != NULL ? peer->heard_at : 0;
 }
 
+const char *shoal_net_address(const shoal_net *net, uint64_t number) {
+  const net_peer *peer = net_peer_find(net, number);
+  return peer != NULL ? peer->address : "";
+}
+
 /* ---- patience ---- */
 
 /* Those that connect, until their first header is there. */

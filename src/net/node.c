@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-#include "net/line.h"
+#include "base/clock.h"
+#include "base/hash.h"
 
 const uint64_t shoal_node_payload_max = (uint64_t)4 << 30;
 const double shoal_node_turn_s = 0.25;
-static const double HELLO_S = 10, STALL_S = 60;
+static const double HELLO_S = 10, STALL_S = 60, TELL_AGAIN_S = 60, GOODBYE_S = 0.5;
 
 /* Whoever connects is a line (line.h): it beats all the time, and after silence_s has given up by itself. */
 shoal_net_config shoal_node_net(const shoal_net_calls *calls, uint32_t connections_max,
@@ -31,6 +32,32 @@ void shoal_node_text(const shoal_message *m, char out[SHOAL_NODE_TEXT_MAX]) {
   size_t length;
   const char *text = shoal_node_payload(m, &length);
   shoal_text_plain(out, SHOAL_NODE_TEXT_MAX, text, length);
+}
+
+shoal_message shoal_node_refuse(const char *text) {
+  return (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(text, strlen(text))};
+}
+
+void shoal_node_leave(shoal_net *net, const shoal_line *chief, const char *why) {
+  const uint64_t peer = chief->peer;
+  const double until = shoal_clock_seconds() + GOODBYE_S;
+  shoal_net_send(net, peer, shoal_node_refuse(why));
+  shoal_net_close(net, peer, "it leaves");
+  while (chief->peer == peer && shoal_clock_seconds() < until) shoal_net_run(net, 0.05);
+}
+
+bool shoal_node_tell_refusal(shoal_node_refusals *r, const char *who, const char *why, double now) {
+  uint64_t digest = shoal_digest(who, strlen(who)) ^ 31 * shoal_digest(why, strlen(why));
+  for (uint32_t i = 0; i < SHOAL_NODE_REFUSALS_MAX; i++) {
+    if (r->last[i].digest != digest || r->last[i].at == 0) continue;
+    if (now < r->last[i].at + TELL_AGAIN_S) return false;
+    r->last[i].at = now;
+    return true;
+  }
+  r->last[r->next].digest = digest;
+  r->last[r->next].at = now;
+  r->next = (r->next + 1) % SHOAL_NODE_REFUSALS_MAX;
+  return true;
 }
 
 bool shoal_node_same_job(const shoal_text *known, const shoal_message *welcome) {

@@ -27,8 +27,8 @@ typedef struct node {
   const shoal_owner_node_config *config;
   shoal_net *net;
   shoal_line chief;
-  double said_at; /* that there is no chief; 0: not said */
-  bool refused;   /* by the chief, on this connection */
+  uint64_t chief_instance; /* the one that it was welcomed by last; 0: none yet */
+  shoal_node_refusals refusals;
   /* What the chief told, and what follows from it. */
   shoal_text job_text;
   shoal_job job;
@@ -39,6 +39,7 @@ typedef struct node {
   shoal_owner *owner;
   shoal_outbox inbox; /* messages and from whom, for the core; of kind GONE: that peer is gone */
   shoal_keep keep;
+  int keep_lock;
   double save_at;      /* when writing is tried again, after it failed */
   double save_said_at; /* that it failed; 0: it did not */
   bool ended;
@@ -49,6 +50,7 @@ typedef struct node {
 /* ---- the job ---- */
 
 static void forget_job(node *n) {
+  shoal_keep_unlock(&n->keep, &n->keep_lock);
   shoal_owner_destroy(n->owner);
   shoal_outbox_release(&n->inbox);
   shoal_shares_release(&n->shares);
@@ -87,7 +89,8 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
                                .job_digest = digest,
                                .mode = n->job.mode};
   n->keep.job_digest = digest;
-  return shoal_owner_create(&n->owner, &config, err);
+  status = shoal_keep_lock(&n->keep, &n->keep_lock, err);
+  return status == SHOAL_OK ? shoal_owner_create(&n->owner, &config, err) : status;
 }
 
 /* ---- the disk ---- */
@@ -186,9 +189,7 @@ static void say_hello(node *n) {
 static void opened(void *self, uint64_t peer, const char *address) {
   (void)address;
   node *n = self;
-  if (!shoal_line_opened(&n->chief, peer, shoal_clock_seconds())) return;
-  n->refused = false;
-  say_hello(n);
+  if (shoal_line_opened(&n->chief, peer, shoal_clock_seconds())) say_hello(n);
 }
 
 static void fail(node *n, shoal_status status) {
@@ -197,35 +198,73 @@ static void fail(node *n, shoal_status status) {
   n->ended = true;
 }
 
-static void hear_chief(node *n, shoal_message *m) {
+/* In a process with the chief, that one tells who comes and goes. */
+static bool is_alone(const node *n) { return n->config->chief[0] != '#'; }
+
+static void take_welcome(node *n, const shoal_message *m) {
   size_t length;
   const char *text = shoal_node_payload(m, &length);
+  n->chief_instance = m->lease;
+  if (shoal_line_waited(&n->chief)) shoal_note(&n->config->notes, "the chief is here");
+  if (shoal_node_same_job(&n->job_text, m)) return;
+  shoal_status status = learn_job(n, text, length, &n->error);
+  if (status != SHOAL_OK)
+    fail(n, status);
+  else if (is_alone(n))
+    shoal_note(&n->config->notes, "joined the training of the chief at %s", n->config->chief);
+}
+
+static void hear_end(node *n, const shoal_message *m) {
+  char said[SHOAL_NODE_TEXT_MAX];
+  shoal_node_text(m, said);
+  n->ended = true;
+  if (n->owner != NULL) shoal_keep_only(&n->keep, 1, 0);
+  if (is_alone(n)) shoal_note(&n->config->notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);
+}
+
+/* Why who says HELLO here is at the wrong place; false: it is not. Workers say which parameter server they
+ * want, and of which job (docs/wire.md); others look for a chief. */
+static bool is_refused(const node *n, const shoal_message *m, char why[SHOAL_NODE_TEXT_MAX]) {
+  bool wants_chief = m->count != SHOAL_ROLE_WORKER || m->round == 0;
+  bool other_job = n->owner != NULL && m->round != n->keep.job_digest;
+  bool other_chief =
+      n->chief.open && n->chief_instance != 0 && m->lease != 0 && m->lease != n->chief_instance;
+  if (wants_chief)
+    snprintf(why, SHOAL_NODE_TEXT_MAX, "this is ps %u, not the chief", n->config->slice);
+  else if (m->slice != n->config->slice)
+    snprintf(why, SHOAL_NODE_TEXT_MAX, "this is ps %u, not ps %u", n->config->slice, m->slice);
+  else if (other_job || other_chief)
+    snprintf(why, SHOAL_NODE_TEXT_MAX, "this is ps %u of another training, whose chief is at %.100s",
+             n->config->slice, n->config->chief);
+  return wants_chief || m->slice != n->config->slice || other_job || other_chief;
+}
+
+static void hear_hello(node *n, uint64_t peer, const shoal_message *m) {
+  char why[SHOAL_NODE_TEXT_MAX], name[SHOAL_NODE_TEXT_MAX];
+  if (!is_refused(n, m, why)) return;
+  shoal_node_text(m, name);
+  if (shoal_node_tell_refusal(&n->refusals, name, why, shoal_clock_seconds()))
+    shoal_note(&n->config->notes, "refused %.64s at %s: %s", name, shoal_net_address(n->net, peer), why);
+  shoal_net_send(n->net, peer, shoal_node_refuse(why));
+}
+
+static void hear_chief(node *n, shoal_message *m) {
   if (m->kind == SHOAL_MSG_REFUSE) {
-    char said[SHOAL_NODE_TEXT_MAX], reason[SHOAL_NODE_TEXT_MAX + 16];
+    char said[SHOAL_NODE_TEXT_MAX], reason[SHOAL_NODE_TEXT_MAX + SHOAL_ADDRESS_MAX + 16];
     shoal_node_text(m, said);
-    snprintf(reason, sizeof reason, "it refuses: %s", said);
-    n->refused = true;
-    shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, shoal_clock_seconds());
+    snprintf(reason, sizeof reason, "%s refuses: %s", n->config->chief, said);
+    shoal_line_say_waiting(&n->chief, "the chief", reason, true, &n->config->notes, shoal_clock_seconds());
     shoal_line_refused(&n->chief, n->net);
   }
-  if (m->kind == SHOAL_MSG_END) {
-    n->ended = true;
-    if (n->owner != NULL) shoal_keep_only(&n->keep, 1, 0);
-  }
-  if (m->kind == SHOAL_MSG_WELCOME && n->said_at != 0) {
-    shoal_note(&n->config->notes, "the chief is here");
-    n->said_at = 0;
-  }
-  if (m->kind == SHOAL_MSG_WELCOME && !shoal_node_same_job(&n->job_text, m)) {
-    shoal_status status = learn_job(n, text, length, &n->error);
-    if (status != SHOAL_OK) fail(n, status);
-  }
+  if (m->kind == SHOAL_MSG_END) hear_end(n, m);
+  if (m->kind == SHOAL_MSG_WELCOME) take_welcome(n, m);
 }
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
   node *n = self;
   bool from_chief = shoal_line_heard(&n->chief, peer, shoal_clock_seconds());
   if (from_chief) hear_chief(n, m);
+  if (!from_chief && m->kind == SHOAL_MSG_HELLO) hear_hello(n, peer, m);
   bool beat = m->kind == SHOAL_MSG_BEAT; /* which says nothing to the core */
   if (beat && !from_chief) shoal_net_send(n->net, peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
   if (n->owner != NULL && n->failed == SHOAL_OK && !beat)
@@ -237,21 +276,26 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
 
 static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
-  bool was_open = n->chief.open;
   double now = shoal_clock_seconds();
-  if (shoal_line_closed(&n->chief, peer, now) && !n->ended) {
-    if (was_open && !n->refused)
-      shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
-    else if (!n->refused)
-      shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, now);
-  }
+  if (peer == n->chief.peer && !n->ended)
+    shoal_line_say_closed(&n->chief, "the chief", reason, true, &n->config->notes, now);
+  shoal_line_closed(&n->chief, peer, now);
   if (n->owner == NULL) return;
   shoal_outbox_put(&n->inbox, peer, (shoal_message){.kind = GONE});
   post(n);
 }
 
+/* Tells the chief, and people, that this parameter server goes before the training is over. */
+static void leave(node *n, shoal_status status) {
+  bool stopped = status == SHOAL_OK && !n->ended;
+  if (!is_alone(n) || (!stopped && n->failed == SHOAL_OK)) return;
+  if (stopped) shoal_note(&n->config->notes, "stopped");
+  n->ended = true;
+  if (n->chief.open) shoal_node_leave(n->net, &n->chief, n->failed != SHOAL_OK ? n->error.text : "");
+}
+
 shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_error *err) {
-  node n = {.config = config, .keep = {.folder = config->folder}};
+  node n = {.config = config, .keep = {.folder = config->folder}, .keep_lock = SHOAL_KEEP_UNLOCKED};
   char who[24];
   snprintf(who, sizeof who, "ps%u", config->slice);
   n.keep.who = who;
@@ -262,6 +306,7 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
   if (status != SHOAL_OK) return status;
   uint16_t port;
   status = shoal_net_listen(n.net, config->listen, &port, err);
+  if (status == SHOAL_OK && is_alone(&n)) shoal_note(&config->notes, "listening on %s", config->listen);
   shoal_line_init(&n.chief, config->chief, shoal_clock_seconds());
   while (status == SHOAL_OK && !n.ended && !__atomic_load_n(config->stop, __ATOMIC_RELAXED)) {
     double now = shoal_clock_seconds();
@@ -272,6 +317,7 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
       status = shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", config->chief,
                           SHOAL_LINE_GIVE_UP_S / 60);
   }
+  leave(&n, status);
   if (n.failed != SHOAL_OK) {
     status = n.failed;
     if (err != NULL) *err = n.error;

@@ -21,9 +21,11 @@
 #include "base/clock.h"
 #include "net/node.h"
 #include "net/shares.h"
+#include "proto/chief.h"
 
 enum { CONNECTIONS_MAX = SHOAL_OWNERS_MAX + 8 };
 static const double SHORT_S = 0.1;
+static const double PATIENCE_S = 5; /* a parameter server may be started a little later */
 
 typedef enum computing { IDLE, GIVEN, DONE, QUIT } computing;
 
@@ -31,7 +33,7 @@ typedef struct node {
   const shoal_worker_node_config *config;
   shoal_net *net;
   shoal_line chief;
-  double said_at; /* that there is no chief; 0: not said */
+  uint64_t chief_instance; /* what its WELCOME said */
   /* What the chief told, and what follows from it. */
   shoal_text job_text;
   shoal_job job;
@@ -40,7 +42,7 @@ typedef struct node {
   shoal_line *owners;
   shoal_worker *core;
   shoal_outbox held; /* letters to the chief, until those to the owners are out */
-  bool ended;
+  bool ended, refused, leaves;
   shoal_status failed;
   shoal_error error;
   /* The other thread. */
@@ -240,39 +242,82 @@ static void post(node *n) {
   n->chief.beat.said = now;
 }
 
+/* In a process with the chief, that one tells who comes and goes; with a server's, who runs the worker. */
+static bool is_alone(const node *n) {
+  return !n->config->beside_chief && n->config->chief[0] != '#' && strchr(n->config->chief, '/') == NULL;
+}
+
+/* Says which parameter server it wants, and of which training, so that a wrong one can say so. */
+static void greet_owner(node *n, uint32_t slice, uint64_t peer) {
+  const char *name = n->config->name;
+  shoal_net_send(n->net, peer,
+                 (shoal_message){.kind = SHOAL_MSG_HELLO,
+                                 .count = SHOAL_ROLE_WORKER,
+                                 .slice = slice,
+                                 .round = shoal_job_digest(&n->job),
+                                 .lease = n->chief_instance,
+                                 .payload = shoal_blob_of(name, strlen(name))});
+  shoal_worker_owner(n->core, slice, peer);
+}
+
 static void opened(void *self, uint64_t peer, const char *address) {
   (void)address;
   node *n = self;
   double now = shoal_clock_seconds();
   if (shoal_line_opened(&n->chief, peer, now)) {
-    if (n->said_at != 0) shoal_note(&n->config->notes, "the chief is here");
-    n->said_at = 0;
     if (n->core != NULL)
       shoal_worker_chief(n->core, peer, false);
     else
       shoal_net_send(n->net, peer, shoal_worker_hello(n->config->name, n->config->compute.threads));
   }
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
-    if (shoal_line_opened(&n->owners[s], peer, now)) shoal_worker_owner(n->core, s, peer);
+    if (shoal_line_opened(&n->owners[s], peer, now)) greet_owner(n, s, peer);
   post(n);
+}
+
+static void hear_end(node *n, const shoal_message *m) {
+  char said[SHOAL_NODE_TEXT_MAX];
+  shoal_node_text(m, said);
+  n->ended = true;
+  if (is_alone(n)) shoal_note(&n->config->notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);
 }
 
 static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
   if (m->kind == SHOAL_MSG_REFUSE) {
     char reason[SHOAL_NODE_TEXT_MAX];
     shoal_node_text(m, reason);
-    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief refuses: %s", reason);
+    n->refused = true;
+    n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief at %s refuses: %s", n->config->chief, reason);
   }
-  if (m->kind == SHOAL_MSG_END) n->ended = true;
+  if (m->kind == SHOAL_MSG_END) hear_end(n, m);
   if (m->kind != SHOAL_MSG_WELCOME) return;
+  n->chief_instance = m->lease;
+  if (shoal_line_waited(&n->chief)) shoal_note(&n->config->notes, "the chief is here");
   if (shoal_node_same_job(&n->job_text, m) && n->core != NULL) return;
   size_t length;
   const char *text = shoal_node_payload(m, &length);
   n->failed = learn_job(n, text, length, &n->error);
-  if (n->failed == SHOAL_OK)
-    shoal_worker_chief(n->core, peer, true);
-  else
+  if (n->failed != SHOAL_OK) {
     shoal_node_plain_error(&n->error);
+    return;
+  }
+  shoal_worker_chief(n->core, peer, true);
+  if (is_alone(n)) shoal_note(&n->config->notes, "joined the training of the chief at %s", n->config->chief);
+}
+
+/* A parameter server that belongs elsewhere says so; it may be another one a little later. */
+static void hear_owner(node *n, uint32_t slice, const shoal_message *m) {
+  shoal_line *line = &n->owners[slice];
+  char who[SHOAL_ADDRESS_MAX + 32], said[SHOAL_NODE_TEXT_MAX], reason[SHOAL_NODE_TEXT_MAX + 16];
+  if (m->kind != SHOAL_MSG_REFUSE) {
+    if (!line->refused && shoal_line_waited(line)) shoal_note(&n->config->notes, "ps %u is here", slice);
+    return;
+  }
+  shoal_node_text(m, said);
+  snprintf(reason, sizeof reason, "it refuses: %s", said);
+  snprintf(who, sizeof who, "ps %u at %s", slice, line->address);
+  shoal_line_say_waiting(line, who, reason, false, &n->config->notes, shoal_clock_seconds());
+  shoal_line_refused(line, n->net);
 }
 
 static void received(void *self, uint64_t peer, shoal_message *m) {
@@ -280,7 +325,7 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   double now = shoal_clock_seconds();
   if (shoal_line_heard(&n->chief, peer, now)) hear_chief(n, peer, m);
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
-    shoal_line_heard(&n->owners[s], peer, now);
+    if (shoal_line_heard(&n->owners[s], peer, now)) hear_owner(n, s, m);
   if (n->core != NULL && n->failed == SHOAL_OK)
     shoal_worker_receive(n->core, peer, m);
   else
@@ -288,20 +333,25 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   post(n);
 }
 
+static void say_owner_closed(node *n, uint32_t slice, const char *reason, double now) {
+  shoal_line *line = &n->owners[slice];
+  char who[32];
+  bool lost = line->open && line->heard;
+  if (lost ? n->config->beside_chief : now - line->down_since < PATIENCE_S && !line->open) return;
+  snprintf(who, sizeof who, "ps %u", slice);
+  shoal_line_say_closed(line, who, reason, false, &n->config->notes, now);
+}
+
 static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
   double now = shoal_clock_seconds();
-  bool was_open = n->chief.open;
-  if (shoal_line_closed(&n->chief, peer, now) && !n->ended) {
-    if (was_open)
-      shoal_note(&n->config->notes, "lost the chief: %s; trying again", reason);
-    else
-      shoal_line_say_missing("the chief", reason, &n->config->notes, &n->said_at, now);
-  }
+  bool tells = !n->ended && !n->leaves && n->failed == SHOAL_OK;
+  if (peer == n->chief.peer && tells)
+    shoal_line_say_closed(&n->chief, "the chief", reason, true, &n->config->notes, now);
+  shoal_line_closed(&n->chief, peer, now);
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++) {
-    was_open = n->owners[s].open;
-    if (shoal_line_closed(&n->owners[s], peer, now) && was_open && !n->ended)
-      shoal_note(&n->config->notes, "lost parameter server %u: %s; trying again", s, reason);
+    if (peer == n->owners[s].peer && tells) say_owner_closed(n, s, reason, now);
+    shoal_line_closed(&n->owners[s], peer, now);
   }
   if (n->core != NULL) shoal_worker_gone(n->core, peer);
 }
@@ -329,8 +379,16 @@ static shoal_status loop(node *n, shoal_error *err) {
       return shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", n->config->chief,
                         SHOAL_LINE_GIVE_UP_S / 60);
   }
+  if (n->failed == SHOAL_OK && !n->ended && is_alone(n)) shoal_note(&n->config->notes, "stopped");
   if (n->failed != SHOAL_OK && err != NULL) *err = n->error;
   return n->failed;
+}
+
+/* Tells the chief that this worker goes before the training is over, and why. */
+static void leave(node *n) {
+  if (n->ended || n->refused || !n->chief.open || n->config->beside_chief) return;
+  n->leaves = true;
+  shoal_node_leave(n->net, &n->chief, n->failed != SHOAL_OK ? n->error.text : "");
 }
 
 /* This thread, and those that it starts, are such that compute: one that is woken does not push aside who
@@ -355,6 +413,7 @@ shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal
     return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
   }
   status = loop(&n, err);
+  leave(&n);
   wait_for_computer(&n);
   pthread_mutex_lock(&n.lock);
   n.state = QUIT;

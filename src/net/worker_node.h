@@ -1,7 +1,8 @@
 /* worker_node.h: a worker: the worker core on a network, and a thread that computes.
  *
  * It connects to the chief, learns what the job is, opens the data, connects to the parameter
- * servers, and computes units until the chief says END. Connections that break are made again.
+ * servers, and computes units until the chief says END. Connections that break are made again. When it leaves
+ * earlier, since it was stopped or cannot do what the job asks for, it tells the chief why.
  *
  * Threads: run blocks; `stop` may be set by a signal or another thread. */
 #ifndef SHOAL_NET_WORKER_NODE_H
@@ -23,7 +24,8 @@ typedef struct shoal_worker_node_config {
   const char *name;  /* for people: "worker 1" */
   shoal_way way;
   shoal_compute_options compute;
-  double pretend_s; /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
+  double pretend_s;  /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
+  bool beside_chief; /* in the chief's process, which tells of all that comes and goes: this one does not */
   shoal_notes notes;
   shoal_worker_count *count; /* counted up; or NULL */
   const volatile sig_atomic_t *stop;

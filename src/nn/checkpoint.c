@@ -269,8 +269,8 @@ static bool read_real(const cJSON *item, double *out) {
   return cJSON_IsNumber(item) || cJSON_IsNull(item);
 }
 
-static shoal_status read_position(const shoal_checkpoint *checkpoint, shoal_train_state *state,
-                                  shoal_error *err) {
+shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal_train_state *state,
+                                       shoal_error *err) {
   const char *text = shoal_safetensors_meta(checkpoint->file, "shoal.position");
   cJSON *position = text ? cJSON_Parse(text) : NULL;
   shoal_train_state read = *state;
@@ -309,5 +309,5 @@ shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const s
                         "%s: the state of the training does not match its checksum; the file is damaged, "
                         "but its weights are whole and can still be evaluated",
                         checkpoint->path);
-  return status == SHOAL_OK ? read_position(checkpoint, state, err) : status;
+  return status == SHOAL_OK ? shoal_checkpoint_position(checkpoint, state, err) : status;
 }

@@ -35,6 +35,9 @@ void shoal_checkpoint_release(shoal_checkpoint *checkpoint);
  * with its shape, finite values not required, checksum verified. */
 shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                       float *weights, shoal_error *err);
+/* Where the training stood, and nothing else: the state's vectors are not touched. */
+shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal_train_state *state,
+                                       shoal_error *err);
 /* Everything, to go on training. The optimiser's slots must be there when the state has them. */
 shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                      shoal_train_state *state, shoal_error *err);

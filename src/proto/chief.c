@@ -25,6 +25,7 @@ static const double EARLY_SHARE = 0.1; /* of the time between beats */
 /* Making a version safe takes at most one part in so many of the time. */
 static const double SAVING_SHARE = 30;
 static const double SAVING_LOST_S = 120; /* an owner that writes may hold up its round so long */
+static const double SILENT_BEATS = 1.5;  /* who has missed one does not answer */
 static const double UNITS_APART = 3;     /* what is on its way may take as long as so many units */
 static const double SAVES_APART = 2;     /* and as so many saves */
 static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
@@ -33,11 +34,18 @@ typedef struct peer_entry {
   uint64_t peer;
   uint32_t role, slice, threads;
   uint32_t wants; /* worker: units that it has asked for and not got */
-  uint64_t parts_done, bytes_in, bytes_out;
+  uint64_t parts_done, parts_before, bytes_in, bytes_out;
+  bool late; /* worker: told so, and has finished nothing since */
   double unit_s;
   shoal_beat beat;
   char name[SHOAL_NAME_MAX];
 } peer_entry;
+
+/* What those who left under a name had done. */
+typedef struct past_entry {
+  uint64_t parts;
+  char name[SHOAL_NAME_MAX];
+} past_entry;
 
 typedef struct owner_entry {
   uint64_t peer; /* 0: not here */
@@ -69,6 +77,8 @@ struct shoal_chief {
   float *carry, *safe_carry, *saving_carry; /* NULL without */
   peer_entry *peers;
   uint32_t peers_count, workers_count;
+  past_entry *past; /* names with something to remember, up to workers_max; nobody of them is here */
+  uint32_t past_count;
   uint32_t wanting;         /* peers that want units */
   shoal_places peer_places; /* where a peer is */
   double beat_at;           /* no beat is due before, and nobody too silent */
@@ -112,6 +122,8 @@ static bool reserve(shoal_chief *c) {
   c->sums = calloc(places, sizeof *c->sums);
   c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
   c->owners = calloc(config->owners, sizeof *c->owners);
+  c->past = calloc(config->workers_max, sizeof *c->past);
+  if (c->past == NULL && config->workers_max > 0) return false;
   if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL ||
       !shoal_places_init(&c->peer_places, config->workers_max + config->owners))
     return false;
@@ -170,6 +182,7 @@ void shoal_chief_destroy(shoal_chief *c) {
   free(c->saving_carry);
   shoal_places_release(&c->peer_places);
   free(c->peers);
+  free(c->past);
   free(c->owners);
   shoal_outbox_release(&c->outbox);
   free(c);
@@ -193,6 +206,7 @@ bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal
                             .slice = p->slice,
                             .threads = p->threads,
                             .parts_done = p->parts_done,
+                            .parts_before = p->parts_before,
                             .bytes_in = p->bytes_in,
                             .bytes_out = p->bytes_out,
                             .unit_s = p->unit_s,
@@ -206,6 +220,13 @@ bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal
   return true;
 }
 
+bool shoal_chief_past_at(const shoal_chief *c, uint32_t index, shoal_chief_peer *out) {
+  if (index >= c->past_count) return false;
+  *out = (shoal_chief_peer){.role = SHOAL_ROLE_WORKER, .parts_before = c->past[index].parts};
+  memcpy(out->name, c->past[index].name, sizeof out->name);
+  return true;
+}
+
 bool shoal_chief_running(const shoal_chief *c) {
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer == 0 || !c->owners[s].ready) return false;
@@ -216,8 +237,9 @@ bool shoal_chief_running(const shoal_chief *c) {
 
 /* Events that are only for the eye: a full queue does not take them. */
 static bool is_news(shoal_chief_event_kind kind) {
-  return kind == SHOAL_CHIEF_ROUND || kind == SHOAL_CHIEF_JOINED || kind == SHOAL_CHIEF_LOST ||
-         kind == SHOAL_CHIEF_LATE;
+  return kind == SHOAL_CHIEF_ROUND || kind == SHOAL_CHIEF_JOINED || kind == SHOAL_CHIEF_REFUSED ||
+         kind == SHOAL_CHIEF_LEFT || kind == SHOAL_CHIEF_LOST || kind == SHOAL_CHIEF_LATE ||
+         kind == SHOAL_CHIEF_AGAIN;
 }
 
 static void tell(shoal_chief *c, shoal_chief_event event) {
@@ -332,8 +354,10 @@ static void tell_late(shoal_chief *c, const shoal_lease *lease) {
   uint64_t workers[HOLDERS_TOLD_MAX];
   uint32_t count = shoal_lease_holders(c->book, lease->unit, workers, HOLDERS_TOLD_MAX);
   for (uint32_t i = 0; i < count; i++) {
-    const peer_entry *peer = find_peer(c, workers[i]);
-    if (peer != NULL && workers[i] != lease->worker) tell_of_peer(c, SHOAL_CHIEF_LATE, peer, "");
+    peer_entry *peer = find_peer(c, workers[i]);
+    if (peer == NULL || workers[i] == lease->worker) continue;
+    peer->late = true;
+    tell_of_peer(c, SHOAL_CHIEF_LATE, peer, "");
   }
 }
 
@@ -384,7 +408,13 @@ static void ask_to_restore(shoal_chief *c, uint32_t slice) {
       (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = slice});
 }
 
-static void go_back(shoal_chief *c, const char *why) {
+/* The peer of a slice's owner, or NULL. */
+static const peer_entry *owner_of(shoal_chief *c, uint32_t slice) {
+  return c->owners[slice].peer != 0 ? find_peer(c, c->owners[slice].peer) : NULL;
+}
+
+/* `who` is the cause, or NULL. */
+static void go_back(shoal_chief *c, const peer_entry *who, const char *why) {
   uint64_t generation = c->now.generation + 1;
   bool resting = c->paused && c->safe.version == c->now.version;
   c->now = c->safe;
@@ -409,8 +439,10 @@ static void go_back(shoal_chief *c, const char *why) {
   }
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer != 0) ask_to_restore(c, s);
-  tell(c, (shoal_chief_event){
-              .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why});
+  shoal_chief_event event = {
+      .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why};
+  if (who != NULL) memcpy(event.name, who->name, sizeof event.name);
+  tell(c, event);
 }
 
 /* ---- rounds ---- */
@@ -502,12 +534,14 @@ static bool close_round(shoal_chief *c) {
   return true;
 }
 
-/* Whether an owner has not made a version whose parts were all reported. */
-static bool behind(const shoal_chief *c) {
-  for (uint32_t s = 0; s < c->config.owners; s++)
-    if (c->owners[s].applied < c->now.version) return true;
-  return false;
+/* The first owner that has not made a version whose parts were all reported; `owners` when all have. */
+static uint32_t first_behind(const shoal_chief *c) {
+  uint32_t s = 0;
+  while (s < c->config.owners && c->owners[s].applied >= c->now.version) s++;
+  return s;
 }
+
+static bool behind(const shoal_chief *c) { return first_behind(c) < c->config.owners; }
 
 /* Both happen for a moment in every round. When they last, something was lost on the way. */
 static bool apart(const shoal_chief *c) { return shoal_chief_running(c) && (behind(c) || unreported(c)); }
@@ -571,7 +605,7 @@ void shoal_chief_fall_back(shoal_chief *c, const shoal_chief_state *state, const
   c->safe = *state;
   if (c->carry != NULL && carry != NULL) memcpy(c->safe_carry, carry, c->carry_count * sizeof *carry);
   c->now.generation = generation;
-  go_back(c, "a parameter server has lost what it kept");
+  go_back(c, NULL, "a parameter server has lost what it kept");
 }
 
 /* Clipping: with the squares of all slices the norm is known, and each owner its factor. They are
@@ -604,15 +638,68 @@ static void take_squares(shoal_chief *c, uint32_t slice, shoal_message *m) {
 
 /* Why somebody is not welcome; NULL: it is. */
 static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
+  if (m->count == SHOAL_ROLE_WORKER && m->round != 0) return "this is the chief, and no parameter server";
   if (m->count == SHOAL_ROLE_WORKER)
-    return shoal_chief_workers(c) >= c->config.workers_max ? "the job has workers enough" : NULL;
+    return shoal_chief_workers(c) >= c->config.workers_max ? "the training has workers enough" : NULL;
   if (m->count != SHOAL_ROLE_OWNER) return "neither a worker nor a parameter server";
-  if (m->slice >= c->config.owners) return "the job has no such slice";
+  if (m->slice >= c->config.owners)
+    return "the training has no parameter server of this index: its --ps-hosts is a shorter list";
   if (m->generation > GENERATION_MAX) return "its generation cannot be";
-  return c->owners[m->slice].peer != 0 ? "the slice has an owner" : NULL;
+  return c->owners[m->slice].peer != 0 ? "the training has a parameter server of this index already" : NULL;
 }
 
-static const peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
+/* It comes from outside and goes to terminals and logs. */
+static void read_name(const shoal_message *m, char name[SHOAL_NAME_MAX]) {
+  name[0] = 0;
+  if (m->payload != NULL)
+    shoal_text_plain(name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload), shoal_blob_length(m->payload));
+}
+
+/* ---- what was done under a name ---- */
+
+static past_entry *find_past(shoal_chief *c, const char *name) {
+  for (uint32_t i = 0; i < c->past_count; i++)
+    if (strcmp(c->past[i].name, name) == 0) return &c->past[i];
+  return NULL;
+}
+
+/* Another worker of this name, or NULL. */
+static peer_entry *find_twin(shoal_chief *c, const peer_entry *worker) {
+  for (uint32_t i = 0; i < c->peers_count; i++) {
+    peer_entry *other = &c->peers[i];
+    if (other != worker && other->role == worker->role && strcmp(other->name, worker->name) == 0)
+      return other;
+  }
+  return NULL;
+}
+
+/* A worker goes: what it has done stays with its name, or with who else has that. */
+static void remember(shoal_chief *c, const peer_entry *worker) {
+  uint64_t parts = worker->parts_before + worker->parts_done;
+  peer_entry *twin = find_twin(c, worker);
+  past_entry *past = find_past(c, worker->name);
+  if (twin != NULL) {
+    twin->parts_before += parts;
+    return;
+  }
+  if (parts == 0 || (past == NULL && c->past_count == c->config.workers_max)) return;
+  if (past == NULL) {
+    past = &c->past[c->past_count++];
+    *past = (past_entry){0};
+    memcpy(past->name, worker->name, sizeof past->name);
+  }
+  past->parts += parts;
+}
+
+/* A worker is back: what its name had done is its own again. */
+static void recall(shoal_chief *c, peer_entry *worker) {
+  past_entry *past = find_past(c, worker->name);
+  if (past == NULL) return;
+  worker->parts_before = past->parts;
+  *past = c->past[--c->past_count];
+}
+
+static peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   shoal_places_put(&c->peer_places, peer, c->peers_count);
   peer_entry *entry = &c->peers[c->peers_count++];
   c->workers_count += m->count == SHOAL_ROLE_WORKER;
@@ -621,10 +708,7 @@ static const peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_mes
                         .slice = m->slice,
                         .threads = m->shard,
                         .beat = {.said = c->time, .heard = c->time}};
-  /* It comes from outside and goes to terminals and logs. */
-  if (m->payload != NULL)
-    shoal_text_plain(entry->name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload),
-                     shoal_blob_length(m->payload));
+  read_name(m, entry->name);
   c->beat_at = fmin(c->beat_at, shoal_beat_next(&entry->beat, &c->config.beat));
   return entry;
 }
@@ -644,9 +728,9 @@ static void place_owner(shoal_chief *c, uint64_t peer, const shoal_message *m) {
     /* It may have been silent because it wrote. That it has saved was not heard, so it is asked again. */
     if (c->saving) ask_to_save(c, m->slice);
   } else if (ahead)
-    go_back(c, "a parameter server came from another training");
+    go_back(c, owner_of(c, m->slice), "comes from another training");
   else if (c->offered > c->safe.version || (c->begun && c->config.mode.kind == SHOAL_ASYNC))
-    go_back(c, "a parameter server came without its memory");
+    go_back(c, owner_of(c, m->slice), "was started again");
   else
     ask_to_restore(c, m->slice);
 }
@@ -655,16 +739,27 @@ static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   if (find_peer(c, peer) != NULL) return;
   const char *refusal = refusal_of(c, m);
   if (refusal != NULL) {
+    shoal_chief_event event = {.kind = SHOAL_CHIEF_REFUSED, .peer = peer, .text = refusal};
+    read_name(m, event.name);
+    tell(c, event);
     say(c, peer,
         (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
     return;
   }
   bool owner = m->count == SHOAL_ROLE_OWNER;
-  const peer_entry *entry = add_peer(c, peer, m);
+  peer_entry *entry = add_peer(c, peer, m);
   say(c, peer,
       (shoal_message){.kind = SHOAL_MSG_WELCOME,
+                      .lease = c->config.instance,
                       .payload = shoal_blob_of(c->config.job, strlen(c->config.job))});
-  tell_of_peer(c, SHOAL_CHIEF_JOINED, entry, owner ? "parameter server" : "worker");
+  if (!owner) recall(c, entry);
+  shoal_chief_event event = {.kind = SHOAL_CHIEF_JOINED,
+                             .version = c->now.version,
+                             .peer = peer,
+                             .twin = !owner && find_twin(c, entry) != NULL,
+                             .text = owner ? "parameter server" : "worker"};
+  memcpy(event.name, entry->name, sizeof event.name);
+  tell(c, event);
   if (owner) place_owner(c, peer, m);
 }
 
@@ -701,6 +796,8 @@ static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m
   case SHOAL_LEASE_FIRST:
     worker->parts_done += count;
     worker->unit_s = c->time - lease.since;
+    if (worker->late) tell_of_peer(c, SHOAL_CHIEF_AGAIN, worker, "");
+    worker->late = false;
     keep_done(c, m, count, &sums);
     break;
   case SHOAL_LEASE_DIFFERS: tell_of_peer(c, SHOAL_CHIEF_DIFFERS, worker, ""); break;
@@ -776,13 +873,15 @@ void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double
   serve(c);
 }
 
-static void lose(shoal_chief *c, uint64_t peer, const char *why) {
+/* `how` is LOST or LEFT. */
+static void lose(shoal_chief *c, uint64_t peer, shoal_chief_event_kind how, const char *why) {
   peer_entry *entry = find_peer(c, peer);
   if (entry == NULL) return;
-  tell_of_peer(c, SHOAL_CHIEF_LOST, entry, why);
-  if (entry->role == SHOAL_ROLE_WORKER)
+  tell_of_peer(c, how, entry, why);
+  if (entry->role == SHOAL_ROLE_WORKER) {
     shoal_lease_drop(c->book, peer);
-  else {
+    remember(c, entry);
+  } else {
     forget_squares(&c->owners[entry->slice]);
     c->owners[entry->slice] = (owner_entry){0};
     c->announced = false; /* what the driver asked it for may be lost: a rest is told again */
@@ -797,7 +896,13 @@ static void lose(shoal_chief *c, uint64_t peer, const char *why) {
 
 void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now) {
   c->time = now;
-  lose(c, peer, why);
+  lose(c, peer, SHOAL_CHIEF_LOST, why);
+  serve(c);
+}
+
+void shoal_chief_left(shoal_chief *c, uint64_t peer, const char *why, double now) {
+  c->time = now;
+  lose(c, peer, SHOAL_CHIEF_LEFT, why);
   serve(c);
 }
 
@@ -811,7 +916,7 @@ static void beat_peers(shoal_chief *c) {
   for (uint32_t i = 0; i < c->peers_count;) {
     const peer_entry *p = &c->peers[i];
     if (shoal_beat_lost(&p->beat, rules, c->time) && c->events_count < EVENTS_MAX) {
-      lose(c, p->peer, "it has been silent for too long");
+      lose(c, p->peer, SHOAL_CHIEF_LOST, "it has been silent for too long");
       continue;
     }
     if (shoal_beat_due(&p->beat, rules, c->time + EARLY_SHARE * rules->every_s))
@@ -821,6 +926,18 @@ static void beat_peers(shoal_chief *c) {
   }
 }
 
+/* Owners and reports have been apart for too long. An owner that is silent as well has lost nothing yet. */
+static void go_back_apart(shoal_chief *c) {
+  uint32_t slice = first_behind(c);
+  const peer_entry *owner = slice < c->config.owners ? owner_of(c, slice) : NULL;
+  if (owner == NULL)
+    go_back(c, NULL, "a report was lost on the way");
+  else if (c->time > owner->beat.heard + SILENT_BEATS * c->config.beat.every_s)
+    go_back(c, owner, "does not answer");
+  else
+    go_back(c, owner, "did not get a contribution, or is too slow");
+}
+
 void shoal_chief_tick(shoal_chief *c, double now) {
   c->time = now;
   beat_peers(c);
@@ -828,7 +945,7 @@ void shoal_chief_tick(shoal_chief *c, double now) {
     c->lost_s = 2 * lost_limit(c); /* or it was only slow */
     /* Perhaps an owner wrote for longer than its workers bore its silence: the training gets on first. */
     c->next_save = fmax(c->next_save, now + c->lost_s);
-    go_back(c, behind(c) ? "a contribution was lost on the way" : "a report was lost on the way");
+    go_back_apart(c);
   }
   announce(c);
   serve(c);

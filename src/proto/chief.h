@@ -14,14 +14,16 @@
  *
  * Recurrent state goes with the leases: a part's state as its last round left it.
  *
- * Fields of HELLO: count = role; workers: shard = threads; owners: slice = which, and version,
+ * Fields of HELLO: count = role; workers: shard = threads, round = 0; owners: slice = which, and version,
  * generation, round = digest of the job and lease = 1 when they still have these in memory;
- * payload: a name for people, of which only what can be printed is kept.
+ * payload: a name for people, of which only what can be printed is kept. Who says HELLO and is not taken
+ * hears REFUSE, and the driver is told. What a worker has done counts under its name, however often it comes
+ * back: of as many names as there may be workers.
  *
  * After every call the driver takes all events, then all letters of the outbox. Events wait in a queue
- * of SHOAL_CHIEF_EVENTS_MAX. When it is full, ROUND, JOINED, LOST and LATE are dropped, which are for the
- * eye; any other takes the place of the oldest. Who was silent for too long is always told: the chief
- * gives up no more peers in one tick than there is room for.
+ * of SHOAL_CHIEF_EVENTS_MAX. When it is full, ROUND, JOINED, REFUSED, LEFT, LOST, LATE and AGAIN are dropped,
+ * which are for the eye; any other takes the place of the oldest. Who was silent for too long is always told:
+ * the chief gives up no more peers in one tick than there is room for.
  *
  * Time comes from the caller. Ownership: create, then destroy; what functions take or borrow stands
  * beside them. Threads: one. */
@@ -58,23 +60,29 @@ typedef struct shoal_chief_config {
   shoal_lease_rules leases;
   const char *job;     /* what WELCOME carries; borrowed */
   uint64_t job_digest; /* tells it from another */
+  uint64_t instance;   /* tells this chief from another of the same job; WELCOME says it in `lease`; or 0 */
   shoal_chief_state start;
   size_t carry_floats; /* recurrent state of a part, 0 for none */
   const float *carry;  /* of all parts at the start; borrowed for the call; NULL: zeros */
 } shoal_chief_config;
 
 typedef enum shoal_chief_event_kind {
-  SHOAL_CHIEF_ROUND,   /* a round is finished: version, sums */
-  SHOAL_CHIEF_REST,    /* all owners have `version`, and it is safe; shoal_chief_go_on is awaited */
-  SHOAL_CHIEF_SAFE,    /* a version is safe with all owners: keep `state` and the carry, then it counts */
-  SHOAL_CHIEF_BACK,    /* all go back to the safe version, or start there: why is in `text`; `state`
-                          must be kept before anything is sent, so that no generation comes twice */
-  SHOAL_CHIEF_LACKS,   /* the owner of `slice` has not the version that it should go back to: see
+  SHOAL_CHIEF_ROUND,  /* a round is finished: version, sums */
+  SHOAL_CHIEF_REST,   /* all owners have `version`, and it is safe; shoal_chief_go_on is awaited */
+  SHOAL_CHIEF_SAFE,   /* a version is safe with all owners: keep `state` and the carry, then it counts */
+  SHOAL_CHIEF_BACK,   /* all go back to the safe version, or start there: why is in `text`, after `name`
+                          where somebody is the cause; `state` must be kept before anything is sent, so that
+                          no generation comes twice */
+  SHOAL_CHIEF_LACKS,  /* the owner of `slice` has not the version that it should go back to: see
                           shoal_chief_give */
-  SHOAL_CHIEF_JOINED,  /* a peer: name, and its role in `text` */
+  SHOAL_CHIEF_JOINED, /* a peer: name, and its role in `text`; `twin`: there is another worker of this name */
+  SHOAL_CHIEF_REFUSED, /* a peer that is not taken: name, and why in `text` */
+  SHOAL_CHIEF_LEFT,    /* a peer that said so itself: name, and why in `text`, or ""; the driver closes the
+                          connection */
   SHOAL_CHIEF_LOST,    /* a peer: name, and why in `text`; it may be only silent: the driver closes the
                           connection, if it is still open */
   SHOAL_CHIEF_LATE,    /* a worker: name; a unit of its is overdue and was leased again */
+  SHOAL_CHIEF_AGAIN,   /* a worker that was late: name; it has finished a unit */
   SHOAL_CHIEF_DIFFERS, /* a worker's result differs from another's: its name */
   SHOAL_CHIEF_FAILED,  /* the loss is no number: version */
 } shoal_chief_event_kind;
@@ -82,12 +90,13 @@ typedef enum shoal_chief_event_kind {
 typedef struct shoal_chief_event {
   shoal_chief_event_kind kind;
   uint64_t version;
-  uint64_t peer; /* JOINED, LOST, LATE, DIFFERS: who, as given to shoal_chief_receive; 0: nobody */
+  uint64_t peer; /* of whom it tells, as given to shoal_chief_receive; 0: nobody */
   uint32_t slice;
   shoal_sums sums;
   shoal_chief_state state;
+  bool twin;
   char name[SHOAL_NAME_MAX];
-  const char *text; /* or NULL; a constant, but of LOST it may be what shoal_chief_gone was given */
+  const char *text; /* or NULL; a constant, but of LOST and LEFT what shoal_chief_gone or _left was given */
 } shoal_chief_event;
 
 /* What is known of a peer, for people. */
@@ -95,6 +104,7 @@ typedef struct shoal_chief_peer {
   char name[SHOAL_NAME_MAX];
   uint32_t role, slice, threads;
   uint64_t parts_done;          /* that were wanted */
+  uint64_t parts_before;        /* a worker: the same, of its name's earlier connections */
   uint64_t rounds_behind;       /* an owner: finished rounds that it has not applied */
   uint64_t bytes_in, bytes_out; /* an owner: what it has moved, when it last said so */
   double unit_s;                /* a worker: how long its last unit took; 0 before */
@@ -111,6 +121,8 @@ void shoal_chief_destroy(shoal_chief *chief);
 void shoal_chief_receive(shoal_chief *chief, uint64_t peer, shoal_message *message, double now);
 /* A connection is closed. `why` is borrowed until the event that tells of it has been taken. */
 void shoal_chief_gone(shoal_chief *chief, uint64_t peer, const char *why, double now);
+/* A peer says that it leaves, and why. Borrowed likewise. Its connection need not be told as closed. */
+void shoal_chief_left(shoal_chief *chief, uint64_t peer, const char *why, double now);
 void shoal_chief_tick(shoal_chief *chief, double now);
 double shoal_chief_next_tick(const shoal_chief *chief); /* when to call tick at the latest */
 
@@ -145,5 +157,7 @@ shoal_lease_counts shoal_chief_leases(const shoal_chief *chief);
 uint64_t shoal_chief_owner(const shoal_chief *chief, uint32_t slice); /* its peer, or 0 */
 /* Peer `index`, from 0; false when there are not so many. */
 bool shoal_chief_peer_at(const shoal_chief *chief, uint32_t index, double now, shoal_chief_peer *out);
+/* Workers that have done something and are here no more: name, role and parts_before. Likewise from 0. */
+bool shoal_chief_past_at(const shoal_chief *chief, uint32_t index, shoal_chief_peer *out);
 
 #endif

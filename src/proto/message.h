@@ -6,8 +6,12 @@
  *
  *   kind      from, to        says
  *   HELLO     all to chief    who I am (payload: a name, as plain text)
- *   WELCOME   chief to all    what the job is (payload: JSON); generation
+ *             worker, owner   likewise, and whom I look for: slice, the job's digest in round, and what
+ *                             WELCOME had in lease
+ *   WELCOME   chief to all    what the job is (payload: JSON); generation; lease: a number of this chief
  *   REFUSE    chief to all    why not (payload: text)
+ *             owner, any      likewise, to a HELLO that is for another
+ *             all to chief    I leave before the end, and why (payload: text; none when it was stopped)
  *   ASK       worker, chief   give me `count` more units
  *   LEASE     chief, worker   compute this: lease, round, parts shard .. shard + count - 1, version;
  *                             payload: recurrent state

@@ -253,8 +253,9 @@ static void went_back(shoal_life *life, shoal_sim_node *node, const shoal_chief_
   shoal_check_back(life, event);
   node->resting = false;
   life->report->backs++;
-  shoal_life_log(life, node, "back to version %llu, generation %llu: %s", (unsigned long long)event->version,
-                 (unsigned long long)event->state.generation, event->text);
+  shoal_life_log(life, node, "back to version %llu, generation %llu: %s%s%s",
+                 (unsigned long long)event->version, (unsigned long long)event->state.generation, event->name,
+                 event->name[0] != 0 ? " " : "", event->text);
 }
 
 /* A peer that was only silent still has its connection. */
@@ -284,7 +285,10 @@ static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chie
     break;
   case SHOAL_CHIEF_JOINED: shoal_life_log(life, node, "%s joined", event->name); break;
   case SHOAL_CHIEF_LOST: lost_peer(life, node, event); break;
-  case SHOAL_CHIEF_LATE: break;
+  case SHOAL_CHIEF_REFUSED:
+  case SHOAL_CHIEF_LEFT:
+  case SHOAL_CHIEF_LATE:
+  case SHOAL_CHIEF_AGAIN: break;
   case SHOAL_CHIEF_FAILED: SHOAL_ASSERT(!"a cheap loss is always a number"); break;
   }
 }

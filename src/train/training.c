@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
+enum { ASIDE_MAX = 99 };                 /* models that are moved aside under names of their own */
 static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
 
 /* ---- rounds of this process alone ---- */
@@ -60,20 +61,62 @@ static shoal_status save_to(shoal_training *t, const char *path, shoal_error *er
   return shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err);
 }
 
-/* Before the first save of a new training: a model that another one left at the same place is
- * moved aside and not lost. */
+/* Whether the checkpoint that it went on from is the file that it saves to. */
+static bool goes_on_in_place(const shoal_training *t) {
+  return t->config->resumed && strcmp(t->config->resumed, t->config->out) == 0;
+}
+
+/* Whether the file is a model of this training: the same network, recipe and data. *step: how far it is. */
+static bool is_our_own(const shoal_training *t, const char *path, uint64_t *step) {
+  const shoal_task *task = t->config->task;
+  shoal_checkpoint there;
+  if (shoal_checkpoint_load(&there, path, NULL) != SHOAL_OK) return false;
+  shoal_text its, ours;
+  shoal_text_init(&its);
+  shoal_text_init(&ours);
+  shoal_model_write(there.model, &its);
+  shoal_model_write(task->model, &ours);
+  shoal_train_state stood = {0};
+  bool same = !its.failed && !ours.failed && strcmp(its.bytes, ours.bytes) == 0 && there.data_json != NULL &&
+              strcmp(there.data_json, task->fitted.bytes) == 0 &&
+              shoal_checkpoint_position(&there, &stood, NULL) == SHOAL_OK;
+  *step = stood.step;
+  shoal_text_release(&its);
+  shoal_text_release(&ours);
+  shoal_checkpoint_release(&there);
+  return same;
+}
+
+/* Where the model goes that is at `out`. One of our own leaves those of others where they are. */
+static void find_place_aside(const shoal_training *t, bool own, shoal_text *out) {
+  char word[32] = "previous";
+  for (int number = 2; number <= ASIDE_MAX + 1; number++) {
+    uint64_t step;
+    shoal_text_clear(out);
+    shoal_training_path(out, t->config->out, word);
+    if (out->failed || !own || !shoal_file_exists(out->bytes) || is_our_own(t, out->bytes, &step)) return;
+    snprintf(word, sizeof word, "previous-%d", number);
+  }
+}
+
+/* Before the first save of a training that does not go on from this very file: a model that is at the same
+ * place is moved aside and not lost. */
 static void keep_previous(shoal_training *t) {
   const char *path = t->config->out;
-  bool goes_on = t->config->resumed && strcmp(t->config->resumed, path) == 0;
   bool first = t->saved_step == UINT64_MAX;
   struct stat there;
-  if (goes_on || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return;
-  shoal_text previous;
-  shoal_text_init(&previous);
-  shoal_training_path(&previous, path, "previous");
-  if (!previous.failed && rename(path, previous.bytes) == 0)
-    t->config->calls.moved_aside(t->config->calls.self, previous.bytes);
-  shoal_text_release(&previous);
+  if (goes_on_in_place(t) || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) ||
+      there.st_size == 0)
+    return;
+  uint64_t step;
+  bool own = is_our_own(t, path, &step);
+  if (own && step <= t->record_step) return;
+  shoal_text place;
+  shoal_text_init(&place);
+  find_place_aside(t, own, &place);
+  if (!place.failed && rename(path, place.bytes) == 0)
+    t->config->calls.moved_aside(t->config->calls.self, place.bytes);
+  shoal_text_release(&place);
 }
 
 shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
@@ -155,9 +198,11 @@ shoal_status shoal_training_begin(shoal_training *t, const shoal_checkpoint *fro
                       "but an epoch of this data has %llu; give the same data and validation share as before",
                       t->config->resumed, (unsigned long long)state->step, (unsigned long long)state->epoch,
                       (unsigned long long)state->round, (unsigned long long)rounds);
-  t->saved_step = state->step;
+  if (goes_on_in_place(t)) t->saved_step = state->step;
   return SHOAL_OK;
 }
+
+void shoal_training_goes_on(shoal_training *t) { t->record_step = t->state->step; }
 
 /* ---- the loop ---- */
 

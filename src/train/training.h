@@ -8,6 +8,10 @@
  * with the lowest validation loss. At the end it takes the place of `out`. How long ago the
  * best epoch was follows from the two files alone, so that too survives a kill.
  *
+ * A model that is at `out` before the first save is moved aside, to `out` with ".previous" in its name, and
+ * takes the place of one that was moved there earlier. One of this same training (the same model, recipe and
+ * data, such as a crash leaves behind) never takes the place of another's: it goes to ".previous-2" or on.
+ *
  * Nothing slow stands before the first round: no evaluation, no checksum of the data.
  *
  * Ownership: init, then release, in whatever state init left it; config and task are borrowed. Threads: one,
@@ -29,7 +33,7 @@ typedef struct shoal_training_calls {
   void (*epoch)(void *self, const shoal_result *train, const shoal_result *held_out);
   /* Something that a person should know and that does not end the training. */
   void (*warn)(void *self, const char *text);
-  /* A model of another training was at `out`; now it is in `place`. */
+  /* A model was at `out` before the first save; now it is in `place`. */
   void (*moved_aside)(void *self, const char *place);
 } shoal_training_calls;
 
@@ -49,7 +53,8 @@ typedef struct shoal_training {
   shoal_rounds rounds;      /* who makes them: this process, unless the caller puts in another */
   shoal_text best_path;
   double saved_at;
-  uint64_t saved_step; /* UINT64_MAX: nothing saved yet */
+  uint64_t saved_step;  /* UINT64_MAX: nothing saved yet */
+  uint64_t record_step; /* where a cluster's record has led; 0: nowhere */
   double best_loss;
   uint64_t best_epoch;   /* 0: none yet */
   shoal_result held_out; /* of the last epoch; its loss is NAN before the first */
@@ -71,6 +76,9 @@ void shoal_training_release(shoal_training *training);
 
 /* Where it begins: `from` is what `resumed` holds, or NULL for a new training. */
 shoal_status shoal_training_begin(shoal_training *training, const shoal_checkpoint *from, shoal_error *err);
+/* The state has come from a cluster's record, in which an earlier process of this same training left it: a
+ * model at `out` that is not further on is its own, and need not be moved aside. */
+void shoal_training_goes_on(shoal_training *training);
 /* err says what was wrong for the last three. */
 shoal_outcome shoal_training_loop(shoal_training *training, shoal_error *err);
 /* Has the last state on disk. */

@@ -66,8 +66,8 @@ refused 2 "need --certificate and --key" "${train[@]}" --job-name worker "${hand
 refused 2 "are for --transport tls" --job-name ps "${hand[@]}" --certificate c --key k
 refused 2 "--fingerprint: '12:34' is no SHA-256" --job-name worker --task-index 1 "${hand[@]}" \
   --transport tls --fingerprint 12:34
-refused 2 "MODEL.net is missing" --data images --job-name worker "${hand[@]}"
-refused 2 "--data is missing" images.net --job-name worker "${hand[@]}"
+refused 2 "MODEL.net is missing" --data images --job-name worker --task-index 0 "${hand[@]}"
+refused 2 "--data is missing" images.net --job-name worker --task-index 0 "${hand[@]}"
 
 # ---- failures ----
 mapfile -t port < <(ports 3)
@@ -103,11 +103,11 @@ for role in ps worker; do
 done
 "$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}" --json > out 2> err &
 chief=$!
-until_said "waiting for parameter server 0 at 127.0.0.1:${port[1]}" out
+until_said "waiting for ps 0 at 127.0.0.1:${port[1]}" out
 kill -INT $chief
 wait $chief
 same $? 130 "the exit status of a chief without parameter servers after SIGINT"
-check "it says that nothing is lost: $(cat err)" grep -q "stopped while there were no workers, or not all parameter servers" err
+check "it says that nothing is lost: $(cat err)" grep -q "stopped before the first round; nothing was trained" err
 
 # ---- who cannot work is given up ----
 long=(--data images --epochs 1000000 --out long.safetensors --workers 2 --json)
@@ -159,15 +159,103 @@ refused 1 "worker 1: no data set or file is called 'nowhere'" --job-name worker 
 "$SHOAL" train --job-name ps --task-index 1 --chief-host "127.0.0.1:${port[0]}" --state-dir state \
   --ps-hosts "127.0.0.1:${port[1]},127.0.0.1:${port[2]}" 2> ps1.err &
 ps1=$!
-until_said "ps 1: waiting for the chief: it refuses: the job has no such slice" ps1.err
+until_said "ps 1: waiting for the chief: 127.0.0.1:${port[0]} refuses: the training has no parameter server of this index" ps1.err
+until_said "refused ps 1 at 127.0.0.1:" out
+until_said "worker 1 left: no data set or file is called 'nowhere'" out
 kill $ps1
 wait $ps1
 same $? 143 "the exit status of a parameter server that is not wanted"
-same "$(grep -c . ps1.err)" 1 "it says so once"
+same "$(grep -c refuses ps1.err)" 1 "it says so once"
+refused 1 "worker 2: the chief at 127.0.0.1:${port[1]} refuses: this is ps 0, not the chief" --job-name worker \
+  --task-index 2 --chief-host "127.0.0.1:${port[1]}" --ps-hosts "127.0.0.1:${port[2]}"
+until_said "ps 0: refused worker 2 at 127.0.0.1:" ps.err
+refused 1 "state is in use by process $chief: another training runs in this folder" "${train[@]}" --job-name chief \
+  "${alone[@]}" --chief-host "127.0.0.1:${port[2]}"
+"$SHOAL" train "${train[@]}" --job-name worker --worker-hosts "127.0.0.1:${port[2]}" \
+  --ps-hosts "127.0.0.1:${port[1]}" --state-dir state2 > other.out 2> other.err &
+other=$!
+until_said "waiting for ps 0 at 127.0.0.1:${port[1]}: it refuses: this is ps 0 of another training, whose chief is at 127.0.0.1:${port[0]}" other.out
+kill -INT $other
+wait $other
+same $? 130 "the exit status of a chief whose parameter server is another's"
 "$SHOAL" train --job-name worker "${alone[@]}" 2> worker.err
 same $? 0 "the exit status of a worker that fits"
 wait $chief
 same $? 0 "the exit status of the chief, which nobody harmed"
 wait $ps
 same $? 0 "and of the parameter server"
+for line in "listening on 127.0.0.1:${port[1]}" "joined the training of the chief" "the training is over"; do
+  check "the parameter server tells: $line" grep -q "^ps 0: $line" ps.err
+done
+for line in "joined the training of the chief" "the training is over"; do
+  check "the worker tells: $line" grep -q "^worker 0: $line" worker.err
+done
+
+# ---- who comes and goes ----
+endless=(images.net --data images --epochs 1000000 --out endless.safetensors)
+"$SHOAL" train "${endless[@]}" --job-name chief "${alone[@]}" --json > out 2> err &
+chief=$!
+"$SHOAL" train --job-name ps "${alone[@]}" --quiet 2> ps.err &
+ps=$!
+"$SHOAL" train --job-name worker --task-index 1 "${alone[@]}" --quiet 2> worker.err &
+first=$!
+until_said '"event":"epoch"' out
+"$SHOAL" train --job-name worker --task-index 1 "${alone[@]}" 2> worker2.err &
+second=$!
+until_said "there are two of the name worker 1 now, the second at 127.0.0.1:" out
+kill -INT $first
+wait $first
+until_said '"text":"worker 1 left"' out
+kill -INT $second
+wait $second
+until_said "worker 1: stopped" worker2.err
+"$SHOAL" train --job-name worker --task-index 2 "${alone[@]}" --quiet 2> worker3.err &
+third=$!
+until_said '"text":"worker 2 is here"' out
+epochs=$(grep -c '"event":"epoch"' out)
+until [ "$(grep -c '"event":"epoch"' out)" -gt "$epochs" ]; do sleep 0.05; done
+kill -INT $chief
+wait $chief
+same $? 130 "the exit status of the chief"
+wait $ps $third
+check "what a worker has done stays in the table when it has left: $(grep '"event":"worker"' out)" \
+  grep -q '"event":"worker","name":"worker 1","parts":[1-9]' out
+same "$(grep -c '"event":"worker","name":"worker 1"' out)" 1 "one row a name"
+check "--quiet says nothing: $(cat ps.err worker.err)" test ! -s ps.err -a ! -s worker.err
+
+# ---- addresses where nobody is, or somebody else ----
+timeout -s KILL 10 "$SHOAL" train --job-name worker "${alone[@]}" --chief-host "nobody.invalid:1" 2> nobody.err &
+process=$!
+until_said "no host of the name 'nobody.invalid' is known here" nobody.err
+kill $process
+"$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
+process=$!
+until_said "cannot be reached: connection refused, nobody listens there; trying for 10 minutes" nobody.err
+kill $process
+wait $process
+python3 -c "import socket, sys, time
+taken = socket.create_server(('127.0.0.1', int(sys.argv[1])))
+print('ready', flush=True)
+time.sleep(60)" "${port[0]}" > taken 2>&1 &
+taker=$!
+until_said ready taken
+"$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
+process=$!
+sleep 5
+until_said "something answers at 127.0.0.1:${port[0]}, but not as Shoal does" nobody.err
+check "it was not lost: $(cat nobody.err)" bash -c '! grep -q lost nobody.err'
+kill $process $taker
+wait $process $taker 2> /dev/null
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
+  -days 2 -subj /CN=shoal 2> /dev/null
+tls=("${alone[@]}" --transport tls)
+"$SHOAL" train "${train[@]}" --job-name chief "${tls[@]}" --certificate cert.pem --key key.pem > out 2> err &
+chief=$!
+until_said "waiting for ps 0" out
+"$SHOAL" train --job-name worker "${tls[@]}" 2> nobody.err &
+process=$!
+until_said "its certificate is signed by nobody known here; if it is the right one, give its SHA-256 with --fingerprint" nobody.err
+kill $process
+kill -INT $chief
+wait $process $chief
 finish

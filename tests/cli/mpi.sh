@@ -131,4 +131,14 @@ timeout 120 mpirun -n 3 bash other.sh > out 2>&1
 check "another model at one rank is refused" grep -q "rank 1 has another model" out
 train_ranks 3 table.net --data table.csv --optimizer "sgd rate 1e9" --out bad.safetensors > out 2>&1
 same "$(grep -c "the loss is not a number in epoch" out)" 1 "a loss that is not a number ends all ranks"
+# Who takes part, and whether mpirun was forgotten.
+train_ranks 2 images.net --data images --epochs 1 --out who.safetensors --json > events.json
+check "the ranks are told" grep -q '"together":"2 ranks of MPI"' events.json
+check "nothing was forgotten" test "$(grep -c 'this process is alone' events.json)" = 0
+"$SHOAL" train images.net --data images --epochs 1 --out who.safetensors --json --transport mpi > events.json
+check "without mpirun there is one" grep -q '"together":"1 rank of MPI"' events.json
+check "which is said" grep -q '"event":"note","text":"this process is alone: mpirun -n N' events.json
+train_ranks 3 images.net --data images --epochs 1 --shards 2 --out who.safetensors --json > events.json
+check "ranks that have nothing to do are told" grep -q '"text":"3 ranks, but a round has 2 shards' events.json
+
 finish

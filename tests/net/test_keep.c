@@ -1,7 +1,10 @@
 /* Records on disk: whole or not there, one job's apart from another's. */
 #include "nn/in_folder.h"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "net/keep.h"
@@ -202,6 +205,50 @@ static void nothing_stays_open(void **state) {
   assert_true(has(&keep, 7, 1));
 }
 
+static void a_lock_keeps_others_of_the_same_job_out(void **state) {
+  (void)state;
+  shoal_keep keep = keep_of("chief", 1234), other = keep_of("chief", 1235), ps = keep_of("ps0", 1234);
+  int lock, second, third, fourth;
+  shoal_error err;
+  assert_int_equal(shoal_keep_lock(&keep, &lock, &err), SHOAL_OK);
+  assert_int_equal(shoal_keep_lock(&keep, &second, &err), SHOAL_INVALID);
+  char process[64];
+  snprintf(process, sizeof process, "state is in use by process %ld: another training", (long)getpid());
+  assert_non_null(strstr(err.text, process));
+  assert_int_equal(second, SHOAL_KEEP_UNLOCKED);
+  assert_int_equal(shoal_keep_lock(&other, &third, &err), SHOAL_OK);
+  assert_int_equal(shoal_keep_lock(&ps, &fourth, &err), SHOAL_OK);
+  shoal_keep_unlock(&keep, &lock);
+  assert_int_equal(shoal_keep_lock(&keep, &second, &err), SHOAL_OK);
+  shoal_keep_unlock(&keep, &second);
+  shoal_keep_unlock(&other, &third);
+  shoal_keep_unlock(&ps, &fourth);
+  assert_int_equal(rmdir("state"), 0); /* nothing of it stays */
+}
+
+static void a_lock_dies_with_its_process(void **state) {
+  (void)state;
+  shoal_keep keep = keep_of("chief", 1234);
+  int lock, ready[2];
+  shoal_error err;
+  assert_int_equal(pipe(ready), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    bool ok = shoal_keep_lock(&keep, &lock, NULL) == SHOAL_OK && write(ready[1], "x", 1) == 1;
+    while (ok) pause();
+    _exit(1);
+  }
+  char byte;
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  assert_int_equal(shoal_keep_lock(&keep, &lock, &err), SHOAL_INVALID);
+  kill(child, SIGKILL);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  assert_int_equal(shoal_keep_lock(&keep, &lock, &err), SHOAL_OK);
+  shoal_keep_unlock(&keep, &lock);
+  close(ready[0]);
+  close(ready[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(a_record_reads_back),
@@ -212,6 +259,8 @@ int main(void) {
       IN_FOLDER(only_removes_what_is_outside_and_ours),
       IN_FOLDER(a_folder_is_made_with_its_parents),
       IN_FOLDER(nothing_stays_open),
+      IN_FOLDER(a_lock_keeps_others_of_the_same_job_out),
+      IN_FOLDER(a_lock_dies_with_its_process),
   };
   return RUN_TESTS(tests);
 }

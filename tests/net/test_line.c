@@ -178,6 +178,60 @@ static void that_nobody_is_there_is_said_now_and_then(void **state) {
   assert_int_equal(notes_count, 3);
 }
 
+/* Whoever is there takes connections and says nothing: it is no chief. */
+static void what_never_speaks_is_closed_early_and_was_not_lost(void **state) {
+  (void)state;
+  home here, there;
+  double now = shoal_clock_seconds();
+  start(&here, "#:3", now);
+  start(&there, "", now);
+  uint16_t port;
+  assert_int_equal(shoal_net_listen(there.net, "#:3", &port, NULL), SHOAL_OK);
+  shoal_line_tick(&here.line, here.net, &WAY, now);
+  for (int i = 0; i < 10 && here.opened == 0; i++) {
+    shoal_net_run(there.net, 0);
+    shoal_net_run(here.net, 0);
+  }
+  assert_int_equal(here.opened, 1);
+  shoal_line_tick(&here.line, here.net, &WAY, now + 9);
+  for (int i = 0; i < 10; i++) shoal_net_run(here.net, 0);
+  assert_int_equal(here.closed, 0);
+  shoal_line_tick(&here.line, here.net, &WAY, now + 11);
+  here.now = now + 11;
+  for (int i = 0; i < 10; i++) shoal_net_run(here.net, 0);
+  assert_int_equal(here.closed, 1);
+  assert_true(here.line.down_since == now); /* it was never up */
+  assert_true(here.line.wait_s > 0.05);     /* and is tried more seldom */
+  shoal_net_destroy(here.net);
+  shoal_net_destroy(there.net);
+}
+
+static void why_a_line_closed_is_told_as_what_it_is(void **state) {
+  (void)state;
+  const shoal_notes notes = {.note = note};
+  home h;
+  notes_count = 0;
+  open_line(&h);
+  shoal_line_say_closed(&h.line, "the chief", "no Shoal message", true, &notes, 100);
+  assert_string_equal(last_note,
+                      "waiting for the chief: something answers at #:9, but not as Shoal does: no Shoal "
+                      "message; trying for 10 minutes");
+  assert_true(shoal_line_closed(&h.line, 12345, 100));
+  shoal_line_say_closed(&h.line, "the chief", "no route", true, &notes, 161);
+  assert_string_equal(last_note, "waiting for the chief: no route; trying for 10 minutes");
+  assert_true(shoal_line_waited(&h.line));
+  assert_false(shoal_line_waited(&h.line));
+  h.line.peer = 12345;
+  assert_true(shoal_line_opened(&h.line, 12345, 170));
+  assert_true(shoal_line_heard(&h.line, 12345, 171));
+  shoal_line_say_closed(&h.line, "ps 1", "it fell", false, &notes, 172);
+  assert_string_equal(last_note, "lost ps 1: it fell; trying again");
+  shoal_line_refused(&h.line, h.net); /* which was told with its reason */
+  shoal_line_say_closed(&h.line, "ps 1", "refused", false, &notes, 300);
+  assert_int_equal(notes_count, 3);
+  shoal_net_destroy(h.net);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_line_to_nobody_tries_ever_more_seldom),
@@ -186,6 +240,8 @@ int main(void) {
       cmocka_unit_test(a_refused_line_waits_long),
       cmocka_unit_test(signs_of_life_count_without_a_message),
       cmocka_unit_test(that_nobody_is_there_is_said_now_and_then),
+      cmocka_unit_test(what_never_speaks_is_closed_early_and_was_not_lost),
+      cmocka_unit_test(why_a_line_closed_is_told_as_what_it_is),
   };
   return RUN_TESTS(tests);
 }

@@ -189,7 +189,58 @@ static void a_refusal_cannot_speak_to_the_terminal(void **state) {
   say(&w, w.server,
       (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(text, sizeof text - 1)});
   UNTIL(&w, notes_of(&w, NULL) == 1);
-  notes_of(&w, "waiting for the chief: it refuses: ?]0;owned? no ?; trying again");
+  notes_of(&w, "waiting for the chief: #:1 refuses: ?]0;owned? no ?; trying for 10 minutes");
+  stop(&w);
+}
+
+/* A HELLO for another parameter server, another job, another chief or a chief is refused, on both sides by
+ * name; one that is right is not. */
+static void who_is_at_the_wrong_parameter_server_is_told(void **state) {
+  (void)state;
+  enum { INSTANCE = 9 };
+  world w;
+  start(&w);
+  say(&w, w.server,
+      (shoal_message){
+          .kind = SHOAL_MSG_WELCOME, .generation = GENERATION, .lease = INSTANCE, .payload = job_text()});
+  say(&w, w.server, (shoal_message){.kind = SHOAL_MSG_RESTORE, .generation = GENERATION});
+  UNTIL(&w, w.count[SHOAL_MSG_RESTORED] == 1);
+  shoal_job job;
+  shoal_blob *text = job_text();
+  assert_int_equal(shoal_job_parse(&job, (const char *)shoal_blob_bytes(text), shoal_blob_length(text), NULL),
+                   SHOAL_OK);
+  const uint64_t digest = shoal_job_digest(&job);
+  shoal_job_release(&job);
+  shoal_blob_release(text);
+  const struct {
+    shoal_message hello;
+    const char *told; /* NULL: it is right */
+  } cases[] = {
+      {{.count = 1, .slice = 1, .round = digest, .lease = INSTANCE}, "this is ps 0, not ps 1"},
+      {{.count = 1, .round = digest + 1, .lease = INSTANCE}, "this is ps 0 of another training, whose chief"},
+      {{.count = 1, .round = digest, .lease = INSTANCE + 1}, "this is ps 0 of another training, whose chief"},
+      {{.count = 1}, "this is ps 0, not the chief"},
+      {{.count = 2}, "this is ps 0, not the chief"},
+      {{.count = 1, .round = digest, .lease = INSTANCE}, NULL},
+  };
+  w.worker = shoal_net_dial(w.net, "#:2", &(shoal_way){.wire = SHOAL_WIRE_RAW});
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char name[16];
+    int refused = w.count[SHOAL_MSG_REFUSE], beats = w.count[SHOAL_MSG_BEAT];
+    shoal_message hello = cases[i].hello;
+    hello.kind = SHOAL_MSG_HELLO;
+    hello.payload = shoal_blob_of(name, (size_t)snprintf(name, sizeof name, "ada %zu", i));
+    say(&w, w.worker, hello);
+    if (cases[i].told == NULL) {
+      say(&w, w.worker, (shoal_message){.kind = SHOAL_MSG_BEAT});
+      UNTIL(&w, w.count[SHOAL_MSG_BEAT] > beats);
+      assert_int_equal(w.count[SHOAL_MSG_REFUSE], refused);
+      continue;
+    }
+    UNTIL(&w, w.count[SHOAL_MSG_REFUSE] == refused + 1);
+    notes_of(&w, name);
+    notes_of(&w, cases[i].told);
+  }
   stop(&w);
 }
 
@@ -198,6 +249,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(a_full_disk_holds_up_rounds_and_nothing_else),
       IN_FOLDER(a_refusal_cannot_speak_to_the_terminal),
+      IN_FOLDER(who_is_at_the_wrong_parameter_server_is_told),
   };
   return RUN_TESTS(tests);
 }

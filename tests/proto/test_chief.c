@@ -449,6 +449,107 @@ static void in_async_mode_a_version_ahead_of_all_owners_is_saved(void **state) {
   shoal_chief_destroy(chief);
 }
 
+static void hello_as(shoal_chief *chief, uint64_t peer, shoal_message m, const char *name) {
+  m.kind = SHOAL_MSG_HELLO;
+  m.payload = shoal_blob_of(name, strlen(name));
+  receive(chief, peer, m, 0);
+}
+
+static bool next_of(shoal_chief *chief, shoal_chief_event_kind kind, shoal_chief_event *out) {
+  while (shoal_chief_next_event(chief, out))
+    if (out->kind == kind) return true;
+  return false;
+}
+
+static void who_is_not_taken_is_told_by_name_and_reason(void **state) {
+  (void)state;
+  static const struct {
+    shoal_message hello;
+    const char *part;
+  } cases[] = {
+      {{.count = SHOAL_ROLE_OWNER, .slice = 1}, "no parameter server of this index"},
+      {{.count = SHOAL_ROLE_OWNER, .slice = 0}, "of this index already"},
+      {{.count = SHOAL_ROLE_WORKER, .round = 77}, "this is the chief, and no parameter server"},
+      {{.count = 9}, "neither a worker nor a parameter server"},
+  };
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    shoal_chief_event event;
+    hello_as(chief, 50 + i, cases[i].hello, "ada");
+    assert_true(next_of(chief, SHOAL_CHIEF_REFUSED, &event));
+    assert_string_equal(event.name, "ada");
+    assert_int_equal(event.peer, 50 + i);
+    assert_non_null(strstr(event.text, cases[i].part));
+    assert_true(said(chief, 50 + i, SHOAL_MSG_REFUSE, NULL));
+  }
+  assert_int_equal(shoal_chief_workers(chief), 1);
+  shoal_chief_destroy(chief);
+}
+
+/* What was done under a name, by who is here and by who was. */
+static uint64_t parts_of(const shoal_chief *chief, const char *name, uint32_t *rows) {
+  uint64_t parts = 0;
+  shoal_chief_peer peer;
+  *rows = 0;
+  for (uint32_t i = 0; shoal_chief_peer_at(chief, i, 0, &peer); i++)
+    if (strcmp(peer.name, name) == 0) parts += peer.parts_done + peer.parts_before, (*rows)++;
+  for (uint32_t i = 0; shoal_chief_past_at(chief, i, &peer); i++)
+    if (strcmp(peer.name, name) == 0) parts += peer.parts_done + peer.parts_before, (*rows)++;
+  return parts;
+}
+
+static void what_a_worker_has_done_stays_with_its_name(void **state) {
+  (void)state;
+  const shoal_message worker = {.count = SHOAL_ROLE_WORKER};
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  shoal_chief_gone(chief, WORKER, "test", 0);
+  hello_as(chief, WORKER, worker, "ada");
+  make_round(chief, 0, 0);
+  uint32_t rows;
+  shoal_chief_event event;
+  shoal_chief_left(chief, WORKER, "it is late", 0);
+  assert_true(next_of(chief, SHOAL_CHIEF_LEFT, &event));
+  assert_string_equal(event.name, "ada");
+  assert_string_equal(event.text, "it is late");
+  assert_int_equal(shoal_chief_workers(chief), 0);
+  assert_int_equal(parts_of(chief, "ada", &rows), PARTS);
+  assert_int_equal(rows, 1);
+  hello_as(chief, WORKER, worker, "ada"); /* back again */
+  assert_true(next_of(chief, SHOAL_CHIEF_JOINED, &event));
+  assert_false(event.twin);
+  make_round(chief, 1, 0);
+  assert_int_equal(parts_of(chief, "ada", &rows), 2 * PARTS);
+  assert_int_equal(rows, 1);
+  hello_as(chief, OTHER, worker, "ada"); /* and once more */
+  assert_true(next_of(chief, SHOAL_CHIEF_JOINED, &event));
+  assert_true(event.twin);
+  shoal_chief_gone(chief, WORKER, "test", 0);
+  assert_int_equal(parts_of(chief, "ada", &rows), 2 * PARTS);
+  assert_int_equal(rows, 1);
+  shoal_chief_gone(chief, OTHER, "test", 0);
+  assert_int_equal(parts_of(chief, "ada", &rows), 2 * PARTS);
+  assert_int_equal(rows, 1);
+  shoal_chief_destroy(chief);
+}
+
+static void who_takes_all_back_is_named(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  make_round(chief, 0, 0);
+  shoal_chief_gone(chief, OWNER, "test", 1);
+  shoal_message hello = {
+      .kind = SHOAL_MSG_HELLO, .count = SHOAL_ROLE_OWNER, .payload = shoal_blob_of("ps 0", 4)};
+  shoal_chief_receive(chief, OWNER + 1, &hello, 1);
+  shoal_chief_event event;
+  assert_true(next_of(chief, SHOAL_CHIEF_BACK, &event));
+  assert_string_equal(event.name, "ps 0");
+  assert_string_equal(event.text, "was started again");
+  shoal_chief_destroy(chief);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_lost_report_takes_all_back),
@@ -470,6 +571,9 @@ int main(void) {
       cmocka_unit_test(async_rounds_under_way_are_as_many_as_owners_remember),
       cmocka_unit_test(a_rest_does_not_wait_for_a_version_behind_it),
       cmocka_unit_test(in_async_mode_a_version_ahead_of_all_owners_is_saved),
+      cmocka_unit_test(who_is_not_taken_is_told_by_name_and_reason),
+      cmocka_unit_test(what_a_worker_has_done_stays_with_its_name),
+      cmocka_unit_test(who_takes_all_back_is_named),
   };
   return RUN_TESTS(tests);
 }
