@@ -33,26 +33,40 @@ all_gone() {
   fail "$1: still running: $(started_here | xargs -r ps -o pid,args -p | tail -n +2)"
 }
 
+# joined FILE...: all of these workers have found the chief, after some seconds at most.
+joined() {
+  local file
+  for file in "$@"; do
+    timeout 30 sh -c "until grep -q joined '$file'; do sleep 0.02; done" || fail "$file: $(cat "$file")"
+  done
+}
+
 # by_hand NAME WORKERS PS OPTION...: one process a role; worker 0 is the chief and trains
-# into NAME.safetensors. All must end with status 0.
+# into NAME.safetensors. All must end with status 0. The parameter servers come last: without them nothing
+# begins, and a worker that came when all is over would wait ten minutes for another chief.
 by_hand() {
-  local name=$1 workers=$2 ps=$3 i list=() cluster pids=()
+  local name=$1 workers=$2 ps=$3 i list=() cluster pids=() chief
   shift 3
   mapfile -t list < <(ports $((workers + ps)) | sed 's/^/127.0.0.1:/')
   cluster=(--worker-hosts "$(IFS=,; echo "${list[*]:0:workers}")"
     --ps-hosts "$(IFS=,; echo "${list[*]:workers}")" --threads 1 "${transport[@]}")
-  for ((i = 0; i < ps; i++)); do
-    "$SHOAL" train --job-name ps --task-index $i "${cluster[@]}" "${served[@]}" \
-      --state-dir "$folder/$name.ps$i" 2> "$name.ps$i.err" &
-    pids+=($!)
-  done
+  go "$name" "$@" --job-name worker --task-index 0 "${cluster[@]}" "${served[@]}" --state-dir "$folder/$name.chief" &
+  chief=$!
   for ((i = 1; i < workers; i++)); do
     "$SHOAL" train --job-name worker --task-index $i "${cluster[@]}" --state-dir "$folder" \
       2> "$name.worker$i.err" &
     pids+=($!)
   done
-  go "$name" "$@" --job-name worker --task-index 0 "${cluster[@]}" "${served[@]}" \
-    --state-dir "$folder/$name.chief" || kill "${pids[@]}" # who would wait ten minutes for another chief
+  [ "$workers" -eq 1 ] || joined $(seq -f "$name.worker%g.err" $((workers - 1)))
+  for ((i = 0; i < ps; i++)); do
+    "$SHOAL" train --job-name ps --task-index $i "${cluster[@]}" "${served[@]}" \
+      --state-dir "$folder/$name.ps$i" 2> "$name.ps$i.err" &
+    pids+=($!)
+  done
+  if ! wait $chief; then
+    fail "$name: the chief"
+    kill "${pids[@]}"
+  fi
   for i in "${pids[@]}"; do
     wait "$i"
     same $? 0 "$name: the exit status of a parameter server or worker"
