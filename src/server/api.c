@@ -202,9 +202,7 @@ bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t mos
                       uint64_t *out) {
   char value[32];
   *out = otherwise;
-  if (strstr(call->request->query, name) == NULL) return true;
-  bool there = shoal_query_value(call->request->query, name, value, sizeof value);
-  if (!there) return true;
+  if (!shoal_query_value(call->request->query, name, value, sizeof value)) return true;
   if (shoal_read_u64(value, strlen(value), out) && *out <= most) return true;
   char text[128];
   snprintf(text, sizeof text, "%s must be a whole number up to %" PRIu64, name, most);

@@ -13,8 +13,6 @@
 #include "server/live.h"
 #include "server/volunteers.h"
 
-typedef struct shoal_server shoal_server;
-
 /* What the routes work on. */
 typedef struct shoal_api {
   shoal_net *net;

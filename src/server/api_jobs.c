@@ -39,11 +39,12 @@ void shoal_api_list_jobs(const shoal_api_call *call) {
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "jobs", '[');
   shoal_status status = SHOAL_OK;
+  const char *viewer = call->caller.level == SHOAL_ADMIN ? NULL : call->caller.name;
   next = 0;
   if (call->caller.job != 0)
     status = shoal_jobs_write(call->api->jobs, call->caller.job, false, &json, &err);
   else if (limit > 0)
-    status = shoal_jobs_list(call->api->jobs, state, before, limit, &json, &next, &err);
+    status = shoal_jobs_list(call->api->jobs, state, before, limit, viewer, &json, &next, &err);
   shoal_json_close(&json, ']');
   if (next > 0)
     shoal_json_int(&json, "next", (int64_t)next);

@@ -267,8 +267,18 @@ shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, sh
   return SHOAL_OK;
 }
 
-shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, shoal_json *json,
-                             uint64_t *next, shoal_error *err) {
+bool shoal_jobs_is_private(shoal_jobs *jobs, uint64_t id) {
+  const shoal_open_job *open = shoal_jobs_find(jobs, id);
+  if (open != NULL) return open->is_private;
+  shoal_job_row row;
+  if (shoal_store_job(jobs->config.store, id, &row, NULL) != SHOAL_OK) return true;
+  bool is_private = row.is_private;
+  shoal_job_rows_free(&row, 1);
+  return is_private;
+}
+
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, const char *viewer,
+                             shoal_json *json, uint64_t *next, shoal_error *err) {
   shoal_job_row rows[LIST_AT_ONCE];
   size_t written = 0, count = 0;
   *next = before;
@@ -278,11 +288,12 @@ shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_
     if (status != SHOAL_OK) return status;
     for (size_t i = 0; i < count; i++) {
       const shoal_open_job *open = shoal_jobs_find(jobs, rows[i].id);
+      *next = rows[i].id;
+      if (rows[i].is_private && viewer != NULL && strcmp(rows[i].host, viewer) != 0) continue;
       if (open != NULL)
         write_open(jobs, open, false, json);
       else
         write_stored(jobs, &rows[i], false, json);
-      *next = rows[i].id;
     }
     shoal_job_rows_free(rows, count);
     written += count;

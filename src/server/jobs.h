@@ -14,7 +14,7 @@
 
 typedef struct shoal_jobs shoal_jobs;
 
-enum { SHOAL_JOBS_OPEN_MAX = 256, SHOAL_JOBS_LINES_MAX = 200 };
+enum { SHOAL_JOBS_OPEN_MAX = 256 };
 
 /* An open job. */
 typedef struct shoal_open_job {
@@ -26,7 +26,7 @@ typedef struct shoal_open_job {
   double created, started;
   shoal_runner *runner; /* or NULL: it has not had enough workers yet */
   uint16_t port;        /* "#:port" is its chief's; 0 without a runner */
-  bool stopping, deleting;
+  bool stopping;
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
   shoal_runner_view view;  /* as last looked at */
   shoal_chief_peer *peers; /* likewise */
@@ -79,9 +79,12 @@ shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 /* A JOB of the API; with_model: with the model's text. */
 shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, shoal_json *json,
                               shoal_error *err);
-/* The newest first, as summaries, into an array that is open; *next is the smallest number, 0 when there are no more. */
-shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, shoal_json *json,
-                             uint64_t *next, shoal_error *err);
+/* The newest first, as summaries, into an array that is open; *next is the smallest number, 0 when there
+ * are no more. Private ones are left out unless they are the viewer's own; NULL: an admin, who sees all. */
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, const char *viewer,
+                             shoal_json *json, uint64_t *next, shoal_error *err);
+/* Private ones are for their host, those invited to them, and admins. One that is not there is private. */
+bool shoal_jobs_is_private(shoal_jobs *jobs, uint64_t id);
 /* A point of the curves, and an epoch, as the API has them. */
 void shoal_jobs_write_round(const shoal_point *point, shoal_json *json);
 void shoal_jobs_write_epoch(const shoal_point *point, uint64_t epoch, shoal_json *json);

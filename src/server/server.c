@@ -132,14 +132,13 @@ static void tell_jobs(server *s) {
   shoal_changes gone = {0};
   for (size_t i = 0; i < s->jobs_changed.count; i++) {
     uint64_t id = s->jobs_changed.ids[i];
-    const shoal_open_job *open = shoal_jobs_find(s->api.jobs, id);
     shoal_json_begin(&single, &one);
     if (shoal_jobs_write(s->api.jobs, id, false, &single, NULL) != SHOAL_OK) {
       shoal_changes_add(&gone, id);
       shoal_text_release(&one);
       continue;
     }
-    if (watched && !one.failed && (open == NULL || !open->is_private))
+    if (watched && !one.failed && !shoal_jobs_is_private(s->api.jobs, id))
       shoal_json_raw(&json, NULL, one.bytes, one.length);
     send(s, id, "job", &one);
   }

@@ -500,12 +500,13 @@ void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w,
   shoal_json_real(json, "speed", w->speed);
   shoal_json_text(json, "version", w->version);
   shoal_json_text(json, "state", w->state);
-  shoal_json_text(json, "text", w->text);
-  if (job != NULL)
+  bool hidden = job != NULL && job->is_private; /* who sees workers need not know whom they work for */
+  shoal_json_text(json, "text", hidden ? "works for a private job" : w->text);
+  if (job != NULL && !hidden)
     shoal_json_int(json, "job", (int64_t)job->id);
   else
     shoal_json_null(json, "job");
-  shoal_json_text(json, "job_name", job != NULL ? job->name : "");
+  shoal_json_text(json, "job_name", job != NULL && !hidden ? job->name : "");
   shoal_json_real(json, "samples_per_s", w->samples_per_s);
   shoal_json_real(json, "lag_s", heard > 0 ? shoal_clock_seconds() - heard : 0);
   shoal_json_int(json, "samples", (int64_t)w->samples);

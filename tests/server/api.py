@@ -169,6 +169,9 @@ def check_jobs(server, tokens):
     status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, "name": "hidden", "private": True})
     hidden = answer["id"]
     check(server.ask("GET", f"/api/v1/jobs/{hidden}", tokens["viewer"])[0] == 403, "a private job was shown")
+    for who, sees in (("viewer", False), ("other host", False), ("host", True), ("admin", True)):
+        listed = [row["id"] for row in server.ask("GET", "/api/v1/jobs", tokens[who])[1]["jobs"]]
+        check((hidden in listed) == sees, f"a private job in the list of {who}: {listed}")
     status, invited = server.ask("POST", "/api/v1/tokens", tokens["host"], {"role": "viewer", "name": "guest", "job": hidden})
     check(status == 201, f"an invitation: {status} {invited}")
     check(server.ask("GET", f"/api/v1/jobs/{hidden}", invited["token"])[0] == 200, "an invited guest was refused")
