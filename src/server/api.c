@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-enum { PENDING = 8192, JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10 };
+enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10 };
 #define UPLOAD_MAX (UINT64_C(4) << 30)
 
 static const shoal_route routes[] = {
@@ -212,13 +212,6 @@ bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t mos
 
 /* ---- requests ---- */
 
-/* Who asks, from begins to asked. */
-static struct pending {
-  uint64_t id;
-  shoal_caller caller;
-  bool refused;
-} pending[PENDING];
-
 static bool check_page(shoal_api *api, const shoal_request *r) {
   bool safe = r->method == SHOAL_GET || r->origin[0] == 0 || shoal_access_same_origin(r->host, r->origin);
   if (!safe) answer_error(api, r->id, 403, "a page of another site may not do that", NULL, 0, 0, 0);
@@ -258,8 +251,8 @@ static bool authorise(shoal_api *api, const shoal_request *r, const shoal_route 
 }
 
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
-  struct pending *p = &pending[r->id % PENDING];
-  *p = (struct pending){.id = r->id, .refused = true};
+  shoal_api_pending *p = &api->pending[r->id % SHOAL_API_PENDING];
+  *p = (shoal_api_pending){.id = r->id, .refused = true};
   char names[2][SHOAL_API_NAME_MAX] = {{0}};
   bool known;
   const shoal_route *route = find(r->method, r->path, names, &known);
@@ -311,7 +304,7 @@ static void audit(shoal_api *api, const shoal_api_call *call) {
 }
 
 void shoal_api_asked(shoal_api *api, const shoal_request *r) {
-  struct pending *p = &pending[r->id % PENDING];
+  shoal_api_pending *p = &api->pending[r->id % SHOAL_API_PENDING];
   if (p->id != r->id) {
     answer_error(api, r->id, 503, "too many requests at once; try again", NULL, 0, 0, 1);
     return;

@@ -13,6 +13,15 @@
 #include "server/live.h"
 #include "server/volunteers.h"
 
+enum { SHOAL_API_PENDING = 8192 };
+
+/* Who asks, from the head of a request to its answer. */
+typedef struct shoal_api_pending {
+  uint64_t id;
+  shoal_caller caller;
+  bool refused;
+} shoal_api_pending;
+
 /* What the routes work on. */
 typedef struct shoal_api {
   shoal_net *net;
@@ -29,6 +38,7 @@ typedef struct shoal_api {
   const char *url;         /* of this server, for links */
   void *self;
   void (*log)(void *self, const char *what, const char *fields);
+  shoal_api_pending pending[SHOAL_API_PENDING]; /* by number; zero to begin with */
 } shoal_api;
 
 enum { SHOAL_API_NAME_MAX = 192 };
