@@ -568,8 +568,8 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
   shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->training.rounds, err);
   if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
   status = r->training.rounds.gather(r->training.rounds.self, err);
+  if (status == SHOAL_OK) status = shoal_training_goes_on(&r->training, err);
   if (status != SHOAL_OK) return status;
-  shoal_training_goes_on(&r->training);
   shoal_note(&notes, "going on from round %s, where this training was cut off",
              shoal_human_count(r->training.state->step).text);
   return SHOAL_OK;

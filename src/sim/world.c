@@ -305,7 +305,24 @@ static void take_turn(shoal_world *w, uint64_t number, int end) {
   from->turn_last = name;
 }
 
-/* The next piece of whoever's turn it is. */
+/* Puts the next bytes of a way on the link, up to the end of a message; returns how many. `before` are on it
+ * already in this turn. */
+static double send_part(shoal_world *w, const place *from, uint64_t number, uint32_t end, double before) {
+  way *on = &connection_of(w, number)->ways[end];
+  flight *f = on->unsent;
+  double bytes = fmin(w->rules.piece_bytes - before, f->bytes - f->gone);
+  f->gone += bytes;
+  bool last = f->gone >= f->bytes;
+  f->left_at = w->now + (before + bytes) / from->link.rate;
+  if (last) on->unsent = f->next;
+  add_event(
+      w,
+      (event){
+          .at = on->reaches, .kind = REACHES, .node = end, .number = number, .bytes = bytes, .last = last});
+  return bytes;
+}
+
+/* The next piece of whoever's turn it is: part of a message, or several small ones. */
 static void send_piece(shoal_world *w, place *from) {
   uint64_t number = from->turn_first >> 1;
   uint32_t end = from->turn_first & 1;
@@ -315,18 +332,10 @@ static void send_piece(shoal_world *w, place *from) {
   way *on = &c->ways[end];
   from->turn_first = on->next_turn;
   if (from->turn_first == 0) from->turn_last = 0;
-  flight *f = on->unsent;
-  double bytes = fmin(w->rules.piece_bytes, f->bytes - f->gone), leaves = w->now + bytes / from->link.rate;
-  f->gone += bytes;
-  bool last = f->gone >= f->bytes;
-  f->left_at = leaves;
-  if (last) on->unsent = f->next;
   on->reaches = fmax(on->reaches, w->now + latency(w, c));
-  add_event(
-      w,
-      (event){
-          .at = on->reaches, .kind = REACHES, .node = end, .number = number, .bytes = bytes, .last = last});
-  add_event(w, (event){.at = leaves, .kind = LEAVES, .node = end, .number = number});
+  double bytes = 0;
+  while (on->unsent != NULL && bytes < w->rules.piece_bytes) bytes += send_part(w, from, number, end, bytes);
+  add_event(w, (event){.at = w->now + bytes / from->link.rate, .kind = LEAVES, .node = end, .number = number});
 }
 
 static void leave(shoal_world *w, const event *e) {

@@ -181,10 +181,7 @@ static shoal_status recall_best(shoal_training *t, const shoal_checkpoint *from,
 
 shoal_status shoal_training_begin(shoal_training *t, const shoal_checkpoint *from, shoal_error *err) {
   shoal_task *task = t->config->task;
-  if (from == NULL) {
-    if (task->model->recipe.early_stop > 0) unlink(t->best_path.bytes); /* an earlier run's */
-    return SHOAL_OK;
-  }
+  if (from == NULL) return SHOAL_OK;
   shoal_status status = recall_best(t, from, err);
   if (status == SHOAL_OK) status = shoal_checkpoint_resume(from, task->graph, t->state, err);
   if (status != SHOAL_OK) return status;
@@ -202,7 +199,43 @@ shoal_status shoal_training_begin(shoal_training *t, const shoal_checkpoint *fro
   return SHOAL_OK;
 }
 
-void shoal_training_goes_on(shoal_training *t) { t->record_step = t->state->step; }
+/* How good the best epoch was that is on disk: in a trainer of its own, since the state is a cluster's. */
+static shoal_status weigh_best(shoal_training *t, const shoal_checkpoint *best, shoal_error *err) {
+  const shoal_task *task = t->config->task;
+  const shoal_trainer_config config = {.graph = task->graph,
+                                       .threads = 1,
+                                       .batch = task->model->recipe.batch,
+                                       .class_weights = task->class_weights};
+  shoal_trainer *trainer;
+  shoal_status status = shoal_trainer_create(&trainer, &config, err);
+  if (status != SHOAL_OK) return status;
+  shoal_train_state *state = shoal_trainer_state(trainer);
+  status = shoal_checkpoint_weights(best, task->graph, state->weights, err);
+  if (status == SHOAL_OK) status = shoal_checkpoint_position(best, state, err);
+  if (status == SHOAL_OK) {
+    t->best_epoch = state->epoch;
+    t->best_loss = shoal_trainer_evaluate(trainer, &task->sources[SHOAL_VALID]).loss;
+  }
+  shoal_trainer_destroy(trainer);
+  return status;
+}
+
+shoal_status shoal_training_goes_on(shoal_training *t, shoal_error *err) {
+  t->record_step = t->state->step;
+  if (t->config->task->model->recipe.early_stop == 0 || !shoal_file_exists(t->best_path.bytes)) return SHOAL_OK;
+  shoal_checkpoint best;
+  shoal_status status = shoal_checkpoint_load(&best, t->best_path.bytes, err);
+  if (status != SHOAL_OK) return status;
+  status = weigh_best(t, &best, err);
+  shoal_checkpoint_release(&best);
+  return status;
+}
+
+/* A new training has no best epoch yet: what is there is an earlier one's. */
+static void forget_best(const shoal_training *t) {
+  bool is_new = t->config->resumed == NULL && t->record_step == 0;
+  if (is_new && t->config->task->model->recipe.early_stop > 0) unlink(t->best_path.bytes);
+}
 
 /* ---- the loop ---- */
 
@@ -267,6 +300,7 @@ shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
   const uint64_t epochs = t->config->task->model->recipe.epochs;
   const double every_s = t->config->save_every_s;
   t->saved_at = shoal_clock_seconds();
+  forget_best(t);
   while (t->state->epoch < epochs) {
     const uint64_t before = t->state->step;
     shoal_result round;

@@ -77,8 +77,8 @@ void shoal_training_release(shoal_training *training);
 /* Where it begins: `from` is what `resumed` holds, or NULL for a new training. */
 shoal_status shoal_training_begin(shoal_training *training, const shoal_checkpoint *from, shoal_error *err);
 /* The state has come from a cluster's record, in which an earlier process of this same training left it: a
- * model at `out` that is not further on is its own, and need not be moved aside. */
-void shoal_training_goes_on(shoal_training *training);
+ * model at `out` that is not further on is its own, and need not be moved aside; so is its best epoch. */
+shoal_status shoal_training_goes_on(shoal_training *training, shoal_error *err);
 /* err says what was wrong for the last three. */
 shoal_outcome shoal_training_loop(shoal_training *training, shoal_error *err);
 /* Has the last state on disk. */

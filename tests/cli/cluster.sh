@@ -204,6 +204,18 @@ finished "the chief is killed, and the same command given again"
 check "it was told" grep -q '"text":"going on from round' events.json
 all_gone "after the end"
 
+early=(--data images --valid 0.2 --early-stop 4 --epochs 200)
+go early images.net "${early[@]}"
+begin early2 images.net "${early[@]}" --workers 2
+kill -9 $process
+wait $process 2> /dev/null
+all_gone "after SIGKILL of a chief that stops early"
+check "the best epoch is kept" test -e early2.best.safetensors
+begin early2 images.net "${early[@]}" --workers 2
+wait $process
+same $? 0 "early stopping, and the chief is killed: the exit status"
+same "$(hash_of early2.safetensors)" "$(hash_of early.safetensors)" "early stopping, and the chief is killed"
+
 mkdir chaos
 (cd chaos && timeout -s KILL 120 "$SOURCE_DIR/tools/chaos" "$SHOAL" ../images.net ../images 6 0.3 --epochs 600 > out 2>&1)
 same $? 0 "any of them is killed, six times: $(tail -3 chaos/out 2> /dev/null)"

@@ -105,7 +105,7 @@ static int run_from_record(uint64_t seed, uint64_t step) {
   start(&p, seed, OUT, NULL);
   shoal_train_state *state = p.training.state;
   state->step = step, state->epoch = step / ROUNDS, state->round = step % ROUNDS;
-  shoal_training_goes_on(&p.training);
+  assert_int_equal(shoal_training_goes_on(&p.training, NULL), SHOAL_OK);
   train(&p, UINT64_MAX);
   end(&p);
   return p.moved;
