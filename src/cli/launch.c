@@ -391,8 +391,8 @@ static int wait_for_chief(launch *l) {
   if (status == SSH_FAILED)
     shoal_cli_warn(
         "launch",
-        "the chief's machine, %s, could not be reached, or was lost; what was trained there by then "
-        "is kept, and the same command goes on with it",
+        "the chief's machine, %s, could not be reached, or was lost; look whether ssh gets there; what was "
+        "trained there by then, if anything, is kept, and the same command goes on with it",
         chief_address(l));
   bool was_ended = atomic_load(&l->has_failed) && status == 128 + SIGTERM;
   return was_ended ? SHOAL_EXIT_FAILED : status;

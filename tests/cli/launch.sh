@@ -137,7 +137,7 @@ kill -9 "$(pgrep -f "^$SHOAL train .*job-name worker --task-index 0 ")"
 wait $process
 same $? 0 "the exit status when a worker dies"
 same "$(field weights_sha256 events.json)" "$long_hash" "a worker dies on its machine"
-check "it was told" grep -q "^shoal launch: worker 0 ended with status 255; starting it again" err
+check "it was told" grep -q "^shoal launch: worker 0: its machine could not be reached, or was lost (status 255); trying again in" err
 all_gone "after the end" 5
 
 # ---- what cannot work ----
