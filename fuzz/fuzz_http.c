@@ -23,7 +23,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 void __wrap_shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *answer);
 
-enum { REQUESTS_MAX = 8, BODY_MAX = 64 << 10, VOLUNTEERS_MAX = 8, INPUTS_MAX = 1000 };
+enum { REQUESTS_MAX = 8, BODY_MAX = 64 << 10, VOLUNTEERS_MAX = 8, CONNECTIONS_MAX = 8, INPUTS_MAX = 1000 };
 static const double PATIENCE_S = 30;
 
 static char folder[64], database[96], jobs_folder[96], data_folder[96], named_folder[96];
@@ -96,6 +96,8 @@ static void job_closed(void *self, uint64_t id) {
   (void)self;
   if (api.volunteers != NULL) shoal_volunteers_drop_job(api.volunteers, id);
 }
+static void job_deleted(void *self, uint64_t id, bool is_private) { (void)self, (void)id, (void)is_private; }
+
 static void job_points(void *self, const shoal_open_job *job, const shoal_point *points, size_t count) {
   (void)self, (void)job, (void)points, (void)count;
 }
@@ -123,6 +125,7 @@ static void close_server(void) {
   shoal_datasets_close(api.datasets);
   shoal_access_destroy(api.access);
   shoal_store_close(api.store);
+  shoal_api_release(&api);
   nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -147,14 +150,16 @@ static void open_server(void) {
   shoal_error err = {0};
   if (folder[0] == 0) make_folder();
   const shoal_net_calls calls = {&api, on_open, on_message, on_close, NULL};
-  const shoal_net_config net = shoal_node_net(&calls, 8, NULL, NULL);
+  const shoal_net_config net = shoal_node_net(&calls, CONNECTIONS_MAX, NULL, NULL);
   const shoal_volunteers_calls told = {&api, worker_changed, worker_gone};
   api = (shoal_api){.open = SHOAL_VIEWER, .url = "http://localhost:1", .log = log_line};
+  SHOAL_ASSERT(shoal_api_reserve(&api, CONNECTIONS_MAX, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_store_open(&api.store, database, &err) == SHOAL_OK);
   const shoal_access_config access = {.store = api.store, .open = api.open, .wrong_per_minute = 1 << 20};
   const shoal_datasets_config sets = {
       .store = api.store, .folder = data_folder, .named_dir = named_folder, .bytes_max = BODY_MAX};
-  const shoal_jobs_calls jobs_calls = {&api, job_changed, job_closed, job_points, job_line, wake};
+  const shoal_jobs_calls jobs_calls = {&api,       job_changed, job_closed, job_deleted,
+                                       job_points, job_line,    wake};
   SHOAL_ASSERT(shoal_access_create(&api.access, &access, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_datasets_open(&api.datasets, &sets, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_live_create(&api.live, &err) == SHOAL_OK);
@@ -167,8 +172,8 @@ static void open_server(void) {
                                   .threads = 1,
                                   .calls = jobs_calls};
   SHOAL_ASSERT(shoal_jobs_open(&api.jobs, &jobs, &err) == SHOAL_OK);
-  SHOAL_ASSERT(shoal_volunteers_create(&api.volunteers, VOLUNTEERS_MAX, api.jobs, &told, &err) == SHOAL_OK);
-  shoal_volunteers_use(api.volunteers, api.net);
+  SHOAL_ASSERT(shoal_volunteers_create(&api.volunteers, VOLUNTEERS_MAX, api.net, api.jobs, &told, &err) ==
+               SHOAL_OK);
   for (int level = SHOAL_VIEWER; level <= SHOAL_ADMIN; level++) {
     uint64_t id;
     SHOAL_ASSERT(shoal_access_mint(api.access, (shoal_role_level)level,

@@ -1,4 +1,5 @@
-/* fuzz_http_read.c: any bytes as the head of a request, as a body in chunks, as a range and as a query. */
+/* fuzz_http_read.c: any bytes as the head of a request, as a body in chunks, as a range and as a query; and as the
+ * answer to a request for a WebSocket. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,19 @@ static void read_head(const uint8_t *bytes, size_t length) {
   free(text);
 }
 
+static void read_reply(const uint8_t *bytes, size_t length) {
+  char *text = malloc(length + 4);
+  SHOAL_ASSERT(text != NULL);
+  memcpy(text, bytes, length);
+  memcpy(text + length, "\r\n\r\n", 4);
+  shoal_http_reply reply;
+  if (shoal_http_reply_read(&reply, text, length + 4) == NULL) {
+    SHOAL_ASSERT(reply.status >= 100 && reply.status <= 999 && reply.websocket == (reply.status == 101));
+    if (reply.websocket) SHOAL_ASSERT(strlen(reply.accept) + strlen(reply.protocol) <= length);
+  }
+  free(text);
+}
+
 /* Chunks give the same body whether they come at once or byte by byte. */
 static void read_chunks(const uint8_t *bytes, size_t length) {
   size_t bodies[2] = {0, 0};
@@ -56,6 +70,7 @@ static void read_chunks(const uint8_t *bytes, size_t length) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   if (length > SHOAL_HTTP_HEAD_MAX - 8) return 0;
   read_head(bytes, length);
+  read_reply(bytes, length);
   read_chunks(bytes, length);
   return 0;
 }

@@ -201,7 +201,7 @@ static void remove_abandoned(const char *place) {
 
 /* Makes `place`.tmp.RANDOM and locks it. Between the two another program may take it for
  * abandoned and remove it: then it has no name any more, and the next try makes a new one. */
-static int open_locked(const char *place, char **name) {
+static int open_locked(const char *place, mode_t mode, char **name) {
   for (int tries = 0; tries < 100; tries++) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)getpid();
@@ -213,7 +213,7 @@ static int open_locked(const char *place, char **name) {
       errno = ENOMEM;
       return -1;
     }
-    int fd = open(text.bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(text.bytes, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     struct stat made;
     if ((fd < 0 && errno != EEXIST) ||
         (fd >= 0 && flock(fd, LOCK_EX) == 0 && fstat(fd, &made) == 0 && made.st_nlink > 0)) {
@@ -230,17 +230,20 @@ static int open_locked(const char *place, char **name) {
   return -1;
 }
 
-static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, shoal_error *err) {
+/* A file that takes another's place has its mode, unless it is a secret. */
+static shoal_status open_temporary(shoal_writer *writer, const struct stat *old, bool secret,
+                                   shoal_error *err) {
   remove_abandoned(writer->place);
-  writer->fd = open_locked(writer->place, &writer->temporary);
+  writer->fd = open_locked(writer->place, secret ? 0600 : 0666, &writer->temporary);
   if (writer->fd < 0 && errno == ENOENT)
     return shoal_fail(err, SHOAL_NOT_FOUND, "%s: its folder does not exist; create it first", writer->path);
   if (writer->fd < 0) return fail_errno(err, writer->path, errno);
-  if (old && fchmod(writer->fd, old->st_mode & 0777) != 0) return fail_errno(err, writer->path, errno);
+  if (old && !secret && fchmod(writer->fd, old->st_mode & 0777) != 0)
+    return fail_errno(err, writer->path, errno);
   return SHOAL_OK;
 }
 
-shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err) {
+static shoal_status create(shoal_writer **out, const char *path, bool secret, shoal_error *err) {
   *out = NULL;
   shoal_writer *writer = calloc(1, sizeof *writer);
   if (!writer) return fail_errno(err, path, ENOMEM);
@@ -264,7 +267,7 @@ shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_err
     writer->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (writer->fd < 0) status = fail_errno(err, path, errno);
   } else {
-    status = open_temporary(writer, exists ? &old : NULL, err);
+    status = open_temporary(writer, exists ? &old : NULL, secret, err);
   }
   if (status != SHOAL_OK) {
     shoal_writer_abandon(writer);
@@ -272,6 +275,14 @@ shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_err
   }
   *out = writer;
   return SHOAL_OK;
+}
+
+shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err) {
+  return create(out, path, false, err);
+}
+
+shoal_status shoal_writer_create_secret(shoal_writer **out, const char *path, shoal_error *err) {
+  return create(out, path, true, err);
 }
 
 static void write_through(shoal_writer *writer, const uint8_t *bytes, size_t length) {

@@ -24,6 +24,8 @@ shoal_status shoal_file_read(const char *path, size_t limit_bytes, bool gunzip, 
 typedef struct shoal_writer shoal_writer;
 
 shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_error *err);
+/* The same for a secret: nobody but the owner may ever read the file (mode 0600). */
+shoal_status shoal_writer_create_secret(shoal_writer **out, const char *path, shoal_error *err);
 /* After a failed write the writer stays failed and commit says why. */
 void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length);
 /* Flush, fsync, rename, and destroy the writer, whether or not it succeeded. */

@@ -39,10 +39,14 @@ void shoal_sha256_destroy(shoal_sha256 *hash) {
   free(hash);
 }
 
+void shoal_sha256_of(const void *bytes, size_t length, uint8_t out[SHOAL_SHA256_BYTES]) {
+  int done = EVP_Digest(bytes, length, out, NULL, EVP_sha256(), NULL);
+  SHOAL_ASSERT(done);
+}
+
 void shoal_sha256_hex(const void *bytes, size_t length, char out[SHOAL_SHA256_HEX]) {
   uint8_t digest[SHOAL_SHA256_BYTES];
-  int done = EVP_Digest(bytes, length, digest, NULL, EVP_sha256(), NULL);
-  SHOAL_ASSERT(done);
+  shoal_sha256_of(bytes, length, digest);
   shoal_hex(digest, sizeof digest, out);
 }
 

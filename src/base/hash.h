@@ -16,7 +16,8 @@ void shoal_sha256_add(shoal_sha256 *hash, const void *bytes, size_t length);
 void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]); /* once, at the end */
 void shoal_sha256_destroy(shoal_sha256 *hash);
 
-/* All at once, as lower-case hexadecimal with a final zero. */
+void shoal_sha256_of(const void *bytes, size_t length, uint8_t out[SHOAL_SHA256_BYTES]); /* all at once */
+/* The same as lower-case hexadecimal with a final zero. */
 void shoal_sha256_hex(const void *bytes, size_t length, char out[SHOAL_SHA256_HEX]);
 void shoal_hex(const uint8_t *bytes, size_t length, char *out); /* out: 2 * length + 1 */
 

@@ -18,6 +18,8 @@ typedef enum shoal_purpose {
   SHOAL_FOR_TOY,
   SHOAL_FOR_SAMPLING,
   SHOAL_FOR_SIMULATION,
+  SHOAL_FOR_BUCKETS,
+  SHOAL_FOR_AUDITS,
 } shoal_purpose;
 
 typedef struct shoal_key {

@@ -145,11 +145,11 @@ static void answer_call(program *p, int call, uint32_t verdict) {
   answer(p, verdict);
 }
 
-/* socket: three families are allowed. */
+/* socket: the two families of the internet are allowed. Landlock does not keep anybody from a socket that lies
+ * among the files, such as a container engine's. (socketpair is another call.) */
 static void check_socket(program *p) {
-  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, SYS_socket);
+  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 5, SYS_socket);
   load(p, argument(0));
-  put(p, BPF_JMP | BPF_JEQ | BPF_K, 3, 0, AF_UNIX);
   put(p, BPF_JMP | BPF_JEQ | BPF_K, 2, 0, AF_INET);
   put(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, AF_INET6);
   answer(p, FAIL);
@@ -168,11 +168,12 @@ static void check_clone(program *p) {
   answer(p, SECCOMP_RET_ALLOW);
 }
 
-/* ioctl: not the one that types on the terminal. */
+/* ioctl: not the two that type on the terminal; the second does it by pasting. */
 static void check_ioctl(program *p) {
-  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_ioctl);
+  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 5, SYS_ioctl);
   load(p, argument(1));
-  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, TIOCSTI);
+  put(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, TIOCSTI);
+  put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, TIOCLINUX);
   answer(p, FAIL);
   answer(p, SECCOMP_RET_ALLOW);
 }
@@ -206,7 +207,7 @@ static bool enter_seccomp(void) {
 /* ---- Landlock ---- */
 
 enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD = 445, LANDLOCK_RESTRICT = 446 }; /* on every machine */
-enum { LANDLOCK_VERSION = 1, LANDLOCK_BENEATH = 1 };
+enum { LANDLOCK_VERSION = 1, LANDLOCK_BENEATH = 1, LANDLOCK_PORT = 2 };
 
 enum {
   CAN_EXECUTE = 1 << 0,
@@ -236,6 +237,10 @@ typedef struct __attribute__((packed)) beneath {
   int32_t folder;
 } beneath;
 
+typedef struct port_rule {
+  uint64_t allowed, port;
+} port_rule;
+
 static void allow_beneath(int rules, const char *path, uint64_t allowed, uint64_t handled) {
   int fd = open(path, O_PATH | O_CLOEXEC);
   struct stat about;
@@ -262,6 +267,8 @@ static bool enter_landlock(const shoal_sandbox_rules *rules) {
     allow_beneath(fd, *path, FOR_READING, set.files);
   for (const char *const *path = rules->writes; *path; path++)
     allow_beneath(fd, *path, FOR_WRITING, set.files);
+  const port_rule any_free = {.allowed = set.network, .port = 0};
+  if (rules->listens && set.network != 0) (void)syscall(LANDLOCK_ADD, fd, LANDLOCK_PORT, &any_free, 0);
   bool entered = syscall(LANDLOCK_RESTRICT, fd, 0) == 0;
   close(fd);
   return entered;

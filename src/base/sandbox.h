@@ -4,9 +4,9 @@
  * in it were found. Two things of the kernel's are used, as far as it has them:
  *
  *   Landlock  files: reads below `reads`, reads and writes below `writes`, executes nothing; listens on
- *             no TCP port; signals nobody else
+ *             no TCP port, or where it `listens` only on one that the kernel picks; signals nobody else
  *   seccomp   system calls: one that no such process ever makes (execve, ptrace, mount, bpf, ...) kills it;
- *             some that a library may try (fork, sockets other than INET, INET6 and UNIX) fail with EPERM
+ *             some that a library may try (fork, sockets other than INET and INET6) fail with EPERM
  *
  * What is open stays open. It holds for this thread and those it starts later, so it is entered before there
  * are others. A build with a sanitizer has none: sanitizers need such calls themselves.
@@ -16,6 +16,7 @@
 #define SHOAL_BASE_SANDBOX_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { SHOAL_SANDBOX_TEXT_MAX = 160, SHOAL_SANDBOX_FILTER_MAX = 256 };
@@ -23,6 +24,7 @@ enum { SHOAL_SANDBOX_TEXT_MAX = 160, SHOAL_SANDBOX_FILTER_MAX = 256 };
 typedef struct shoal_sandbox_rules {
   const char *const *reads;  /* files and folders, then NULL; those that are missing are left out */
   const char *const *writes; /* folders, likewise */
+  bool listens;              /* on TCP ports that the kernel picks */
 } shoal_sandbox_rules;
 
 /* Writes what holds from now on, for people: "Landlock, seccomp", or "none: ..." and why. */

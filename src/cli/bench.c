@@ -12,7 +12,8 @@ static const struct {
   int (*run)(int argc, char **argv);
 } measurements[] = {
     {"train", shoal_bench_train},     {"gemm", shoal_bench_gemm},         {"ps", shoal_bench_ps},
-    {"scaling", shoal_bench_scaling}, {"platform", shoal_bench_platform},
+    {"scaling", shoal_bench_scaling}, {"platform", shoal_bench_platform}, {"data", shoal_bench_data},
+    {"attack", shoal_bench_attack},
 };
 enum { MEASUREMENTS_COUNT = sizeof measurements / sizeof measurements[0] };
 
@@ -29,16 +30,19 @@ shoal_option shoal_bench_option_json(bool *json, const char *help) {
 static int overview(int argc, char **argv) {
   const shoal_usage usage = {
       .command = "bench",
-      .synopses = (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]",
-                                   "scaling [OPTION...]", "platform LINK [OPTION...]", NULL},
+      .synopses =
+          (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]", "scaling [OPTION...]",
+                           "platform LINK [OPTION...]", "data [OPTION...]", "attack [OPTION...]", NULL},
       .about =
           "train measures how fast this machine trains a network on made-up data: rounds a second, and "
           "the share of the processors' peak that this is. gemm measures matrix products of the sizes "
           "that networks have. ps measures how many bytes a second a parameter server moves. scaling "
           "measures clusters of more and more workers: batches a second, and the speedup. platform measures "
-          "how soon a server answers while many volunteers work for it. Each has --help of its own: "
-          "shoal bench train --help.",
-      .operand = "what to measure (train, gemm, ps, scaling or platform)",
+          "how soon a server answers while many volunteers work for it. data measures how soon many workers "
+          "have a "
+          "data set. attack trains with bad workers under "
+          "all attacks and defences. Each has --help of its own: shoal bench train --help.",
+      .operand = "what to measure (train, gemm, ps, scaling, platform, data or attack)",
       .operands_min = 1,
       .operands_max = 1,
       .examples = "  shoal bench train\n"
@@ -50,7 +54,8 @@ static int overview(int argc, char **argv) {
   int status;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
   shoal_error err;
-  shoal_fail(&err, SHOAL_INVALID, "unknown measurement '%s'; there are train, gemm, ps, scaling and platform",
+  shoal_fail(&err, SHOAL_INVALID,
+             "unknown measurement '%s'; there are train, gemm, ps, scaling, platform, data and attack",
              operands.at[0]);
   return shoal_cli_misused("bench", &err);
 }

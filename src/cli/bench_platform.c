@@ -208,19 +208,16 @@ static void print_probe(const options *o, probe *p) {
     printf("\n");
     return;
   }
-  shoal_text line = {0};
+  shoal_text line;
   shoal_json json;
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
+  shoal_cli_event_begin(&json, &line, NULL);
   shoal_json_text(&json, "path", p->path);
   shoal_json_int(&json, p->events ? "events" : "requests", (int64_t)p->count);
   shoal_json_int(&json, "failed", (int64_t)p->failed);
   if (p->failed > 0) shoal_json_text(&json, "error", p->error.text);
   if (!p->events) shoal_json_int(&json, "bytes", (int64_t)p->bytes);
   for (size_t i = 0; i < 4 && !p->events; i++) shoal_json_real(&json, names[i], 1e3 * quantile(p, shares[i]));
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 static void print_crowd(const options *o, const shoal_bench_volunteers_view *before,
@@ -231,17 +228,14 @@ static void print_crowd(const options *o, const shoal_bench_volunteers_view *bef
            after->connected, after->working, units_per_s, (unsigned long long)after->lost);
     return;
   }
-  shoal_text line = {0};
+  shoal_text line;
   shoal_json json;
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
+  shoal_cli_event_begin(&json, &line, NULL);
   shoal_json_int(&json, "connected", after->connected);
   shoal_json_int(&json, "working", after->working);
   shoal_json_int(&json, "lost", (int64_t)after->lost);
   shoal_json_real(&json, "units_per_s", units_per_s);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 /* Asks for everything for as long as is wanted. */
@@ -309,6 +303,7 @@ int shoal_bench_platform(int argc, char **argv) {
   shoal_status status = paths != NULL && live != NULL
                             ? shoal_link_open(&link, operands.at[0], NULL, &err)
                             : shoal_fail(&err, SHOAL_NO_MEMORY, "not enough memory");
+  shoal_link_wipe(argc, argv, operands.at[0]);
   shoal_stop_catch();
   if (status == SHOAL_OK) {
     size_t count = split(paths, probes, 0, false);
@@ -317,7 +312,8 @@ int shoal_bench_platform(int argc, char **argv) {
   for (size_t i = 0; i < PATHS_MAX; i++) free(probes[i].times);
   free(paths);
   free(live);
-  if (status == SHOAL_STOPPED) return 128 + shoal_stop_signal();
+  explicit_bzero(&link, sizeof link);
+  if (status == SHOAL_STOPPED) return shoal_cli_stopped(COMMAND);
   if (status != SHOAL_OK) return shoal_cli_failed(COMMAND, &err);
   return shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);
 }

@@ -23,7 +23,8 @@ typedef struct volunteer {
   shoal_bench_volunteers *crowd;
   shoal_line line;
   char name[NAME_MAX_BYTES], data[DATA_MAX], chief[CHIEF_MAX];
-  uint64_t assigned, job; /* job: that the thread works for; 0: there is none */
+  char assigned_data[DATA_MAX]; /* of `assigned`; `data` is the thread's while it works */
+  uint64_t assigned, job;       /* job: that the thread works for; 0: there is none */
   double reported_at;
   pthread_t thread;
   volatile sig_atomic_t stop, over;
@@ -70,11 +71,15 @@ static void say_report(volunteer *v, double now) {
   shoal_text text = {0};
   v->reported_at = now;
   shoal_text_addf(&text, "{\"state\":\"%s\",\"text\":\"\"}", v->job != 0 ? "computing" : "idle");
-  if (v->line.open && !text.failed) say(v, SHOAL_MSG_REPORT, &text);
+  if (v->line.open && !text.failed)
+    say(v, SHOAL_MSG_REPORT, &text);
+  else
+    shoal_text_release(&text);
 }
 
 static void begin_work(volunteer *v, double now) {
   v->job = v->assigned;
+  memcpy(v->data, v->assigned_data, sizeof v->data);
   v->stop = v->over = 0;
   snprintf(v->chief, sizeof v->chief, "%s/jobs/%" PRIu64 "/chief", v->crowd->config.link->address, v->job);
   if (pthread_create(&v->thread, NULL, work, v) != 0) {
@@ -140,8 +145,7 @@ static void hear_assign(volunteer *v, const shoal_message *m) {
   const cJSON *job = cJSON_GetObjectItemCaseSensitive(json, "job");
   const cJSON *data = cJSON_GetObjectItemCaseSensitive(json, "data");
   v->assigned = cJSON_IsNumber(job) && job->valuedouble >= 1 ? (uint64_t)job->valuedouble : 0;
-  /* The thread reads the name while it works, and the name of a job's data does not change. */
-  if (v->job == 0) snprintf(v->data, sizeof v->data, "%s", cJSON_IsString(data) ? data->valuestring : "");
+  snprintf(v->assigned_data, sizeof v->assigned_data, "%s", cJSON_IsString(data) ? data->valuestring : "");
   cJSON_Delete(json);
 }
 
@@ -170,12 +174,12 @@ static void tick(shoal_bench_volunteers *crowd, double now) {
   for (uint32_t i = 0; i < crowd->config.count; i++) {
     volunteer *v = &crowd->all[i];
     bool knocks = !v->line.open;
+    follow(v, now);
     if (knocks && dialling >= DIALS_AT_ONCE) continue;
     dialling += knocks;
     uint64_t before = v->line.peer;
     shoal_line_tick(&v->line, crowd->net, &crowd->way, now);
     if (v->line.peer != before && v->line.peer != 0) shoal_places_put(&crowd->places, v->line.peer, i);
-    follow(v, now);
     if (v->line.open && now - v->reported_at >= crowd->config.report_s) say_report(v, now);
   }
 }
@@ -210,7 +214,7 @@ static void release(shoal_bench_volunteers *crowd) {
 static shoal_status prepare(shoal_bench_volunteers *crowd, shoal_error *err) {
   const shoal_link *link = crowd->config.link;
   uint32_t count = crowd->config.count;
-  crowd->way = (shoal_way){.wire = SHOAL_WIRE_WEBSOCKET,
+  crowd->way = (shoal_way){.wire = SHOAL_WIRE_RAW,
                            .tls = link->tls,
                            .fingerprint = link->fingerprint[0] != 0 ? link->fingerprint : NULL,
                            .token = link->token[0] != 0 ? link->token : NULL};

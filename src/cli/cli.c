@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "cli/progress.h"
+#include "cli/stop.h"
 
 /* ---- parsing and messages ----------------------------------------------------------- */
 
@@ -53,6 +54,13 @@ int shoal_cli_misused(const char *command, const shoal_error *err) {
   return SHOAL_EXIT_USAGE;
 }
 
+int shoal_cli_stopped(const char *command) {
+  int number = shoal_stop_signal();
+  fflush(stdout);
+  fprintf(stderr, "shoal %s: stopped by %s\n", command, shoal_stop_name(number));
+  return number != 0 ? 128 + number : SHOAL_EXIT_FAILED;
+}
+
 void shoal_cli_warn(const char *command, const char *format, ...) {
   fflush(stdout);
   fprintf(stderr, "shoal %s: ", command);
@@ -78,6 +86,18 @@ void shoal_cli_print_line(shoal_text *line) {
     flush_output();
   }
   shoal_text_clear(line);
+}
+
+void shoal_cli_event_begin(shoal_json *json, shoal_text *line, const char *event) {
+  shoal_json_begin(json, line);
+  shoal_json_open(json, NULL, '{');
+  if (event) shoal_json_text(json, "event", event);
+}
+
+void shoal_cli_event_end(shoal_json *json) {
+  shoal_json_close(json, '}');
+  shoal_cli_print_line(json->out);
+  shoal_text_release(json->out);
 }
 
 /* ---- the machine -------------------------------------------------------------------- */

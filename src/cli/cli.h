@@ -8,6 +8,7 @@
 #ifndef SHOAL_CLI_CLI_H
 #define SHOAL_CLI_CLI_H
 
+#include "base/json.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -32,6 +33,9 @@ bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_oper
  * wrong usage, which also points at --help. */
 int shoal_cli_failed(const char *command, const shoal_error *err);
 int shoal_cli_misused(const char *command, const shoal_error *err);
+/* "shoal COMMAND: stopped by SIGINT", for a command that a signal has ended before it was done; returns what
+ * a shell would say: 128 + the signal's number. */
+int shoal_cli_stopped(const char *command);
 /* A remark in the same style that ends nothing. */
 void shoal_cli_warn(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -41,6 +45,11 @@ int shoal_cli_finish(const char *command, int status);
 
 /* Prints the text and a newline on standard output at once, and clears it. */
 void shoal_cli_print_line(shoal_text *line);
+
+/* An object as one line on standard output: begin, add fields, end, which prints it and releases the text.
+ * Its first field is "event"; with NULL there is none. */
+void shoal_cli_event_begin(shoal_json *json, shoal_text *line, const char *event);
+void shoal_cli_event_end(shoal_json *json);
 
 /* The processors that this process may use, at least 1: the default of --threads. */
 uint32_t shoal_cli_threads(void);

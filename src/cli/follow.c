@@ -17,7 +17,7 @@ typedef struct following {
   const shoal_follow_config *config;
   shoal_progress progress;
   cJSON *job;           /* as it was told last */
-  uint64_t epochs_told; /* of which a line was printed */
+  uint64_t epochs_told; /* so many */
   char held_out[16];
 } following;
 
@@ -44,16 +44,13 @@ static void add_result(shoal_text *out, const char *part, double loss, const cha
 }
 
 static void print_epoch(following *f, const cJSON *epoch) {
-  uint64_t number = shoal_remote_whole(epoch, "epoch");
-  if (number <= f->epochs_told) return;
-  f->epochs_told = number;
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
   char metric[32];
   shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
   shoal_text line;
   shoal_text_init(&line);
-  shoal_text_addf(&line, "epoch %s", shoal_human_count(number).text);
+  shoal_text_addf(&line, "epoch %s", shoal_human_count(shoal_remote_whole(epoch, "epoch")).text);
   if (shoal_remote_whole(spec, "epochs") > 0)
     shoal_text_addf(&line, "/%s", shoal_human_count(shoal_remote_whole(spec, "epochs")).text);
   add_result(&line, "train", shoal_remote_number(epoch, "loss"), metric,
@@ -62,6 +59,15 @@ static void print_epoch(following *f, const cJSON *epoch) {
              metric, shoal_remote_number(epoch, "held_out_metric"));
   if (!line.failed) print_line(f, line.bytes);
   shoal_text_release(&line);
+}
+
+/* Each once, whether it was heard live or asked for later. */
+static void tell_epoch(following *f, const cJSON *epoch) {
+  uint64_t number = shoal_remote_whole(epoch, "epoch");
+  if (number <= f->epochs_told) return;
+  f->epochs_told = number;
+  if (f->config->json) shoal_remote_event("epoch", epoch);
+  print_epoch(f, epoch);
 }
 
 static void show_progress(following *f) {
@@ -117,11 +123,11 @@ static bool hear(void *self, const char *name, const char *data) {
   following *f = self;
   cJSON *json = shoal_utf8_valid(data, strlen(data)) ? cJSON_Parse(data) : NULL;
   if (!json) return true;
-  bool known = strcmp(name, "job") == 0 || strcmp(name, "epoch") == 0 || strcmp(name, "log") == 0 ||
-               strcmp(name, "workers") == 0 || strcmp(name, "rounds") == 0;
-  if (f->config->json && known) shoal_remote_event(name, json);
+  bool passed_on = strcmp(name, "job") == 0 || strcmp(name, "log") == 0 || strcmp(name, "workers") == 0 ||
+                   strcmp(name, "rounds") == 0;
+  if (f->config->json && passed_on) shoal_remote_event(name, json);
   if (strcmp(name, "epoch") == 0) {
-    print_epoch(f, json);
+    tell_epoch(f, json);
   } else if (strcmp(name, "log") == 0) {
     char line[LINE_MAX_BYTES];
     print_line(f, shoal_remote_plain(json, "text", line, sizeof line));
@@ -151,11 +157,14 @@ static void catch_up(following *f) {
   snprintf(path, sizeof path, "/jobs/%" PRIu64 "/history", f->config->job);
   if (shoal_remote_ask(f->config->api, "GET", path, NULL, &history, NULL) != SHOAL_OK) return;
   const cJSON *epoch;
-  cJSON_ArrayForEach(epoch, cJSON_GetObjectItemCaseSensitive(history, "epochs")) print_epoch(f, epoch);
+  cJSON_ArrayForEach(epoch, cJSON_GetObjectItemCaseSensitive(history, "epochs")) tell_epoch(f, epoch);
   cJSON_Delete(history);
 }
 
-static bool is_passing(shoal_status status) { return status == SHOAL_IO || status == SHOAL_CORRUPT; }
+/* Whether it may be better in a while. Who was never told of the job has the wrong address, or no server. */
+static bool is_passing(const following *f, shoal_status status) {
+  return f->job != NULL && (status == SHOAL_IO || status == SHOAL_CORRUPT);
+}
 
 shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_error *err) {
   following f = {.config = config};
@@ -179,7 +188,7 @@ shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_
     if (lost_at == 0) lost_at = now;
     if (stops(&f))
       status = shoal_fail(err, SHOAL_STOPPED, "stopped");
-    else if ((way != SHOAL_OK && !is_passing(way)) || now - lost_at > GIVE_UP_S)
+    else if ((way != SHOAL_OK && !is_passing(&f, way)) || now - lost_at > GIVE_UP_S)
       status = way;
     else if (way != SHOAL_OK && !said)
       print_line(&f, "lost the server; trying again");

@@ -20,7 +20,7 @@ typedef struct shoal_follow_config {
 } shoal_follow_config;
 
 /* Returns when the job is finished, stopped or failed: *out is the JOB, the caller's; or SHOAL_STOPPED when
- * `stop` was set. */
+ * `stop` was set. A server that has never told of the job is not waited for. */
 shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_error *err);
 
 #endif

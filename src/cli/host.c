@@ -11,13 +11,15 @@
 #include "cli/stop.h"
 #include "cli/upload.h"
 #include "nn/model.h"
+#include "server/spec.h"
 
-enum { MODEL_BYTES_MAX = 1 << 20, WORKERS_MAX = 1000 };
+enum { NAME_BYTES = SHOAL_SPEC_NAME_MAX + 1 };
+static const uint64_t JSON_WHOLE_MAX = UINT64_C(1) << 53; /* larger ones are not exact as numbers of JSON */
 
 /* Settings of the recipe are passed on as they are: the server checks them. */
-enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, EARLY_STOP, SETTINGS };
-static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "l2",        "clip",
-                                             "epochs",    "batch", "seed",     "early_stop"};
+enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHUFFLE, EARLY_STOP, SETTINGS };
+static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "l2",      "clip",
+                                             "epochs",    "batch", "seed",     "shuffle", "early_stop"};
 
 typedef struct host_options {
   shoal_remote_options api;
@@ -42,7 +44,9 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "target",
        .value = "COLUMN",
        .text = &o->target,
-       .help = "CSV: the column to predict; the last one by default"},
+       .help =
+           "CSV: the column to predict; by default the one that the set was made for, which is the last one "
+           "unless its owner said otherwise"},
       {.name = "valid",
        .value = "SHARE",
        .real = &o->valid_share,
@@ -68,6 +72,12 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .value = "NORM",
        .text = &o->settings[CLIP],
        .help = "scale gradients down to this norm"},
+      {.name = "shuffle",
+       .value = "WORD",
+       .text = &o->settings[SHUFFLE],
+       .help =
+           "all, or lanes: each part of the rounds keeps to its part of the data, so that a worker needs no "
+           "more than that"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -131,18 +141,28 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
 static shoal_status read_workers(host_options *o, shoal_error *err) {
   if (!o->workers) return SHOAL_OK;
   size_t length = strlen(o->workers), dash = strcspn(o->workers, "-");
-  uint64_t least = 0, most = WORKERS_MAX;
+  uint64_t least = 0, most = SHOAL_SPEC_WORKERS_MAX;
   bool good = shoal_read_u64(o->workers, dash, &least);
   if (good && dash < length - 1) good = shoal_read_u64(o->workers + dash + 1, length - dash - 1, &most);
-  if (!good || least < 1 || most < least || most > WORKERS_MAX)
+  if (!good || least < 1 || most < least || most > SHOAL_SPEC_WORKERS_MAX)
     return shoal_fail(err, SHOAL_INVALID, "--workers: '%.40s' is not MIN-MAX, such as 2-8; at most %d",
-                      o->workers, WORKERS_MAX);
+                      o->workers, SHOAL_SPEC_WORKERS_MAX);
   o->workers_min = (uint32_t)least;
   o->workers_max = (uint32_t)most;
   return SHOAL_OK;
 }
 
+/* A link in the wrong place would be looked for on disk, and told of with its token. */
+static shoal_status refuse_link(const char *what, const char *word, shoal_error *err) {
+  if (strstr(word, "://") == NULL) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "%s: '%.*s' is a link; the server's is given with --server", what,
+                    shoal_options_shown(word), word);
+}
+
 static shoal_status check(host_options *o, shoal_error *err) {
+  shoal_status status = refuse_link("MODEL.net", o->model, err);
+  if (status == SHOAL_OK && o->data) status = refuse_link("--data", o->data, err);
+  if (status != SHOAL_OK) return status;
   if (!o->data) return shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
   if (o->detach && o->out)
     return shoal_fail(err, SHOAL_INVALID,
@@ -150,25 +170,46 @@ static shoal_status check(host_options *o, shoal_error *err) {
   return read_workers(o, err);
 }
 
-/* The model's name without folder and ending. */
-static void name_of(const host_options *o, char *out, size_t size) {
-  const char *slash = strrchr(o->model, '/'), *base = slash ? slash + 1 : o->model;
-  snprintf(out, size, "%.*s", o->name ? (int)strlen(o->name) : (int)strcspn(base, "."),
-           o->name ? o->name : base);
-  if (out[0] == 0) snprintf(out, size, "model");
+/* Whether a name may have such a character, in its middle. Of a character with several bytes all are good. */
+static bool may_be_in_name(char c) {
+  const char name[] = {'x', (unsigned char)c < 0x80 ? c : 'x', 'x', 0};
+  return shoal_spec_name_is_good(name);
+}
+
+/* The model's name without folder and ending, as the name of a job may be. */
+static void name_after_model(const char *model, char out[NAME_BYTES]) {
+  const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model;
+  size_t length = strcspn(base, ".");
+  shoal_text_plain(out, NAME_BYTES, base, length);
+  for (char *c = out; *c; c++)
+    if (!may_be_in_name(*c)) *c = '-';
+  if (!shoal_spec_name_is_good(out)) snprintf(out, NAME_BYTES, "model");
 }
 
 /* Reads the text, and checks it here already, where errors can name the file. */
 static shoal_status read_model(const char *path, uint8_t **text, shoal_error *err) {
   shoal_model *model;
   size_t length;
-  shoal_status status = shoal_file_read(path, MODEL_BYTES_MAX, false, text, &length, err);
+  shoal_status status = shoal_file_read(path, SHOAL_SPEC_MODEL_MAX, false, text, &length, err);
   if (status == SHOAL_OK) status = shoal_model_parse(&model, path, (char *)*text, length, err);
   if (status == SHOAL_OK) shoal_model_destroy(model);
   return status;
 }
 
 /* ---- submitting ---- */
+
+/* A number as a number; words, and what JSON's numbers cannot hold, as a text. */
+static void add_setting(shoal_json *json, const char *field, const char *value) {
+  uint64_t whole;
+  double real;
+  bool is_whole = shoal_read_u64(value, strlen(value), &whole);
+  if (is_whole && whole <= JSON_WHOLE_MAX)
+    shoal_json_int(json, field, (int64_t)whole);
+  else if (!is_whole && shoal_read_f64(value, strlen(value), &real))
+    shoal_json_real(json, field, real);
+  else
+    shoal_json_text(json, field, value);
+}
 
 static void write_job(const host_options *o, const char *name, const char *model, const char *data,
                       shoal_text *out) {
@@ -181,7 +222,7 @@ static void write_job(const host_options *o, const char *name, const char *model
   if (o->target) shoal_json_text(&json, "target", o->target);
   if (o->valid_share > 0) shoal_json_real(&json, "valid", o->valid_share);
   for (int i = 0; i < SETTINGS; i++)
-    if (o->settings[i]) shoal_json_text(&json, fields[i], o->settings[i]);
+    if (o->settings[i]) add_setting(&json, fields[i], o->settings[i]);
   shoal_json_text(&json, "mode", o->mode ? o->mode : "sync");
   shoal_json_text(&json, "wire", o->wire ? o->wire : "f32");
   if (o->workers_min > 0) shoal_json_int(&json, "workers_min", o->workers_min);
@@ -220,7 +261,7 @@ static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) 
   uint64_t id = shoal_remote_whole(job, "id");
   if (o->json) shoal_remote_event("submitted", job);
   if (!text) return;
-  char name[80];
+  char name[NAME_BYTES];
   fprintf(text, "job %" PRIu64 ", %s, is submitted\n", id,
           shoal_remote_plain(job, "name", name, sizeof name));
   fflush(text);
@@ -228,12 +269,12 @@ static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) 
 
 /* ---- the command ---- */
 
-static shoal_status serve(const host_options *o, shoal_remote *api, FILE *text, int *exit_status,
-                          shoal_error *err) {
-  char name[80];
+static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, FILE *text, int *exit_status,
+                                     shoal_error *err) {
+  char name[NAME_BYTES];
   cJSON *job = NULL;
-  name_of(o, name, sizeof name);
-  shoal_status status = submit(o, api, name, text, &job, err);
+  name_after_model(o->model, name);
+  shoal_status status = submit(o, api, o->name ? o->name : name, text, &job, err);
   if (status == SHOAL_OK) {
     tell_submitted(o, job, text);
     const shoal_hosted hosted = {.api = api,
@@ -259,13 +300,13 @@ static int run(int argc, char **argv) {
   bool parsed = parse(&o, argc, argv, &exit_status);
   shoal_status status = parsed ? check(&o, &err) : SHOAL_OK;
   if (parsed && status == SHOAL_OK) status = shoal_remote_open(&api, &o.api, shoal_stop_flag(), &err);
-  shoal_link_wipe(argc, argv);
+  shoal_link_wipe(argc, argv, o.api.server);
   if (!parsed) return exit_status;
   if (status != SHOAL_OK) return shoal_cli_misused("host", &err);
   shoal_stop_catch();
-  status = serve(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
+  status = submit_and_watch(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
   shoal_remote_close(&api);
-  if (status == SHOAL_STOPPED) return SHOAL_EXIT_FAILED;
+  if (status == SHOAL_STOPPED) return shoal_cli_stopped("host");
   if (status != SHOAL_OK) return shoal_cli_failed("host", &err);
   return shoal_cli_finish("host", exit_status);
 }

@@ -1,19 +1,23 @@
 /* hosted.c: see hosted.h. */
 #include "cli/hosted.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "server/spec.h"
+#include "train/training.h"
 
-enum { NAME_MAX_BYTES = 80, PATH_MAX_BYTES = 64, REASON_MAX_BYTES = 300 };
+enum { NAME_MAX_BYTES = SHOAL_SPEC_NAME_MAX + 1, PATH_MAX_BYTES = 64, REASON_MAX_BYTES = 300 };
 
 /* The token is not repeated. */
 void shoal_hosted_tell_commands(const shoal_hosted *h) {
@@ -63,15 +67,46 @@ static void file_name(const cJSON *job, char out[NAME_MAX_BYTES + 24]) {
   snprintf(out, NAME_MAX_BYTES + 24, "%s%s.safetensors", name[0] == '.' || !name[0] ? "model" : "", name);
 }
 
-shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_error *err) {
-  char name[NAME_MAX_BYTES + 24], path[PATH_MAX_BYTES];
-  file_name(job, name);
-  const char *out = h->out ? h->out : name;
+static shoal_status fetch_model(const shoal_hosted *h, const cJSON *job, const char *out, shoal_error *err) {
+  char path[PATH_MAX_BYTES];
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/model", h->job);
   getting g = {.all = 4 * shoal_remote_number(job, "weights")};
   shoal_progress_init(&g.progress, h->text, shoal_clock_seconds());
   shoal_status status = shoal_fetch_file(h->api->fetch, path, out, &g, show, err);
   shoal_progress_clear(&g.progress);
+  return status;
+}
+
+/* Puts a file in its place; one that is there is kept, as shoal train keeps it. */
+static shoal_status put_in_place(const shoal_hosted *h, const char *fresh, const char *out,
+                                 shoal_error *err) {
+  shoal_text aside = {0};
+  shoal_training_path(&aside, out, "previous");
+  bool moves = shoal_file_exists(out);
+  if (aside.failed || (moves && rename(out, aside.bytes) != 0) || rename(fresh, out) != 0) {
+    shoal_text_release(&aside);
+    return shoal_fail(err, SHOAL_IO, "the model is in %s, and cannot be moved to %s: %s", fresh, out,
+                      strerror(errno));
+  }
+  if (moves && h->text) fprintf(h->text, "what was in %s is in %s now\n", out, aside.bytes);
+  shoal_text_release(&aside);
+  return SHOAL_OK;
+}
+
+/* Under a name that the server chose, nothing of this folder may be lost. */
+static shoal_status fetch_under_name(const shoal_hosted *h, const cJSON *job, const char *out,
+                                     shoal_error *err) {
+  char fresh[NAME_MAX_BYTES + 32];
+  snprintf(fresh, sizeof fresh, "%s.new", out);
+  shoal_status status = fetch_model(h, job, fresh, err);
+  return status == SHOAL_OK ? put_in_place(h, fresh, out, err) : status;
+}
+
+shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_error *err) {
+  char name[NAME_MAX_BYTES + 24];
+  file_name(job, name);
+  const char *out = h->out ? h->out : name;
+  shoal_status status = h->out ? fetch_model(h, job, out, err) : fetch_under_name(h, job, out, err);
   if (status != SHOAL_OK) return status;
   if (h->text) fprintf(h->text, "the model is in %s\n", out);
   cJSON *line = cJSON_CreateObject();

@@ -12,8 +12,10 @@ typedef struct shoal_hosted {
   shoal_remote *api;
   const shoal_remote_options *options; /* for the commands that are told */
   uint64_t job;
-  const char *out; /* where the model goes; NULL: the job's name with .safetensors */
-  FILE *text;      /* for people; NULL: nothing */
+  /* Where the model goes. NULL: the job's name with .safetensors, and a file that is there is moved aside, to
+   * ".previous" (train/training.h). */
+  const char *out;
+  FILE *text; /* for people; NULL: nothing */
   bool json;
 } shoal_hosted;
 

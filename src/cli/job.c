@@ -54,39 +54,58 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
   return shoal_cli_parse(&usage, argc, argv, operands, status);
 }
 
+static bool brings_model(const job_options *o) {
+  return strcmp(o->verb, "watch") == 0 || strcmp(o->verb, "get") == 0;
+}
+
 static shoal_status read_operands(job_options *o, const shoal_operands *operands, shoal_error *err) {
   for (size_t i = 0; i < VERBS; i++)
     if (strcmp(operands->at[0], verbs[i]) == 0) o->verb = verbs[i];
   if (!o->verb) {
     const char *near = shoal_nearest(operands->at[0], strlen(operands->at[0]), verbs, VERBS);
-    return shoal_fail(err, SHOAL_INVALID, "'%.40s' is not one of watch, stop, resume, get or delete%s%s%s",
-                      operands->at[0], near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return shoal_fail(err, SHOAL_INVALID, "'%.*s' is not one of watch, stop, resume, get or delete%s%s%s",
+                      shoal_options_shown(operands->at[0]), operands->at[0], near ? "; did you mean '" : "",
+                      near ? near : "", near ? "'?" : "");
   }
   if (!shoal_read_u64(operands->at[1], strlen(operands->at[1]), &o->job) || o->job == 0)
-    return shoal_fail(err, SHOAL_INVALID, "'%.40s' is no number of a job; 'shoal status' lists them",
-                      operands->at[1]);
+    return shoal_fail(err, SHOAL_INVALID, "'%.*s' is no number of a job; 'shoal status' lists them",
+                      shoal_options_shown(operands->at[1]), operands->at[1]);
   if (o->epochs > 0 && strcmp(o->verb, "resume") != 0)
     return shoal_fail(err, SHOAL_INVALID, "--epochs is for 'shoal job resume'");
+  if (o->out && !brings_model(o))
+    return shoal_fail(err, SHOAL_INVALID, "--out is for 'shoal job watch' and 'shoal job get'");
   return SHOAL_OK;
 }
 
+/* Stops or resumes, and tells what the job is then. */
 static shoal_status change(const job_options *o, shoal_remote *api, shoal_error *err) {
-  char path[64], body[48] = "{}";
-  bool deletes = strcmp(o->verb, "delete") == 0;
+  char path[64], body[48] = "{}", state[16];
   cJSON *job;
-  snprintf(path, sizeof path, "/jobs/%" PRIu64 "%s%s", o->job, deletes ? "" : "/", deletes ? "" : o->verb);
+  snprintf(path, sizeof path, "/jobs/%" PRIu64 "/%s", o->job, o->verb);
   if (o->epochs > 0) snprintf(body, sizeof body, "{\"epochs\":%" PRIu64 "}", o->epochs);
-  shoal_status status =
-      shoal_remote_ask(api, deletes ? "DELETE" : "POST", path, deletes ? NULL : body, &job, err);
-  if (status == SHOAL_OK && o->json && job) shoal_remote_event("job", job);
-  if (status == SHOAL_OK && !o->json && !o->quiet) {
-    char state[16];
-    shoal_remote_plain(job, "state", state, sizeof state);
-    bool is_still = strcmp(o->verb, "stop") == 0 && strcmp(state, "running") == 0;
-    printf("job %" PRIu64 " is %s\n", o->job, deletes ? "deleted" : is_still ? "being stopped" : state);
-  }
+  shoal_status status = shoal_remote_ask(api, "POST", path, body, &job, err);
+  shoal_remote_plain(job, "state", state, sizeof state);
+  if (status == SHOAL_OK && state[0] == 0)
+    status = shoal_fail(err, SHOAL_CORRUPT,
+                        "the server took it, but does not say what becomes of job %" PRIu64, o->job);
+  bool is_still = strcmp(o->verb, "stop") == 0 && strcmp(state, "running") == 0;
+  if (status == SHOAL_OK && o->json) shoal_remote_event("job", job);
+  if (status == SHOAL_OK && !o->json && !o->quiet)
+    printf("job %" PRIu64 " is %s\n", o->job, is_still ? "being stopped" : state);
   cJSON_Delete(job);
   return status;
+}
+
+static shoal_status remove_job(const job_options *o, shoal_remote *api, shoal_error *err) {
+  char path[64];
+  cJSON *nothing;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64, o->job);
+  shoal_status status = shoal_remote_ask(api, "DELETE", path, NULL, &nothing, err);
+  cJSON_Delete(nothing);
+  if (status != SHOAL_OK) return status;
+  if (o->json) printf("{\"event\":\"deleted\",\"data\":{\"id\":%" PRIu64 "}}\n", o->job);
+  if (!o->json && !o->quiet) printf("job %" PRIu64 " is deleted\n", o->job);
+  return SHOAL_OK;
 }
 
 static shoal_status get(const shoal_hosted *hosted, shoal_error *err) {
@@ -108,7 +127,7 @@ static shoal_status act(const job_options *o, shoal_remote *api, int *exit_statu
                                .json = o->json};
   if (strcmp(o->verb, "watch") == 0) return shoal_hosted_watch(&hosted, exit_status, err);
   if (strcmp(o->verb, "get") == 0) return get(&hosted, err);
-  return change(o, api, err);
+  return strcmp(o->verb, "delete") == 0 ? remove_job(o, api, err) : change(o, api, err);
 }
 
 static int run(int argc, char **argv) {
@@ -120,12 +139,13 @@ static int run(int argc, char **argv) {
   bool parsed = parse(&o, &operands, argc, argv, &exit_status);
   shoal_status status = parsed ? read_operands(&o, &operands, &err) : SHOAL_OK;
   if (parsed && status == SHOAL_OK) status = shoal_remote_open(&api, &o.api, shoal_stop_flag(), &err);
-  shoal_link_wipe(argc, argv);
+  shoal_link_wipe(argc, argv, o.api.server);
   if (!parsed) return exit_status;
   if (status != SHOAL_OK) return shoal_cli_misused("job", &err);
   shoal_stop_catch();
   status = act(&o, &api, &exit_status, &err);
   shoal_remote_close(&api);
+  if (status == SHOAL_STOPPED) return shoal_cli_stopped("job");
   if (status != SHOAL_OK) return shoal_cli_failed("job", &err);
   return shoal_cli_finish("job", exit_status);
 }

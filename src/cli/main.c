@@ -39,9 +39,10 @@ static int unknown(const char *name) {
   const char *near = shoal_nearest(name, strlen(name), names, COMMANDS_COUNT + 1);
   const char *what = name[0] == '-' ? "option" : "command";
   if (near)
-    fprintf(stderr, "shoal: unknown %s '%s'; did you mean '%s'?\n", what, name, near);
+    fprintf(stderr, "shoal: unknown %s '%.*s'; did you mean '%s'?\n", what, shoal_options_shown(name), name,
+            near);
   else
-    fprintf(stderr, "shoal: unknown %s '%s'\n", what, name);
+    fprintf(stderr, "shoal: unknown %s '%.*s'\n", what, shoal_options_shown(name), name);
   fprintf(stderr, "Try 'shoal help'.\n");
   return SHOAL_EXIT_USAGE;
 }

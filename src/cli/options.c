@@ -29,6 +29,8 @@ static bool is_known_option(const shoal_usage *usage, const char *word) {
   return find(usage, word + 2, length) != NULL || strcmp(word, "--help") == 0;
 }
 
+int shoal_options_shown(const char *word) { return (int)strcspn(word, "#"); }
+
 static void unknown_option(const shoal_usage *usage, const char *word, shoal_error *err) {
   const char *names[OPTIONS_MAX];
   size_t count = 0;
@@ -37,7 +39,7 @@ static void unknown_option(const shoal_usage *usage, const char *word, shoal_err
   }
   names[count++] = "help";
   size_t dashes = strspn(word, "-");
-  size_t length = strcspn(word, "=");
+  size_t length = strcspn(word, "=#");
   const char *near = length > dashes ? shoal_nearest(word + dashes, length - dashes, names, count) : NULL;
   if (near)
     shoal_fail(err, SHOAL_INVALID, "unknown option '%.*s'; did you mean '--%s'?", (int)length, word, near);
@@ -57,8 +59,8 @@ static bool store_choice(const shoal_option *option, const char *value, shoal_er
     const char *between = i == 0 ? "" : option->choices[i + 1] ? ", " : " or ";
     shoal_text_addf(&list, "%s%s", between, option->choices[i]);
   }
-  shoal_fail(err, SHOAL_INVALID, "--%s: '%s' is not one of %s", option->name, value,
-             list.bytes ? list.bytes : "");
+  shoal_fail(err, SHOAL_INVALID, "--%s: '%.*s' is not one of %s", option->name, shoal_options_shown(value),
+             value, list.bytes ? list.bytes : "");
   shoal_text_release(&list);
   return false;
 }
@@ -68,7 +70,8 @@ static bool store_whole(const shoal_option *option, const char *value, shoal_err
   size_t digits = strspn(value, "0123456789");
   bool is_whole = digits > 0 && value[digits] == 0;
   if (!is_whole) {
-    shoal_fail(err, SHOAL_INVALID, "--%s: '%s' is not a whole number", option->name, value);
+    shoal_fail(err, SHOAL_INVALID, "--%s: '%.*s' is not a whole number", option->name,
+               shoal_options_shown(value), value);
     return false;
   }
   if (!shoal_read_u64(value, digits, &number) || number < option->whole_min || number > option->whole_max) {
@@ -83,7 +86,8 @@ static bool store_whole(const shoal_option *option, const char *value, shoal_err
 static bool store_real(const shoal_option *option, const char *value, shoal_error *err) {
   double number;
   if (!shoal_read_f64(value, strlen(value), &number)) {
-    shoal_fail(err, SHOAL_INVALID, "--%s: '%s' is not a number", option->name, value);
+    shoal_fail(err, SHOAL_INVALID, "--%s: '%.*s' is not a number", option->name, shoal_options_shown(value),
+               value);
     return false;
   }
   if (number < option->real_min || number > option->real_max) {
@@ -142,7 +146,7 @@ static bool parse_option(const shoal_usage *usage, int argc, char *const *argv, 
 static bool add_operand(const shoal_usage *usage, const char *word, shoal_operands *operands,
                         shoal_error *err) {
   if (operands->count == usage->operands_max) {
-    shoal_fail(err, SHOAL_INVALID, "unexpected argument '%s'", word);
+    shoal_fail(err, SHOAL_INVALID, "unexpected argument '%.*s'", shoal_options_shown(word), word);
     return false;
   }
   operands->at[operands->count++] = word;

@@ -61,6 +61,9 @@ typedef enum shoal_parsed {
 shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const *argv,
                                  shoal_operands *operands, shoal_error *err);
 
+/* How many characters of a word a complaint may repeat: behind a # stands the secret of a link. */
+int shoal_options_shown(const char *word);
+
 /* The help, wrapped to `width` columns. */
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out);
 

@@ -35,13 +35,12 @@ void shoal_remote_close(shoal_remote *remote) {
 }
 
 /* Somebody who starts without a server is helped along. */
-static void add_advice(const shoal_remote *remote, shoal_error *err) {
-  if (err == NULL || strstr(err->text, "Connection refused") == NULL) return;
+static void add_advice(shoal_error *err) {
+  if (err == NULL) return;
   char text[SHOAL_ERROR_TEXT_MAX / 2];
   shoal_text_plain(text, sizeof text, err->text, strlen(err->text));
   shoal_fail(err, SHOAL_IO, "%s; is there a server? 'shoal serve' starts one, --server says where it is",
              text);
-  (void)remote;
 }
 
 shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const char *path, const char *json,
@@ -64,7 +63,7 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
                           remote->link.address);
     }
   }
-  if (status == SHOAL_IO) add_advice(remote, err);
+  if (status == SHOAL_IO && !reply.reached) add_advice(err);
   shoal_reply_release(&reply);
   shoal_text_release(&whole);
   return status;

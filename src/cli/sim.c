@@ -13,7 +13,9 @@
 #include "base/pool.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/sim_swarm.h"
 #include "sim/life.h"
+#include "sim/swarm.h"
 
 enum { TASKS_A_TURN = 64, TOLD_MAX = 10, SEEDS_DEFAULT = 1000 };
 #define NOT_GIVEN UINT64_MAX
@@ -23,6 +25,7 @@ typedef struct options {
   const char *mode_text;
   shoal_mode mode;
   bool json, verbose, trace;
+  shoal_sim_swarm swarm;
 } options;
 
 typedef struct violation {
@@ -74,6 +77,98 @@ static bool parse(options *o, int argc, char **argv, int *status) {
       {.name = "verbose", .flag = &o->verbose, .help = "of one life: what happened in it"},
       {.name = "trace", .flag = &o->trace, .help = "of one life: its messages too"},
       {.name = "json", .flag = &o->json, .help = "one line of JSON at the end"},
+      {.name = "Spreading data instead of training"},
+      {.name = "swarms",
+       .value = "N",
+       .whole = &o->swarm.swarms,
+       .whole_min = 1,
+       .whole_max = 1000000000,
+       .help = "so many small swarms full of faults, from seed 0 on, or from --seed"},
+      {.name = "swarm",
+       .value = "N",
+       .whole = &o->swarm.members,
+       .whole_min = 1,
+       .whole_max = SHOAL_SWARM_MEMBERS_MAX,
+       .help = "one swarm of N members, measured: how long until the last has everything"},
+      {.name = "bytes",
+       .value = "B",
+       .whole = &o->swarm.bytes,
+       .whole_min = 1,
+       .whole_max = (uint64_t)1 << 40,
+       .help = "size of the data; 1000000000 by default"},
+      {.name = "chunk-bytes",
+       .value = "B",
+       .whole = &o->swarm.chunk_bytes,
+       .whole_min = 65536,
+       .whole_max = 1 << 30,
+       .help = "of a chunk; 1048576 by default, as in a real swarm"},
+      {.name = "rate",
+       .value = "R",
+       .real = &o->swarm.rate,
+       .real_min = 1000,
+       .real_max = 1e12,
+       .help = "bytes a second of every link, up and down; 100e6 by default"},
+      {.name = "server-rate",
+       .value = "R",
+       .real = &o->swarm.server_rate,
+       .real_min = 1000,
+       .real_max = 1e12,
+       .help = "of the server; by default the same"},
+      {.name = "mixed",
+       .flag = &o->swarm.mixed,
+       .help = "members' links as measured among file sharers: 784/128 kbit/s (20%), 1500/384 (40%), "
+               "3000/1000 (25%), 10000/5000 (15%)"},
+      {.name = "latency",
+       .value = "MS",
+       .real = &o->swarm.latency_ms,
+       .real_min = 0,
+       .real_max = 10000,
+       .help = "milliseconds that every message takes; 1 by default"},
+      {.name = "churn",
+       .value = "X",
+       .real = &o->swarm.churn,
+       .real_min = 0,
+       .real_max = 1,
+       .help = "this share of the members leaves while the data spreads, and as many join"},
+      {.name = "kill",
+       .value = "X",
+       .real = &o->swarm.killed,
+       .real_min = 0,
+       .real_max = 0.99,
+       .help = "this share of the members dies at once, in the middle"},
+      {.name = "corrupt",
+       .value = "X",
+       .real = &o->swarm.corrupt,
+       .real_min = 0,
+       .real_max = 0.99,
+       .help = "this share of the members sends corrupted chunks"},
+      {.name = "server-leaves",
+       .flag = &o->swarm.server_leaves,
+       .help = "the server dies as soon as the members have everything between them"},
+      {.name = "neighbours",
+       .value = "N",
+       .whole = &o->swarm.neighbours,
+       .whole_min = 2,
+       .whole_max = 1000,
+       .help = "of a member at most; 40 by default"},
+      {.name = "slots",
+       .value = "N",
+       .whole = &o->swarm.slots,
+       .whole_min = 1,
+       .whole_max = 1000,
+       .help = "peers that one sends to at a time; 12 by default"},
+      {.name = "pieces",
+       .value = "N",
+       .whole = &o->swarm.pieces,
+       .whole_min = 1,
+       .whole_max = 64,
+       .help = "that a chunk is cut into on a simulated link, where transfers take turns; 4 by default"},
+      {.name = "baseline",
+       .value = "WAY",
+       .text = &o->swarm.baseline,
+       .choices = (const char *const[]){"tree", "server", NULL},
+       .help = "for comparison: tree: whoever has everything sends it on as a whole, so that their number "
+               "doubles every turn; server: everybody asks the server"},
   };
   const shoal_usage usage = {
       .command = "sim",
@@ -83,18 +178,30 @@ static bool parse(options *o, int argc, char **argv, int *status) {
           "on a network that is slow, breaks, and falls apart, with machines that crash in the middle of "
           "a write, workers that come, go, dawdle or lie, and clocks that jump. Checkers watch that "
           "every sample counts once, that the weights are those of one machine to the last bit, that "
-          "nothing safe is lost, and that the training ends. Status 1 when one of them finds fault.",
+          "nothing safe is lost, and that the training ends. Status 1 when one of them finds fault. "
+          "With --swarm or --swarms data is spread instead, from a server and from member to member: the "
+          "checkers watch that everybody ends with everything, that nothing corrupted is kept or given on, "
+          "that nobody sends to too many at a time, and that the server sends little more than one copy.",
       .options = table,
       .options_count = sizeof table / sizeof table[0],
       .examples = "  shoal sim --seeds 200\n"
                   "  shoal sim --seed 42 --verbose\n"
                   "  shoal sim --seed 1 --workers 500 --mode sync\n"
-                  "  shoal sim --seeds 200 --mode stale:2 --json\n",
+                  "  shoal sim --seeds 200 --mode stale:2 --json\n"
+                  "  shoal sim --swarms 2000\n"
+                  "  shoal sim --swarm 1000 --bytes 1000000000 --rate 100e6\n"
+                  "  shoal sim --swarm 1000 --mixed --churn 0.3 --corrupt 0.2\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   shoal_error err;
   if (o->mode_text != NULL && shoal_mode_parse(o->mode_text, &o->mode, &err) != SHOAL_OK) {
+    *status = shoal_cli_misused("sim", &err);
+    return false;
+  }
+  if (o->swarm.members > 0 && o->swarm.swarms > 0) {
+    shoal_fail(&err, SHOAL_INVALID,
+               "--swarm is one that is measured, --swarms are many that are drawn: give one");
     *status = shoal_cli_misused("sim", &err);
     return false;
   }
@@ -297,9 +404,17 @@ static void print_json(const session *s) {
 }
 
 static int run(int argc, char **argv) {
-  options o = {.seed = NOT_GIVEN, .threads = shoal_cli_threads()};
+  options o = {.seed = NOT_GIVEN,
+               .threads = shoal_cli_threads(),
+               .swarm = {.bytes = 1000000000, .chunk_bytes = 1 << 20, .rate = 100e6, .latency_ms = 1}};
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  if (o.swarm.members > 0 || o.swarm.swarms > 0) {
+    o.swarm.seed = o.seed;
+    o.swarm.threads = o.threads;
+    o.swarm.json = o.json;
+    return shoal_sim_swarm_run(&o.swarm);
+  }
   session *s = calloc(1, sizeof *s);
   shoal_error err;
   shoal_status status = SHOAL_OK;

@@ -273,10 +273,12 @@ static void consider(shoal_spawn *s, child *c, int status, double now) {
   c->wait_s = steady ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
   c->next_start = now + c->wait_s;
   if (lost)
-    shoal_note(&s->calls.notes, "%s: its machine could not be reached, or was lost (%s); trying again in %.0fs",
-               c->name, what, ceil(c->wait_s));
+    shoal_note(&s->calls.notes,
+               "%s: its machine could not be reached, or was lost (%s); trying again in %.0fs", c->name, what,
+               ceil(c->wait_s));
   else
-    shoal_note(&s->calls.notes, "%s %s %s; starting it again", c->name, exited ? "ended with" : "died of", what);
+    shoal_note(&s->calls.notes, "%s %s %s; starting it again", c->name, exited ? "ended with" : "died of",
+               what);
 }
 
 static void bury(shoal_spawn *s, child *c, int status, double now) {

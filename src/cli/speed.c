@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -11,13 +13,36 @@
 #include "cli/cli.h"
 #include "data/noise.h"
 
-enum { BATCH = 64, ROUNDS_IN_EPOCH = 1000, FILE_MAX = 256, WARM_UP_ROUNDS = 2 };
-static const double MEASURE_S = 0.25;
+enum { BATCH = 64, ROUNDS_IN_EPOCH = 1000, FILE_MAX = 512, NAME_MAX_BYTES = 128, WARM_UP_ROUNDS = 2 };
+static const double MEASURE_S = 0.25, KEPT_S = 86400;
 
 /* ---- what was kept ---- */
 
+/* What the system calls the processor; "" where it does not. */
+static void read_processor(char out[NAME_MAX_BYTES]) {
+  char line[FILE_MAX];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  out[0] = 0;
+  while (file && !out[0] && fgets(line, sizeof line, file)) {
+    const char *colon = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+    if (colon) shoal_text_plain(out, NAME_MAX_BYTES, colon + 1, strcspn(colon + 1, "\n"));
+  }
+  if (file) fclose(file);
+}
+
 static void write_key(uint32_t threads, char out[FILE_MAX]) {
-  snprintf(out, FILE_MAX, "%s %s %u ", SHOAL_VERSION, shoal_kernels_get()->name, threads);
+  char processor[NAME_MAX_BYTES], host[NAME_MAX_BYTES] = "";
+  read_processor(processor);
+  gethostname(host, sizeof host - 1);
+  snprintf(out, FILE_MAX, "%s %s %u %s%s: ", SHOAL_VERSION, shoal_kernels_get()->name, threads, host,
+           processor);
+}
+
+static bool is_recent(const char *file) {
+  struct stat about;
+  if (stat(file, &about) != 0) return false;
+  double age = shoal_clock_wall_seconds() - (double)about.st_mtime;
+  return age > -KEPT_S && age < KEPT_S;
 }
 
 static bool read_kept(const char *file, uint32_t threads, double *batches_per_s) {
@@ -25,7 +50,8 @@ static bool read_kept(const char *file, uint32_t threads, double *batches_per_s)
   uint8_t *bytes;
   size_t length;
   write_key(threads, key);
-  if (shoal_file_read(file, FILE_MAX, false, &bytes, &length, NULL) != SHOAL_OK) return false;
+  if (!is_recent(file) || shoal_file_read(file, FILE_MAX, false, &bytes, &length, NULL) != SHOAL_OK)
+    return false;
   size_t key_length = strlen(key);
   const char *number = (const char *)bytes + key_length;
   bool good = length > key_length && memcmp(bytes, key, key_length) == 0 &&

@@ -1,7 +1,8 @@
 /* speed.h: how fast this machine trains, in one number: batches of 64 of LeNet-5 a second.
  *
- * Measured in a fraction of a second, and kept in a file for the next time; it is measured again when program,
- * kernels or threads are others. For telling machines apart, not for a benchmark: that is shoal bench.
+ * Measured in a fraction of a second, and kept in a file for the next time; it is measured again after a day,
+ * and when program, kernels, threads, processor or host are others: a home folder may be shared. For telling
+ * machines apart, not for a benchmark: that is shoal bench.
  *
  * Threads: one caller. */
 #ifndef SHOAL_CLI_SPEED_H

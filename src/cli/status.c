@@ -78,7 +78,21 @@ static void print_server(const cJSON *server) {
          shoal_human_count(shoal_remote_whole(server, "samples_per_s")).text);
 }
 
-static void print_jobs(const cJSON *answer) {
+/* Under a table that does not show them all. */
+static void print_more(double all, int shown) {
+  if (all > shown) printf("and %s more\n", shoal_human_count((uint64_t)all - (uint64_t)shown).text);
+}
+
+static double count_jobs(const cJSON *server) {
+  const cJSON *state;
+  double all = 0;
+  cJSON_ArrayForEach(state, cJSON_GetObjectItemCaseSensitive(server, "jobs")) {
+    if (cJSON_IsNumber(state)) all += state->valuedouble;
+  }
+  return all;
+}
+
+static void print_jobs(const cJSON *answer, double all) {
   const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs"), *job;
   if (cJSON_GetArraySize(jobs) == 0) return;
   printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %8s  %8s  %11s\n", "job", "name", "host", "state", "workers",
@@ -97,9 +111,11 @@ static void print_jobs(const cJSON *answer) {
            real_text(isfinite(held_out) ? held_out : shoal_remote_number(progress, "metric"), metric),
            count_text(shoal_remote_number(progress, "samples_per_s"), rate));
   }
+  bool shows_all = !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "next"));
+  if (!shows_all) print_more(all, cJSON_GetArraySize(jobs));
 }
 
-static void print_workers(const cJSON *answer) {
+static void print_workers(const cJSON *answer, double all) {
   const cJSON *workers = cJSON_GetObjectItemCaseSensitive(answer, "workers"), *worker;
   if (cJSON_GetArraySize(workers) == 0) return;
   printf("\n%-20s  %7s  %8s  %-9s  %-28s  %11s  %13s\n", "worker", "threads", "speed", "state", "what",
@@ -115,6 +131,7 @@ static void print_workers(const cJSON *answer) {
            count_text(shoal_remote_number(worker, "samples_per_s"), rate),
            count_text(shoal_remote_number(worker, "samples"), samples));
   }
+  if (cJSON_GetArraySize(workers) == WORKERS_SHOWN) print_more(all, WORKERS_SHOWN);
 }
 
 static void print_job(const cJSON *job) {
@@ -160,8 +177,9 @@ enum { ASKED_MAX = 3 };
 /* Asks for all of it before anything is printed. */
 static shoal_status ask(const status_options *o, shoal_remote *api, cJSON *answers[ASKED_MAX],
                         shoal_error *err) {
-  char paths[ASKED_MAX][PATH_MAX_BYTES] = {"/server", "", "/workers?limit=1000"};
+  char paths[ASKED_MAX][PATH_MAX_BYTES] = {"/server"};
   snprintf(paths[1], sizeof paths[1], "/jobs?limit=%d", JOBS_SHOWN);
+  snprintf(paths[2], sizeof paths[2], "/workers?limit=%d", WORKERS_SHOWN);
   if (o->job != 0) {
     snprintf(paths[0], sizeof paths[0], "/jobs/%" PRIu64, o->job);
     snprintf(paths[1], sizeof paths[1], "/jobs/%" PRIu64 "/workers", o->job);
@@ -193,8 +211,8 @@ static void print_text(const status_options *o, cJSON *answers[ASKED_MAX]) {
     return;
   }
   print_server(answers[0]);
-  print_jobs(answers[1]);
-  print_workers(answers[2]);
+  print_jobs(answers[1], count_jobs(answers[0]));
+  print_workers(answers[2], shoal_remote_number(answers[0], "workers"));
 }
 
 static int run(int argc, char **argv) {
@@ -204,7 +222,7 @@ static int run(int argc, char **argv) {
   int exit_status;
   bool parsed = parse(&o, argc, argv, &exit_status);
   shoal_status status = parsed ? shoal_remote_open(&api, &o.api, NULL, &err) : SHOAL_OK;
-  shoal_link_wipe(argc, argv);
+  shoal_link_wipe(argc, argv, o.api.server);
   if (!parsed) return exit_status;
   if (status != SHOAL_OK) return shoal_cli_misused("status", &err);
   cJSON *answers[ASKED_MAX] = {NULL};

@@ -1,4 +1,4 @@
-/* stint.c: see stint.h. What both threads see is `view`, under the lock, and `stop`. */
+/* stint.c: see stint.h. What both threads see is under the lock, and `stop`. */
 #include "cli/stint.h"
 
 #include <inttypes.h>
@@ -6,20 +6,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "data/chunks.h"
+#include "base/hash.h"
+#include "data/chunk_store.h"
+#include "data/dataset.h"
+#include "net/certificate.h"
 #include "net/fetch.h"
+#include "net/swarm_node.h"
+#include "net/swarm_words.h"
 
-enum { CHIEF_MAX = SHOAL_LINK_ADDRESS_MAX + 40, MANIFEST_BYTES_MAX = 64 << 20 };
+enum { PATH_MAX_BYTES = SHOAL_LINK_ADDRESS_MAX + 80, MANIFEST_BYTES_MAX = 64 << 20 };
 
 struct shoal_stint {
   shoal_stint_config config;
   char *worker, *data, *cache, *data_dir;
-  char chief[CHIEF_MAX];
+  char chief[PATH_MAX_BYTES], swarm[PATH_MAX_BYTES];
   volatile sig_atomic_t stop;
   pthread_t thread;
+
+  /* The thread's own. */
+  shoal_manifest *manifest;
+  char *certificate, *key; /* for members of the swarm that connect here; NULL without TLS */
+
   pthread_mutex_t lock;
+  shoal_chunk_store *store; /* set and unset by the thread */
+  shoal_swarm_node *node;   /* likewise; uses the store, so it goes first */
   shoal_stint_view view;
+  uint64_t units_before; /* of the count, when it began to compute */
 };
 
 /* ---- the thread ---- */
@@ -32,55 +46,25 @@ static void note(void *self, const char *text) {
   pthread_mutex_unlock(&s->lock);
 }
 
-static void set_phase(shoal_stint *s, shoal_stint_phase phase) {
+static uint64_t units_of(const shoal_stint *s) {
+  return __atomic_load_n(&s->config.count->units, __ATOMIC_RELAXED);
+}
+
+static void begin_to_compute(shoal_stint *s) {
   pthread_mutex_lock(&s->lock);
-  s->view.phase = phase;
+  s->view.phase = SHOAL_STINT_COMPUTING;
+  s->units_before = units_of(s);
   pthread_mutex_unlock(&s->lock);
 }
 
-/* Where its chunks come from. */
-typedef struct supply {
-  shoal_stint *stint;
-  shoal_fetch *fetch;
-} supply;
-
-typedef struct filling {
-  uint8_t *into;
-  size_t room, filled;
-} filling;
-
-static shoal_status fill(void *self, const void *bytes, size_t length, shoal_error *err) {
-  filling *f = self;
-  if (length > f->room - f->filled)
-    return shoal_fail(err, SHOAL_CORRUPT, "the server sends a chunk that is too long");
-  memcpy(f->into + f->filled, bytes, length);
-  f->filled += length;
-  return SHOAL_OK;
+static shoal_way way_to(const shoal_link *link) {
+  return (shoal_way){.wire = SHOAL_WIRE_RAW,
+                     .tls = link->tls,
+                     .fingerprint = link->fingerprint[0] ? link->fingerprint : NULL,
+                     .token = link->token[0] ? link->token : NULL};
 }
 
-static shoal_status get_chunk(void *self, const char *sha256, uint8_t *into, size_t bytes, shoal_error *err) {
-  supply *from = self;
-  char path[16 + SHOAL_SHA256_HEX];
-  snprintf(path, sizeof path, "/chunks/%s", sha256);
-  filling f = {.into = into, .room = bytes};
-  shoal_reply reply;
-  shoal_status status =
-      shoal_fetch_ask(from->fetch, &(shoal_ask){.path = path, .self = &f, .take = fill}, &reply, err);
-  shoal_reply_release(&reply);
-  if (status == SHOAL_OK && f.filled != bytes)
-    status = shoal_fail(err, SHOAL_CORRUPT, "the server sends a chunk that is too short");
-  return status;
-}
-
-static void show_progress(void *self, uint64_t done, uint64_t all) {
-  shoal_stint *s = ((supply *)self)->stint;
-  pthread_mutex_lock(&s->lock);
-  s->view.bytes_done = done;
-  s->view.bytes_all = all;
-  pthread_mutex_unlock(&s->lock);
-}
-
-static shoal_status get_manifest(shoal_stint *s, shoal_fetch *fetch, shoal_manifest *out, shoal_error *err) {
+static shoal_status ask_for_manifest(shoal_stint *s, shoal_fetch *fetch, shoal_error *err) {
   shoal_text path;
   shoal_text_init(&path);
   shoal_text_addf(&path, "/api/v1/datasets/");
@@ -92,44 +76,170 @@ static shoal_status get_manifest(shoal_stint *s, shoal_fetch *fetch, shoal_manif
                   : shoal_fetch_ask(fetch, &(shoal_ask){.path = path.bytes, .answer_max = MANIFEST_BYTES_MAX},
                                     &reply, err);
   if (status == SHOAL_OK)
-    status = shoal_manifest_parse(out, reply.body.bytes ? reply.body.bytes : "", reply.body.length, err);
+    status =
+        shoal_manifest_parse(s->manifest, reply.body.bytes ? reply.body.bytes : "", reply.body.length, err);
   shoal_reply_release(&reply);
   shoal_text_release(&path);
   return status;
 }
 
-static shoal_status get_data(shoal_stint *s, shoal_chunk_set *out, shoal_error *err) {
-  supply from = {.stint = s};
-  shoal_fetch_config config = {.link = s->config.link, .stop = &s->stop};
-  shoal_manifest *manifest = calloc(1, sizeof *manifest);
-  *out = (shoal_chunk_set){.lock = -1};
-  shoal_status status = manifest ? shoal_fetch_create(&from.fetch, &config, err)
-                                 : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  if (status == SHOAL_OK) status = get_manifest(s, from.fetch, manifest, err);
-  if (status == SHOAL_OK) {
-    const shoal_chunk_options options = {.cache = s->cache,
-                                         .cache_bytes_max = s->config.cache_bytes_max,
-                                         .data_dir = s->data_dir,
-                                         .stop = &s->stop};
-    const shoal_chunk_source source = {&from, get_chunk, show_progress};
-    status = shoal_chunk_set_open(out, manifest, &options, &source, err);
-  }
-  if (manifest) shoal_manifest_release(manifest);
-  free(manifest);
-  shoal_fetch_destroy(from.fetch);
+static shoal_status get_manifest(shoal_stint *s, shoal_error *err) {
+  shoal_fetch *fetch;
+  const shoal_fetch_config config = {.link = s->config.link, .stop = &s->stop};
+  s->manifest = calloc(1, sizeof *s->manifest);
+  if (s->manifest == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  shoal_status status = shoal_fetch_create(&fetch, &config, err);
+  if (status != SHOAL_OK) return status;
+  status = ask_for_manifest(s, fetch, err);
+  shoal_fetch_destroy(fetch);
   return status;
 }
 
-static shoal_status compute(shoal_stint *s, const char *data, shoal_error *err) {
-  const shoal_link *link = s->config.link;
+/* ---- the store, as the swarm sees it ---- */
+
+static bool has_chunk(void *self, uint32_t chunk) { return shoal_chunk_store_has(self, chunk); }
+
+static size_t length_of_chunk(void *self, uint32_t chunk) { return shoal_chunk_store_bytes_of(self, chunk); }
+
+static shoal_status put_chunk(void *self, uint32_t chunk, const void *bytes, size_t length,
+                              shoal_error *err) {
+  return shoal_chunk_store_put(self, chunk, bytes, length, err);
+}
+
+static shoal_status read_chunk(void *self, uint32_t chunk, void *into, shoal_error *err) {
+  return shoal_chunk_store_read(self, chunk, into, err);
+}
+
+static bool next_want(void *self, uint32_t *chunk, bool *urgent) {
+  return shoal_chunk_store_next_want(self, chunk, urgent);
+}
+
+static void data_failed(void *self, const shoal_error *err) {
+  shoal_chunk_store_fail(self, err->status, err->text);
+}
+
+/* ---- the data ---- */
+
+/* More is wanted of the store. */
+static void wanted(void *self) {
+  shoal_stint *s = self;
+  pthread_mutex_lock(&s->lock);
+  if (s->node) shoal_swarm_node_wake(s->node);
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* Members speak TLS with each other where the server does; it tells them each other's fingerprints. */
+static shoal_status make_certificate(shoal_stint *s, shoal_error *err) {
+  static const char *const names[] = {"localhost"};
+  if (!s->config.link->tls || s->config.alone) return SHOAL_OK;
+  shoal_text folder;
+  shoal_text_init(&folder);
+  shoal_text_addf(&folder, "%s/peer", s->cache);
+  shoal_status status = folder.failed
+                            ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                            : shoal_certificate_ensure(folder.bytes, names, 1, &s->certificate, &s->key, err);
+  shoal_text_release(&folder);
+  return status;
+}
+
+static shoal_status join_swarm(shoal_stint *s, bool all, shoal_error *err) {
+  char id[SHOAL_SHA256_HEX];
+  shoal_swarm_node *node;
+  shoal_manifest_id(s->manifest, id);
+  shoal_status status = make_certificate(s, err);
+  if (status != SHOAL_OK) return status;
+  const shoal_swarm_node_config config = {
+      .server = s->swarm,
+      .way = way_to(s->config.link),
+      .name = s->worker,
+      .set = shoal_swarm_set_of(id),
+      .shelf = {s->store, shoal_chunk_store_count(s->store), s->manifest->bytes, has_chunk, length_of_chunk,
+                put_chunk, read_chunk, next_want, data_failed},
+      .all = all,
+      .alone = s->config.alone,
+      .certificate = s->certificate,
+      .key = s->key,
+      .seed = shoal_digest(s->worker, strlen(s->worker)) ^ (uint64_t)getpid(),
+      .notes = {s, note},
+  };
+  status = shoal_swarm_node_start(&node, &config, err);
+  if (status != SHOAL_OK) return status;
+  pthread_mutex_lock(&s->lock);
+  s->node = node;
+  pthread_mutex_unlock(&s->lock);
+  return SHOAL_OK;
+}
+
+static shoal_status open_store(shoal_stint *s, shoal_error *err) {
+  shoal_chunk_store *store;
+  const shoal_chunk_store_options options = {.cache = s->cache,
+                                             .cache_bytes_max = s->config.cache_bytes_max,
+                                             .data_dir = s->data_dir,
+                                             .stop = &s->stop,
+                                             .self = s,
+                                             .wanted = wanted};
+  shoal_status status = shoal_chunk_store_open(&store, s->manifest, &options, err);
+  if (status != SHOAL_OK) return status;
+  pthread_mutex_lock(&s->lock);
+  s->store = store;
+  pthread_mutex_unlock(&s->lock);
+  return SHOAL_OK;
+}
+
+static shoal_status open_data(shoal_stint *s, shoal_error *err) {
+  shoal_status status = get_manifest(s, err);
+  if (status == SHOAL_OK) status = open_store(s, err);
+  if (status != SHOAL_OK) return status;
+  uint32_t count = shoal_chunk_store_count(s->store);
+  if (count == 0) return SHOAL_OK; /* made up here */
+  /* What is read as a whole is wanted by all as a whole; of images only what units need. */
+  bool by_parts = strcmp(s->manifest->kind, "idx") == 0 || strcmp(s->manifest->kind, "cifar") == 0;
+  status = join_swarm(s, s->config.all_data || !by_parts, err);
+  /* What opening reads, before there is a chief who waits. */
+  return status == SHOAL_OK ? shoal_dataset_prepare(s->store, &s->stop, err) : status;
+}
+
+/* Under the lock. */
+static void look_at_data(shoal_stint *s) {
+  shoal_swarm_view swarm;
+  if (s->store) {
+    shoal_chunk_progress progress = shoal_chunk_store_progress(s->store);
+    s->view.bytes_done = progress.bytes_here;
+    s->view.bytes_all = s->config.all_data ? progress.bytes_all : progress.bytes_wanted;
+  }
+  if (!s->node) return;
+  shoal_swarm_node_look(s->node, &swarm);
+  s->view.from_server = swarm.from_server;
+  s->view.from_peers = swarm.from_peers;
+  s->view.to_peers = swarm.to_peers;
+}
+
+static void close_data(shoal_stint *s) {
+  pthread_mutex_lock(&s->lock);
+  look_at_data(s);
+  shoal_swarm_node *node = s->node;
+  shoal_chunk_store *store = s->store;
+  s->node = NULL;
+  s->store = NULL;
+  pthread_mutex_unlock(&s->lock);
+  shoal_swarm_node_end(node);
+  shoal_chunk_store_close(store);
+  if (s->manifest) shoal_manifest_release(s->manifest);
+  free(s->manifest);
+  free(s->certificate);
+  free(s->key);
+}
+
+static shoal_status compute(shoal_stint *s, shoal_error *err) {
   const shoal_worker_node_config config = {
       .chief = s->chief,
       .name = s->worker,
-      .way = {.wire = SHOAL_WIRE_WEBSOCKET,
-              .tls = link->tls,
-              .fingerprint = link->fingerprint[0] ? link->fingerprint : NULL,
-              .token = link->token[0] ? link->token : NULL},
-      .compute = {.data = data, .data_dir = s->data_dir, .threads = s->config.threads},
+      .way = way_to(s->config.link),
+      .compute = {.data = shoal_chunk_store_data(s->store),
+                  .data_dir = s->data_dir,
+                  .threads = s->config.threads,
+                  .store = s->store,
+                  .stop = &s->stop},
       .notes = {s, note},
       .count = s->config.count,
       .stop = &s->stop,
@@ -140,14 +250,15 @@ static shoal_status compute(shoal_stint *s, const char *data, shoal_error *err) 
 static void *run(void *self) {
   shoal_stint *s = self;
   shoal_error err = {0};
-  shoal_chunk_set set;
-  shoal_status status = get_data(s, &set, &err);
+  shoal_status status = open_data(s, &err);
   if (status == SHOAL_OK) {
-    set_phase(s, SHOAL_STINT_COMPUTING);
-    status = compute(s, set.data.bytes, &err);
+    begin_to_compute(s);
+    status = compute(s, &err);
   }
-  shoal_chunk_set_close(&set);
+  bool job_over = status == SHOAL_OK && !s->stop;
+  close_data(s);
   pthread_mutex_lock(&s->lock);
+  s->view.job_over = job_over;
   s->view.phase = SHOAL_STINT_OVER;
   s->view.status = status == SHOAL_STOPPED && s->stop ? SHOAL_OK : status;
   s->view.error = err;
@@ -176,7 +287,10 @@ shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *conf
   s->data = strdup(config->data);
   s->cache = strdup(config->cache);
   s->data_dir = config->data_dir ? strdup(config->data_dir) : NULL;
-  snprintf(s->chief, sizeof s->chief, "%s/jobs/%" PRIu64 "/chief", config->link->address, config->job);
+  snprintf(s->chief, sizeof s->chief, "%s/jobs/%" PRIu64 "/chief?worker=%" PRIu64, config->link->address,
+           config->job, config->number);
+  snprintf(s->swarm, sizeof s->swarm, "%s/jobs/%" PRIu64 "/data?worker=%" PRIu64, config->link->address,
+           config->job, config->number);
   bool has_all = s->worker && s->data && s->cache && (s->data_dir || !config->data_dir);
   if (!has_all || pthread_create(&s->thread, NULL, run, s) != 0) {
     release(s);
@@ -188,7 +302,10 @@ shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *conf
 
 void shoal_stint_look(shoal_stint *s, shoal_stint_view *out) {
   pthread_mutex_lock(&s->lock);
+  look_at_data(s);
   *out = s->view;
+  bool waits = s->view.bytes_done < s->view.bytes_all && units_of(s) == s->units_before;
+  if (out->phase == SHOAL_STINT_COMPUTING && waits) out->phase = SHOAL_STINT_FETCHING;
   pthread_mutex_unlock(&s->lock);
 }
 

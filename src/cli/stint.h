@@ -1,7 +1,8 @@
 /* stint.h: work for one job of a server, in a thread of its own, from its data to its end.
  *
- * The thread fetches the job's data (data/chunks.h), then computes units (net/worker_node.h) until the job
- * is over, something is wrong that waiting will not mend, or it is told to leave.
+ * The thread joins the swarm that has the job's data (net/swarm_node.h) and keeps what it gets in the cache
+ * (data/chunk_store.h), computes units (net/worker_node.h), and gives others what it has, until the job is
+ * over, something is wrong that waiting will not mend, or it is told to leave.
  *
  * Ownership: start, then end; the config's texts are copied, the link and the count are borrowed until
  * the end. Threads: one caller; the thread inside is the stint's own. */
@@ -16,16 +17,19 @@ typedef struct shoal_stint shoal_stint;
 typedef struct shoal_stint_config {
   const shoal_link *link;
   uint64_t job;
+  uint64_t number;    /* that the server has given it */
   const char *worker; /* its name */
   const char *data;   /* the set's name on the server */
   uint32_t threads;
   const char *cache, *data_dir; /* data_dir may be NULL */
   uint64_t cache_bytes_max;
+  bool alone;    /* gets its data from the server alone, and gives it to nobody */
+  bool all_data; /* fetches all of it, not only what its units need */
   shoal_worker_count *count;
 } shoal_stint_config;
 
 typedef enum shoal_stint_phase {
-  SHOAL_STINT_FETCHING,
+  SHOAL_STINT_FETCHING, /* until its first unit is computed, while data is missing */
   SHOAL_STINT_COMPUTING,
   SHOAL_STINT_OVER
 } shoal_stint_phase;
@@ -34,11 +38,13 @@ enum { SHOAL_STINT_NOTE_MAX = 256 };
 
 typedef struct shoal_stint_view {
   shoal_stint_phase phase;
-  uint64_t bytes_done, bytes_all;  /* of its data */
-  uint64_t notes;                  /* how many there were so far */
-  char note[SHOAL_STINT_NOTE_MAX]; /* the last one */
-  shoal_status status;             /* once it is over: SHOAL_OK when the job was, or it was told to leave */
+  uint64_t bytes_done, bytes_all;             /* of the data that it wants */
+  uint64_t from_server, from_peers, to_peers; /* bytes of data, since it began */
+  uint64_t notes;                             /* how many there were so far */
+  char note[SHOAL_STINT_NOTE_MAX];            /* the last one */
+  shoal_status status; /* once it is over: SHOAL_OK when the job was, or it was told to leave */
   shoal_error error;
+  bool job_over; /* and whether the job was, before it was told to leave */
 } shoal_stint_view;
 
 shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *config, shoal_error *err);

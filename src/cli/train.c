@@ -28,16 +28,22 @@
 /* The settings of a recipe that have a flag of the same name, in the order in which they are
  * applied: an optimiser brings its own rate, so it comes first. A run that goes on cannot
  * change the fixed ones and still be the same run. */
-enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHARDS, EARLY_STOP, SETTINGS };
+enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHARDS, SHUFFLE, EARLY_STOP, SETTINGS };
 static const struct {
   const char *name;
   bool fixed;
 } settings[SETTINGS] = {
-    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},
-    [SCHEDULE] = {"schedule", false},  [L2] = {"l2", false},
-    [CLIP] = {"clip", false},          [EPOCHS] = {"epochs", false},
-    [BATCH] = {"batch", true},         [SEED] = {"seed", true},
-    [SHARDS] = {"shards", true},       [EARLY_STOP] = {"early-stop", false},
+    [OPTIMIZER] = {"optimizer", true},
+    [RATE] = {"rate", false},
+    [SCHEDULE] = {"schedule", false},
+    [L2] = {"l2", false},
+    [CLIP] = {"clip", false},
+    [EPOCHS] = {"epochs", false},
+    [BATCH] = {"batch", true},
+    [SEED] = {"seed", true},
+    [SHARDS] = {"shards", true},
+    [SHUFFLE] = {"shuffle", true},
+    [EARLY_STOP] = {"early-stop", false},
 };
 
 typedef struct train_options {
@@ -93,6 +99,11 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
        .value = "N",
        .text = &o->settings[SHARDS],
        .help = "parts of a round that threads can share; part of the result's last bits"},
+      {.name = "shuffle",
+       .value = "WORD",
+       .text = &o->settings[SHUFFLE],
+       .help = "all: every sample may come anywhere in an epoch; lanes: each part of the rounds keeps to its "
+               "part of the data, so that a worker needs no more than that; all by default"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -252,7 +263,8 @@ static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
   const shoal_recipe *after = &r->model->recipe;
   bool same = before.optimizer == after->optimizer && before.momentum == after->momentum &&
               before.beta2 == after->beta2 && before.eps == after->eps && before.batch == after->batch &&
-              before.seed == after->seed && before.shards == after->shards;
+              before.seed == after->seed && before.shards == after->shards &&
+              before.shuffle == after->shuffle;
   if (!same)
     return shoal_fail(err, SHOAL_INVALID,
                       "%s cannot change when a run goes on, because it would not be the same run any more; "

@@ -25,7 +25,8 @@ typedef struct local_set {
   const char *kind;
   uint32_t count;
   char *paths[SHOAL_MANIFEST_FILES_MAX];
-  uint64_t bytes, sent; /* of all files; of those before the one on its way */
+  const char *names[SHOAL_MANIFEST_FILES_MAX]; /* what they are called there */
+  uint64_t bytes, sent;                        /* of all files; of those before the one on its way */
   shoal_progress progress;
   double started;
 } local_set;
@@ -41,17 +42,20 @@ static const char *base_of(const char *path) {
 
 /* ---- what there is ---- */
 
-static shoal_status add_path(local_set *set, const char *path, size_t length, shoal_error *err) {
+/* `name` is what it is called there; NULL: as here. */
+static shoal_status add_path(local_set *set, const char *path, size_t length, const char *name,
+                             shoal_error *err) {
   if (set->count == SHOAL_MANIFEST_FILES_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "%.*s: a data set has at most %d files", (int)length, path,
                       SHOAL_MANIFEST_FILES_MAX);
   char *copy = strndup(path, length);
   if (!copy) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  set->paths[set->count++] = copy;
+  set->paths[set->count] = copy;
+  set->names[set->count++] = name ? name : base_of(copy);
   struct stat about;
   if (stat(copy, &about) != 0) return shoal_fail(err, SHOAL_NOT_FOUND, "%s: %s", copy, strerror(errno));
   if (!S_ISREG(about.st_mode)) return shoal_fail(err, SHOAL_INVALID, "%s: is not a file", copy);
-  if (!shoal_manifest_is_name(base_of(copy)))
+  if (!shoal_manifest_is_name(set->names[set->count - 1]))
     return shoal_fail(err, SHOAL_INVALID, "%s: a file with such a name cannot be sent; rename it", copy);
   set->bytes += (uint64_t)about.st_size;
   return SHOAL_OK;
@@ -81,13 +85,14 @@ static shoal_status add_folder(local_set *set, const char *folder, shoal_error *
     shoal_text_init(&path);
     shoal_text_addf(&path, "%s/%s", folder, entry->d_name);
     status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
-                         : add_path(set, path.bytes, path.length, err);
+                         : add_path(set, path.bytes, path.length, NULL, err);
     shoal_text_release(&path);
   }
   closedir(here);
   if (status == SHOAL_OK && set->count == 0)
     status = shoal_fail(err, SHOAL_NOT_FOUND, "%s: no data in this folder", folder);
   qsort(set->paths, set->count, sizeof *set->paths, by_text);
+  for (uint32_t i = 0; i < set->count; i++) set->names[i] = base_of(set->paths[i]);
   return status;
 }
 
@@ -107,18 +112,30 @@ static void name_after(const char *path, char out[SHOAL_FILE_NAME_MAX]) {
   shoal_text_plain(out, SHOAL_FILE_NAME_MAX, base, stem > 0 ? stem : strlen(base));
 }
 
-/* FILE or FOLDER; "A.csv,B.csv" for a table with test rows of its own. */
+/* "TRAIN.csv,TEST.csv": the comma between two files that exist, as in data/dataset.c; NULL: there is none. */
+static const char *find_comma(const char *path) {
+  for (const char *comma = strchr(path, ','); comma; comma = strchr(comma + 1, ',')) {
+    char *first = strndup(path, (size_t)(comma - path));
+    bool both = first && shoal_file_exists(first) && shoal_file_exists(comma + 1);
+    free(first);
+    if (both) return comma;
+  }
+  return NULL;
+}
+
+/* FILE or FOLDER; "A.csv,B.csv" for a table with test rows of its own. Which is which, the server sees by the
+ * names: they are sent under such as leave no doubt. */
 static shoal_status find_files(local_set *set, const char *path, shoal_error *err) {
   if (is_folder(path)) {
     if (!set->kind)
       set->kind = shoal_idx_is_folder(path) ? "idx" : shoal_cifar_is_folder(path) ? "cifar" : "text";
     return add_folder(set, path, err);
   }
-  const char *comma = shoal_file_exists(path) ? NULL : strchr(path, ',');
+  const char *comma = shoal_file_exists(path) || set->kind ? NULL : find_comma(path);
   if (!set->kind) set->kind = "csv";
-  if (!comma) return add_path(set, path, strlen(path), err);
-  shoal_status status = add_path(set, path, (size_t)(comma - path), err);
-  return status == SHOAL_OK ? add_path(set, comma + 1, strlen(comma + 1), err) : status;
+  if (!comma) return add_path(set, path, strlen(path), NULL, err);
+  shoal_status status = add_path(set, path, (size_t)(comma - path), "train.csv", err);
+  return status == SHOAL_OK ? add_path(set, comma + 1, strlen(comma + 1), "test.csv", err) : status;
 }
 
 static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal_error *err) {
@@ -136,7 +153,8 @@ static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal
     snprintf(set->name, sizeof set->name, "%s", named->name);
   } else {
     status = find_files(set, path, err);
-    name_after(path, set->name);
+    name_after(status == SHOAL_OK && !is_folder(path) ? set->paths[0] : path,
+               set->name); /* of two the first */
   }
   if (c->name) snprintf(set->name, sizeof set->name, "%s", c->name);
   return status;
@@ -144,21 +162,24 @@ static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal
 
 /* ---- what the server has ---- */
 
-static void set_path(shoal_text *out, const char *name, const char *rest) {
-  shoal_text_clear(out);
-  shoal_text_addf(out, "/datasets/");
-  shoal_fetch_escape(out, name);
-  shoal_text_addf(out, "%s", rest);
+/* Asks for /datasets/NAME and what follows; *answer is the caller's. */
+static shoal_status ask_of_set(const shoal_upload_config *c, const char *method, const char *name,
+                               const char *rest, const char *json, cJSON **answer, shoal_error *err) {
+  shoal_text path = {0};
+  *answer = NULL;
+  shoal_text_addf(&path, "/datasets/");
+  shoal_fetch_escape(&path, name);
+  shoal_text_addf(&path, "%s", rest);
+  shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : shoal_remote_ask(c->api, method, path.bytes, json, answer, err);
+  shoal_text_release(&path);
+  return status;
 }
 
 static shoal_status server_has(const shoal_upload_config *c, const char *name, bool *has, shoal_error *err) {
-  shoal_text path;
   cJSON *answer;
-  shoal_text_init(&path);
-  set_path(&path, name, "");
-  shoal_status status = shoal_remote_ask(c->api, "GET", path.bytes ? path.bytes : "/", NULL, &answer, err);
+  shoal_status status = ask_of_set(c, "GET", name, "", NULL, &answer, err);
   cJSON_Delete(answer);
-  shoal_text_release(&path);
   *has = status == SHOAL_OK;
   return status == SHOAL_NOT_FOUND ? SHOAL_OK : status;
 }
@@ -174,14 +195,14 @@ static bool hash_file(const char *path, char out[SHOAL_SHA256_HEX]) {
 }
 
 /* Whether a manifest's files are those of the set. */
-static bool is_same(const local_set *set, const cJSON *manifest) {
+static bool has_same_files(const local_set *set, const cJSON *manifest) {
   const cJSON *files = cJSON_GetObjectItemCaseSensitive(manifest, "files"), *file;
   bool same = cJSON_GetArraySize(files) == (int)set->count;
   cJSON_ArrayForEach(file, files) {
     bool found = false;
     for (uint32_t i = 0; i < set->count && same && !found; i++) {
       char sha256[SHOAL_SHA256_HEX];
-      found = strcmp(base_of(set->paths[i]), shoal_remote_text(file, "name")) == 0 &&
+      found = strcmp(set->names[i], shoal_remote_text(file, "name")) == 0 &&
               hash_file(set->paths[i], sha256) && strcmp(sha256, shoal_remote_text(file, "sha256")) == 0;
     }
     same = same && found;
@@ -189,19 +210,24 @@ static bool is_same(const local_set *set, const cJSON *manifest) {
   return same;
 }
 
+/* The same files can be read as words and as characters: those are two sets. */
 static shoal_status compare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
-  shoal_text path;
+  char kind[16];
   cJSON *manifest;
-  shoal_text_init(&path);
-  set_path(&path, set->name, "/manifest");
-  shoal_status status = shoal_remote_ask(c->api, "GET", path.bytes ? path.bytes : "/", NULL, &manifest, err);
-  if (status == SHOAL_OK && !is_same(set, manifest))
+  shoal_status status = ask_of_set(c, "GET", set->name, "/manifest", NULL, &manifest, err);
+  shoal_remote_plain(manifest, "kind", kind, sizeof kind);
+  bool same_kind = strcmp(kind, set->kind) == 0;
+  if (status == SHOAL_OK && !same_kind)
+    status = shoal_fail(err, SHOAL_CONFLICT,
+                        "the server has a data set '%s' of the kind %s, and this one is of the kind %s; give "
+                        "it a name with --data-name, or use that one with --data %s",
+                        set->name, kind, set->kind, set->name);
+  if (status == SHOAL_OK && !has_same_files(set, manifest))
     status = shoal_fail(err, SHOAL_CONFLICT,
                         "the server has another data set that is called '%s'; give this one a name with "
                         "--data-name, or use that one with --data %s",
                         set->name, set->name);
   cJSON_Delete(manifest);
-  shoal_text_release(&path);
   return status;
 }
 
@@ -222,14 +248,14 @@ static void show(void *self, uint64_t done, uint64_t all) {
   shoal_progress_show(&set->progress, &view, now);
 }
 
-static shoal_status send_file(const shoal_upload_config *c, local_set *set, const char *file,
+static shoal_status send_file(const shoal_upload_config *c, local_set *set, uint32_t number,
                               shoal_error *err) {
-  shoal_text path;
-  shoal_text_init(&path);
+  const char *file = set->paths[number];
+  shoal_text path = {0};
   shoal_text_addf(&path, "/api/v1/datasets/");
   shoal_fetch_escape(&path, set->name);
   shoal_text_addf(&path, "/files/");
-  shoal_fetch_escape(&path, base_of(file));
+  shoal_fetch_escape(&path, set->names[number]);
   shoal_reply reply = {0};
   const shoal_ask ask = {.method = "PUT", .path = path.bytes, .file = file, .self = set, .sent = show};
   shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
@@ -243,22 +269,17 @@ static shoal_status send_file(const shoal_upload_config *c, local_set *set, cons
 
 /* All files are there: they become a set. */
 static shoal_status declare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
-  shoal_text path, body;
+  shoal_text body;
   shoal_json json;
   cJSON *answer = NULL;
-  shoal_text_init(&path);
-  shoal_text_init(&body);
-  set_path(&path, set->name, "");
-  shoal_json_init(&json, &body);
+  shoal_json_begin(&json, &body);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "kind", set->kind);
   if (c->target) shoal_json_text(&json, "target", c->target);
   shoal_json_close(&json, '}');
-  shoal_status status = path.failed || body.failed
-                            ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
-                            : shoal_remote_ask(c->api, "POST", path.bytes, body.bytes, &answer, err);
+  shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : ask_of_set(c, "POST", set->name, "", body.bytes, &answer, err);
   cJSON_Delete(answer);
-  shoal_text_release(&path);
   shoal_text_release(&body);
   return status;
 }
@@ -270,8 +291,7 @@ static shoal_status send_set(const shoal_upload_config *c, local_set *set, shoal
   set->started = shoal_clock_seconds();
   shoal_progress_init(&set->progress, c->text, set->started);
   shoal_status status = SHOAL_OK;
-  for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++)
-    status = send_file(c, set, set->paths[i], err);
+  for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++) status = send_file(c, set, i, err);
   shoal_progress_clear(&set->progress);
   return status == SHOAL_OK ? declare(c, set, err) : status;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "cli/remote.h"
-#include "data/chunks.h"
+#include "data/manifest.h"
 
 typedef struct shoal_upload_config {
   shoal_remote *api;

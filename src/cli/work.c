@@ -20,7 +20,7 @@
 #include "cli/progress.h"
 #include "cli/speed.h"
 #include "cli/stop.h"
-#include "data/chunks.h"
+#include "data/chunk_store.h"
 #include "data/named.h"
 #include "kernels/kernels.h"
 #include "net/fetch.h"
@@ -35,7 +35,7 @@ typedef struct work_options {
   const char *link, *name, *host, *memory, *hours, *cache, *cache_size, *token_file, *data_dir;
   uint64_t job, cores;
   double pause_load; /* 0: not given */
-  bool no_pause, on_battery, yes, json, quiet, once;
+  bool no_pause, on_battery, no_peers, all_data, yes, json, quiet, once;
 } work_options;
 
 static bool parse(work_options *o, int argc, char **argv, int *status) {
@@ -94,6 +94,15 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
        .value = "FOLDER",
        .text = &o->data_dir,
        .help = "where named sets are kept that need not be fetched; ~/.local/share/shoal by default"},
+
+      {.name = "Data"},
+      {.name = "no-peers",
+       .flag = &o->no_peers,
+       .help =
+           "get data from the server alone; by default also from other volunteers, and it is given to them"},
+      {.name = "all-data",
+       .flag = &o->all_data,
+       .help = "fetch all of a job's data, not only what is needed here"},
 
       {.name = "Output"},
       {.name = "yes", .flag = &o->yes, .help = "begin without asking"},
@@ -189,6 +198,8 @@ static shoal_status prepare(session *s, shoal_error *err) {
   s->config.cache = s->cache;
   s->config.data_dir = s->o.data_dir;
   s->config.once = s->o.once;
+  s->config.alone = s->o.no_peers;
+  s->config.all_data = s->o.all_data;
   return shoal_make_folder(s->cache, err);
 }
 
@@ -205,7 +216,8 @@ static void withdraw(session *s) {
   const char *writes[] = {s->cache, NULL};
   shoal_guest_step_back();
   if (s->limits_memory) shoal_guest_limit_memory(s->config.memory_bytes);
-  shoal_sandbox_enter(&(shoal_sandbox_rules){reads, writes}, s->sandbox);
+  const shoal_sandbox_rules rules = {.reads = reads, .writes = writes, .listens = !s->o.no_peers};
+  shoal_sandbox_enter(&rules, s->sandbox);
   free(data);
 }
 
@@ -280,10 +292,15 @@ static void print_statement(const session *s) {
         "  does        computes gradients of networks that people there train; runs no programs of theirs\n"
         "  comes here  models and data sets; they are kept in %s, at most %s\n"
         "  goes there  the results, and what this machine is: name, processors, memory, speed\n"
+        "  others      %s\n"
         "  limits      %s\n"
         "  sandbox     %s\n"
         "  to stop     Ctrl-C leaves in order, twice at once\n\n",
         s->name, whom.bytes, s->cache, shoal_human_bytes((double)s->config.cache_bytes_max).text,
+        s->o.no_peers
+            ? "data comes from the server alone; nobody connects to this machine"
+            : "while it works, data comes from and goes to volunteers of the same job, who may connect "
+              "to a port of this machine and learn its address; --no-peers turns that off",
         limits.bytes, s->sandbox);
   fflush(s->text);
   shoal_text_release(&whom);
@@ -384,6 +401,9 @@ static void print_view(const shoal_work_view *v) {
   shoal_json_int(&json, "units", (int64_t)v->units);
   shoal_json_int(&json, "samples", (int64_t)v->samples);
   shoal_json_real(&json, "samples_per_s", v->samples_per_s);
+  shoal_json_int(&json, "from_server", (int64_t)v->from_server);
+  shoal_json_int(&json, "from_peers", (int64_t)v->from_peers);
+  shoal_json_int(&json, "to_peers", (int64_t)v->to_peers);
   shoal_json_close(&json, '}');
   shoal_cli_print_line(&line);
   shoal_text_release(&line);
@@ -435,6 +455,9 @@ static void print_end(void *self) {
   shoal_json_text(&json, "event", "end");
   shoal_json_int(&json, "units", (int64_t)s->last.units);
   shoal_json_int(&json, "samples", (int64_t)s->last.samples);
+  shoal_json_int(&json, "from_server", (int64_t)s->last.from_server);
+  shoal_json_int(&json, "from_peers", (int64_t)s->last.from_peers);
+  shoal_json_int(&json, "to_peers", (int64_t)s->last.to_peers);
   shoal_json_real(&json, "seconds", seconds);
   shoal_json_close(&json, '}');
   shoal_cli_print_line(&line);
@@ -478,7 +501,7 @@ static int run(int argc, char **argv) {
   int exit_status;
   bool parsed = parse(&s.o, argc, argv, &exit_status);
   shoal_status status = parsed ? shoal_link_open(&s.link, s.o.link, s.o.token_file, &err) : SHOAL_OK;
-  shoal_link_wipe(argc, argv);
+  shoal_link_wipe(argc, argv, s.o.link);
   if (!parsed) return exit_status;
   if (status == SHOAL_OK) status = read_limits(&s, &err);
   if (status != SHOAL_OK) return shoal_cli_misused("work", &err);

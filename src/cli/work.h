@@ -34,8 +34,9 @@ typedef struct shoal_work_view {
   bool connected;
   uint64_t job; /* 0: none */
   const char *job_name, *host;
-  uint64_t bytes_done, bytes_all; /* of the data that comes */
-  uint64_t units, samples;        /* in all */
+  uint64_t bytes_done, bytes_all;             /* of the data that comes */
+  uint64_t from_server, from_peers, to_peers; /* bytes of data, of all jobs so far */
+  uint64_t units, samples;                    /* in all */
   double samples_per_s;
 } shoal_work_view;
 
@@ -50,7 +51,8 @@ typedef struct shoal_work_config {
   shoal_guest_rules rules;
   const char *cache, *data_dir;
   uint64_t cache_bytes_max;
-  bool once; /* ends after the first job */
+  bool alone, all_data; /* as in stint.h */
+  bool once;            /* ends after the first job */
   const volatile sig_atomic_t *stop;
   void *self;
   void (*shows)(void *self, const shoal_work_view *view, double now);

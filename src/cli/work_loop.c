@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/work.h"
@@ -36,7 +37,7 @@ typedef struct work {
   char refusal[SHOAL_WORK_TEXT_MAX];
 
   /* What the server wants. */
-  uint64_t assigned;
+  uint64_t assigned, number; /* the job, and what the server calls this one */
   char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
   uint64_t announced; /* the job that a note was made of last: the server may say it again */
 
@@ -57,6 +58,7 @@ typedef struct work {
   bool over;                  /* --once: it was the one */
 
   shoal_worker_count count;
+  uint64_t from_server, from_peers, to_peers; /* of stints that are over */
   double rate_at, samples_per_s;
   uint64_t rate_samples;
 
@@ -161,7 +163,10 @@ static void hear_assign(work *w, const shoal_message *m) {
     shoal_net_close(w->net, w->server.peer, "an ASSIGN that cannot be read");
     return;
   }
+  const cJSON *called = cJSON_GetObjectItemCaseSensitive(json, "worker");
+  bool has_number = cJSON_IsNumber(called) && called->valuedouble >= 0 && called->valuedouble <= whole_max;
   w->assigned = (uint64_t)number;
+  w->number = has_number ? (uint64_t)called->valuedouble : 0;
   w->finished = 0;
   w->not_before = 0;
   w->retry_s = FIRST_RETRY_S;
@@ -237,12 +242,15 @@ static void start_stint(work *w, uint64_t job, double now) {
   const shoal_work_config *c = w->config;
   const shoal_stint_config config = {.link = c->link,
                                      .job = job,
+                                     .number = w->number,
                                      .worker = c->name,
                                      .data = w->data,
                                      .threads = c->threads,
                                      .cache = c->cache,
                                      .data_dir = c->data_dir,
                                      .cache_bytes_max = c->cache_bytes_max,
+                                     .alone = c->alone,
+                                     .all_data = c->all_data,
                                      .count = &w->count};
   shoal_error err;
   w->view = (shoal_stint_view){0};
@@ -254,15 +262,32 @@ static void start_stint(work *w, uint64_t job, double now) {
   w->not_before = now + w->retry_s;
 }
 
+/* How its data came, and went on. */
+static void count_data(work *w) {
+  const shoal_stint_view *v = &w->view;
+  w->from_server += v->from_server;
+  w->from_peers += v->from_peers;
+  w->to_peers += v->to_peers;
+  if (v->from_server + v->from_peers + v->to_peers > 0)
+    tell(w, "data: %s from the server, %s from other volunteers, %s given to them",
+         shoal_human_bytes((double)v->from_server).text, shoal_human_bytes((double)v->from_peers).text,
+         shoal_human_bytes((double)v->to_peers).text);
+  w->view.from_server = w->view.from_peers = w->view.to_peers = 0;
+}
+
 static void take_away(work *w, double now) {
   shoal_stint_end(w->stint);
   w->stint = NULL;
+  count_data(w);
+  /* That the job is over may come from its chief, or as another ASSIGN before that. */
+  if (w->view.job_over) {
+    tell(w, "job %" PRIu64 " is over", w->stint_job);
+    w->over = w->config->once;
+  }
   if (w->leaving) return;
   if (w->view.status == SHOAL_OK) {
-    tell(w, "job %" PRIu64 " is over", w->stint_job);
     w->finished = w->stint_job;
     snprintf(w->text, sizeof w->text, "its job is over");
-    w->over = w->config->once;
     return;
   }
   w->not_before = now + w->retry_s;
@@ -307,6 +332,9 @@ static void show(work *w, double now) {
                                 .host = w->host,
                                 .bytes_done = w->view.bytes_done,
                                 .bytes_all = w->view.bytes_all,
+                                .from_server = w->from_server + w->view.from_server,
+                                .from_peers = w->from_peers + w->view.from_peers,
+                                .to_peers = w->to_peers + w->view.to_peers,
                                 .units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
                                 .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED),
                                 .samples_per_s = w->samples_per_s};
@@ -330,17 +358,19 @@ static void leave(work *w) {
     if (w->view.phase == SHOAL_STINT_OVER) {
       shoal_stint_end(w->stint);
       w->stint = NULL;
+      count_data(w);
     } else {
       shoal_clock_sleep(0.02);
     }
   }
+  show(w, shoal_clock_seconds());
 }
 
 shoal_status shoal_work_run(const shoal_work_config *config, shoal_error *err) {
   const shoal_link *link = config->link;
   work w = {.config = config,
             .retry_s = FIRST_RETRY_S,
-            .way = {.wire = SHOAL_WIRE_WEBSOCKET,
+            .way = {.wire = SHOAL_WIRE_RAW,
                     .tls = link->tls,
                     .fingerprint = link->fingerprint[0] ? link->fingerprint : NULL,
                     .token = link->token[0] ? link->token : NULL}};

@@ -6,11 +6,17 @@
 #define SHOAL_DATA_CIFAR_H
 
 #include "data/images.h"
+#include "data/manifest.h"
 
 extern const char *const shoal_cifar_names[10];
 
+/* Its files are cut into chunks between records. */
+void shoal_cifar_cut(shoal_cut *cut);
+
 /* True when the folder holds data_batch_1.bin. */
 bool shoal_cifar_is_folder(const char *folder);
-shoal_status shoal_cifar_open(shoal_images *images, const char *folder, shoal_error *err);
+/* With a store labels are not looked at, since they are not here yet. */
+shoal_status shoal_cifar_open(shoal_images *images, const char *folder, const shoal_chunk_store *store,
+                              shoal_error *err);
 
 #endif

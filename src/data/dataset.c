@@ -30,6 +30,9 @@ typedef struct view {
   shoal_split split;
   uint64_t seed;
   shoal_streams streams; /* TEXT */
+  shoal_lanes *lanes;    /* or NULL */
+  uint64_t *stored;      /* with lanes and validation: the training samples' numbers, ascending; else NULL */
+  uint64_t *blocks;      /* with lanes: where blocks begin, as lanes.h has them */
   struct view *older;
 } view;
 
@@ -47,7 +50,8 @@ struct shoal_dataset {
   uint32_t alphabet;  /* REVERSE */
   shoal_noise *noise; /* NOISE */
 
-  shoal_parts parts; /* all but TEXT */
+  shoal_parts parts;        /* all but TEXT */
+  shoal_chunk_store *store; /* where it is opened piece by piece; else NULL */
   uint32_t classes;
   shoal_names class_names; /* IMAGES; the others keep theirs elsewhere */
   uint64_t *class_counts;  /* in TRAIN */
@@ -60,24 +64,26 @@ static shoal_status fail_memory(shoal_error *err) {
 
 /* ---- fetching ----------------------------------------------------------------------- */
 
-/* The samples that a fetch is about. */
+/* The numbers of the samples that a fetch is about. */
 typedef struct chosen {
-  const view *view;
-  shoal_order order; /* TRAIN */
-  uint64_t first;
+  uint64_t numbers[SHOAL_FETCH_MAX];
 } chosen;
 
-static chosen choose(const view *v, uint64_t epoch, uint64_t first) {
-  chosen c = {.view = v, .first = first};
-  if (v->split == SHOAL_TRAIN)
-    shoal_order_init(&c.order, v->dataset->parts.count[SHOAL_TRAIN], v->seed, epoch);
-  return c;
-}
-
-static uint64_t number_at(const chosen *c, uint32_t i) {
-  uint64_t position = c->first + i;
-  if (c->view->split == SHOAL_TRAIN) position = shoal_order_at(&c->order, position);
-  return shoal_parts_number(&c->view->dataset->parts, c->view->split, position);
+static void choose(chosen *c, const view *v, uint64_t epoch, uint64_t first, uint32_t n) {
+  SHOAL_ASSERT(n <= SHOAL_FETCH_MAX);
+  const shoal_parts *parts = &v->dataset->parts;
+  if (v->lanes) {
+    shoal_lanes_at(v->lanes, epoch, first, n, c->numbers);
+    for (uint32_t i = 0; v->stored && i < n; i++) c->numbers[i] = v->stored[c->numbers[i]];
+    return;
+  }
+  shoal_order order;
+  bool shuffled = v->split == SHOAL_TRAIN;
+  if (shuffled) shoal_order_init(&order, parts->count[SHOAL_TRAIN], v->seed, epoch);
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t position = shuffled ? shoal_order_at(&order, first + i) : first + i;
+    c->numbers[i] = shoal_parts_number(parts, v->split, position);
+  }
 }
 
 /* Images and tables: the class of a sample, 0 where it has none. */
@@ -98,7 +104,7 @@ static void write_answer(const shoal_dataset *d, uint64_t number, uint32_t i, co
 }
 
 static void write_ids(const chosen *c, uint32_t n, uint32_t steps, const shoal_batch *into) {
-  for (uint32_t i = 0; into->ids && i < n; i++) into->ids[i] = number_at(c, i);
+  if (into->ids) memcpy(into->ids, c->numbers, n * sizeof *into->ids);
   for (uint64_t i = 0; into->weight && i < (uint64_t)steps * n; i++) into->weight[i] = 1;
 }
 
@@ -123,13 +129,13 @@ static void images_to_x(const shoal_dataset *d, const uint8_t **images, uint32_t
 
 static void fetch_images(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
                          const shoal_batch *into) {
-  SHOAL_ASSERT(n <= SHOAL_FETCH_MAX);
   const view *v = self;
   const shoal_dataset *d = v->dataset;
-  chosen c = choose(v, epoch, first);
+  chosen c;
+  choose(&c, v, epoch, first, n);
   const uint8_t *images[SHOAL_FETCH_MAX];
   for (uint32_t i = 0; i < n; i++) {
-    uint64_t number = number_at(&c, i);
+    uint64_t number = c.numbers[i];
     images[i] = shoal_images_at(&d->images, number);
     write_answer(d, number, i, into);
   }
@@ -141,10 +147,11 @@ static void fetch_table(const void *self, uint64_t epoch, uint64_t first, uint32
                         const shoal_batch *into) {
   const view *v = self;
   const shoal_dataset *d = v->dataset;
-  chosen c = choose(v, epoch, first);
+  chosen c;
+  choose(&c, v, epoch, first, n);
   uint32_t features = d->table.columns.count;
   for (uint32_t i = 0; i < n; i++) {
-    uint64_t number = number_at(&c, i);
+    uint64_t number = c.numbers[i];
     if (into->x)
       memcpy(into->x + (size_t)i * features, d->table.values + number * features, features * sizeof(float));
     write_answer(d, number, i, into);
@@ -156,10 +163,11 @@ static void fetch_reverse(const void *self, uint64_t epoch, uint64_t first, uint
                           const shoal_batch *into) {
   const view *v = self;
   const shoal_dataset *d = v->dataset;
-  chosen c = choose(v, epoch, first);
+  chosen c;
+  choose(&c, v, epoch, first, n);
   uint32_t steps = d->input.steps;
   for (uint32_t i = 0; i < n; i++) {
-    uint64_t number = number_at(&c, i);
+    uint64_t number = c.numbers[i];
     for (uint32_t step = 0; step < steps; step++) {
       int32_t token = shoal_toy_token(number, step, d->alphabet);
       if (into->tokens) into->tokens[(size_t)step * n + i] = token;
@@ -173,11 +181,12 @@ static void fetch_wave(const void *self, uint64_t epoch, uint64_t first, uint32_
                        const shoal_batch *into) {
   const view *v = self;
   const shoal_dataset *d = v->dataset;
-  chosen c = choose(v, epoch, first);
+  chosen c;
+  choose(&c, v, epoch, first, n);
   uint32_t steps = d->output.steps;
   for (uint32_t i = 0; i < n; i++) {
     float input[SHOAL_TOY_WAVE_INPUTS];
-    shoal_toy_wave_input(number_at(&c, i), input);
+    shoal_toy_wave_input(c.numbers[i], input);
     if (into->x) memcpy(into->x + (size_t)i * SHOAL_TOY_WAVE_INPUTS, input, sizeof input);
     for (uint32_t step = 0; into->targets && step < steps; step++)
       into->targets[(size_t)step * n + i] = shoal_toy_wave(input, step, steps);
@@ -242,6 +251,207 @@ shoal_status shoal_dataset_source(shoal_dataset *dataset, shoal_split split, uin
   dataset->views = v;
   *out = (shoal_source){.self = v, .samples = samples, .fetch = fetch[dataset->kind]};
   return SHOAL_OK;
+}
+
+/* ---- lanes --------------------------------------------------------------------------- */
+
+enum { BLOCK_SAMPLES = 1024 }; /* of what is not read piece by piece */
+
+/* The first number behind the block that a sample is in: as many images as go into a chunk, of one file. */
+static uint64_t block_end(const shoal_dataset *d, uint64_t number) {
+  if (d->kind != IMAGES) return number - number % BLOCK_SAMPLES + BLOCK_SAMPLES;
+  const shoal_image_run *run = d->images.runs;
+  while (number - run->first >= run->count) run++;
+  uint64_t most = run->record_bytes < SHOAL_CHUNK_BYTES ? SHOAL_CHUNK_BYTES / run->record_bytes : 1;
+  uint64_t place = number - run->first, end = place - place % most + most;
+  return run->first + (end < run->count ? end : run->count);
+}
+
+/* The training samples in the order of their numbers, without those for validation. */
+static shoal_status list_stored(view *v, shoal_error *err) {
+  const shoal_parts *parts = &v->dataset->parts;
+  uint64_t valid = parts->count[SHOAL_VALID], all = parts->count[SHOAL_TRAIN] + valid, count = 0;
+  if (valid == 0) return SHOAL_OK;
+  uint8_t *held = calloc(all, 1);
+  v->stored = malloc(parts->count[SHOAL_TRAIN] * sizeof *v->stored);
+  for (uint64_t i = 0; held && i < valid; i++) held[shoal_parts_number(parts, SHOAL_VALID, i)] = 1;
+  for (uint64_t i = 0; held && v->stored && i < all; i++)
+    if (!held[i]) v->stored[count++] = i;
+  bool ok = held && v->stored;
+  free(held);
+  return ok ? SHOAL_OK : fail_memory(err);
+}
+
+static uint64_t number_of(const view *v, uint64_t stored) { return v->stored ? v->stored[stored] : stored; }
+
+/* Where blocks begin among the training samples; those without any are left out. */
+static uint64_t cut_blocks(const view *v, uint64_t samples, uint64_t *blocks) {
+  uint64_t count = 0, end = 0;
+  for (uint64_t i = 0; i < samples; i++) {
+    uint64_t number = number_of(v, i);
+    if (i > 0 && number < end) continue;
+    if (blocks) blocks[count] = i;
+    count++;
+    end = block_end(v->dataset, number);
+  }
+  if (blocks) blocks[count] = samples;
+  return count;
+}
+
+static view *view_of(shoal_dataset *d, const shoal_source *source) {
+  view *v = d->views;
+  while (v && v != source->self) v = v->older;
+  SHOAL_ASSERT(v && v->split == SHOAL_TRAIN);
+  return v;
+}
+
+static void forget_lanes(view *v) {
+  shoal_lanes_destroy(v->lanes);
+  free(v->stored);
+  free(v->blocks);
+  v->lanes = NULL;
+  v->stored = v->blocks = NULL;
+}
+
+shoal_status shoal_dataset_deal(shoal_dataset *dataset, const shoal_source *source, uint32_t batch,
+                                const shoal_deal *deal, shoal_error *err) {
+  view *v = view_of(dataset, source);
+  forget_lanes(v);
+  if (dataset->kind == TEXT || dataset->kind == NOISE) return SHOAL_OK;
+  shoal_status status = list_stored(v, err);
+  if (status != SHOAL_OK) return status;
+  uint64_t count = cut_blocks(v, source->samples, NULL);
+  v->blocks = malloc((count + 1) * sizeof *v->blocks);
+  if (!v->blocks) return fail_memory(err);
+  cut_blocks(v, source->samples, v->blocks);
+  const shoal_lanes_config config = {.seed = v->seed,
+                                     .samples = source->samples,
+                                     .batch = batch,
+                                     .blocks = v->blocks,
+                                     .blocks_count = count,
+                                     .deal = *deal};
+  return shoal_lanes_create(&v->lanes, &config, err);
+}
+
+/* ---- piece by piece -------------------------------------------------------------------- */
+
+enum { EXPECTED_CHUNKS = 8 };
+
+bool shoal_dataset_is_lazy(const shoal_dataset *dataset) { return dataset->store != NULL; }
+
+/* Calls `what` for the chunks of the samples, one after the other, each at least once. False when it said
+ * so. */
+typedef bool chunk_call(void *self, uint32_t first, uint32_t count);
+
+static bool each_chunk(const shoal_dataset *d, const view *v, uint64_t epoch, uint64_t first, uint64_t n,
+                       chunk_call *what, void *self) {
+  uint32_t last = UINT32_MAX;
+  bool go_on = true;
+  for (uint64_t done = 0; done < n && go_on; done += SHOAL_FETCH_MAX) {
+    uint32_t some = n - done < SHOAL_FETCH_MAX ? (uint32_t)(n - done) : SHOAL_FETCH_MAX;
+    chosen c;
+    choose(&c, v, epoch, first + done, some);
+    for (uint32_t i = 0; i < some && go_on; i++) {
+      uint32_t chunk, count;
+      if (!shoal_images_chunks(&d->images, c.numbers[i], &chunk, &count)) continue;
+      if (chunk == last && count == 1) continue;
+      go_on = what(self, chunk, count);
+      last = chunk;
+    }
+  }
+  return go_on;
+}
+
+typedef struct wanting {
+  shoal_chunk_store *store;
+  const volatile sig_atomic_t *stop;
+  bool all_here;
+  shoal_status status;
+  shoal_error *err;
+} wanting;
+
+static bool want_chunks(void *self, uint32_t first, uint32_t count) {
+  wanting *w = self;
+  shoal_chunk_store_want(w->store, first, count, true);
+  for (uint32_t i = 0; i < count; i++) w->all_here &= shoal_chunk_store_has(w->store, first + i);
+  return true;
+}
+
+static bool wait_for_chunks(void *self, uint32_t first, uint32_t count) {
+  wanting *w = self;
+  w->status = shoal_chunk_store_wait(w->store, first, count, w->stop, w->err);
+  return w->status == SHOAL_OK;
+}
+
+bool shoal_dataset_want(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                        uint64_t first, uint64_t n) {
+  wanting w = {.store = dataset->store, .all_here = true};
+  if (dataset->store) each_chunk(dataset, source->self, epoch, first, n, want_chunks, &w);
+  return w.all_here;
+}
+
+shoal_status shoal_dataset_wait(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                                uint64_t first, uint64_t n, const volatile sig_atomic_t *stop,
+                                shoal_error *err) {
+  wanting w = {.store = dataset->store, .stop = stop, .err = err};
+  if (dataset->store) each_chunk(dataset, source->self, epoch, first, n, wait_for_chunks, &w);
+  return w.status;
+}
+
+/* Wants the blocks that a lane reads from a position's window on; how many there are, at most `most`. */
+static uint32_t expect_blocks(const shoal_dataset *d, const view *v, uint64_t epoch, uint64_t position,
+                              uint32_t most) {
+  uint64_t blocks[EXPECTED_CHUNKS];
+  uint32_t count = shoal_lanes_ahead(v->lanes, epoch, position, blocks, most);
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t chunk, chunks;
+    uint64_t number = number_of(v, v->blocks[blocks[i]]);
+    if (shoal_images_chunks(&d->images, number, &chunk, &chunks))
+      shoal_chunk_store_want(d->store, chunk, chunks, false);
+  }
+  return count;
+}
+
+void shoal_dataset_expect(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                          uint64_t position, uint64_t end) {
+  const view *v = source->self;
+  if (!dataset->store) return;
+  for (uint32_t i = 0; i < dataset->images.runs_count && !v->lanes; i++) {
+    const shoal_manifest_file *file = dataset->images.chunked[i];
+    if (file)
+      shoal_chunk_store_want(dataset->store, (uint32_t)file->first_chunk, (uint32_t)file->chunks_count,
+                             false);
+  }
+  if (!v->lanes) return;
+  uint32_t count = expect_blocks(dataset, v, epoch, position, EXPECTED_CHUNKS);
+  if (count < EXPECTED_CHUNKS && epoch + 1 < end)
+    expect_blocks(dataset, v, epoch + 1, shoal_lanes_first(v->lanes, position), EXPECTED_CHUNKS - count);
+}
+
+static shoal_status wait_for_all(shoal_chunk_store *store, const volatile sig_atomic_t *stop,
+                                 shoal_error *err) {
+  uint32_t count = shoal_chunk_store_count(store);
+  shoal_chunk_store_want(store, 0, count, true);
+  return shoal_chunk_store_wait(store, 0, count, stop, err);
+}
+
+/* Waits for what opening reads. True: the rest comes piece by piece. */
+static bool prepare(shoal_chunk_store *store, const volatile sig_atomic_t *stop, shoal_status *status,
+                    shoal_error *err) {
+  const char *what = shoal_chunk_store_manifest(store)->kind;
+  *status = SHOAL_OK;
+  if (shoal_chunk_store_is_whole(store)) return false;
+  if (strcmp(what, "cifar") == 0) return true;
+  if (strcmp(what, "idx") == 0 && shoal_idx_prepare(store, stop, status, err)) return true;
+  *status = wait_for_all(store, stop, err);
+  return false;
+}
+
+shoal_status shoal_dataset_prepare(shoal_chunk_store *store, const volatile sig_atomic_t *stop,
+                                   shoal_error *err) {
+  shoal_status status;
+  prepare(store, stop, &status, err);
+  return status;
 }
 
 /* ---- does the model fit? ------------------------------------------------------------ */
@@ -581,9 +791,9 @@ static shoal_status open_images(shoal_dataset *d, const plan *p, const shoal_dat
   if (!d->kernels)
     return shoal_fail(err, SHOAL_UNSUPPORTED, "SHOAL_KERNELS names kernels that this machine does not have");
   if (p->images == FOLDER_IDX)
-    status = shoal_idx_open_folder(images, p->paths[0], err);
+    status = shoal_idx_open_folder(images, p->paths[0], d->store, err);
   else if (p->images == FOLDER_CIFAR)
-    status = shoal_cifar_open(images, p->paths[0], err);
+    status = shoal_cifar_open(images, p->paths[0], d->store, err);
   else
     status = shoal_idx_open_file(images, p->paths[0], options->unlabeled,
                                  options->unlabeled || options->fitted_json, err);
@@ -637,7 +847,9 @@ static shoal_status count_classes(shoal_dataset *d, shoal_error *err) {
   if (!d->class_counts) return fail_memory(err);
   /* All that are not for test, without those for validation. */
   uint64_t valid = d->parts.count[SHOAL_VALID], training = d->parts.count[SHOAL_TRAIN] + valid;
-  bool samples = d->classes > 0 && (d->kind == IMAGES || d->kind == TABLE);
+  /* CIFAR-10's labels are beside the images: piece by piece they are not here yet. */
+  bool labels = !d->store || d->images.runs[0].label_stride == 1;
+  bool samples = d->classes > 0 && labels && (d->kind == IMAGES || d->kind == TABLE);
   for (uint64_t i = 0; samples && i < training; i++) d->class_counts[label_of(d, i)]++;
   for (uint64_t i = 0; samples && i < valid; i++)
     d->class_counts[label_of(d, shoal_parts_number(&d->parts, SHOAL_VALID, i))]--;
@@ -660,6 +872,7 @@ void shoal_dataset_close(shoal_dataset *dataset) {
   if (!dataset) return;
   for (view *v = dataset->views; v;) {
     view *older = v->older;
+    forget_lanes(v);
     free(v);
     v = older;
   }
@@ -711,6 +924,16 @@ static shoal_status open_plan(shoal_dataset *d, const plan *p, const shoal_datas
   return status == SHOAL_OK ? count_classes(d, err) : status;
 }
 
+/* Weights of classes need all labels, which CIFAR-10 has beside the images. */
+static shoal_status open_store(shoal_dataset *d, const shoal_dataset_options *options,
+                               const shoal_model *model, shoal_error *err) {
+  shoal_status status;
+  bool counts = model->recipe.class_weights_balanced;
+  if (!options->fitted_json || counts) return wait_for_all(options->store, options->stop, err);
+  if (prepare(options->store, options->stop, &status, err)) d->store = options->store;
+  return status;
+}
+
 shoal_status shoal_dataset_open(shoal_dataset **out, const shoal_dataset_options *options,
                                 const shoal_model *model, shoal_error *err) {
   *out = NULL;
@@ -727,7 +950,8 @@ shoal_status shoal_dataset_open(shoal_dataset **out, const shoal_dataset_options
   d->input = model->layers[0].shape;
   d->output = model->layers[model->layers_count - 1].shape;
   d->loss = model->recipe.loss;
-  status = make_plan(&p, options->data, options->data_dir, err);
+  if (options->store) status = open_store(d, options, model, err);
+  if (status == SHOAL_OK) status = make_plan(&p, options->data, options->data_dir, err);
   if (status == SHOAL_OK && options->target && p.kind != TABLE)
     status = shoal_fail(err, SHOAL_INVALID, "%s is not a table, so it has no target column '%.60s' to choose",
                         options->data, options->target);
@@ -770,6 +994,8 @@ uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split) 
 }
 
 bool shoal_dataset_is_text(const shoal_dataset *dataset) { return dataset->kind == TEXT; }
+
+bool shoal_dataset_is_images(const shoal_dataset *dataset) { return dataset->kind == IMAGES; }
 
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset) { return dataset->classes; }
 

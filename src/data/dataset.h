@@ -24,6 +24,8 @@
 #define SHOAL_DATA_DATASET_H
 
 #include "base/text.h"
+#include "data/chunk_store.h"
+#include "data/lanes.h"
 #include "nn/model.h"
 #include "nn/source.h"
 
@@ -32,13 +34,24 @@ typedef struct shoal_dataset shoal_dataset;
 typedef enum shoal_split { SHOAL_TRAIN, SHOAL_VALID, SHOAL_TEST, SHOAL_SPLITS } shoal_split;
 
 typedef struct shoal_dataset_options {
-  const char *data;        /* as given to --data */
-  const char *target;      /* CSV: column name or number; NULL is the last column */
-  double valid_share;      /* hold out this part of the training samples: 0 .. 0.9 */
-  const char *fitted_json; /* what an earlier shoal_dataset_fitted wrote, or NULL */
-  const char *data_dir;    /* where `data get` keeps sets; NULL is the default place */
-  bool unlabeled;          /* to predict from: answers may be absent and are not read */
+  const char *data;         /* as given to --data */
+  const char *target;       /* CSV: column name or number; NULL is the last column */
+  double valid_share;       /* hold out this part of the training samples: 0 .. 0.9 */
+  const char *fitted_json;  /* what an earlier shoal_dataset_fitted wrote, or NULL */
+  const char *data_dir;     /* where `data get` keeps sets; NULL is the default place */
+  bool unlabeled;           /* to predict from: answers may be absent and are not read */
+  shoal_chunk_store *store; /* where the data is, or comes to; `data` is shoal_chunk_store_data. Or NULL */
+  const volatile sig_atomic_t *stop; /* ends waiting for the store; or NULL */
 } shoal_dataset_options;
+
+/* With a store, opening waits for the chunks that it reads. Folders of images (IDX, CIFAR-10) with
+ * fitted_json are opened piece by piece: training samples alone, and before any is fetched
+ * shoal_dataset_wait must have waited for its chunks. All else is read as a whole. */
+
+/* Waits for what opening a data set over this store would wait for (with fitted_json), to show how far it
+ * is. */
+shoal_status shoal_dataset_prepare(shoal_chunk_store *store, const volatile sig_atomic_t *stop,
+                                   shoal_error *err);
 
 /* Which samples are for what: named sets and folders say it themselves; of a CSV file one row
  * in five is for TEST; of a text the last twentieth, and the one before that for VALID.
@@ -52,6 +65,7 @@ void shoal_dataset_close(shoal_dataset *dataset);
 /* 0: no such split. A text's samples are its tokens; a source's are windows of them. */
 uint64_t shoal_dataset_samples(const shoal_dataset *dataset, shoal_split split);
 bool shoal_dataset_is_text(const shoal_dataset *dataset);
+bool shoal_dataset_is_images(const shoal_dataset *dataset);
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset); /* 0 for numbers */
 /* "t-shirt", "7", a word of the vocabulary; NULL when the class has no name. */
 const char *shoal_dataset_class_name(const shoal_dataset *dataset, uint32_t class_index);
@@ -61,6 +75,24 @@ uint64_t shoal_dataset_class_count(const shoal_dataset *dataset, uint32_t class_
  * keep their order. A source of a text is padded so that every token counts once. */
 shoal_status shoal_dataset_source(shoal_dataset *dataset, shoal_split split, uint32_t batch, uint64_t seed,
                                   shoal_source *out, shoal_error *err);
+
+/* Orders a training source by lanes (lanes.h), for `shuffle lanes`. Texts and noise keep their order. */
+shoal_status shoal_dataset_deal(shoal_dataset *dataset, const shoal_source *source, uint32_t batch,
+                                const shoal_deal *deal, shoal_error *err);
+
+/* Whether the data set is opened piece by piece. The functions below do nothing where it is not. */
+bool shoal_dataset_is_lazy(const shoal_dataset *dataset);
+/* Wants the chunks of n training samples, from position `first` of an epoch, urgently; true when all are
+ * here. */
+bool shoal_dataset_want(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                        uint64_t first, uint64_t n);
+shoal_status shoal_dataset_wait(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                                uint64_t first, uint64_t n, const volatile sig_atomic_t *stop,
+                                shoal_error *err);
+/* Wants what the lane of a position needs next, as far as a few chunks: in this epoch, and at its end in
+ * the next one, where there is one before epoch `end`. Without lanes that is all that is for training. */
+void shoal_dataset_expect(const shoal_dataset *dataset, const shoal_source *source, uint64_t epoch,
+                          uint64_t position, uint64_t end);
 
 /* What was fitted, as JSON for the checkpoint. */
 void shoal_dataset_fitted(const shoal_dataset *dataset, shoal_text *json);

@@ -13,8 +13,9 @@
 
 enum { HEAD_BYTES = 4, TYPE_UBYTE = 0x08 };
 
-shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
-                             shoal_error *err) {
+/* The header alone; the values are not looked at. */
+static shoal_status parse_head(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
+                               size_t *head, shoal_error *err) {
   *out = (shoal_idx){.sample_values = 1};
   if (length < HEAD_BYTES || bytes[0] != 0 || bytes[1] != 0)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: not an IDX file: it should begin with two zero bytes", name);
@@ -26,8 +27,8 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
   if (out->dims_count < 1 || out->dims_count > SHOAL_IDX_DIMS_MAX)
     return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: %u dimensions; 1 to %d are supported", name, bytes[3],
                       SHOAL_IDX_DIMS_MAX);
-  size_t head = HEAD_BYTES + 4 * (size_t)out->dims_count;
-  if (length < head) return shoal_fail(err, SHOAL_CORRUPT, "%s: the file ends inside its header", name);
+  *head = HEAD_BYTES + 4 * (size_t)out->dims_count;
+  if (length < *head) return shoal_fail(err, SHOAL_CORRUPT, "%s: the file ends inside its header", name);
 
   for (uint32_t i = 0; i < out->dims_count; i++) {
     const uint8_t *at = bytes + HEAD_BYTES + 4 * i;
@@ -38,6 +39,14 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
       return shoal_fail(err, SHOAL_LIMIT, "%s: an image has more than %d values", name,
                         SHOAL_IMAGE_VALUES_MAX);
   }
+  return SHOAL_OK;
+}
+
+shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
+                             shoal_error *err) {
+  size_t head;
+  shoal_status status = parse_head(out, name, bytes, length, &head, err);
+  if (status != SHOAL_OK) return status;
   uint64_t wanted = out->dims[0] * out->sample_values, there = length - head;
   if (there != wanted)
     return shoal_fail(err, SHOAL_CORRUPT,
@@ -46,6 +55,14 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
                       name, wanted, there);
   out->values = bytes + head;
   return SHOAL_OK;
+}
+
+void shoal_idx_cut(shoal_cut *cut, const uint8_t *bytes, size_t length) {
+  shoal_idx idx;
+  size_t head;
+  if (parse_head(&idx, "", bytes, length, &head, NULL) != SHOAL_OK || idx.dims_count < 2) return;
+  cut->head = head;
+  cut->record = idx.sample_values;
 }
 
 bool shoal_idx_is_images(const char *path) {
@@ -106,6 +123,8 @@ static shoal_status add_run(shoal_images *images, const char *images_path, const
       .label_stride = 1,
       .first = first,
       .count = d[0],
+      .offset = (uint64_t)(pixels.values - image_bytes->data),
+      .record_bytes = pixels.sample_values,
   };
   return SHOAL_OK;
 }
@@ -129,13 +148,31 @@ bool shoal_idx_is_folder(const char *folder) {
   return path != NULL;
 }
 
-shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, shoal_error *err) {
+bool shoal_idx_prepare(shoal_chunk_store *store, const volatile sig_atomic_t *stop, shoal_status *status,
+                       shoal_error *err) {
+  const shoal_manifest *m = shoal_chunk_store_manifest(store);
+  const shoal_manifest_file *images = NULL, *labels = NULL;
+  for (uint32_t i = 0; i < m->files_count; i++) {
+    if (strncmp(m->files[i].name, "train-images", 12) == 0) images = &m->files[i];
+    if (strncmp(m->files[i].name, "train-labels", 12) == 0) labels = &m->files[i];
+  }
+  if (!images || !labels || images->cut.record == 0) return false;
+  uint32_t first = (uint32_t)labels->first_chunk, count = (uint32_t)labels->chunks_count;
+  shoal_chunk_store_want(store, (uint32_t)images->first_chunk, 1, true);
+  shoal_chunk_store_want(store, first, count, true);
+  *status = shoal_chunk_store_wait(store, (uint32_t)images->first_chunk, 1, stop, err);
+  if (*status == SHOAL_OK) *status = shoal_chunk_store_wait(store, first, count, stop, err);
+  return true;
+}
+
+shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, const shoal_chunk_store *store,
+                                   shoal_error *err) {
   enum { FILES = 4, TRAINING_FILES = 2 };
   static const char *const stems[FILES] = {"train-images", "train-labels", "t10k-images", "t10k-labels"};
   static const char *const kinds[FILES] = {"idx3", "idx1", "idx3", "idx1"};
   char *paths[FILES];
   for (int i = 0; i < FILES; i++) paths[i] = find_file(folder, stems[i], kinds[i]);
-  int files = paths[2] || paths[3] ? FILES : TRAINING_FILES;
+  int files = !store && (paths[2] || paths[3]) ? FILES : TRAINING_FILES;
   shoal_status status = SHOAL_OK;
   for (int i = 0; i < files && status == SHOAL_OK; i++) {
     if (!paths[i])
@@ -150,6 +187,7 @@ shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, sho
   if (status == SHOAL_OK) {
     images->training = images->runs[0].count;
     images->test = files == FILES ? images->runs[1].count : 0;
+    images->chunked[0] = shoal_images_file(store, paths[0]);
   }
   for (int i = 0; i < FILES; i++) free(paths[i]);
   return status;

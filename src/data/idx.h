@@ -13,6 +13,7 @@
 #define SHOAL_DATA_IDX_H
 
 #include "data/images.h"
+#include "data/manifest.h"
 
 enum { SHOAL_IDX_DIMS_MAX = 4 };
 
@@ -27,14 +28,23 @@ typedef struct shoal_idx {
 shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
                              shoal_error *err);
 
+/* How a file that begins with these bytes is cut into chunks: between images, or as it comes. */
+void shoal_idx_cut(shoal_cut *cut, const uint8_t *bytes, size_t length);
+
 /* True when the folder holds training images. */
 bool shoal_idx_is_folder(const char *folder);
 /* True when the (unzipped) file begins like one with images. False for what is no plain file. */
 bool shoal_idx_is_images(const char *path);
 
+/* With a store, waits for what opening a folder reads: the header of the training images, and their labels.
+ * False: it has no such files that can be read piece by piece. */
+bool shoal_idx_prepare(shoal_chunk_store *store, const volatile sig_atomic_t *stop, shoal_status *status,
+                       shoal_error *err);
+
 /* The four files of a folder: {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], also with
  * a dot before "idx". NOT_FOUND without the training images; the test files may be absent. */
-shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, shoal_error *err);
+shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, const shoal_chunk_store *store,
+                                   shoal_error *err);
 
 /* One file of images; its labels are beside it under the name with "labels-idx1" for
  * "images-idx3", unless `unlabeled`. They are the training part, or the test part. */

@@ -2,6 +2,7 @@
 #include "data/images.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/assert.h"
 
@@ -28,7 +29,28 @@ const uint8_t *shoal_images_at(const shoal_images *images, uint64_t number) {
 
 uint8_t shoal_images_label(const shoal_images *images, uint64_t number) {
   const shoal_image_run *run = run_of(images, number);
-  return run->labels ? run->labels[(number - run->first) * run->label_stride] : 0;
+  uint8_t label = run->labels ? run->labels[(number - run->first) * run->label_stride] : 0;
+  return label < images->classes ? label : 0;
+}
+
+const shoal_manifest_file *shoal_images_file(const shoal_chunk_store *store, const char *path) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const shoal_manifest *m = store ? shoal_chunk_store_manifest(store) : NULL;
+  for (uint32_t i = 0; m && i < m->files_count; i++)
+    if (strcmp(m->files[i].name, name) == 0) return &m->files[i];
+  return NULL;
+}
+
+bool shoal_images_chunks(const shoal_images *images, uint64_t number, uint32_t *first, uint32_t *count) {
+  const shoal_image_run *run = run_of(images, number);
+  const shoal_manifest_file *file = images->chunked[run - images->runs];
+  if (!file) return false;
+  uint64_t offset = run->offset + (number - run->first) * run->record_bytes;
+  uint64_t begin = shoal_cut_find(&file->cut, offset);
+  uint64_t end = shoal_cut_find(&file->cut, offset + run->record_bytes - 1);
+  *first = (uint32_t)(file->first_chunk + begin);
+  *count = (uint32_t)(end - begin + 1);
+  return true;
 }
 
 typedef struct sums {

@@ -1,14 +1,47 @@
-/* manifest.c: reading a manifest from outside; see chunks.h. */
+/* manifest.c: see manifest.h. */
+#include "data/manifest.h"
+
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/chunks.h"
+#include "base/text.h"
+#include "data/hash_tree.h"
 #include "data/limits.h"
 
 static const char *const kinds[] = {"idx", "cifar", "csv", "text", "chars", "toy"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* ---- how files are cut ---- */
+
+static uint64_t step_of(const shoal_cut *cut) {
+  bool has_records = cut->record > 0 && cut->record <= SHOAL_CHUNK_BYTES;
+  return has_records ? SHOAL_CHUNK_BYTES / cut->record * cut->record : SHOAL_CHUNK_BYTES;
+}
+
+uint64_t shoal_cut_count(const shoal_cut *cut) {
+  uint64_t step = step_of(cut), left = cut->bytes > cut->head ? cut->bytes - cut->head : 0;
+  return (cut->head > 0 && cut->bytes > 0) + (left + step - 1) / step;
+}
+
+uint64_t shoal_cut_chunk(const shoal_cut *cut, uint64_t index, uint32_t *bytes) {
+  uint64_t step = step_of(cut), begin = 0, end = cut->head;
+  if (cut->head == 0 || index > 0) {
+    begin = cut->head + (index - (cut->head > 0)) * step;
+    end = begin + step;
+  }
+  *bytes = (uint32_t)((end < cut->bytes ? end : cut->bytes) - begin);
+  return begin;
+}
+
+uint64_t shoal_cut_find(const shoal_cut *cut, uint64_t offset) {
+  if (offset < cut->head) return 0;
+  return (cut->head > 0) + (offset - cut->head) / step_of(cut);
+}
+
+/* ---- reading ---- */
 
 bool shoal_manifest_is_name(const char *name) {
   size_t length = strlen(name);
@@ -33,12 +66,21 @@ static bool read_hash(const char *text, char out[SHOAL_SHA256_HEX]) {
   return true;
 }
 
-static bool read_bytes(const cJSON *json, uint64_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "bytes");
+static bool read_whole(const cJSON *item, double most, uint64_t *out) {
   double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-  if (!(value >= 0 && value <= (double)SHOAL_DATA_FILE_BYTES_MAX) || floor(value) != value) return false;
+  if (!(value >= 0 && value <= most) || floor(value) != value) return false;
   *out = (uint64_t)value;
   return true;
+}
+
+/* Head and record are there only where there are records. */
+static bool read_cut(const cJSON *json, shoal_cut *out) {
+  const cJSON *head = cJSON_GetObjectItemCaseSensitive(json, "head");
+  const cJSON *record = cJSON_GetObjectItemCaseSensitive(json, "record");
+  return read_whole(cJSON_GetObjectItemCaseSensitive(json, "bytes"), (double)SHOAL_DATA_FILE_BYTES_MAX,
+                    &out->bytes) &&
+         (head == NULL || read_whole(head, SHOAL_CHUNK_BYTES, &out->head)) &&
+         (record == NULL || read_whole(record, (double)SHOAL_DATA_FILE_BYTES_MAX, &out->record));
 }
 
 /* The first field that is wrong, or NULL. */
@@ -46,10 +88,10 @@ static const char *read_file(shoal_manifest_file *file, const cJSON *json) {
   const char *name = text_of(json, "name");
   if (name == NULL || !shoal_manifest_is_name(name)) return "the name of a file";
   memcpy(file->name, name, strlen(name) + 1);
-  if (!read_bytes(json, &file->bytes)) return "the size of a file";
+  if (!read_cut(json, &file->cut)) return "the size of a file";
   if (!read_hash(text_of(json, "sha256"), file->sha256)) return "the sha256 of a file";
   const cJSON *chunks = cJSON_GetObjectItemCaseSensitive(json, "chunks"), *chunk;
-  uint64_t count = (file->bytes + SHOAL_CHUNK_BYTES - 1) / SHOAL_CHUNK_BYTES;
+  uint64_t count = shoal_cut_count(&file->cut);
   if (!cJSON_IsArray(chunks) || (uint64_t)cJSON_GetArraySize(chunks) != count) return "the number of chunks";
   file->chunks = calloc(count > 0 ? count : 1, sizeof *file->chunks);
   if (file->chunks == NULL) return "the memory of this machine";
@@ -77,9 +119,30 @@ static const char *read_files(shoal_manifest *m, const cJSON *files) {
     const char *wrong = read_file(to, file);
     if (wrong) return wrong;
     if (is_there_twice(m, to->name)) return "a name that is there twice";
-    m->bytes += to->bytes;
+    to->first_chunk = m->chunks_count;
+    m->bytes += to->cut.bytes;
+    m->chunks_count += to->chunks_count;
   }
   return NULL;
+}
+
+static uint8_t digit(char c) { return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10); }
+
+/* The root that its chunks have; false without memory. */
+static bool find_root(const shoal_manifest *m, char out[SHOAL_SHA256_HEX]) {
+  uint8_t(*leaves)[SHOAL_SHA256_BYTES] = malloc((m->chunks_count + 1) * sizeof *leaves);
+  if (leaves == NULL) return false;
+  for (uint32_t f = 0; f < m->files_count; f++)
+    for (uint64_t c = 0; c < m->files[f].chunks_count; c++)
+      for (int i = 0; i < SHOAL_SHA256_BYTES; i++) {
+        const char *hex = m->files[f].chunks[c] + 2 * (size_t)i;
+        leaves[m->files[f].first_chunk + c][i] = (uint8_t)(digit(hex[0]) << 4 | digit(hex[1]));
+      }
+  uint8_t root[SHOAL_SHA256_BYTES];
+  shoal_hash_tree_root((const uint8_t(*)[SHOAL_SHA256_BYTES])leaves, m->chunks_count, root);
+  shoal_hex(root, sizeof root, out);
+  free(leaves);
+  return true;
 }
 
 static const char *read_fields(shoal_manifest *m, const cJSON *json) {
@@ -92,7 +155,12 @@ static const char *read_fields(shoal_manifest *m, const cJSON *json) {
   if (m->kind[0] == 0) return "its kind";
   if (!cJSON_IsNumber(chunk_bytes) || chunk_bytes->valuedouble != SHOAL_CHUNK_BYTES)
     return "the size of chunks";
-  return read_files(m, cJSON_GetObjectItemCaseSensitive(json, "files"));
+  const char *wrong = read_files(m, cJSON_GetObjectItemCaseSensitive(json, "files"));
+  if (wrong != NULL) return wrong;
+  char root[SHOAL_SHA256_HEX];
+  if (!read_hash(text_of(json, "root"), m->root)) return "the root of its chunks";
+  if (!find_root(m, root)) return "the memory of this machine";
+  return strcmp(root, m->root) == 0 ? NULL : "the root, which is not that of its chunks,";
 }
 
 shoal_status shoal_manifest_parse(shoal_manifest *out, const char *text, size_t length, shoal_error *err) {
@@ -108,4 +176,17 @@ shoal_status shoal_manifest_parse(shoal_manifest *out, const char *text, size_t 
 void shoal_manifest_release(shoal_manifest *manifest) {
   for (uint32_t i = 0; i < manifest->files_count; i++) free(manifest->files[i].chunks);
   memset(manifest, 0, sizeof *manifest);
+}
+
+void shoal_manifest_id(const shoal_manifest *m, char out[SHOAL_SHA256_HEX]) {
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "%s\n%s\n", m->kind, m->root);
+  for (uint32_t i = 0; i < m->files_count; i++) {
+    const shoal_cut *cut = &m->files[i].cut;
+    shoal_text_addf(&text, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", cut->bytes, cut->head, cut->record,
+                    m->files[i].name);
+  }
+  shoal_sha256_hex(text.bytes ? text.bytes : "", text.length, out);
+  shoal_text_release(&text);
 }

@@ -126,40 +126,22 @@ shoal_status shoal_certificate_days_left(const char *path, double *out, shoal_er
 
 /* ---- writing ---- */
 
-/* Whole or not at all, and never to be read by others: the mode is there before the bytes are. */
-static shoal_status write_secret(const char *path, const void *bytes, size_t length, shoal_error *err) {
-  uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) random = (uint64_t)getpid();
-  shoal_text temporary = {0};
-  shoal_text_addf(&temporary, "%s.tmp.%016llx", path, (unsigned long long)random);
-  if (temporary.failed) {
-    shoal_text_release(&temporary);
-    return fail_memory(err);
-  }
-  shoal_status status = SHOAL_OK;
-  int fd = open(temporary.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool good =
-      fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, bytes, length) == (ssize_t)length && fsync(fd) == 0;
-  if (!good) status = shoal_fail(err, SHOAL_IO, "%s: %s", temporary.bytes, strerror(errno));
-  if (fd >= 0) close(fd);
-  if (status == SHOAL_OK && rename(temporary.bytes, path) != 0)
-    status = shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
-  if (status != SHOAL_OK && fd >= 0) unlink(temporary.bytes);
-  shoal_text_release(&temporary);
-  return status;
-}
-
 static shoal_status make_key(const char *path, EVP_PKEY **out, shoal_error *err) {
   *out = EVP_EC_gen("P-256");
   if (*out == NULL) return fail_openssl("a key cannot be made", err);
   BIO *pem = BIO_new(BIO_s_secmem());
   if (pem == NULL) pem = BIO_new(BIO_s_mem());
   char *bytes;
+  shoal_writer *writer;
   shoal_status status = SHOAL_OK;
   if (pem == NULL || !PEM_write_bio_PrivateKey(pem, *out, NULL, NULL, 0, NULL, NULL))
     status = fail_openssl(path, err);
-  long length = status == SHOAL_OK ? BIO_get_mem_data(pem, &bytes) : 0;
-  if (status == SHOAL_OK) status = write_secret(path, bytes, (size_t)length, err);
+  if (status == SHOAL_OK) status = shoal_writer_create_secret(&writer, path, err);
+  if (status == SHOAL_OK) {
+    long length = BIO_get_mem_data(pem, &bytes);
+    shoal_writer_add(writer, bytes, (size_t)length);
+    status = shoal_writer_commit(writer, err);
+  }
   BIO_free(pem);
   if (status != SHOAL_OK) {
     EVP_PKEY_free(*out);
@@ -212,6 +194,22 @@ static shoal_status add_names(X509 *certificate, const char *const *names, size_
   good = good && (count == 0 || X509_add1_ext_i2d(certificate, NID_subject_alt_name, all, 0, 0) == 1);
   GENERAL_NAMES_free(all);
   return good ? SHOAL_OK : fail_openssl("the names of the certificate", err);
+}
+
+shoal_status shoal_certificate_is_for(const char *path, const char *name, bool *out, shoal_error *err) {
+  X509 *certificate;
+  *out = false;
+  shoal_status status = read_certificate(path, &certificate, err);
+  if (status != SHOAL_OK) return status;
+  GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+  GENERAL_NAME *wanted = general_name(name);
+  for (int i = 0; i < sk_GENERAL_NAME_num(all) && wanted != NULL && !*out; i++)
+    *out = GENERAL_NAME_cmp(sk_GENERAL_NAME_value(all, i), wanted) == 0;
+  if (wanted == NULL) status = fail_memory(err);
+  GENERAL_NAME_free(wanted);
+  GENERAL_NAMES_free(all);
+  X509_free(certificate);
+  return status;
 }
 
 /* For servers, and not to vouch for others. */

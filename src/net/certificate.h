@@ -7,6 +7,7 @@
 #ifndef SHOAL_NET_CERTIFICATE_H
 #define SHOAL_NET_CERTIFICATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/hash.h"
@@ -24,6 +25,8 @@ shoal_status shoal_certificate_ensure(const char *folder, const char *const *nam
 /* Of the first certificate of a PEM file: the SHA-256 of its DER form, as 64 lower-case hexadecimal
  * digits. */
 shoal_status shoal_certificate_fingerprint(const char *path, char out[SHOAL_SHA256_HEX], shoal_error *err);
+/* Whether it is for a host name or an address. */
+shoal_status shoal_certificate_is_for(const char *path, const char *name, bool *out, shoal_error *err);
 /* How many days it is still good for; negative when it is expired. */
 shoal_status shoal_certificate_days_left(const char *path, double *out, shoal_error *err);
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "net/node.h"
 #include "net/shares.h"
 
+enum { BANNED_AT_ONCE = 64, STANDINGS_TOLD_MAX = 64 };
 enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESIDE = 4096 };
 static const double LOST_S = 5, FLUSH_S = 3;
 static const double QUIET_S = 4.5, QUIET_AGAIN_S = 30; /* when nothing happens, say why: before LOST_S */
@@ -70,6 +72,9 @@ struct shoal_chief_node {
   bool waited;                     /* and that was said */
   char waited_for[SHOAL_NAME_MAX]; /* for somebody who was silent; "" for anything else */
   shoal_node_refusals refusals;
+  shoal_chief_guard guard;
+  uint64_t banned[BANNED_AT_ONCE]; /* peers whose connections end once they have been told why */
+  uint32_t banned_count;
 
   /* Shared. */
   pthread_t thread;
@@ -84,11 +89,15 @@ struct shoal_chief_node {
   float *gathered_carry;
   shoal_chief_state base; /* of the trainer's state: where all can go back to */
   float *base_carry;
-  bool goes_on; /* the caller has what it wanted of a rest */
+  bool base_undone; /* all have gone back from there, since somebody lied: it is no place to go to */
+  bool goes_on;     /* the caller has what it wanted of a rest */
   bool quit;
   bool complete;                  /* all parameter servers are here, and workers to finish the round */
   shoal_chief_peer *peers, *past; /* who is here, and who was */
   uint32_t peers_count, past_count;
+  uint64_t units, checks, rejected;             /* of audits */
+  shoal_standing standings[STANDINGS_TOLD_MAX]; /* that the core is to be told */
+  uint32_t standings_count;
 };
 
 /* ---- news ---- */
@@ -179,12 +188,23 @@ static void give(shoal_chief_node *n, uint32_t s) {
 static void handle_lack(shoal_chief_node *n, const shoal_chief_event *event) {
   pthread_mutex_lock(&n->lock); /* the caller may be taking what was gathered */
   uint64_t base = n->base.version;
-  if (event->version == base)
+  bool undone = n->base_undone;
+  if (undone) {
+    /* nothing that is here can be believed */
+  } else if (event->version == base)
     give(n, event->slice);
   else
     shoal_chief_fall_back(n->chief, &n->base, n->base_carry, shoal_clock_seconds());
   pthread_mutex_unlock(&n->lock);
-  if (event->version != base)
+  if (undone) {
+    shoal_error err;
+    shoal_fail(
+        &err, SHOAL_IO,
+        "ps %u has lost what it kept, after a worker had lied: what it did since cannot be undone without; "
+        "start the training again",
+        event->slice);
+    shoal_chief_node_fail(n, &err);
+  } else if (event->version != base)
     tell_note(n, "ps %u has lost what it kept of round %s; going back to round %s", event->slice,
               shoal_human_count(event->version).text, shoal_human_count(base).text);
 }
@@ -212,10 +232,16 @@ static void heed_caller(shoal_chief_node *n) {
   pthread_mutex_lock(&n->lock);
   bool goes_on = n->goes_on;
   if (goes_on) n->resting = n->pulling = false;
+  shoal_standing standings[STANDINGS_TOLD_MAX];
+  uint32_t standings_count = n->standings_count;
+  memcpy(standings, n->standings, standings_count * sizeof *standings);
+  n->standings_count = 0;
   bool wanted = n->gathering == WANTED, begin = wanted && n->resting;
   if (begin) n->gathering = PULLING;
   n->goes_on = false;
   pthread_mutex_unlock(&n->lock);
+  for (uint32_t i = 0; i < standings_count; i++)
+    shoal_chief_set_standing(n->chief, &standings[i], shoal_clock_seconds());
   if (goes_on) shoal_chief_go_on(n->chief, shoal_clock_seconds());
   if (wanted && !n->resting) shoal_chief_rest(n->chief, shoal_clock_seconds());
   if (!begin) return;
@@ -235,6 +261,7 @@ static void copy_peers(shoal_chief_node *n, double now) {
          shoal_chief_past_at(n->chief, n->past_count, &n->past[n->past_count]))
     n->past_count++;
   n->complete = shoal_chief_running(n->chief) && shoal_chief_workers(n->chief) > 0;
+  shoal_chief_audits(n->chief, &n->units, &n->checks, &n->rejected);
   pthread_mutex_unlock(&n->lock);
 }
 
@@ -294,6 +321,13 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
   case SHOAL_CHIEF_DIFFERS:
     tell_note(n, "%s computed something else than another worker did; it was not used", event->name);
     break;
+  case SHOAL_CHIEF_REJECTED:
+    tell_note(n, "a contribution of %s was not used as it was: %s", event->name, event->text);
+    break;
+  case SHOAL_CHIEF_BANNED:
+    tell_note(n, "%s is banned: %s", event->name, event->text);
+    if (event->peer != 0 && n->banned_count < BANNED_AT_ONCE) n->banned[n->banned_count++] = event->peer;
+    break;
   default: break;
   }
 }
@@ -334,6 +368,9 @@ static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
     n->resting = false;
     write_record(n, event->state);
     if (n->started) say_back(n, event);
+    pthread_mutex_lock(&n->lock);
+    if (event->undoes) n->base_undone |= event->version < n->base.version;
+    pthread_mutex_unlock(&n->lock);
     n->started = true;
     break;
   case SHOAL_CHIEF_SAFE: write_record(n, event->state); break;
@@ -344,6 +381,8 @@ static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
     break;
   default:
     handle_peer_event(n, event);
+    if (n->config.learnt != NULL && (event->kind == SHOAL_CHIEF_AUDITED || event->kind == SHOAL_CHIEF_BANNED))
+      n->config.learnt(n->config.self, event);
     if (event->kind == SHOAL_CHIEF_JOINED && n->pulling) pull_missing(n);
     break;
   }
@@ -356,6 +395,7 @@ static void post(shoal_chief_node *n) {
   shoal_letter letter;
   while (shoal_outbox_take(shoal_chief_outbox(n->chief), &letter))
     shoal_net_send(n->net, letter.peer, letter.message);
+  while (n->banned_count > 0) shoal_net_close(n->net, n->banned[--n->banned_count], "it is banned");
 }
 
 static void opened(void *self, uint64_t peer, const char *address) { (void)self, (void)peer, (void)address; }
@@ -519,6 +559,7 @@ static void take_gathered(shoal_chief_node *n) {
   for (uint32_t part = 0; n->carry_floats > 0 && part < job->parts; part++)
     shoal_trainer_set_carry(n->config.task->trainer, part, n->gathered_carry + part * n->carry_floats);
   memcpy(n->base_carry, n->gathered_carry, carry_bytes(n));
+  n->base_undone = false;
   n->base = (shoal_chief_state){.version = n->gathered_version, .epoch = n->gathered_sums};
   go_to(n, n->gathered_version, &n->gathered_sums);
 }
@@ -585,6 +626,24 @@ void shoal_chief_node_fail(shoal_chief_node *n, const shoal_error *err) {
 
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *n) { return n->went_on; }
 
+uint64_t shoal_chief_node_key(const shoal_chief_node *n) { return n->guard.audits ? n->guard.key : 0; }
+
+void shoal_chief_node_audits(shoal_chief_node *n, uint64_t *units, uint64_t *checks, uint64_t *rejected) {
+  pthread_mutex_lock(&n->lock);
+  *units = n->units;
+  *checks = n->checks;
+  *rejected = n->rejected;
+  pthread_mutex_unlock(&n->lock);
+}
+
+/* More than a few at once are not told: they come with the next job. */
+void shoal_chief_node_set_standing(shoal_chief_node *n, const shoal_standing *standing) {
+  pthread_mutex_lock(&n->lock);
+  if (n->standings_count < STANDINGS_TOLD_MAX) n->standings[n->standings_count++] = *standing;
+  pthread_mutex_unlock(&n->lock);
+  shoal_net_wake(n->net);
+}
+
 uint32_t shoal_chief_node_past(shoal_chief_node *n, shoal_chief_peer *out, uint32_t max) {
   pthread_mutex_lock(&n->lock);
   uint32_t count = n->past_count < max ? n->past_count : max;
@@ -650,6 +709,22 @@ static uint64_t new_instance(void) {
   return shoal_digest(here, sizeof here) | 1;
 }
 
+/* Secrets are the kernel's random numbers: who can guess them can lie. */
+static bool plan_guard(shoal_chief_node *n, shoal_error *err) {
+  uint64_t random[3];
+  if (getrandom(random, sizeof random, 0) != sizeof random) {
+    shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+    return false;
+  }
+  n->guard = (shoal_chief_guard){.on = true,
+                                 .audits = shoal_job_is_audited(n->config.job),
+                                 .secret = {random[0], random[1]},
+                                 .key = random[2] | 1,
+                                 .standings = n->config.standings,
+                                 .standings_count = n->config.standings_count};
+  return true;
+}
+
 static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
   const shoal_job *job = n->config.job;
   const shoal_recipe *recipe = &n->config.task->model->recipe;
@@ -672,6 +747,10 @@ static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
       .carry_floats = n->carry_floats,
       .carry = n->base_carry,
   };
+  config.leases.lanes = job->lanes;
+  if (job->guarded && !plan_guard(n, err)) return err != NULL ? err->status : SHOAL_IO;
+  config.guard = n->guard;
+  config.single = job->rule.kind != SHOAL_RULE_MEAN || job->rule.bucket > 1;
   float *kept_carry = calloc(1, carry_bytes(n) + 1);
   if (kept_carry == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
   shoal_chief_state kept;
@@ -754,6 +833,7 @@ void shoal_chief_node_end(shoal_chief_node *n, const char *text, bool forget) {
   pthread_mutex_unlock(&n->lock);
   shoal_net_wake(n->net);
   pthread_join(n->thread, NULL);
+  copy_peers(n, shoal_clock_seconds());
   if (forget) shoal_chief_end(n->chief, text);
   post(n);
   /* They hang up when they have heard it. */

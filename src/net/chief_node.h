@@ -33,6 +33,12 @@ typedef struct shoal_chief_node_config {
   double save_s;      /* how often a version is made safe within an epoch */
   uint32_t workers_max;
   shoal_notes notes; /* told from within next and gather */
+  /* In a guarded job: what is known of people, borrowed for create; and what is learnt, told from the thread inside with
+   * the events AUDITED and BANNED. NULL: nobody wants to know. */
+  const shoal_standing *standings;
+  uint32_t standings_count;
+  void *self;
+  void (*learnt)(void *self, const shoal_chief_event *event);
   const volatile sig_atomic_t *stop;
 } shoal_chief_node_config;
 
@@ -48,6 +54,13 @@ uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
 uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
 /* Workers that have done something and are gone (shoal_chief_past_at); likewise. */
 uint32_t shoal_chief_node_past(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
+
+/* The key by which the chief of a guarded job knows its auditor (worker_node.h); 0: results cannot be compared. */
+uint64_t shoal_chief_node_key(const shoal_chief_node *node);
+/* Units that count, that were computed again, contributions that were rejected. From any thread. */
+void shoal_chief_node_audits(shoal_chief_node *node, uint64_t *units, uint64_t *checks, uint64_t *rejected);
+/* A standing has changed elsewhere (shoal_chief_set_standing). From any thread. */
+void shoal_chief_node_set_standing(shoal_chief_node *node, const shoal_standing *standing);
 
 /* Has a note told from within next and gather; from any thread. */
 void shoal_chief_node_note(shoal_chief_node *node, const char *text);

@@ -24,13 +24,34 @@ static shoal_status check_data(const shoal_compute *c, const char *data, shoal_e
                     data);
 }
 
+/* In local mode replicas have whole rounds. */
+static shoal_status deal_rounds(shoal_compute *c, shoal_error *err) {
+  const shoal_job *job = c->job;
+  if (job->lanes == 0 || job->mode.kind != SHOAL_LOCAL) return SHOAL_OK;
+  uint32_t *lane_of_round = calloc(job->inner_rounds, sizeof *lane_of_round);
+  if (lane_of_round == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
+  for (uint64_t round = 0; round < job->rounds; round++)
+    for (uint32_t part = 0; part < job->parts; part++) {
+      uint64_t first, count = shoal_job_unit(job, round, part, &first);
+      for (uint64_t i = 0; i < count; i++) lane_of_round[first + i] = part;
+    }
+  shoal_status status = shoal_task_deal_rounds(&c->task, job->lanes, lane_of_round, err);
+  free(lane_of_round);
+  return status;
+}
+
 shoal_status shoal_compute_open(shoal_compute *c, const shoal_job *job, const shoal_compute_options *options,
                                 shoal_error *err) {
   *c = (shoal_compute){.job = job};
   shoal_dataset_options data = {.data = options->data != NULL ? options->data : job->data.bytes,
                                 .target = options->target,
                                 .valid_share = job->valid_share,
-                                .data_dir = options->data_dir};
+                                .data_dir = options->data_dir,
+                                .store = options->store,
+                                .stop = options->stop};
+  /* Who has all of the data fits it again, which tells whether it is the chief's. */
+  if (options->store != NULL && !shoal_chunk_store_is_whole(options->store) && job->fitted.length > 0)
+    data.fitted_json = job->fitted.bytes;
   if (data.target == NULL && job->target.length > 0) data.target = job->target.bytes;
   shoal_status status =
       shoal_model_parse(&c->model, "the job's model", job->model.bytes, job->model.length, err);
@@ -41,7 +62,7 @@ shoal_status shoal_compute_open(shoal_compute *c, const shoal_job *job, const sh
   if (shoal_trainer_rounds(c->task.trainer) != job->inner_rounds ||
       (job->mode.kind != SHOAL_LOCAL && shoal_trainer_shards(c->task.trainer) != job->parts))
     return shoal_fail(err, SHOAL_INVALID, "the chief cuts rounds in another way; is it another version?");
-  return SHOAL_OK;
+  return deal_rounds(c, err);
 }
 
 void shoal_compute_close(shoal_compute *c) {
@@ -64,6 +85,45 @@ double shoal_compute_batches(const shoal_compute *c, const shoal_work_unit *unit
   if (c->job->mode.kind == SHOAL_LOCAL)
     return (double)shoal_job_unit(c->job, unit->round, unit->first, &first);
   return (double)unit->count / c->job->parts;
+}
+
+/* ---- its data ---- */
+
+/* The positions of the epoch that a unit has. */
+static uint64_t span_of(const shoal_compute *c, const shoal_work_unit *unit, uint64_t *n) {
+  const uint64_t samples = c->task.sources[SHOAL_TRAIN].samples, batch = c->model->recipe.batch;
+  uint64_t round = unit->round % c->job->rounds, first, end;
+  if (c->job->mode.kind == SHOAL_LOCAL) {
+    uint64_t rounds = shoal_job_unit(c->job, unit->round, unit->first, &round);
+    first = round * batch;
+    end = (round + rounds) * batch;
+  } else {
+    uint32_t rows = (uint32_t)(samples - round * batch < batch ? samples - round * batch : batch);
+    first = round * batch + shoal_trainer_shard_start(c->task.trainer, rows, unit->first);
+    end = round * batch + shoal_trainer_shard_start(c->task.trainer, rows, unit->first + unit->count);
+  }
+  *n = (end < samples ? end : samples) - first;
+  return first;
+}
+
+bool shoal_compute_wants(const shoal_compute *c, const shoal_work_unit *unit) {
+  uint64_t n, first = span_of(c, unit, &n);
+  return shoal_dataset_want(c->task.dataset, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
+                            first, n);
+}
+
+shoal_status shoal_compute_wait(const shoal_compute *c, const shoal_work_unit *unit,
+                                const volatile sig_atomic_t *stop, shoal_error *err) {
+  uint64_t n, first = span_of(c, unit, &n);
+  return shoal_dataset_wait(c->task.dataset, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,
+                            first, n, stop, err);
+}
+
+void shoal_compute_expect(const shoal_compute *c, const shoal_work_unit *unit) {
+  uint64_t n, first = span_of(c, unit, &n);
+  if (n > 0)
+    shoal_dataset_expect(c->task.dataset, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds, first,
+                         c->model->recipe.epochs);
 }
 
 /* ---- gradients ---- */

@@ -18,12 +18,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "net/fetch_wire.h"
+#include "net/http_read.h"
 
 enum {
   BUFFER_BYTES = 64 << 10,
   HEAD_BYTES_MAX = 32 << 10, /* all lines of a head; one line, too, must fit the buffer */
-  CHUNK_LINE_MAX = 256,
-  INTERIM_MAX = 8, /* answers of 100 to 199 before the real one */
+  INTERIM_MAX = 8,           /* answers of 100 to 199 before the real one */
   ERROR_BYTES_MAX = 64 << 10,
   UPLOAD_BYTES = 256 << 10,
   ANSWER_BYTES_MAX = 16 << 20,
@@ -101,6 +101,10 @@ static shoal_status fail_nonsense(const shoal_fetch *f, const char *what, shoal_
   return shoal_fail(err, SHOAL_CORRUPT, "%s does not answer as a server should: %s", f->link.address, what);
 }
 
+static shoal_status fail_cut_off(const shoal_fetch *f, shoal_error *err) {
+  return shoal_fail(err, SHOAL_IO, "%s closed the connection in the middle of an answer", f->link.address);
+}
+
 /* More bytes into the buffer, which has room; *ended: there are none. */
 static shoal_status fill(exchange *x, double deadline, bool *ended, shoal_error *err) {
   shoal_fetch *f = x->fetch;
@@ -118,22 +122,21 @@ static shoal_status fill(exchange *x, double deadline, bool *ended, shoal_error 
   return status;
 }
 
-/* The next line, without its end, in the buffer until something else is read. */
-static shoal_status read_line(exchange *x, size_t length_max, double deadline, char **line,
-                              shoal_error *err) {
+/* The next line of a head, without its end, in the buffer until something else is read. */
+static shoal_status read_line(exchange *x, double deadline, char **line, shoal_error *err) {
   shoal_fetch *f = x->fetch;
   for (;;) {
     size_t length = f->end - f->start;
     char *newline = memchr(f->buffer + f->start, '\n', length);
     if (newline) length = (size_t)(newline - (f->buffer + f->start));
-    if (length > length_max) return fail_nonsense(f, "a line is too long", err);
+    if (length > HEAD_BYTES_MAX) return fail_nonsense(f, "a line is too long", err);
     if (newline) break;
     bool ended;
     shoal_status status = fill(x, deadline, &ended, err);
     if (status != SHOAL_OK) return status;
+    if (ended && x->answered) return fail_cut_off(f, err);
     if (ended)
-      return shoal_fail(err, SHOAL_IO, "%s closed the connection %s", f->link.address,
-                        x->answered ? "in the middle of an answer" : "without an answer");
+      return shoal_fail(err, SHOAL_IO, "%s closed the connection without an answer", f->link.address);
   }
   *line = f->buffer + f->start;
   char *end = memchr(*line, '\n', f->end - f->start);
@@ -174,7 +177,7 @@ static const char *read_header(head *h, char *line) {
     if (h->chunked || strcasecmp(value, "chunked") != 0) return "it sends in an unknown encoding";
     h->chunked = true;
   } else if (strcasecmp(line, "Connection") == 0) {
-    if (strcasestr(value, "close")) h->closes = true;
+    if (shoal_http_list_has(value, "close")) h->closes = true;
   } else if (strcasecmp(line, "Content-Encoding") == 0) {
     if (strcasecmp(value, "identity") != 0) return "it compresses what was not asked to be";
   }
@@ -183,11 +186,11 @@ static const char *read_header(head *h, char *line) {
 
 static shoal_status read_one_head(exchange *x, double deadline, shoal_error *err) {
   char *line;
-  shoal_status status = read_line(x, HEAD_BYTES_MAX, deadline, &line, err);
+  shoal_status status = read_line(x, deadline, &line, err);
   if (status != SHOAL_OK) return status;
   const char *wrong = read_status_line(&x->head, line);
   for (size_t bytes = 0; !wrong;) {
-    status = read_line(x, HEAD_BYTES_MAX, deadline, &line, err);
+    status = read_line(x, deadline, &line, err);
     if (status != SHOAL_OK) return status;
     if (line[0] == 0) break;
     bytes += strlen(line) + 1;
@@ -239,45 +242,28 @@ static shoal_status read_known(exchange *x, uint64_t length, shoal_error *err) {
     if (status == SHOAL_OK && length > 0)
       status = fill(x, shoal_clock_seconds() + x->fetch->silence_s, &ended, err);
     if (status != SHOAL_OK) return status;
-    if (ended)
-      return shoal_fail(err, SHOAL_IO, "%s closed the connection in the middle of an answer",
-                        x->fetch->link.address);
+    if (ended) return fail_cut_off(x->fetch, err);
   }
   return SHOAL_OK;
 }
 
-static bool read_chunk_size(const char *line, uint64_t *size) {
-  size_t digits = strspn(line, "0123456789abcdefABCDEF");
-  if (digits == 0 || digits > 15 || (line[digits] != 0 && line[digits] != ';')) return false;
-  *size = strtoull(line, NULL, 16);
-  return true;
-}
-
-static shoal_status read_trailer(exchange *x, shoal_error *err) {
-  double deadline = shoal_clock_seconds() + x->fetch->silence_s;
-  for (size_t bytes = 0; bytes <= HEAD_BYTES_MAX;) {
-    char *line;
-    shoal_status status = read_line(x, HEAD_BYTES_MAX, deadline, &line, err);
-    if (status != SHOAL_OK || line[0] == 0) return status;
-    bytes += strlen(line) + 1;
-  }
-  return fail_nonsense(x->fetch, "its trailer is too long", err);
-}
-
 static shoal_status read_chunks(exchange *x, shoal_error *err) {
+  shoal_fetch *f = x->fetch;
+  shoal_http_chunks chunks = {0};
   for (;;) {
-    char *line;
-    uint64_t size;
-    shoal_status status =
-        read_line(x, CHUNK_LINE_MAX, shoal_clock_seconds() + x->fetch->silence_s, &line, err);
+    size_t used, count;
+    uint64_t passed;
+    shoal_chunks_result result =
+        shoal_http_chunks_take(&chunks, (uint8_t *)f->buffer + f->start, f->end - f->start, &used, &count);
+    if (result == SHOAL_CHUNKS_BAD) return fail_nonsense(f, "a chunk has no size, or another one", err);
+    f->start += used - count;
+    shoal_status status = pass_on(x, count, &passed, err);
+    if (status != SHOAL_OK || result == SHOAL_CHUNKS_END) return status;
+    if (f->start < f->end) continue;
+    bool ended;
+    status = fill(x, shoal_clock_seconds() + f->silence_s, &ended, err);
     if (status != SHOAL_OK) return status;
-    if (!read_chunk_size(line, &size)) return fail_nonsense(x->fetch, "a chunk has no size", err);
-    if (size == 0) return read_trailer(x, err);
-    status = read_known(x, size, err);
-    if (status == SHOAL_OK)
-      status = read_line(x, CHUNK_LINE_MAX, shoal_clock_seconds() + x->fetch->silence_s, &line, err);
-    if (status != SHOAL_OK) return status;
-    if (line[0] != 0) return fail_nonsense(x->fetch, "a chunk is longer than it says", err);
+    if (ended) return fail_cut_off(f, err);
   }
 }
 
@@ -288,9 +274,7 @@ static shoal_status read_to_end(exchange *x, shoal_error *err) {
     shoal_status status = pass_on(x, UINT64_MAX, &passed, err);
     if (status == SHOAL_OK) status = fill(x, shoal_clock_seconds() + x->fetch->silence_s, &ended, err);
     if (status != SHOAL_OK) return status;
-    if (ended && x->fetch->wire.cut_off)
-      return shoal_fail(err, SHOAL_IO, "%s closed the connection in the middle of an answer",
-                        x->fetch->link.address);
+    if (ended && x->fetch->wire.cut_off) return fail_cut_off(x->fetch, err);
     if (ended) return SHOAL_OK;
   }
 }
@@ -450,6 +434,7 @@ shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *
     status = fetch_wire_open(&f->wire, f->connect_s, err);
     if (status == SHOAL_OK) status = try_once(&x, err);
   }
+  reply->reached = f->wire.fd >= 0;
   reply->status = x.head.status;
   f->kept = true;
   if (status != SHOAL_OK || x.head.closes) hang_up(f);

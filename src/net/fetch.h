@@ -44,6 +44,7 @@ typedef struct shoal_ask {
 
 typedef struct shoal_reply {
   int status;      /* 0: none came */
+  bool reached;    /* there was a connection */
   shoal_text body; /* ends in a zero, though "" may be NULL */
 } shoal_reply;
 

@@ -69,7 +69,8 @@ static shoal_status connect_to(fetch_wire *w, const struct addrinfo *to, double 
   return number == 0 ? SHOAL_OK : fail_errno(w, number, err);
 }
 
-/* The host's addresses, one after the other until one answers. */
+/* The host's addresses, one after the other until one answers. One that swallows everything leaves the others
+ * their share of the time. */
 static shoal_status connect_any(fetch_wire *w, double deadline, shoal_error *err) {
   char port[8];
   snprintf(port, sizeof port, "%u", w->link->port);
@@ -77,10 +78,13 @@ static shoal_status connect_any(fetch_wire *w, double deadline, shoal_error *err
   int failed = getaddrinfo(w->link->host, port, &hints, &found);
   if (failed != 0) return shoal_fail(err, SHOAL_IO, "host '%s': %s", w->link->host, gai_strerror(failed));
   shoal_status status = SHOAL_IO;
+  int untried = 0;
+  for (const struct addrinfo *at = found; at; at = at->ai_next) untried++;
   for (const struct addrinfo *at = found; at && status != SHOAL_OK && status != SHOAL_STOPPED;
        at = at->ai_next) {
     if (w->fd >= 0) close(w->fd);
-    status = connect_to(w, at, deadline, err);
+    double now = shoal_clock_seconds();
+    status = connect_to(w, at, now + (deadline - now) / untried--, err);
   }
   freeaddrinfo(found);
   if (status == SHOAL_OK) setsockopt(w->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));

@@ -1,6 +1,7 @@
 /* fetch_wire.h: one connection of a shoal_fetch: bytes over TCP or TLS, with deadlines. For fetch.c alone.
  *
- * Nothing is waited for longer than the caller says, and never longer than a moment once `stop` is set.
+ * Nothing is waited for longer than the caller says, and never longer than a moment once `stop` is set; but
+ * for the name of a host, which the system looks up in its own time.
  *
  * Ownership: plain storage of the caller's; open, then close. Threads: one. */
 #ifndef SHOAL_NET_FETCH_WIRE_H

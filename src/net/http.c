@@ -51,7 +51,7 @@ struct net_http {
   bool held;         /* no more is read */
   double head_since; /* when its first byte came, or when the wait for one began */
   uint64_t requests; /* so far */
-  bool over;         /* it has become a WebSocket */
+  bool over;         /* it was upgraded */
 
   /* The request. */
   char *head_text;
@@ -425,12 +425,15 @@ static size_t take_body(net_peer *peer, const uint8_t *bytes, size_t length) {
 
 /* ---- a WebSocket begins ---- */
 
+/* Does it ask for messages as they are from here on, without frames? */
+static bool wants_raw(const net_http *http) { return shoal_http_list_has(http->head.protocols, "shoal-raw"); }
+
 /* 0, or the status that it is refused with. */
 static int judge_websocket(net_peer *peer, const char **why) {
   net_http *http = peer->http;
   const shoal_http_calls *calls = calls_of(peer);
   *why = "a WebSocket that does not ask for the protocol \"shoal\"";
-  if (!shoal_http_list_has(http->head.protocols, "shoal")) return 400;
+  if (!shoal_http_list_has(http->head.protocols, "shoal") && !wants_raw(http)) return 400;
   *why = "a WebSocket of another version than 13";
   if (strcmp(http->head.version, "13") != 0) return 426;
   *why = "a WebSocket whose key is none";
@@ -448,16 +451,17 @@ static void open_websocket(net_peer *peer) {
     refuse(peer, status, why);
     return;
   }
+  bool raw = wants_raw(peer->http);
   char accept[FRAME_ACCEPT_MAX], answer[256];
   net_frame_accept(peer->http->head.key, accept);
   int length = snprintf(answer, sizeof answer,
                         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                        "Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: shoal\r\n\r\n",
-                        accept);
+                        "Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
+                        accept, raw ? "shoal-raw" : "shoal");
   lws_write(peer->wsi, (uint8_t *)answer, (size_t)length, LWS_WRITE_RAW);
   peer->since = shoal_clock_seconds();
   peer->http->over = true;
-  net_peer_open(peer, SHOAL_WIRE_WEBSOCKET);
+  net_peer_open(peer, raw ? SHOAL_WIRE_RAW : SHOAL_WIRE_WEBSOCKET);
 }
 
 /* ---- bytes in ---- */
@@ -503,11 +507,11 @@ static size_t take(net_peer *peer, const uint8_t *bytes, size_t length) {
   return used;
 }
 
-/* The connection has become a WebSocket; what came behind its head are frames. */
+/* The connection was upgraded; what came behind its head are messages or frames. */
 static void leave_http(net_peer *peer, uint8_t *rest, size_t length) {
   net_http *http = peer->http;
   peer->http = NULL;
-  if (peer->state == OPEN) net_frame_receive(peer, rest, length);
+  if (peer->state == OPEN) net_bytes_receive(peer, rest, length);
   net_http_free(http);
 }
 

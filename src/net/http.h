@@ -26,7 +26,7 @@ typedef enum shoal_method {
 } shoal_method;
 
 typedef struct shoal_request {
-  uint64_t id; /* never used again */
+  uint64_t id; /* never used again; of one connection all are equal modulo connections_max + 1 */
   shoal_method method;
   /* "/api/v1/jobs/7": percent signs decoded, UTF-8, never with "..", "//", control characters or a zero. */
   const char *path;
@@ -50,6 +50,7 @@ typedef struct shoal_answer {
   const char *etag;       /* or NULL; the caller compares it with if_none_match */
   bool immutable;         /* may be kept for ever; else it is asked for again */
   uint32_t retry_after_s; /* 0: not said */
+  const char *allow;      /* with 405: the methods that the path takes; or NULL */
 } shoal_answer;
 
 typedef struct shoal_http_calls {
@@ -72,8 +73,5 @@ void shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *answer);
 /* More of a stream; one that does not take it, so that more than 1 MiB waits, is closed. */
 void shoal_http_push(shoal_net *net, uint64_t id, const void *bytes, size_t length);
 void shoal_http_end(shoal_net *net, uint64_t id); /* the stream is over */
-
-/* The value of a name in a query, percent signs decoded, into out; false: not there, or too long. */
-bool shoal_query_value(const char *query, const char *name, char *out, size_t size);
 
 #endif

@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "net/http.h"
 
 /* ---- characters ---- */
 
@@ -130,14 +129,22 @@ static const field KNOWN[] = {
     {"sec-websocket-protocol", offsetof(fields, protocols)},
 };
 
-static char **find_field(fields *known, const char *name) {
-  for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-    if (strcasecmp(KNOWN[i].name, name) == 0) return (char **)((char *)known + KNOWN[i].offset);
+/* Fields by their names, and where their texts go. */
+typedef struct table {
+  const field *rows;
+  size_t count;
+  void *into;
+} table;
+
+static char **find_field(const table *known, const char *name) {
+  for (size_t i = 0; i < known->count; i++)
+    if (strcasecmp(known->rows[i].name, name) == 0)
+      return (char **)((char *)known->into + known->rows[i].offset);
   return NULL;
 }
 
 /* "Name: value". Of those that are looked at, none may come twice: whoever sends two is up to something. */
-static bool read_field(fields *known, char *line) {
+static bool read_field(const table *known, char *line) {
   char *colon = line;
   while (is_token_character(*colon)) colon++;
   if (colon == line || *colon != ':') return false;
@@ -164,7 +171,7 @@ static char *cut_line(char **at, char *end) {
   return whole ? line : NULL;
 }
 
-static bool read_fields(fields *known, char *at, char *end) {
+static bool read_fields(const table *known, char *at, char *end) {
   for (int count = 0; count <= SHOAL_HTTP_FIELDS_MAX; count++) {
     char *line = cut_line(&at, end);
     if (line == NULL) return false;
@@ -200,7 +207,8 @@ int shoal_http_head_read(shoal_http_head *head, char *text, size_t length, const
   int status = read_first_line(head, line, why);
   if (status != 0) return status;
   *why = "a request with a field that is none, with one twice, or with too many";
-  if (!read_fields(&known, at, text + length)) return 400;
+  const table all = {KNOWN, sizeof KNOWN / sizeof *KNOWN, &known};
+  if (!read_fields(&all, at, text + length)) return 400;
   *why = "a request without the field Host";
   if (head->is_1_1 && known.host == NULL) return 400;
   const char *connection = or_empty(known.connection);
@@ -222,6 +230,47 @@ int shoal_http_head_read(shoal_http_head *head, char *text, size_t length, const
   head->version = or_empty(known.version);
   head->protocols = or_empty(known.protocols);
   return read_length(head, &known, why);
+}
+
+/* ---- the answer to a request for a WebSocket ---- */
+
+typedef struct reply_fields {
+  char *connection, *upgrade, *accept, *protocol, *extensions;
+} reply_fields;
+
+static const field KNOWN_OF_REPLY[] = {
+    {"connection", offsetof(reply_fields, connection)},
+    {"upgrade", offsetof(reply_fields, upgrade)},
+    {"sec-websocket-accept", offsetof(reply_fields, accept)},
+    {"sec-websocket-protocol", offsetof(reply_fields, protocol)},
+    {"sec-websocket-extensions", offsetof(reply_fields, extensions)},
+};
+
+/* "HTTP/1.1 101 Switching Protocols". */
+static bool read_status(const char *line, int *status) {
+  uint64_t number;
+  if (strncmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') || line[8] != ' ') return false;
+  if (strlen(line) < 12 || !shoal_read_u64(line + 9, 3, &number) || number < 100) return false;
+  *status = (int)number;
+  return line[12] == 0 || line[12] == ' ';
+}
+
+const char *shoal_http_reply_read(shoal_http_reply *reply, char *text, size_t length) {
+  enum { SWITCHING_PROTOCOLS = 101 };
+  *reply = (shoal_http_reply){0};
+  reply_fields known = {0};
+  const table all = {KNOWN_OF_REPLY, sizeof KNOWN_OF_REPLY / sizeof *KNOWN_OF_REPLY, &known};
+  char *at = text, *line = cut_line(&at, text + length);
+  if (line == NULL || !read_status(line, &reply->status)) return "its answer is no HTTP";
+  if (reply->status != SWITCHING_PROTOCOLS) return NULL;
+  if (!read_fields(&all, at, text + length)) return "the head of its answer is none of HTTP's";
+  reply->websocket = strncmp(line, "HTTP/1.1", 8) == 0 &&
+                     shoal_http_list_has(or_empty(known.connection), "upgrade") &&
+                     strcasecmp(or_empty(known.upgrade), "websocket") == 0;
+  if (!reply->websocket || known.extensions != NULL) return "it opens something else than was asked for";
+  reply->accept = or_empty(known.accept);
+  reply->protocol = or_empty(known.protocol);
+  return NULL;
 }
 
 /* ---- a body in chunks ---- */

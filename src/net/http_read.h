@@ -1,4 +1,5 @@
-/* http_read.h: what a request of HTTP/1.0 or 1.1 says: its head, a body that comes in chunks, a query.
+/* http_read.h: what a request of HTTP/1.0 or 1.1 says: its head, a body that comes in chunks, a query; and
+ * what the answer to a request for a WebSocket says.
  *
  * Read strictly: what one reader could take for this and another for that (two lengths, a length beside chunks,
  * folded lines, white space before a colon, a bare CR or LF) is refused, since a proxy in between may be the other
@@ -36,6 +37,17 @@ typedef struct shoal_http_head {
 /* Reads a head, which ends with an empty line. 0, or the status to refuse it with and why. */
 int shoal_http_head_read(shoal_http_head *head, char *text, size_t length, const char **why);
 
+/* What answers a request for a WebSocket. */
+typedef struct shoal_http_reply {
+  int status;
+  bool websocket; /* only for 101: it is one from here on; then: */
+  char *accept, *protocol;
+} shoal_http_reply;
+
+/* Reads the head of such an answer, which ends with an empty line. NULL, or what is wrong with it. Of another
+ * answer than 101 only the status is looked at. */
+const char *shoal_http_reply_read(shoal_http_reply *reply, char *text, size_t length);
+
 /* Is the word one of those in a list with commas? In any case, as HTTP's are. */
 bool shoal_http_list_has(const char *list, const char *word);
 
@@ -61,5 +73,8 @@ typedef enum shoal_range_result { SHOAL_RANGE_ALL, SHOAL_RANGE_PART, SHOAL_RANGE
 /* "bytes=5-9", "bytes=5-", "bytes=-5". ALL: none was asked for, or one that is not understood, or several. PART:
  * from *first up to *end. NONE: there are no such bytes. */
 shoal_range_result shoal_http_range(const char *range, uint64_t size, uint64_t *first, uint64_t *end);
+
+/* The value of a name in a query, percent signs decoded, into out; false: not there, or too long. */
+bool shoal_query_value(const char *query, const char *name, char *out, size_t size);
 
 #endif

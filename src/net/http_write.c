@@ -135,6 +135,7 @@ void net_http_write_head(shoal_text *out, const net_http_reply *reply) {
   if (answer->etag != NULL) add_field(out, "ETag", answer->etag);
   add_field(out, "Cache-Control", answer->immutable ? "private, max-age=31536000, immutable" : "no-cache");
   if (answer->retry_after_s > 0) shoal_text_addf(out, "Retry-After: %u\r\n", answer->retry_after_s);
+  if (answer->allow != NULL) add_field(out, "Allow", answer->allow);
   if (reply->status == 401) add_field(out, "WWW-Authenticate", "Bearer");
   if (reply->status == 426) add_field(out, "Sec-WebSocket-Version", "13");
   add_safety(out);

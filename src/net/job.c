@@ -13,6 +13,11 @@
 
 static const double WHOLE_MAX = 9007199254740992.0; /* every whole number up to it is a double */
 
+/* Without addresses, and what follows from the rest, it is what tells a job from others. */
+static bool has_rule(const shoal_job *job) {
+  return job->rule.kind != SHOAL_RULE_MEAN || job->rule.bucket > 1;
+}
+
 static void write_job(const shoal_job *job, bool addresses, shoal_text *out) {
   shoal_json json;
   shoal_json_init(&json, out);
@@ -28,11 +33,38 @@ static void write_job(const shoal_job *job, bool addresses, shoal_text *out) {
   shoal_json_int(&json, "parts", job->parts);
   shoal_json_int(&json, "rounds", (int64_t)job->rounds);
   shoal_json_int(&json, "inner_rounds", (int64_t)job->inner_rounds);
+  if (job->lanes > 0) shoal_json_int(&json, "lanes", job->lanes);
+  if (addresses && job->fitted.length > 0) shoal_json_text(&json, "fitted_text", job->fitted.bytes);
+  char rule[SHOAL_RULE_TEXT_MAX];
+  if (job->guarded) shoal_json_bool(&json, "guard", true);
+  if (has_rule(job)) shoal_json_text(&json, "rule", shoal_rule_text(&job->rule, rule));
   shoal_json_open(&json, "ps", '[');
   for (uint32_t s = 0; s < job->owners_count; s++)
     shoal_json_text(&json, NULL, addresses ? job->owners[s] : "");
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
+}
+
+/* A rule compares whole contributions of one round. */
+static shoal_status check_rule(const shoal_job *job, shoal_error *err) {
+  if (!has_rule(job)) return SHOAL_OK;
+  if (job->owners_count > 1)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "a rule other than mean needs one parameter server, and there are %u: each would see only a "
+        "part of a contribution",
+        job->owners_count);
+  if (job->mode.kind == SHOAL_ASYNC)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "in mode async contributions come one by one, and a rule has nothing to compare: take sync, "
+        "stale:N or local:H");
+  return shoal_rule_check(&job->rule, job->parts, err);
+}
+
+bool shoal_job_is_audited(const shoal_job *job) {
+  return job->guarded && (job->mode.kind == SHOAL_SYNC || job->mode.kind == SHOAL_LOCAL) &&
+         job->format != SHOAL_WIRE_TOPK;
 }
 
 shoal_status shoal_job_make(shoal_job *out, const shoal_task *task, const shoal_job_plan *plan,
@@ -48,13 +80,22 @@ shoal_status shoal_job_make(shoal_job *out, const shoal_task *task, const shoal_
   shoal_text_addf(&out->data, "%s", plan->data);
   if (plan->target != NULL) shoal_text_addf(&out->target, "%s", plan->target);
   shoal_task_fingerprint(task, out->fitted_sha256);
+  if (shoal_dataset_is_images(task->dataset))
+    shoal_text_add(&out->fitted, task->fitted.bytes, task->fitted.length);
   out->samples = task->sources[SHOAL_TRAIN].samples;
   out->owners = calloc(plan->owners_count, sizeof *out->owners);
-  if (out->model.failed || out->data.failed || out->target.failed || out->owners == NULL)
+  if (out->model.failed || out->data.failed || out->target.failed || out->fitted.failed ||
+      out->owners == NULL)
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   out->owners_count = plan->owners_count;
   memcpy(out->owners, plan->owners, plan->owners_count * sizeof *out->owners);
   shoal_job_cut(out, shoal_trainer_shards(task->trainer), shoal_trainer_rounds(task->trainer), plan->workers);
+  out->guarded = plan->guarded;
+  out->rule = plan->rule;
+  status = check_rule(out, err);
+  if (status != SHOAL_OK) return status;
+  bool keeps = out->mode.kind == SHOAL_SYNC || out->mode.kind == SHOAL_LOCAL;
+  out->lanes = keeps && task->model->recipe.shuffle == SHOAL_SHUFFLE_LANES ? out->parts : 0;
   return SHOAL_OK;
 }
 
@@ -99,7 +140,7 @@ static bool read_owners(shoal_job *job, const cJSON *json) {
 static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *err) {
   const cJSON *valid = cJSON_GetObjectItemCaseSensitive(json, "valid");
   const char *mode = text_of(json, "mode"), *wire = text_of(json, "wire"), *fitted = text_of(json, "fitted");
-  uint64_t parts;
+  uint64_t parts, lanes = 0;
   if (!copy_text(json, "model", true, &job->model)) return "model";
   if (!copy_text(json, "data", true, &job->data)) return "data";
   if (!copy_text(json, "target", false, &job->target)) return "target";
@@ -109,6 +150,7 @@ static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *e
       strspn(fitted, "0123456789abcdef") + 1 != sizeof job->fitted_sha256)
     return "fitted";
   memcpy(job->fitted_sha256, fitted, sizeof job->fitted_sha256);
+  if (!copy_text(json, "fitted_text", false, &job->fitted)) return "fitted_text";
   if (!whole_of(json, "samples", 1, (uint64_t)WHOLE_MAX, &job->samples)) return "samples";
   if (mode == NULL || strlen(mode) >= sizeof job->mode_text ||
       shoal_mode_parse(mode, &job->mode, err) != SHOAL_OK)
@@ -120,7 +162,14 @@ static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *e
   if (!whole_of(json, "rounds", 1, (uint64_t)WHOLE_MAX, &job->rounds)) return "rounds";
   if (!whole_of(json, "inner_rounds", job->rounds, (uint64_t)WHOLE_MAX, &job->inner_rounds))
     return "inner_rounds";
-  return read_owners(job, json) ? NULL : "ps";
+  if (cJSON_HasObjectItem(json, "lanes") && !whole_of(json, "lanes", job->parts, job->parts, &lanes))
+    return "lanes";
+  job->lanes = (uint32_t)lanes;
+  const char *rule = text_of(json, "rule");
+  job->guarded = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "guard"));
+  if (rule != NULL && shoal_rule_parse(rule, &job->rule, err) != SHOAL_OK) return "rule";
+  if (!read_owners(job, json)) return "ps";
+  return check_rule(job, err) == SHOAL_OK ? NULL : "rule";
 }
 
 shoal_status shoal_job_parse(shoal_job *out, const char *text, size_t length, shoal_error *err) {
@@ -137,6 +186,7 @@ void shoal_job_release(shoal_job *job) {
   shoal_text_release(&job->model);
   shoal_text_release(&job->data);
   shoal_text_release(&job->target);
+  shoal_text_release(&job->fitted);
   free(job->owners);
   *job = (shoal_job){0};
 }

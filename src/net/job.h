@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "proto/aggregate.h"
 #include "proto/message.h"
 #include "proto/mode.h"
 #include "train/task.h"
@@ -25,13 +26,17 @@ typedef struct shoal_job {
   shoal_text target;
   double valid_share;
   char fitted_sha256[SHOAL_SHA256_HEX]; /* of what the data set had fitted: the same data, or not */
-  uint64_t samples;                     /* of training */
+  shoal_text fitted; /* that itself, of images, for who has only a part of them; else empty */
+  uint64_t samples;  /* of training */
   char mode_text[SHOAL_MODE_TEXT_MAX];
   shoal_mode mode;
   shoal_wire_format format;
   uint32_t parts;        /* of a round, as chief and owners count them */
   uint64_t rounds;       /* in an epoch, likewise */
   uint64_t inner_rounds; /* in an epoch: batches */
+  uint32_t lanes;        /* with `shuffle lanes`: who computes a part keeps to it; 0: it does not matter */
+  bool guarded;          /* nobody is believed: proto/guard.h */
+  shoal_rule rule;
   uint32_t owners_count;
   char (*owners)[SHOAL_ADDRESS_MAX]; /* host:port, by slice */
 } shoal_job;
@@ -43,6 +48,8 @@ typedef struct shoal_job_plan {
   const char *mode, *wire; /* "sync", "f32"; NULL: these */
   char (*owners)[SHOAL_ADDRESS_MAX];
   uint32_t owners_count, workers; /* workers that are expected, for local mode */
+  bool guarded;
+  shoal_rule rule; /* with another than the mean there is one owner */
 } shoal_job_plan;
 /* *out is filled in any case, and released by the caller. */
 shoal_status shoal_job_make(shoal_job *out, const shoal_task *task, const shoal_job_plan *plan,
@@ -61,6 +68,10 @@ uint64_t shoal_job_unit(const shoal_job *job, uint64_t round, uint32_t part, uin
 uint64_t shoal_job_step(const shoal_job *job, uint64_t version);
 /* And back; false when no version is exactly there. */
 bool shoal_job_version(const shoal_job *job, uint64_t step, uint64_t *version);
+
+/* Whether results of one unit are equal, so that they can be compared: not where they depend on when they
+ * were computed, or on units before. */
+bool shoal_job_is_audited(const shoal_job *job);
 
 /* Tells one job from another: of everything but the addresses, which may change. */
 uint64_t shoal_job_digest(const shoal_job *job);

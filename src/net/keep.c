@@ -185,7 +185,9 @@ shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const sho
   return status;
 }
 
-void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last) {
+/* Removes the records of which `stays` says no. */
+static void sweep(const shoal_keep *keep, bool (*stays)(const void *self, uint64_t version),
+                  const void *self) {
   char prefix[128];
   int length = snprintf(prefix, sizeof prefix, "%016" PRIx64 ".%s.", keep->job_digest, keep->who);
   bool fits = length >= 0 && (size_t)length < sizeof prefix;
@@ -195,9 +197,38 @@ void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last) {
     uint64_t version;
     const char *rest = entry->d_name + length;
     if (strncmp(entry->d_name, prefix, (size_t)length) != 0 ||
-        !shoal_read_u64(rest, strlen(rest), &version) || (version >= first && version <= last))
+        !shoal_read_u64(rest, strlen(rest), &version) || stays(self, version))
       continue;
     unlinkat(dirfd(folder), entry->d_name, 0);
   }
   closedir(folder);
+}
+
+typedef struct stretch {
+  uint64_t first, last;
+} stretch;
+
+static bool is_within(const void *self, uint64_t version) {
+  const stretch *s = self;
+  return version >= s->first && version <= s->last;
+}
+
+void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last) {
+  sweep(keep, is_within, &(stretch){first, last});
+}
+
+typedef struct list {
+  const uint64_t *versions;
+  uint32_t count;
+} list;
+
+static bool is_listed(const void *self, uint64_t version) {
+  const list *l = self;
+  for (uint32_t i = 0; i < l->count; i++)
+    if (l->versions[i] == version) return true;
+  return false;
+}
+
+void shoal_keep_these(const shoal_keep *keep, const uint64_t *versions, uint32_t count) {
+  sweep(keep, is_listed, &(list){versions, count});
 }

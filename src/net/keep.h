@@ -42,6 +42,8 @@ shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const sh
 /* Fills the pieces; SHOAL_NOT_FOUND when there is no whole record with pieces of these lengths. */
 shoal_status shoal_keep_read(const shoal_keep *keep, uint64_t version, const shoal_keep_piece *pieces,
                              uint32_t count, shoal_error *err);
+/* Removes this job's records of `who` but those of these versions. */
+void shoal_keep_these(const shoal_keep *keep, const uint64_t *versions, uint32_t count);
 /* Removes this job's records of `who` outside first .. last; with first > last all of them. */
 void shoal_keep_only(const shoal_keep *keep, uint64_t first, uint64_t last);
 

@@ -24,7 +24,7 @@ static shoal_status fail(const char *text, const char *why, shoal_error *err) {
 /* ---- host and port ---- */
 
 static const char *read_host(shoal_link *out, const char *from, size_t length) {
-  bool v6 = length >= 2 && from[0] == '[' && from[length - 1] == ']';
+  bool v6 = length >= 2 && from[0] == '[' && from[length - 1] == ']' && memchr(from, ':', length) != NULL;
   if (v6) {
     from++;
     length -= 2;
@@ -147,9 +147,11 @@ shoal_status shoal_link_open(shoal_link *out, const char *text, const char *toke
   return status;
 }
 
-void shoal_link_wipe(int argc, char **argv) {
+void shoal_link_wipe(int argc, char **argv, const char *text) {
   for (int i = 0; i < argc; i++) {
-    char *secret = strchr(argv[i], '#');
+    char *at = argv[i];
+    while (*at && at != text) at++;
+    char *secret = strchr(at, '#');
     if (secret) memset(secret + 1, '*', strlen(secret + 1));
   }
 }

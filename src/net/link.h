@@ -5,7 +5,7 @@
  *   HOST:PORT                               without either
  *
  * A path before the # is the page's and says nothing here. The token is a secret: no error text repeats what
- * stands behind a #, and the words of the command line are wiped once they are read.
+ * stands behind a #, and the word of the command line is wiped once it is read.
  *
  * Ownership: a link is plain storage of the caller's. Threads: any. */
 #ifndef SHOAL_NET_LINK_H
@@ -34,7 +34,9 @@ shoal_status shoal_link_parse(shoal_link *out, const char *text, shoal_error *er
  * SHOAL_TOKEN, where there is one. */
 shoal_status shoal_link_open(shoal_link *out, const char *text, const char *token_file, shoal_error *err);
 
-/* Overwrites what stands behind a # in the words, so that nobody reads it in the list of processes. */
-void shoal_link_wipe(int argc, char **argv);
+/* Overwrites what stands behind the # of a link, so that nobody reads it in the list of processes. `text` is
+ * the link as it lies in one of the words: a word, or the end of --server=LINK; other words are left alone.
+ * NULL is fine. */
+void shoal_link_wipe(int argc, char **argv, const char *text);
 
 #endif

@@ -2,9 +2,10 @@
  *
  * One event loop on libwebsockets, with any number of connections, all on one port. Who connects
  * and begins with a header of proto/message.h speaks raw: headers and payloads, one after
- * another. Who begins with HTTP and asks for the protocol "shoal" is a WebSocket: every
- * message is one binary frame or a row of fragments. Both carry the same messages. Whoever else speaks HTTP is
- * served by net/http.h, and is no peer. An address "#:N" is
+ * another. Who begins with HTTP and asks for an upgrade to the protocol "shoal" is a WebSocket: every
+ * message is one binary frame or a row of fragments. Who asks for "shoal-raw" speaks raw once that is
+ * answered: it could say who it is and what it wants, and pays nothing for it afterwards. All carry the same
+ * messages. Whoever else speaks HTTP is served by net/http.h, and is no peer. An address "#:N" is
  * another loop of this process: messages go there as they are, without a socket and without a copy.
  *
  * Every connection has a number, the peer, which is never used again. What comes in is checked
@@ -45,7 +46,7 @@ typedef struct shoal_net_config {
   shoal_net_calls calls;
   const struct shoal_http_calls
       *http;                /* lent for as long as the net is there; NULL: there are no pages, 404 */
-  bool websocket_only;      /* who connects raw is refused: it has no way to say who it is */
+  bool upgrade_only;        /* who speaks raw at once is refused: it has no way to say who it is */
   uint64_t payload_max;     /* larger messages close the connection */
   uint32_t connections_max; /* more are refused */
   double hello_s, stall_s;
@@ -65,14 +66,15 @@ typedef struct shoal_way {
   shoal_wire wire;
   bool tls;
   const char *fingerprint; /* or NULL */
-  const char *token;       /* or NULL; who dials raw does not say it */
+  const char *token;       /* or NULL */
 } shoal_way;
 
 /* Starts to connect; opened or closed will be called for the peer returned. With tls, the server's
- * certificate must be valid, or have this SHA-256 fingerprint (64 hex digits) when one is given; the wire
- * is then always WebSocket, since libwebsockets cannot dial raw over TLS. So it is for an address with a path,
- * "host:port/jobs/7/chief". A server that answers with a status closes the peer with the reason "the server
- * refuses: 403". All is lent for the call. 0 when out of memory. */
+ * certificate must be valid for the host, or have this SHA-256 fingerprint (64 hex digits) when one is given,
+ * before anything is said. Where there is a path, "host:port/jobs/7/chief", or a token, it begins with a
+ * request of HTTP; a wire that is to be raw is then WebSocket if the server knows nothing else. A server that
+ * answers with a status closes the peer with the reason "the server refuses: 403". All is lent for the call.
+ * 0 when out of memory. */
 uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *way);
 
 /* Queues a message; to a peer that is gone it is dropped. */

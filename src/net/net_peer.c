@@ -1,5 +1,4 @@
 /* net_peer.c: one connection: bytes become messages, messages wait to be sent, and it ends. */
-#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,13 +51,35 @@ void net_peer_free(net_peer *peer) {
   drop_queue(peer);
   shoal_message_release(&peer->message);
   net_http_free(peer->http);
-  free(peer->token);
+  net_dial_free(peer->dial);
+  net_tls_free(peer->secure);
   free(peer);
+}
+
+/* Writes what goes before the payload: the header and, on a WebSocket, the head of a frame. */
+static void dress(net_peer *peer, net_out *out) {
+  bool framed = peer->wire == SHOAL_WIRE_WEBSOCKET;
+  const shoal_message *message = &out->message;
+  size_t length = SHOAL_HEADER_BYTES + (message->payload != NULL ? shoal_blob_length(message->payload) : 0);
+  peer->queued -= out->length;
+  out->head_length = 0;
+  if (framed && !net_frame_begin(out, length, peer->dialed))
+    net_peer_end(peer, "there are no random numbers to mask what is sent");
+  uint8_t *header = out->head + out->head_length;
+  shoal_message_encode(message, header);
+  if (framed) net_frame_mask(header, header, SHOAL_HEADER_BYTES, out->mask, 0);
+  out->length = out->head_length + length;
+  out->head_length += SHOAL_HEADER_BYTES;
+  peer->queued += out->length;
 }
 
 void net_peer_open(net_peer *peer, shoal_wire wire) {
   peer->wire = wire;
   peer->state = OPEN;
+  /* What a dial has to send was queued before its wire was known. */
+  for (net_out *out = peer->first; wire == SHOAL_WIRE_WEBSOCKET && out != NULL; out = out->next)
+    dress(peer, out);
+  if (peer->state != OPEN) return;
   peer->moved = peer->heard_at = peer->told_at = shoal_clock_seconds();
   const shoal_net_calls *calls = &peer->net->config.calls;
   calls->opened(calls->self, peer->number, peer->address);
@@ -81,8 +102,20 @@ void net_peer_end(net_peer *peer, const char *reason, ...) {
 void net_peer_linger(net_peer *peer) {
   peer->state = LINGERING;
   peer->since = shoal_clock_seconds();
+  if (peer->secure != NULL) net_tls_finish(peer);
   if (peer->tls) SSL_shutdown(lws_get_ssl(peer->wsi));
   shutdown(lws_get_socket_fd(peer->wsi), SHUT_WR);
+}
+
+void net_peer_lost(net_peer *peer) {
+  if (peer->state == DIALING)
+    net_dial_lost(peer);
+  else if (peer->state == ACCEPTED)
+    net_peer_end(peer, "it spoke neither raw nor WebSocket%s", peer->tls ? " over TLS" : "");
+  else if (peer->in_payload || peer->filled > 0)
+    net_peer_end(peer, "the other side closed the connection in the middle of a message");
+  else
+    net_peer_end(peer, "the other side closed the connection");
 }
 
 void net_peer_lives(net_peer *peer) { peer->heard_at = shoal_clock_seconds(); }
@@ -133,7 +166,8 @@ void net_peer_check(net_peer *peer, double now) {
   check_hello(peer, now);
   check_message(peer, now);
   check_idle(peer, now);
-  if (net_peer_sends(peer) && now > peer->moved + config->stall_s)
+  bool waits = net_peer_sends(peer) || peer->state == FLUSHING || (peer->state == OPEN && peer->full);
+  if (waits && now > peer->moved + config->stall_s)
     net_peer_end(peer, "it took nothing of what was sent for %g s", config->stall_s);
   else if (peer->state == LINGERING && now > peer->since + 1)
     net_peer_end(peer, "closed");
@@ -229,16 +263,10 @@ void shoal_net_send(shoal_net *net, uint64_t number, shoal_message message) {
     return;
   }
   out->message = message;
-  out->length = SHOAL_HEADER_BYTES + (message.payload != NULL ? shoal_blob_length(message.payload) : 0);
-  if (peer->wire == SHOAL_WIRE_WEBSOCKET && !peer->dialed)
-    out->head_length = net_frame_head(out->head, out->length);
-  shoal_message_encode(&message, out->head + out->head_length);
-  out->length += out->head_length;
-  out->head_length += SHOAL_HEADER_BYTES;
+  dress(peer, out);
   if (peer->last == NULL) peer->moved = shoal_clock_seconds();
   *(peer->last != NULL ? &peer->last->next : &peer->first) = out;
   peer->last = out;
-  peer->queued += out->length;
   if (peer->state == OPEN && peer->first == out) net_peer_send_soon(peer);
 }
 
@@ -263,10 +291,14 @@ void net_peer_send_soon(net_peer *peer) {
     lws_callback_on_writable(peer->wsi);
 }
 
+void net_peer_moved(net_peer *peer) {
+  peer->moved = shoal_clock_seconds();
+  if (peer->full) peer->heard_at = peer->moved;
+}
+
 void net_peer_sent(net_peer *peer, size_t length) {
   peer->net->moved_out += length;
-  if (length > 0) peer->moved = shoal_clock_seconds();
-  if (length > 0 && peer->full) peer->heard_at = peer->moved;
+  if (length > 0) net_peer_moved(peer);
   peer->queued -= length;
   while (length > 0) {
     net_out *out = peer->first;

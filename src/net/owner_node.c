@@ -87,7 +87,10 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
                                .parts = n->job.parts,
                                .rounds = n->job.rounds,
                                .job_digest = digest,
-                               .mode = n->job.mode};
+                               .mode = n->job.mode,
+                               .guarded = n->job.guarded,
+                               .format = n->job.format,
+                               .rule = n->job.rule};
   n->keep.job_digest = digest;
   status = shoal_keep_lock(&n->keep, &n->keep_lock, err);
   return status == SHOAL_OK ? shoal_owner_create(&n->owner, &config, err) : status;
@@ -95,14 +98,12 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
 
 /* ---- the disk ---- */
 
-static uint32_t pieces_of(const node *n, shoal_keep_piece pieces[3]) {
+static uint32_t pieces_of(const node *n, shoal_keep_piece pieces[SHOAL_PIECES_MAX]) {
   const shoal_owner_state *state = shoal_owner_state_of(n->owner);
-  float *floats[3] = {state->weights, state->slot1, state->slot2};
+  float *floats[SHOAL_PIECES_MAX] = {state->weights, state->slot1, state->slot2, state->centre};
   uint32_t count = 0;
-  while (count < 3 && floats[count] != NULL) {
-    pieces[count] = (shoal_keep_piece){floats[count], n->slice.count * sizeof(float)};
-    count++;
-  }
+  for (uint32_t i = 0; i < SHOAL_PIECES_MAX; i++)
+    if (floats[i] != NULL) pieces[count++] = (shoal_keep_piece){floats[i], n->slice.count * sizeof(float)};
   return count;
 }
 
@@ -114,7 +115,7 @@ static void say_not_kept(node *n, uint64_t version, const char *why, double now)
 
 /* A record that cannot be written is tried again a little later; until then the round waits. */
 static bool save(node *n) {
-  shoal_keep_piece pieces[3];
+  shoal_keep_piece pieces[SHOAL_PIECES_MAX];
   uint32_t count = pieces_of(n, pieces);
   uint64_t version = shoal_owner_state_of(n->owner)->version;
   double now = shoal_clock_seconds();
@@ -126,13 +127,14 @@ static bool save(node *n) {
     return false;
   }
   n->save_at = n->save_said_at = 0;
-  shoal_keep_only(&n->keep, shoal_owner_safe(n->owner), version);
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
+  shoal_keep_these(&n->keep, keeps, shoal_owner_keeps(n->owner, keeps));
   shoal_owner_saved(n->owner);
   return true;
 }
 
 static void restore(node *n, uint64_t version) {
-  shoal_keep_piece pieces[3];
+  shoal_keep_piece pieces[SHOAL_PIECES_MAX];
   uint32_t count = pieces_of(n, pieces);
   bool found = shoal_keep_read(&n->keep, version, pieces, count, NULL) == SHOAL_OK;
   /* Later ones belong to a past that did not happen. */

@@ -53,7 +53,10 @@ typedef struct node {
   shoal_work_unit unit;
   const float *weights;
   shoal_work_result result;
-  double unit_s; /* how long the last one took */
+  shoal_status unit_status; /* of waiting for the unit's data */
+  shoal_error unit_error;
+  volatile sig_atomic_t abandoned; /* the unit is not wanted any more: nobody waits for its data */
+  double unit_s;                   /* how long the last one took, once its data was here */
 } node;
 
 /* ---- the other thread ---- */
@@ -75,6 +78,9 @@ static void pretend(node *n) {
 }
 
 static void compute_unit(node *n) {
+  n->unit_status = shoal_compute_wait(&n->compute, &n->unit, &n->abandoned, &n->unit_error);
+  if (n->unit_status != SHOAL_OK) return;
+  shoal_compute_expect(&n->compute, &n->unit);
   double started = shoal_clock_seconds();
   if (n->config->pretend_s > 0)
     pretend(n);
@@ -109,6 +115,12 @@ static void count_unit(const node *n) {
 }
 
 static void finish_unit(node *n) {
+  if (n->unit_status != SHOAL_OK) {
+    shoal_blob_release(n->unit.carry);
+    n->failed = n->unit_status;
+    n->error = n->unit_error;
+    return;
+  }
   count_unit(n);
   shoal_worker_done(n->core, n->unit.lease, &n->result);
   shoal_blob_release(n->unit.carry);
@@ -129,7 +141,7 @@ static void turn(node *n) {
     n->failed = shoal_fail(&n->error, SHOAL_INVALID, "the chief asks for a unit that the job has not");
     return;
   }
-  if (n->unit_s < SHORT_S) {
+  if (shoal_compute_wants(&n->compute, &n->unit) && n->unit_s < SHORT_S) {
     compute_unit(n);
     finish_unit(n);
     return;
@@ -141,13 +153,16 @@ static void turn(node *n) {
 }
 
 static void wait_for_computer(node *n) {
+  __atomic_store_n(&n->abandoned, 1, __ATOMIC_RELAXED);
   pthread_mutex_lock(&n->lock);
   while (n->state == GIVEN) pthread_cond_wait(&n->changed, &n->lock);
   bool done = n->state == DONE;
   n->state = IDLE;
   pthread_mutex_unlock(&n->lock);
+  __atomic_store_n(&n->abandoned, 0, __ATOMIC_RELAXED);
   if (!done) return;
   shoal_blob_release(n->unit.carry);
+  if (n->unit_status != SHOAL_OK) return;
   shoal_blob_release(n->result.gradient);
   shoal_blob_release(n->result.carry);
 }
@@ -168,8 +183,8 @@ static void forget_job(node *n) {
   n->owners = NULL;
 }
 
-/* "/jobs/7/ps/0" is at the chief's host and port. A chief with a path is a server's, and a server does not send
- * its workers elsewhere. */
+/* "/jobs/7/ps/0" is at the chief's host and port. A chief with a path is a server's, and a server does not
+ * send its workers elsewhere. */
 static shoal_status complete_address(const node *n, char address[SHOAL_ADDRESS_MAX], shoal_error *err) {
   if (address[0] != '/')
     return strchr(n->config->chief, '/') == NULL
@@ -190,7 +205,12 @@ static shoal_status find_owners(node *n, shoal_error *err) {
   n->owners = calloc(n->job.owners_count, sizeof *n->owners);
   if (n->owners == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the job");
   for (uint32_t s = 0; s < n->job.owners_count; s++) {
-    status = complete_address(n, n->job.owners[s], err);
+    if (s == 0 && n->config->ps != NULL) {
+      snprintf(n->job.owners[s], sizeof n->job.owners[s], "%s", n->config->ps);
+      status = SHOAL_OK;
+    } else {
+      status = complete_address(n, n->job.owners[s], err);
+    }
     if (status != SHOAL_OK) return status;
     shoal_line_init(&n->owners[s], n->job.owners[s], shoal_clock_seconds());
   }
@@ -212,7 +232,9 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
                                 .owners = n->job.owners_count,
                                 .weights_count = n->compute.task.graph->weights_count,
                                 .mode = n->job.mode,
-                                .format = n->job.format};
+                                .format = n->job.format,
+                                .guarded = n->job.guarded,
+                                .key = n->config->key};
   return shoal_worker_create(&n->core, &config, err);
 }
 
@@ -268,7 +290,8 @@ static void opened(void *self, uint64_t peer, const char *address) {
     if (n->core != NULL)
       shoal_worker_chief(n->core, peer, false);
     else
-      shoal_net_send(n->net, peer, shoal_worker_hello(n->config->name, n->config->compute.threads));
+      shoal_net_send(n->net, peer,
+                     shoal_worker_hello(n->config->name, n->config->compute.threads, n->config->key));
   }
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++)
     if (shoal_line_opened(&n->owners[s], peer, now)) greet_owner(n, s, peer);

@@ -14,6 +14,8 @@
 #include "net/line.h"
 #include "net/notes.h"
 
+/* With compute.store set, units wait for their data on the thread that computes. */
+
 /* What a worker has done, for who wants to look meanwhile, from any thread: read with __atomic_load_n. */
 typedef struct shoal_worker_count {
   uint64_t units, samples;
@@ -25,6 +27,8 @@ typedef struct shoal_worker_node_config {
   shoal_way way;
   shoal_compute_options compute;
   double pretend_s;  /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
+  uint64_t key;      /* the chief's, of its auditor (proto/chief.h); 0: a worker as others */
+  const char *ps;    /* where parameter server 0 is, whatever the job says; or NULL */
   bool beside_chief; /* in the chief's process, which tells of all that comes and goes: this one does not */
   shoal_notes notes;
   shoal_worker_count *count; /* counted up; or NULL */

@@ -30,6 +30,8 @@
  *   schedule constant | step [from E] [every N] [factor F] | exponential F | cosine [to R]
  *   warmup EPOCHS [scale BATCH]         scale: the linear scaling rule, rate *= batch / BATCH
  *   batch N    epochs N    seed N    shards N    l2 X    clip NORM    early-stop PATIENCE
+ *   shuffle all | lanes                 lanes: a part of the rounds keeps to its part of the data
+ * (data/lanes.h)
  *   class-weights balanced | W0 W1 ...
  *
  * Where an activation is given on a layer's line it is applied last; rnn's is its own,
@@ -146,6 +148,8 @@ typedef enum shoal_schedule_kind {
 } shoal_schedule_kind;
 
 /* How to train. From the text, then changed by flags. */
+typedef enum shoal_shuffle_kind { SHOAL_SHUFFLE_ALL, SHOAL_SHUFFLE_LANES } shoal_shuffle_kind;
+
 typedef struct shoal_recipe {
   shoal_loss_kind loss;
   float huber_delta; /* 1 */
@@ -171,6 +175,7 @@ typedef struct shoal_recipe {
   uint32_t shards;     /* 0: chosen from batch and model alone */
   float clip;          /* gradient norm; 0 is off */
   uint32_t early_stop; /* epochs without improvement; 0 is off */
+  shoal_shuffle_kind shuffle;
   bool class_weights_balanced;
   uint32_t class_weights_count;
   float class_weights[SHOAL_CLASS_WEIGHTS_MAX];

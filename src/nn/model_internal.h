@@ -108,6 +108,7 @@ typedef enum shoal_setting {
   SHOAL_SETTING_L2,
   SHOAL_SETTING_CLIP,
   SHOAL_SETTING_EARLY_STOP,
+  SHOAL_SETTING_SHUFFLE,
   SHOAL_SETTING_CLASS_WEIGHTS,
   SHOAL_SETTINGS,
 } shoal_setting;
@@ -137,6 +138,7 @@ extern const char *const shoal_setting_words[];
 extern const char *const shoal_loss_words[];
 extern const char *const shoal_optimizer_words[];
 extern const char *const shoal_schedule_words[];
+extern const char *const shoal_shuffle_words[];
 enum {
   SHOAL_LAYER_WORDS = SHOAL_LAYER_ACTIVATION, /* that one has a word for each activation */
   SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
@@ -145,6 +147,7 @@ enum {
   SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
   SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
   SHOAL_SCHEDULE_WORDS = SHOAL_SCHEDULE_COSINE + 1,
+  SHOAL_SHUFFLE_WORDS = SHOAL_SHUFFLE_LANES + 1,
 };
 
 /* model_settings.c */

@@ -19,6 +19,7 @@ const char *const shoal_setting_words[] = {
     [SHOAL_SETTING_L2] = "l2",
     [SHOAL_SETTING_CLIP] = "clip",
     [SHOAL_SETTING_EARLY_STOP] = "early-stop",
+    [SHOAL_SETTING_SHUFFLE] = "shuffle",
     [SHOAL_SETTING_CLASS_WEIGHTS] = "class-weights",
 };
 const char *const shoal_loss_words[] = {
@@ -38,6 +39,10 @@ const char *const shoal_schedule_words[] = {
     [SHOAL_SCHEDULE_STEP] = "step",
     [SHOAL_SCHEDULE_EXPONENTIAL] = "exponential",
     [SHOAL_SCHEDULE_COSINE] = "cosine",
+};
+const char *const shoal_shuffle_words[] = {
+    [SHOAL_SHUFFLE_ALL] = "all",
+    [SHOAL_SHUFFLE_LANES] = "lanes",
 };
 
 enum { EPOCHS_MAX = 1000000000 };
@@ -213,6 +218,13 @@ static bool read_warmup(shoal_reading *r) {
   return shoal_words_end(w);
 }
 
+static bool read_shuffle(shoal_reading *r) {
+  int kind;
+  if (!read_kind(&r->words, "shuffle", shoal_shuffle_words, SHOAL_SHUFFLE_WORDS, &kind)) return false;
+  r->model->recipe.shuffle = (shoal_shuffle_kind)kind;
+  return shoal_words_end(&r->words);
+}
+
 static bool read_class_weights(shoal_reading *r) {
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
@@ -245,6 +257,7 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
   case SHOAL_SETTING_OPTIMIZER: return read_optimizer(r);
   case SHOAL_SETTING_SCHEDULE: return read_schedule(r);
   case SHOAL_SETTING_WARMUP: return read_warmup(r);
+  case SHOAL_SETTING_SHUFFLE: return read_shuffle(r);
   case SHOAL_SETTING_CLASS_WEIGHTS: return read_class_weights(r);
   case SHOAL_SETTING_BATCH:
     good = shoal_words_u32(w, "the samples of a round", 1, SHOAL_BATCH_MAX, &recipe->batch);

@@ -151,5 +151,7 @@ void shoal_model_write(const shoal_model *model, shoal_text *out) {
     shoal_text_addf(out, "\n");
   }
   if (recipe->early_stop) shoal_text_addf(out, "early-stop %u\n", recipe->early_stop);
+  if (recipe->shuffle != SHOAL_SHUFFLE_ALL)
+    shoal_text_addf(out, "shuffle %s\n", shoal_shuffle_words[recipe->shuffle]);
   add_class_weights(out, recipe);
 }

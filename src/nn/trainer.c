@@ -122,7 +122,7 @@ static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
 }
 
 /* Where shard v of n samples begins. Images are cut at whole vectors of samples. */
-static uint32_t shard_start(const shoal_trainer *t, uint32_t n, uint32_t v) {
+uint32_t shoal_trainer_shard_start(const shoal_trainer *t, uint32_t n, uint32_t v) {
   uint64_t units = (n + t->unit - 1) / t->unit;
   uint64_t start = units * v / t->shards * t->unit;
   return start < n ? (uint32_t)start : n;
@@ -131,7 +131,8 @@ static uint32_t shard_start(const shoal_trainer *t, uint32_t n, uint32_t v) {
 static uint32_t largest_shard(const shoal_trainer *t) {
   uint32_t largest = 0;
   for (uint32_t v = 0; v < t->shards; v++) {
-    uint32_t n = shard_start(t, t->config.batch, v + 1) - shard_start(t, t->config.batch, v);
+    uint32_t n = shoal_trainer_shard_start(t, t->config.batch, v + 1) -
+                 shoal_trainer_shard_start(t, t->config.batch, v);
     if (n > largest) largest = n;
   }
   return largest;
@@ -372,7 +373,8 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, fl
 /* The gradient of shard v of the pass and its sums. */
 static void run_shard(pass *p, uint32_t v, uint32_t thread, float *gradient, shoal_sums *sums) {
   shoal_trainer *t = p->trainer;
-  uint32_t start = shard_start(t, p->n, v), n = shard_start(t, p->n, v + 1) - start;
+  uint32_t start = shoal_trainer_shard_start(t, p->n, v),
+           n = shoal_trainer_shard_start(t, p->n, v + 1) - start;
   if (p->plan->training) {
     double *times = times_of(t, thread), since = clock_if(times);
     if (n > 0)
@@ -575,14 +577,16 @@ size_t shoal_trainer_carry_floats(const shoal_trainer *t) {
 }
 
 void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
-  uint32_t rows = t->config.batch, first = shard_start(t, rows, shard);
+  uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
   memset(out, 0, shoal_trainer_carry_floats(t) * sizeof *out);
-  shoal_carry_pack(t->graph, t->state.carry, rows, first, shard_start(t, rows, shard + 1) - first, out);
+  shoal_carry_pack(t->graph, t->state.carry, rows, first,
+                   shoal_trainer_shard_start(t, rows, shard + 1) - first, out);
 }
 
 void shoal_trainer_set_carry(shoal_trainer *t, uint32_t shard, const float *carry) {
-  uint32_t rows = t->config.batch, first = shard_start(t, rows, shard);
-  shoal_carry_unpack(t->graph, t->state.carry, rows, first, shard_start(t, rows, shard + 1) - first, carry);
+  uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
+  shoal_carry_unpack(t->graph, t->state.carry, rows, first,
+                     shoal_trainer_shard_start(t, rows, shard + 1) - first, carry);
 }
 
 shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, shoal_result *out,

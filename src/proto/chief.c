@@ -17,9 +17,15 @@
 #include "base/assert.h"
 #include "base/text.h"
 #include "nn/tree.h"
-#include "proto/places.h"
+#include "proto/chief_internal.h"
 
-enum { EVENTS_MAX = SHOAL_CHIEF_EVENTS_MAX, HOLDERS_TOLD_MAX = 8, WANTS_MAX = 64, ASYNC_WINDOW_LEAST = 1024 };
+enum {
+  EVENTS_MAX = SHOAL_CHIEF_EVENTS_MAX,
+  HOLDERS_TOLD_MAX = 8,
+  WANTS_MAX = 64,
+  ASYNC_WINDOW_LEAST = 1024,
+  AUDITORS_MAX = 2, /* an old connection may be about to end */
+};
 _Static_assert((int)ASYNC_WINDOW_LEAST <= (int)SHOAL_ASYNC_WINDOW_MAX, "owners remember so many rounds");
 static const double EARLY_SHARE = 0.1; /* of the time between beats */
 /* Making a version safe takes at most one part in so many of the time. */
@@ -29,77 +35,6 @@ static const double SILENT_BEATS = 1.5;  /* who has missed one does not answer *
 static const double UNITS_APART = 3;     /* what is on its way may take as long as so many units */
 static const double SAVES_APART = 2;     /* and as so many saves */
 static const uint64_t GENERATION_MAX = (uint64_t)1 << 40; /* nobody goes back so often */
-
-typedef struct peer_entry {
-  uint64_t peer;
-  uint32_t role, slice, threads;
-  uint32_t wants; /* worker: units that it has asked for and not got */
-  uint64_t parts_done, parts_before, bytes_in, bytes_out;
-  bool late; /* worker: told so, and has finished nothing since */
-  double unit_s;
-  shoal_beat beat;
-  char name[SHOAL_NAME_MAX];
-} peer_entry;
-
-/* What those who left under a name had done. */
-typedef struct past_entry {
-  uint64_t parts;
-  char name[SHOAL_NAME_MAX];
-} past_entry;
-
-typedef struct owner_entry {
-  uint64_t peer; /* 0: not here */
-  bool ready;    /* at the version and generation of the job */
-  uint64_t applied;
-  bool saved;          /* has made the version `saving` safe */
-  shoal_blob *squares; /* of round squares_round, a double a run; or NULL */
-  uint64_t squares_round;
-} owner_entry;
-
-/* A round that was offered and is not closed yet. */
-typedef struct open_round {
-  uint32_t width; /* of its units */
-  bool *here;     /* one a part, where a round has several units: the one that begins there is done */
-  shoal_sums *sums;
-} open_round;
-
-struct shoal_chief {
-  shoal_chief_config config;
-  shoal_chief_state now, safe, saving_state;
-  shoal_lease_book *book;
-  uint64_t offered;   /* rounds offered so far */
-  bool begun;         /* some of them in this generation */
-  open_round *rounds; /* a ring of `window` */
-  bool *here;         /* theirs */
-  shoal_sums *sums;
-  uint32_t window;
-  size_t carry_count;                       /* floats of all parts */
-  float *carry, *safe_carry, *saving_carry; /* NULL without */
-  peer_entry *peers;
-  uint32_t peers_count, workers_count;
-  past_entry *past; /* names with something to remember, up to workers_max; nobody of them is here */
-  uint32_t past_count;
-  uint32_t wanting;         /* peers that want units */
-  shoal_places peer_places; /* where a peer is */
-  double beat_at;           /* no beat is due before, and nobody too silent */
-  owner_entry *owners;
-  bool rest_wanted; /* by the driver, until it says go on */
-  bool paused;      /* nothing is leased, all that was is closed */
-  bool announced;   /* and the driver knows */
-  bool ended;
-  bool saving; /* version saving_version is being made safe */
-  uint64_t saving_version;
-  double saving_since; /* when the chief came to that version */
-  double next_save;    /* infinite until all owners run for the first time */
-  double time;
-  double moved;  /* when a round was closed or applied last, or all owners came together */
-  double lost_s; /* config.lost_s or more: see lost_limit */
-  shoal_chief_event events[EVENTS_MAX];
-  uint32_t events_first, events_count;
-  shoal_outbox outbox;
-};
-
-static void tell(shoal_chief *c, shoal_chief_event event);
 
 /* Rounds that may be under way at once. */
 static uint32_t window_of(const shoal_chief_config *config) {
@@ -120,19 +55,20 @@ static bool reserve(shoal_chief *c) {
   c->rounds = calloc(c->window, sizeof *c->rounds);
   c->here = calloc(places, sizeof *c->here);
   c->sums = calloc(places, sizeof *c->sums);
-  c->peers = calloc(config->workers_max + config->owners, sizeof *c->peers);
+  const uint32_t peers_max = config->workers_max + config->owners + AUDITORS_MAX;
+  c->peers = calloc(peers_max, sizeof *c->peers);
   c->owners = calloc(config->owners, sizeof *c->owners);
   c->past = calloc(config->workers_max, sizeof *c->past);
   if (c->past == NULL && config->workers_max > 0) return false;
   if (c->rounds == NULL || c->here == NULL || c->sums == NULL || c->peers == NULL || c->owners == NULL ||
-      !shoal_places_init(&c->peer_places, config->workers_max + config->owners))
+      !shoal_places_init(&c->peer_places, peers_max))
     return false;
   for (uint32_t i = 0; i < c->window; i++)
     c->rounds[i] = (open_round){.here = &c->here[i * units], .sums = &c->sums[i * units]};
   c->carry_count = config->carry_floats * config->parts;
   if (c->carry_count == 0) return true;
-  float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry};
-  for (int i = 0; i < 3; i++) {
+  float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry, &c->next_carry};
+  for (int i = 0; i < 4; i++) {
     *carries[i] = calloc(c->carry_count, sizeof(float));
     if (*carries[i] == NULL) return false;
     if (config->carry != NULL) memcpy(*carries[i], config->carry, c->carry_count * sizeof(float));
@@ -157,14 +93,15 @@ shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *con
   rules.units_max = c->window * units_of(config);
   shoal_status status = reserve(c) ? shoal_lease_book_create(&c->book, &rules, err)
                                    : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
+  if (status == SHOAL_OK && config->guard.on) status = shoal_chief_guard_create(c, err);
   if (status != SHOAL_OK) {
     shoal_chief_destroy(c);
     return status;
   }
-  tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_BACK,
-                              .version = c->now.version,
-                              .state = c->now,
-                              .text = "the chief started"});
+  shoal_chief_tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_BACK,
+                                          .version = c->now.version,
+                                          .state = c->now,
+                                          .text = "the chief started"});
   *out = c;
   return SHOAL_OK;
 }
@@ -173,6 +110,7 @@ void shoal_chief_destroy(shoal_chief *c) {
   if (c == NULL) return;
   for (uint32_t s = 0; c->owners != NULL && s < c->config.owners; s++)
     shoal_blob_release(c->owners[s].squares);
+  shoal_chief_guard_destroy(c);
   shoal_lease_book_destroy(c->book);
   free(c->rounds);
   free(c->here);
@@ -180,6 +118,7 @@ void shoal_chief_destroy(shoal_chief *c) {
   free(c->carry);
   free(c->safe_carry);
   free(c->saving_carry);
+  free(c->next_carry);
   shoal_places_release(&c->peer_places);
   free(c->peers);
   free(c->past);
@@ -202,15 +141,22 @@ uint64_t shoal_chief_owner(const shoal_chief *c, uint32_t slice) { return c->own
 bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal_chief_peer *out) {
   if (index >= c->peers_count) return false;
   const peer_entry *p = &c->peers[index];
-  *out = (shoal_chief_peer){.role = p->role,
+  *out = (shoal_chief_peer){.role = p->auditor ? SHOAL_ROLE_AUDITOR : p->role,
                             .slice = p->slice,
                             .threads = p->threads,
                             .parts_done = p->parts_done,
                             .parts_before = p->parts_before,
+                            .units_done = p->units_done,
+                            .units_before = p->units_before,
+                            .seconds_done = p->seconds_done,
+                            .seconds_before = p->seconds_before,
                             .bytes_in = p->bytes_in,
                             .bytes_out = p->bytes_out,
                             .unit_s = p->unit_s,
-                            .silent_s = now - p->beat.heard};
+                            .silent_s = now - p->beat.heard,
+                            .rejected = p->rejected};
+  if (c->guard != NULL && p->role == SHOAL_ROLE_WORKER && !p->auditor)
+    out->standing = shoal_trust_get(shoal_guard_trust(c->guard), p->who);
   memcpy(out->name, p->name, sizeof out->name);
   shoal_lease lease;
   if (p->role == SHOAL_ROLE_WORKER && shoal_lease_held(c->book, p->peer, &lease))
@@ -222,7 +168,10 @@ bool shoal_chief_peer_at(const shoal_chief *c, uint32_t index, double now, shoal
 
 bool shoal_chief_past_at(const shoal_chief *c, uint32_t index, shoal_chief_peer *out) {
   if (index >= c->past_count) return false;
-  *out = (shoal_chief_peer){.role = SHOAL_ROLE_WORKER, .parts_before = c->past[index].parts};
+  *out = (shoal_chief_peer){.role = SHOAL_ROLE_WORKER,
+                            .parts_before = c->past[index].parts,
+                            .units_before = c->past[index].units,
+                            .seconds_before = c->past[index].seconds};
   memcpy(out->name, c->past[index].name, sizeof out->name);
   return true;
 }
@@ -239,10 +188,10 @@ bool shoal_chief_running(const shoal_chief *c) {
 static bool is_news(shoal_chief_event_kind kind) {
   return kind == SHOAL_CHIEF_ROUND || kind == SHOAL_CHIEF_JOINED || kind == SHOAL_CHIEF_REFUSED ||
          kind == SHOAL_CHIEF_LEFT || kind == SHOAL_CHIEF_LOST || kind == SHOAL_CHIEF_LATE ||
-         kind == SHOAL_CHIEF_AGAIN;
+         kind == SHOAL_CHIEF_AGAIN || kind == SHOAL_CHIEF_AUDITED || kind == SHOAL_CHIEF_REJECTED;
 }
 
-static void tell(shoal_chief *c, shoal_chief_event event) {
+void shoal_chief_tell(shoal_chief *c, shoal_chief_event event) {
   if (c->events_count == EVENTS_MAX && is_news(event.kind)) return;
   if (c->events_count == EVENTS_MAX) {
     c->events_first = (c->events_first + 1) % EVENTS_MAX;
@@ -259,14 +208,16 @@ bool shoal_chief_next_event(shoal_chief *c, shoal_chief_event *out) {
   return true;
 }
 
-static void tell_of_peer(shoal_chief *c, shoal_chief_event_kind kind, const peer_entry *peer,
+void shoal_chief_tell_of(shoal_chief *c, shoal_chief_event_kind kind, const peer_entry *peer,
                          const char *text) {
   shoal_chief_event event = {.kind = kind, .version = c->now.version, .peer = peer->peer, .text = text};
   memcpy(event.name, peer->name, sizeof event.name);
-  tell(c, event);
+  if (c->guard != NULL && peer->role == SHOAL_ROLE_WORKER && !peer->auditor)
+    event.standing = shoal_trust_get(shoal_guard_trust(c->guard), peer->who);
+  shoal_chief_tell(c, event);
 }
 
-static peer_entry *find_peer(shoal_chief *c, uint64_t peer) {
+peer_entry *shoal_chief_find(shoal_chief *c, uint64_t peer) {
   uint32_t place;
   return shoal_places_get(&c->peer_places, peer, &place) ? &c->peers[place] : NULL;
 }
@@ -276,9 +227,9 @@ static void set_wants(shoal_chief *c, peer_entry *peer, uint32_t wants) {
   peer->wants = wants;
 }
 
-static void say(shoal_chief *c, uint64_t peer, shoal_message m) {
+void shoal_chief_say(shoal_chief *c, uint64_t peer, shoal_message m) {
   m.generation = c->now.generation;
-  peer_entry *entry = find_peer(c, peer);
+  peer_entry *entry = shoal_chief_find(c, peer);
   if (entry != NULL) entry->beat.said = c->time;
   shoal_outbox_put(&c->outbox, peer, m);
 }
@@ -308,6 +259,8 @@ static open_round *round_of(shoal_chief *c, uint64_t round) { return &c->rounds[
 static uint32_t choose_width(const shoal_chief *c) {
   uint32_t parts = c->config.parts, workers = shoal_chief_workers(c), best = 1, best_time = UINT32_MAX;
   if (c->config.mode.kind == SHOAL_LOCAL) return 1; /* changes of the weights are no sums */
+  /* Who keeps to its lane, and rules that compare contributions, want them apart. */
+  if (c->config.single || c->config.leases.lanes > 0) return 1;
   if (c->config.mode.kind == SHOAL_ASYNC) workers = 1;
   if (workers == 0) workers = 1;
   for (uint32_t width = 1;; width *= 2) {
@@ -354,36 +307,64 @@ static void tell_late(shoal_chief *c, const shoal_lease *lease) {
   uint64_t workers[HOLDERS_TOLD_MAX];
   uint32_t count = shoal_lease_holders(c->book, lease->unit, workers, HOLDERS_TOLD_MAX);
   for (uint32_t i = 0; i < count; i++) {
-    peer_entry *peer = find_peer(c, workers[i]);
+    peer_entry *peer = shoal_chief_find(c, workers[i]);
     if (peer == NULL || workers[i] == lease->worker) continue;
     peer->late = true;
-    tell_of_peer(c, SHOAL_CHIEF_LATE, peer, "");
+    shoal_chief_tell_of(c, SHOAL_CHIEF_LATE, peer, "");
   }
 }
 
-static bool serve_one(shoal_chief *c, peer_entry *worker) {
+uint32_t shoal_chief_count_of(shoal_chief *c, uint64_t unit) {
+  return shoal_tree_count(c->config.parts, (uint32_t)(unit % c->config.parts),
+                          round_of(c, unit / c->config.parts)->width);
+}
+
+/* Something to check, in a guarded training. */
+static bool find_check(shoal_chief *c, const peer_entry *worker, shoal_lease *lease) {
+  uint64_t unit;
+  return c->guard != NULL && shoal_guard_wants(c->guard, worker->who, c->time, &unit) &&
+         shoal_lease_join(c->book, worker->peer, unit, c->time, lease);
+}
+
+/* The auditor gets what is to be checked, and nothing else; others get that when there is nothing new to do. */
+static bool find_work(shoal_chief *c, const peer_entry *worker, shoal_lease *lease) {
+  if (worker->auditor) return find_check(c, worker, lease);
+  if (c->guard != NULL && !shoal_guard_may_have(c->guard, worker->who)) return false;
   if (!shoal_lease_has_free(c->book) && may_offer(c)) offer(c);
-  shoal_lease lease;
   bool again = !shoal_lease_has_free(c->book);
-  if (!shoal_lease_take(c->book, worker->peer, c->time, &lease)) return false;
-  if (again) tell_late(c, &lease);
+  /* With lanes who checks another's unit would have to fetch its data: that is left to the auditor. */
+  if (again && c->config.leases.lanes == 0 && find_check(c, worker, lease)) return true;
+  if (!shoal_lease_take(c->book, worker->peer, c->time, lease)) return false;
+  if (again) tell_late(c, lease);
+  return true;
+}
+
+static bool serve_one(shoal_chief *c, peer_entry *worker) {
+  shoal_lease lease;
+  if (!find_work(c, worker, &lease)) return false;
+  uint64_t round = lease.unit / c->config.parts, ticket = lease.id;
+  uint32_t first = (uint32_t)(lease.unit % c->config.parts), count = shoal_chief_count_of(c, lease.unit);
+  if (c->guard != NULL) ticket = shoal_guard_leased(c->guard, &lease, count, worker->who);
+  if (ticket == 0) {
+    shoal_lease_return(c->book, lease.id, worker->peer);
+    return false;
+  }
   set_wants(c, worker, worker->wants - 1);
-  uint64_t round = lease.unit / c->config.parts;
-  uint32_t first = (uint32_t)(lease.unit % c->config.parts);
-  uint32_t count = shoal_tree_count(c->config.parts, first, round_of(c, round)->width);
-  say(c, worker->peer,
-      (shoal_message){.kind = SHOAL_MSG_LEASE,
-                      .lease = lease.id,
-                      .round = round,
-                      .shard = first,
-                      .count = count,
-                      .version = version_for(c, round),
-                      .payload = carry_for(c, round, first, count)});
+  shoal_chief_say(c, worker->peer,
+                  (shoal_message){.kind = SHOAL_MSG_LEASE,
+                                  .lease = ticket,
+                                  .round = round,
+                                  .shard = first,
+                                  .count = count,
+                                  .version = version_for(c, round),
+                                  .payload = carry_for(c, round, first, count)});
   return true;
 }
 
 /* Whether there may be something for somebody. */
-static bool may_lease(const shoal_chief *c) { return may_offer(c) || shoal_lease_has_any(c->book, c->time); }
+static bool may_lease(const shoal_chief *c) {
+  return may_offer(c) || shoal_lease_has_any(c->book, c->time) || c->guard != NULL;
+}
 
 /* Everybody gets one before anybody gets two. What owners have made already needs nobody's work: a
  * report is on its way, or was lost. */
@@ -404,17 +385,16 @@ static void forget_squares(owner_entry *owner) {
 }
 
 static void ask_to_restore(shoal_chief *c, uint32_t slice) {
-  say(c, c->owners[slice].peer,
-      (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = slice});
+  shoal_chief_say(c, c->owners[slice].peer,
+                  (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = slice});
 }
 
 /* The peer of a slice's owner, or NULL. */
 static const peer_entry *owner_of(shoal_chief *c, uint32_t slice) {
-  return c->owners[slice].peer != 0 ? find_peer(c, c->owners[slice].peer) : NULL;
+  return c->owners[slice].peer != 0 ? shoal_chief_find(c, c->owners[slice].peer) : NULL;
 }
 
-/* `who` is the cause, or NULL. */
-static void go_back(shoal_chief *c, const peer_entry *who, const char *why) {
+void shoal_chief_go_back(shoal_chief *c, const char *name, const char *why, bool undoes) {
   uint64_t generation = c->now.generation + 1;
   bool resting = c->paused && c->safe.version == c->now.version;
   c->now = c->safe;
@@ -426,6 +406,7 @@ static void go_back(shoal_chief *c, const peer_entry *who, const char *why) {
   c->paused = resting;
   shoal_lease_forget(c->book, UINT64_MAX);
   memset(c->here, 0, (size_t)c->window * units_of(&c->config) * sizeof *c->here);
+  if (c->guard != NULL) shoal_guard_back(c->guard, c->now.version);
   if (c->carry != NULL) memcpy(c->carry, c->safe_carry, c->carry_count * sizeof *c->carry);
   for (uint32_t s = 0; s < c->config.owners; s++) {
     c->owners[s].ready = false;
@@ -435,23 +416,31 @@ static void go_back(shoal_chief *c, const peer_entry *who, const char *why) {
   for (uint32_t i = 0; i < c->peers_count; i++) {
     set_wants(c, &c->peers[i], 0);
     if (c->peers[i].role == SHOAL_ROLE_WORKER)
-      say(c, c->peers[i].peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
+      shoal_chief_say(c, c->peers[i].peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
   }
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer != 0) ask_to_restore(c, s);
   shoal_chief_event event = {
-      .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why};
-  if (who != NULL) memcpy(event.name, who->name, sizeof event.name);
-  tell(c, event);
+      .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why, .undoes = undoes};
+  if (name != NULL) memcpy(event.name, name, sizeof event.name);
+  shoal_chief_tell(c, event);
+}
+
+/* `who` is the cause, or NULL. */
+static void go_back(shoal_chief *c, const peer_entry *who, const char *why) {
+  shoal_chief_go_back(c, who != NULL ? who->name : NULL, why, false);
 }
 
 /* ---- rounds ---- */
 
 static void ask_to_save(shoal_chief *c, uint32_t slice) {
   c->owners[slice].saved = false;
-  say(c, c->owners[slice].peer,
-      (shoal_message){
-          .kind = SHOAL_MSG_SAVE, .version = c->saving_version, .round = c->safe.version, .slice = slice});
+  shoal_chief_say(c, c->owners[slice].peer,
+                  (shoal_message){.kind = SHOAL_MSG_SAVE,
+                                  .version = c->saving_version,
+                                  .round = c->safe.version,
+                                  .slice = slice,
+                                  .payload = shoal_chief_ring_versions(c)});
 }
 
 static void start_saving(shoal_chief *c, uint64_t version) {
@@ -482,7 +471,9 @@ static void finish_saving(shoal_chief *c) {
   c->lost_s = fmax(c->config.lost_s, SAVES_APART * took);
   c->safe = c->saving_state;
   if (c->carry != NULL) memcpy(c->safe_carry, c->saving_carry, c->carry_count * sizeof *c->carry);
-  tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_SAFE, .version = c->safe.version, .state = c->safe});
+  shoal_chief_ring_add(c);
+  shoal_chief_tell(
+      c, (shoal_chief_event){.kind = SHOAL_CHIEF_SAFE, .version = c->safe.version, .state = c->safe});
 }
 
 /* A version that no owner can be past when it is asked to keep it. In async mode they may be ahead of the
@@ -507,12 +498,16 @@ static bool close_round(shoal_chief *c) {
   open_round *round = round_of(c, c->now.version);
   for (uint32_t first = 0; first < c->config.parts; first += round->width)
     if (!round->here[first]) return false;
+  if (c->guard != NULL && shoal_guard_disputes(c->guard, c->now.version)) return false;
   memset(round->here, 0, units_of(&c->config) * sizeof *round->here);
+  if (c->carry != NULL && c->config.guard.audits)
+    memcpy(c->carry, c->next_carry, c->carry_count * sizeof *c->carry);
   shoal_tree_add_sums(round->sums, c->config.parts, round->width);
   const shoal_sums sums = round->sums[0];
   if (!isfinite(sums.loss)) {
     c->ended = true;
-    tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_FAILED, .version = c->now.version, .sums = sums});
+    shoal_chief_tell(
+        c, (shoal_chief_event){.kind = SHOAL_CHIEF_FAILED, .version = c->now.version, .sums = sums});
     return false;
   }
   if (c->now.version % c->config.rounds == 0) c->now.epoch = (shoal_sums){0};
@@ -520,8 +515,10 @@ static bool close_round(shoal_chief *c) {
   c->now.version++;
   c->moved = c->time;
   shoal_lease_forget(c->book, c->now.version * c->config.parts);
-  tell(c, (shoal_chief_event){
-              .kind = SHOAL_CHIEF_ROUND, .version = c->now.version, .sums = sums, .state = c->now});
+  shoal_chief_guard_close(c);
+  shoal_chief_tell(c,
+                   (shoal_chief_event){
+                       .kind = SHOAL_CHIEF_ROUND, .version = c->now.version, .sums = sums, .state = c->now});
   note_saving_state(c);
   finish_saving(c);
   bool epoch_is_over = c->now.version % c->config.rounds == 0;
@@ -562,6 +559,7 @@ static void announce(shoal_chief *c) {
   }
   if (!c->paused || c->announced || c->ended || !shoal_chief_running(c) || behind(c)) return;
   if (c->saving && c->saving_version <= c->now.version) return;
+  if (c->guard != NULL && shoal_guard_pending(c->guard)) return; /* what it finds may change the version */
   c->saving = false; /* a later version, which will not be made before the rest */
   if (c->safe.version != c->now.version) {
     start_saving(c, c->now.version);
@@ -569,8 +567,9 @@ static void announce(shoal_chief *c) {
     return;
   }
   c->announced = true;
-  tell(c, (shoal_chief_event){
-              .kind = SHOAL_CHIEF_REST, .version = c->now.version, .sums = c->now.epoch, .state = c->now});
+  shoal_chief_tell(
+      c, (shoal_chief_event){
+             .kind = SHOAL_CHIEF_REST, .version = c->now.version, .sums = c->now.epoch, .state = c->now});
 }
 
 void shoal_chief_rest(shoal_chief *c, double now) {
@@ -589,13 +588,14 @@ void shoal_chief_go_on(shoal_chief *c, double now) {
 void shoal_chief_end(shoal_chief *c, const char *text) {
   c->ended = true;
   for (uint32_t i = 0; i < c->peers_count; i++)
-    say(c, c->peers[i].peer,
-        (shoal_message){.kind = SHOAL_MSG_END, .payload = shoal_blob_of(text, strlen(text))});
+    shoal_chief_say(c, c->peers[i].peer,
+                    (shoal_message){.kind = SHOAL_MSG_END, .payload = shoal_blob_of(text, strlen(text))});
 }
 
 void shoal_chief_give(shoal_chief *c, uint32_t slice, shoal_blob *state) {
   SHOAL_ASSERT(slice < c->config.owners);
-  say(c, c->owners[slice].peer,
+  shoal_chief_say(
+      c, c->owners[slice].peer,
       (shoal_message){.kind = SHOAL_MSG_GIVE, .version = c->now.version, .slice = slice, .payload = state});
 }
 
@@ -605,6 +605,7 @@ void shoal_chief_fall_back(shoal_chief *c, const shoal_chief_state *state, const
   c->safe = *state;
   if (c->carry != NULL && carry != NULL) memcpy(c->safe_carry, carry, c->carry_count * sizeof *carry);
   c->now.generation = generation;
+  shoal_chief_ring_cut(c);
   go_back(c, NULL, "a parameter server has lost what it kept");
 }
 
@@ -627,18 +628,33 @@ static void take_squares(shoal_chief *c, uint32_t slice, shoal_message *m) {
   double norm = sqrt(total);
   float scale = norm > (double)c->config.clip ? (float)((double)c->config.clip / norm) : 1;
   for (uint32_t s = 0; s < c->config.owners; s++)
-    say(c, c->owners[s].peer,
-        (shoal_message){.kind = SHOAL_MSG_SCALE,
-                        .round = m->round,
-                        .slice = s,
-                        .payload = shoal_blob_of(&scale, sizeof scale)});
+    shoal_chief_say(c, c->owners[s].peer,
+                    (shoal_message){.kind = SHOAL_MSG_SCALE,
+                                    .round = m->round,
+                                    .slice = s,
+                                    .payload = shoal_blob_of(&scale, sizeof scale)});
 }
 
 /* ---- what comes in ---- */
 
+/* It comes from outside and goes to terminals and logs. */
+static void read_name(const shoal_message *m, char name[SHOAL_NAME_MAX]) {
+  name[0] = 0;
+  if (m->payload != NULL)
+    shoal_text_plain(name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload), shoal_blob_length(m->payload));
+}
+
 /* Why somebody is not welcome; NULL: it is. */
 static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
   if (m->count == SHOAL_ROLE_WORKER && m->round != 0) return "this is the chief, and no parameter server";
+  if (m->count == SHOAL_ROLE_WORKER && c->guard != NULL) {
+    char name[SHOAL_NAME_MAX];
+    bool auditor;
+    read_name(m, name);
+    uint64_t who = shoal_chief_guard_who(c, m, name, &auditor);
+    const char *refusal = shoal_chief_guard_refusal(c, who, auditor);
+    if (refusal != NULL || auditor) return refusal;
+  }
   if (m->count == SHOAL_ROLE_WORKER)
     return shoal_chief_workers(c) >= c->config.workers_max ? "the training has workers enough" : NULL;
   if (m->count != SHOAL_ROLE_OWNER) return "neither a worker nor a parameter server";
@@ -646,13 +662,6 @@ static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
     return "the training has no parameter server of this index: its --ps-hosts is a shorter list";
   if (m->generation > GENERATION_MAX) return "its generation cannot be";
   return c->owners[m->slice].peer != 0 ? "the training has a parameter server of this index already" : NULL;
-}
-
-/* It comes from outside and goes to terminals and logs. */
-static void read_name(const shoal_message *m, char name[SHOAL_NAME_MAX]) {
-  name[0] = 0;
-  if (m->payload != NULL)
-    shoal_text_plain(name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload), shoal_blob_length(m->payload));
 }
 
 /* ---- what was done under a name ---- */
@@ -676,10 +685,14 @@ static peer_entry *find_twin(shoal_chief *c, const peer_entry *worker) {
 /* A worker goes: what it has done stays with its name, or with who else has that. */
 static void remember(shoal_chief *c, const peer_entry *worker) {
   uint64_t parts = worker->parts_before + worker->parts_done;
+  uint64_t units = worker->units_before + worker->units_done;
+  double seconds = worker->seconds_before + worker->seconds_done;
   peer_entry *twin = find_twin(c, worker);
   past_entry *past = find_past(c, worker->name);
   if (twin != NULL) {
     twin->parts_before += parts;
+    twin->units_before += units;
+    twin->seconds_before += seconds;
     return;
   }
   if (parts == 0 || (past == NULL && c->past_count == c->config.workers_max)) return;
@@ -689,6 +702,8 @@ static void remember(shoal_chief *c, const peer_entry *worker) {
     memcpy(past->name, worker->name, sizeof past->name);
   }
   past->parts += parts;
+  past->units += units;
+  past->seconds += seconds;
 }
 
 /* A worker is back: what its name had done is its own again. */
@@ -696,19 +711,25 @@ static void recall(shoal_chief *c, peer_entry *worker) {
   past_entry *past = find_past(c, worker->name);
   if (past == NULL) return;
   worker->parts_before = past->parts;
+  worker->units_before = past->units;
+  worker->seconds_before = past->seconds;
   *past = c->past[--c->past_count];
 }
+
+static bool is_worker(const peer_entry *peer) { return peer->role == SHOAL_ROLE_WORKER && !peer->auditor; }
 
 static peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   shoal_places_put(&c->peer_places, peer, c->peers_count);
   peer_entry *entry = &c->peers[c->peers_count++];
-  c->workers_count += m->count == SHOAL_ROLE_WORKER;
   *entry = (peer_entry){.peer = peer,
                         .role = m->count,
                         .slice = m->slice,
                         .threads = m->shard,
                         .beat = {.said = c->time, .heard = c->time}};
   read_name(m, entry->name);
+  if (c->guard != NULL && m->count == SHOAL_ROLE_WORKER)
+    entry->who = shoal_chief_guard_who(c, m, entry->name, &entry->auditor);
+  c->workers_count += is_worker(entry);
   c->beat_at = fmin(c->beat_at, shoal_beat_next(&entry->beat, &c->config.beat));
   return entry;
 }
@@ -736,48 +757,57 @@ static void place_owner(shoal_chief *c, uint64_t peer, const shoal_message *m) {
 }
 
 static void take_hello(shoal_chief *c, uint64_t peer, const shoal_message *m) {
-  if (find_peer(c, peer) != NULL) return;
+  if (shoal_chief_find(c, peer) != NULL) return;
   const char *refusal = refusal_of(c, m);
   if (refusal != NULL) {
     shoal_chief_event event = {.kind = SHOAL_CHIEF_REFUSED, .peer = peer, .text = refusal};
     read_name(m, event.name);
-    tell(c, event);
-    say(c, peer,
+    shoal_chief_tell(c, event);
+    shoal_chief_say(
+        c, peer,
         (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
     return;
   }
   bool owner = m->count == SHOAL_ROLE_OWNER;
   peer_entry *entry = add_peer(c, peer, m);
-  say(c, peer,
-      (shoal_message){.kind = SHOAL_MSG_WELCOME,
-                      .lease = c->config.instance,
-                      .payload = shoal_blob_of(c->config.job, strlen(c->config.job))});
-  if (!owner) recall(c, entry);
+  shoal_chief_say(c, peer,
+                  (shoal_message){.kind = SHOAL_MSG_WELCOME,
+                                  .lease = c->config.instance,
+                                  .payload = shoal_blob_of(c->config.job, strlen(c->config.job))});
+  if (is_worker(entry)) recall(c, entry);
   shoal_chief_event event = {.kind = SHOAL_CHIEF_JOINED,
                              .version = c->now.version,
                              .peer = peer,
                              .twin = !owner && find_twin(c, entry) != NULL,
-                             .text = owner ? "parameter server" : "worker"};
+                             .text = owner            ? "parameter server"
+                                     : entry->auditor ? "auditor"
+                                                      : "worker"};
   memcpy(event.name, entry->name, sizeof event.name);
-  tell(c, event);
+  shoal_chief_tell(c, event);
   if (owner) place_owner(c, peer, m);
 }
 
 /* What DONE carries: sums, then the recurrent state of the unit's parts. */
-static bool read_done(shoal_chief *c, const shoal_message *m, uint32_t count, shoal_sums *sums) {
+bool shoal_chief_read_done(shoal_chief *c, const shoal_message *m, uint32_t count, shoal_sums *sums) {
   size_t carry = count * c->config.carry_floats * sizeof(float);
   if (m->payload == NULL || shoal_blob_length(m->payload) != sizeof *sums + carry) return false;
   memcpy(sums, shoal_blob_bytes(m->payload), sizeof *sums);
   return true;
 }
 
-static void keep_done(shoal_chief *c, const shoal_message *m, uint32_t count, const shoal_sums *sums) {
-  open_round *round = round_of(c, m->round);
-  round->here[m->shard] = true;
-  round->sums[m->shard] = *sums;
-  if (c->carry != NULL)
-    memcpy(c->carry + m->shard * c->config.carry_floats, shoal_blob_bytes(m->payload) + sizeof *sums,
-           count * c->config.carry_floats * sizeof(float));
+void shoal_chief_keep(shoal_chief *c, uint64_t number, uint32_t first, const shoal_sums *sums,
+                      shoal_blob *report) {
+  open_round *round = round_of(c, number);
+  uint32_t count = shoal_tree_count(c->config.parts, first, round->width);
+  round->here[first] = true;
+  round->sums[first] = *sums;
+  if (c->carry == NULL) return;
+  float *carry = c->config.guard.audits ? c->next_carry : c->carry;
+  memcpy(carry + first * c->config.carry_floats, shoal_blob_bytes(report) + sizeof *sums,
+         count * c->config.carry_floats * sizeof(float));
+}
+
+void shoal_chief_close_rounds(shoal_chief *c) {
   while (!c->paused && !c->ended && close_round(c)) {
   }
 }
@@ -786,7 +816,7 @@ static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m
   if (m->round < c->now.version || m->round >= c->offered || m->shard >= c->config.parts) return;
   uint32_t count = shoal_tree_count(c->config.parts, m->shard, round_of(c, m->round)->width);
   shoal_sums sums;
-  if (!read_done(c, m, count, &sums)) return;
+  if (!shoal_chief_read_done(c, m, count, &sums)) return;
   shoal_lease lease = {0};
   shoal_lease_find(c->book, m->lease, &lease);
   /* Only from one version must results be equal. */
@@ -796,11 +826,14 @@ static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m
   case SHOAL_LEASE_FIRST:
     worker->parts_done += count;
     worker->unit_s = c->time - lease.since;
-    if (worker->late) tell_of_peer(c, SHOAL_CHIEF_AGAIN, worker, "");
+    worker->units_done++;
+    worker->seconds_done += worker->unit_s;
+    if (worker->late) shoal_chief_tell_of(c, SHOAL_CHIEF_AGAIN, worker, "");
     worker->late = false;
-    keep_done(c, m, count, &sums);
+    shoal_chief_keep(c, m->round, m->shard, &sums, m->payload);
+    shoal_chief_close_rounds(c);
     break;
-  case SHOAL_LEASE_DIFFERS: tell_of_peer(c, SHOAL_CHIEF_DIFFERS, worker, ""); break;
+  case SHOAL_LEASE_DIFFERS: shoal_chief_tell_of(c, SHOAL_CHIEF_DIFFERS, worker, ""); break;
   default: break;
   }
 }
@@ -819,9 +852,11 @@ static void take_saved(shoal_chief *c, uint32_t slice, const shoal_message *m) {
 static void take_restored(shoal_chief *c, uint32_t slice, const shoal_message *m) {
   if (m->version != c->now.version) return;
   c->owners[slice].ready = m->count == 0;
+  if (m->count == 0 && c->saving) ask_to_save(c, slice); /* that it had been asked before, it has forgotten */
   c->owners[slice].applied = m->version;
   if (m->count != 0)
-    tell(c, (shoal_chief_event){.kind = SHOAL_CHIEF_LACKS, .version = c->now.version, .slice = slice});
+    shoal_chief_tell(
+        c, (shoal_chief_event){.kind = SHOAL_CHIEF_LACKS, .version = c->now.version, .slice = slice});
 }
 
 static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message *m) {
@@ -831,8 +866,18 @@ static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message 
     set_wants(c, worker, wants < WANTS_MAX ? (uint32_t)wants : WANTS_MAX);
     break;
   }
-  case SHOAL_MSG_DONE: take_done(c, worker, m); break;
-  case SHOAL_MSG_RETURN: shoal_lease_return(c->book, m->lease, worker->peer); break;
+  case SHOAL_MSG_DONE:
+    if (c->guard != NULL)
+      shoal_chief_guard_done(c, worker, m);
+    else
+      take_done(c, worker, m);
+    break;
+  case SHOAL_MSG_RETURN:
+    if (c->guard != NULL)
+      shoal_chief_guard_returned(c, worker, m->lease);
+    else
+      shoal_lease_return(c->book, m->lease, worker->peer);
+    break;
   default: break;
   }
 }
@@ -843,7 +888,9 @@ static void from_owner(shoal_chief *c, peer_entry *owner, shoal_message *m) {
   case SHOAL_MSG_APPLIED:
     c->owners[owner->slice].applied = m->version;
     c->moved = c->time;
+    shoal_chief_guard_close(c);
     break;
+  case SHOAL_MSG_GOT: shoal_chief_guard_got(c, owner->slice, m); break;
   case SHOAL_MSG_SAVED:
     owner->bytes_in = m->lease;
     owner->bytes_out = m->round;
@@ -854,9 +901,18 @@ static void from_owner(shoal_chief *c, peer_entry *owner, shoal_message *m) {
   }
 }
 
+/* All are here for the first time. Where somebody may turn out to lie, the beginning too must be somewhere to go back
+ * to. */
+static void begin(shoal_chief *c) {
+  c->next_save = c->time + c->config.save_s;
+  if (!c->config.guard.audits || c->saving || c->offered > c->now.version) return;
+  start_saving(c, c->now.version);
+  note_saving_state(c);
+}
+
 void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double now) {
   c->time = now;
-  peer_entry *entry = find_peer(c, peer);
+  peer_entry *entry = shoal_chief_find(c, peer);
   if (entry != NULL) entry->beat.heard = now;
   if (m->kind == SHOAL_MSG_HELLO)
     take_hello(c, peer, m);
@@ -865,29 +921,29 @@ void shoal_chief_receive(shoal_chief *c, uint64_t peer, shoal_message *m, double
   else if (entry != NULL && m->generation == c->now.generation)
     from_owner(c, entry, m);
   else if (entry != NULL && m->kind == SHOAL_MSG_ASK) /* it has not heard of the generation yet */
-    say(c, peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
+    shoal_chief_say(c, peer, (shoal_message){.kind = SHOAL_MSG_WAIT});
   shoal_message_release(m);
   /* The training has begun: the first save is due a while from now. */
-  if (isinf(c->next_save) && shoal_chief_running(c)) c->next_save = c->time + c->config.save_s;
+  if (isinf(c->next_save) && shoal_chief_running(c)) begin(c);
   announce(c);
   serve(c);
 }
 
-/* `how` is LOST or LEFT. */
-static void lose(shoal_chief *c, uint64_t peer, shoal_chief_event_kind how, const char *why) {
-  peer_entry *entry = find_peer(c, peer);
+void shoal_chief_lose(shoal_chief *c, uint64_t peer, shoal_chief_event_kind how, const char *why) {
+  peer_entry *entry = shoal_chief_find(c, peer);
   if (entry == NULL) return;
-  tell_of_peer(c, how, entry, why);
+  shoal_chief_tell_of(c, how, entry, why);
   if (entry->role == SHOAL_ROLE_WORKER) {
     shoal_lease_drop(c->book, peer);
-    remember(c, entry);
+    if (c->guard != NULL) shoal_guard_gone(c->guard, peer);
+    if (is_worker(entry)) remember(c, entry);
   } else {
     forget_squares(&c->owners[entry->slice]);
     c->owners[entry->slice] = (owner_entry){0};
     c->announced = false; /* what the driver asked it for may be lost: a rest is told again */
   }
   set_wants(c, entry, 0);
-  c->workers_count -= entry->role == SHOAL_ROLE_WORKER;
+  c->workers_count -= is_worker(entry);
   shoal_places_remove(&c->peer_places, peer);
   const peer_entry *last = &c->peers[--c->peers_count];
   if (entry != last) shoal_places_put(&c->peer_places, last->peer, (uint32_t)(entry - c->peers));
@@ -896,13 +952,15 @@ static void lose(shoal_chief *c, uint64_t peer, shoal_chief_event_kind how, cons
 
 void shoal_chief_gone(shoal_chief *c, uint64_t peer, const char *why, double now) {
   c->time = now;
-  lose(c, peer, SHOAL_CHIEF_LOST, why);
+  shoal_chief_lose(c, peer, SHOAL_CHIEF_LOST, why);
+  shoal_chief_guard_settle(c);
   serve(c);
 }
 
 void shoal_chief_left(shoal_chief *c, uint64_t peer, const char *why, double now) {
   c->time = now;
-  lose(c, peer, SHOAL_CHIEF_LEFT, why);
+  shoal_chief_lose(c, peer, SHOAL_CHIEF_LEFT, why);
+  shoal_chief_guard_settle(c);
   serve(c);
 }
 
@@ -916,11 +974,11 @@ static void beat_peers(shoal_chief *c) {
   for (uint32_t i = 0; i < c->peers_count;) {
     const peer_entry *p = &c->peers[i];
     if (shoal_beat_lost(&p->beat, rules, c->time) && c->events_count < EVENTS_MAX) {
-      lose(c, p->peer, SHOAL_CHIEF_LOST, "it has been silent for too long");
+      shoal_chief_lose(c, p->peer, SHOAL_CHIEF_LOST, "it has been silent for too long");
       continue;
     }
     if (shoal_beat_due(&p->beat, rules, c->time + EARLY_SHARE * rules->every_s))
-      say(c, p->peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
+      shoal_chief_say(c, p->peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
     c->beat_at = fmin(c->beat_at, shoal_beat_next(&p->beat, rules));
     i++;
   }
@@ -941,6 +999,8 @@ static void go_back_apart(shoal_chief *c) {
 void shoal_chief_tick(shoal_chief *c, double now) {
   c->time = now;
   beat_peers(c);
+  if (c->guard != NULL) shoal_guard_tick(c->guard, now, lost_limit(c));
+  shoal_chief_guard_settle(c);
   if (apart(c) && now >= c->moved + lost_limit(c)) {
     c->lost_s = 2 * lost_limit(c); /* or it was only slow */
     /* Perhaps an owner wrote for longer than its workers bore its silence: the training gets on first. */
@@ -954,5 +1014,6 @@ void shoal_chief_tick(shoal_chief *c, double now) {
 double shoal_chief_next_tick(const shoal_chief *c) {
   double next = shoal_lease_next_deadline(c->book, c->time);
   if (c->peers_count > 0) next = fmin(next, c->beat_at);
+  if (c->guard != NULL) next = fmin(next, shoal_guard_next_tick(c->guard, c->time, lost_limit(c)));
   return apart(c) ? fmin(next, c->moved + lost_limit(c)) : next;
 }

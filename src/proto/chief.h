@@ -14,7 +14,15 @@
  *
  * Recurrent state goes with the leases: a part's state as its last round left it.
  *
- * Fields of HELLO: count = role; workers: shard = threads, round = 0; owners: slice = which, and version,
+ * Guarded (guard.h), a result counts when the guard says so: owners hold what comes, say GOT, and use it at ACCEPT. Who
+ * lies is banned: told REFUSE, and not taken again. When results of theirs were used that nobody has checked, all
+ * go back to the newest safe version from before the first of them; the last SHOAL_SAFE_RING safe versions are
+ * kept for that, as old as is needed where that can be, also from before a rest. A chief that starts anew has
+ * the last one alone. An auditor is a worker whose HELLO has the key of the
+ * config in lease: it gets units to check and no others, and does not count among the workers.
+ *
+ * Fields of HELLO: count = role; workers: shard = threads, round = 0, version = a number that stands for who it is,
+ * 0: its name does; owners: slice = which, and version,
  * generation, round = digest of the job and lease = 1 when they still have these in memory;
  * payload: a name for people, of which only what can be printed is kept. Who says HELLO and is not taken
  * hears REFUSE, and the driver is told. What a worker has done counts under its name, however often it comes
@@ -35,8 +43,16 @@
 #include "proto/lease.h"
 #include "proto/mode.h"
 #include "proto/outbox.h"
+#include "proto/trust.h"
 
-enum { SHOAL_ROLE_WORKER = 1, SHOAL_ROLE_OWNER = 2, SHOAL_NAME_MAX = 64, SHOAL_CHIEF_EVENTS_MAX = 256 };
+enum {
+  SHOAL_ROLE_WORKER = 1,
+  SHOAL_ROLE_OWNER = 2,
+  SHOAL_ROLE_AUDITOR = 4, /* in reports only */
+  SHOAL_NAME_MAX = 64,
+  SHOAL_CHIEF_EVENTS_MAX = 256,
+  SHOAL_SAFE_RING = 4,
+};
 
 /* What a chief must remember to go on after a crash: written by the driver when it says SAFE. */
 typedef struct shoal_chief_state {
@@ -44,6 +60,17 @@ typedef struct shoal_chief_state {
   uint64_t version; /* rounds finished in all */
   shoal_sums epoch; /* sums over the finished rounds of the epoch at hand */
 } shoal_chief_state;
+
+/* How a guarded training is guarded; zeros: it is not. */
+typedef struct shoal_chief_guard {
+  bool on;
+  bool
+      audits; /* results of one unit are equal, and are compared: in modes sync and local, in any format but topk */
+  uint64_t secret[2];              /* random, for this chief alone */
+  uint64_t key;                    /* random; whose HELLO has it is the auditor */
+  const shoal_standing *standings; /* that are known; borrowed for create */
+  uint32_t standings_count;
+} shoal_chief_guard;
 
 typedef struct shoal_chief_config {
   uint32_t parts;  /* of a round */
@@ -61,6 +88,8 @@ typedef struct shoal_chief_config {
   const char *job;     /* what WELCOME carries; borrowed */
   uint64_t job_digest; /* tells it from another */
   uint64_t instance;   /* tells this chief from another of the same job; WELCOME says it in `lease`; or 0 */
+  shoal_chief_guard guard;
+  bool single; /* units are single parts, whatever it costs: a rule wants them apart */
   shoal_chief_state start;
   size_t carry_floats; /* recurrent state of a part, 0 for none */
   const float *carry;  /* of all parts at the start; borrowed for the call; NULL: zeros */
@@ -85,6 +114,10 @@ typedef enum shoal_chief_event_kind {
   SHOAL_CHIEF_AGAIN,   /* a worker that was late: name; it has finished a unit */
   SHOAL_CHIEF_DIFFERS, /* a worker's result differs from another's: its name */
   SHOAL_CHIEF_FAILED,  /* the loss is no number: version */
+  SHOAL_CHIEF_AUDITED, /* a worker's unit was checked and is right: name, standing */
+  SHOAL_CHIEF_BANNED, /* a worker's is not: name, why in `text`, standing; it is told, then the driver closes the
+                          connection */
+  SHOAL_CHIEF_REJECTED, /* a worker's contribution was not used, or not as it was: name, why in `text` */
 } shoal_chief_event_kind;
 
 typedef struct shoal_chief_event {
@@ -95,6 +128,8 @@ typedef struct shoal_chief_event {
   shoal_sums sums;
   shoal_chief_state state;
   bool twin;
+  bool undoes; /* BACK: further than the newest safe version, since somebody lied */
+  shoal_standing standing;
   char name[SHOAL_NAME_MAX];
   const char *text; /* or NULL; a constant, but of LOST and LEFT what shoal_chief_gone or _left was given */
 } shoal_chief_event;
@@ -103,13 +138,17 @@ typedef struct shoal_chief_event {
 typedef struct shoal_chief_peer {
   char name[SHOAL_NAME_MAX];
   uint32_t role, slice, threads;
-  uint64_t parts_done;          /* that were wanted */
-  uint64_t parts_before;        /* a worker: the same, of its name's earlier connections */
-  uint64_t rounds_behind;       /* an owner: finished rounds that it has not applied */
-  uint64_t bytes_in, bytes_out; /* an owner: what it has moved, when it last said so */
-  double unit_s;                /* a worker: how long its last unit took; 0 before */
-  double held_s;                /* a worker: how long it has had the unit at hand; 0: it has none */
+  uint64_t parts_done;                 /* that were wanted */
+  uint64_t parts_before;               /* a worker: the same, of its name's earlier connections */
+  uint64_t units_done, units_before;   /* likewise the leases that these parts came in */
+  double seconds_done, seconds_before; /* and how long it had them */
+  uint64_t rounds_behind;              /* an owner: finished rounds that it has not applied */
+  uint64_t bytes_in, bytes_out;        /* an owner: what it has moved, when it last said so */
+  double unit_s;                       /* a worker: how long its last unit took; 0 before */
+  double held_s;                       /* a worker: how long it has had the unit at hand; 0: it has none */
   double silent_s;
+  shoal_standing standing; /* a worker of a guarded training; else zeros */
+  uint64_t rejected;       /* contributions, likewise */
 } shoal_chief_peer;
 
 typedef struct shoal_chief shoal_chief;
@@ -155,9 +194,13 @@ uint32_t shoal_chief_workers(const shoal_chief *chief);
 bool shoal_chief_running(const shoal_chief *chief); /* all owners are here and at one version */
 shoal_lease_counts shoal_chief_leases(const shoal_chief *chief);
 uint64_t shoal_chief_owner(const shoal_chief *chief, uint32_t slice); /* its peer, or 0 */
+/* Units that count and units that were computed again, of a guarded training since it was created. */
+void shoal_chief_audits(const shoal_chief *chief, uint64_t *units, uint64_t *checks, uint64_t *rejected);
+/* A standing has changed elsewhere: who is banned there is banned here, and a ban may have been lifted. */
+void shoal_chief_set_standing(shoal_chief *chief, const shoal_standing *standing, double now);
 /* Peer `index`, from 0; false when there are not so many. */
 bool shoal_chief_peer_at(const shoal_chief *chief, uint32_t index, double now, shoal_chief_peer *out);
-/* Workers that have done something and are here no more: name, role and parts_before. Likewise from 0. */
+/* Workers that have done something and are here no more: name, role, and what is called _before. Likewise from 0. */
 bool shoal_chief_past_at(const shoal_chief *chief, uint32_t index, shoal_chief_peer *out);
 
 #endif

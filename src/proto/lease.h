@@ -8,6 +8,12 @@
  *
  * How long a unit may take is learnt: `patience` times the median of the last results.
  *
+ * With lanes, a worker keeps to those that it has begun with, since it has their data: a lane is whose unit
+ * it had last. Who asks gets a unit of its own lanes first, then one of a lane whose holder is gone, or, when
+ * it has no lane yet, one that nobody ever had. Everything else waits for the one it is meant for: a lane of
+ * who has at least two more, and one that nobody had, for some times the median, or for some seconds; one of
+ * anybody else, who may be fetching its data, for a good deal longer. So do leases before they are overdue.
+ *
  * Time comes from the caller and only grows. Nothing here reads a clock, allocates after
  * create, or depends on anything but the calls made.
  *
@@ -28,6 +34,7 @@ typedef struct shoal_lease_rules {
   double patience;      /* an overdue lease has lasted so many times the median */
   double first_s;       /* how long a lease lasts before any result is known */
   double least_s;       /* and never less than this */
+  uint32_t lanes;       /* 0: none; else unit n is in lane n % lanes */
 } shoal_lease_rules;
 
 typedef struct shoal_lease {
@@ -56,9 +63,14 @@ void shoal_lease_book_destroy(shoal_lease_book *book);
 /* A new unit; false when the book is full. A unit that the book knows is the caller's bug. */
 bool shoal_lease_offer(shoal_lease_book *book, uint64_t unit);
 
-/* A lease for a worker who asks: of the free unit with the lowest number, or else of the unit
- * that is overdue for longest. False when there is nothing for this worker now. */
+/* A lease for a worker who asks: of the free unit with the lowest number (with lanes, see above), or
+ * else of the unit that is overdue for longest. False when there is nothing for this worker now. */
 bool shoal_lease_take(shoal_lease_book *book, uint64_t worker, double now, shoal_lease *out);
+
+/* A lease of this very unit, at once, whoever else has it, also when it is finished: for who shall check
+ * it. Lanes stay whose they are, and it does not count as leased again. False: the book does not know the
+ * unit, the worker has it already, or holders_max have it. */
+bool shoal_lease_join(shoal_lease_book *book, uint64_t worker, uint64_t unit, double now, shoal_lease *out);
 
 /* A result has come in under a lease. */
 shoal_lease_outcome shoal_lease_finish(shoal_lease_book *book, uint64_t lease, uint64_t worker, uint64_t unit,
@@ -76,8 +88,8 @@ void shoal_lease_forget(shoal_lease_book *book, uint64_t below);
 bool shoal_lease_has_free(const shoal_lease_book *book); /* a unit that nobody has */
 /* Whether there may be something for somebody now: a free unit, or an overdue one. */
 bool shoal_lease_has_any(shoal_lease_book *book, double now);
-/* When a unit becomes overdue next after `now` that may be leased again, for a timer; infinity when
- * none will. What is overdue already waits for a worker, not for the time. */
+/* When a unit becomes overdue next after `now` that may be leased again, or a free one may leave its lane,
+ * for a timer; infinity when none will. What is overdue already waits for a worker, not for the time. */
 double shoal_lease_next_deadline(shoal_lease_book *book, double now);
 bool shoal_lease_find(const shoal_lease_book *book, uint64_t lease, shoal_lease *out); /* a running one */
 /* Who has the unit: writes up to `most` workers and returns how many. */

@@ -30,16 +30,14 @@
 #include "proto/places.h"
 #include "proto/roster.h"
 
-enum { ITEMS_MAX = 1 << 28 };
-
 /* A host that a worker chose or a job has. */
 typedef struct host {
-  uint64_t digest; /* of its name */
-  char *name;
-  uint32_t uses;      /* by workers and jobs; without any it goes */
-  struct host *next;  /* with the same digest */
-  shoal_roster idle;  /* workers who wait for a job of this host */
-  shoal_roster room;  /* its jobs that have room */
+  uint64_t digest;                 /* of its name, all of it */
+  char name[SHOAL_MATCH_NAME_MAX]; /* cut to that */
+  uint32_t uses;                   /* by workers and jobs; without any it goes */
+  struct host *next;               /* with the same digest */
+  shoal_roster idle;               /* workers who wait for a job of this host */
+  shoal_roster room;               /* its jobs that have room */
   shoal_roster spare; /* its jobs that have more than their least, some of them workers for this host only */
 } host;
 
@@ -72,12 +70,21 @@ typedef struct worker {
 /* Things found by their number, which each begins with. Jobs stay in the order of coming. */
 typedef struct table {
   void **items;
-  uint32_t count, capacity;
+  uint32_t count;
   shoal_places places;
 } table;
 
+/* Where things of one kind are taken from and given back to. */
+typedef struct pool {
+  char *block;
+  void **spare;
+  uint32_t spare_count;
+  size_t bytes; /* of one */
+} pool;
+
 struct shoal_match {
   table workers, jobs, hosts;
+  pool worker_pool, job_pool, host_pool;
   uint64_t serial;
   uint32_t lacking; /* jobs */
   shoal_roster idle, room, spare;
@@ -89,19 +96,9 @@ struct shoal_match {
 
 static uint64_t number_of(const void *item) { return *(const uint64_t *)item; }
 
-static bool table_reserve(table *t) {
-  if (t->count < t->capacity) return true;
-  uint32_t capacity = t->capacity > 0 ? 2 * t->capacity : 64;
-  void **items = capacity <= ITEMS_MAX ? realloc(t->items, capacity * sizeof *items) : NULL;
-  if (items == NULL) return false;
-  t->items = items;
-  shoal_places places;
-  if (!shoal_places_init(&places, capacity)) return false;
-  for (uint32_t i = 0; i < t->count; i++) shoal_places_put(&places, number_of(items[i]), i);
-  shoal_places_release(&t->places);
-  t->places = places;
-  t->capacity = capacity;
-  return true;
+static bool table_init(table *t, uint32_t max) {
+  t->items = calloc(max, sizeof *t->items);
+  return t->items != NULL && shoal_places_init(&t->places, max);
 }
 
 static void table_release(table *t) {
@@ -111,7 +108,7 @@ static void table_release(table *t) {
 
 static void *table_find(const table *t, uint64_t number) {
   uint32_t place;
-  return t->capacity > 0 && shoal_places_get(&t->places, number, &place) ? t->items[place] : NULL;
+  return shoal_places_get(&t->places, number, &place) ? t->items[place] : NULL;
 }
 
 static void table_add(table *t, void *item) {
@@ -140,25 +137,48 @@ static void table_remove(table *t, uint64_t number, bool ordered) {
   }
 }
 
+/* ---- pools ---- */
+
+static bool pool_init(pool *p, uint32_t max, size_t bytes) {
+  p->block = calloc(max, bytes);
+  p->spare = calloc(max, sizeof *p->spare);
+  p->bytes = bytes;
+  if (p->block == NULL || p->spare == NULL) return false;
+  for (uint32_t i = max; i > 0; i--) p->spare[p->spare_count++] = p->block + (i - 1) * bytes;
+  return true;
+}
+
+static void pool_release(pool *p) {
+  free(p->block);
+  free(p->spare);
+}
+
+/* Zeroed; NULL when all are taken. */
+static void *pool_take(pool *p) {
+  if (p->spare_count == 0) return NULL;
+  return memset(p->spare[--p->spare_count], 0, p->bytes);
+}
+
+static void pool_give(pool *p, void *item) { p->spare[p->spare_count++] = item; }
+
 /* ---- hosts ---- */
 
 static uint64_t digest_of(const char *name) { return shoal_digest(name, strlen(name)) | 1; }
 
-/* The host of that name, used once more; NULL: no memory. */
+/* The host of that name, used once more. There is one for every worker and job, and one more for a change. */
 static host *take_host(shoal_match *match, const char *name) {
+  char cut[SHOAL_MATCH_NAME_MAX];
+  shoal_text_plain(cut, sizeof cut, name, strlen(name));
   host *first = table_find(&match->hosts, digest_of(name));
   for (host *h = first; h != NULL; h = h->next) {
-    if (strcmp(h->name, name) != 0) continue;
+    if (strcmp(h->name, cut) != 0) continue;
     h->uses++;
     return h;
   }
-  host *h = table_reserve(&match->hosts) ? calloc(1, sizeof *h) : NULL;
-  if (h == NULL) return NULL;
-  *h = (host){.digest = digest_of(name), .name = strdup(name), .uses = 1, .next = first};
-  if (h->name == NULL) {
-    free(h);
-    return NULL;
-  }
+  host *h = pool_take(&match->host_pool);
+  SHOAL_ASSERT(h != NULL);
+  *h = (host){.digest = digest_of(name), .uses = 1, .next = first};
+  memcpy(h->name, cut, sizeof cut);
   if (first != NULL)
     table_replace(&match->hosts, h);
   else
@@ -177,8 +197,7 @@ static void give_host(shoal_match *match, host *h) {
   } else {
     table_remove(&match->hosts, h->digest, false);
   }
-  free(h->name);
-  free(h);
+  pool_give(&match->host_pool, h);
 }
 
 /* ---- who may work for what ---- */
@@ -439,35 +458,39 @@ static void settle(shoal_match *match) {
 
 /* ---- what happens ---- */
 
-shoal_status shoal_match_create(shoal_match **out, shoal_error *err) {
-  *out = calloc(1, sizeof **out);
-  return *out != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+shoal_status shoal_match_create(shoal_match **out, const shoal_match_config *config, shoal_error *err) {
+  uint32_t workers = config->workers_max, jobs = config->jobs_max, hosts = workers + jobs + 1;
+  SHOAL_ASSERT(workers > 0 && jobs > 0 && hosts > workers);
+  shoal_match *match = *out = calloc(1, sizeof *match);
+  bool reserved =
+      match != NULL && table_init(&match->workers, workers) && table_init(&match->jobs, jobs) &&
+      table_init(&match->hosts, hosts) && pool_init(&match->worker_pool, workers, sizeof(worker)) &&
+      pool_init(&match->job_pool, jobs, sizeof(job)) && pool_init(&match->host_pool, hosts, sizeof(host));
+  if (reserved) return SHOAL_OK;
+  shoal_match_destroy(match);
+  *out = NULL;
+  return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory to match %u workers with %u jobs", workers,
+                    jobs);
 }
 
 void shoal_match_destroy(shoal_match *match) {
   if (match == NULL) return;
-  for (uint32_t i = 0; i < match->workers.count; i++) free(match->workers.items[i]);
-  for (uint32_t i = 0; i < match->jobs.count; i++) free(match->jobs.items[i]);
-  for (uint32_t i = 0; i < match->hosts.count; i++) {
-    for (host *h = match->hosts.items[i], *next; h != NULL; h = next) {
-      next = h->next;
-      free(h->name);
-      free(h);
-    }
-  }
   table_release(&match->workers);
   table_release(&match->jobs);
   table_release(&match->hosts);
+  pool_release(&match->worker_pool);
+  pool_release(&match->job_pool);
+  pool_release(&match->host_pool);
   free(match);
 }
 
-static shoal_status no_memory(shoal_error *err, const shoal_match *match) {
-  return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory to match %u workers with %u jobs",
+static shoal_status full(shoal_error *err, const shoal_match *match) {
+  return shoal_fail(err, SHOAL_LIMIT, "there are %u workers and %u jobs here, and no room for more",
                     match->workers.count, match->jobs.count);
 }
 
 static worker *add_worker(shoal_match *match, uint64_t id) {
-  worker *w = table_reserve(&match->workers) ? calloc(1, sizeof *w) : NULL;
+  worker *w = pool_take(&match->worker_pool);
   if (w == NULL) return NULL;
   w->id = id;
   w->serial = ++match->serial;
@@ -477,13 +500,10 @@ static worker *add_worker(shoal_match *match, uint64_t id) {
 
 shoal_status shoal_match_put_worker(shoal_match *match, const shoal_match_worker *says, shoal_error *err) {
   if (says->id == 0) return shoal_fail(err, SHOAL_INVALID, "a worker's number is above 0");
-  host *h = says->host != NULL ? take_host(match, says->host) : NULL;
   worker *w = table_find(&match->workers, says->id);
-  if (w == NULL && (says->host == NULL || h != NULL)) w = add_worker(match, says->id);
-  if (w == NULL || (says->host != NULL && h == NULL)) {
-    give_host(match, h);
-    return no_memory(err, match);
-  }
+  if (w == NULL) w = add_worker(match, says->id);
+  if (w == NULL) return full(err, match);
+  host *h = says->host != NULL ? take_host(match, says->host) : NULL;
   host *old = w->host;
   w->chosen = says->job;
   w->invited = says->invited;
@@ -514,7 +534,7 @@ void shoal_match_drop_worker(shoal_match *match, uint64_t id) {
   shoal_roster_remove(&w->entry);
   table_remove(&match->workers, id, false);
   give_host(match, w->host);
-  free(w);
+  pool_give(&match->worker_pool, w);
   settle(match);
 }
 
@@ -545,7 +565,7 @@ static void place_all(shoal_match *match) {
 }
 
 static job *add_job(shoal_match *match, uint64_t id) {
-  job *j = table_reserve(&match->jobs) ? calloc(1, sizeof *j) : NULL;
+  job *j = pool_take(&match->job_pool);
   if (j == NULL) return NULL;
   j->id = id;
   j->serial = ++match->serial;
@@ -560,13 +580,10 @@ shoal_status shoal_match_put_job(shoal_match *match, const shoal_match_job *says
                       "job %" PRIu64 " wants %u to %u workers: it must be 1 or more, and no "
                       "less at most than at least",
                       says->id, says->least, says->most);
-  host *h = take_host(match, says->host);
   job *j = table_find(&match->jobs, says->id);
-  if (h != NULL && j == NULL) j = add_job(match, says->id);
-  if (h == NULL || j == NULL) {
-    give_host(match, h);
-    return no_memory(err, match);
-  }
+  if (j == NULL) j = add_job(match, says->id);
+  if (j == NULL) return full(err, match);
+  host *h = take_host(match, says->host);
   host *old = j->host;
   bool wants_others = h != old || says->is_private != j->is_private || says->memory_bytes != j->memory_bytes;
   unlist(j);
@@ -600,7 +617,7 @@ void shoal_match_drop_job(shoal_match *match, uint64_t id) {
   unlist(j);
   match->lacking -= j->lacks;
   give_host(match, j->host);
-  free(j);
+  pool_give(&match->job_pool, j);
   place_all(match);
   settle(match);
 }

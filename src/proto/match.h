@@ -11,7 +11,7 @@
  * first) and gives away the slowest of its own. A paused worker counts for nothing.
  *
  * A core without I/O: what happens goes in, moves come out. The same calls in the same order give the same
- * moves.
+ * moves. All memory is reserved at the start.
  *
  * Ownership: create, then destroy; names are copied. Threads: one. */
 #ifndef SHOAL_PROTO_MATCH_H
@@ -45,12 +45,16 @@ typedef struct shoal_match_job {
   uint64_t memory_bytes; /* that a worker needs */
 } shoal_match_job;
 
-shoal_status shoal_match_create(shoal_match **out, shoal_error *err);
+typedef struct shoal_match_config {
+  uint32_t workers_max, jobs_max; /* at a time, from 1 */
+} shoal_match_config;
+
+shoal_status shoal_match_create(shoal_match **out, const shoal_match_config *config, shoal_error *err);
 void shoal_match_destroy(shoal_match *match);
 
-/* A worker or job that is known is changed; one that is new is put behind the others. SHOAL_NO_MEMORY, or
- * SHOAL_INVALID for numbers that cannot be; then nothing has changed. Dropping what is not there does
- * nothing. */
+/* A worker or job that is known is changed; one that is new is put behind the others. SHOAL_LIMIT: there are as
+ * many as there may be. SHOAL_INVALID: numbers that cannot be. Then nothing has changed. Dropping what is not
+ * there does nothing. */
 shoal_status shoal_match_put_worker(shoal_match *match, const shoal_match_worker *worker, shoal_error *err);
 void shoal_match_drop_worker(shoal_match *match, uint64_t id);
 shoal_status shoal_match_put_job(shoal_match *match, const shoal_match_job *job, shoal_error *err);

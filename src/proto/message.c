@@ -95,7 +95,7 @@ static const struct {
     [SHOAL_MSG_SQUARES] = {"SQUARES", FLOATS},
     [SHOAL_MSG_SCALE] = {"SCALE", 4},
     [SHOAL_MSG_APPLIED] = {"APPLIED", NOTHING},
-    [SHOAL_MSG_SAVE] = {"SAVE", NOTHING},
+    [SHOAL_MSG_SAVE] = {"SAVE", ANY},
     [SHOAL_MSG_SAVED] = {"SAVED", NOTHING},
     [SHOAL_MSG_RESTORE] = {"RESTORE", NOTHING},
     [SHOAL_MSG_RESTORED] = {"RESTORED", NOTHING},
@@ -105,6 +105,14 @@ static const struct {
     [SHOAL_MSG_REGISTER] = {"REGISTER", TEXT},
     [SHOAL_MSG_ASSIGN] = {"ASSIGN", TEXT},
     [SHOAL_MSG_REPORT] = {"REPORT", TEXT},
+    [SHOAL_MSG_HAVE] = {"HAVE", ANY},
+    [SHOAL_MSG_WANT] = {"WANT", NOTHING},
+    [SHOAL_MSG_CHUNK] = {"CHUNK", ANY},
+    [SHOAL_MSG_PEERS] = {"PEERS", TEXT},
+    [SHOAL_MSG_BLAME] = {"BLAME", TEXT},
+    [SHOAL_MSG_GOT] = {"GOT", 8},
+    [SHOAL_MSG_ACCEPT] = {"ACCEPT", NOTHING},
+    [SHOAL_MSG_REJECT] = {"REJECT", NOTHING},
 };
 
 const char *shoal_message_name(shoal_message_kind kind) {

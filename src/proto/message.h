@@ -21,11 +21,12 @@
  *   PULL      any, owner      send me slice `slice` at `version` or later; count = 1: optimiser's slots too
  *   WEIGHTS   owner, any      here it is
  *   PUSH      worker, owner   the sum of parts shard .. shard + count - 1 of a round, computed from
- *                             `version`, as far as it belongs to slice `slice`
+ *                             `version`, as far as it belongs to slice `slice`; lease, where it is guarded
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
  *   APPLIED   owner, chief    slice `slice` has come to `version`
- *   SAVE      chief, owner    keep `version` safe on disk, beside `round`, the version that is safe now
+ *   SAVE      chief, owner    keep `version` safe on disk, beside `round`, the version that is safe now (payload:
+ *                             beside these versions, 8 bytes each; none: beside `round` alone)
  *   SAVED     owner, chief    it is, or `count` = 1: too late; lease, round: bytes it has received and sent
  *   RESTORE   chief, owner    go back to `version`; a new generation begins
  *   RESTORED  owner, chief    done, or `count` = 1: I have no such version
@@ -35,6 +36,17 @@
  *   REGISTER  worker, server  what I am and whom I want to work for (payload: JSON)
  *   ASSIGN    server, worker  the job that you work for now, or why there is none (payload: JSON)
  *   REPORT    worker, server  what I am doing (payload: JSON)
+ *   HAVE      peer, peer      I have chunks shard .. shard + count - 1 (payload: a bit each, lowest first; none:
+ *                             all of them)
+ *   WANT      peer, peer      send me chunk `shard`, or with UINT32_MAX the one that it is best to send; lease:
+ *                             my number for the question; count = 1: nobody else gives it to me
+ *   CHUNK     peer, peer      chunk `shard`, to the question `lease` (payload: its bytes; none: not now)
+ *   PEERS     server, worker  who else has the data (payload: JSON)
+ *   BLAME     worker, server  what a peer sent as chunk `shard` was not it (payload: the peer's name)
+ *   GOT       owner, chief    a contribution has come under `lease`: round, shard, count, its digest in version
+ *                             (payload: a double, its sum of squares)
+ *   ACCEPT    chief, owner    what came under `lease` counts, times the float whose bits are in version, unless 0
+ *   REJECT    chief, owner    it does not
  *
  * Ownership: a message owns its payload, a blob shared by counting; shoal_message_release
  * gives it back. Threads: blobs may be shared between threads, a message has one owner. */
@@ -78,6 +90,14 @@ typedef enum shoal_message_kind {
   SHOAL_MSG_REGISTER,
   SHOAL_MSG_ASSIGN,
   SHOAL_MSG_REPORT,
+  SHOAL_MSG_HAVE,
+  SHOAL_MSG_WANT,
+  SHOAL_MSG_CHUNK,
+  SHOAL_MSG_PEERS,
+  SHOAL_MSG_BLAME,
+  SHOAL_MSG_GOT,
+  SHOAL_MSG_ACCEPT,
+  SHOAL_MSG_REJECT,
   SHOAL_MSG_KINDS, /* one past the last */
 } shoal_message_kind;
 

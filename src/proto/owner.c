@@ -2,9 +2,10 @@
  *
  * Rounds that may be under way at once are version .. version + stale. Each has a place in a
  * ring, with the sums of nodes of the tree that are there so far. A sum lies at its first part.
- * Whenever both halves of a node are there, they become one. */
+ * Whenever both halves of a node are there, they become one. With a rule they stay apart until all are there. */
 #include "proto/owner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
 #include "nn/tree.h"
 #include "proto/chief.h"
 #include "proto/codec.h"
+#include "proto/held.h"
+#include "proto/proof.h"
 
 /* A round's place in `seen` is not taken by another while the chief may still lease it. */
 enum { SEEN_ROUNDS = 1 << 14 };
@@ -36,7 +39,7 @@ typedef struct summing {
 } summing;
 
 typedef struct waiting {
-  uint64_t peer, version;
+  uint64_t peer, version, generation;
   bool with_slots;
 } waiting;
 
@@ -54,8 +57,13 @@ struct shoal_owner {
   uint32_t pulls_count, pulls_size;
   uint64_t chief;              /* the peer that said WELCOME; 0 for none */
   bool save, restore, lacking; /* lacking: the driver had no such version, the chief may */
-  uint64_t save_version, safe_version, restore_version, restore_generation;
-  uint64_t kept_version; /* the last that was kept on disk since create or restore; UINT64_MAX: none */
+  uint64_t save_version, restore_version, restore_generation;
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX]; /* versions that stay on disk beside save_version */
+  uint32_t keeps_count;
+  shoal_held held;            /* guarded */
+  shoal_aggregate *aggregate; /* NULL: the mean */
+  const float **apart;        /* with it: a round's contributions, by part */
+  uint64_t kept_version;      /* the last that was kept on disk since create or restore; UINT64_MAX: none */
   shoal_outbox outbox;
 };
 
@@ -68,6 +76,28 @@ static float *floats(size_t count, bool *ok) {
   else
     memset(made, 0, count * sizeof *made);
   return made;
+}
+
+static bool has_rule(const shoal_owner_config *config) {
+  return config->rule.kind != SHOAL_RULE_MEAN || config->rule.bucket > 1;
+}
+
+static shoal_status make_aggregate(shoal_owner *o, shoal_error *err) {
+  const shoal_owner_config *config = &o->config;
+  if (!has_rule(config)) return SHOAL_OK;
+  const shoal_aggregate_config rule = {.rule = config->rule,
+                                       .kernels = config->kernels,
+                                       .contributions = config->parts,
+                                       .count = config->slice.count};
+  if (config->mode.kind == SHOAL_ASYNC)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "in mode async contributions come one by one: a rule has nothing to compare");
+  o->apart = calloc(config->parts, sizeof *o->apart);
+  if (o->apart == NULL)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u parts", config->parts);
+  shoal_status status = shoal_aggregate_create(&o->aggregate, &rule, err);
+  if (status == SHOAL_OK) o->state.centre = shoal_aggregate_centre(o->aggregate);
+  return status;
 }
 
 shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *config, shoal_error *err) {
@@ -100,9 +130,12 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
     o->seen = calloc(SEEN_ROUNDS, sizeof *o->seen);
     ok &= o->seen != NULL;
   }
-  if (!ok) {
+  shoal_status status =
+      ok ? make_aggregate(o, err)
+         : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a slice of %zu weights", count);
+  if (status != SHOAL_OK) {
     shoal_owner_destroy(o);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a slice of %zu weights", count);
+    return status;
   }
   *out = o;
   return SHOAL_OK;
@@ -126,6 +159,9 @@ void shoal_owner_destroy(shoal_owner *o) {
   }
   free(o->rounds);
   free(o->seen);
+  free(o->apart);
+  shoal_aggregate_destroy(o->aggregate);
+  shoal_held_release(&o->held);
   shoal_blob_release(o->ahead);
   shoal_blob_release(o->weights);
   free(o->state.slot1);
@@ -207,7 +243,8 @@ static void answer_pull(shoal_owner *o, const waiting *pull) {
 /* Slots are copied for each who asks, so they are for the chief alone: others could have copies made until
  * there is no memory left. (It may ask before its WELCOME is here, and is answered then.) */
 static bool can_answer(const shoal_owner *o, const waiting *pull) {
-  return pull->version <= o->state.version && (!pull->with_slots || pull->peer == o->chief);
+  return pull->generation == o->generation && !o->restore && !o->lacking &&
+         pull->version <= o->state.version && (!pull->with_slots || pull->peer == o->chief);
 }
 
 static void answer_pulls(shoal_owner *o) {
@@ -221,7 +258,8 @@ static void answer_pulls(shoal_owner *o) {
 }
 
 static void take_pull(shoal_owner *o, uint64_t peer, const shoal_message *m) {
-  waiting pull = {.peer = peer, .version = m->version, .with_slots = m->count > 0};
+  waiting pull = {
+      .peer = peer, .version = m->version, .generation = m->generation, .with_slots = m->count > 0};
   if (can_answer(o, &pull)) {
     answer_pull(o, &pull);
     return;
@@ -358,13 +396,36 @@ static void finish_round(shoal_owner *o, summing *r, float scale) {
   answer_pulls(o);
 }
 
+/* With a rule: once all parts are there, one vector takes their place. */
+static void aggregate(shoal_owner *o, summing *r) {
+  const uint32_t parts = o->config.parts;
+  if (o->aggregate == NULL || r->nodes[0].sum == NULL || r->nodes[0].width >= parts) return;
+  for (uint32_t p = 0; p < parts; p++) {
+    if (r->nodes[p].sum == NULL) return;
+    o->apart[p] = floats_of(r->nodes[p].sum);
+  }
+  shoal_blob *blob = shoal_blob_create(o->config.slice.count * sizeof(float));
+  SHOAL_ASSERT(blob != NULL);
+  float *sum = floats_of(blob);
+  shoal_aggregate_run(o->aggregate, o->apart, o->state.version, sum, NULL);
+  for (size_t i = 0; i < o->config.slice.count; i++) sum[i] *= (float)parts;
+  for (uint32_t p = 0; p < parts; p++) {
+    shoal_blob_release(r->nodes[p].sum);
+    r->nodes[p].sum = NULL;
+  }
+  r->nodes[0].sum = blob;
+  r->nodes[0].width = parts;
+}
+
 /* Finishes rounds as long as the one at hand has all its parts. */
 static void finish_rounds(shoal_owner *o) {
   const shoal_mode_kind mode = o->config.mode.kind;
   const bool clips = o->config.graph->model->recipe.clip > 0 && (mode == SHOAL_SYNC || mode == SHOAL_STALE);
   for (;;) {
     summing *r = round_of(o, o->state.version);
-    if (o->save || !is_whole(o, r)) return;
+    if (o->save) return;
+    aggregate(o, r);
+    if (!is_whole(o, r)) return;
     if (clips) {
       if (!r->asked && o->chief != 0) {
         r->asked = true;
@@ -435,29 +496,112 @@ static void note_lag(shoal_owner *o, uint64_t applied_to, uint64_t computed_from
   o->lag += LAG_SHARE * ((double)(applied_to - computed_from) - o->lag);
 }
 
-static void take_push(shoal_owner *o, shoal_message *m) {
+/* Whether parts shard .. shard + count - 1 of a round can still be used: they are a node of a round under way, and
+ * none of them was here before. */
+static bool is_wanted(shoal_owner *o, uint64_t round, uint32_t shard, uint32_t count, uint32_t *width) {
   const bool async = o->config.mode.kind == SHOAL_ASYNC;
-  uint64_t round = async ? o->state.version : m->round;
-  uint32_t width;
-  if (m->slice != o->config.slice_index || !shoal_tree_is_node(o->config.parts, m->shard, m->count, &width) ||
-      (async && width < o->config.parts) || round < o->state.version ||
+  if (async) round = o->state.version;
+  if (!shoal_tree_is_node(o->config.parts, shard, count, width) || (async && *width < o->config.parts) ||
+      (o->aggregate != NULL && count > 1) || round < o->state.version ||
       round - o->state.version >= o->rounds_count)
-    return;
-  summing *r = round_of(o, round);
-  for (uint32_t p = 0; p < m->count; p++)
-    if (r->nodes[m->shard + p].covered) return; /* a second one */
-  shoal_blob *sum = read_push(o, m);
-  if (sum == NULL) return;
-  if (async && !first_time(o, m->round)) {
-    shoal_blob_release(sum);
+    return false;
+  const summing *r = round_of(o, round);
+  for (uint32_t p = 0; p < count; p++)
+    if (r->nodes[shard + p].covered) return false;
+  return true;
+}
+
+/* A contribution counts. Its floats are taken over. */
+static void use(shoal_owner *o, const shoal_held_entry *e) {
+  const bool async = o->config.mode.kind == SHOAL_ASYNC;
+  uint32_t width;
+  if (!is_wanted(o, e->round, e->shard, e->count, &width) || (async && !first_time(o, e->round))) {
+    shoal_blob_release(e->sum);
     return;
   }
-  note_lag(o, async ? o->state.version : m->round, m->version);
-  for (uint32_t p = 0; p < m->count; p++) r->nodes[m->shard + p].covered = true;
-  r->nodes[m->shard].sum = sum;
-  r->nodes[m->shard].width = width;
-  join_nodes(o, r, m->shard);
+  uint64_t round = async ? o->state.version : e->round;
+  summing *r = round_of(o, round);
+  note_lag(o, round, e->version);
+  for (uint32_t p = 0; p < e->count; p++) r->nodes[e->shard + p].covered = true;
+  r->nodes[e->shard].sum = e->sum;
+  r->nodes[e->shard].width = width;
+  if (o->aggregate == NULL) join_nodes(o, r, e->shard);
   finish_rounds(o);
+}
+
+static void take_push(shoal_owner *o, shoal_message *m) {
+  uint32_t width;
+  if (m->slice != o->config.slice_index || !is_wanted(o, m->round, m->shard, m->count, &width)) return;
+  shoal_held_entry entry = {
+      .round = m->round, .version = m->version, .shard = m->shard, .count = m->count, .sum = read_push(o, m)};
+  if (entry.sum != NULL) use(o, &entry);
+}
+
+/* ---- guarded ---- */
+
+static void tell_of(shoal_owner *o, const shoal_held_entry *e) {
+  if (o->chief == 0) return; /* it is told when it is here */
+  say(o, o->chief,
+      (shoal_message){.kind = SHOAL_MSG_GOT,
+                      .lease = e->lease,
+                      .round = e->round,
+                      .version = e->proof,
+                      .shard = e->shard,
+                      .count = e->count,
+                      .payload = shoal_blob_of(&e->squares, sizeof e->squares)});
+}
+
+/* The sum of the squares; NAN when a value is not finite. Statistics of a batch are no gradient. */
+static double squares_of(const shoal_owner *o, shoal_blob *sum) {
+  const shoal_slice *slice = &o->config.slice;
+  if (!shoal_codec_finite(slice->count, floats_of(sum))) return NAN;
+  double squares = 0;
+  for (size_t i = 0; i < slice->runs_count; i++) {
+    stretch at = stretch_of(o, i);
+    if (at.run->kind != SHOAL_PARAM_STATISTIC)
+      squares += o->config.kernels->square_sum(at.run->count, floats_of(sum) + at.first);
+  }
+  return squares;
+}
+
+static void hold_push(shoal_owner *o, uint64_t peer, shoal_message *m) {
+  uint32_t width;
+  if (m->lease == 0 || m->slice != o->config.slice_index || m->format != o->config.format ||
+      m->payload == NULL || !shoal_tree_is_node(o->config.parts, m->shard, m->count, &width) ||
+      !shoal_held_has_room(&o->held, peer, m->lease))
+    return;
+  shoal_held_entry entry = {.lease = m->lease,
+                            .peer = peer,
+                            .round = m->round,
+                            .version = m->version,
+                            .shard = m->shard,
+                            .count = m->count,
+                            .proof = shoal_proof(shoal_blob_bytes(m->payload), shoal_blob_length(m->payload)),
+                            .squares = NAN};
+  entry.sum = read_push(o, m);
+  if (entry.sum != NULL) entry.squares = squares_of(o, entry.sum);
+  if (isnan(entry.squares)) { /* it will never be used */
+    shoal_blob_release(entry.sum);
+    entry.sum = NULL;
+  }
+  shoal_held_add(&o->held, &entry);
+  tell_of(o, &entry);
+}
+
+/* ACCEPT says in `version` the bits of a float that it is multiplied by; 0: it is as it is. */
+static void take_accept(shoal_owner *o, const shoal_message *m) {
+  shoal_held_entry entry;
+  uint32_t bits = (uint32_t)m->version;
+  float scale = 1;
+  if (!shoal_held_take(&o->held, m->lease, &entry) || entry.sum == NULL) return;
+  if (bits != 0) memcpy(&scale, &bits, sizeof scale);
+  for (size_t i = 0; bits != 0 && i < o->config.slice.count; i++) floats_of(entry.sum)[i] *= scale;
+  use(o, &entry);
+}
+
+static void take_reject(shoal_owner *o, const shoal_message *m) {
+  shoal_held_entry entry;
+  if (shoal_held_take(&o->held, m->lease, &entry)) shoal_blob_release(entry.sum);
 }
 
 static void take_scale(shoal_owner *o, const shoal_message *m) {
@@ -482,6 +626,15 @@ shoal_message shoal_owner_hello(const shoal_owner *o, const char *name) {
                          .payload = shoal_blob_of(name, strlen(name))};
 }
 
+/* Versions that are safe now: the newest, and where the chief may want to go further back a list of them. */
+static void note_keeps(shoal_owner *o, const shoal_message *m) {
+  size_t count = m->payload != NULL ? shoal_blob_length(m->payload) / sizeof(uint64_t) : 0;
+  if (count >= SHOAL_OWNER_KEEPS_MAX) count = SHOAL_OWNER_KEEPS_MAX - 1;
+  if (count > 0) memcpy(o->keeps, shoal_blob_bytes(m->payload), count * sizeof *o->keeps);
+  if (count == 0) o->keeps[count++] = m->round;
+  o->keeps_count = (uint32_t)count;
+}
+
 /* The chief asks again when the answer was lost with the connection, since writing may have taken longer
  * than silence is borne. What is on disk already is not written a second time, or that could go on for
  * ever. */
@@ -492,12 +645,17 @@ static void take_save(shoal_owner *o, const shoal_message *m) {
     return;
   }
   o->save_version = m->version;
-  o->safe_version = m->round;
+  note_keeps(o, m);
   if (m->version == o->state.version) o->save = true;
 }
 
 bool shoal_owner_save(const shoal_owner *o) { return o->save; }
-uint64_t shoal_owner_safe(const shoal_owner *o) { return o->safe_version; }
+
+uint32_t shoal_owner_keeps(const shoal_owner *o, uint64_t versions[SHOAL_OWNER_KEEPS_MAX]) {
+  memcpy(versions, o->keeps, o->keeps_count * sizeof *versions);
+  versions[o->keeps_count] = o->state.version;
+  return o->keeps_count + 1;
+}
 
 void shoal_owner_saved(shoal_owner *o) {
   SHOAL_ASSERT(o->save);
@@ -516,6 +674,7 @@ static void restored(shoal_owner *o) {
   o->state.version = o->restore_version;
   o->generation = o->restore_generation;
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = o->state.version});
+  answer_pulls(o);
 }
 
 void shoal_owner_restored(shoal_owner *o, bool found) {
@@ -541,6 +700,7 @@ static void take_given(shoal_owner *o, const shoal_message *m) {
       m->payload == NULL || shoal_blob_length(m->payload) != count * bytes)
     return;
   for (size_t i = 0; i < count; i++) memcpy(parts[i], shoal_blob_bytes(m->payload) + i * bytes, bytes);
+  if (o->state.centre != NULL) memset(o->state.centre, 0, bytes);
   o->lacking = false;
   restored(o);
 }
@@ -548,7 +708,11 @@ static void take_given(shoal_owner *o, const shoal_message *m) {
 static void take_restore(shoal_owner *o, const shoal_message *m) {
   for (uint32_t i = 0; i < o->rounds_count; i++) clear_round(o, &o->rounds[i]);
   if (o->seen != NULL) memset(o->seen, 0, SEEN_ROUNDS * sizeof *o->seen);
-  o->pulls_count = 0;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < o->pulls_count; i++)
+    if (o->pulls[i].generation >= m->generation) o->pulls[kept++] = o->pulls[i];
+  o->pulls_count = kept;
+  shoal_held_clear(&o->held);
   shoal_blob_release(renew_weights(o)); /* the driver, or the chief, writes others */
   o->save = false;
   o->save_version = o->kept_version = UINT64_MAX;
@@ -564,6 +728,7 @@ static void meet_chief(shoal_owner *o, uint64_t peer) {
   for (uint32_t i = 0; i < o->rounds_count; i++) o->rounds[i].asked = false;
   if (o->restore || o->lacking) return;
   say(o, peer, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
+  for (uint32_t i = 0; i < o->held.count; i++) tell_of(o, &o->held.entries[i]);
   finish_rounds(o);
   answer_pulls(o);
 }
@@ -572,7 +737,7 @@ void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {
   /* Nobody takes the place of a chief that is here, or speaks for it. */
   if (m->kind == SHOAL_MSG_WELCOME && o->chief == 0) meet_chief(o, peer);
   bool orders = m->kind == SHOAL_MSG_SAVE || m->kind == SHOAL_MSG_SCALE || m->kind == SHOAL_MSG_RESTORE ||
-                m->kind == SHOAL_MSG_GIVE;
+                m->kind == SHOAL_MSG_GIVE || m->kind == SHOAL_MSG_ACCEPT || m->kind == SHOAL_MSG_REJECT;
   if (orders && peer != o->chief) {
     shoal_message_release(m);
     return;
@@ -581,10 +746,18 @@ void shoal_owner_receive(shoal_owner *o, uint64_t peer, shoal_message *m) {
     take_restore(o, m);
   } else if (m->kind == SHOAL_MSG_GIVE) {
     take_given(o, m);
+  } else if (m->kind == SHOAL_MSG_PULL && m->generation >= o->generation) {
+    take_pull(o, peer, m); /* who knows of a generation that is about to begin here waits for it */
   } else if (m->generation == o->generation && !o->restore && !o->lacking) {
     switch (m->kind) {
-    case SHOAL_MSG_PULL: take_pull(o, peer, m); break;
-    case SHOAL_MSG_PUSH: take_push(o, m); break;
+    case SHOAL_MSG_PUSH:
+      if (o->config.guarded)
+        hold_push(o, peer, m);
+      else
+        take_push(o, m);
+      break;
+    case SHOAL_MSG_ACCEPT: take_accept(o, m); break;
+    case SHOAL_MSG_REJECT: take_reject(o, m); break;
     case SHOAL_MSG_SCALE: take_scale(o, m); break;
     case SHOAL_MSG_SAVE: take_save(o, m); break;
     default: break;

@@ -7,6 +7,12 @@
  * (SQUARES), and the round waits for its answer (SCALE); in async mode, where a contribution is a
  * whole batch's, workers clip.
  *
+ * Guarded, it believes nobody: what comes under a lease is held (held.h), the chief is told of it (GOT), and it
+ * counts at ACCEPT and is forgotten at REJECT. What comes without a lease never counts.
+ *
+ * With a rule other than the mean (aggregate.h) units are single parts; a round's contributions are kept apart until
+ * all are there, and what is applied is as many times the rule's result.
+ *
  * It keeps nothing on disk itself: when the chief says SAVE, shoal_owner_save tells the driver
  * what to keep; after RESTORE, shoal_owner_restore asks for it back; what the driver has not, the
  * chief may have. Messages of another generation than its own are dropped.
@@ -15,6 +21,7 @@
 #ifndef SHOAL_PROTO_OWNER_H
 #define SHOAL_PROTO_OWNER_H
 
+#include "proto/aggregate.h"
 #include "proto/mode.h"
 #include "proto/outbox.h"
 #include "proto/slice.h"
@@ -31,7 +38,12 @@ typedef struct shoal_owner_config {
   uint64_t rounds; /* in an epoch, for the rate */
   uint64_t job_digest;
   shoal_mode mode;
+  bool guarded;
+  shoal_wire_format format; /* guarded: in another nothing is taken */
+  shoal_rule rule;
 } shoal_owner_config;
+
+enum { SHOAL_OWNER_KEEPS_MAX = 8 };
 
 /* What a version is made of. Pointers are to `slice.count` floats, NULL where there is none. They are the
  * owner's, and change with every new version and with RESTORE: they hold until the next call of receive or
@@ -39,6 +51,7 @@ typedef struct shoal_owner_config {
 typedef struct shoal_owner_state {
   uint64_t version;
   float *weights, *slot1, *slot2;
+  float *centre; /* what the rule remembers */
 } shoal_owner_state;
 
 shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *config, shoal_error *err);
@@ -58,7 +71,9 @@ shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
 /* Whether the state as it is now is to be kept safe; then the driver does so before it posts the outbox or
  * gives the owner anything else, and says when that is done. */
 bool shoal_owner_save(const shoal_owner *owner);
-uint64_t shoal_owner_safe(const shoal_owner *owner); /* what was kept before this version can go */
+/* What is to stay beside it, other records can go: writes up to SHOAL_OWNER_KEEPS_MAX versions, the one at hand
+ * among them, and returns how many. */
+uint32_t shoal_owner_keeps(const shoal_owner *owner, uint64_t versions[SHOAL_OWNER_KEEPS_MAX]);
 void shoal_owner_saved(shoal_owner *owner);
 
 /* Whether a version is to be brought back; the driver writes it into the state, or has none. From RESTORE

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "proto/chief.h"
 #include "proto/codec.h"
+#include "proto/proof.h"
 
 /* A unit waits for its weights, is ready for the driver, or is being computed. */
 typedef enum unit_state { WAITING, READY, COMPUTING } unit_state;
@@ -34,6 +35,7 @@ struct shoal_worker {
   bool fresh;                           /* and no unit was computed from it yet */
   uint64_t *versions, *coming_versions; /* of each slice: in async mode they differ */
   bool *arrived;                        /* slices of the coming version */
+  uint64_t *proofs;                     /* guarded: of the slices of what was pushed last */
   bool pulling;
   uint32_t busy;   /* units with the driver, dropped ones too: it reads the weights */
   float *residual; /* what a lossy format has left out so far; NULL for f32 */
@@ -48,15 +50,18 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
   w->config = *config;
   w->owners = calloc(config->owners, sizeof *w->owners);
   w->arrived = calloc(config->owners, sizeof *w->arrived);
+  w->proofs = calloc(config->owners, sizeof *w->proofs);
   w->versions = calloc(config->owners, sizeof *w->versions);
   w->coming_versions = calloc(config->owners, sizeof *w->coming_versions);
   w->units = calloc(config->units, sizeof *w->units);
   w->weights = shoal_blob_create(config->weights_count * sizeof(float));
   w->coming = shoal_blob_create(config->weights_count * sizeof(float));
-  bool lossy = config->format != SHOAL_WIRE_F32;
+  /* What is left for the next unit would make that one depend on this. */
+  bool lossy = config->format == SHOAL_WIRE_TOPK || (config->format != SHOAL_WIRE_F32 && !config->guarded);
   if (lossy) w->residual = calloc(config->weights_count, sizeof *w->residual);
-  if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->versions == NULL ||
-      w->coming_versions == NULL || w->units == NULL || w->weights == NULL || w->coming == NULL) {
+  if ((lossy && w->residual == NULL) || w->owners == NULL || w->arrived == NULL || w->proofs == NULL ||
+      w->versions == NULL || w->coming_versions == NULL || w->units == NULL || w->weights == NULL ||
+      w->coming == NULL) {
     shoal_worker_destroy(w);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %zu weights", config->weights_count);
   }
@@ -71,6 +76,7 @@ void shoal_worker_destroy(shoal_worker *w) {
   free(w->residual);
   free(w->owners);
   free(w->arrived);
+  free(w->proofs);
   free(w->versions);
   free(w->coming_versions);
   free(w->units);
@@ -252,22 +258,27 @@ static shoal_blob *encode(shoal_worker *w, const shoal_slice *slice, shoal_blob 
   shoal_blob *blob = shoal_blob_create(shoal_codec_bytes(w->config.format, slice->count));
   SHOAL_ASSERT(blob != NULL);
   const float *values = (const float *)(const void *)shoal_blob_bytes(gradient) + slice->offset;
-  shoal_blob_shorten(blob, shoal_codec_encode(w->config.format, slice->count, values,
-                                              w->residual + slice->offset, shoal_blob_bytes(blob)));
+  float *residual = w->residual != NULL ? w->residual + slice->offset : NULL;
+  shoal_blob_shorten(
+      blob, shoal_codec_encode(w->config.format, slice->count, values, residual, shoal_blob_bytes(blob)));
   return blob;
 }
 
 static void push(shoal_worker *w, const unit *u, shoal_blob *gradient) {
-  for (uint32_t s = 0; s < w->config.owners; s++)
+  for (uint32_t s = 0; s < w->config.owners; s++) {
+    shoal_blob *payload = encode(w, &w->config.slices[s], gradient);
+    if (w->config.guarded) w->proofs[s] = shoal_proof(shoal_blob_bytes(payload), shoal_blob_length(payload));
     say(w, w->owners[s],
         (shoal_message){.kind = SHOAL_MSG_PUSH,
                         .format = w->config.format,
+                        .lease = w->config.guarded ? u->lease : 0,
                         .round = u->work.round,
                         .version = w->versions[s],
                         .shard = u->work.first,
                         .count = u->work.count,
                         .slice = s,
-                        .payload = encode(w, &w->config.slices[s], gradient)});
+                        .payload = payload});
+  }
 }
 
 /* Owners refuse what is not finite in a lossy format, and their round would never be whole. The chief must
@@ -291,12 +302,14 @@ static shoal_blob *report_of(const shoal_worker *w, const shoal_work_result *res
 
 static void push_and_report(shoal_worker *w, const unit *u, const shoal_work_result *result) {
   push(w, u, result->gradient);
+  uint64_t digest =
+      w->config.guarded ? shoal_proof_join(w->proofs, w->config.owners, NULL, 0) : result->digest;
   say(w, w->chief,
       (shoal_message){.kind = SHOAL_MSG_DONE,
                       .lease = u->lease,
                       .round = u->work.round,
                       .shard = u->work.first,
-                      .version = result->digest,
+                      .version = digest,
                       .payload = report_of(w, result)});
   /* The next round will want the next version: it can come while the lease does. In async mode it is
    * whatever is newest once this contribution has been applied. */
@@ -332,10 +345,11 @@ static void start_over(shoal_worker *w) {
   w->pulling = w->have = false;
 }
 
-shoal_message shoal_worker_hello(const char *name, uint32_t threads) {
+shoal_message shoal_worker_hello(const char *name, uint32_t threads, uint64_t key) {
   return (shoal_message){.kind = SHOAL_MSG_HELLO,
                          .count = SHOAL_ROLE_WORKER,
                          .shard = threads,
+                         .lease = key,
                          .payload = shoal_blob_of(name, strlen(name))};
 }
 
@@ -343,7 +357,7 @@ void shoal_worker_chief(shoal_worker *w, uint64_t peer, bool told) {
   w->chief = peer;
   w->welcome = false;
   start_over(w);
-  if (!told) say(w, peer, shoal_worker_hello(w->config.name, w->config.threads));
+  if (!told) say(w, peer, shoal_worker_hello(w->config.name, w->config.threads, w->config.key));
 }
 
 void shoal_worker_owner(shoal_worker *w, uint32_t slice, uint64_t peer) {

@@ -4,7 +4,9 @@
  * when they are there, the driver computes what the unit asks for, and the core cuts it into
  * slices for the owners, in the wire format, and reports to the chief. What a lossy format leaves
  * out is kept and sent with the next unit; a gradient that is not finite, which owners refuse in such a
- * format, is reported with a loss that is no number. The next version is pulled before its unit is leased.
+ * format, is reported with a loss that is no number. In a guarded training a contribution is a pure function of its
+ * unit: nothing is kept for the next (but with topk), contributions go under their leases, and the report
+ * has their proof (proof.h). The next version is pulled before its unit is leased.
  *
  * Ownership: create, then destroy. Threads: one; computing is the driver's, wherever it likes. */
 #ifndef SHOAL_PROTO_WORKER_H
@@ -26,6 +28,8 @@ typedef struct shoal_worker_config {
   size_t weights_count;
   shoal_mode mode;
   shoal_wire_format format; /* of contributions */
+  bool guarded;
+  uint64_t key; /* the chief's, told to it in HELLO: this is its auditor. 0: a worker as others */
 } shoal_worker_config;
 
 /* A unit whose weights are there. */
@@ -49,7 +53,7 @@ shoal_status shoal_worker_create(shoal_worker **out, const shoal_worker_config *
 void shoal_worker_destroy(shoal_worker *worker);
 
 /* The HELLO of a worker that does not know yet what the job is. */
-shoal_message shoal_worker_hello(const char *name, uint32_t threads);
+shoal_message shoal_worker_hello(const char *name, uint32_t threads, uint64_t key);
 
 /* Connections: the chief's, and the owners' by slice. A lost chief loses all leases. A new one is told
  * HELLO, unless it was told before. */

@@ -2,7 +2,8 @@
  *
  * Two token buckets an address: one is emptied by requests, one by wrong tokens. The buckets are kept in a
  * table of sets of a few places each; an address belongs to one set, by a hash with a secret in it, and
- * takes the place there that was not used for longest. */
+ * takes the place there that was not used for longest. Tokens that were right stand in a table of one place each, by
+ * their hash. */
 #include "server/access.h"
 
 #include <arpa/inet.h>
@@ -19,9 +20,19 @@
 #include "base/text.h"
 #include "server/spec.h"
 
-enum { SETS = 512, WAYS = 8, TOKEN_BYTES = 16, RETRY_MAX_S = 3600, DAYS_MAX = 36500, HOST_MAX = 256 };
+enum {
+  SETS = 512,
+  WAYS = 8,
+  TOKEN_BYTES = 16,
+  RETRY_MAX_S = 3600,
+  DAYS_MAX = 36500,
+  HOST_MAX = 256,
+  KNOWN_MAX = 1024,
+  TOKENS_AT_ONCE = 256
+};
+static const double KNOWN_S = 5; /* how long a right token is taken for right without asking */
 
-static const char LOCAL[] = "local";
+static const char LOCAL[] = "local", ANYONE[] = "anyone";
 static const char DIGITS64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 typedef struct bucket_pair {
@@ -30,8 +41,16 @@ typedef struct bucket_pair {
   double requests, wrong; /* how many more it may have now */
 } bucket_pair;
 
+/* A token that was right. */
+typedef struct known_token {
+  char hash[SHOAL_SHA256_HEX];
+  shoal_caller caller; /* its token is 0 for an empty place */
+  double until;        /* monotonic */
+} known_token;
+
 struct shoal_access {
   shoal_access_config config;
+  known_token known[KNOWN_MAX];
   uint8_t secret[TOKEN_BYTES];
   bucket_pair buckets[SETS][WAYS];
 };
@@ -160,68 +179,139 @@ static const char *token_in(const char *authorization) {
   return strchr("AQgw", token[SHOAL_TOKEN_CHARS - 1]) != NULL ? token : NULL;
 }
 
+static known_token *known_place(shoal_access *access, const char *hash) {
+  return &access->known[shoal_digest(hash, strlen(hash)) % KNOWN_MAX];
+}
+
+static bool is_valid(double expires, double now) { return expires == 0 || now < expires; }
+
 /* 0, 401 or 503. */
-static int check_token(shoal_access *access, const char *token, double now, shoal_caller *out) {
+static int check_token(shoal_access *access, const char *token, double now, double clock, shoal_caller *out) {
   char hash[SHOAL_SHA256_HEX];
   shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, hash);
+  known_token *known = known_place(access, hash);
+  if (known->caller.token != 0 && clock < known->until &&
+      CRYPTO_memcmp(known->hash, hash, sizeof hash - 1) == 0) {
+    *out = known->caller;
+    return is_valid(out->expires, now) ? 0 : 401;
+  }
   shoal_token_row row = {0};
   shoal_status status = shoal_store_token(access->config.store, hash, &row, NULL);
   if (status != SHOAL_OK) return status == SHOAL_NOT_FOUND ? 401 : 503;
   bool right = CRYPTO_memcmp(row.hash, hash, sizeof hash - 1) == 0;
-  right = right && (row.expires == 0 || now < row.expires);
+  right = right && is_valid(row.expires, now);
   right = right && row.role != NULL && shoal_role_level_parse(row.role, &out->level);
   out->token = row.id;
   out->job = row.job;
+  out->expires = row.expires;
   snprintf(out->name, sizeof out->name, "%s", row.name != NULL ? row.name : "");
   shoal_token_rows_free(&row, 1);
+  if (right) {
+    *known = (known_token){.caller = *out, .until = clock + KNOWN_S};
+    memcpy(known->hash, hash, sizeof hash);
+  }
   return right ? 0 : 401;
 }
 
-int shoal_access_ask(shoal_access *access, const char *authorization, const char *address, double now,
-                     double clock, shoal_caller *out, uint32_t *retry_s) {
-  *out = (shoal_caller){.level = SHOAL_NOBODY};
-  *retry_s = 0;
+void shoal_access_forget(shoal_access *access, uint64_t token) {
+  for (int i = 0; i < KNOWN_MAX; i++)
+    if (access->known[i].caller.token == token) access->known[i] = (known_token){0};
+}
+
+static int ask(shoal_access *access, const char *authorization, const char *address, double now, double clock,
+               shoal_caller *out, uint32_t *retry_s) {
   bucket_pair *buckets = buckets_of(access, address, clock);
-  if (!shoal_access_is_loopback(address) && !take(&buckets->requests, access->config.requests_per_s, retry_s))
-    return 429;
+  bool here = shoal_access_is_loopback(address);
+  if (!here && !take(&buckets->requests, access->config.requests_per_s, retry_s)) return 429;
   if (authorization[0] == 0) {
     out->level = access->config.open;
-    memcpy(out->name, LOCAL, sizeof LOCAL);
+    snprintf(out->name, sizeof out->name, "%s", here ? LOCAL : ANYONE);
     return 0;
   }
   const char *token = token_in(authorization);
-  int answer = token != NULL ? check_token(access, token, now, out) : 401;
+  int answer = token != NULL ? check_token(access, token, now, clock, out) : 401;
   if (answer == 0) return 0;
   *out = (shoal_caller){.level = SHOAL_NOBODY};
   if (answer == 401 && !take(&buckets->wrong, access->config.wrong_per_minute / 60.0, retry_s)) return 429;
   return answer;
 }
 
+int shoal_access_ask(shoal_access *access, const char *authorization, const char *address, double now,
+                     double clock, shoal_caller *out, uint32_t *retry_s) {
+  *out = (shoal_caller){.level = SHOAL_NOBODY};
+  *retry_s = 0;
+  return ask(access, authorization, address, now, clock, out, retry_s);
+}
+
+int shoal_access_ask_often(shoal_access *access, const char *authorization, const char *address, double now,
+                           double clock, shoal_caller *out, uint32_t *retry_s) {
+  *out = (shoal_caller){.level = SHOAL_NOBODY};
+  *retry_s = 0;
+  const char *token = token_in(authorization);
+  /* Whoever shows wrong ones is not let look for right ones without a limit. */
+  bool trusted = buckets_of(access, address, clock)->wrong >= 1;
+  if (token != NULL && trusted && check_token(access, token, now, clock, out) == 0) return 0;
+  *out = (shoal_caller){.level = SHOAL_NOBODY};
+  return ask(access, authorization, address, now, clock, out, retry_s);
+}
+
+/* ---- whose is what ---- */
+
+bool shoal_access_owns(const shoal_caller *caller, const char *owner) {
+  return caller->level >= SHOAL_HOST && strcmp(caller->name, owner) == 0;
+}
+
+bool shoal_access_invited(const shoal_caller *caller, uint64_t job, const char *host) {
+  return (job != 0 && caller->job == job) || caller->level == SHOAL_ADMIN || shoal_access_owns(caller, host);
+}
+
+bool shoal_access_may_see(const shoal_caller *caller, uint64_t job, bool is_private, const char *host) {
+  bool bound_elsewhere = caller->job != 0 && caller->job != job;
+  return !bound_elsewhere && (!is_private || shoal_access_invited(caller, job, host));
+}
+
 /* ---- minting ---- */
 
-static bool is_named(const shoal_token_row *row, const char *name, double now) {
-  shoal_role_level level;
-  bool counts = row->expires == 0 || now < row->expires;
-  return counts && shoal_role_level_parse(row->role, &level) && level >= SHOAL_HOST &&
-         strcmp(row->name, name) == 0;
+/* How many tokens there are, and how many valid ones of a level at least; name NULL: of any. */
+static shoal_status count_tokens(shoal_access *access, shoal_role_level least, const char *name, double now,
+                                 size_t *all, size_t *fitting, shoal_error *err) {
+  shoal_token_row rows[TOKENS_AT_ONCE];
+  uint64_t after = 0;
+  size_t count = 0;
+  *all = *fitting = 0;
+  do {
+    shoal_status status = shoal_store_tokens(access->config.store, after, rows, TOKENS_AT_ONCE, &count, err);
+    if (status != SHOAL_OK) return status;
+    for (size_t i = 0; i < count; i++) {
+      shoal_role_level level;
+      bool fits = is_valid(rows[i].expires, now) && shoal_role_level_parse(rows[i].role, &level) &&
+                  level >= least && (name == NULL || strcmp(rows[i].name, name) == 0);
+      *fitting += fits;
+      after = rows[i].id;
+    }
+    *all += count;
+    shoal_token_rows_free(rows, count);
+  } while (count == TOKENS_AT_ONCE);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_access_has_admin(shoal_access *access, double now, bool *has, shoal_error *err) {
+  size_t all, admins;
+  shoal_status status = count_tokens(access, SHOAL_ADMIN, NULL, now, &all, &admins, err);
+  *has = status == SHOAL_OK && admins > 0;
+  return status;
 }
 
 /* What a host or an admin has is theirs by name, so no two may have the same. */
 static shoal_status check_unique(shoal_access *access, shoal_role_level level, const char *name, double now,
                                  shoal_error *err) {
-  shoal_token_row *rows = calloc(SHOAL_TOKENS_MAX, sizeof *rows);
-  if (rows == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  size_t count = 0;
-  shoal_status status = shoal_store_tokens(access->config.store, rows, SHOAL_TOKENS_MAX, &count, err);
-  bool taken = level >= SHOAL_HOST && strcmp(name, LOCAL) == 0;
-  for (size_t i = 0; i < count && status == SHOAL_OK && level >= SHOAL_HOST; i++)
-    taken |= is_named(&rows[i], name, now);
-  if (status == SHOAL_OK) shoal_token_rows_free(rows, count);
-  free(rows);
+  size_t count, named;
+  shoal_status status = count_tokens(access, SHOAL_HOST, name, now, &count, &named, err);
+  bool taken = level >= SHOAL_HOST && (named > 0 || strcmp(name, LOCAL) == 0 || strcmp(name, ANYONE) == 0);
   if (status == SHOAL_OK && taken)
     return shoal_fail(err, SHOAL_CONFLICT, "there is a host or an admin called '%s'; choose another name",
                       name);
-  if (status == SHOAL_OK && count == SHOAL_TOKENS_MAX)
+  if (status == SHOAL_OK && count >= SHOAL_TOKENS_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "there are %d tokens; delete some that are not used",
                       SHOAL_TOKENS_MAX);
   return status;
@@ -250,6 +340,7 @@ shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, con
   token[0] = 0;
   *id = 0;
   shoal_status status = check_mint(level, name, job, days, err);
+  if (status == SHOAL_OK) status = shoal_store_purge_tokens(access->config.store, now, err);
   if (status == SHOAL_OK) status = check_unique(access, level, name, now, err);
   if (status != SHOAL_OK) return status;
   uint8_t random[TOKEN_BYTES];
@@ -272,6 +363,11 @@ shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, con
   shoal_token_rows_free(&row, 1);
   if (status != SHOAL_OK) token[0] = 0;
   return status;
+}
+
+void shoal_access_link(shoal_text *out, const char *url, const char *token, const char *fingerprint) {
+  shoal_text_addf(out, "%s/#t=%s", url, token);
+  if (fingerprint != NULL) shoal_text_addf(out, "&fp=%s", fingerprint);
 }
 
 void shoal_access_describe(const shoal_caller *caller, const char *address, char out[SHOAL_CALLER_TEXT_MAX]) {

@@ -6,12 +6,14 @@
  * too often is not told any more that they are wrong: limits are counted for every address (of IPv6, for
  * the first 64 bits), in a table of fixed size from which those go first that were not heard of for
  * longest. A right token is never refused because others at the same address have shown wrong ones: 128
- * random bits cannot be guessed, and a whole lab may be behind one address.
+ * random bits cannot be guessed, and a whole lab may be behind one address. Tokens that were right are remembered for
+ * a few seconds, so that the store is not asked at every request.
  *
  * Ownership: create, then destroy; the store is borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_ACCESS_H
 #define SHOAL_SERVER_ACCESS_H
 
+#include "base/text.h"
 #include "store/store.h"
 
 /* Each may do what those before it may. */
@@ -34,10 +36,20 @@ enum {
 
 typedef struct shoal_caller {
   shoal_role_level level;
-  uint64_t token;                   /* its number; 0: none */
-  uint64_t job;                     /* the only one that it may see; 0: all */
-  char name[SHOAL_CALLER_NAME_MAX]; /* of the token, "local" without one: the host of what it submits */
+  uint64_t token; /* its number; 0: none */
+  uint64_t job;   /* the only one that it may see; 0: all */
+  double expires; /* wall time; 0: never */
+  /* Of the token: the host of what it submits. Without one "local" on this machine, "anyone" elsewhere. */
+  char name[SHOAL_CALLER_NAME_MAX];
 } shoal_caller;
+
+/* Whether what belongs to `owner` is the caller's own. Names of hosts and admins are theirs alone; a viewer or
+ * volunteer may be called anything. */
+bool shoal_access_owns(const shoal_caller *caller, const char *owner);
+/* Whether a caller may see, and work for, a private job of that host's. */
+bool shoal_access_invited(const shoal_caller *caller, uint64_t job, const char *host);
+/* Whether it may see any job of that host's, private or not. */
+bool shoal_access_may_see(const shoal_caller *caller, uint64_t job, bool is_private, const char *host);
 
 typedef struct shoal_access shoal_access;
 typedef struct shoal_access_config {
@@ -59,12 +71,25 @@ void shoal_access_destroy(shoal_access *access);
 int shoal_access_ask(shoal_access *access, const char *authorization, const char *address, double now,
                      double clock, shoal_caller *out, uint32_t *retry_s);
 
-/* A new token, from the kernel's random numbers. days 0: it never expires. SHOAL_CONFLICT: a host or admin
- * of that name exists already, or it is "local". SHOAL_INVALID: the name, the days, or a job for a host or
+/* Likewise for what is asked for by the hundred, as chunks are: with a right token it counts for nothing. */
+int shoal_access_ask_often(shoal_access *access, const char *authorization, const char *address, double now,
+                           double clock, shoal_caller *out, uint32_t *retry_s);
+/* A token was deleted: it is good for nothing from now on. */
+void shoal_access_forget(shoal_access *access, uint64_t token);
+
+/* A new token, from the kernel's random numbers. days 0: it never expires. Tokens that have expired are
+ * removed from the store first. SHOAL_CONFLICT: a host or admin of that name exists already, or it is "local" or
+ * "anyone". SHOAL_INVALID: the name, the days, or a job for a host or
  * an admin. SHOAL_LIMIT: there are SHOAL_TOKENS_MAX. */
 shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
                                double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
                                shoal_error *err);
+
+/* The link that gives access with a token: "http://HOST:PORT/#t=TOKEN", and the fingerprint of a certificate unless
+ * it is NULL. */
+void shoal_access_link(shoal_text *out, const char *url, const char *token, const char *fingerprint);
+/* Whether a token of an admin is valid now. */
+shoal_status shoal_access_has_admin(shoal_access *access, double now, bool *has, shoal_error *err);
 
 /* "token 3 (Ann) from 192.0.2.7", "local" for one without a token on this machine, "no token, from
  * 192.0.2.7" for one elsewhere; for the audit log: never the token. */

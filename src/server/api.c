@@ -1,12 +1,15 @@
 /* api.c: see api.h: finds the route, asks who it is, and has errors look alike. */
 #include "server/api.h"
 
+#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
+#include "net/http_read.h"
 
 enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10 };
 #define UPLOAD_MAX (UINT64_C(4) << 30)
@@ -23,6 +26,7 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/jobs/*/history", SHOAL_VIEWER, 0, false, shoal_api_job_history},
     {SHOAL_GET, "/api/v1/jobs/*/workers", SHOAL_VIEWER, 0, false, shoal_api_job_workers},
     {SHOAL_GET, "/api/v1/jobs/*/timeline", SHOAL_VIEWER, 0, false, shoal_api_job_timeline},
+    {SHOAL_GET, "/api/v1/jobs/*/swarm", SHOAL_VIEWER, 0, false, shoal_api_job_swarm},
     {SHOAL_GET, "/api/v1/jobs/*/log", SHOAL_VIEWER, 0, false, shoal_api_job_log},
     {SHOAL_GET, "/api/v1/jobs/*/model", SHOAL_VIEWER, 0, false, shoal_api_job_model},
     {SHOAL_GET, "/api/v1/jobs/*/model.onnx", SHOAL_VIEWER, 0, false, shoal_api_job_onnx},
@@ -45,6 +49,8 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/tokens", SHOAL_HOST, 0, false, shoal_api_list_tokens},
     {SHOAL_POST, "/api/v1/tokens", SHOAL_HOST, SMALL_MAX, false, shoal_api_make_token},
     {SHOAL_DELETE, "/api/v1/tokens/*", SHOAL_HOST, 0, false, shoal_api_delete_token},
+    {SHOAL_GET, "/api/v1/bans", SHOAL_ADMIN, 0, false, shoal_api_list_bans},
+    {SHOAL_DELETE, "/api/v1/bans/*", SHOAL_ADMIN, 0, false, shoal_api_lift_ban},
     {SHOAL_GET, "/api/v1/audit", SHOAL_ADMIN, 0, false, shoal_api_audit},
     {SHOAL_GET, "/metrics", SHOAL_VIEWER, 0, false, shoal_api_metrics},
 };
@@ -94,6 +100,8 @@ static const shoal_route *find(shoal_method method, const char *path, char names
 
 /* ---- answers ---- */
 
+static const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};
+
 static const char *code_of(int status) {
   switch (status) {
   case 400: return "bad_request";
@@ -110,11 +118,11 @@ static const char *code_of(int status) {
   }
 }
 
-static void answer_error(shoal_api *api, uint64_t id, int status, const char *text, const char *field,
-                         uint32_t line, uint32_t column, uint32_t retry_s) {
-  shoal_text body = {0};
+static shoal_blob *write_error(int status, const char *text, const char *field, uint32_t line,
+                               uint32_t column) {
+  shoal_text body;
   shoal_json json;
-  shoal_json_init(&json, &body);
+  shoal_json_begin(&json, &body);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "error", '{');
   shoal_json_text(&json, "code", code_of(status));
@@ -124,75 +132,205 @@ static void answer_error(shoal_api *api, uint64_t id, int status, const char *te
   if (column > 0) shoal_json_int(&json, "column", column);
   shoal_json_close(&json, '}');
   shoal_json_close(&json, '}');
+  shoal_blob *blob = shoal_blob_of(body.bytes, body.length);
+  shoal_text_release(&body);
+  return blob;
+}
+
+static void answer_error(shoal_api *api, uint64_t id, int status, const char *text, const char *field,
+                         uint32_t line, uint32_t column, uint32_t retry_s) {
   const shoal_answer answer = {.status = status,
                                .type = "application/json",
-                               .body = shoal_blob_of(body.bytes, body.length),
+                               .body = write_error(status, text, field, line, column),
                                .retry_after_s = retry_s};
   shoal_http_answer(api->net, id, &answer);
-  shoal_text_release(&body);
+}
+
+/* A path that there is, with another method: which ones it takes is told, too. */
+static void answer_not_allowed(shoal_api *api, const shoal_request *r) {
+  char names[2][SHOAL_API_NAME_MAX];
+  shoal_text allow = {0};
+  for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+    if (!fits(routes[i].path, r->path, names)) continue;
+    const char *name = method_names[routes[i].method];
+    shoal_text_addf(&allow, "%s%s%s", allow.length > 0 ? ", " : "", name,
+                    routes[i].method == SHOAL_GET ? ", HEAD" : "");
+  }
+  const shoal_answer answer = {.status = 405,
+                               .type = "application/json",
+                               .body = write_error(405, "this path does not take that method", NULL, 0, 0),
+                               .allow =
+                                   allow.length > 0 ? allow.bytes : "GET, HEAD"}; /* those are the page's */
+  shoal_http_answer(api->net, r->id, &answer);
+  shoal_text_release(&allow);
+}
+
+/* A line of the log: who or where, and what. */
+static void log_line(const shoal_api *api, const char *kind, const char *key, const char *value,
+                     const char *what) {
+  shoal_text fields = {0};
+  shoal_json json;
+  shoal_json_init(&json, &fields);
+  shoal_json_text(&json, key, value);
+  shoal_json_text(&json, "what", what);
+  if (!fields.failed) api->log(api->self, kind, fields.bytes);
+  shoal_text_release(&fields);
+}
+
+/* What changes something is written down, in the store and in the log. */
+static void audit(const shoal_api_call *call, int status) {
+  const shoal_request *r = call->request;
+  if (r->method == SHOAL_GET || strcmp(r->path, "/api/v1/models/check") == 0) return;
+  char who[SHOAL_CALLER_TEXT_MAX];
+  shoal_text what = {0};
+  shoal_error err;
+  shoal_access_describe(&call->caller, r->address, who);
+  shoal_text_addf(&what, "%s %s: %d", method_names[r->method], r->path, status);
+  if (!what.failed) {
+    log_line(call->api, "change", "who", who, what.bytes);
+    if (shoal_store_add_audit(call->api->store, shoal_clock_wall_seconds(), who, what.bytes, &err) !=
+        SHOAL_OK)
+      log_line(call->api, "error", "path", r->path, err.text);
+  }
+  shoal_text_release(&what);
+}
+
+void shoal_api_answer(const shoal_api_call *call, const shoal_answer *answer) {
+  audit(call, answer->status);
+  shoal_http_answer(call->api->net, call->request->id, answer);
 }
 
 void shoal_api_error(const shoal_api_call *call, int status, const char *text) {
-  answer_error(call->api, call->request->id, status, text, NULL, 0, 0, 0);
+  shoal_api_error_at(call, status, text, NULL, 0, 0);
 }
 
 void shoal_api_error_at(const shoal_api_call *call, int status, const char *text, const char *field,
                         uint32_t line, uint32_t column) {
-  answer_error(call->api, call->request->id, status, text, field, line, column, 0);
+  const shoal_answer answer = {
+      .status = status, .type = "application/json", .body = write_error(status, text, field, line, column)};
+  shoal_api_answer(call, &answer);
 }
 
-void shoal_api_failed(const shoal_api_call *call, const shoal_error *err) {
-  int status =
-      err->status == SHOAL_NOT_FOUND                                                                     ? 404
-      : err->status == SHOAL_CONFLICT                                                                    ? 409
-      : err->status == SHOAL_INVALID || err->status == SHOAL_CORRUPT || err->status == SHOAL_UNSUPPORTED ? 422
-      : err->status == SHOAL_LIMIT                                                                       ? 413
-                                   : 500;
-  shoal_api_error(call, status, err->text);
+/* What an error is in HTTP; limit: what SHOAL_LIMIT is. */
+static int status_of(const shoal_error *err, int limit) {
+  switch (err->status) {
+  case SHOAL_NOT_FOUND: return 404;
+  case SHOAL_CONFLICT: return 409;
+  case SHOAL_INVALID:
+  case SHOAL_UNSUPPORTED: return 422;
+  case SHOAL_LIMIT: return limit;
+  case SHOAL_NO_MEMORY:
+  case SHOAL_STOPPED: return 503;
+  default: return 500;
+  }
 }
+
+/* The server's own trouble may name its folders: whoever runs it reads that in the log, and nobody else. */
+static const char *text_for_callers(const shoal_api *api, const shoal_request *r, const shoal_error *err,
+                                    int status) {
+  if (status != 500) return err->text;
+  log_line(api, "error", "path", r->path, err->text);
+  return "something is wrong on the server; its log says what";
+}
+
+static void fail(const shoal_api_call *call, const shoal_error *err, int limit) {
+  int status = status_of(err, limit);
+  shoal_api_error(call, status, text_for_callers(call->api, call->request, err, status));
+}
+
+void shoal_api_failed(const shoal_api_call *call, const shoal_error *err) { fail(call, err, 413); }
+
+void shoal_api_failed_full(const shoal_api_call *call, const shoal_error *err) { fail(call, err, 429); }
 
 void shoal_api_json(const shoal_api_call *call, int status, shoal_text *text) {
   if (text->failed) {
-    shoal_api_error(call, 500, "out of memory");
+    shoal_api_error(call, 503, "out of memory");
   } else {
     const shoal_answer answer = {
         .status = status, .type = "application/json", .body = shoal_blob_of(text->bytes, text->length)};
-    shoal_http_answer(call->api->net, call->request->id, &answer);
+    shoal_api_answer(call, &answer);
   }
   shoal_text_release(text);
 }
 
+void shoal_api_finish(const shoal_api_call *call, int http_status, shoal_status status, shoal_text *text,
+                      const shoal_error *err) {
+  if (status == SHOAL_OK) {
+    shoal_api_json(call, http_status, text);
+  } else {
+    shoal_text_release(text);
+    shoal_api_failed(call, err);
+  }
+}
+
+void shoal_api_bytes(const shoal_api_call *call, const void *bytes, size_t length,
+                     const shoal_answer *answer) {
+  shoal_answer whole = *answer;
+  whole.body = shoal_blob_create(length);
+  if (whole.body == NULL) {
+    shoal_api_error(call, 503, "the server has not the memory for that now; try again");
+    return;
+  }
+  if (length > 0) memcpy(shoal_blob_bytes(whole.body), bytes, length);
+  shoal_api_answer(call, &whole);
+}
+
+cJSON *shoal_api_body(const shoal_api_call *call) {
+  shoal_blob *body = call->request->body;
+  cJSON *json = body != NULL
+                    ? cJSON_ParseWithLength((const char *)shoal_blob_bytes(body), shoal_blob_length(body))
+                    : NULL;
+  if (cJSON_IsObject(json)) return json;
+  cJSON_Delete(json);
+  shoal_api_error(call, 400, "the body is no JSON object");
+  return NULL;
+}
+
+void shoal_api_list_begin(shoal_json *json, shoal_text *text, const char *key) {
+  shoal_json_begin(json, text);
+  shoal_json_open(json, NULL, '{');
+  shoal_json_open(json, key, '[');
+}
+
+void shoal_api_list_end(const shoal_api_call *call, shoal_json *json) {
+  shoal_json_close(json, ']');
+  shoal_json_close(json, '}');
+  shoal_api_json(call, 200, json->out);
+}
+
 void shoal_api_empty(const shoal_api_call *call, int status) {
-  shoal_http_answer(call->api->net, call->request->id, &(shoal_answer){.status = status});
+  shoal_api_answer(call, &(shoal_answer){.status = status});
 }
 
 /* ---- who may ---- */
 
-bool shoal_api_may_see(const shoal_api_call *call, uint64_t job) {
-  char text[64];
-  bool hidden = call->caller.job != 0 && call->caller.job != job;
-  shoal_job_row row;
-  if (job == 0 || hidden || shoal_store_job(call->api->store, job, &row, NULL) != SHOAL_OK) {
-    snprintf(text, sizeof text, "there is no job %.32s", call->names[0]);
-    shoal_api_error(call, 404, text);
+/* A job that the caller may see, whose row is then the caller's to free; answers when not. */
+static bool find_job(const shoal_api_call *call, uint64_t job, shoal_job_row *row) {
+  shoal_error err;
+  bool hidden = job == 0 || (call->caller.job != 0 && call->caller.job != job);
+  shoal_status status = hidden ? shoal_fail(&err, SHOAL_NOT_FOUND, "there is no job %.32s", call->names[0])
+                               : shoal_store_job(call->api->store, job, row, &err);
+  if (status != SHOAL_OK) {
+    shoal_api_failed(call, &err);
     return false;
   }
-  bool invited = call->caller.job == job || call->caller.level == SHOAL_ADMIN ||
-                 strcmp(row.host, call->caller.name) == 0;
-  bool may = !row.is_private || invited;
-  shoal_job_rows_free(&row, 1);
-  if (!may) shoal_api_error(call, 403, "this job is private; ask its host for an invitation");
+  if (!row->is_private || shoal_access_invited(&call->caller, job, row->host)) return true;
+  shoal_job_rows_free(row, 1);
+  shoal_api_error(call, 403, "this job is private; ask its host for an invitation");
+  return false;
+}
+
+bool shoal_api_may_see(const shoal_api_call *call, uint64_t job) {
+  shoal_job_row row;
+  bool may = find_job(call, job, &row);
+  if (may) shoal_job_rows_free(&row, 1);
   return may;
 }
 
 bool shoal_api_may_change(const shoal_api_call *call, uint64_t job) {
-  if (!shoal_api_may_see(call, job)) return false;
   shoal_job_row row;
-  if (shoal_store_job(call->api->store, job, &row, NULL) != SHOAL_OK) {
-    shoal_api_error(call, 404, "the job is gone");
-    return false;
-  }
-  bool may = call->caller.level == SHOAL_ADMIN || strcmp(row.host, call->caller.name) == 0;
+  if (!find_job(call, job, &row)) return false;
+  bool may = call->caller.level == SHOAL_ADMIN || shoal_access_owns(&call->caller, row.host);
   shoal_job_rows_free(&row, 1);
   if (!may) shoal_api_error(call, 403, "only its host and admins may do that");
   return may;
@@ -212,61 +350,79 @@ bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t mos
 
 /* ---- requests ---- */
 
-static bool check_page(shoal_api *api, const shoal_request *r) {
-  bool safe = r->method == SHOAL_GET || r->origin[0] == 0 || shoal_access_same_origin(r->host, r->origin);
-  if (!safe) answer_error(api, r->id, 403, "a page of another site may not do that", NULL, 0, 0, 0);
-  return safe;
+/* What is asked: by whom at least, whether a page of another site may not, and whether it is asked by the hundred. */
+typedef struct demand {
+  shoal_role_level level;
+  bool own_pages, often;
+} demand;
+
+typedef struct verdict {
+  int status; /* 0: the caller may */
+  uint32_t retry_s;
+  char text[96];
+} verdict;
+
+static verdict refuse(int status, uint32_t retry_s, const char *text) {
+  verdict v = {.status = status, .retry_s = retry_s};
+  snprintf(v.text, sizeof v.text, "%s", text);
+  return v;
+}
+
+/* Who asks, and whether they may: of requests and WebSockets alike. */
+static verdict judge(shoal_api *api, const shoal_request *r, const demand *d, shoal_caller *caller) {
+  uint32_t retry_s = 0;
+  int refused = (d->often ? shoal_access_ask_often : shoal_access_ask)(
+      api->access, r->authorization, r->address, shoal_clock_wall_seconds(), shoal_clock_seconds(), caller,
+      &retry_s);
+  if (refused == 429) return refuse(429, retry_s, "too many requests; wait a little");
+  if (d->level == SHOAL_NOBODY) return (verdict){0};
+  if (refused == 503) return refuse(503, 5, "the store does not answer");
+  if (refused != 0 || caller->level == SHOAL_NOBODY)
+    return refuse(401, 0, "this needs a token that is valid: use an invitation link");
+  if (caller->token == 0 && api->open != SHOAL_NOBODY && !shoal_access_host_is_local(r->host) &&
+      shoal_access_is_loopback(r->address))
+    return refuse(403, 0, "asked under a name that is not this machine's");
+  if (d->own_pages && r->origin[0] != 0 && !shoal_access_same_origin(r->host, r->origin))
+    return refuse(403, 0, "a page of another site may not do that");
+  if (caller->level >= d->level) return (verdict){0};
+  char text[96];
+  snprintf(text, sizeof text, "this needs the role %s; yours is %s", shoal_role_level_name(d->level),
+           shoal_role_level_name(caller->level));
+  return refuse(403, 0, text);
 }
 
 /* Whether the caller may use the route; answers when not. */
 static bool authorise(shoal_api *api, const shoal_request *r, const shoal_route *route,
                       shoal_caller *caller) {
-  uint32_t retry_s = 0;
-  int refused = shoal_access_ask(api->access, r->authorization, r->address, shoal_clock_wall_seconds(),
-                                 shoal_clock_seconds(), caller, &retry_s);
-  if (refused == 429) {
-    answer_error(api, r->id, 429, "too many requests; wait a little", NULL, 0, 0, retry_s);
-    return false;
-  }
-  if (route->level == SHOAL_NOBODY) return true;
-  if (refused == 503) {
-    answer_error(api, r->id, 503, "the store does not answer", NULL, 0, 0, 5);
-    return false;
-  }
-  if (refused != 0 || caller->level == SHOAL_NOBODY) {
-    answer_error(api, r->id, 401, "this needs a token that is valid: use an invitation link", NULL, 0, 0, 0);
-    return false;
-  }
-  if (caller->token == 0 && api->open != SHOAL_NOBODY && !shoal_access_host_is_local(r->host) &&
-      shoal_access_is_loopback(r->address)) {
-    answer_error(api, r->id, 403, "asked under a name that is not this machine's", NULL, 0, 0, 0);
-    return false;
-  }
-  if (caller->level >= route->level) return check_page(api, r);
-  char text[96];
-  snprintf(text, sizeof text, "this needs the role %s; yours is %s", shoal_role_level_name(route->level),
-           shoal_role_level_name(caller->level));
-  answer_error(api, r->id, 403, text, NULL, 0, 0, 0);
-  return false;
+  const demand d = {route->level, r->method != SHOAL_GET, route->answer == shoal_api_chunk};
+  verdict v = judge(api, r, &d, caller);
+  if (v.status != 0) answer_error(api, r->id, v.status, v.text, NULL, 0, 0, v.retry_s);
+  return v.status == 0;
+}
+
+static shoal_api_pending *pending_of(shoal_api *api, uint64_t id) {
+  return &api->pending[id % api->pending_max];
 }
 
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
-  shoal_api_pending *p = &api->pending[r->id % SHOAL_API_PENDING];
+  shoal_api_pending *p = pending_of(api, r->id);
   *p = (shoal_api_pending){.id = r->id, .refused = true};
   char names[2][SHOAL_API_NAME_MAX] = {{0}};
   bool known;
   const shoal_route *route = find(r->method, r->path, names, &known);
   if (route == NULL) {
-    answer_error(api, r->id, known ? 405 : 404,
-                 known ? "this path does not take that method" : "there is no such path", NULL, 0, 0, 0);
+    if (known)
+      answer_not_allowed(api, r);
+    else
+      answer_error(api, r->id, 404, "there is no such path", NULL, 0, 0, 0);
     return 0;
   }
   if (!authorise(api, r, route, &p->caller)) return 0;
   if (route->upload) {
     shoal_error err;
     if (shoal_datasets_incoming(api->datasets, names[0], names[1], file, &err) != SHOAL_OK) {
-      int status = err.status == SHOAL_CONFLICT ? 409 : err.status == SHOAL_LIMIT ? 413 : 422;
-      answer_error(api, r->id, status, err.text, NULL, 0, 0, 0);
+      int status = status_of(&err, 413);
+      answer_error(api, r->id, status, text_for_callers(api, r, &err, status), NULL, 0, 0, 0);
       return 0;
     }
   }
@@ -276,59 +432,34 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
   return room < route->body_max ? room : route->body_max;
 }
 
-static void log_change(const shoal_api *api, const char *who, const char *what) {
-  shoal_text fields = {0};
-  shoal_json json;
-  shoal_json_init(&json, &fields);
-  shoal_json_text(&json, "who", who);
-  shoal_json_text(&json, "what", what);
-  if (!fields.failed) api->log(api->self, "change", fields.bytes);
-  shoal_text_release(&fields);
-}
-
-/* What changes something is written down, in the store and in the log. */
-static void audit(shoal_api *api, const shoal_api_call *call) {
-  char who[SHOAL_CALLER_TEXT_MAX];
-  static const char *const methods[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};
-  bool changes =
-      call->request->method != SHOAL_GET && strcmp(call->request->path, "/api/v1/models/check") != 0;
-  if (!changes) return;
-  shoal_text what = {0};
-  shoal_access_describe(&call->caller, call->request->address, who);
-  shoal_text_addf(&what, "%s %s", methods[call->request->method], call->request->path);
-  if (!what.failed) {
-    (void)shoal_store_add_audit(api->store, shoal_clock_wall_seconds(), who, what.bytes, NULL);
-    log_change(api, who, what.bytes);
-  }
-  shoal_text_release(&what);
-}
-
 void shoal_api_asked(shoal_api *api, const shoal_request *r) {
-  shoal_api_pending *p = &api->pending[r->id % SHOAL_API_PENDING];
-  if (p->id != r->id) {
-    answer_error(api, r->id, 503, "too many requests at once; try again", NULL, 0, 0, 1);
-    return;
-  }
+  const shoal_api_pending *p = pending_of(api, r->id);
+  SHOAL_ASSERT(p->id == r->id); /* numbers are the net's own, and a connection has one request at a time */
   if (p->refused) return;
   shoal_api_call call = {.api = api, .request = r, .caller = p->caller};
   bool known;
   const shoal_route *route = find(r->method, r->path, call.names, &known);
-  if (route == NULL) return;
+  SHOAL_ASSERT(route != NULL); /* it was there when the request began */
   if (!shoal_read_u64(call.names[0], strlen(call.names[0]), &call.id)) call.id = 0;
-  audit(api, &call);
   route->answer(&call);
+}
+
+shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_error *err) {
+  api->pending_max = connections_max + 1;
+  api->pending = calloc(api->pending_max, sizeof *api->pending);
+  return api->pending != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+}
+
+void shoal_api_release(shoal_api *api) {
+  free(api->pending);
+  api->pending = NULL;
 }
 
 void shoal_api_left(shoal_api *api, uint64_t id) { shoal_live_leave(api->live, id); }
 
 int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *r) {
   shoal_caller caller;
-  uint32_t retry_s;
-  int refused = shoal_access_ask(api->access, r->authorization, r->address, shoal_clock_wall_seconds(),
-                                 shoal_clock_seconds(), &caller, &retry_s);
-  if (refused != 0) return refused;
-  if (caller.level == SHOAL_NOBODY) return 401;
-  if (caller.level < SHOAL_VOLUNTEER) return 403;
-  if (r->origin[0] != 0 && !shoal_access_same_origin(r->host, r->origin)) return 403;
-  return shoal_volunteers_admit(api->volunteers, peer, r->path, r->address, &caller);
+  const demand d = {.level = SHOAL_VOLUNTEER, .own_pages = true};
+  verdict v = judge(api, r, &d, &caller);
+  return v.status != 0 ? v.status : shoal_volunteers_admit(api->volunteers, peer, r, &caller);
 }

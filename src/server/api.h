@@ -13,14 +13,19 @@
 #include "server/live.h"
 #include "server/volunteers.h"
 
-enum { SHOAL_API_PENDING = 8192 };
-
-/* Who asks, from the head of a request to its answer. */
+/* Who asks, from the head of a request to its end. */
 typedef struct shoal_api_pending {
   uint64_t id;
   shoal_caller caller;
   bool refused;
 } shoal_api_pending;
+
+enum { SHOAL_API_WEIGHTS_MAX = 1024 };
+
+/* How many weights a model has, by the digest of its text: counting them takes a graph. */
+typedef struct shoal_api_weights {
+  uint64_t digest, weights;
+} shoal_api_weights;
 
 /* What the routes work on. */
 typedef struct shoal_api {
@@ -38,7 +43,11 @@ typedef struct shoal_api {
   const char *url;         /* of this server, for links */
   void *self;
   void (*log)(void *self, const char *what, const char *fields);
-  shoal_api_pending pending[SHOAL_API_PENDING]; /* by number; zero to begin with */
+  /* A connection has one request at a time, and the numbers of its requests are equal modulo the connections that
+   * the net may have and one more (net/http.h). */
+  shoal_api_pending *pending;
+  uint32_t pending_max;
+  shoal_api_weights weights[SHOAL_API_WEIGHTS_MAX]; /* by digest; zero to begin with */
 } shoal_api;
 
 enum { SHOAL_API_NAME_MAX = 192 };
@@ -64,6 +73,10 @@ typedef struct shoal_route {
 /* All of them, for the test that compares. */
 const shoal_route *shoal_api_routes(size_t *count);
 
+/* Makes room for the requests of so many connections; release gives it back. The rest is the caller's to fill in. */
+shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_error *err);
+void shoal_api_release(shoal_api *api);
+
 /* The calls of net/http.h. Between begins and asked `pending` remembers who asks. */
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *request, char **file);
 void shoal_api_asked(shoal_api *api, const shoal_request *request);
@@ -72,14 +85,30 @@ int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *request
 
 /* ---- for handlers ---- */
 
+/* Every answer goes through here: what changes something is written down with the status that it came to. */
+void shoal_api_answer(const shoal_api_call *call, const shoal_answer *answer);
 void shoal_api_error(const shoal_api_call *call, int status, const char *text);
-/* 404, 409, 422, 413 or 500, as the error says. */
+/* 404, 409, 422, 413 or 503, as the error says; what is nobody's but the server's own trouble is logged whole and
+ * answered with 500. */
 void shoal_api_failed(const shoal_api_call *call, const shoal_error *err);
+/* Likewise, but SHOAL_LIMIT says that there are too many of something now: 429. */
+void shoal_api_failed_full(const shoal_api_call *call, const shoal_error *err);
+/* The JSON when status says so, else the error; the text is released. */
+void shoal_api_finish(const shoal_api_call *call, int http_status, shoal_status status, shoal_text *text,
+                      const shoal_error *err);
+/* The answer with a copy of these bytes as its body; 503 without the memory for it. */
+void shoal_api_bytes(const shoal_api_call *call, const void *bytes, size_t length,
+                     const shoal_answer *answer);
+/* The body as a JSON object; NULL, and answered, when it is none. The caller deletes it. */
+struct cJSON *shoal_api_body(const shoal_api_call *call);
 void shoal_api_error_at(const shoal_api_call *call, int status, const char *text, const char *field,
                         uint32_t line, uint32_t column);
 /* Takes the text's bytes over; *text is empty then. */
 void shoal_api_json(const shoal_api_call *call, int status, shoal_text *text);
 void shoal_api_empty(const shoal_api_call *call, int status);
+/* {"KEY":[...]}: begin, write the rows, end, which answers with 200. */
+void shoal_api_list_begin(shoal_json *json, shoal_text *text, const char *key);
+void shoal_api_list_end(const shoal_api_call *call, shoal_json *json);
 /* Whether the caller may see, or change, a job; answers 404 or 403 when not. */
 bool shoal_api_may_see(const shoal_api_call *call, uint64_t job);
 bool shoal_api_may_change(const shoal_api_call *call, uint64_t job);
@@ -99,6 +128,7 @@ void shoal_api_delete_job(const shoal_api_call *call);
 void shoal_api_job_history(const shoal_api_call *call);
 void shoal_api_job_workers(const shoal_api_call *call);
 void shoal_api_job_timeline(const shoal_api_call *call);
+void shoal_api_job_swarm(const shoal_api_call *call);
 void shoal_api_job_log(const shoal_api_call *call);
 void shoal_api_job_model(const shoal_api_call *call);
 void shoal_api_job_onnx(const shoal_api_call *call);
@@ -125,6 +155,8 @@ void shoal_api_contributions(const shoal_api_call *call);
 void shoal_api_list_tokens(const shoal_api_call *call);
 void shoal_api_make_token(const shoal_api_call *call);
 void shoal_api_delete_token(const shoal_api_call *call);
+void shoal_api_list_bans(const shoal_api_call *call);
+void shoal_api_lift_ban(const shoal_api_call *call);
 void shoal_api_audit(const shoal_api_call *call);
 void shoal_api_metrics(const shoal_api_call *call);
 void shoal_api_page(const shoal_api_call *call);

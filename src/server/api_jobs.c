@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "net/http_read.h"
 #include "server/api.h"
 
 enum { LIST_MAX = 1000, POINTS_MAX = 4000, LINES_MAX = 500, EVENTS_MAX = 64 << 20 };
@@ -39,24 +40,18 @@ void shoal_api_list_jobs(const shoal_api_call *call) {
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "jobs", '[');
   shoal_status status = SHOAL_OK;
-  const char *viewer = call->caller.level == SHOAL_ADMIN ? NULL : call->caller.name;
   next = 0;
   if (call->caller.job != 0)
     status = shoal_jobs_write(call->api->jobs, call->caller.job, false, &json, &err);
   else if (limit > 0)
-    status = shoal_jobs_list(call->api->jobs, state, before, limit, viewer, &json, &next, &err);
+    status = shoal_jobs_list(call->api->jobs, state, before, limit, &call->caller, &json, &next, &err);
   shoal_json_close(&json, ']');
   if (next > 0)
     shoal_json_int(&json, "next", (int64_t)next);
   else
     shoal_json_null(&json, "next");
   shoal_json_close(&json, '}');
-  if (status == SHOAL_OK) {
-    shoal_api_json(call, 200, &text);
-  } else {
-    shoal_text_release(&text);
-    shoal_api_failed(call, &err);
-  }
+  shoal_api_finish(call, 200, status, &text, &err);
 }
 
 static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
@@ -64,12 +59,8 @@ static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
   shoal_json json;
   shoal_error err;
   shoal_json_begin(&json, &text);
-  if (shoal_jobs_write(call->api->jobs, id, true, &json, &err) == SHOAL_OK) {
-    shoal_api_json(call, status, &text);
-  } else {
-    shoal_text_release(&text);
-    shoal_api_failed(call, &err);
-  }
+  shoal_status written = shoal_jobs_write(call->api->jobs, id, true, &json, &err);
+  shoal_api_finish(call, status, written, &text, &err);
 }
 
 void shoal_api_submit_job(const shoal_api_call *call) {
@@ -93,10 +84,12 @@ void shoal_api_submit_job(const shoal_api_call *call) {
   if (status == SHOAL_OK && spec.target.length == 0)
     status = shoal_datasets_target(call->api->datasets, spec.data.bytes, &spec.target, &err);
   shoal_text_release(&path);
-  if (status != SHOAL_OK) {
+  if (status == SHOAL_NOT_FOUND || status == SHOAL_INVALID) {
     shoal_api_error_at(call, 422, err.text, "data", 0, 0);
-  } else if (shoal_jobs_submit(call->api->jobs, &spec, call->caller.name, &id, &err) != SHOAL_OK) {
+  } else if (status != SHOAL_OK) {
     shoal_api_failed(call, &err);
+  } else if (shoal_jobs_submit(call->api->jobs, &spec, call->caller.name, &id, &err) != SHOAL_OK) {
+    shoal_api_failed_full(call, &err);
   } else {
     answer_job(call, 201, id);
   }
@@ -111,7 +104,7 @@ static void answer_change(const shoal_api_call *call, shoal_status status, const
   if (status == SHOAL_OK)
     answer_job(call, 200, call->id);
   else
-    shoal_api_failed(call, err);
+    shoal_api_failed_full(call, err);
 }
 
 void shoal_api_stop_job(const shoal_api_call *call) {
@@ -122,14 +115,13 @@ void shoal_api_stop_job(const shoal_api_call *call) {
 
 void shoal_api_resume_job(const shoal_api_call *call) {
   if (!shoal_api_may_change(call, call->id)) return;
-  size_t length;
-  const char *body = body_of(call, &length);
-  cJSON *json = length > 0 ? cJSON_ParseWithLength(body, length) : NULL;
+  bool has_body = call->request->body != NULL && shoal_blob_length(call->request->body) > 0;
+  cJSON *json = has_body ? shoal_api_body(call) : NULL;
+  if (has_body && json == NULL) return;
   const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(json, "epochs");
-  bool wrong = (length > 0 && !cJSON_IsObject(json)) ||
-               (epochs != NULL && !cJSON_IsNull(epochs) &&
-                !(cJSON_IsNumber(epochs) && epochs->valuedouble >= 1 && epochs->valuedouble <= 1e6 &&
-                  epochs->valuedouble == floor(epochs->valuedouble)));
+  bool wrong = epochs != NULL && !cJSON_IsNull(epochs) &&
+               !(cJSON_IsNumber(epochs) && epochs->valuedouble >= 1 && epochs->valuedouble <= 1e6 &&
+                 epochs->valuedouble == floor(epochs->valuedouble));
   uint32_t wanted = !wrong && cJSON_IsNumber(epochs) ? (uint32_t)epochs->valuedouble : 0;
   cJSON_Delete(json);
   shoal_error err;
@@ -166,16 +158,12 @@ void shoal_api_job_history(const shoal_api_call *call) {
   shoal_json_close(&json, ']');
   ok = ok && shoal_store_points(call->api->store, call->id, 1, points, POINTS_MAX, &count, &err) == SHOAL_OK;
   shoal_json_open(&json, "epochs", '[');
-  for (size_t i = 0; ok && i < count; i++) shoal_jobs_write_epoch(&points[i], i + 1, &json);
+  uint64_t rounds = ok ? shoal_jobs_rounds(call->api->jobs, call->id) : 0;
+  for (size_t i = 0; ok && i < count; i++) shoal_jobs_write_epoch(&points[i], rounds, &json);
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
   free(points);
-  if (ok) {
-    shoal_api_json(call, 200, &text);
-  } else {
-    shoal_text_release(&text);
-    shoal_api_failed(call, &err);
-  }
+  shoal_api_finish(call, 200, ok ? SHOAL_OK : err.status, &text, &err);
 }
 
 void shoal_api_job_workers(const shoal_api_call *call) {
@@ -184,12 +172,8 @@ void shoal_api_job_workers(const shoal_api_call *call) {
   shoal_json json;
   shoal_error err;
   shoal_json_begin(&json, &text);
-  if (shoal_jobs_workers(call->api->jobs, call->id, &json, &err) == SHOAL_OK) {
-    shoal_api_json(call, 200, &text);
-  } else {
-    shoal_text_release(&text);
-    shoal_api_failed(call, &err);
-  }
+  shoal_status status = shoal_jobs_workers(call->api->jobs, call->id, &json, &err);
+  shoal_api_finish(call, 200, status, &text, &err);
 }
 
 void shoal_api_job_timeline(const shoal_api_call *call) {
@@ -202,6 +186,15 @@ void shoal_api_job_timeline(const shoal_api_call *call) {
   shoal_json_open(&json, NULL, '{');
   shoal_timeline_write(job != NULL ? &job->timeline : &none, &json);
   shoal_json_close(&json, '}');
+  shoal_api_json(call, 200, &text);
+}
+
+void shoal_api_job_swarm(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_volunteers_write_swarm(call->api->volunteers, call->id, &json);
   shoal_api_json(call, 200, &text);
 }
 
@@ -218,20 +211,10 @@ void shoal_api_job_log(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_open(&json, "lines", '[');
-  for (size_t i = 0; i < count; i++) {
-    shoal_json_open(&json, NULL, '{');
-    shoal_json_int(&json, "number", (int64_t)rows[i].number);
-    shoal_json_real(&json, "time", rows[i].time);
-    shoal_json_text(&json, "text", rows[i].text);
-    shoal_json_close(&json, '}');
-  }
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
+  shoal_api_list_begin(&json, &text, "lines");
+  for (size_t i = 0; i < count; i++) shoal_jobs_write_line(&rows[i], &json);
   shoal_log_rows_free(rows, count);
-  shoal_api_json(call, 200, &text);
+  shoal_api_list_end(call, &json);
 }
 
 /* ---- files ---- */
@@ -244,7 +227,7 @@ static void answer_file(const shoal_api_call *call, const char *file, const char
   if (shoal_jobs_file(call->api->jobs, call->id, file, &path, &err) == SHOAL_OK) {
     shoal_text_addf(&name, "job-%llu%s", (unsigned long long)call->id, download);
     const shoal_answer answer = {.status = 200, .type = type, .file = path.bytes, .download = name.bytes};
-    shoal_http_answer(call->api->net, call->request->id, &answer);
+    shoal_api_answer(call, &answer);
   } else {
     shoal_api_failed(call, &err);
   }
@@ -260,7 +243,8 @@ void shoal_api_job_onnx(const shoal_api_call *call) {
   answer_file(call, "model.onnx", "application/octet-stream", ".onnx");
 }
 
-/* A run that was stopped and resumed has several files, and one behind the other they are one. */
+/* A run that was stopped and resumed has several files, and one behind the other they are one. All of them
+ * together are at most EVENTS_MAX bytes. */
 static shoal_status gather_events(const char *folder, shoal_text *out, shoal_error *err) {
   struct dirent **names;
   int count = scandir(folder, &names, NULL, alphasort);
@@ -273,6 +257,8 @@ static shoal_status gather_events(const char *folder, shoal_text *out, shoal_err
     shoal_text_addf(&path, "%s/%s", folder, names[i]->d_name);
     if (status == SHOAL_OK && names[i]->d_name[0] != '.') {
       status = shoal_file_read(path.bytes, EVENTS_MAX, false, &bytes, &length, err);
+      if (status == SHOAL_OK && length > EVENTS_MAX - out->length)
+        status = shoal_fail(err, SHOAL_LIMIT, "the events are more than %d MB", EVENTS_MAX >> 20);
       if (status == SHOAL_OK) shoal_text_add(out, bytes, length);
       free(bytes);
     }
@@ -280,7 +266,8 @@ static shoal_status gather_events(const char *folder, shoal_text *out, shoal_err
     free(names[i]);
   }
   free(names);
-  if (status == SHOAL_OK && (out->failed || out->length == 0))
+  if (status == SHOAL_OK && out->failed) status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK && out->length == 0)
     status = shoal_fail(err, SHOAL_NOT_FOUND, "there are no events yet");
   return status;
 }
@@ -291,15 +278,13 @@ void shoal_api_job_events(const shoal_api_call *call) {
   shoal_error err;
   shoal_status status = shoal_jobs_file(call->api->jobs, call->id, "events", &folder, &err);
   if (status == SHOAL_OK) status = gather_events(folder.bytes, &bytes, &err);
-  if (status == SHOAL_OK) {
-    const shoal_answer answer = {.status = 200,
-                                 .type = "application/octet-stream",
-                                 .body = shoal_blob_of(bytes.bytes, bytes.length),
-                                 .download = "events.out.tfevents.shoal"};
-    shoal_http_answer(call->api->net, call->request->id, &answer);
-  } else {
+  if (status == SHOAL_OK)
+    shoal_api_bytes(call, bytes.bytes, bytes.length,
+                    &(shoal_answer){.status = 200,
+                                    .type = "application/octet-stream",
+                                    .download = "events.out.tfevents.shoal"});
+  else
     shoal_api_failed(call, &err);
-  }
   shoal_text_release(&folder);
   shoal_text_release(&bytes);
 }
@@ -308,12 +293,11 @@ void shoal_api_job_events(const shoal_api_call *call) {
 
 void shoal_api_job_live(const shoal_api_call *call) {
   if (!shoal_api_may_see(call, call->id)) return;
-  if (!shoal_live_join(call->api->live, call->request->id, call->id)) {
+  if (!shoal_live_join(call->api->live, call->request->id, call->id, &call->caller)) {
     shoal_api_error(call, 503, "too many watch already");
     return;
   }
-  shoal_http_answer(call->api->net, call->request->id,
-                    &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
+  shoal_api_answer(call, &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
   shoal_text text;
   shoal_json json;
   shoal_json_begin(&json, &text);

@@ -20,6 +20,7 @@ static void count_jobs(const shoal_api *api, uint64_t counts[SHOAL_JOB_STATES], 
   counts[SHOAL_JOB_WAITING] = counts[SHOAL_JOB_RUNNING] = 0;
   for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
     counts[job->state]++;
+    if (job->stopping && counts[SHOAL_JOB_STOPPED] > 0) counts[SHOAL_JOB_STOPPED]--; /* it is not yet */
     *samples_per_s += job->view.progress.samples_per_s;
   }
 }
@@ -68,12 +69,11 @@ void shoal_api_live(const shoal_api_call *call) {
     shoal_api_error(call, 403, "this token is for one job only");
     return;
   }
-  if (!shoal_live_join(call->api->live, call->request->id, 0)) {
+  if (!shoal_live_join(call->api->live, call->request->id, 0, &call->caller)) {
     shoal_api_error(call, 503, "too many watch already");
     return;
   }
-  shoal_http_answer(call->api->net, call->request->id,
-                    &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
+  shoal_api_answer(call, &(shoal_answer){.status = 200, .type = "text/event-stream", .stream = true});
   shoal_text text;
   shoal_json json;
   shoal_json_begin(&json, &text);
@@ -87,16 +87,12 @@ void shoal_api_list_workers(const shoal_api_call *call) {
   if (!shoal_api_number(call, "limit", 10 * LIST_MAX, LIST_MAX, &limit)) return;
   shoal_text text;
   shoal_json json;
-  shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_open(&json, "workers", '[');
+  shoal_api_list_begin(&json, &text, "workers");
   const shoal_volunteer *v = NULL;
   while (limit-- > 0 && (v = shoal_volunteers_next(call->api->volunteers, v)) != NULL)
     if (call->caller.job == 0 || call->caller.job == v->job)
-      shoal_volunteers_write(call->api->volunteers, v, &json);
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
-  shoal_api_json(call, 200, &text);
+      shoal_volunteers_write(call->api->volunteers, v, call->caller.level == SHOAL_ADMIN, &json);
+  shoal_api_list_end(call, &json);
 }
 
 void shoal_api_contributions(const shoal_api_call *call) {
@@ -111,9 +107,7 @@ void shoal_api_contributions(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_open(&json, "contributions", '[');
+  shoal_api_list_begin(&json, &text, "contributions");
   for (size_t i = 0; i < count; i++) {
     shoal_json_open(&json, NULL, '{');
     shoal_json_text(&json, "worker", rows[i].worker);
@@ -122,26 +116,17 @@ void shoal_api_contributions(const shoal_api_call *call) {
     shoal_json_real(&json, "seconds", rows[i].seconds);
     shoal_json_close(&json, '}');
   }
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
   shoal_contributions_free(rows, count);
   free(rows);
-  shoal_api_json(call, 200, &text);
+  shoal_api_list_end(call, &json);
 }
 
 /* ---- tokens ---- */
 
-static bool job_exists(const shoal_api_call *call, uint64_t job) {
-  shoal_job_row row;
-  if (shoal_store_job(call->api->store, job, &row, NULL) != SHOAL_OK) return false;
-  shoal_job_rows_free(&row, 1);
-  return true;
-}
-
 static bool job_is_own(const shoal_api_call *call, uint64_t job) {
   shoal_job_row row;
   if (job == 0 || shoal_store_job(call->api->store, job, &row, NULL) != SHOAL_OK) return false;
-  bool own = strcmp(row.host, call->caller.name) == 0;
+  bool own = shoal_access_owns(&call->caller, row.host);
   shoal_job_rows_free(&row, 1);
   return own;
 }
@@ -169,10 +154,14 @@ static void write_token(shoal_json *json, const shoal_token_row *row) {
 }
 
 void shoal_api_list_tokens(const shoal_api_call *call) {
-  shoal_token_row *rows = calloc(LIST_MAX, sizeof *rows);
+  uint64_t after, limit;
+  if (!shoal_api_number(call, "after", UINT64_MAX / 2, 0, &after) ||
+      !shoal_api_number(call, "limit", LIST_MAX, LIST_MAX, &limit))
+    return;
+  shoal_token_row *rows = calloc(limit + 1, sizeof *rows);
   size_t count = 0;
   shoal_error err = {.status = SHOAL_NO_MEMORY, .text = "out of memory"};
-  if (rows == NULL || shoal_store_tokens(call->api->store, rows, LIST_MAX, &count, &err) != SHOAL_OK) {
+  if (rows == NULL || shoal_store_tokens(call->api->store, after, rows, limit, &count, &err) != SHOAL_OK) {
     free(rows);
     shoal_api_failed(call, &err);
     return;
@@ -181,6 +170,10 @@ void shoal_api_list_tokens(const shoal_api_call *call) {
   shoal_json json;
   shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
+  if (count == limit && count > 0)
+    shoal_json_int(&json, "next", (int64_t)rows[count - 1].id);
+  else
+    shoal_json_null(&json, "next");
   shoal_json_open(&json, "tokens", '[');
   for (size_t i = 0; i < count; i++) {
     if (!may_have(call, rows[i].job, rows[i].role)) continue;
@@ -188,11 +181,9 @@ void shoal_api_list_tokens(const shoal_api_call *call) {
     write_token(&json, &rows[i]);
     shoal_json_close(&json, '}');
   }
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
   shoal_token_rows_free(rows, count);
   free(rows);
-  shoal_api_json(call, 200, &text);
+  shoal_api_list_end(call, &json);
 }
 
 typedef struct wanted_token {
@@ -213,8 +204,10 @@ static bool read_token(const shoal_api_call *call, const cJSON *body, wanted_tok
     shoal_api_error_at(call, 422, "\"role\" must be viewer, volunteer, host or admin", "role", 0, 0);
     return false;
   }
-  if (!cJSON_IsString(name) || !shoal_spec_name_is_good(name->valuestring)) {
-    shoal_api_error_at(call, 422, "\"name\" must have 1 to 64 characters", "name", 0, 0);
+  if (!cJSON_IsString(name) || !shoal_spec_name_is_good(name->valuestring) ||
+      strlen(name->valuestring) >= SHOAL_CALLER_NAME_MAX) {
+    shoal_api_error_at(call, 422, "\"name\" must have 1 to 63 bytes, none of them / \\ : * ? \" < > | % #",
+                       "name", 0, 0);
     return false;
   }
   bool has_job = job != NULL && !cJSON_IsNull(job), has_days = days != NULL && !cJSON_IsNull(days);
@@ -238,20 +231,20 @@ static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
   shoal_error err;
   double now = shoal_clock_wall_seconds();
   uint64_t id;
-  if (wanted->job != 0 && !job_exists(call, wanted->job)) {
-    shoal_api_error_at(call, 422, "there is no such job", "job", 0, 0);
+  shoal_status status = shoal_access_mint(call->api->access, wanted->level, wanted->name, wanted->job,
+                                          wanted->days, now, token, &id, &err);
+  if (status == SHOAL_NOT_FOUND) {
+    shoal_api_error_at(call, 422, err.text, "job", 0, 0);
     return;
   }
-  if (shoal_access_mint(call->api->access, wanted->level, wanted->name, wanted->job, wanted->days, now, token,
-                        &id, &err) != SHOAL_OK) {
-    shoal_api_failed(call, &err);
+  if (status != SHOAL_OK) {
+    shoal_api_failed_full(call, &err);
     return;
   }
   shoal_text text, link = {0};
   shoal_json json;
   shoal_json_begin(&json, &text);
-  shoal_text_addf(&link, "%s/#t=%s", call->api->url, token);
-  if (call->api->fingerprint != NULL) shoal_text_addf(&link, "&fp=%s", call->api->fingerprint);
+  shoal_access_link(&link, call->api->url, token, call->api->fingerprint);
   const shoal_token_row row = {.id = id,
                                .role = (char *)wanted->role,
                                .name = (char *)wanted->name,
@@ -268,14 +261,10 @@ static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
 }
 
 void shoal_api_make_token(const shoal_api_call *call) {
-  shoal_blob *blob = call->request->body;
-  cJSON *body = blob != NULL
-                    ? cJSON_ParseWithLength((const char *)shoal_blob_bytes(blob), shoal_blob_length(blob))
-                    : NULL;
+  cJSON *body = shoal_api_body(call);
   wanted_token wanted;
-  if (!cJSON_IsObject(body))
-    shoal_api_error(call, 400, "the body is no JSON object");
-  else if (read_token(call, body, &wanted)) {
+  if (body == NULL) return;
+  if (read_token(call, body, &wanted)) {
     if (may_have(call, wanted.job, wanted.role))
       make_token(call, &wanted);
     else
@@ -285,23 +274,47 @@ void shoal_api_make_token(const shoal_api_call *call) {
 }
 
 void shoal_api_delete_token(const shoal_api_call *call) {
-  shoal_token_row *rows = calloc(LIST_MAX, sizeof *rows);
-  size_t count = 0;
-  bool may = false;
-  shoal_error err = {.status = SHOAL_NO_MEMORY, .text = "out of memory"};
-  shoal_status status =
-      rows != NULL ? shoal_store_tokens(call->api->store, rows, LIST_MAX, &count, &err) : SHOAL_NO_MEMORY;
-  for (size_t i = 0; status == SHOAL_OK && i < count; i++)
-    if (rows[i].id == call->id) may = may_have(call, rows[i].job, rows[i].role);
-  if (status == SHOAL_OK && !may) status = shoal_fail(&err, SHOAL_NOT_FOUND, "there is no such token");
-  if (status == SHOAL_OK) status = shoal_store_delete_token(call->api->store, call->id, &err);
-  if (rows != NULL) shoal_token_rows_free(rows, count);
-  free(rows);
-  if (status == SHOAL_OK)
+  shoal_token_row row;
+  shoal_error err;
+  shoal_status status = shoal_store_token_by_id(call->api->store, call->id, &row, &err);
+  if (status == SHOAL_OK) {
+    bool may = may_have(call, row.job, row.role);
+    shoal_token_rows_free(&row, 1);
+    status = may ? shoal_store_delete_token(call->api->store, call->id, &err)
+                 : shoal_fail(&err, SHOAL_NOT_FOUND, "there is no such token");
+  }
+  if (status != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_access_forget(call->api->access, call->id);
+  shoal_volunteers_close_token(call->api->volunteers, call->id);
+  shoal_live_close_token(call->api->live, call->api->net, call->id);
+  shoal_api_empty(call, 204);
+}
+
+/* ---- bans ---- */
+
+void shoal_api_list_bans(const shoal_api_call *call) {
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  shoal_json_begin(&json, &text);
+  shoal_status status = shoal_standings_write_bans(shoal_jobs_standings(call->api->jobs), &json, &err);
+  shoal_api_finish(call, 200, status, &text, &err);
+}
+
+void shoal_api_lift_ban(const shoal_api_call *call) {
+  char by[SHOAL_CALLER_TEXT_MAX];
+  shoal_error err;
+  shoal_access_describe(&call->caller, call->request->address, by);
+  if (shoal_jobs_lift_ban(call->api->jobs, call->id, by, &err) == SHOAL_OK)
     shoal_api_empty(call, 204);
   else
     shoal_api_failed(call, &err);
 }
+
+/* ---- the audit log ---- */
 
 void shoal_api_audit(const shoal_api_call *call) {
   enum { ROWS = 200 };
@@ -316,9 +329,7 @@ void shoal_api_audit(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_open(&json, "entries", '[');
+  shoal_api_list_begin(&json, &text, "entries");
   for (size_t i = 0; i < count; i++) {
     shoal_json_open(&json, NULL, '{');
     shoal_json_int(&json, "number", (int64_t)rows[i].number);
@@ -327,10 +338,8 @@ void shoal_api_audit(const shoal_api_call *call) {
     shoal_json_text(&json, "what", rows[i].what);
     shoal_json_close(&json, '}');
   }
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
   shoal_audit_rows_free(rows, count);
-  shoal_api_json(call, 200, &text);
+  shoal_api_list_end(call, &json);
 }
 
 /* ---- metrics ---- */
@@ -339,13 +348,15 @@ static void gauge(shoal_text *out, const char *name, const char *help, double va
   shoal_text_addf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.17g\n", name, help, name, name, value);
 }
 
-static void write_job_metrics(const shoal_api *api, shoal_text *out) {
+/* Of those that the caller may see. */
+static void write_job_metrics(const shoal_api *api, const shoal_caller *caller, shoal_text *out) {
   static const char *const names[] = {"shoal_job_step", "shoal_job_loss", "shoal_job_samples_per_second",
                                       "shoal_job_workers", "shoal_job_units_leased_again"};
   for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
     shoal_text_addf(out, "# TYPE %s gauge\n", names[n]);
     for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
       const shoal_progress_view *p = &job->view.progress;
+      if (!shoal_access_may_see(caller, job->id, job->is_private, job->host)) continue;
       const double values[] = {(double)p->step, p->loss, p->samples_per_s, job->workers,
                                (double)job->timeline.again};
       if (values[n] == values[n])
@@ -373,11 +384,12 @@ void shoal_api_metrics(const shoal_api_call *call) {
   gauge(&text, "shoal_sent_bytes", "Bytes of messages that went out.", (double)out);
   gauge(&text, "shoal_uptime_seconds", "Since the server started.",
         shoal_clock_wall_seconds() - api->started);
-  write_job_metrics(api, &text);
-  const shoal_answer answer = {.status = 200,
-                               .type = "text/plain; version=0.0.4; charset=utf-8",
-                               .body = shoal_blob_of(text.bytes, text.length)};
-  shoal_http_answer(api->net, call->request->id, &answer);
+  write_job_metrics(api, &call->caller, &text);
+  if (text.failed)
+    shoal_api_error(call, 503, "out of memory");
+  else
+    shoal_api_bytes(call, text.bytes, text.length,
+                    &(shoal_answer){.status = 200, .type = "text/plain; version=0.0.4; charset=utf-8"});
   shoal_text_release(&text);
 }
 
@@ -428,6 +440,10 @@ void shoal_api_page(const shoal_api_call *call) {
     answer.encoding = "gzip";
   } else {
     answer.body = unzipped(file);
+    if (answer.body == NULL) {
+      shoal_api_error(call, 503, "the server has not the memory for that now; try again");
+      return;
+    }
   }
-  shoal_http_answer(call->api->net, r->id, &answer);
+  shoal_api_answer(call, &answer);
 }

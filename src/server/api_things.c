@@ -5,24 +5,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/human.h"
+#include "base/hash.h"
 #include "nn/graph.h"
 #include "server/api.h"
 #include "server/page_files.h"
 
 enum { THINGS_MAX = 1000, LINE_MAX = 256 };
-
-/* The body as a JSON object; NULL, and answered, when it is none. The caller deletes it. */
-static cJSON *read_body(const shoal_api_call *call) {
-  shoal_blob *body = call->request->body;
-  cJSON *json = body != NULL
-                    ? cJSON_ParseWithLength((const char *)shoal_blob_bytes(body), shoal_blob_length(body))
-                    : NULL;
-  if (cJSON_IsObject(json)) return json;
-  cJSON_Delete(json);
-  shoal_api_error(call, 400, "the body is no JSON object");
-  return NULL;
-}
 
 static const char *text_in(const cJSON *json, const char *key) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -38,7 +26,7 @@ static const shoal_example_model *built_in(const char *name) {
 }
 
 /* 0 for a text that is wrong. */
-static uint64_t weights_of(const char *text) {
+static uint64_t count_weights(const char *text) {
   shoal_model *model;
   shoal_graph *graph;
   if (shoal_model_parse(&model, "model", text, strlen(text), NULL) != SHOAL_OK) return 0;
@@ -51,14 +39,22 @@ static uint64_t weights_of(const char *text) {
   return weights;
 }
 
-static void write_model(shoal_json *json, const char *name, const char *owner, bool is_built_in,
-                        double created, const char *text, bool with_text) {
+/* Likewise, remembered by the text. */
+static uint64_t weights_of(shoal_api *api, const char *text) {
+  uint64_t digest = shoal_digest(text, strlen(text)) | 1;
+  shoal_api_weights *place = &api->weights[(digest >> 1) % SHOAL_API_WEIGHTS_MAX];
+  if (place->digest != digest) *place = (shoal_api_weights){digest, count_weights(text)};
+  return place->weights;
+}
+
+static void write_model(shoal_api *api, shoal_json *json, const char *name, const char *owner,
+                        bool is_built_in, double created, const char *text, bool with_text) {
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", name);
   shoal_json_text(json, "owner", owner);
   shoal_json_bool(json, "built_in", is_built_in);
   shoal_json_real(json, "created", created);
-  shoal_json_int(json, "weights", (int64_t)weights_of(text));
+  shoal_json_int(json, "weights", (int64_t)weights_of(api, text));
   if (with_text) shoal_json_text(json, "text", text);
   shoal_json_close(json, '}');
 }
@@ -75,18 +71,16 @@ void shoal_api_list_models(const shoal_api_call *call) {
   }
   shoal_text text;
   shoal_json json;
-  shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_open(&json, "models", '[');
+  shoal_api_list_begin(&json, &text, "models");
   for (size_t i = 0; i < shoal_example_models_count; i++)
-    write_model(&json, shoal_example_models[i].name, "", true, 0, shoal_example_models[i].text, false);
+    write_model(call->api, &json, shoal_example_models[i].name, "", true, 0, shoal_example_models[i].text,
+                false);
   for (size_t i = 0; i < count; i++)
-    write_model(&json, rows[i].name, rows[i].owner, false, rows[i].created, rows[i].content, false);
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
+    write_model(call->api, &json, rows[i].name, rows[i].owner, false, rows[i].created, rows[i].content,
+                false);
   shoal_thing_rows_free(rows, count);
   free(rows);
-  shoal_api_json(call, 200, &text);
+  shoal_api_list_end(call, &json);
 }
 
 static void answer_model(const shoal_api_call *call, int status) {
@@ -97,13 +91,13 @@ static void answer_model(const shoal_api_call *call, int status) {
   shoal_json json;
   shoal_json_begin(&json, &text);
   if (example != NULL) {
-    write_model(&json, example->name, "", true, 0, example->text, true);
+    write_model(call->api, &json, example->name, "", true, 0, example->text, true);
   } else {
     if (shoal_store_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &row, &err) != SHOAL_OK) {
       shoal_api_failed(call, &err);
       return;
     }
-    write_model(&json, row.name, row.owner, false, row.created, row.content, true);
+    write_model(call->api, &json, row.name, row.owner, false, row.created, row.content, true);
     shoal_thing_rows_free(&row, 1);
   }
   shoal_api_json(call, status, &text);
@@ -111,21 +105,25 @@ static void answer_model(const shoal_api_call *call, int status) {
 
 void shoal_api_show_model(const shoal_api_call *call) { answer_model(call, 200); }
 
-/* Whether the caller may replace or delete what is there under the name; answers when not. *there: something is. */
-static bool may_change_model(const shoal_api_call *call, bool *there) {
-  shoal_thing_row row;
-  *there = false;
+/* Whether the caller may replace or delete what is there under the name; answers when not. *row is what is there, the
+ * caller's to free; its name is NULL where nothing is. */
+static bool may_change_model(const shoal_api_call *call, shoal_thing_row *row) {
+  *row = (shoal_thing_row){0};
+  shoal_error err;
   if (built_in(call->names[0]) != NULL) {
     shoal_api_error(call, 409, "a built-in model has this name");
     return false;
   }
-  if (shoal_store_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &row, NULL) != SHOAL_OK)
-    return true;
-  *there = true;
-  bool may = call->caller.level == SHOAL_ADMIN || strcmp(row.owner, call->caller.name) == 0;
-  shoal_thing_rows_free(&row, 1);
-  if (!may) shoal_api_error(call, 403, "this model is somebody else's");
-  return may;
+  shoal_status status = shoal_store_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], row, &err);
+  if (status == SHOAL_NOT_FOUND) return true;
+  if (status != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return false;
+  }
+  if (call->caller.level == SHOAL_ADMIN || shoal_access_owns(&call->caller, row->owner)) return true;
+  shoal_thing_rows_free(row, 1);
+  shoal_api_error(call, 403, "this model is somebody else's");
+  return false;
 }
 
 static shoal_status check_text(const char *text, shoal_error *err) {
@@ -136,12 +134,12 @@ static shoal_status check_text(const char *text, shoal_error *err) {
 }
 
 void shoal_api_put_model(const shoal_api_call *call) {
-  cJSON *json = read_body(call);
+  cJSON *json = shoal_api_body(call);
   if (json == NULL) return;
   const char *text = text_in(json, "text"), *reason;
   shoal_error err;
   uint32_t line, column;
-  bool there;
+  shoal_thing_row old;
   if (!shoal_spec_name_is_good(call->names[0])) {
     shoal_api_error_at(call, 422, "this is no name for a model", "name", 0, 0);
   } else if (text == NULL) {
@@ -149,26 +147,26 @@ void shoal_api_put_model(const shoal_api_call *call) {
   } else if (check_text(text, &err) != SHOAL_OK) {
     shoal_spec_place("model", &err, &line, &column, &reason);
     shoal_api_error_at(call, 422, reason, "text", line, column);
-  } else if (may_change_model(call, &there)) {
+  } else if (may_change_model(call, &old)) {
+    bool there = old.name != NULL;
     const shoal_thing_row row = {.name = (char *)call->names[0],
-                                 .owner = (char *)call->caller.name,
+                                 .owner = there ? old.owner : (char *)call->caller.name,
                                  .content = (char *)text,
                                  .created = shoal_clock_wall_seconds()};
-    shoal_status status =
-        there ? shoal_store_delete_thing(call->api->store, SHOAL_THING_MODEL, row.name, &err) : SHOAL_OK;
-    if (status == SHOAL_OK) status = shoal_store_add_thing(call->api->store, SHOAL_THING_MODEL, &row, &err);
-    if (status == SHOAL_OK)
+    if (shoal_store_put_thing(call->api->store, SHOAL_THING_MODEL, &row, &err) == SHOAL_OK)
       answer_model(call, there ? 200 : 201);
     else
       shoal_api_failed(call, &err);
+    shoal_thing_rows_free(&old, 1);
   }
   cJSON_Delete(json);
 }
 
 void shoal_api_delete_model(const shoal_api_call *call) {
-  bool there;
+  shoal_thing_row row;
   shoal_error err;
-  if (!may_change_model(call, &there)) return;
+  if (!may_change_model(call, &row)) return;
+  shoal_thing_rows_free(&row, 1);
   if (shoal_store_delete_thing(call->api->store, SHOAL_THING_MODEL, call->names[0], &err) == SHOAL_OK)
     shoal_api_empty(call, 204);
   else
@@ -231,20 +229,11 @@ static void write_layers(const shoal_model *model, const shoal_graph *graph, con
 
 static void write_checked(const shoal_model *model, const shoal_graph *graph, const char *text,
                           shoal_json *json) {
-  const shoal_recipe *recipe = &model->recipe;
-  static const char *const schedules[] = {"constant", "step", "exponential", "cosine"};
   shoal_json_bool(json, "ok", true);
   shoal_json_int(json, "weights", (int64_t)graph->trainable);
   shoal_json_int(json, "flops_per_sample", (int64_t)shoal_graph_flops(graph, true));
   write_layers(model, graph, text, json);
-  shoal_json_open(json, "recipe", '{');
-  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
-  shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
-  shoal_json_int(json, "batch", recipe->batch);
-  shoal_json_int(json, "epochs", recipe->epochs);
-  shoal_json_text(json, "schedule", schedules[recipe->schedule]);
-  shoal_json_int(json, "seed", (int64_t)recipe->seed);
-  shoal_json_close(json, '}');
+  shoal_spec_write_recipe(&model->recipe, json);
 }
 
 static void write_fault(const shoal_error *err, shoal_json *json) {
@@ -260,7 +249,7 @@ static void write_fault(const shoal_error *err, shoal_json *json) {
 }
 
 void shoal_api_check_model(const shoal_api_call *call) {
-  cJSON *body = read_body(call);
+  cJSON *body = shoal_api_body(call);
   if (body == NULL) return;
   const char *source = text_in(body, "text");
   shoal_text text;
@@ -297,12 +286,8 @@ static void answer_dataset(const shoal_api_call *call, int status, teller tell) 
   shoal_json json;
   shoal_error err;
   shoal_json_begin(&json, &text);
-  if (tell(call->api->datasets, call->names[0], &json, &err) == SHOAL_OK) {
-    shoal_api_json(call, status, &text);
-  } else {
-    shoal_text_release(&text);
-    shoal_api_failed(call, &err);
-  }
+  shoal_status told = tell(call->api->datasets, call->names[0], &json, &err);
+  shoal_api_finish(call, status, told, &text, &err);
 }
 
 static shoal_status list_all(shoal_datasets *sets, const char *name, shoal_json *json, shoal_error *err) {
@@ -348,7 +333,8 @@ void shoal_api_upload_file(const shoal_api_call *call) {
 /* Sealing, from the request to its answer. Reading the files takes seconds, and is a chore. */
 typedef struct sealing {
   shoal_api_call call;
-  shoal_request request; /* what is left of it: its number */
+  shoal_request request; /* what is left of it */
+  char *path, *address;  /* of it */
   char *kind, *target;   /* target may be NULL */
   shoal_text folder, description;
   shoal_status status;
@@ -356,6 +342,8 @@ typedef struct sealing {
 } sealing;
 
 static void release_sealing(sealing *s) {
+  free(s->path);
+  free(s->address);
   free(s->kind);
   free(s->target);
   shoal_text_release(&s->folder);
@@ -372,9 +360,10 @@ static void seal_draft(void *self, bool ran) {
   sealing *s = self;
   const shoal_api_call *call = &s->call;
   if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
+  if (s->status == SHOAL_CORRUPT) s->err.status = SHOAL_INVALID; /* it is the caller's file */
   if (s->status == SHOAL_OK)
-    s->status = shoal_datasets_seal(call->api->datasets, call->names[0], call->caller.name,
-                                    s->description.bytes, &s->err);
+    s->status = shoal_datasets_seal(call->api->datasets, call->names[0], owner_of(call), s->description.bytes,
+                                    &s->err);
   if (s->status == SHOAL_OK)
     answer_dataset(call, 201, shoal_datasets_describe);
   else
@@ -392,17 +381,20 @@ static bool is_at_rest(const shoal_api_call *call) {
 static void begin_sealing(const shoal_api_call *call, const char *kind, const char *target) {
   sealing *s = calloc(1, sizeof *s);
   if (s == NULL) {
-    shoal_api_error(call, 500, "out of memory");
+    shoal_api_error(call, 503, "out of memory");
     return;
   }
+  s->path = strdup(call->request->path);
+  s->address = strdup(call->request->address);
   s->call = *call;
-  s->request = (shoal_request){.id = call->request->id};
+  s->request = (shoal_request){
+      .id = call->request->id, .method = call->request->method, .path = s->path, .address = s->address};
   s->call.request = &s->request;
   s->kind = strdup(kind);
   s->target = target != NULL ? strdup(target) : NULL;
   const shoal_chore chore = {call->names[0], s, check_draft, seal_draft};
-  if (s->kind == NULL || (target != NULL && s->target == NULL))
-    shoal_api_error(call, 500, "out of memory");
+  if (s->path == NULL || s->address == NULL || s->kind == NULL || (target != NULL && s->target == NULL))
+    shoal_api_error(call, 503, "out of memory");
   else if (shoal_datasets_draft(call->api->datasets, call->names[0], owner_of(call), &s->folder, &s->err) !=
            SHOAL_OK)
     shoal_api_failed(call, &s->err);
@@ -414,7 +406,7 @@ static void begin_sealing(const shoal_api_call *call, const char *kind, const ch
 }
 
 void shoal_api_seal_dataset(const shoal_api_call *call) {
-  cJSON *body = read_body(call);
+  cJSON *body = shoal_api_body(call);
   if (body == NULL) return;
   const char *kind = text_in(body, "kind");
   if (kind == NULL)
@@ -443,19 +435,11 @@ void shoal_api_chunk(const shoal_api_call *call) {
   size_t length;
   shoal_error err;
   shoal_status status = shoal_datasets_chunk(call->api->datasets, call->names[0], &bytes, &length, &err);
-  if (status == SHOAL_CORRUPT || status == SHOAL_IO) {
-    shoal_api_error(call, 500,
-                    "this chunk is damaged on the server's disk"); /* the error names the server's folders */
-    return;
-  }
   if (status != SHOAL_OK) {
     shoal_api_failed(call, &err);
     return;
   }
-  const shoal_answer answer = {.status = 200,
-                               .type = "application/octet-stream",
-                               .body = shoal_blob_of(bytes, length),
-                               .immutable = true};
+  shoal_api_bytes(call, bytes, length,
+                  &(shoal_answer){.status = 200, .type = "application/octet-stream", .immutable = true});
   free(bytes);
-  shoal_http_answer(call->api->net, call->request->id, &answer);
 }

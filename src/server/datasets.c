@@ -465,7 +465,7 @@ static char *manifest_path(const shoal_datasets *sets, const found *f) {
 }
 
 /* Puts the chunks of a set into the table, unless they are there. */
-static shoal_status learn_chunks(shoal_datasets *sets, const found *f, const char *stamp,
+static shoal_status learn_chunks(shoal_datasets *sets, const found *f, const char *folder, const char *stamp,
                                  const shoal_text *text, shoal_error *err) {
   if (shoal_chunk_table_has(sets->chunks, f->name, stamp)) return SHOAL_OK;
   if (shoal_chunk_table_has_any(sets->chunks, f->name)) {
@@ -478,10 +478,57 @@ static shoal_status learn_chunks(shoal_datasets *sets, const found *f, const cha
   if (status == SHOAL_OK && strcmp(manifest->name, f->name) != 0)
     status = shoal_fail(err, SHOAL_CORRUPT, "the manifest of '%s' is another set's", f->name);
   if (status == SHOAL_OK) {
-    status = shoal_chunk_table_add(sets->chunks, f->folder, stamp, manifest, err);
+    status = shoal_chunk_table_add(sets->chunks, folder, stamp, manifest, err);
     shoal_manifest_release(manifest);
   }
   free(manifest);
+  return status;
+}
+
+/* Whether a named set has zipped files, which are served unpacked. */
+static bool is_zipped(const found *f, const shoal_set_files *files) {
+  char plain[SHOAL_FILE_NAME_MAX];
+  bool zipped = false;
+  for (uint32_t i = 0; i < files->count && f->named != NULL; i++)
+    zipped |= shoal_set_is_zipped(files->files[i].name, plain);
+  return zipped;
+}
+
+static bool is_unpacked(const char *folder, const shoal_set_files *files) {
+  bool all = true;
+  for (uint32_t i = 0; i < files->count && all; i++) {
+    char plain[SHOAL_FILE_NAME_MAX];
+    shoal_set_is_zipped(files->files[i].name, plain);
+    all = is_in(folder, plain);
+  }
+  return all;
+}
+
+/* Puts all files into the folder, unpacked. *files are those afterwards. */
+static shoal_status unpack_all(const char *folder, shoal_set_files *files, shoal_error *err) {
+  uint64_t room = SHOAL_DATA_FILE_BYTES_MAX;
+  shoal_status status = shoal_make_folder(folder, err);
+  for (uint32_t i = 0; i < files->count && status == SHOAL_OK; i++) {
+    char plain[SHOAL_FILE_NAME_MAX];
+    shoal_set_is_zipped(files->files[i].name, plain);
+    char *from = path_of("%s/%s", files->folder, files->files[i].name), *to = path_of("%s/%s", folder, plain);
+    status = from != NULL && to != NULL ? shoal_set_unpack(from, to, &room, err) : fail_memory(err);
+    free(from);
+    free(to);
+  }
+  if (status != SHOAL_OK) return status;
+  shoal_set_files_release(files);
+  return shoal_set_files_list(files, folder, err);
+}
+
+/* Makes a manifest and keeps it. *files are those that it is of afterwards. */
+static shoal_status make_manifest(const found *f, const char *folder, const char *kept, const char *stamp,
+                                  shoal_set_files *files, shoal_text *out, shoal_error *err) {
+  shoal_status status = SHOAL_OK;
+  if (is_zipped(f, files)) status = unpack_all(folder, files, err);
+  if (status == SHOAL_OK) status = shoal_manifest_make(files, f->name, f->kind, out, err);
+  /* One that cannot be kept is made again the next time. */
+  if (status == SHOAL_OK && kept != NULL) shoal_kept_write(kept, stamp, out, NULL);
   return status;
 }
 
@@ -491,19 +538,21 @@ static shoal_status get_manifest(shoal_datasets *sets, const found *f, bool only
   shoal_set_files files;
   shoal_status status = list_files(f, &files, err);
   if (status != SHOAL_OK) return status;
-  char stamp[SHOAL_SHA256_HEX], *kept = f->toy == NULL ? manifest_path(sets, f) : NULL;
+  char stamp[SHOAL_SHA256_HEX], *kept = f->toy == NULL ? manifest_path(sets, f) : NULL, *folder = NULL;
   shoal_set_files_stamp(&files, stamp);
-  bool here =
-      kept != NULL && shoal_kept_read(kept, stamp, out) && learn_chunks(sets, f, stamp, out, err) == SHOAL_OK;
-  if (!here && only_kept) {
+  bool zipped = is_zipped(f, &files);
+  if (f->toy == NULL) folder = zipped ? path_of("%s/%s", sets->named, f->name) : strdup(f->folder);
+  if (f->toy == NULL && (folder == NULL || kept == NULL)) status = fail_memory(err);
+  bool here = status == SHOAL_OK && kept != NULL && (!zipped || is_unpacked(folder, &files)) &&
+              shoal_kept_read(kept, stamp, out) && learn_chunks(sets, f, folder, stamp, out, err) == SHOAL_OK;
+  if (status == SHOAL_OK && !here && only_kept) {
     status = SHOAL_NOT_FOUND;
-  } else if (!here) {
+  } else if (status == SHOAL_OK && !here) {
     shoal_text_clear(out);
-    status = shoal_manifest_make(&files, f->name, f->kind, out, err);
-    /* One that cannot be kept is made again the next time. */
-    if (status == SHOAL_OK && kept != NULL) shoal_kept_write(kept, stamp, out, NULL);
-    if (status == SHOAL_OK && f->toy == NULL) status = learn_chunks(sets, f, stamp, out, err);
+    status = make_manifest(f, folder, kept, stamp, &files, out, err);
+    if (status == SHOAL_OK && f->toy == NULL) status = learn_chunks(sets, f, folder, stamp, out, err);
   }
+  free(folder);
   free(kept);
   shoal_set_files_release(&files);
   return status;

@@ -2,13 +2,14 @@
  * chunks.
  *
  * An upload is a draft, a folder of files, until it is sealed: then it is read as a training would read
- * it, and becomes a data set with a description and a manifest. Manifests list files and the SHA-256 of
- * every MiB of them, the chunks that volunteers fetch.
+ * it, and becomes a data set with a description and a manifest; zipped files are unpacked. Manifests
+ * (data/manifest.h) list files and the SHA-256 of the chunks that volunteers fetch.
  *
  *   FOLDER/drafts/NAME/FILE         a draft; .owner in it says whose
  *   FOLDER/drafts/.incoming-...     a body on its way; removed when the server starts
  *   FOLDER/sets/NAME/FILE           a set, with a row in the store; .manifest in it is kept
  *   FOLDER/named/NAME.manifest      what is kept of a named set, and NAME.description
+ *   FOLDER/named/NAME/FILE          of one that has zipped files: all of them unpacked, as they are served
  *
  * What a server leaves that is killed at any moment is a draft or a set, whole. Sealing marks the draft,
  * adds the row and moves the folder; when the row is there and the folder is not, opening moves it.
@@ -22,7 +23,7 @@
 #define SHOAL_SERVER_DATASETS_H
 
 #include "base/json.h"
-#include "data/chunks.h" /* SHOAL_CHUNK_BYTES */
+#include "data/manifest.h"
 #include "store/store.h"
 
 enum {
@@ -55,7 +56,8 @@ shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_t
 /* The target column that was chosen when a table was sealed, for jobs that do not say; empty for all
  * others. */
 shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
-/* {"name","kind","chunk_bytes","files":[{"name","bytes","sha256","chunks":[...]}]}. Made once, then kept,
+/* {"name","kind","chunk_bytes","files":[{"name","bytes","head"?,"record"?,"sha256","chunks":[...]}],"root"}.
+ * Made once, then kept,
  * and made again when a file's size or time is another. For an uploaded set shoal_datasets_check has made
  * it. */
 shoal_status shoal_datasets_manifest(shoal_datasets *sets, const char *name, shoal_json *json,

@@ -119,7 +119,7 @@ static shoal_status describe_idx(probe *p, shoal_error *err) {
   shoal_images *images = status == SHOAL_OK ? malloc(sizeof *images) : NULL;
   if (images == NULL) return status == SHOAL_OK ? fail_memory(err) : status;
   shoal_images_init(images);
-  status = shoal_idx_open_folder(images, p->files->folder, err);
+  status = shoal_idx_open_folder(images, p->files->folder, NULL, err);
   if (status == SHOAL_OK)
     status =
         write_images(p, images, p->named ? p->named->classes : NULL, p->named ? p->named->classes_count : 0);
@@ -136,7 +136,7 @@ static shoal_status describe_cifar(probe *p, shoal_error *err) {
   shoal_images *images = status == SHOAL_OK ? malloc(sizeof *images) : NULL;
   if (images == NULL) return status == SHOAL_OK ? fail_memory(err) : status;
   shoal_images_init(images);
-  status = shoal_cifar_open(images, p->files->folder, err);
+  status = shoal_cifar_open(images, p->files->folder, NULL, err);
   if (status == SHOAL_OK)
     status = write_images(p, images, shoal_cifar_names, sizeof shoal_cifar_names / sizeof *shoal_cifar_names);
   shoal_images_release(images);
@@ -431,8 +431,36 @@ static shoal_status keep_manifest(const shoal_set_files *files, const char *kind
   return status;
 }
 
+/* Zipped files give way to what is in them. */
+static shoal_status unpack_draft(shoal_set_files *files, shoal_error *err) {
+  uint64_t room = SHOAL_DATA_FILE_BYTES_MAX;
+  shoal_status status = SHOAL_OK;
+  bool changed = false;
+  for (uint32_t i = 0; i < files->count && status == SHOAL_OK; i++) {
+    char plain[SHOAL_FILE_NAME_MAX];
+    if (!shoal_set_is_zipped(files->files[i].name, plain)) continue;
+    char *from = path_in(files, i);
+    shoal_text to = {0};
+    shoal_text_addf(&to, "%s/%s", files->folder, plain);
+    status = from != NULL && !to.failed ? shoal_set_unpack(from, to.bytes, &room, err) : fail_memory(err);
+    if (status == SHOAL_OK && unlink(from) != 0)
+      status = shoal_fail(err, SHOAL_IO, "%s: %s", from, strerror(errno));
+    shoal_text_release(&to);
+    free(from);
+    changed = true;
+  }
+  if (!changed || status != SHOAL_OK) return status;
+  char *folder = strdup(files->folder);
+  shoal_set_files_release(files);
+  status = folder != NULL ? shoal_set_files_list(files, folder, err) : fail_memory(err);
+  free(folder);
+  return status;
+}
+
 shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
                                   shoal_text *description, shoal_error *err) {
+  shoal_error local;
+  if (err == NULL) err = &local;
   shoal_set_files *files = malloc(sizeof *files);
   if (files == NULL) return fail_memory(err);
   shoal_status status = shoal_set_files_list(files, draft_folder, err);
@@ -441,11 +469,12 @@ shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, co
     return status;
   }
   shoal_text_clear(description);
-  status = shoal_set_describe(files, kind, target, NULL, description, err);
+  status = blame(err, unpack_draft(files, err));
+  if (status == SHOAL_OK) status = shoal_set_describe(files, kind, target, NULL, description, err);
   if (status == SHOAL_OK) status = sync_files(files, err);
   if (status == SHOAL_OK) status = keep_manifest(files, kind, err);
   if (status != SHOAL_OK) shoal_text_clear(description);
-  if (status != SHOAL_OK && err != NULL) strip_folder(err, draft_folder);
+  if (status != SHOAL_OK) strip_folder(err, draft_folder);
   shoal_set_files_release(files);
   free(files);
   return status;

@@ -2,7 +2,6 @@
 #include "server/jobs.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/human.h"
 
 enum {
   POINTS_AT_ONCE = 256,
   PEERS_MAX = SHOAL_SPEC_WORKERS_MAX + 8,
+  SUMS_MAX = SHOAL_SPEC_WORKERS_MAX + 24,
   LIST_AT_ONCE = 64,
   WORKERS_TOLD_MAX = 1000
 };
@@ -27,6 +26,7 @@ static const double STORE_S = 5;                /* how often progress goes into 
 
 struct shoal_jobs {
   shoal_jobs_config config;
+  shoal_standings *standings;
   shoal_open_job *first;
   shoal_point points[POINTS_AT_ONCE];
   double next_look;
@@ -49,6 +49,7 @@ static void free_job(shoal_open_job *job) {
   free(job->name);
   free(job->host);
   free(job->peers);
+  free(job->credited);
   free(job);
 }
 
@@ -90,8 +91,9 @@ static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_sp
     job->name = strdup(row->name);
     job->host = strdup(row->host);
     job->peers = calloc(PEERS_MAX, sizeof *job->peers);
+    job->credited = calloc(SUMS_MAX, sizeof *job->credited);
   }
-  if (job == NULL || job->name == NULL || job->host == NULL || job->peers == NULL) {
+  if (job == NULL || job->name == NULL || job->host == NULL || job->peers == NULL || job->credited == NULL) {
     if (job != NULL) free_job(job);
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   }
@@ -100,6 +102,7 @@ static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_sp
   *spec = (shoal_spec){0};
   job->is_private = row->is_private;
   job->state = SHOAL_JOB_WAITING;
+  job->last_step = UINT64_MAX;
   job->created = row->created;
   job->started = row->started;
   job->view.progress = (shoal_progress_view){
@@ -144,15 +147,6 @@ static void write_head(shoal_json *json, const shoal_job_row *row, uint32_t work
   shoal_json_int(json, "workers", workers);
 }
 
-static void write_recipe(const shoal_recipe *recipe, shoal_json *json) {
-  shoal_json_open(json, "recipe", '{');
-  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
-  shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
-  shoal_json_int(json, "seed", (int64_t)recipe->seed);
-  shoal_json_int(json, "early_stop", recipe->early_stop);
-  shoal_json_close(json, '}');
-}
-
 static void write_progress(const shoal_open_job *job, shoal_json *json) {
   const shoal_progress_view *p = &job->view.progress;
   shoal_json_open(json, "progress", '{');
@@ -175,16 +169,27 @@ static void write_progress(const shoal_open_job *job, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+static void write_guard(const shoal_open_job *job, shoal_json *json) {
+  shoal_json_open(json, "guard", '{');
+  shoal_json_bool(json, "on", job->spec.guarded);
+  shoal_json_bool(json, "audited", job->view.audited);
+  shoal_json_int(json, "units", (int64_t)job->view.units);
+  shoal_json_int(json, "checks", (int64_t)job->view.checks);
+  shoal_json_int(json, "rejected", (int64_t)job->view.rejected);
+  shoal_json_close(json, '}');
+}
+
 /* What is kept in the store of how far a job is, and shown of one that is open. */
 static void write_details(const shoal_open_job *job, bool with_model, shoal_json *json) {
   shoal_json_open(json, "spec", '{');
   shoal_spec_write(&job->spec, with_model, json);
   shoal_json_close(json, '}');
-  write_recipe(&job->spec.parsed->recipe, json);
+  shoal_spec_write_recipe(&job->spec.parsed->recipe, json);
   shoal_json_int(json, "weights", (int64_t)job->view.weights);
   shoal_json_int(json, "samples", (int64_t)job->view.samples);
   shoal_json_int(json, "rounds", (int64_t)job->view.rounds);
   write_progress(job, json);
+  write_guard(job, json);
   if (job->view.sha256[0] != 0)
     shoal_json_text(json, "sha256", job->view.sha256);
   else
@@ -233,22 +238,39 @@ static void write_open(const shoal_jobs *jobs, const shoal_open_job *job, bool w
   shoal_json_close(json, '}');
 }
 
+static void write_stored_spec(const shoal_job_row *row, shoal_json *json) {
+  shoal_spec spec;
+  shoal_spec_fault fault;
+  if (shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, NULL) != SHOAL_OK) return;
+  shoal_json_open(json, "spec", '{');
+  shoal_spec_write(&spec, true, json);
+  shoal_json_close(json, '}');
+  shoal_spec_release(&spec);
+}
+
+/* The stored details, but with the whole spec in the place of theirs, which has no model. */
+static void write_stored_whole(const shoal_job_row *row, shoal_json *json) {
+  cJSON *details = cJSON_Parse(row->progress);
+  write_stored_spec(row, json);
+  for (const cJSON *item = details != NULL ? details->child : NULL; item != NULL; item = item->next) {
+    char *value = strcmp(item->string, "spec") != 0 ? cJSON_PrintUnformatted(item) : NULL;
+    if (value != NULL) shoal_json_raw(json, item->string, value, strlen(value));
+    cJSON_free(value);
+  }
+  cJSON_Delete(details);
+}
+
 /* The details were written by write_details: an object whose members go in here. */
 static void write_stored(const shoal_jobs *jobs, const shoal_job_row *row, bool with_model,
                          shoal_json *json) {
   size_t length = strlen(row->progress);
   shoal_json_open(json, NULL, '{');
   write_head(json, row, 0);
-  if (length > 2) shoal_json_raw(json, NULL, row->progress + 1, length - 2);
+  if (with_model)
+    write_stored_whole(row, json);
+  else if (length > 2)
+    shoal_json_raw(json, NULL, row->progress + 1, length - 2);
   write_files(jobs, row->id, json);
-  if (with_model) {
-    shoal_spec spec;
-    shoal_spec_fault fault;
-    if (shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, NULL) == SHOAL_OK) {
-      shoal_json_text(json, "model", spec.model.bytes);
-      shoal_spec_release(&spec);
-    }
-  }
   shoal_json_close(json, '}');
 }
 
@@ -277,8 +299,20 @@ bool shoal_jobs_is_private(shoal_jobs *jobs, uint64_t id) {
   return is_private;
 }
 
-shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, const char *viewer,
-                             shoal_json *json, uint64_t *next, shoal_error *err) {
+uint64_t shoal_jobs_rounds(shoal_jobs *jobs, uint64_t id) {
+  const shoal_open_job *open = shoal_jobs_find(jobs, id);
+  if (open != NULL) return open->view.rounds;
+  shoal_job_row row;
+  if (shoal_store_job(jobs->config.store, id, &row, NULL) != SHOAL_OK) return 0;
+  cJSON *json = cJSON_Parse(row.progress);
+  uint64_t rounds = count_in(json, "rounds");
+  cJSON_Delete(json);
+  shoal_job_rows_free(&row, 1);
+  return rounds;
+}
+
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max,
+                             const shoal_caller *caller, shoal_json *json, uint64_t *next, shoal_error *err) {
   shoal_job_row rows[LIST_AT_ONCE];
   size_t written = 0, count = 0;
   *next = before;
@@ -289,7 +323,8 @@ shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_
     for (size_t i = 0; i < count; i++) {
       const shoal_open_job *open = shoal_jobs_find(jobs, rows[i].id);
       *next = rows[i].id;
-      if (rows[i].is_private && viewer != NULL && strcmp(rows[i].host, viewer) != 0) continue;
+      if (!shoal_access_may_see(caller, rows[i].id, rows[i].is_private, rows[i].host)) continue;
+      if (open != NULL && state >= 0 && (int)open->state != state) continue; /* the store is behind */
       if (open != NULL)
         write_open(jobs, open, false, json);
       else
@@ -315,9 +350,17 @@ void shoal_jobs_write_round(const shoal_point *p, shoal_json *json) {
   shoal_json_close(json, ']');
 }
 
-void shoal_jobs_write_epoch(const shoal_point *p, uint64_t epoch, shoal_json *json) {
+void shoal_jobs_write_line(const shoal_log_row *line, shoal_json *json) {
   shoal_json_open(json, NULL, '{');
-  shoal_json_int(json, "epoch", (int64_t)epoch);
+  shoal_json_int(json, "number", (int64_t)line->number);
+  shoal_json_real(json, "time", line->time);
+  shoal_json_text(json, "text", line->text);
+  shoal_json_close(json, '}');
+}
+
+void shoal_jobs_write_epoch(const shoal_point *p, uint64_t rounds, shoal_json *json) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_int(json, "epoch", rounds > 0 ? (int64_t)(p->step / rounds) : 0);
   shoal_json_int(json, "step", (int64_t)p->step);
   shoal_json_real(json, "time", p->time);
   shoal_json_real(json, "loss", p->loss);
@@ -351,6 +394,12 @@ static void write_worker(const shoal_open_job *job, const shoal_contribution *c,
   shoal_json_int(json, "units_held", peer != NULL && peer->held_s > 0);
   shoal_json_bool(json, "late",
                   peer != NULL && peer->unit_s > 0 && peer->held_s > LATE_TIMES * peer->unit_s + LATE_S);
+  if (peer != NULL && peer->standing.who != 0) {
+    shoal_json_text(json, "standing", shoal_standing_name(shoal_standing_word_of(&peer->standing)));
+    shoal_json_int(json, "audits_agreed", (int64_t)peer->standing.agreed);
+    shoal_json_int(json, "audits_wrong", (int64_t)peer->standing.wrong);
+    shoal_json_int(json, "rejected", (int64_t)peer->rejected);
+  }
   shoal_json_close(json, '}');
 }
 
@@ -398,11 +447,24 @@ static void set_state(shoal_jobs *jobs, shoal_open_job *job, shoal_job_state sta
                                   NULL);
 }
 
+/* Puts points into the store, in their order. Where one goes back, or a runner begins, what the store has from there on
+ * never was. The end of an epoch has the step of its last round, which stays. */
+static void store_points(shoal_jobs *jobs, shoal_open_job *job, const shoal_point *points, size_t count) {
+  shoal_store *store = jobs->config.store;
+  for (size_t i = 0, next; i < count; i = next) {
+    const shoal_point *first = &points[i];
+    if (first->step < job->last_step)
+      (void)shoal_store_cut_points(store, job->id, first->kind == 0 ? first->step - 1 : first->step, NULL);
+    for (next = i + 1; next < count && points[next].step >= points[next - 1].step;) next++;
+    (void)shoal_store_add_points(store, job->id, first, next - i, NULL);
+    job->last_step = points[next - 1].step;
+  }
+}
+
 static void take_points(shoal_jobs *jobs, shoal_open_job *job) {
   size_t count;
   while ((count = shoal_runner_take_points(job->runner, jobs->points, POINTS_AT_ONCE)) > 0) {
-    (void)shoal_store_cut_points(jobs->config.store, job->id, jobs->points[0].step - 1, NULL);
-    (void)shoal_store_add_points(jobs->config.store, job->id, jobs->points, count, NULL);
+    store_points(jobs, job, jobs->points, count);
     jobs->config.calls.points(jobs->config.calls.self, job, jobs->points, count);
   }
 }
@@ -426,32 +488,72 @@ static void take_notes(shoal_jobs *jobs, shoal_open_job *job) {
   }
 }
 
-/* What workers have done since they were last looked at. A worker that is new, or that came back, begins at 0. */
-static void credit(shoal_jobs *jobs, shoal_open_job *job, const shoal_chief_peer *now, uint32_t count) {
-  static shoal_contribution rows[PEERS_MAX];
-  size_t rows_count = 0;
-  double part_samples = job->view.part_samples;
-  for (uint32_t i = 0; i < count; i++) {
-    if (now[i].role != SHOAL_ROLE_WORKER) continue;
-    const shoal_chief_peer *before = peer_called(job, now[i].name);
-    uint64_t done = now[i].parts_done, seen = before != NULL ? before->parts_done : 0;
-    uint64_t parts = done >= seen ? done - seen : done;
-    if (parts == 0) continue;
-    rows[rows_count++] = (shoal_contribution){.worker = (char *)now[i].name,
-                                              .units = parts,
-                                              .samples = (uint64_t)((double)parts * part_samples + 0.5),
-                                              .seconds = LOOK_S};
+/* What is credited of a name; NULL: there is no room for more names. */
+static shoal_worker_sum *credited_of(shoal_open_job *job, const char *name) {
+  uint32_t i = 0;
+  while (i < job->credited_count && strcmp(job->credited[i].name, name) != 0) i++;
+  if (i == SUMS_MAX) return NULL;
+  if (i == job->credited_count) {
+    job->credited[i] = (shoal_worker_sum){0};
+    snprintf(job->credited[i].name, sizeof job->credited[i].name, "%s", name);
+    job->credited_count++;
   }
-  if (rows_count > 0)
-    (void)shoal_store_add_contributions(jobs->config.store, job->id, rows, rows_count, NULL);
+  return &job->credited[i];
+}
+
+/* Samples that so many parts have, on average: what is counted in parts adds up without a loss. */
+static uint64_t samples_of(const shoal_open_job *job, uint64_t parts) {
+  return (uint64_t)((double)parts * job->view.part_samples + 0.5);
+}
+
+/* Puts into the store what workers have done since the last time. */
+static void credit(shoal_jobs *jobs, shoal_open_job *job) {
+  static shoal_contribution rows[SUMS_MAX];
+  static shoal_worker_sum sums[SUMS_MAX], *places[SUMS_MAX];
+  uint32_t count = shoal_runner_sums(job->runner, sums, SUMS_MAX);
+  size_t rows_count = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    shoal_worker_sum *known = sums[i].parts > 0 ? credited_of(job, sums[i].name) : NULL;
+    if (known == NULL || sums[i].parts <= known->parts) continue;
+    places[rows_count] = &sums[i];
+    rows[rows_count++] =
+        (shoal_contribution){.worker = sums[i].name,
+                             .units = sums[i].units - known->units,
+                             .samples = samples_of(job, sums[i].parts) - samples_of(job, known->parts),
+                             .seconds = fmax(0, sums[i].seconds - known->seconds)};
+  }
+  if (rows_count == 0 ||
+      shoal_store_add_contributions(jobs->config.store, job->id, rows, rows_count, NULL) != SHOAL_OK)
+    return; /* what the store did not take is credited with the next */
+  for (size_t i = 0; i < rows_count; i++) *credited_of(job, places[i]->name) = *places[i];
+}
+
+static void teach_all(shoal_jobs *jobs, const shoal_standing *standing) {
+  for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
+    if (job->runner != NULL) shoal_runner_teach(job->runner, standing);
+}
+
+/* What a chief learns of somebody is kept, and a ban is all jobs'. */
+static void take_lessons(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_runner_lesson lesson;
+  while (shoal_runner_take_lesson(job->runner, &lesson))
+    if (shoal_standings_learn(jobs->standings, &lesson.standing, lesson.name, lesson.why, job->id))
+      teach_all(jobs, &lesson.standing);
+}
+
+shoal_standings *shoal_jobs_standings(shoal_jobs *jobs) { return jobs->standings; }
+
+shoal_status shoal_jobs_lift_ban(shoal_jobs *jobs, uint64_t id, const char *by, shoal_error *err) {
+  shoal_standing standing;
+  shoal_status status = shoal_standings_lift(jobs->standings, id, by, &standing, err);
+  if (status == SHOAL_OK) teach_all(jobs, &standing);
+  return status;
 }
 
 static void look_at_peers(shoal_jobs *jobs, shoal_open_job *job) {
-  static shoal_chief_peer peers[PEERS_MAX];
-  uint32_t count = shoal_runner_peers(job->runner, peers, PEERS_MAX);
-  credit(jobs, job, peers, count);
-  memcpy(job->peers, peers, count * sizeof *peers);
-  job->peers_count = count;
+  credit(jobs, job);
+  take_lessons(jobs, job);
+  job->peers_count = shoal_runner_peers(job->runner, job->peers, PEERS_MAX);
 }
 
 static void close_job(shoal_jobs *jobs, shoal_open_job *job) {
@@ -481,6 +583,7 @@ static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
 
 static void look_at(shoal_jobs *jobs, shoal_open_job *job, double now) {
   shoal_progress_view before = job->view.progress;
+  shoal_runner_phase phase = job->view.phase;
   shoal_runner_view view;
   shoal_runner_look(job->runner, &view);
   if (view.phase != SHOAL_RUNNER_PREPARING) job->view = view; /* until then, what was known before */
@@ -493,8 +596,8 @@ static void look_at(shoal_jobs *jobs, shoal_open_job *job, double now) {
     return;
   }
   shoal_job_state state = job->workers > 0 ? SHOAL_JOB_RUNNING : SHOAL_JOB_WAITING;
-  bool changed = state != job->state || before.step != job->view.progress.step;
-  if (state != job->state) set_state(jobs, job, state, "");
+  bool changed = state != job->state || before.step != job->view.progress.step || phase != job->view.phase;
+  if (state != job->state && !job->stopping) set_state(jobs, job, state, "");
   if (now - job->stored_at >= STORE_S) store_details(jobs, job);
   if (changed) jobs->config.calls.changed(jobs->config.calls.self, job);
 }
@@ -534,6 +637,8 @@ static shoal_status start(shoal_jobs *jobs, shoal_open_job *job, shoal_error *er
   if (status == SHOAL_OK && job->port == 0)
     status = shoal_fail(err, SHOAL_LIMIT, "%d jobs run already", SHOAL_JOBS_OPEN_MAX);
   if (status == SHOAL_OK) {
+    uint32_t standings_count;
+    const shoal_standing *standings = shoal_standings_all(jobs->standings, &standings_count);
     const shoal_runner_config config = {.id = job->id,
                                         .spec = &job->spec,
                                         .folder = folder.bytes,
@@ -541,6 +646,8 @@ static shoal_status start(shoal_jobs *jobs, shoal_open_job *job, shoal_error *er
                                         .data_dir = jobs->config.named_dir,
                                         .threads = jobs->config.threads,
                                         .port = job->port,
+                                        .standings = standings,
+                                        .standings_count = standings_count,
                                         .self = jobs,
                                         .changed = runner_changed};
     status = shoal_runner_start(&job->runner, &config, err);
@@ -587,7 +694,10 @@ shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *h
   if (status != SHOAL_OK) return status;
   row.id = *id;
   status = take_up(jobs, &row, spec, err);
-  if (status != SHOAL_OK) return status;
+  if (status != SHOAL_OK) {
+    (void)shoal_store_delete_job(jobs->config.store, *id, NULL);
+    return status;
+  }
   shoal_open_job *job = shoal_jobs_find(jobs, *id);
   store_details(jobs, job);
   jobs->config.calls.changed(jobs->config.calls.self, job);
@@ -605,14 +715,16 @@ shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
     shoal_job_rows_free(&row, 1);
     return SHOAL_CONFLICT;
   }
+  shoal_status status = shoal_store_set_job_state(jobs->config.store, id, SHOAL_JOB_STOPPED, "", job->started,
+                                                  shoal_clock_wall_seconds(), err);
+  if (status != SHOAL_OK) return status;
   job->stopping = true;
   if (job->runner != NULL) {
     shoal_runner_stop(job->runner);
     jobs->config.calls.changed(jobs->config.calls.self, job);
-    return SHOAL_OK;
+  } else {
+    close_job(jobs, job);
   }
-  set_state(jobs, job, SHOAL_JOB_STOPPED, "");
-  close_job(jobs, job);
   return SHOAL_OK;
 }
 
@@ -646,7 +758,11 @@ static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, uint32_t 
   }
   if (status == SHOAL_OK)
     status = shoal_store_set_job_state(jobs->config.store, row->id, SHOAL_JOB_WAITING, "", 0, 0, err);
-  if (status == SHOAL_OK) status = take_up(jobs, row, &spec, err);
+  if (status == SHOAL_OK) {
+    status = take_up(jobs, row, &spec, err);
+    if (status != SHOAL_OK)
+      (void)shoal_store_set_job_state(jobs->config.store, row->id, row->state, row->reason, 0, 0, NULL);
+  }
   shoal_spec_release(&spec);
   return status;
 }
@@ -673,14 +789,22 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
   if (shoal_jobs_find(jobs, id) != NULL)
     return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is open; stop it first", id);
+  bool is_private = shoal_jobs_is_private(jobs, id);
   shoal_status status = shoal_store_delete_job(jobs->config.store, id, err);
   if (status != SHOAL_OK) return status;
   shoal_text folder = {0};
   if (folder_of(jobs, id, &folder, NULL) == SHOAL_OK)
     (void)nftw(folder.bytes, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   shoal_text_release(&folder);
-  jobs->config.calls.closed(jobs->config.calls.self, id);
+  jobs->config.calls.deleted(jobs->config.calls.self, id, is_private);
   return SHOAL_OK;
+}
+
+/* When a file of a job's is there, for people. */
+static const char *when_there(const char *name) {
+  if (strcmp(name, "model.onnx") == 0) return "there is one when it is finished or stopped";
+  return strcmp(name, "events") == 0 ? "there are some after its first rounds"
+                                     : "there is one after the first epoch";
 }
 
 shoal_status shoal_jobs_file(shoal_jobs *jobs, uint64_t id, const char *name, shoal_text *out,
@@ -688,8 +812,7 @@ shoal_status shoal_jobs_file(shoal_jobs *jobs, uint64_t id, const char *name, sh
   shoal_text_addf(out, "%s/%" PRIu64 "/%s", jobs->config.folder, id, name);
   if (out->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (access(out->bytes, R_OK) != 0)
-    return shoal_fail(err, SHOAL_NOT_FOUND,
-                      "job %" PRIu64 " has no model yet; there is one after the first epoch", id);
+    return shoal_fail(err, SHOAL_NOT_FOUND, "job %" PRIu64 " has no %s yet; %s", id, name, when_there(name));
   return SHOAL_OK;
 }
 
@@ -711,6 +834,7 @@ static shoal_status take_up_stored(shoal_jobs *jobs, shoal_job_state state, shoa
       if (shoal_spec_parse(&spec, rows[i].spec, strlen(rows[i].spec), &fault, &why) == SHOAL_OK) {
         status = take_up(jobs, &rows[i], &spec, err);
         shoal_spec_release(&spec);
+        if (status != SHOAL_OK) break;
       } else {
         (void)shoal_store_set_job_state(jobs->config.store, rows[i].id, SHOAL_JOB_FAILED, why.text, 0,
                                         shoal_clock_wall_seconds(), NULL);
@@ -728,7 +852,8 @@ shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, 
   shoal_jobs *jobs = calloc(1, sizeof *jobs);
   if (jobs == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   jobs->config = *config;
-  status = take_up_stored(jobs, SHOAL_JOB_WAITING, err);
+  status = shoal_standings_open(&jobs->standings, config->store, err);
+  if (status == SHOAL_OK) status = take_up_stored(jobs, SHOAL_JOB_WAITING, err);
   if (status == SHOAL_OK) status = take_up_stored(jobs, SHOAL_JOB_RUNNING, err);
   if (status != SHOAL_OK) {
     shoal_jobs_close(jobs);
@@ -746,7 +871,10 @@ static void see_off(shoal_jobs *jobs, shoal_open_job *job) {
   take_notes(jobs, job);
   look_at_peers(jobs, job);
   store_details(jobs, job);
-  if (job->view.finished) set_state(jobs, job, SHOAL_JOB_FINISHED, "");
+  if (job->view.finished)
+    set_state(jobs, job, SHOAL_JOB_FINISHED, "");
+  else if (job->stopping)
+    add_line(jobs, job, shoal_clock_wall_seconds(), "stopped");
 }
 
 void shoal_jobs_close(shoal_jobs *jobs) {
@@ -760,5 +888,6 @@ void shoal_jobs_close(shoal_jobs *jobs) {
     jobs->first = job->next;
     free_job(job);
   }
+  shoal_standings_close(jobs->standings);
   free(jobs);
 }

@@ -8,8 +8,10 @@
 #ifndef SHOAL_SERVER_JOBS_H
 #define SHOAL_SERVER_JOBS_H
 
+#include "server/access.h"
 #include "server/datasets.h"
 #include "server/runner.h"
+#include "server/standings.h"
 #include "server/timeline.h"
 
 typedef struct shoal_jobs shoal_jobs;
@@ -26,11 +28,14 @@ typedef struct shoal_open_job {
   double created, started;
   shoal_runner *runner; /* or NULL: it has not had enough workers yet */
   uint16_t port;        /* "#:port" is its chief's; 0 without a runner */
-  bool stopping;
+  bool stopping; /* the store has it as stopped already, so that a server which ends now does not resume it */
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
   shoal_runner_view view;  /* as last looked at */
   shoal_chief_peer *peers; /* likewise */
   uint32_t peers_count;
+  shoal_worker_sum *credited; /* what the store has of this runner's workers */
+  uint32_t credited_count;
+  uint64_t last_step; /* of the points that were taken; UINT64_MAX: none yet */
   shoal_timeline timeline;
   double stored_at; /* when its progress was last put into the store */
   struct shoal_open_job *next;
@@ -41,6 +46,7 @@ typedef struct shoal_jobs_calls {
   void *self;
   void (*changed)(void *self, const shoal_open_job *job); /* any of it, a few times a second at most */
   void (*closed)(void *self, uint64_t id);                /* it is not open any more */
+  void (*deleted)(void *self, uint64_t id, bool is_private);
   void (*points)(void *self, const shoal_open_job *job, const shoal_point *points, size_t count);
   void (*line)(void *self, const shoal_open_job *job, const shoal_log_row *line);
   void (*wake)(void *self); /* from any thread: tick is due */
@@ -62,6 +68,11 @@ void shoal_jobs_close(shoal_jobs *jobs);
 /* Looks at what runs; moves jobs from state to state. Returns when it wants to be called again. */
 double shoal_jobs_tick(shoal_jobs *jobs, double now);
 
+/* Who is believed, over all jobs. */
+shoal_standings *shoal_jobs_standings(shoal_jobs *jobs);
+/* Lifts a ban, here and in what runs: shoal_standings_lift. */
+shoal_status shoal_jobs_lift_ban(shoal_jobs *jobs, uint64_t id, const char *by, shoal_error *err);
+
 shoal_open_job *shoal_jobs_first(shoal_jobs *jobs);
 shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id); /* NULL: not open */
 /* It has as many workers as it wants at least: starts it, if it does not run. */
@@ -70,7 +81,7 @@ void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job);
 /* The spec is taken over on success. */
 shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,
                                shoal_error *err);
-/* SHOAL_CONFLICT where its state does not allow that. */
+/* SHOAL_CONFLICT where its state does not allow that. What was asked outlives the server from then on. */
 shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs,
                                shoal_error *err); /* 0: as it was */
@@ -80,14 +91,17 @@ shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 shoal_status shoal_jobs_write(shoal_jobs *jobs, uint64_t id, bool with_model, shoal_json *json,
                               shoal_error *err);
 /* The newest first, as summaries, into an array that is open; *next is the smallest number, 0 when there
- * are no more. Private ones are left out unless they are the viewer's own; NULL: an admin, who sees all. */
-shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max, const char *viewer,
-                             shoal_json *json, uint64_t *next, shoal_error *err);
+ * are no more. Those that the caller may not see are left out. */
+shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_t max,
+                             const shoal_caller *caller, shoal_json *json, uint64_t *next, shoal_error *err);
 /* Private ones are for their host, those invited to them, and admins. One that is not there is private. */
 bool shoal_jobs_is_private(shoal_jobs *jobs, uint64_t id);
-/* A point of the curves, and an epoch, as the API has them. */
+/* How many rounds an epoch of it has; 0: not known yet. */
+uint64_t shoal_jobs_rounds(shoal_jobs *jobs, uint64_t id);
+/* A point of the curves, the end of an epoch, which has so many rounds, and a line of the log, as the API has them. */
 void shoal_jobs_write_round(const shoal_point *point, shoal_json *json);
-void shoal_jobs_write_epoch(const shoal_point *point, uint64_t epoch, shoal_json *json);
+void shoal_jobs_write_epoch(const shoal_point *point, uint64_t rounds, shoal_json *json);
+void shoal_jobs_write_line(const shoal_log_row *line, shoal_json *json);
 /* Who has done what for a job: {"workers":[...]} */
 shoal_status shoal_jobs_workers(shoal_jobs *jobs, uint64_t id, shoal_json *json, shoal_error *err);
 /* "FOLDER/7/model.safetensors"; SHOAL_NOT_FOUND when there is none yet. */

@@ -6,16 +6,17 @@
 
 #include "net/http.h"
 
-static const double COMMENT_S = 15;
+static const double COMMENT_S = 15, EXPIRY_S = 1;
 
 typedef struct watcher {
-  uint64_t request, job;
+  uint64_t request, job, token;
+  double expires; /* wall time; 0: never */
 } watcher;
 
 struct shoal_live {
   watcher watchers[SHOAL_LIVE_WATCHERS_MAX];
   size_t count;
-  double next_comment;
+  double next_comment, next_expiry;
 };
 
 shoal_status shoal_live_create(shoal_live **out, shoal_error *err) {
@@ -25,9 +26,9 @@ shoal_status shoal_live_create(shoal_live **out, shoal_error *err) {
 
 void shoal_live_destroy(shoal_live *live) { free(live); }
 
-bool shoal_live_join(shoal_live *live, uint64_t request, uint64_t job) {
+bool shoal_live_join(shoal_live *live, uint64_t request, uint64_t job, const shoal_caller *caller) {
   if (live->count == SHOAL_LIVE_WATCHERS_MAX) return false;
-  live->watchers[live->count++] = (watcher){request, job};
+  live->watchers[live->count++] = (watcher){request, job, caller->token, caller->expires};
   return true;
 }
 
@@ -37,6 +38,18 @@ void shoal_live_leave(shoal_live *live, uint64_t request) {
       live->watchers[i] = live->watchers[--live->count];
       return;
     }
+}
+
+/* Ends a stream; whoever it was hears no more of it. */
+static void end(shoal_live *live, shoal_net *net, size_t place) {
+  uint64_t request = live->watchers[place].request;
+  live->watchers[place] = live->watchers[--live->count];
+  shoal_http_end(net, request);
+}
+
+void shoal_live_close_token(shoal_live *live, shoal_net *net, uint64_t token) {
+  for (size_t i = live->count; i-- > 0;)
+    if (live->watchers[i].token == token) end(live, net, i);
 }
 
 bool shoal_live_watched(const shoal_live *live, uint64_t job) {
@@ -55,9 +68,9 @@ void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char 
                      const shoal_text *data) {
   shoal_text text = {0};
   write_event(&text, event, data);
-  /* From the last: a push may close a watcher, who then leaves. */
-  for (size_t i = live->count; i-- > 0 && !text.failed;)
-    if (i < live->count && live->watchers[i].job == job)
+  /* A push that closes a watcher does not tell so from inside (net/http.h). */
+  for (size_t i = 0; i < live->count && !text.failed; i++)
+    if (live->watchers[i].job == job)
       shoal_http_push(net, live->watchers[i].request, text.bytes, text.length);
   shoal_text_release(&text);
 }
@@ -69,11 +82,15 @@ void shoal_live_greet(shoal_net *net, uint64_t request, const char *event, const
   shoal_text_release(&text);
 }
 
-void shoal_live_tick(shoal_live *live, shoal_net *net, double now) {
+void shoal_live_tick(shoal_live *live, shoal_net *net, double now, double wall) {
+  if (now >= live->next_expiry) {
+    live->next_expiry = now + EXPIRY_S;
+    for (size_t i = live->count; i-- > 0;)
+      if (live->watchers[i].expires > 0 && wall >= live->watchers[i].expires) end(live, net, i);
+  }
   if (now < live->next_comment) return;
   live->next_comment = now + COMMENT_S;
-  for (size_t i = live->count; i-- > 0;)
-    if (i < live->count) shoal_http_push(net, live->watchers[i].request, ":\n\n", 3);
+  for (size_t i = 0; i < live->count; i++) shoal_http_push(net, live->watchers[i].request, ":\n\n", 3);
 }
 
 /* ---- changes ---- */

@@ -14,8 +14,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/file.h"
+#include "data/cifar.h"
+#include "data/hash_tree.h"
+#include "data/idx.h"
 
 enum { KEPT_BYTES_MAX = 64 << 20, SLOTS_FIRST = 1024 };
 
@@ -119,7 +123,57 @@ shoal_status shoal_kept_write(const char *path, const char *stamp, const shoal_t
   return shoal_writer_commit(writer, err);
 }
 
+/* ---- unpacking ---- */
+
+bool shoal_set_is_zipped(const char *name, char plain[SHOAL_FILE_NAME_MAX]) {
+  size_t length = strlen(name);
+  bool zipped = length > 3 && strcmp(name + length - 3, ".gz") == 0;
+  snprintf(plain, SHOAL_FILE_NAME_MAX, "%.*s", (int)(zipped ? length - 3 : length), name);
+  return zipped;
+}
+
+shoal_status shoal_set_unpack(const char *from, const char *to, uint64_t *room, shoal_error *err) {
+  gzFile file = gzopen(from, "rb"); /* takes plain files as well */
+  uint8_t *part = malloc(SHOAL_CHUNK_BYTES);
+  shoal_writer *writer = NULL;
+  shoal_status status = SHOAL_OK;
+  if (file == NULL || part == NULL)
+    status = part == NULL ? fail_memory(err) : shoal_fail(err, SHOAL_IO, "%s: %s", from, strerror(errno));
+  else
+    status = shoal_writer_create(&writer, to, err);
+  for (int got = 1; got > 0 && status == SHOAL_OK;) {
+    got = gzread(file, part, SHOAL_CHUNK_BYTES);
+    if (got < 0)
+      status = shoal_fail(err, SHOAL_CORRUPT, "%s: cannot be unpacked; is the file incomplete?", from);
+    else if ((uint64_t)got > *room)
+      status = shoal_fail(err, SHOAL_LIMIT, "%s: too large when it is unpacked", from);
+    else
+      shoal_writer_add(writer, part, (size_t)got);
+    if (status == SHOAL_OK) *room -= (uint64_t)got;
+  }
+  /* A file that ends too early is told at its end. */
+  int end = file != NULL ? gzclose_r(file) : Z_OK;
+  if (status == SHOAL_OK && end != Z_OK)
+    status = shoal_fail(err, SHOAL_CORRUPT, "%s: cannot be unpacked; is the file incomplete?", from);
+  if (status == SHOAL_OK)
+    status = shoal_writer_commit(writer, err);
+  else
+    shoal_writer_abandon(writer);
+  free(part);
+  return status;
+}
+
 /* ---- making a manifest ---- */
+
+/* A manifest that is being written. */
+typedef struct making {
+  const shoal_set_files *files;
+  const char *kind;
+  uint8_t *chunk;
+  uint8_t (*hashes)[SHOAL_SHA256_BYTES]; /* of chunks, so far */
+  uint64_t hashes_count, hashes_capacity;
+  shoal_json json;
+} making;
 
 /* Reads up to `room` bytes, fewer at the end of the file only. */
 static ssize_t read_full(int fd, uint8_t *to, size_t room, off_t offset) {
@@ -134,29 +188,55 @@ static ssize_t read_full(int fd, uint8_t *to, size_t room, off_t offset) {
   return (ssize_t)got;
 }
 
-static shoal_status hash_chunks(int fd, const char *path, const shoal_set_file *file, uint8_t *chunk,
-                                shoal_sha256 *whole, shoal_json *json, shoal_error *err) {
-  shoal_json_open(json, "chunks", '[');
-  for (uint64_t at = 0; at < file->bytes; at += SHOAL_CHUNK_BYTES) {
-    size_t want = file->bytes - at < SHOAL_CHUNK_BYTES ? (size_t)(file->bytes - at) : SHOAL_CHUNK_BYTES;
-    ssize_t got = read_full(fd, chunk, want, (off_t)at);
+static bool add_hash(making *m, const uint8_t *bytes, size_t length) {
+  if (m->hashes_count == m->hashes_capacity) {
+    uint64_t capacity = m->hashes_capacity > 0 ? 2 * m->hashes_capacity : 64;
+    void *larger = realloc(m->hashes, capacity * sizeof *m->hashes);
+    if (larger == NULL) return false;
+    m->hashes = larger;
+    m->hashes_capacity = capacity;
+  }
+  shoal_sha256_of(bytes, length, m->hashes[m->hashes_count++]);
+  return true;
+}
+
+static shoal_status hash_chunks(making *m, int fd, const char *path, const shoal_cut *cut,
+                                shoal_sha256 *whole, shoal_error *err) {
+  uint64_t count = shoal_cut_count(cut);
+  shoal_json_open(&m->json, "chunks", '[');
+  for (uint64_t i = 0; i < count; i++) {
+    uint32_t want;
+    uint64_t offset = shoal_cut_chunk(cut, i, &want);
+    ssize_t got = read_full(fd, m->chunk, want, (off_t)offset);
     if (got < 0) return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
     if ((size_t)got != want)
       return shoal_fail(err, SHOAL_CONFLICT, "%s: the file got shorter while it was read; try again", path);
+    if (!add_hash(m, m->chunk, want)) return fail_memory(err);
     char name[SHOAL_SHA256_HEX];
-    shoal_sha256_hex(chunk, want, name);
-    shoal_sha256_add(whole, chunk, want);
-    shoal_json_text(json, NULL, name);
+    shoal_hex(m->hashes[m->hashes_count - 1], SHOAL_SHA256_BYTES, name);
+    shoal_sha256_add(whole, m->chunk, want);
+    shoal_json_text(&m->json, NULL, name);
   }
-  shoal_json_close(json, ']');
+  shoal_json_close(&m->json, ']');
   return SHOAL_OK;
 }
 
-static shoal_status write_file(const shoal_set_files *files, const shoal_set_file *file, uint8_t *chunk,
-                               shoal_json *json, shoal_error *err) {
+/* Files of images are cut between images. */
+static shoal_cut cut_of(const making *m, int fd, const shoal_set_file *file) {
+  shoal_cut cut = {.bytes = file->bytes};
+  if (strcmp(m->kind, "cifar") == 0) shoal_cifar_cut(&cut);
+  if (strcmp(m->kind, "idx") == 0) {
+    ssize_t got = read_full(fd, m->chunk, SHOAL_CHUNK_BYTES, 0);
+    shoal_idx_cut(&cut, m->chunk, got > 0 ? (size_t)got : 0);
+  }
+  return cut;
+}
+
+static shoal_status write_file(making *m, const shoal_set_file *file, shoal_error *err) {
   shoal_text path = {0};
-  shoal_text_addf(&path, "%s/%s", files->folder, file->name);
+  shoal_text_addf(&path, "%s/%s", m->files->folder, file->name);
   shoal_sha256 *whole = shoal_sha256_create();
+  shoal_json *json = &m->json;
   int fd = -1;
   shoal_status status = SHOAL_OK;
   if (path.failed || whole == NULL)
@@ -165,10 +245,13 @@ static shoal_status write_file(const shoal_set_files *files, const shoal_set_fil
     status =
         shoal_fail(err, errno == ENOENT ? SHOAL_CONFLICT : SHOAL_IO, "%s: %s", path.bytes, strerror(errno));
   if (status == SHOAL_OK) {
+    shoal_cut cut = cut_of(m, fd, file);
     shoal_json_open(json, NULL, '{');
     shoal_json_text(json, "name", file->name);
     shoal_json_int(json, "bytes", (int64_t)file->bytes);
-    status = hash_chunks(fd, path.bytes, file, chunk, whole, json, err);
+    if (cut.record > 0) shoal_json_int(json, "head", (int64_t)cut.head);
+    if (cut.record > 0) shoal_json_int(json, "record", (int64_t)cut.record);
+    status = hash_chunks(m, fd, path.bytes, &cut, whole, err);
   }
   if (status == SHOAL_OK) {
     uint8_t digest[SHOAL_SHA256_BYTES];
@@ -199,23 +282,32 @@ static shoal_status check_unchanged(const shoal_set_files *files, shoal_error *e
                     files->folder);
 }
 
+static void write_root(making *m) {
+  uint8_t root[SHOAL_SHA256_BYTES];
+  char hex[SHOAL_SHA256_HEX];
+  shoal_hash_tree_root((const uint8_t(*)[SHOAL_SHA256_BYTES])m->hashes, m->hashes_count, root);
+  shoal_hex(root, sizeof root, hex);
+  shoal_json_text(&m->json, "root", hex);
+}
+
 shoal_status shoal_manifest_make(const shoal_set_files *files, const char *name, const char *kind,
                                  shoal_text *out, shoal_error *err) {
-  uint8_t *chunk = malloc(SHOAL_CHUNK_BYTES);
-  if (chunk == NULL) return fail_memory(err);
-  shoal_json json;
-  shoal_json_init(&json, out);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_text(&json, "name", name);
-  shoal_json_text(&json, "kind", kind);
-  shoal_json_int(&json, "chunk_bytes", SHOAL_CHUNK_BYTES);
-  shoal_json_open(&json, "files", '[');
+  making m = {.files = files, .kind = kind, .chunk = malloc(SHOAL_CHUNK_BYTES)};
+  if (m.chunk == NULL) return fail_memory(err);
+  shoal_json_init(&m.json, out);
+  shoal_json_open(&m.json, NULL, '{');
+  shoal_json_text(&m.json, "name", name);
+  shoal_json_text(&m.json, "kind", kind);
+  shoal_json_int(&m.json, "chunk_bytes", SHOAL_CHUNK_BYTES);
+  shoal_json_open(&m.json, "files", '[');
   shoal_status status = SHOAL_OK;
   for (uint32_t i = 0; i < files->count && status == SHOAL_OK; i++)
-    status = write_file(files, &files->files[i], chunk, &json, err);
-  shoal_json_close(&json, ']');
-  shoal_json_close(&json, '}');
-  free(chunk);
+    status = write_file(&m, &files->files[i], err);
+  shoal_json_close(&m.json, ']');
+  write_root(&m);
+  shoal_json_close(&m.json, '}');
+  free(m.hashes);
+  free(m.chunk);
   if (status == SHOAL_OK) status = check_unchanged(files, err);
   if (status == SHOAL_OK && out->failed) status = fail_memory(err);
   return status;
@@ -336,12 +428,13 @@ static bool read_hex(const char *hex, uint8_t out[SHOAL_SHA256_BYTES]) {
 static void insert_file(shoal_chunk_table *table, const shoal_manifest_file *file, uint32_t number,
                         uint32_t origin_place) {
   for (uint64_t c = 0; c < file->chunks_count; c++) {
-    uint64_t offset = c * SHOAL_CHUNK_BYTES, left = file->bytes - offset;
+    uint32_t bytes;
+    uint64_t offset = shoal_cut_chunk(&file->cut, c, &bytes);
     slot new = {
         .origin = origin_place,
         .file = number,
         .offset = offset,
-        .bytes = left < SHOAL_CHUNK_BYTES ? (uint32_t)left : SHOAL_CHUNK_BYTES,
+        .bytes = bytes,
     };
     if (read_hex(file->chunks[c], new.hash)) insert(table, &new);
   }

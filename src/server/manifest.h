@@ -12,7 +12,7 @@
 #define SHOAL_SERVER_MANIFEST_H
 
 #include "base/json.h"
-#include "data/chunks.h"
+#include "data/manifest.h"
 
 typedef struct shoal_set_file {
   char name[SHOAL_FILE_NAME_MAX];
@@ -38,6 +38,12 @@ void shoal_set_files_stamp(const shoal_set_files *files, char out[SHOAL_SHA256_H
 /* What was kept at `path` under that stamp, added to *out; false where there is none. */
 bool shoal_kept_read(const char *path, const char *stamp, shoal_text *out);
 shoal_status shoal_kept_write(const char *path, const char *stamp, const shoal_text *text, shoal_error *err);
+
+/* Whether a file of that name is to be served unpacked: "x.gz", as x. *plain: its name then, or the same. */
+bool shoal_set_is_zipped(const char *name, char plain[SHOAL_FILE_NAME_MAX]);
+/* Copies a file, unpacked where it is gzip's. At most *room bytes come out, which are taken off; more is
+ * SHOAL_LIMIT. */
+shoal_status shoal_set_unpack(const char *from, const char *to, uint64_t *room, shoal_error *err);
 
 /* Reads all files and adds the manifest (JSON) to *out. SHOAL_CONFLICT: one changed meanwhile. */
 shoal_status shoal_manifest_make(const shoal_set_files *files, const char *name, const char *kind,

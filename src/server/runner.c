@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,13 @@
 #include "base/file.h"
 #include "net/chief_node.h"
 #include "net/owner_node.h"
+#include "net/worker_node.h"
 #include "nn/events.h"
 #include "nn/onnx.h"
 #include "train/metric.h"
 
-enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1 };
+enum { LESSONS_MAX = 256 };
+enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1, SUMS_MAX = SHOAL_SPEC_WORKERS_MAX + 24 };
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 static const double RATE_S = 1; /* over which the rate is measured */
 
@@ -32,9 +35,10 @@ typedef struct note {
 struct shoal_runner {
   shoal_runner_config config;
   char *folder, *data; /* the config's, copied */
-  pthread_t thread, owner_thread;
-  bool owner_runs;
-  volatile sig_atomic_t stop, owner_stop;
+  pthread_t thread, owner_thread, auditor_thread;
+  bool owner_runs, auditor_runs;
+  volatile sig_atomic_t stop, owner_stop, auditor_stop;
+  shoal_standing *standings; /* the config's, copied */
 
   /* The thread's own. */
   shoal_task task;
@@ -54,9 +58,13 @@ struct shoal_runner {
 
   pthread_mutex_t lock;
   shoal_chief_node *node; /* NULL before and after */
+  shoal_worker_sum *sums; /* once it is gone: what its workers had done */
+  uint32_t sums_count;
   shoal_runner_view view;
   shoal_point *points;
   size_t points_count, points_capacity;
+  shoal_runner_lesson lessons[LESSONS_MAX]; /* a ring; the newest takes the place of one about the same */
+  uint32_t lessons_first, lessons_count;
   note *notes, **notes_end;
   uint32_t notes_count;
 };
@@ -89,7 +97,7 @@ static void add_note(shoal_runner *r, const char *text) {
   tell(r);
 }
 
-static void note_in_runner(void *self, const char *text) { add_note(self, text); }
+static void on_warning(void *self, const char *text) { add_note(self, text); }
 
 static void add_point(shoal_runner *r, const shoal_point *point) {
   pthread_mutex_lock(&r->lock);
@@ -204,8 +212,6 @@ static void on_epoch(void *self, const shoal_result *train, const shoal_result *
   tell(r);
 }
 
-static void on_warning(void *self, const char *text) { add_note(self, text); }
-
 static void on_moved_aside(void *self, const char *place) { (void)self, (void)place; }
 
 /* ---- setting up ---- */
@@ -272,6 +278,82 @@ static shoal_status open_training(shoal_runner *r, shoal_error *err) {
   return status;
 }
 
+/* ---- who is believed ---- */
+
+static shoal_runner_lesson *lesson_about(shoal_runner *r, uint64_t who) {
+  for (uint32_t i = 0; i < r->lessons_count; i++) {
+    shoal_runner_lesson *lesson = &r->lessons[(r->lessons_first + i) % LESSONS_MAX];
+    if (lesson->standing.who == who) return lesson;
+  }
+  return NULL;
+}
+
+/* From the chief's thread. */
+static void learn(void *self, const shoal_chief_event *event) {
+  shoal_runner *r = self;
+  pthread_mutex_lock(&r->lock);
+  shoal_runner_lesson *lesson = lesson_about(r, event->standing.who);
+  if (lesson == NULL && r->lessons_count < LESSONS_MAX)
+    lesson = &r->lessons[(r->lessons_first + r->lessons_count++) % LESSONS_MAX];
+  if (lesson != NULL) {
+    *lesson = (shoal_runner_lesson){.standing = event->standing};
+    memcpy(lesson->name, event->name, sizeof lesson->name);
+    if (event->kind == SHOAL_CHIEF_BANNED) snprintf(lesson->why, sizeof lesson->why, "%s", event->text);
+  }
+  pthread_mutex_unlock(&r->lock);
+  if (event->kind == SHOAL_CHIEF_BANNED) tell(r);
+}
+
+bool shoal_runner_take_lesson(shoal_runner *r, shoal_runner_lesson *out) {
+  pthread_mutex_lock(&r->lock);
+  bool found = r->lessons_count > 0;
+  if (found) {
+    *out = r->lessons[r->lessons_first];
+    r->lessons_first = (r->lessons_first + 1) % LESSONS_MAX;
+    r->lessons_count--;
+  }
+  pthread_mutex_unlock(&r->lock);
+  return found;
+}
+
+void shoal_runner_teach(shoal_runner *r, const shoal_standing *standing) {
+  pthread_mutex_lock(&r->lock);
+  if (r->node != NULL) shoal_chief_node_set_standing(r->node, standing);
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* The server's own worker: it computes again what others have computed, when there is nothing else to do for the
+ * processor, and so knows who lies. */
+static void *run_auditor(void *self) {
+  shoal_runner *r = self;
+  shoal_error err;
+  const struct sched_param none = {0};
+  (void)sched_setscheduler(0, SCHED_IDLE, &none); /* and with it what this thread starts */
+  const shoal_worker_node_config config = {
+      .chief = r->chief_at,
+      .ps = r->owner_at,
+      .name = "auditor",
+      .key = shoal_chief_node_key(r->node),
+      .compute = {.data = r->config.data, .data_dir = r->config.data_dir, .threads = 1},
+      .beside_chief = true,
+      .notes = {.self = r, .note = on_warning},
+      .stop = &r->auditor_stop};
+  if (shoal_worker_node_run(&config, &err) != SHOAL_OK) shoal_chief_node_fail(r->node, &err);
+  return NULL;
+}
+
+static shoal_status start_auditor(shoal_runner *r, shoal_error *err) {
+  bool audited = shoal_job_is_audited(&r->job);
+  pthread_mutex_lock(&r->lock);
+  r->view.audited = audited;
+  pthread_mutex_unlock(&r->lock);
+  if (!audited) return SHOAL_OK;
+  if (pthread_create(&r->auditor_thread, NULL, run_auditor, r) != 0)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+  r->auditor_runs = true;
+  return SHOAL_OK;
+}
+
 static void *run_owner(void *self) {
   shoal_runner *r = self;
   shoal_error err;
@@ -279,7 +361,7 @@ static void *run_owner(void *self) {
                                           .chief = r->chief_at,
                                           .name = "ps 0",
                                           .folder = r->state_folder.bytes,
-                                          .notes = {.self = r, .note = note_in_runner},
+                                          .notes = {.self = r, .note = on_warning},
                                           .stop = &r->owner_stop};
   if (shoal_owner_node_run(&config, &err) != SHOAL_OK) shoal_chief_node_fail(r->node, &err);
   return NULL;
@@ -296,7 +378,9 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
                                .wire = spec->wire,
                                .owners = owners,
                                .owners_count = OWNERS,
-                               .workers = spec->workers_min};
+                               .workers = spec->workers_min,
+                               .guarded = spec->guarded,
+                               .rule = spec->rule};
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
   pthread_mutex_lock(&r->lock);
@@ -307,8 +391,12 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
                                          .job = &r->job,
                                          .folder = r->state_folder.bytes,
                                          .save_s = SAVE_S,
+                                         .standings = r->config.standings,
+                                         .standings_count = r->config.standings_count,
+                                         .self = r,
+                                         .learnt = learn,
                                          .workers_max = SHOAL_SPEC_WORKERS_MAX,
-                                         .notes = {.self = r, .note = note_in_runner},
+                                         .notes = {.self = r, .note = on_warning},
                                          .stop = &r->stop};
   shoal_chief_node *node;
   status = shoal_chief_node_create(&node, &chief, err);
@@ -319,6 +407,8 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   if (pthread_create(&r->owner_thread, NULL, run_owner, r) != 0)
     return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
   r->owner_runs = true;
+  status = start_auditor(r, err);
+  if (status != SHOAL_OK) return status;
   r->training.rounds = shoal_chief_node_rounds(node);
   if (shoal_chief_node_went_on(node) == 0) return SHOAL_OK;
   status = r->training.rounds.gather(r->training.rounds.self, err);
@@ -332,6 +422,36 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   return SHOAL_OK;
 }
 
+/* ---- who did what ---- */
+
+static void add_sum(shoal_worker_sum *out, uint32_t *count, uint32_t max, const shoal_chief_peer *p) {
+  uint32_t i = 0;
+  while (i < *count && strcmp(out[i].name, p->name) != 0) i++;
+  if (i == max) return;
+  if (i == *count) {
+    out[i] = (shoal_worker_sum){0};
+    memcpy(out[i].name, p->name, sizeof out[i].name);
+    ++*count;
+  }
+  out[i].parts += p->parts_done + p->parts_before;
+  out[i].units += p->units_done + p->units_before;
+  out[i].seconds += p->seconds_done + p->seconds_before;
+}
+
+/* Of those who are here and those who were. */
+static uint32_t sum_up(shoal_chief_node *node, shoal_worker_sum *out, uint32_t max) {
+  shoal_chief_peer *peers = calloc(SUMS_MAX, sizeof *peers);
+  uint32_t count = 0;
+  if (peers == NULL) return 0;
+  uint32_t found = shoal_chief_node_peers(node, peers, SUMS_MAX);
+  for (uint32_t i = 0; i < found; i++)
+    if (peers[i].role == SHOAL_ROLE_WORKER) add_sum(out, &count, max, &peers[i]);
+  found = shoal_chief_node_past(node, peers, SUMS_MAX);
+  for (uint32_t i = 0; i < found; i++) add_sum(out, &count, max, &peers[i]);
+  free(peers);
+  return count;
+}
+
 /* ---- the end ---- */
 
 static void close_cluster(shoal_runner *r, const char *reason, bool forget) {
@@ -339,9 +459,16 @@ static void close_cluster(shoal_runner *r, const char *reason, bool forget) {
   if (node == NULL) return;
   shoal_chief_node_end(node, reason, forget);
   __atomic_store_n(&r->owner_stop, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&r->auditor_stop, 1, __ATOMIC_RELAXED);
+  if (r->auditor_runs) pthread_join(r->auditor_thread, NULL);
+  r->auditor_runs = false;
   if (r->owner_runs) pthread_join(r->owner_thread, NULL);
   r->owner_runs = false;
+  shoal_worker_sum *sums = calloc(SUMS_MAX, sizeof *sums);
+  uint32_t sums_count = sums != NULL ? sum_up(node, sums, SUMS_MAX) : 0;
   pthread_mutex_lock(&r->lock);
+  r->sums = sums;
+  r->sums_count = sums_count;
   r->node = NULL;
   pthread_mutex_unlock(&r->lock);
   shoal_chief_node_destroy(node);
@@ -432,6 +559,7 @@ static void *run(void *self) {
 /* ---- for the others ---- */
 
 static void free_runner(shoal_runner *r) {
+  free(r->standings);
   free(r->folder);
   free(r->data);
   pthread_mutex_destroy(&r->lock);
@@ -444,11 +572,16 @@ shoal_status shoal_runner_start(shoal_runner **out, const shoal_runner_config *c
   r->config = *config;
   r->config.folder = r->folder = strdup(config->folder);
   r->config.data = r->data = strdup(config->data);
+  r->standings = malloc((config->standings_count + 1) * sizeof *r->standings);
+  if (r->standings != NULL && config->standings_count > 0)
+    memcpy(r->standings, config->standings, config->standings_count * sizeof *r->standings);
+  r->config.standings = r->standings;
   r->notes_end = &r->notes;
   r->view.progress = (shoal_progress_view){
       .loss = NAN, .metric = NAN, .held_out_loss = NAN, .held_out_metric = NAN, .eta_s = NAN};
   pthread_mutex_init(&r->lock, NULL);
-  if (r->folder == NULL || r->data == NULL || pthread_create(&r->thread, NULL, run, r) != 0) {
+  if (r->folder == NULL || r->data == NULL || r->standings == NULL ||
+      pthread_create(&r->thread, NULL, run, r) != 0) {
     free_runner(r);
     return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
   }
@@ -465,6 +598,7 @@ void shoal_runner_destroy(shoal_runner *r) {
   char *text;
   while (shoal_runner_take_note(r, &time, &text)) free(text);
   free(r->points);
+  free(r->sums);
   shoal_text_release(&r->out_path);
   shoal_text_release(&r->state_folder);
   shoal_text_release(&r->log_folder);
@@ -473,6 +607,8 @@ void shoal_runner_destroy(shoal_runner *r) {
 
 void shoal_runner_look(shoal_runner *r, shoal_runner_view *out) {
   pthread_mutex_lock(&r->lock);
+  shoal_runner_view *view = &r->view;
+  if (r->node != NULL) shoal_chief_node_audits(r->node, &view->units, &view->checks, &view->rejected);
   *out = r->view;
   pthread_mutex_unlock(&r->lock);
 }
@@ -508,6 +644,17 @@ bool shoal_runner_take_note(shoal_runner *r, double *time, char **text) {
 uint32_t shoal_runner_peers(shoal_runner *r, shoal_chief_peer *out, uint32_t max) {
   pthread_mutex_lock(&r->lock);
   uint32_t count = r->node != NULL ? shoal_chief_node_peers(r->node, out, max) : 0;
+  pthread_mutex_unlock(&r->lock);
+  return count;
+}
+
+uint32_t shoal_runner_sums(shoal_runner *r, shoal_worker_sum *out, uint32_t max) {
+  pthread_mutex_lock(&r->lock);
+  uint32_t count = r->sums_count < max ? r->sums_count : max;
+  if (r->node != NULL)
+    count = sum_up(r->node, out, max);
+  else if (count > 0)
+    memcpy(out, r->sums, count * sizeof *out);
   pthread_mutex_unlock(&r->lock);
   return count;
 }

@@ -20,11 +20,13 @@ typedef struct shoal_runner shoal_runner;
 typedef struct shoal_runner_config {
   uint64_t id;
   const shoal_spec *spec;
-  const char *folder;   /* of the job; exists */
-  const char *data;     /* as --data would have it, on this machine */
-  const char *data_dir; /* where named sets are; NULL: the usual place */
-  uint32_t threads;     /* to evaluate with */
-  uint16_t port;        /* "#:port" and the next one */
+  const char *folder;              /* of the job; exists */
+  const char *data;                /* as --data would have it, on this machine */
+  const char *data_dir;            /* where named sets are; NULL: the usual place */
+  uint32_t threads;                /* to evaluate with */
+  uint16_t port;                   /* "#:port" and the next one */
+  const shoal_standing *standings; /* that are known; copied */
+  uint32_t standings_count;
   void *self;
   void (*changed)(void *self); /* from the thread inside */
 } shoal_runner_config;
@@ -32,7 +34,7 @@ typedef struct shoal_runner_config {
 typedef enum shoal_runner_phase {
   SHOAL_RUNNER_PREPARING, /* reads the data */
   SHOAL_RUNNER_OPEN,      /* workers may come */
-  SHOAL_RUNNER_ENDED,     /* join is due */
+  SHOAL_RUNNER_ENDED,     /* shoal_runner_wait does not wait any more */
 } shoal_runner_phase;
 
 /* How far a job is. Numbers that are not known are NAN or 0. */
@@ -51,6 +53,9 @@ typedef struct shoal_runner_view {
   char error[SHOAL_ERROR_TEXT_MAX];
   bool finished; /* the last outcome was saved: nothing is left to do */
   uint64_t weights, samples, rounds;
+  bool audited; /* units are computed again, to see who lies */
+  uint64_t units, checks,
+      rejected;          /* guarded: units that count, those computed again, contributions not taken */
   double part_samples;   /* of what the chief counts as done, on average */
   uint64_t memory_bytes; /* about what a worker needs */
   shoal_progress_view progress;
@@ -70,6 +75,25 @@ void shoal_runner_look(shoal_runner *runner, shoal_runner_view *out);
 size_t shoal_runner_take_points(shoal_runner *runner, shoal_point *out, size_t max);
 /* False: none. *text is the caller's. */
 bool shoal_runner_take_note(shoal_runner *runner, double *time, char **text);
+/* What the chief of a guarded job has learnt of somebody. */
+typedef struct shoal_runner_lesson {
+  shoal_standing standing;
+  char name[SHOAL_NAME_MAX];
+  char why[96]; /* of a ban, else "" */
+} shoal_runner_lesson;
+/* The next one; false: none. */
+bool shoal_runner_take_lesson(shoal_runner *runner, shoal_runner_lesson *out);
+/* And what was learnt elsewhere. */
+void shoal_runner_teach(shoal_runner *runner, const shoal_standing *standing);
 uint32_t shoal_runner_peers(shoal_runner *runner, shoal_chief_peer *out, uint32_t max);
+
+/* What workers of a name have done for this runner, whether they are still here or not. */
+typedef struct shoal_worker_sum {
+  char name[SHOAL_NAME_MAX];
+  uint64_t parts, units; /* units: the leases that the parts came in */
+  double seconds;
+} shoal_worker_sum;
+/* Each name once; also after the end. Returns how many were written. */
+uint32_t shoal_runner_sums(shoal_runner *runner, shoal_worker_sum *out, uint32_t max);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/lock.h"
 #include "net/certificate.h"
 #include "net/node.h"
 #include "server/api.h"
@@ -23,13 +24,15 @@ typedef struct server {
   shoal_http_calls http;
   shoal_text store_path, jobs_folder, data_folder, url;
   char fingerprint[SHOAL_SHA256_HEX];
-  shoal_changes jobs_changed, workers_changed, workers_gone;
+  shoal_swarms *swarms;
+  int lock; /* on the folder */
+  shoal_changes jobs_changed, jobs_gone, workers_changed, workers_gone;
   double next_tell, next_server;
 } server;
 
 /* ---- the log ---- */
 
-/* A line of it: `who` is a name from outside, and `number` says which job or volunteer. */
+/* A line of it: which job or chunk, and one field more. */
 static void log_event(const server *s, const char *what, const char *key, uint64_t number, const char *name,
                       const char *value) {
   shoal_text fields = {0};
@@ -60,11 +63,17 @@ static void job_closed(void *self, uint64_t id) {
   if (s->api.volunteers != NULL) shoal_volunteers_drop_job(s->api.volunteers, id);
 }
 
+static void job_deleted(void *self, uint64_t id, bool is_private) {
+  server *s = self;
+  shoal_changes_remove(&s->jobs_changed, id);
+  if (!is_private) shoal_changes_add(&s->jobs_gone, id); /* who watches all never heard of the others */
+}
+
 static void tell_epoch(server *s, const shoal_open_job *job, const shoal_point *p) {
   shoal_text text;
   shoal_json json;
   shoal_json_begin(&json, &text);
-  shoal_jobs_write_epoch(p, job->view.rounds > 0 ? p->step / job->view.rounds : 0, &json);
+  shoal_jobs_write_epoch(p, job->view.rounds, &json);
   send(s, job->id, "epoch", &text);
 }
 
@@ -95,12 +104,9 @@ static void job_line(void *self, const shoal_open_job *job, const shoal_log_row 
   shoal_text text;
   shoal_json json;
   log_event(s, "job", "job", job->id, "text", line->text);
+  if (!shoal_live_watched(s->api.live, job->id)) return;
   shoal_json_begin(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "number", (int64_t)line->number);
-  shoal_json_real(&json, "time", line->time);
-  shoal_json_text(&json, "text", line->text);
-  shoal_json_close(&json, '}');
+  shoal_jobs_write_line(line, &json);
   send(s, job->id, "log", &text);
 }
 
@@ -124,35 +130,34 @@ static void worker_gone(void *self, uint64_t id) {
  * all: who may see them watches them. */
 static void tell_jobs(server *s) {
   bool watched = shoal_live_watched(s->api.live, 0);
+  bool tells = watched && s->jobs_changed.count + s->jobs_gone.count > 0;
   shoal_text all, one;
   shoal_json json, single;
   shoal_json_begin(&json, &all);
   shoal_json_open(&json, NULL, '{');
   shoal_json_open(&json, "changed", '[');
-  shoal_changes gone = {0};
   for (size_t i = 0; i < s->jobs_changed.count; i++) {
     uint64_t id = s->jobs_changed.ids[i];
+    if (!watched && !shoal_live_watched(s->api.live, id)) continue;
     shoal_json_begin(&single, &one);
-    if (shoal_jobs_write(s->api.jobs, id, false, &single, NULL) != SHOAL_OK) {
-      shoal_changes_add(&gone, id);
-      shoal_text_release(&one);
-      continue;
-    }
-    if (watched && !one.failed && !shoal_jobs_is_private(s->api.jobs, id))
+    bool there = shoal_jobs_write(s->api.jobs, id, false, &single, NULL) == SHOAL_OK && !one.failed;
+    if (there && watched && !shoal_jobs_is_private(s->api.jobs, id))
       shoal_json_raw(&json, NULL, one.bytes, one.length);
-    send(s, id, "job", &one);
+    if (there)
+      send(s, id, "job", &one);
+    else
+      shoal_text_release(&one);
   }
   shoal_json_close(&json, ']');
   shoal_json_open(&json, "gone", '[');
-  for (size_t i = 0; i < gone.count; i++) shoal_json_int(&json, NULL, (int64_t)gone.ids[i]);
+  for (size_t i = 0; i < s->jobs_gone.count; i++) shoal_json_int(&json, NULL, (int64_t)s->jobs_gone.ids[i]);
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
-  if (s->jobs_changed.count > 0 && watched)
+  if (tells)
     send(s, 0, "jobs", &all);
   else
     shoal_text_release(&all);
-  shoal_changes_release(&gone);
-  s->jobs_changed.count = 0;
+  s->jobs_changed.count = s->jobs_gone.count = 0;
 }
 
 static void tell_workers(server *s) {
@@ -165,7 +170,7 @@ static void tell_workers(server *s) {
     shoal_json_open(&json, "changed", '[');
     for (size_t i = 0; i < s->workers_changed.count; i++) {
       const shoal_volunteer *v = shoal_volunteers_find(s->api.volunteers, s->workers_changed.ids[i]);
-      if (v != NULL) shoal_volunteers_write(s->api.volunteers, v, &json);
+      if (v != NULL) shoal_volunteers_write(s->api.volunteers, v, false, &json);
     }
     shoal_json_close(&json, ']');
     shoal_json_open(&json, "gone", '[');
@@ -197,7 +202,7 @@ static void tell_server(server *s) {
 }
 
 static double tell_watchers(server *s, double now) {
-  shoal_live_tick(s->api.live, s->api.net, now);
+  shoal_live_tick(s->api.live, s->api.net, now, shoal_clock_wall_seconds());
   if (now >= s->next_tell) {
     tell_jobs(s);
     tell_workers(s);
@@ -239,7 +244,46 @@ static int admits(void *self, uint64_t peer, const shoal_request *request) {
   return shoal_api_admits(&((server *)self)->api, peer, request);
 }
 
+/* ---- what the swarms want ---- */
+
+static shoal_status read_manifest(void *self, const char *set, shoal_manifest *out, shoal_error *err) {
+  server *s = self;
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_status status = shoal_datasets_manifest(s->api.datasets, set, &json, err);
+  if (status == SHOAL_OK && text.failed) status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK) status = shoal_manifest_parse(out, text.bytes, text.length, err);
+  shoal_text_release(&text);
+  return status;
+}
+
+static shoal_status read_chunk(void *self, const char *sha256, uint8_t **out, size_t *length,
+                               shoal_error *err) {
+  return shoal_datasets_chunk(((server *)self)->api.datasets, sha256, out, length, err);
+}
+
+static void blamed(void *self, const char *set, const char *who, const char *by, uint32_t chunk) {
+  shoal_text text = {0};
+  shoal_text_addf(&text, "%s says that %s sent a wrong chunk of %s", by, who, set);
+  if (!text.failed) log_event(self, "blame", "chunk", chunk, "text", text.bytes);
+  shoal_text_release(&text);
+}
+
 /* ---- putting it together ---- */
+
+/* One server a folder: a second would remove the uploads of the first, and run its jobs once more. */
+static shoal_status lock_folder(server *s, shoal_error *err) {
+  long holder;
+  shoal_text path = {0};
+  shoal_text_addf(&path, "%s/lock", s->config->folder);
+  shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                    : shoal_lock_take(&s->lock, path.bytes, &holder, err);
+  shoal_text_release(&path);
+  if (status == SHOAL_CONFLICT)
+    return shoal_fail(err, status, "another server (pid %ld) uses %s", holder, s->config->folder);
+  return status;
+}
 
 static shoal_status open_places(server *s, shoal_error *err) {
   const shoal_server_config *c = s->config;
@@ -248,7 +292,8 @@ static shoal_status open_places(server *s, shoal_error *err) {
   shoal_text_addf(&s->data_folder, "%s/data", c->folder);
   if (s->store_path.failed || s->jobs_folder.failed || s->data_folder.failed)
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  return shoal_make_folder(c->folder, err);
+  shoal_status status = shoal_make_folder(c->folder, err);
+  return status == SHOAL_OK ? lock_folder(s, err) : status;
 }
 
 static shoal_status open_net(server *s, shoal_error *err) {
@@ -260,7 +305,7 @@ static shoal_status open_net(server *s, shoal_error *err) {
                                 .hello_s = HELLO_S,
                                 .stall_s = STALL_S,
                                 .http = &s->http,
-                                .websocket_only = true,
+                                .upgrade_only = true,
                                 .certificate = c->certificate,
                                 .key = c->key};
   return shoal_net_create(&s->api.net, &net, err);
@@ -272,6 +317,8 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   shoal_status status = open_places(s, err);
   if (status == SHOAL_OK)
     status = shoal_store_open(&api->store, c->store != NULL ? c->store : s->store_path.bytes, err);
+  if (status == SHOAL_OK) status = shoal_store_claim(api->store, err);
+  if (status == SHOAL_OK) status = shoal_api_reserve(api, CONNECTIONS_MAX, err);
   if (status != SHOAL_OK) return status;
   const shoal_access_config access = {.store = api->store, .open = c->open};
   const shoal_datasets_config datasets = {
@@ -282,18 +329,22 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   if (status == SHOAL_OK) status = open_net(s, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&api->chores, s, wake, err);
   if (status != SHOAL_OK) return status;
-  const shoal_jobs_config jobs = {.store = api->store,
-                                  .datasets = api->datasets,
-                                  .folder = s->jobs_folder.bytes,
-                                  .named_dir = c->named_dir,
-                                  .threads = c->threads,
-                                  .calls = {s, job_changed, job_closed, job_points, job_line, wake}};
+  const shoal_jobs_config jobs = {
+      .store = api->store,
+      .datasets = api->datasets,
+      .folder = s->jobs_folder.bytes,
+      .named_dir = c->named_dir,
+      .threads = c->threads,
+      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, wake}};
   const shoal_volunteers_calls volunteers = {s, worker_changed, worker_gone};
   status = shoal_jobs_open(&api->jobs, &jobs, err);
   if (status == SHOAL_OK)
-    status = shoal_volunteers_create(&api->volunteers, VOLUNTEERS_MAX, api->jobs, &volunteers, err);
+    status = shoal_volunteers_create(&api->volunteers, VOLUNTEERS_MAX, api->net, api->jobs, &volunteers, err);
   if (status != SHOAL_OK) return status;
-  shoal_volunteers_use(api->volunteers, api->net);
+  const shoal_swarms_calls swarms = {s, read_manifest, read_chunk, blamed};
+  status = shoal_swarms_create(&s->swarms, api->net, &swarms, err);
+  if (status != SHOAL_OK) return status;
+  shoal_volunteers_use_swarms(api->volunteers, s->swarms);
   for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next)
     shoal_volunteers_put_job(api->volunteers, job);
   return SHOAL_OK;
@@ -301,21 +352,21 @@ static shoal_status open_parts(server *s, shoal_error *err) {
 
 /* The first admin of a server that wants tokens is made by the server itself. */
 static shoal_status make_admin(server *s, shoal_text *link, shoal_error *err) {
-  shoal_token_row row;
-  size_t count = 0;
   char token[SHOAL_TOKEN_CHARS + 1];
   uint64_t id;
+  bool has;
+  double now = shoal_clock_wall_seconds();
   if (s->config->open == SHOAL_ADMIN) return SHOAL_OK;
-  shoal_status status = shoal_store_tokens(s->api.store, &row, 1, &count, err);
-  if (status != SHOAL_OK) return status;
-  shoal_token_rows_free(&row, count);
-  if (count > 0) return SHOAL_OK;
-  status = shoal_access_mint(s->api.access, SHOAL_ADMIN, "admin", 0, 0, shoal_clock_wall_seconds(), token,
-                             &id, err);
-  if (status != SHOAL_OK) return status;
-  shoal_text_addf(link, "%s/#t=%s", s->url.bytes, token);
-  if (s->api.fingerprint != NULL) shoal_text_addf(link, "&fp=%s", s->api.fingerprint);
-  return SHOAL_OK;
+  shoal_status status = shoal_access_has_admin(s->api.access, now, &has, err);
+  if (status != SHOAL_OK || has) return status;
+  status = shoal_access_mint(s->api.access, SHOAL_ADMIN, "admin", 0, 0, now, token, &id, err);
+  if (status == SHOAL_CONFLICT) { /* a host is called that */
+    char name[32];
+    snprintf(name, sizeof name, "admin %.0f", now);
+    status = shoal_access_mint(s->api.access, SHOAL_ADMIN, name, 0, 0, now, token, &id, err);
+  }
+  if (status == SHOAL_OK) shoal_access_link(link, s->url.bytes, token, s->api.fingerprint);
+  return status;
 }
 
 static shoal_status listen_and_say(server *s, shoal_error *err) {
@@ -347,6 +398,7 @@ static void loop(server *s) {
     shoal_chores_tick(s->api.chores);
     double next = shoal_jobs_tick(s->api.jobs, now);
     next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
+    next = fmin(next, shoal_swarms_tick(s->swarms, now));
     next = fmin(next, tell_watchers(s, now));
     shoal_net_run(s->api.net, fmin(shoal_node_turn_s, fmax(0, next - now)));
   }
@@ -358,11 +410,15 @@ static void close_parts(server *s) {
   shoal_jobs_close(api->jobs);
   shoal_net_destroy(api->net);
   shoal_volunteers_destroy(api->volunteers);
+  shoal_swarms_destroy(s->swarms);
   shoal_live_destroy(api->live);
   shoal_datasets_close(api->datasets);
   shoal_access_destroy(api->access);
   shoal_store_close(api->store);
+  shoal_api_release(api);
+  shoal_lock_give(s->lock);
   shoal_changes_release(&s->jobs_changed);
+  shoal_changes_release(&s->jobs_gone);
   shoal_changes_release(&s->workers_changed);
   shoal_changes_release(&s->workers_gone);
   shoal_text_release(&s->store_path);
@@ -375,6 +431,7 @@ shoal_status shoal_server_run(const shoal_server_config *config, shoal_error *er
   server *s = calloc(1, sizeof *s);
   if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   s->config = config;
+  s->lock = SHOAL_NO_LOCK;
   s->api.open = config->open;
   s->api.started = shoal_clock_wall_seconds();
   s->api.self = config->self;

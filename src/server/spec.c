@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/human.h"
 #include "proto/codec.h"
 #include "proto/mode.h"
 
@@ -15,20 +16,16 @@
 static const struct {
   const char *field, *setting;
 } settings[] = {
-    {"optimizer", "optimizer"},
-    {"rate", "rate"},
-    {"schedule", "schedule"},
-    {"l2", "l2"},
-    {"clip", "clip"},
-    {"epochs", "epochs"},
-    {"batch", "batch"},
-    {"seed", "seed"},
-    {"early_stop", "early-stop"},
+    {"optimizer", "optimizer"}, {"rate", "rate"},
+    {"schedule", "schedule"},   {"l2", "l2"},
+    {"clip", "clip"},           {"epochs", "epochs"},
+    {"batch", "batch"},         {"seed", "seed"},
+    {"shuffle", "shuffle"},     {"early_stop", "early-stop"},
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0], VALUE_MAX = 256 };
 
-static const char *const others[] = {"name", "model", "data",        "target",      "valid",
-                                     "mode", "wire",  "workers_min", "workers_max", "private"};
+static const char *const others[] = {"name", "model",       "data",        "target",  "valid", "mode",
+                                     "wire", "workers_min", "workers_max", "private", "guard", "rule"};
 enum { OTHERS = sizeof others / sizeof others[0] };
 
 /* ---- names and places ---- */
@@ -160,6 +157,24 @@ static shoal_status read_names(reading *r) {
   return SHOAL_OK;
 }
 
+/* Whether volunteers are believed, and how what they send becomes one. How many parts a rule needs is seen when the job
+ * starts. */
+static shoal_status read_guard(reading *r, shoal_mode_kind mode) {
+  const cJSON *guard = cJSON_GetObjectItemCaseSensitive(r->json, "guard");
+  const char *rule;
+  shoal_error why;
+  if (guard != NULL && !cJSON_IsNull(guard) && !cJSON_IsBool(guard))
+    return wrong(r, "guard", "must be true or false");
+  r->spec->guarded = !cJSON_IsFalse(guard);
+  shoal_status status = read_text(r, "rule", &rule);
+  if (status != SHOAL_OK || rule == NULL) return status;
+  if (shoal_rule_parse(rule, &r->spec->rule, &why) != SHOAL_OK) return wrong(r, "rule", why.text);
+  bool is_mean = r->spec->rule.kind == SHOAL_RULE_MEAN && r->spec->rule.bucket <= 1;
+  if (mode == SHOAL_ASYNC && !is_mean)
+    return wrong(r, "rule", "has nothing to compare in mode async, where contributions come one by one");
+  return SHOAL_OK;
+}
+
 static shoal_status read_way(reading *r) {
   shoal_spec *spec = r->spec;
   const char *mode, *wire;
@@ -174,6 +189,8 @@ static shoal_status read_way(reading *r) {
     return wrong(r, "mode", "must be sync, stale:N, async or local:H");
   if (strlen(wire) >= sizeof spec->wire || !shoal_codec_named(wire, &format))
     return wrong(r, "wire", "must be f32, bf16, int8 or topk");
+  status = read_guard(r, parsed.kind);
+  if (status != SHOAL_OK) return status;
   snprintf(spec->mode, sizeof spec->mode, "%s", mode);
   snprintf(spec->wire, sizeof spec->wire, "%s", wire);
   return SHOAL_OK;
@@ -250,10 +267,26 @@ void shoal_spec_write(const shoal_spec *spec, bool with_model, shoal_json *json)
   shoal_json_int(json, "epochs", recipe->epochs);
   shoal_json_int(json, "batch", recipe->batch);
   shoal_json_text(json, "mode", spec->mode);
+  char rule[SHOAL_RULE_TEXT_MAX];
   shoal_json_text(json, "wire", spec->wire);
+  shoal_json_bool(json, "guard", spec->guarded);
+  shoal_json_text(json, "rule", shoal_rule_text(&spec->rule, rule));
   shoal_json_int(json, "workers_min", spec->workers_min);
   shoal_json_int(json, "workers_max", spec->workers_max);
   shoal_json_bool(json, "private", spec->is_private);
+}
+
+void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json) {
+  static const char *const schedules[] = {"constant", "step", "exponential", "cosine"};
+  shoal_json_open(json, "recipe", '{');
+  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
+  shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
+  shoal_json_int(json, "batch", recipe->batch);
+  shoal_json_int(json, "epochs", recipe->epochs);
+  shoal_json_text(json, "schedule", schedules[recipe->schedule]);
+  shoal_json_int(json, "seed", (int64_t)recipe->seed);
+  shoal_json_int(json, "early_stop", recipe->early_stop);
+  shoal_json_close(json, '}');
 }
 
 shoal_status shoal_spec_set_epochs(shoal_spec *spec, uint32_t epochs, shoal_error *err) {

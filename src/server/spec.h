@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "nn/model.h"
+#include "proto/aggregate.h"
 
 enum { SHOAL_SPEC_NAME_MAX = 64, SHOAL_SPEC_MODEL_MAX = 1 << 20, SHOAL_SPEC_WORKERS_MAX = 1000 };
 
@@ -17,13 +18,14 @@ typedef struct shoal_spec {
   shoal_text name, model, data, target; /* target is empty for the last column */
   char mode[32], wire[8];
   double valid_share;
+  bool guarded;    /* volunteers are not believed: proto/guard.h; so it is unless somebody says no */
+  shoal_rule rule; /* how contributions become one: proto/aggregate.h */
   uint32_t workers_min, workers_max;
   bool is_private;
   shoal_model *parsed; /* what `model` says */
 } shoal_spec;
 
-/* *field is the field that an error is about, or "". With an error in the model's text, *line and *column
- * are where, else 0. */
+/* What an error is about: the field, or "". With an error in the model's text, line and column are where, else 0. */
 typedef struct shoal_spec_fault {
   char field[32];
   uint32_t line, column;
@@ -34,11 +36,13 @@ shoal_status shoal_spec_parse(shoal_spec *out, const char *json, size_t length, 
 void shoal_spec_release(shoal_spec *spec);
 /* The fields of the object, into one that is open. with_model: its text too. */
 void shoal_spec_write(const shoal_spec *spec, bool with_model, shoal_json *json);
+/* {"optimizer","rate","batch","epochs","schedule","seed","early_stop"} as a member "recipe". */
+void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json);
 /* Raises the epochs, for a training that goes on. */
 shoal_status shoal_spec_set_epochs(shoal_spec *spec, uint32_t epochs, shoal_error *err);
 
-/* A name for jobs, models and data sets: letters, digits and "-_. " of any language, no control characters, not
- * empty, no slash, not beginning with a dot. */
+/* A name for jobs, models, data sets and tokens: UTF-8 of 1 to SHOAL_SPEC_NAME_MAX bytes, without control characters
+ * and / \\ : * ? " < > | % #, that neither begins with a dot nor begins or ends with a blank. */
 bool shoal_spec_name_is_good(const char *name);
 
 /* Where an error of shoal_model_parse says the fault is: "name:3:8: text" becomes line 3, column 8 and the text. */

@@ -1,7 +1,8 @@
 /* volunteers.c: see volunteers.h.
  *
- * Every connection has an entry, found by its peer's number in a table of chains. The two ends of a connection that is
- * passed on, the volunteer's and the one to a thread of this process, point at each other. */
+ * Every connection is a channel, found by its peer's number in a table of chains; every volunteer that has a
+ * control connection is an entry, found by its own number. The two ends of a connection that is passed on, the
+ * volunteer's and the one to a thread of this process, point at each other. */
 #include "server/volunteers.h"
 
 #include <cjson/cJSON.h>
@@ -13,128 +14,138 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "net/http_read.h"
 #include "net/node.h"
+#include "net/swarm_words.h"
 #include "proto/match.h"
 
 enum { BUCKETS = 4096 };
-static const double BEAT_S = 2, SILENT_S = 30, RATE_S = 2;
+static const double TICK_S = 0.25, BEAT_S = 2, SILENT_S = 30, RATE_S = 2;
 
-typedef enum channel_kind { CONTROL, OUTSIDE, INSIDE } channel_kind;
+typedef enum channel_kind { CONTROL, OUTSIDE, INSIDE, DATA } channel_kind;
 
-/* A connection: a volunteer's control, its end of one that is passed on, or the end inside. */
-typedef struct channel {
-  struct channel *next;
+/* A connection: a volunteer's control, its end of one that is passed on, or the end inside; or one for data. */
+typedef struct channel_entry {
+  struct channel_entry *next;
   uint64_t peer;
   channel_kind kind;
   uint64_t job;
   bool to_chief;      /* else to a parameter server */
   uint64_t mate;      /* OUTSIDE and INSIDE: the other end; 0: none yet */
   uint64_t volunteer; /* its number, once known */
+  uint64_t claimed;   /* the number that it says to have; 0: it says none */
   shoal_caller caller;
   char address[64];
-} channel;
+} channel_entry;
 
-typedef struct entry {
-  struct entry *next, *before;
-  struct entry *chain; /* in the table by number */
+typedef struct volunteer_entry {
+  struct volunteer_entry *next, *before;
+  struct volunteer_entry *chain; /* in the table by number */
   shoal_volunteer v;
   uint64_t wanted_job; /* that it chose; 0: any */
   char wanted_host[SHOAL_MATCH_NAME_MAX];
+  char said[SHOAL_NAME_MAX];          /* the name that it gave, as it says it again in HELLO */
+  uint64_t told_digest;               /* of the last ASSIGN */
+  struct volunteer_entry *next_moved; /* of those whose job has just changed */
   double beaten_at;
-} entry;
+} volunteer_entry;
 
 struct shoal_volunteers {
   shoal_net *net;
   shoal_jobs *jobs;
   shoal_match *match;
+  shoal_swarms *swarms; /* or NULL */
   shoal_volunteers_calls calls;
-  channel *channels[BUCKETS];
-  entry *first, *last;
-  entry *entries[BUCKETS];
-  bool untold; /* somebody may have to be told its job */
+  channel_entry *channels[BUCKETS];
+  volunteer_entry *first, *last;
+  volunteer_entry *entries[BUCKETS];
+  bool untold; /* somebody may have to be told of a job that was not open to workers yet */
   uint32_t count, max;
   uint64_t numbered;
-  double next_rates;
+  double next_tick, next_rates;
 };
 
 /* ---- channels ---- */
 
-static channel **place_of(shoal_volunteers *v, uint64_t peer) {
-  channel **at = &v->channels[peer % BUCKETS];
+static channel_entry **place_of(shoal_volunteers *v, uint64_t peer) {
+  channel_entry **at = &v->channels[peer % BUCKETS];
   while (*at != NULL && (*at)->peer != peer) at = &(*at)->next;
   return at;
 }
 
-static channel *find_channel(shoal_volunteers *v, uint64_t peer) { return *place_of(v, peer); }
+static channel_entry *find_channel(shoal_volunteers *v, uint64_t peer) { return *place_of(v, peer); }
 
-static channel *add_channel(shoal_volunteers *v, uint64_t peer, channel_kind kind) {
-  channel *l = calloc(1, sizeof *l);
-  if (l == NULL) return NULL;
-  l->peer = peer;
-  l->kind = kind;
-  l->next = v->channels[peer % BUCKETS];
-  v->channels[peer % BUCKETS] = l;
-  return l;
+static channel_entry *add_channel(shoal_volunteers *v, uint64_t peer, channel_kind kind) {
+  channel_entry *channel = calloc(1, sizeof *channel);
+  if (channel == NULL) return NULL;
+  channel->peer = peer;
+  channel->kind = kind;
+  channel->next = v->channels[peer % BUCKETS];
+  v->channels[peer % BUCKETS] = channel;
+  return channel;
 }
 
 /* ---- entries ---- */
 
-static entry *find_entry(const shoal_volunteers *v, uint64_t id) {
-  entry *e = v->entries[id % BUCKETS];
-  while (e != NULL && e->v.id != id) e = e->chain;
-  return e;
+static volunteer_entry *find_entry(const shoal_volunteers *v, uint64_t id) {
+  volunteer_entry *volunteer = v->entries[id % BUCKETS];
+  while (volunteer != NULL && volunteer->v.id != id) volunteer = volunteer->chain;
+  return volunteer;
 }
 
-static void link_entry(shoal_volunteers *v, entry *e) {
-  entry **bucket = &v->entries[e->v.id % BUCKETS];
-  e->chain = *bucket;
-  *bucket = e;
-  e->before = v->last;
-  *(v->last != NULL ? &v->last->next : &v->first) = e;
-  v->last = e;
+static void link_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
+  volunteer_entry **bucket = &v->entries[volunteer->v.id % BUCKETS];
+  volunteer->chain = *bucket;
+  *bucket = volunteer;
+  volunteer->before = v->last;
+  *(v->last != NULL ? &v->last->next : &v->first) = volunteer;
+  v->last = volunteer;
   v->count++;
 }
 
-static void unlink_entry(shoal_volunteers *v, entry *e) {
-  entry **at = &v->entries[e->v.id % BUCKETS];
-  while (*at != e) at = &(*at)->chain;
-  *at = e->chain;
-  *(e->before != NULL ? &e->before->next : &v->first) = e->next;
-  *(e->next != NULL ? &e->next->before : &v->last) = e->before;
+static void unlink_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
+  volunteer_entry **at = &v->entries[volunteer->v.id % BUCKETS];
+  while (*at != volunteer) at = &(*at)->chain;
+  *at = volunteer->chain;
+  *(volunteer->before != NULL ? &volunteer->before->next : &v->first) = volunteer->next;
+  *(volunteer->next != NULL ? &volunteer->next->before : &v->last) = volunteer->before;
   v->count--;
 }
 
-static bool name_is_taken(const shoal_volunteers *v, const char *name, const entry *but) {
-  for (const entry *e = v->first; e != NULL; e = e->next)
-    if (e != but && e->v.registered && strcmp(e->v.name, name) == 0) return true;
+static bool name_is_taken(const shoal_volunteers *v, const char *name, const volunteer_entry *but) {
+  for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next)
+    if (volunteer != but && volunteer->v.registered && strcmp(volunteer->v.name, name) == 0) return true;
   return false;
 }
 
-static void give_name(shoal_volunteers *v, entry *e, const char *wanted) {
+static void give_name(shoal_volunteers *v, volunteer_entry *volunteer, const char *wanted) {
+  shoal_text_plain(volunteer->said, sizeof volunteer->said, wanted, strlen(wanted));
   char plain[SHOAL_VOLUNTEER_NAME_MAX - 21];
   shoal_text_plain(plain, sizeof plain, wanted, strlen(wanted));
   if (plain[0] == 0) snprintf(plain, sizeof plain, "worker");
-  snprintf(e->v.name, sizeof e->v.name, "%s", plain);
-  for (uint64_t n = e->v.id; name_is_taken(v, e->v.name, e); n++)
-    snprintf(e->v.name, sizeof e->v.name, "%s %" PRIu64, plain, n);
+  snprintf(volunteer->v.name, sizeof volunteer->v.name, "%s", plain);
+  for (uint64_t n = volunteer->v.id; name_is_taken(v, volunteer->v.name, volunteer); n++)
+    snprintf(volunteer->v.name, sizeof volunteer->v.name, "%s %" PRIu64, plain, n);
 }
 
-static void changed(shoal_volunteers *v, const entry *e) {
-  if (e->v.registered) v->calls.changed(v->calls.self, &e->v);
+static void changed(shoal_volunteers *v, const volunteer_entry *volunteer) {
+  if (volunteer->v.registered) v->calls.changed(v->calls.self, &volunteer->v);
 }
 
 /* ---- who works for what ---- */
 
-static void say(shoal_volunteers *v, entry *e, shoal_message_kind kind, const shoal_text *text) {
+static void say(shoal_volunteers *v, volunteer_entry *volunteer, shoal_message_kind kind,
+                const shoal_text *text) {
   shoal_message m = {.kind = kind};
   if (text != NULL) m.payload = shoal_blob_of(text->bytes, text->length);
-  e->beaten_at = shoal_clock_seconds();
-  shoal_net_send(v->net, e->v.peer, m);
+  volunteer->beaten_at = shoal_clock_seconds();
+  shoal_net_send(v->net, volunteer->v.peer, m);
 }
 
-/* Tells a volunteer its job, or why it has none. */
-static void tell_assignment(shoal_volunteers *v, entry *e) {
-  const shoal_open_job *job = e->v.job != 0 ? shoal_jobs_find(v->jobs, e->v.job) : NULL;
+/* Tells a volunteer its job, or why it has none, unless that is what it was last told. */
+static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
+  const shoal_open_job *job = volunteer->v.job != 0 ? shoal_jobs_find(v->jobs, volunteer->v.job) : NULL;
   bool ready = job != NULL && job->runner != NULL && job->view.phase == SHOAL_RUNNER_OPEN;
   char reason[SHOAL_MATCH_REASON_MAX];
   shoal_text text = {0};
@@ -142,25 +153,31 @@ static void tell_assignment(shoal_volunteers *v, entry *e) {
   shoal_json_init(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "job", ready ? (int64_t)job->id : 0);
+  shoal_json_int(&json, "worker", (int64_t)volunteer->v.id);
   if (ready) {
     shoal_json_text(&json, "name", job->name);
     shoal_json_text(&json, "host", job->host);
     shoal_json_text(&json, "data", job->spec.data.bytes);
-    snprintf(e->v.text, sizeof e->v.text, "works for %s", job->name);
+    snprintf(volunteer->v.text, sizeof volunteer->v.text, "works for %s", job->name);
   } else if (job != NULL && job->runner == NULL) {
-    snprintf(e->v.text, sizeof e->v.text, "%s waits for more workers: %u of at least %u are here", job->name,
-             job->workers, job->spec.workers_min);
+    snprintf(volunteer->v.text, sizeof volunteer->v.text,
+             "%s waits for more workers: %u of at least %u are here", job->name, job->workers,
+             job->spec.workers_min);
   } else if (job != NULL) {
-    snprintf(e->v.text, sizeof e->v.text, "%s is being prepared", job->name);
+    snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s is being prepared", job->name);
   } else {
-    shoal_match_reason(v->match, e->v.id, reason);
-    snprintf(e->v.text, sizeof e->v.text, "%s", reason);
+    shoal_match_reason(v->match, volunteer->v.id, reason);
+    snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s", reason);
   }
-  shoal_json_text(&json, "text", e->v.text);
+  shoal_json_text(&json, "text", volunteer->v.text);
   shoal_json_close(&json, '}');
-  if (!text.failed) say(v, e, SHOAL_MSG_ASSIGN, &text);
+  uint64_t digest = text.failed ? 0 : shoal_digest(text.bytes, text.length);
+  bool news = !text.failed && digest != volunteer->told_digest;
+  if (news) say(v, volunteer, SHOAL_MSG_ASSIGN, &text);
   shoal_text_release(&text);
-  e->v.told = ready || job == NULL;
+  volunteer->told_digest = digest;
+  volunteer->v.told = ready || job == NULL;
+  if (news) changed(v, volunteer);
 }
 
 static void count_workers(shoal_volunteers *v) {
@@ -171,40 +188,48 @@ static void count_workers(shoal_volunteers *v) {
   }
 }
 
-/* Carries out what the match has decided. Those without a job are told when the reason may have changed. */
+/* Carries out what the match has decided, and tells those whose job is another now. */
 static void settle(shoal_volunteers *v) {
   uint64_t id, job;
+  volunteer_entry *moved = NULL;
   while (shoal_match_next(v->match, &id, &job)) {
-    entry *e = find_entry(v, id);
-    if (e == NULL) continue;
-    e->v.job = job;
-    e->v.told = false;
+    volunteer_entry *volunteer = find_entry(v, id);
+    if (volunteer == NULL) continue;
+    volunteer->next_moved = moved;
+    moved = volunteer;
+    volunteer->v.job = job;
+    volunteer->v.told = false;
     v->untold = true;
   }
   count_workers(v);
-  if (!v->untold) return;
-  v->untold = false;
-  for (entry *e = v->first; e != NULL; e = e->next) {
-    if (!e->v.registered || e->v.told) continue;
-    tell_assignment(v, e);
-    changed(v, e);
-    v->untold |= !e->v.told;
-  }
+  for (volunteer_entry *volunteer = moved; volunteer != NULL; volunteer = volunteer->next_moved)
+    if (volunteer->v.registered && !volunteer->v.told) tell_assignment(v, volunteer);
+}
+
+/* Lets the match know a volunteer as it is now. */
+static void put_worker(shoal_volunteers *v, const volunteer_entry *volunteer) {
+  const shoal_caller *caller = &volunteer->v.caller;
+  uint64_t id = caller->job != 0 ? caller->job : volunteer->wanted_job;
+  const shoal_open_job *job = id != 0 ? shoal_jobs_find(v->jobs, id) : NULL;
+  const shoal_match_worker worker = {
+      .id = volunteer->v.id,
+      .job = id,
+      .invited = job != NULL && shoal_access_invited(caller, id, job->host),
+      .host = volunteer->wanted_host[0] != 0 ? volunteer->wanted_host : NULL,
+      .memory_bytes = volunteer->v.memory_bytes,
+      .speed = volunteer->v.speed,
+      .paused = strcmp(volunteer->v.state, "paused") == 0,
+  };
+  shoal_error err;
+  if (shoal_match_put_worker(v->match, &worker, &err) != SHOAL_OK)
+    shoal_net_close(v->net, volunteer->v.peer, err.text);
 }
 
 /* Has who works for what decided anew, as the volunteer is now. */
-static void rematch(shoal_volunteers *v, const entry *e) {
-  const shoal_match_worker worker = {
-      .id = e->v.id,
-      .job = e->v.caller.job != 0 ? e->v.caller.job : e->wanted_job,
-      .invited = e->v.caller.job != 0 || e->v.caller.level == SHOAL_ADMIN,
-      .host = e->wanted_host[0] != 0 ? e->wanted_host : NULL,
-      .memory_bytes = e->v.memory_bytes,
-      .speed = e->v.speed,
-      .paused = strcmp(e->v.state, "paused") == 0,
-  };
-  (void)shoal_match_put_worker(v->match, &worker, NULL);
+static void rematch(shoal_volunteers *v, volunteer_entry *volunteer) {
+  put_worker(v, volunteer);
   settle(v);
+  if (!volunteer->v.told) tell_assignment(v, volunteer);
 }
 
 void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
@@ -215,9 +240,18 @@ void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
                                 .least = job->spec.workers_min,
                                 .most = job->spec.workers_max,
                                 .memory_bytes = job->view.memory_bytes};
-  (void)shoal_match_put_job(v->match, &open,
-                            NULL); /* one that stops, too: the round at hand wants its workers */
+  /* One that stops, too: the round at hand wants its workers. There is room for as many as may be open. */
+  (void)shoal_match_put_job(v->match, &open, NULL);
+  /* Those who are invited to a private one may have come before it. */
+  for (volunteer_entry *volunteer = v->first; volunteer != NULL && job->is_private;
+       volunteer = volunteer->next)
+    if (volunteer->v.registered && (volunteer->wanted_job == job->id || volunteer->v.caller.job == job->id))
+      put_worker(v, volunteer);
   settle(v);
+  /* It may be open to its workers now. */
+  for (volunteer_entry *volunteer = v->first; volunteer != NULL && v->untold; volunteer = volunteer->next)
+    if (volunteer->v.registered && !volunteer->v.told && volunteer->v.job == job->id)
+      tell_assignment(v, volunteer);
 }
 
 void shoal_volunteers_drop_job(shoal_volunteers *v, uint64_t id) {
@@ -241,34 +275,36 @@ static void copy_plain(char *to, size_t size, const char *from) {
   shoal_text_plain(to, size, from, strlen(from));
 }
 
-static void take_registration(shoal_volunteers *v, entry *e, const cJSON *json) {
-  copy_plain(e->wanted_host, sizeof e->wanted_host, text_of(json, "host"));
-  e->wanted_job = (uint64_t)number_of(json, "job", 9e15);
-  give_name(v, e, text_of(json, "name"));
-  copy_plain(e->v.version, sizeof e->v.version, text_of(json, "version"));
-  copy_plain(e->v.kernels, sizeof e->v.kernels, text_of(json, "kernels"));
-  e->v.cores = (uint32_t)number_of(json, "cores", 1 << 20);
-  e->v.threads = (uint32_t)number_of(json, "threads", 1 << 20);
-  e->v.memory_bytes = (uint64_t)number_of(json, "memory_bytes", 1e18);
-  e->v.speed = number_of(json, "speed", 1e12);
-  e->v.registered = true;
-  e->v.told = false;
+static void take_registration(shoal_volunteers *v, volunteer_entry *volunteer, const cJSON *json) {
+  copy_plain(volunteer->wanted_host, sizeof volunteer->wanted_host, text_of(json, "host"));
+  volunteer->wanted_job = (uint64_t)number_of(json, "job", 9e15);
+  give_name(v, volunteer, text_of(json, "name"));
+  copy_plain(volunteer->v.version, sizeof volunteer->v.version, text_of(json, "version"));
+  copy_plain(volunteer->v.kernels, sizeof volunteer->v.kernels, text_of(json, "kernels"));
+  volunteer->v.cores = (uint32_t)number_of(json, "cores", 1 << 20);
+  volunteer->v.threads = (uint32_t)number_of(json, "threads", 1 << 20);
+  volunteer->v.memory_bytes = (uint64_t)number_of(json, "memory_bytes", 1e18);
+  volunteer->v.speed = number_of(json, "speed", 1e12);
+  volunteer->v.registered = true;
+  volunteer->v.told = false;
+  volunteer->told_digest = 0;
   v->untold = true;
-  snprintf(e->v.state, sizeof e->v.state, "idle");
-  rematch(v, e);
+  snprintf(volunteer->v.state, sizeof volunteer->v.state, "idle");
+  rematch(v, volunteer);
+  changed(v, volunteer);
 }
 
-static void take_report(shoal_volunteers *v, entry *e, const cJSON *json) {
+static void take_report(shoal_volunteers *v, volunteer_entry *volunteer, const cJSON *json) {
   static const char *const states[] = {"idle", "fetching", "computing", "paused"};
   const char *state = text_of(json, "state");
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
-    if (strcmp(state, states[i]) == 0) snprintf(e->v.state, sizeof e->v.state, "%s", state);
-  copy_plain(e->v.text, sizeof e->v.text, text_of(json, "text"));
-  rematch(v, e);
-  changed(v, e);
+    if (strcmp(state, states[i]) == 0) snprintf(volunteer->v.state, sizeof volunteer->v.state, "%s", state);
+  copy_plain(volunteer->v.text, sizeof volunteer->v.text, text_of(json, "text"));
+  rematch(v, volunteer);
+  changed(v, volunteer);
 }
 
-static void hear_control(shoal_volunteers *v, entry *e, const shoal_message *m) {
+static void hear_control(shoal_volunteers *v, volunteer_entry *volunteer, const shoal_message *m) {
   if (m->kind == SHOAL_MSG_BEAT) return;
   size_t length;
   const char *text = shoal_node_payload(m, &length);
@@ -276,51 +312,105 @@ static void hear_control(shoal_volunteers *v, entry *e, const shoal_message *m) 
                     ? cJSON_ParseWithLength(text, length)
                     : NULL;
   if (!cJSON_IsObject(json))
-    shoal_net_close(v->net, e->v.peer, "expected REGISTER or REPORT with a JSON object");
+    shoal_net_close(v->net, volunteer->v.peer, "expected REGISTER or REPORT with a JSON object");
   else if (m->kind == SHOAL_MSG_REGISTER)
-    take_registration(v, e, json);
-  else if (e->v.registered)
-    take_report(v, e, json);
+    take_registration(v, volunteer, json);
+  else if (volunteer->v.registered)
+    take_report(v, volunteer, json);
   cJSON_Delete(json);
 }
 
 /* ---- connections that are passed on ---- */
 
-/* A worker's HELLO on the way to the chief: which volunteer is it? It goes on under the name that is its own. */
-static void see_hello(shoal_volunteers *v, channel *l, shoal_message *m) {
+/* Whether a connection can be of this volunteer, by all that is known of both. */
+static bool fits(const volunteer_entry *volunteer, const channel_entry *channel, const char *name) {
+  char said[SHOAL_NAME_MAX];
+  shoal_text_plain(said, sizeof said, name, strlen(name));
+  return volunteer->v.registered && volunteer->v.job == channel->job &&
+         volunteer->v.caller.token == channel->caller.token &&
+         strcmp(volunteer->v.address, channel->address) == 0 && strcmp(volunteer->said, said) == 0;
+}
+
+/* Whether it has such a connection already. */
+static bool is_connected(shoal_volunteers *v, const volunteer_entry *volunteer,
+                         const channel_entry *channel) {
+  uint64_t peer = channel->kind == DATA ? volunteer->v.swarm : volunteer->v.chief;
+  const channel_entry *other = peer != 0 && peer != channel->peer ? find_channel(v, peer) : NULL;
+  return other != NULL && other->job == channel->job;
+}
+
+/* Which volunteer is it that says HELLO with this name? The one of the number that it claims, which may have connected
+ * anew; or, without that, one that has no such connection yet. */
+static volunteer_entry *recognise(shoal_volunteers *v, const channel_entry *channel, const char *name) {
+  volunteer_entry *claimed = channel->claimed != 0 ? find_entry(v, channel->claimed) : NULL;
+  if (claimed != NULL && fits(claimed, channel, name)) return claimed;
+  for (volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next)
+    if (fits(volunteer, channel, name) && !is_connected(v, volunteer, channel)) return volunteer;
+  return NULL;
+}
+
+/* A worker's HELLO on the way to the chief: it goes on under the name that is its own. False: it is nobody's who works
+ * for this job, and is closed. */
+static bool see_hello(shoal_volunteers *v, channel_entry *channel, shoal_message *m) {
   char name[SHOAL_NODE_TEXT_MAX];
   shoal_node_text(m, name);
-  for (entry *e = v->first; e != NULL; e = e->next) {
-    size_t length = strlen(name);
-    bool fits = e->v.registered && e->v.job == l->job && e->v.chief == 0 &&
-                e->v.caller.token == l->caller.token && strcmp(e->v.address, l->address) == 0 &&
-                strncmp(e->v.name, name, length) == 0 && (e->v.name[length] == 0 || e->v.name[length] == ' ');
-    if (!fits) continue;
-    e->v.chief = l->peer;
-    l->volunteer = e->v.id;
-    shoal_blob_release(m->payload);
-    m->payload = shoal_blob_of(e->v.name, strlen(e->v.name));
+  volunteer_entry *volunteer = m->count == SHOAL_ROLE_WORKER ? recognise(v, channel, name) : NULL;
+  if (volunteer == NULL) {
+    shoal_net_close(v->net, channel->peer, "no volunteer of this name was given this job");
+    return false;
+  }
+  if (is_connected(v, volunteer, channel))
+    shoal_net_close(v->net, volunteer->v.chief, "it has connected anew");
+  volunteer->v.chief = channel->peer;
+  channel->volunteer = volunteer->v.id;
+  shoal_blob_release(m->payload);
+  m->payload = shoal_blob_of(volunteer->v.name, strlen(volunteer->v.name));
+  m->version = shoal_standings_meet(shoal_jobs_standings(v->jobs), channel->caller.token, volunteer->said,
+                                    channel->address);
+  return true;
+}
+
+/* What comes for the swarm; with HELLO the name of the volunteer, where it is known. */
+static void pass_to_swarm(shoal_volunteers *v, channel_entry *channel, shoal_message *m) {
+  const char *name = NULL;
+  if (m->kind == SHOAL_MSG_HELLO && channel->volunteer == 0) {
+    size_t length;
+    const char *text = shoal_node_payload(m, &length);
+    shoal_swarm_hello hello;
+    volunteer_entry *volunteer = shoal_swarm_hello_read(&hello, text, length, NULL) == SHOAL_OK
+                                     ? recognise(v, channel, hello.name)
+                                     : NULL;
+    if (volunteer != NULL) {
+      volunteer->v.swarm = channel->peer;
+      channel->volunteer = volunteer->v.id;
+      name = volunteer->v.name;
+    }
+  }
+  shoal_swarms_received(v->swarms, channel->peer, m, name);
+}
+
+static void see_passing(shoal_volunteers *v, const channel_entry *outside, const shoal_message *m) {
+  shoal_open_job *job = shoal_jobs_find(v->jobs, outside->job);
+  const volunteer_entry *volunteer = outside->volunteer != 0 ? find_entry(v, outside->volunteer) : NULL;
+  if (job != NULL && volunteer != NULL)
+    shoal_timeline_see(&job->timeline, volunteer->v.name, m, shoal_clock_wall_seconds());
+}
+
+static void pass_on(shoal_volunteers *v, channel_entry *channel, shoal_message *m) {
+  bool watched = m->kind == SHOAL_MSG_LEASE || m->kind == SHOAL_MSG_DONE || m->kind == SHOAL_MSG_RETURN;
+  if (m->kind == SHOAL_MSG_HELLO && channel->kind == OUTSIDE && channel->to_chief &&
+      !see_hello(v, channel, m)) {
+    shoal_message_release(m);
     return;
   }
-}
-
-static void see_passing(shoal_volunteers *v, const channel *outside, const shoal_message *m) {
-  shoal_open_job *job = shoal_jobs_find(v->jobs, outside->job);
-  const entry *e = outside->volunteer != 0 ? find_entry(v, outside->volunteer) : NULL;
-  if (job != NULL && e != NULL) shoal_timeline_see(&job->timeline, e->v.name, m, shoal_clock_wall_seconds());
-}
-
-static void pass_on(shoal_volunteers *v, channel *l, shoal_message *m) {
-  bool watched = m->kind == SHOAL_MSG_LEASE || m->kind == SHOAL_MSG_DONE || m->kind == SHOAL_MSG_RETURN;
-  if (m->kind == SHOAL_MSG_HELLO && l->kind == OUTSIDE && l->to_chief) see_hello(v, l, m);
   if (watched) {
-    const channel *outside = l->kind == OUTSIDE ? l : find_channel(v, l->mate);
+    const channel_entry *outside = channel->kind == OUTSIDE ? channel : find_channel(v, channel->mate);
     if (outside != NULL) see_passing(v, outside, m);
   }
-  shoal_net_send(v->net, l->mate, *m);
+  shoal_net_send(v->net, channel->mate, *m);
 }
 
-static void open_inside(shoal_volunteers *v, channel *outside) {
+static void open_inside(shoal_volunteers *v, channel_entry *outside) {
   const shoal_open_job *job = shoal_jobs_find(v->jobs, outside->job);
   if (job == NULL || job->port == 0) {
     shoal_net_close(v->net, outside->peer, "the job is not open");
@@ -330,8 +420,9 @@ static void open_inside(shoal_volunteers *v, channel *outside) {
   snprintf(address, sizeof address, "#:%u", job->port + (outside->to_chief ? 0u : 1u));
   const shoal_way way = {.wire = SHOAL_WIRE_RAW};
   uint64_t peer = shoal_net_dial(v->net, address, &way);
-  channel *inside = peer != 0 ? add_channel(v, peer, INSIDE) : NULL;
+  channel_entry *inside = peer != 0 ? add_channel(v, peer, INSIDE) : NULL;
   if (inside == NULL) {
+    if (peer != 0) shoal_net_close(v->net, peer, "no memory");
     shoal_net_close(v->net, outside->peer, "no memory");
     return;
   }
@@ -346,118 +437,167 @@ static void open_inside(shoal_volunteers *v, channel *outside) {
 static int admit_control(shoal_volunteers *v, uint64_t peer, const char *address,
                          const shoal_caller *caller) {
   if (v->count >= v->max) return 503;
-  entry *e = calloc(1, sizeof *e);
-  channel *l = e != NULL ? add_channel(v, peer, CONTROL) : NULL;
-  if (l == NULL) {
-    free(e);
+  volunteer_entry *volunteer = calloc(1, sizeof *volunteer);
+  channel_entry *channel = volunteer != NULL ? add_channel(v, peer, CONTROL) : NULL;
+  if (channel == NULL) {
+    free(volunteer);
     return 503;
   }
-  e->v = (shoal_volunteer){.id = ++v->numbered, .peer = peer, .caller = *caller};
-  e->v.since = shoal_clock_wall_seconds();
-  snprintf(e->v.address, sizeof e->v.address, "%s", address);
-  snprintf(e->v.state, sizeof e->v.state, "idle");
-  link_entry(v, e);
-  l->volunteer = e->v.id;
+  volunteer->v = (shoal_volunteer){.id = ++v->numbered, .peer = peer, .caller = *caller};
+  volunteer->v.since = shoal_clock_wall_seconds();
+  snprintf(volunteer->v.address, sizeof volunteer->v.address, "%s", address);
+  snprintf(volunteer->v.state, sizeof volunteer->v.state, "idle");
+  link_entry(v, volunteer);
+  channel->volunteer = volunteer->v.id;
+  channel->caller = *caller;
   return 0;
 }
 
-static int admit_to_job(shoal_volunteers *v, uint64_t peer, uint64_t id, bool to_chief, const char *address,
-                        const shoal_caller *caller) {
+static int admit_to_job(shoal_volunteers *v, uint64_t peer, uint64_t id, const char *part,
+                        const shoal_request *r, const shoal_caller *caller) {
+  uint64_t claimed = 0;
+  char number[24];
+  bool to_chief = strcmp(part, "chief") == 0, to_data = strcmp(part, "data") == 0 && v->swarms != NULL;
+  if (!to_chief && !to_data && strcmp(part, "ps/0") != 0) return 404;
   const shoal_open_job *job = shoal_jobs_find(v->jobs, id);
   if (job == NULL) return 404;
-  bool invited = caller->job == id || caller->level == SHOAL_ADMIN || strcmp(caller->name, job->host) == 0;
-  if ((caller->job != 0 && caller->job != id) || (job->is_private && !invited)) return 403;
+  if (shoal_query_value(r->query, "worker", number, sizeof number) &&
+      !shoal_read_u64(number, strlen(number), &claimed))
+    return 400;
+  if (!shoal_access_may_see(caller, id, job->is_private, job->host)) return 403;
   if (job->runner == NULL || job->view.phase != SHOAL_RUNNER_OPEN) return 503;
-  channel *l = add_channel(v, peer, OUTSIDE);
-  if (l == NULL) return 503;
-  l->job = id;
-  l->to_chief = to_chief;
-  l->caller = *caller;
-  snprintf(l->address, sizeof l->address, "%s", address);
+  uint64_t private_job = job->is_private ? id : 0;
+  int refused =
+      to_data ? shoal_swarms_admit(v->swarms, peer, job->spec.data.bytes, private_job, r->address) : 0;
+  if (refused != 0) return refused;
+  channel_entry *channel = add_channel(v, peer, to_data ? DATA : OUTSIDE);
+  if (channel == NULL) {
+    if (to_data) shoal_swarms_closed(v->swarms, peer);
+    return 503;
+  }
+  channel->job = id;
+  channel->to_chief = to_chief;
+  channel->claimed = claimed;
+  channel->caller = *caller;
+  snprintf(channel->address, sizeof channel->address, "%s", r->address);
   return 0;
 }
 
-int shoal_volunteers_admit(shoal_volunteers *v, uint64_t peer, const char *path, const char *address,
+/* "/jobs/7/chief" is job 7 and "chief"; NULL: it is no such path. */
+static const char *part_of_job(const char *path, uint64_t *id) {
+  static const char jobs[] = "/jobs/";
+  if (strncmp(path, jobs, sizeof jobs - 1) != 0) return NULL;
+  const char *number = path + sizeof jobs - 1, *slash = strchr(number, '/');
+  return slash != NULL && shoal_read_u64(number, (size_t)(slash - number), id) ? slash + 1 : NULL;
+}
+
+int shoal_volunteers_admit(shoal_volunteers *v, uint64_t peer, const shoal_request *r,
                            const shoal_caller *caller) {
   uint64_t id;
-  int used = 0;
-  if (strcmp(path, "/work") == 0) return admit_control(v, peer, address, caller);
-  if (sscanf(path, "/jobs/%" SCNu64 "/%n", &id, &used) != 1 || used == 0) return 404;
-  bool to_chief = strcmp(path + used, "chief") == 0;
-  if (!to_chief && strcmp(path + used, "ps/0") != 0) return 404;
-  return admit_to_job(v, peer, id, to_chief, address, caller);
+  if (strcmp(r->path, "/work") == 0) return admit_control(v, peer, r->address, caller);
+  const char *part = part_of_job(r->path, &id);
+  return part != NULL ? admit_to_job(v, peer, id, part, r, caller) : 404;
 }
 
 void shoal_volunteers_opened(shoal_volunteers *v, uint64_t peer) {
-  channel *l = find_channel(v, peer);
-  if (l != NULL && l->kind == OUTSIDE) open_inside(v, l);
+  channel_entry *channel = find_channel(v, peer);
+  if (channel != NULL && channel->kind == OUTSIDE) open_inside(v, channel);
 }
 
 void shoal_volunteers_received(shoal_volunteers *v, uint64_t peer, shoal_message *m) {
-  channel *l = find_channel(v, peer);
-  entry *e = l != NULL && l->kind == CONTROL ? find_entry(v, l->volunteer) : NULL;
-  if (l != NULL && l->kind != CONTROL && l->mate != 0) {
-    pass_on(v, l, m);
+  channel_entry *channel = find_channel(v, peer);
+  volunteer_entry *volunteer =
+      channel != NULL && channel->kind == CONTROL ? find_entry(v, channel->volunteer) : NULL;
+  if (channel != NULL && channel->kind == DATA) {
+    pass_to_swarm(v, channel, m);
     return;
   }
-  if (e != NULL) hear_control(v, e, m);
+  if (channel != NULL && channel->kind != CONTROL && channel->mate != 0) {
+    pass_on(v, channel, m);
+    return;
+  }
+  if (volunteer != NULL) hear_control(v, volunteer, m);
   shoal_message_release(m);
 }
 
-static void drop_entry(shoal_volunteers *v, entry *e) {
-  unlink_entry(v, e);
-  shoal_match_drop_worker(v->match, e->v.id);
-  if (e->v.registered) v->calls.gone(v->calls.self, e->v.id);
-  free(e);
+static void drop_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
+  unlink_entry(v, volunteer);
+  shoal_match_drop_worker(v->match, volunteer->v.id);
+  if (volunteer->v.registered) v->calls.gone(v->calls.self, volunteer->v.id);
+  free(volunteer);
   settle(v);
 }
 
 void shoal_volunteers_closed(shoal_volunteers *v, uint64_t peer, const char *reason) {
-  channel **at = place_of(v, peer), *l = *at;
-  if (l == NULL) return;
-  *at = l->next;
-  entry *e = l->volunteer != 0 ? find_entry(v, l->volunteer) : NULL;
-  if (l->kind == CONTROL && e != NULL) drop_entry(v, e);
-  if (l->kind == OUTSIDE && e != NULL && e->v.chief == peer) e->v.chief = 0;
-  channel *mate = l->mate != 0 ? find_channel(v, l->mate) : NULL;
+  channel_entry **at = place_of(v, peer), *channel = *at;
+  if (channel == NULL) return;
+  *at = channel->next;
+  volunteer_entry *volunteer = channel->volunteer != 0 ? find_entry(v, channel->volunteer) : NULL;
+  if (channel->kind == CONTROL && volunteer != NULL) drop_entry(v, volunteer);
+  if (channel->kind == OUTSIDE && volunteer != NULL && volunteer->v.chief == peer) volunteer->v.chief = 0;
+  if (channel->kind == DATA && volunteer != NULL && volunteer->v.swarm == peer) volunteer->v.swarm = 0;
+  if (channel->kind == DATA) shoal_swarms_closed(v->swarms, peer);
+  channel_entry *mate = channel->mate != 0 ? find_channel(v, channel->mate) : NULL;
   if (mate != NULL) {
     mate->mate = 0;
     shoal_net_close(v->net, mate->peer, reason);
   }
-  free(l);
+  free(channel);
 }
 
 /* ---- from time to time ---- */
 
-static void measure(shoal_volunteers *v, entry *e, double now) {
-  const shoal_open_job *job = shoal_jobs_find(v->jobs, e->v.job);
+static void measure(shoal_volunteers *v, volunteer_entry *volunteer, double now) {
+  const shoal_open_job *job = shoal_jobs_find(v->jobs, volunteer->v.job);
   uint64_t parts = 0;
   for (uint32_t i = 0; job != NULL && i < job->peers_count; i++)
-    if (strcmp(job->peers[i].name, e->v.name) == 0) parts = job->peers[i].parts_done;
-  if (parts < e->v.seen_parts) e->v.seen_parts = 0;
+    if (strcmp(job->peers[i].name, volunteer->v.name) == 0) parts = job->peers[i].parts_done;
+  if (parts < volunteer->v.seen_parts) volunteer->v.seen_parts = 0;
   uint64_t samples =
-      job != NULL ? (uint64_t)((double)(parts - e->v.seen_parts) * job->view.part_samples + 0.5) : 0;
-  double rate = e->v.seen_at > 0 ? (double)samples / (now - e->v.seen_at) : 0;
-  bool tells = rate != e->v.samples_per_s;
-  e->v.seen_parts = parts;
-  e->v.seen_at = now;
-  e->v.samples += samples;
-  e->v.samples_per_s = rate;
-  if (tells) changed(v, e);
+      job != NULL ? (uint64_t)((double)(parts - volunteer->v.seen_parts) * job->view.part_samples + 0.5) : 0;
+  double rate = volunteer->v.seen_at > 0 ? (double)samples / (now - volunteer->v.seen_at) : 0;
+  bool tells = rate != volunteer->v.samples_per_s;
+  volunteer->v.seen_parts = parts;
+  volunteer->v.seen_at = now;
+  volunteer->v.samples += samples;
+  volunteer->v.samples_per_s = rate;
+  if (tells) changed(v, volunteer);
+}
+
+void shoal_volunteers_close_token(shoal_volunteers *v, uint64_t token) {
+  for (size_t b = 0; b < BUCKETS; b++)
+    for (const channel_entry *channel = v->channels[b]; channel != NULL; channel = channel->next)
+      if (channel->kind != INSIDE && token != 0 && channel->caller.token == token)
+        shoal_net_close(v->net, channel->peer, "its token was revoked");
+}
+
+static void close_expired(shoal_volunteers *v, double wall) {
+  for (size_t b = 0; b < BUCKETS; b++)
+    for (const channel_entry *channel = v->channels[b]; channel != NULL; channel = channel->next)
+      if (channel->kind != INSIDE && channel->caller.expires > 0 && wall >= channel->caller.expires)
+        shoal_net_close(v->net, channel->peer, "its token has expired");
 }
 
 double shoal_volunteers_tick(shoal_volunteers *v, double now) {
+  if (now < v->next_tick) return v->next_tick;
   bool rates = now >= v->next_rates;
-  for (entry *e = v->first, *next; e != NULL; e = next) {
-    next = e->next;
-    double heard = shoal_net_heard(v->net, e->v.peer);
-    if (heard > 0 && now - heard > SILENT_S) shoal_net_close(v->net, e->v.peer, "silent for 30 seconds");
-    if (now - e->beaten_at >= BEAT_S) say(v, e, SHOAL_MSG_BEAT, NULL);
-    if (e->v.registered && !e->v.told) tell_assignment(v, e);
-    if (rates && e->v.registered) measure(v, e, now);
+  v->untold = false;
+  for (volunteer_entry *volunteer = v->first, *next; volunteer != NULL; volunteer = next) {
+    next = volunteer->next;
+    double heard = shoal_net_heard(v->net, volunteer->v.peer);
+    if (heard > 0 && now - heard > SILENT_S)
+      shoal_net_close(v->net, volunteer->v.peer, "silent for 30 seconds");
+    if (now - volunteer->beaten_at >= BEAT_S) say(v, volunteer, SHOAL_MSG_BEAT, NULL);
+    if (volunteer->v.registered && !volunteer->v.told) tell_assignment(v, volunteer);
+    v->untold |= !volunteer->v.told;
+    if (rates && volunteer->v.registered) measure(v, volunteer, now);
   }
-  if (rates) v->next_rates = now + RATE_S;
-  return now + 0.25;
+  if (rates) {
+    close_expired(v, shoal_clock_wall_seconds());
+    v->next_rates = now + RATE_S;
+  }
+  v->next_tick = now + TICK_S;
+  return v->next_tick;
 }
 
 /* ---- for the API ---- */
@@ -465,33 +605,41 @@ double shoal_volunteers_tick(shoal_volunteers *v, double now) {
 uint32_t shoal_volunteers_count(const shoal_volunteers *v, uint32_t *idle) {
   uint32_t count = 0;
   *idle = 0;
-  for (const entry *e = v->first; e != NULL; e = e->next) {
-    if (!e->v.registered) continue;
+  for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next) {
+    if (!volunteer->v.registered) continue;
     count++;
-    if (e->v.job == 0) (*idle)++;
+    if (volunteer->v.job == 0) (*idle)++;
   }
   return count;
 }
 
 const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *v, const shoal_volunteer *after) {
-  const entry *e =
-      after == NULL ? v->first : ((const entry *)((const char *)after - offsetof(entry, v)))->next;
-  while (e != NULL && !e->v.registered) e = e->next;
-  return e != NULL ? &e->v : NULL;
+  const volunteer_entry *volunteer =
+      after == NULL ? v->first
+                    : ((const volunteer_entry *)((const char *)after - offsetof(volunteer_entry, v)))->next;
+  while (volunteer != NULL && !volunteer->v.registered) volunteer = volunteer->next;
+  return volunteer != NULL ? &volunteer->v : NULL;
 }
 
 const shoal_volunteer *shoal_volunteers_find(const shoal_volunteers *v, uint64_t id) {
-  const entry *e = find_entry(v, id);
-  return e != NULL && e->v.registered ? &e->v : NULL;
+  const volunteer_entry *volunteer = find_entry(v, id);
+  return volunteer != NULL && volunteer->v.registered ? &volunteer->v : NULL;
 }
 
-void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w, shoal_json *json) {
+void shoal_volunteers_write_swarm(const shoal_volunteers *v, uint64_t id, shoal_json *json) {
+  const shoal_open_job *job = shoal_jobs_find(v->jobs, id);
+  const char *set = job != NULL ? job->spec.data.bytes : "";
+  shoal_swarms_write(v->swarms, set, job != NULL && job->is_private ? id : 0, json);
+}
+
+void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w, bool with_address,
+                            shoal_json *json) {
   const shoal_open_job *job = w->job != 0 ? shoal_jobs_find(v->jobs, w->job) : NULL;
   double heard = shoal_net_heard(v->net, w->peer);
   shoal_json_open(json, NULL, '{');
   shoal_json_int(json, "id", (int64_t)w->id);
   shoal_json_text(json, "name", w->name);
-  shoal_json_text(json, "address", w->address);
+  if (with_address) shoal_json_text(json, "address", w->address);
   shoal_json_real(json, "since", w->since);
   shoal_json_int(json, "cores", w->cores);
   shoal_json_int(json, "threads", w->threads);
@@ -515,14 +663,16 @@ void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w,
 
 /* ---- create and destroy ---- */
 
-shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal_jobs *jobs,
+shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal_net *net, shoal_jobs *jobs,
                                      const shoal_volunteers_calls *calls, shoal_error *err) {
   shoal_volunteers *v = calloc(1, sizeof *v);
   if (v == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  v->net = net;
   v->jobs = jobs;
   v->max = max;
   v->calls = *calls;
-  shoal_status status = shoal_match_create(&v->match, err);
+  const shoal_match_config config = {.workers_max = max, .jobs_max = SHOAL_JOBS_OPEN_MAX};
+  shoal_status status = shoal_match_create(&v->match, &config, err);
   if (status != SHOAL_OK) {
     free(v);
     return status;
@@ -531,18 +681,18 @@ shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal
   return SHOAL_OK;
 }
 
-void shoal_volunteers_use(shoal_volunteers *v, shoal_net *net) { v->net = net; }
+void shoal_volunteers_use_swarms(shoal_volunteers *v, shoal_swarms *swarms) { v->swarms = swarms; }
 
 void shoal_volunteers_destroy(shoal_volunteers *v) {
   if (v == NULL) return;
   for (size_t b = 0; b < BUCKETS; b++)
-    for (channel *l = v->channels[b], *next; l != NULL; l = next) {
-      next = l->next;
-      free(l);
+    for (channel_entry *channel = v->channels[b], *next; channel != NULL; channel = next) {
+      next = channel->next;
+      free(channel);
     }
-  for (entry *e = v->first, *next; e != NULL; e = next) {
-    next = e->next;
-    free(e);
+  for (volunteer_entry *volunteer = v->first, *next; volunteer != NULL; volunteer = next) {
+    next = volunteer->next;
+    free(volunteer);
   }
   shoal_match_destroy(v->match);
   free(v);

@@ -2,17 +2,20 @@
  *
  * A volunteer has a control connection ("/work"), where it says what it is and is told which job it works for. To
  * work it connects to the job's chief and parameter server ("/jobs/7/chief", "/jobs/7/ps/0"); what is said there
- * is passed on, as it is, to the threads of this process that run the job. A name that two have gets a number.
+ * is passed on, as it is, to the threads of this process that run the job. Its data comes from the swarm, which it
+ * joins over a connection of its own ("/jobs/7/data"), open to those who may work for the job (server/swarm.h). A
+ * name that two have gets a number.
  *
- * Ownership: create, then destroy; net, jobs and match are borrowed. Threads: the net's. */
+ * Ownership: create, then destroy; net, jobs and swarms are borrowed. Threads: the net's. */
 #ifndef SHOAL_SERVER_VOLUNTEERS_H
 #define SHOAL_SERVER_VOLUNTEERS_H
 
-#include "net/net.h"
+#include "net/http.h"
 #include "server/access.h"
 #include "server/jobs.h"
+#include "server/swarm.h"
 
-enum { SHOAL_VOLUNTEER_NAME_MAX = 48 };
+enum { SHOAL_VOLUNTEER_NAME_MAX = SHOAL_NAME_MAX };
 
 typedef struct shoal_volunteer {
   uint64_t id, peer; /* peer: of the control connection */
@@ -25,9 +28,10 @@ typedef struct shoal_volunteer {
   uint64_t job;                  /* that it is assigned to; 0: none */
   bool told;                     /* of that */
   uint64_t chief;                /* the peer of its connection to the job's chief; 0: none */
+  uint64_t swarm;                /* likewise, for the job's data */
   uint64_t samples;              /* in this connection's life */
   double samples_per_s, seen_at; /* measured over the last seconds */
-  uint64_t seen_samples, seen_parts;
+  uint64_t seen_parts;
 } shoal_volunteer;
 
 typedef struct shoal_volunteers shoal_volunteers;
@@ -38,14 +42,19 @@ typedef struct shoal_volunteers_calls {
   void (*gone)(void *self, uint64_t id);
 } shoal_volunteers_calls;
 
-shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal_jobs *jobs,
+/* At most `max` of them at a time. */
+shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal_net *net, shoal_jobs *jobs,
                                      const shoal_volunteers_calls *calls, shoal_error *err);
 void shoal_volunteers_destroy(shoal_volunteers *volunteers);
-void shoal_volunteers_use(shoal_volunteers *volunteers, shoal_net *net); /* before anything else */
+/* Where data comes from; without it "/jobs/7/data" is not there. */
+void shoal_volunteers_use_swarms(shoal_volunteers *volunteers, shoal_swarms *swarms);
 
-/* A WebSocket asks for a path: 0, or the HTTP status that refuses it. The caller is a volunteer at least. */
-int shoal_volunteers_admit(shoal_volunteers *volunteers, uint64_t peer, const char *path, const char *address,
+/* A WebSocket asks for a path: 0, or the HTTP status that refuses it. The caller is a volunteer at least. Those for a
+ * job may say in the query which volunteer they are of, by the number that ASSIGN told: "/jobs/7/chief?worker=3". */
+int shoal_volunteers_admit(shoal_volunteers *volunteers, uint64_t peer, const shoal_request *request,
                            const shoal_caller *caller);
+/* A token is good no more: its connections are closed. */
+void shoal_volunteers_close_token(shoal_volunteers *volunteers, uint64_t token);
 /* What the net tells. */
 void shoal_volunteers_opened(shoal_volunteers *volunteers, uint64_t peer);
 void shoal_volunteers_received(shoal_volunteers *volunteers, uint64_t peer, shoal_message *message);
@@ -62,8 +71,10 @@ uint32_t shoal_volunteers_count(const shoal_volunteers *volunteers, uint32_t *id
 const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *volunteers,
                                              const shoal_volunteer *after);
 const shoal_volunteer *shoal_volunteers_find(const shoal_volunteers *volunteers, uint64_t id); /* or NULL */
-/* A WORKER of the API. */
+/* The swarm that a job's data comes from, as shoal_swarms_write does; one that is not open has none. */
+void shoal_volunteers_write_swarm(const shoal_volunteers *volunteers, uint64_t job, shoal_json *json);
+/* A WORKER of the API; where it comes from is for admins alone. */
 void shoal_volunteers_write(const shoal_volunteers *volunteers, const shoal_volunteer *volunteer,
-                            shoal_json *json);
+                            bool with_address, shoal_json *json);
 
 #endif

@@ -15,7 +15,7 @@ static const char *const names[SHOAL_SIM_CHECKERS] = {
     [SHOAL_SIM_NOTHING] = "nothing",   [SHOAL_SIM_SAMPLES] = "samples", [SHOAL_SIM_LEASES] = "leases",
     [SHOAL_SIM_VERSIONS] = "versions", [SHOAL_SIM_BITS] = "bits",       [SHOAL_SIM_STALENESS] = "staleness",
     [SHOAL_SIM_DIFFERS] = "differs",   [SHOAL_SIM_DURABLE] = "durable", [SHOAL_SIM_DEADLOCK] = "deadlock",
-    [SHOAL_SIM_MEMORY] = "memory",
+    [SHOAL_SIM_MEMORY] = "memory",     [SHOAL_SIM_GUARD] = "guard",
 };
 
 const char *shoal_sim_checker_name(shoal_sim_checker checker) { return names[checker]; }
@@ -33,6 +33,7 @@ void shoal_check_violated(shoal_life *life, shoal_sim_checker checker, const cha
 void shoal_check_init(shoal_life *life) {
   life->check.units = calloc(life->job->parts, sizeof *life->check.units);
   SHOAL_ASSERT(life->check.units != NULL);
+  life->check.taint = UINT64_MAX;
   for (uint32_t s = 0; s < life->plan.owners; s++) {
     life->check.slices[s].applied = calloc(life->job->end, 1);
     SHOAL_ASSERT(life->check.slices[s].applied != NULL);
@@ -41,6 +42,7 @@ void shoal_check_init(shoal_life *life) {
 
 void shoal_check_release(shoal_life *life) {
   free(life->check.units);
+  free(life->check.lies);
   for (uint32_t s = 0; s < life->plan.owners; s++) free(life->check.slices[s].applied);
 }
 
@@ -106,7 +108,7 @@ void shoal_check_done(shoal_life *life, uint64_t connection, const shoal_packet 
   bool held = end_lease(life, connection, m);
   if (!held || m->round < shoal_chief_version(life->nodes[0].chief) || m->shard >= life->job->parts) return;
   shoal_check_report(life, packet);
-  if (mode != SHOAL_SYNC && mode != SHOAL_LOCAL) return;
+  if ((mode != SHOAL_SYNC && mode != SHOAL_LOCAL) || life->plan.guarded) return;
   shoal_check_unit *unit = &check->units[m->shard];
   if (unit->generation != m->generation || unit->round != m->round)
     *unit = (shoal_check_unit){.generation = m->generation, .round = m->round, .digest = packet->digest};
@@ -154,6 +156,11 @@ void shoal_check_back(shoal_life *life, const shoal_chief_event *event) {
                          (unsigned long long)event->state.generation,
                          (unsigned long long)check->back_generation);
   check->back_generation = event->state.generation;
+  if (check->taint != UINT64_MAX && event->version <= check->taint) {
+    check->taint = UINT64_MAX;
+    check->clean_from = event->state.generation;
+  }
+  if (event->undoes && event->version < check->safe) check->safe = event->version;
   if (event->version < check->safe)
     shoal_check_violated(life, SHOAL_SIM_DURABLE, "all go back to version %llu, but %llu was safe",
                          (unsigned long long)event->version, (unsigned long long)check->safe);
@@ -166,9 +173,11 @@ static uint32_t outbox_bound(const shoal_life *life, const shoal_sim_node *node)
   uint32_t owners = life->plan.owners, units = life->plan.units;
   switch (node->role) {
   case SHOAL_SIM_CHIEF: /* everybody: a BEAT, a WAIT or all their leases; owners some orders */
-    return (life->plan.workers_max + owners) * (units + 2) + 4 * owners + 8;
+    return (life->plan.workers_max + owners) * (units + 2) + 4 * owners + 8 +
+           (life->plan.guarded ? owners * (4 * life->job->parts + 64) : 0);
   case SHOAL_SIM_OWNER: /* an answer each, and what the chief is told of a few rounds */
-    return node->lines_count + 2 * life->job->config.mode.stale + 8;
+    return node->lines_count + 2 * life->job->config.mode.stale + 8 +
+           (life->plan.guarded ? 16 * life->nodes_count : 0);
   default: /* a unit's slices, the next pulls, and returns */ return 2 * owners * (units + 2) + 2 * units + 8;
   }
 }

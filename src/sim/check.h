@@ -42,6 +42,11 @@ typedef struct shoal_check_unit {
   uint64_t generation, round, digest; /* of the first result; generation 0: none */
 } shoal_check_unit;
 
+/* A lie that was sent. */
+typedef struct shoal_check_lie_told {
+  uint64_t lease, round;
+} shoal_check_lie_told;
+
 typedef struct shoal_check {
   shoal_check_slice slices[SHOAL_SIM_OWNERS_MAX];
   uint64_t starts;                             /* of the chief */
@@ -54,8 +59,12 @@ typedef struct shoal_check {
   bool differs; /* the result at hand must be told to differ */
   uint64_t differs_told;
   double last_time;
-  uint64_t standing; /* happenings since time moved */
-  uint64_t hurried;  /* ticks that the chief asked for at once, one after the other */
+  uint64_t standing;          /* happenings since time moved */
+  uint64_t hurried;           /* ticks that the chief asked for at once, one after the other */
+  shoal_check_lie_told *lies; /* guarded */
+  uint32_t lies_count, lies_size;
+  uint64_t taint;      /* the first round in which a lie counts; UINT64_MAX: none */
+  uint64_t clean_from; /* generations before this one are of no interest */
 } shoal_check;
 
 void shoal_check_init(struct shoal_life *life);
@@ -88,6 +97,18 @@ void shoal_check_time(struct shoal_life *life);
 void shoal_check_timer(struct shoal_life *life, bool later);
 /* deadlock: nothing will ever happen. */
 void shoal_check_stuck(struct shoal_life *life);
+
+/* ---- check_guard.c: rules about liars ---- */
+/* A lie is sent under a lease. */
+void shoal_check_lie(struct shoal_life *life, const shoal_message *push);
+/* The chief tells owners that something counts. */
+void shoal_check_accept(struct shoal_life *life, const shoal_message *message);
+/* A report has reached the chief. */
+void shoal_check_lie_seen(struct shoal_life *life, struct shoal_sim_node *worker);
+void shoal_check_banned(struct shoal_life *life, const shoal_chief_event *event);
+/* Whether weights or sums that belong to this version must be one machine's. */
+bool shoal_check_is_clean(const struct shoal_life *life, uint64_t generation, uint64_t version);
+void shoal_check_liars(struct shoal_life *life); /* at the end */
 
 /* ---- check_result.c: rules about what comes of it ---- */
 /* samples and bits: after every call of an owner. */

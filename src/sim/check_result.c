@@ -59,16 +59,22 @@ static void check_all_rounds(shoal_life *life) {
   }
 }
 
-void shoal_check_end(shoal_life *life) { check_all_rounds(life); }
+void shoal_check_end(shoal_life *life) {
+  check_all_rounds(life);
+  shoal_check_liars(life);
+}
 
 /* ---- bits ---- */
 
-static bool exact(const shoal_life *life) { return life->job->exact && life->plan.liars == 0; }
+static bool exact(const shoal_life *life, uint64_t generation, uint64_t version) {
+  if (!life->plan.guarded) return life->job->exact && life->plan.liars == 0;
+  return life->job->exact && shoal_check_is_clean(life, generation, version);
+}
 
-static void check_bits(shoal_life *life, uint32_t slice, uint64_t version, const float *weights,
-                       const char *where) {
+static void check_bits(shoal_life *life, uint32_t slice, uint64_t generation, uint64_t version,
+                       const float *weights, const char *where) {
   const shoal_sim_job *job = life->job;
-  if (!exact(life)) return;
+  if (!exact(life, generation, version)) return;
   const shoal_slice *s = &job->slices[slice];
   if (version > job->end) {
     shoal_check_violated(life, SHOAL_SIM_BITS, "slice %u is at version %llu, past the end", slice,
@@ -98,14 +104,14 @@ void shoal_check_owner(shoal_life *life, shoal_sim_node *node) {
                          node->name, (unsigned long long)seen->version, (unsigned long long)seen->generation,
                          (unsigned long long)state->version, (unsigned long long)generation);
   check_counter(life, node->index, state, generation);
-  check_bits(life, node->index, state->version, state->weights, node->name);
+  check_bits(life, node->index, generation, state->version, state->weights, node->name);
   seen->generation = generation;
   seen->version = state->version;
 }
 
 void shoal_check_round(shoal_life *life, const shoal_chief_event *event) {
   life->report->rounds++;
-  if (!exact(life) || life->job->sums == NULL) return;
+  if (!exact(life, event->state.generation, event->version) || life->job->sums == NULL) return;
   const shoal_sums *expected = &life->job->sums[event->version - 1];
   if (memcmp(expected, &event->sums, sizeof *expected) != 0)
     shoal_check_violated(life, SHOAL_SIM_BITS,
@@ -121,8 +127,8 @@ void shoal_check_rest(shoal_life *life, const shoal_message *m) {
                          m->payload != NULL ? shoal_blob_length(m->payload) : 0);
     return;
   }
-  check_bits(life, m->slice, m->version, (const float *)(const void *)shoal_blob_bytes(m->payload),
-             "at a rest");
+  check_bits(life, m->slice, m->generation, m->version,
+             (const float *)(const void *)shoal_blob_bytes(m->payload), "at a rest");
 }
 
 /* ---- staleness ---- */

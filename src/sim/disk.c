@@ -111,3 +111,16 @@ void shoal_disk_only(shoal_disk *disk, uint64_t first, uint64_t last) {
       shoal_blob_release(disk->records[i].bytes);
   disk->count = kept;
 }
+
+void shoal_disk_these(shoal_disk *disk, const uint64_t *names, uint32_t count) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < disk->count; i++) {
+    bool stays = false;
+    for (uint32_t k = 0; k < count; k++) stays |= names[k] == disk->records[i].name;
+    if (stays)
+      disk->records[kept++] = disk->records[i];
+    else
+      shoal_blob_release(disk->records[i].bytes);
+  }
+  disk->count = kept;
+}

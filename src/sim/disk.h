@@ -46,6 +46,8 @@ bool shoal_disk_crash(shoal_disk *disk, bool power, double done, double luck);
 
 /* The bytes without their checksum, to be released; NULL when there is no whole record. */
 shoal_blob *shoal_disk_read(const shoal_disk *disk, uint64_t name);
+/* Removes the records that are not among these. */
+void shoal_disk_these(shoal_disk *disk, const uint64_t *names, uint32_t count);
 /* Removes the records outside first .. last; with first > last all. */
 void shoal_disk_only(shoal_disk *disk, uint64_t first, uint64_t last);
 

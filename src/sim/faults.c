@@ -145,7 +145,7 @@ static void start(shoal_life *life, shoal_sim_node *node) {
 
 static void join(shoal_life *life) {
   uint32_t first = 1 + life->plan.owners;
-  for (uint32_t i = first + life->plan.workers_first; i < life->nodes_count; i++) {
+  for (uint32_t i = first + life->plan.workers_first; i < first + life->plan.workers; i++) {
     if (life->nodes[i].up || life->nodes[i].gone || life->nodes[i].joined) continue;
     life->nodes[i].joined = true;
     count(life, SHOAL_FAULT_JOIN);

@@ -102,6 +102,30 @@ static void plan_disks(shoal_sim_plan *p, const shoal_sim_config *config, dice *
   p->limit_s += 20 * p->slice_write_s;
 }
 
+/* Drawn last: what was drawn before is the same for all. Where results cannot be compared there are no liars: nobody
+ * would find them. */
+static void plan_guard(shoal_sim_plan *p, const shoal_sim_config *config, dice *d) {
+  const shoal_mode_kind mode = p->job.mode.kind;
+  p->guarded = draw(d, 4) == 0 || config->guarded;
+  uint32_t liars = draw(d, 2) == 0 ? 0 : 1 + draw(d, SHOAL_SIM_LIARS_MAX);
+  /* Each of the other rules is broken where the guard does not stand before it. */
+  bool of_guard = config->sabotage == SHOAL_SABOTAGE_GULLIBLE || config->sabotage == SHOAL_SABOTAGE_SLANDER;
+  if (config->sabotage != SHOAL_SABOTAGE_NONE) p->guarded = of_guard;
+  if (!p->guarded) return;
+  /* What is longer than others is scaled down there, which counters would not bear. */
+  bool compared = mode == SHOAL_SYNC || mode == SHOAL_LOCAL;
+  if (!compared && p->job.recipe == 0) p->job.recipe = 1;
+  p->audited = compared && p->job.format != SHOAL_WIRE_TOPK;
+  if (config->lie != SHOAL_LIE_NONE) liars = config->liars;
+  p->liars = p->audited && p->workers > 1 ? liars : 0;
+  if (p->liars >= p->workers) p->liars = p->workers - 1;
+  for (uint32_t i = 0; i < SHOAL_SIM_LIARS_MAX; i++)
+    p->lies[i] = config->lie != SHOAL_LIE_NONE ? config->lie : SHOAL_LIE_ALWAYS + draw(d, SHOAL_LIES - 1);
+  if (draw(d, 4) == 0 && config->lie == SHOAL_LIE_NONE) p->lies[0] = p->lies[1] = SHOAL_LIE_PAIR;
+  /* Everything of a newcomer is computed twice, and what is undone again. */
+  p->limit_s += 100 + 60 * (double)(p->job.rounds * p->job.epochs) * p->job.parts * p->part_s;
+}
+
 static shoal_sim_plan draw_plan(const shoal_sim_config *config) {
   dice d = {.key = shoal_key_make(config->seed, SHOAL_FOR_SIMULATION, 2, 0)};
   shoal_sim_plan p = {.workers = 1 + draw(&d, draw(&d, 5) == 0 ? MANY : 6)};
@@ -118,6 +142,23 @@ static shoal_sim_plan draw_plan(const shoal_sim_config *config) {
   plan_times(&p, &d);
   plan_faults(&p, &d);
   plan_disks(&p, config, &d);
+  if (config->end > 0) {
+    p.job.rounds = config->end;
+    p.job.epochs = 1;
+  }
+  if (config->calm) {
+    p.quiet = true;
+    p.slow = 0;
+    p.rests = 0;
+    p.rules.twice = p.rules.late = 0;
+    p.job.format = SHOAL_WIRE_F32;
+    p.job.net = SHOAL_SIM_CHEAP;
+    p.job.parts = 2 * p.workers;
+    p.workers_first = p.workers;
+    p.job.carry = false;
+    p.job.light = true; /* nothing is compared with one machine: it is long */
+  }
+  plan_guard(&p, config, &d);
   return p;
 }
 
@@ -163,13 +204,15 @@ static void add_node(shoal_life *life, shoal_sim_role role, uint32_t index) {
     snprintf(n->name, sizeof n->name, "chief");
   else
     snprintf(n->name, sizeof n->name, role == SHOAL_SIM_OWNER ? "ps-%u" : "worker-%u", index);
+  n->auditor = role == SHOAL_SIM_WORKER && index == plan->workers;
+  if (n->auditor) snprintf(n->name, sizeof n->name, "auditor");
   n->number = shoal_world_add(life->world, role == SHOAL_SIM_WORKER ? &plan->worker : &plan->server);
   n->routes_count = role == SHOAL_SIM_CHIEF ? 0 : role == SHOAL_SIM_OWNER ? 1 : 1 + plan->owners;
   n->routes = calloc(n->routes_count + 1, sizeof *n->routes);
   SHOAL_ASSERT(n->routes != NULL);
   for (uint32_t i = 0; i < n->routes_count; i++) n->routes[i].to = i; /* the chief, then the owners */
-  if (role != SHOAL_SIM_WORKER) return;
-  n->liar = index > 0 && index <= plan->liars;
+  if (role != SHOAL_SIM_WORKER || n->auditor) return;
+  if (index > 0 && index <= plan->liars) n->lie = plan->guarded ? plan->lies[index - 1] : SHOAL_LIE_ALWAYS;
   bool slow = index > 0 && index >= plan->workers - plan->slow;
   if (slow) n->slow = exp(log(2) + log(25) * shoal_world_share(life->world));
 }
@@ -188,13 +231,18 @@ static void begin(shoal_life *life, const shoal_sim_config *config, shoal_sim_re
     if (pull > 0) plan->rules.pull_scale = pull / own_bytes;
     plan->rules.piece_bytes = fmax(PIECE_BYTES, fmax(push, pull) / plan->owners / PIECES_MAX);
   }
-  uint32_t nodes = 1 + plan->owners + plan->workers;
+  uint32_t nodes = 1 + plan->owners + plan->workers + plan->guarded;
   life->world = shoal_world_create(&plan->rules, nodes);
   life->nodes = calloc(nodes, sizeof *life->nodes);
   SHOAL_ASSERT(life->nodes != NULL);
   add_node(life, SHOAL_SIM_CHIEF, 0);
   for (uint32_t s = 0; s < plan->owners; s++) add_node(life, SHOAL_SIM_OWNER, s);
-  for (uint32_t i = 0; i < plan->workers; i++) add_node(life, SHOAL_SIM_WORKER, i);
+  for (uint32_t i = 0; i < plan->workers + plan->guarded; i++) add_node(life, SHOAL_SIM_WORKER, i);
+  life->standings = calloc(plan->workers, sizeof *life->standings);
+  SHOAL_ASSERT(life->standings != NULL);
+  for (uint32_t i = 0; i < plan->workers; i++)
+    life->standings[i] =
+        (shoal_standing){.who = shoal_lies_who(&life->nodes[1 + plan->owners + i]), .agreed = config->agreed};
   shoal_check_init(life);
 }
 
@@ -206,10 +254,13 @@ static void describe(const shoal_life *life) {
   if (p->job.mode.kind == SHOAL_STALE) snprintf(extra, sizeof extra, ":%u", p->job.mode.stale);
   if (p->job.mode.kind == SHOAL_LOCAL) snprintf(extra, sizeof extra, ":%u", p->job.mode.local);
   snprintf(life->report->what, sizeof life->report->what,
-           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s%s",
+           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s%s%s",
            modes[p->job.mode.kind], extra, nets[p->job.net], shoal_codec_name(p->job.format), p->workers,
            p->owners, (unsigned long long)life->job->end, life->job->parts, p->quiet ? ", no faults" : "",
-           p->liars > 0 ? ", liars" : "", p->slow_disks ? ", slow disks" : "");
+           p->liars > 0 ? ", liars" : "", p->slow_disks ? ", slow disks" : "",
+           p->guarded ? p->audited ? ", audited" : ", guarded" : "");
+  life->report->guarded = p->guarded;
+  life->report->liars = p->liars;
   life->report->workers = p->workers;
   life->report->owners = p->owners;
 }
@@ -235,6 +286,7 @@ static void end(shoal_life *life) {
   shoal_world_destroy(life->world);
   shoal_sim_job_destroy(life->job);
   free(life->nodes);
+  free(life->standings);
   free(life->lines);
 }
 
@@ -246,6 +298,7 @@ void shoal_sim_live(const shoal_sim_config *config, shoal_sim_report *report) {
   shoal_life_log(&life, NULL, "%s", report->what);
   uint32_t first = 1 + life.plan.owners + life.plan.workers_first;
   for (uint32_t i = 0; i < first; i++) shoal_life_start_node(&life, &life.nodes[i]);
+  if (life.plan.guarded) shoal_life_start_node(&life, &life.nodes[life.nodes_count - 1]);
   shoal_faults_start(&life);
   while (!life.ended && report->violated == SHOAL_SIM_NOTHING) {
     shoal_happening h;

@@ -8,6 +8,8 @@
  * A `sabotage` breaks one rule on purpose, between a core and the world around it, so that each
  * checker can be shown to catch what it is there for.
  *
+ * Some lives are guarded: an auditor is among their nodes, and liars of several kinds may be among their workers.
+ *
  * With costs there are no faults: the life measures how long a training takes in that world.
  *
  * Ownership: everything is the caller's. Threads: lives are independent of each other. */
@@ -29,6 +31,7 @@ typedef enum shoal_sim_checker {
   SHOAL_SIM_DURABLE,   /* a version that was told to be safe is never lost */
   SHOAL_SIM_DEADLOCK,  /* when the faults are over, the training ends */
   SHOAL_SIM_MEMORY,    /* outboxes, connections, lease book and disks stay within bounds */
+  SHOAL_SIM_GUARD,     /* no newcomer's lie counts, who always lies is banned, nobody honest is */
   SHOAL_SIM_CHECKERS,
 } shoal_sim_checker;
 
@@ -48,6 +51,18 @@ typedef enum shoal_sim_fault {
   SHOAL_FAULTS,
 } shoal_sim_fault;
 
+/* How a worker lies. The last three only in guarded lives. */
+typedef enum shoal_sim_lie {
+  SHOAL_LIE_NONE,
+  SHOAL_LIE_ALWAYS,    /* in every unit */
+  SHOAL_LIE_SOMETIMES, /* in one of ten */
+  SHOAL_LIE_TRUSTED,   /* in every unit, once it is proven */
+  SHOAL_LIE_PAIR,      /* in every unit, and all such workers tell the same lie */
+  SHOAL_LIE_DIGEST,    /* reports what is right, and sends something else */
+  SHOAL_LIE_STRANGER,  /* works honestly, and sends contributions for which it has no lease beside */
+  SHOAL_LIES,
+} shoal_sim_lie;
+
 typedef enum shoal_sim_sabotage {
   SHOAL_SABOTAGE_NONE,
   SHOAL_SABOTAGE_PART_TWICE,      /* a contribution is also sent as its neighbour's, in lives with counters */
@@ -62,6 +77,8 @@ typedef enum shoal_sim_sabotage {
   SHOAL_SABOTAGE_LOST_DONE,       /* reports of one unit never arrive */
   SHOAL_SABOTAGE_FLOOD,           /* the chief says everything a hundred times */
   SHOAL_SABOTAGE_ECHO,            /* workers ask for weights, and again, before there was an answer */
+  SHOAL_SABOTAGE_GULLIBLE,        /* the chief takes every stranger for proven, in guarded lives */
+  SHOAL_SABOTAGE_SLANDER,         /* the auditor lies, in guarded lives */
   SHOAL_SABOTAGES,
 } shoal_sim_sabotage;
 
@@ -82,6 +99,13 @@ typedef struct shoal_sim_config {
   uint32_t owners;        /* 0: drawn */
   const shoal_mode *mode; /* NULL: drawn */
   bool slow_disks;        /* false: drawn, one life in twenty */
+  bool guarded;           /* false: drawn, one life in four */
+  shoal_sim_lie
+      lie; /* in guarded lives, of the worker with number 1 and as many as liars says; NONE: drawn */
+  uint32_t liars;
+  bool calm;       /* nothing goes wrong but lies; it ends when worker 1 is banned */
+  uint64_t agreed; /* of all workers, when the life begins: 0 for newcomers */
+  uint64_t end;    /* rounds; 0: drawn */
   shoal_sim_sabotage sabotage;
   const shoal_sim_costs *costs; /* NULL: drawn, and faults */
   shoal_text *log;              /* what happened, a line each; or NULL */
@@ -99,6 +123,13 @@ typedef struct shoal_sim_report {
   uint64_t again; /* leases given on a unit that somebody already had */
   uint64_t messages, bytes;
   double virtual_s; /* until the last round was safe */
+  /* guarded lives */
+  bool guarded;
+  uint64_t units, checks;                /* that counted; leases given to check somebody else's */
+  uint64_t lies, lies_used, lies_stayed; /* told; that counted; that were not undone before the end */
+  uint64_t banned, liars;
+  uint64_t
+      caught_after; /* units that worker 1 had computed, from its first lie on, when it was banned; 0: not */
 } shoal_sim_report;
 
 enum { SHOAL_SIM_WORKERS_MAX = 20000 };

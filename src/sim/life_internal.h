@@ -4,6 +4,7 @@
  *   nodes.c      what all nodes do: start, stop, connections, beats, inbox, posting
  *   roles.c      chief, owner, worker: drivers of the cores, as thin as real ones
  *   faults.c     what goes wrong
+ *   lies.c       what liars do
  *   sabotage.c   what is broken on purpose
  *   check*.c     what must hold
  *
@@ -23,6 +24,8 @@
 #include "sim/life.h"
 
 typedef struct shoal_life shoal_life;
+
+enum { SHOAL_SIM_TICK_MS = 250, SHOAL_SIM_LIARS_MAX = 4 };
 
 typedef enum shoal_sim_role { SHOAL_SIM_CHIEF, SHOAL_SIM_OWNER, SHOAL_SIM_WORKER } shoal_sim_role;
 
@@ -74,7 +77,12 @@ typedef struct shoal_sim_node {
   shoal_disk disk;
   /* a worker */
   double slow;
-  bool liar;
+  shoal_sim_lie lie;
+  bool auditor;
+  bool lying;                                /* in the unit at hand */
+  uint64_t units_done, lies_told, first_lie; /* first_lie: units_done then */
+  uint64_t lies_seen, lies_generation; /* reports of lies that reached the chief in time, in one generation */
+  bool banned;
   shoal_sim_task task;
   uint64_t note_version, note_digest; /* of what it computed last */
   /* the chief */
@@ -102,6 +110,8 @@ typedef struct shoal_sim_plan {
   double rests;                        /* share of the chief's ticks that ask for a rest */
   uint32_t liars, slow;
   bool quiet, slow_disks;
+  bool guarded, audited;
+  shoal_sim_lie lies[SHOAL_SIM_LIARS_MAX]; /* of workers 1, 2 ... */
 } shoal_sim_plan;
 
 struct shoal_life {
@@ -116,10 +126,9 @@ struct shoal_life {
   shoal_check check;
   shoal_sim_report *report;
   bool ended, calm;
-  uint32_t partitions; /* going on */
+  shoal_standing *standings; /* of workers, as a server would keep them */
+  uint32_t partitions;       /* going on */
 };
-
-enum { SHOAL_SIM_TICK_MS = 250 };
 
 /* What shoal_world_wake is asked for with. */
 enum {
@@ -172,6 +181,15 @@ void shoal_role_written(shoal_life *life, shoal_sim_node *node);
 void shoal_faults_start(shoal_life *life);
 void shoal_faults_woken(shoal_life *life, uint64_t tag);
 void shoal_faults_write(shoal_life *life, shoal_sim_node *node); /* one has begun */
+
+/* ---- lies.c ---- */
+/* A worker has computed a unit, and says what it says of it. */
+void shoal_lies_result(shoal_life *life, shoal_sim_node *node, shoal_work_result *result);
+/* What a liar is about to say. */
+void shoal_lies_letter(shoal_life *life, shoal_sim_node *node, uint64_t connection, shoal_packet *packet);
+uint64_t shoal_lies_who(const shoal_sim_node *node);
+/* What a server would keep: standings outlive the chief. */
+void shoal_lies_keep(shoal_life *life, const shoal_standing *standing);
 
 /* ---- sabotage.c ---- */
 shoal_disk_care shoal_sabotage_care(const shoal_life *life, const shoal_sim_node *node);

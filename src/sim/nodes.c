@@ -180,7 +180,13 @@ void shoal_life_stop_node(shoal_life *life, shoal_sim_node *node, bool silently)
     shoal_message_release(&node->inbox[node->inbox_first].packet.message);
     node->inbox_first = (node->inbox_first + 1) % node->inbox_size;
   }
-  if (node->role == SHOAL_SIM_CHIEF) life->report->again += shoal_chief_leases(node->chief).again;
+  if (node->role == SHOAL_SIM_CHIEF) {
+    uint64_t units, checks, rejected;
+    life->report->again += shoal_chief_leases(node->chief).again;
+    shoal_chief_audits(node->chief, &units, &checks, &rejected);
+    life->report->units += units;
+    life->report->checks += checks;
+  }
   shoal_role_stop(node);
   node->up = false;
 }
@@ -212,7 +218,9 @@ static void post(shoal_life *life, shoal_sim_node *node) {
       shoal_message_release(&packet.message);
       continue;
     }
+    if (node->role == SHOAL_SIM_WORKER) shoal_lies_letter(life, node, letter.peer, &packet);
     letter.message = packet.message;
+    if (letter.message.kind == SHOAL_MSG_ACCEPT) shoal_check_accept(life, &letter.message);
     if (node->role == SHOAL_SIM_CHIEF) shoal_check_said(life, node, &letter.message);
     if (letter.message.kind == SHOAL_MSG_LEASE) shoal_check_lease(life, letter.peer, &letter.message);
     if (letter.message.kind == SHOAL_MSG_WEIGHTS) shoal_check_weights(life, &letter.message);

@@ -12,7 +12,7 @@
 #include "sim/life_internal.h"
 
 static const double TIMER_S = 1e-6; /* no timer is finer */
-enum { CHIEF_RECORD = 0 };
+enum { CHIEF_RECORD = 0, AUDITOR_KEY = 77 };
 
 static void copy(float *to, const void *from, size_t count) {
   if (to != NULL) memcpy(to, from, count * sizeof *to);
@@ -29,7 +29,9 @@ static void start_owner(shoal_life *life, shoal_sim_node *node) {
                                .slice_index = node->index,
                                .parts = job->parts,
                                .rounds = job->rounds,
-                               .mode = job->config.mode};
+                               .mode = job->config.mode,
+                               .guarded = life->plan.guarded,
+                               .format = job->config.format};
   shoal_status status = shoal_owner_create(&node->owner, &config, NULL);
   SHOAL_ASSERT(status == SHOAL_OK);
 }
@@ -70,7 +72,10 @@ static void drive_owner(shoal_life *life, shoal_sim_node *node) {
 static void owner_written(shoal_life *life, shoal_sim_node *node) {
   uint64_t version = shoal_owner_state_of(node->owner)->version;
   bool forgets = life->config.sabotage == SHOAL_SABOTAGE_SHORT_MEMORY;
-  shoal_disk_only(&node->disk, forgets ? version : shoal_owner_safe(node->owner), version);
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
+  uint32_t count = shoal_owner_keeps(node->owner, keeps);
+  if (forgets) shoal_disk_only(&node->disk, version, version);
+  shoal_disk_these(&node->disk, keeps, count);
   shoal_owner_saved(node->owner);
 }
 
@@ -98,7 +103,9 @@ static void start_worker(shoal_life *life, shoal_sim_node *node) {
                                 .owners = life->plan.owners,
                                 .weights_count = life->job->weights_count,
                                 .mode = life->job->config.mode,
-                                .format = life->job->config.format};
+                                .format = life->job->config.format,
+                                .guarded = life->plan.guarded,
+                                .key = node->auditor ? AUDITOR_KEY : 0};
   shoal_status status = shoal_worker_create(&node->worker, &config, NULL);
   SHOAL_ASSERT(status == SHOAL_OK);
   node->task.running = false;
@@ -120,12 +127,7 @@ static void computed(shoal_life *life, shoal_sim_node *node) {
   task->running = false;
   node->note_version = shoal_check_computed(life, &task->unit, task->weights);
   shoal_work_result result = shoal_sim_job_compute(life->job, &task->unit, task->weights);
-  if (node->liar) { /* the same lie in every slice, but not in the counters */
-    float *gradient = (float *)(void *)shoal_blob_bytes(result.gradient);
-    for (size_t r = 0; r < life->job->runs_count; r++)
-      gradient[life->job->runs[r].offset + life->job->runs[r].count - 1] += 0.5f;
-    result.digest ^= 0xbad + node->index;
-  }
+  shoal_lies_result(life, node, &result);
   node->note_digest = result.digest;
   shoal_blob_release(task->unit.carry);
   shoal_worker_done(node->worker, task->unit.lease, &result);
@@ -166,6 +168,22 @@ static void start_chief(shoal_life *life, shoal_sim_node *node) {
                                .leases = plan->leases,
                                .job = "{}",
                                .carry_floats = job->carry_floats};
+  const bool gullible = life->config.sabotage == SHOAL_SABOTAGE_GULLIBLE;
+  shoal_standing proven[SHOAL_SIM_LIARS_MAX + 1];
+  if (plan->guarded)
+    config.guard = (shoal_chief_guard){.on = true,
+                                       .audits = plan->audited,
+                                       .secret = {life->config.seed, life->check.starts},
+                                       .key = AUDITOR_KEY,
+                                       .standings = life->standings,
+                                       .standings_count = plan->workers};
+  if (plan->guarded && gullible) {
+    for (uint32_t i = 0; i <= SHOAL_SIM_LIARS_MAX; i++)
+      proven[i] = (shoal_standing){.who = shoal_lies_who(&life->nodes[1 + plan->owners + i % plan->workers]),
+                                   .agreed = 1000000};
+    config.guard.standings = proven;
+    config.guard.standings_count = SHOAL_SIM_LIARS_MAX + 1;
+  }
   shoal_blob *record = shoal_disk_read(&node->disk, CHIEF_RECORD);
   if (record != NULL) {
     memcpy(&config.start, shoal_blob_bytes(record), sizeof config.start);
@@ -215,6 +233,11 @@ static void pull(shoal_life *life, shoal_sim_node *node) {
                                                .count = 1}});
 }
 
+static void end_life(shoal_life *life) {
+  shoal_check_end(life);
+  life->ended = true;
+}
+
 static void take_pulled(shoal_life *life, shoal_sim_node *node, const shoal_message *m) {
   if (!node->resting || m->version != node->rest_version || m->slice >= life->plan.owners ||
       m->generation != shoal_chief_generation(node->chief) || node->pulled[m->slice])
@@ -228,8 +251,7 @@ static void take_pulled(shoal_life *life, shoal_sim_node *node, const shoal_mess
                      SHOAL_TAG_GO_ON);
     return;
   }
-  shoal_check_end(life);
-  life->ended = true;
+  end_life(life);
   shoal_life_log(life, node, "the training is over");
 }
 
@@ -265,9 +287,20 @@ static void lost_peer(shoal_life *life, shoal_sim_node *node, const shoal_chief_
   shoal_life_hang_up(life, node, event->peer);
 }
 
+/* The core has told it already that it is not welcome, which goes out before the end of the connection. */
+static void banned(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  shoal_life_log(life, node, "%s is banned: %s", event->name, event->text);
+  shoal_lies_keep(life, &event->standing);
+  shoal_check_banned(life, event);
+  if (event->peer != 0) shoal_check_lost(life, event->peer);
+}
+
 static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
   switch (event->kind) {
-  case SHOAL_CHIEF_ROUND: shoal_check_round(life, event); break;
+  case SHOAL_CHIEF_ROUND:
+    shoal_check_round(life, event);
+    if (life->config.calm && life->report->caught_after > 0) end_life(life); /* nothing more is measured */
+    break;
   case SHOAL_CHIEF_REST: begin_rest(life, node, event); break;
   case SHOAL_CHIEF_SAFE:
     node->safe_pending = event->version + 1;
@@ -288,7 +321,10 @@ static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chie
   case SHOAL_CHIEF_REFUSED:
   case SHOAL_CHIEF_LEFT:
   case SHOAL_CHIEF_LATE:
-  case SHOAL_CHIEF_AGAIN: break;
+  case SHOAL_CHIEF_AGAIN:
+  case SHOAL_CHIEF_REJECTED: break;
+  case SHOAL_CHIEF_AUDITED: shoal_lies_keep(life, &event->standing); break;
+  case SHOAL_CHIEF_BANNED: banned(life, node, event); break;
   case SHOAL_CHIEF_FAILED: SHOAL_ASSERT(!"a cheap loss is always a number"); break;
   }
 }
@@ -337,6 +373,11 @@ static void chief_receives(shoal_life *life, shoal_sim_node *node, uint64_t conn
     line->slice = m->slice;
   }
   if (m->kind == SHOAL_MSG_DONE) shoal_check_done(life, connection, packet);
+  if (m->kind == SHOAL_MSG_DONE && m->round >= shoal_chief_version(node->chief) &&
+      m->generation == shoal_chief_generation(node->chief)) {
+    shoal_sim_node *worker = &life->nodes[shoal_world_other(life->world, connection, node->number)];
+    if (worker->lies_told > 0) shoal_check_lie_seen(life, worker);
+  }
   if (m->kind == SHOAL_MSG_RETURN) shoal_check_return(life, connection, m);
   if (m->kind == SHOAL_MSG_WEIGHTS) take_pulled(life, node, m);
   shoal_chief_receive(node->chief, connection, m, shoal_life_clock(life, node));

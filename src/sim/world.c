@@ -335,7 +335,8 @@ static void send_piece(shoal_world *w, place *from) {
   on->reaches = fmax(on->reaches, w->now + latency(w, c));
   double bytes = 0;
   while (on->unsent != NULL && bytes < w->rules.piece_bytes) bytes += send_part(w, from, number, end, bytes);
-  add_event(w, (event){.at = w->now + bytes / from->link.rate, .kind = LEAVES, .node = end, .number = number});
+  add_event(w,
+            (event){.at = w->now + bytes / from->link.rate, .kind = LEAVES, .node = end, .number = number});
 }
 
 static void leave(shoal_world *w, const event *e) {

@@ -36,6 +36,10 @@ shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *
   if (status == SHOAL_OK)
     status = shoal_db_run(store->db, "INSERT INTO audit (number, time, who, what) VALUES ($1, $2, $3, $4)",
                           values, sizeof values / sizeof *values, NULL, err);
+  if (status == SHOAL_OK && number > SHOAL_STORE_AUDIT_MAX) {
+    const shoal_db_value last = shoal_db_number(number - SHOAL_STORE_AUDIT_MAX);
+    status = shoal_db_run(store->db, "DELETE FROM audit WHERE number <= $1", &last, 1, NULL, err);
+  }
   return shoal_store_end(store, status, err);
 }
 

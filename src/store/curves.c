@@ -60,8 +60,9 @@ shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind,
   const shoal_db_value values[] = {shoal_db_number(job), shoal_db_integer(kind), shoal_db_number(max)};
   return shoal_store_read(
       store, &POINT,
+      "SELECT kind, step, time, loss, metric, samples_per_s, held_out_loss, held_out_metric FROM ("
       "SELECT kind, step, time, loss, metric, samples_per_s, held_out_loss, held_out_metric"
-      " FROM points WHERE job = $1 AND kind = $2 ORDER BY step LIMIT $3",
+      " FROM points WHERE job = $1 AND kind = $2 ORDER BY step DESC LIMIT $3) AS newest ORDER BY step",
       values, 3, out, max, count, err);
 }
 

@@ -1,7 +1,6 @@
 /* db.c: see db.h. Chooses the driver by the address, and checks what is the same for both. */
 #include "store/db.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -23,6 +22,8 @@ void shoal_db_close(shoal_db *db) {
 const char *shoal_db_kind(const shoal_db *db) { return db->driver->kind; }
 
 const char *shoal_db_label(const shoal_db *db) { return db->driver->label(db); }
+
+shoal_status shoal_db_claim(shoal_db *db, shoal_error *err) { return db->driver->claim(db, err); }
 
 shoal_status shoal_db_begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
   return db->driver->begin(db, mode, err);

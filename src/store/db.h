@@ -60,6 +60,9 @@ void shoal_db_close(shoal_db *db);
 const char *shoal_db_kind(const shoal_db *db);  /* "sqlite" or "postgresql" */
 const char *shoal_db_label(const shoal_db *db); /* which database it is, for errors */
 
+/* Makes the database this connection's, as far as others claim it too. SHOAL_CONFLICT: another has it. */
+shoal_status shoal_db_claim(shoal_db *db, shoal_error *err);
+
 shoal_status shoal_db_begin(shoal_db *db, shoal_db_mode mode, shoal_error *err);
 /* After a failure nothing was done, unless the error says that this is not known. */
 shoal_status shoal_db_commit(shoal_db *db, shoal_error *err);

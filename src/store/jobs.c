@@ -149,10 +149,8 @@ static bool read_count(shoal_db *db, void *to) {
   return true;
 }
 
-static void release_nothing(void *rows, size_t count) { (void)rows, (void)count; }
-
 shoal_status shoal_store_count_jobs(shoal_store *store, uint64_t counts[SHOAL_JOB_STATES], shoal_error *err) {
-  static const shoal_store_shape shape = {sizeof(state_count), read_count, release_nothing};
+  static const shoal_store_shape shape = {sizeof(state_count), read_count, NULL};
   state_count rows[SHOAL_JOB_STATES];
   size_t found;
   shoal_status status =

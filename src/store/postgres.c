@@ -22,7 +22,8 @@
 
 enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 }; /* of the server's types, since ever */
 
-static const char SET_UP[] = "SET statement_timeout = 60000; SET client_encoding TO 'UTF8'";
+/* The server's loop waits for a statement; only changes of the tables may take longer. */
+static const char SET_UP[] = "SET statement_timeout = 5000; SET client_encoding TO 'UTF8'";
 static const char URL_FORM[] =
     "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %2F for / and %3F "
     "for ? in a password";
@@ -34,7 +35,8 @@ typedef struct postgres_db {
   const char *statements[SHOAL_DB_STATEMENTS_MAX];
   size_t statements_count; /* prepared on this connection */
   bool in_transaction;
-  PGresult *result; /* between start and end */
+  bool claims, claimed; /* this connection is to have the database to itself; and has it */
+  PGresult *result;     /* between start and end */
   int row;
   uint64_t changed;
 } postgres_db;
@@ -81,15 +83,35 @@ static void swallow(void *context, const char *text) {
   (void)text;
 }
 
+/* The lock is the session's: it goes with the connection. */
+static shoal_status take_claim(postgres_db *p, shoal_error *err) {
+  PGresult *result = PQexec(p->connection, "SELECT pg_try_advisory_lock(7163394860466)");
+  shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
+  p->claimed = status == SHOAL_OK && PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "t") == 0;
+  PQclear(result);
+  if (status == SHOAL_OK && !p->claimed)
+    return shoal_fail(err, SHOAL_CONFLICT, "another server uses the %s", p->label);
+  return status;
+}
+
+/* Before anything is done: a connection that was opened again may have come too late. */
+static shoal_status keep_claim(postgres_db *p, shoal_error *err) {
+  if (!p->claims || p->claimed) return SHOAL_OK;
+  shoal_status status = take_claim(p, err);
+  /* A conflict of rows is something else. */
+  return status == SHOAL_CONFLICT ? shoal_fail(err, SHOAL_IO, "another server uses the %s", p->label)
+                                  : status;
+}
+
 static shoal_status set_up(postgres_db *p, shoal_error *err) {
   p->statements_count = 0;
-  p->in_transaction = false;
+  p->in_transaction = p->claimed = false;
   if (is_lost(p)) return trouble(p, NULL, err);
   PQsetNoticeProcessor(p->connection, swallow, NULL);
   PGresult *result = PQexec(p->connection, SET_UP);
   shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
   PQclear(result);
-  return status;
+  return status == SHOAL_OK ? keep_claim(p, err) : status;
 }
 
 static shoal_status reopen(postgres_db *p, shoal_error *err) {
@@ -107,6 +129,14 @@ static void close_db(shoal_db *db) {
 
 static const char *label(const shoal_db *db) { return ((const postgres_db *)db)->label; }
 
+static shoal_status claim(shoal_db *db, shoal_error *err) {
+  postgres_db *p = self(db);
+  if (p->claimed) return SHOAL_OK;
+  shoal_status status = take_claim(p, err);
+  p->claims = p->claimed;
+  return status;
+}
+
 /* ---- statements ---- */
 
 static shoal_status script(shoal_db *db, const char *sql, shoal_error *err) {
@@ -120,10 +150,13 @@ static shoal_status script(shoal_db *db, const char *sql, shoal_error *err) {
 static shoal_status begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
   postgres_db *p = self(db);
   SHOAL_ASSERT(!p->in_transaction);
-  const char *sql = mode == SHOAL_DB_RELAXED ? "BEGIN; SET LOCAL synchronous_commit TO off"
-                    : mode == SHOAL_DB_ALONE ? "BEGIN; SELECT pg_advisory_xact_lock(7163394860465)"
-                                             : "BEGIN";
-  shoal_status status = script(db, sql, err);
+  const char *sql =
+      mode == SHOAL_DB_RELAXED ? "BEGIN; SET LOCAL synchronous_commit TO off"
+      : mode == SHOAL_DB_ALONE
+          ? "BEGIN; SET LOCAL statement_timeout = 60000; SELECT pg_advisory_xact_lock(7163394860465)"
+          : "BEGIN";
+  shoal_status status = keep_claim(p, err);
+  if (status == SHOAL_OK) status = script(db, sql, err);
   if (status != SHOAL_OK && is_lost(p)) {
     status = reopen(p, err);
     if (status == SHOAL_OK) status = script(db, sql, err);
@@ -208,6 +241,8 @@ static shoal_status start(shoal_db *db, const char *sql, const shoal_db_value *v
                           shoal_error *err) {
   postgres_db *p = self(db);
   SHOAL_ASSERT(p->result == NULL);
+  shoal_status claimed = p->in_transaction ? SHOAL_OK : keep_claim(p, err);
+  if (claimed != SHOAL_OK && !is_lost(p)) return claimed;
   bound b;
   bind(&b, values, count);
   PGresult *result = execute(p, sql, &b, count);
@@ -282,6 +317,7 @@ static const shoal_db_driver driver = {
     .kind = "postgresql",
     .close = close_db,
     .label = label,
+    .claim = claim,
     .begin = begin,
     .commit = commit,
     .rollback = rollback,

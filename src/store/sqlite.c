@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/lock.h"
+#include "base/text.h"
 #include "store/driver.h"
 
 static const int BUSY_MS = 10000; /* how long another process may hold the file */
@@ -24,6 +26,7 @@ typedef struct sqlite_db {
   shoal_db db;
   sqlite3 *handle;
   char *path;
+  int claim; /* a lock on PATH.lock: SQLite's own are held for a moment only */
   bool full; /* synchronous=FULL is set, not NORMAL */
   kept statements[SHOAL_DB_STATEMENTS_MAX];
   size_t statements_count;
@@ -70,11 +73,26 @@ static void close_db(shoal_db *db) {
   sqlite_db *s = self(db);
   for (size_t i = 0; i < s->statements_count; i++) sqlite3_finalize(s->statements[i].statement);
   sqlite3_close(s->handle);
+  shoal_lock_give(s->claim);
   free(s->path);
   free(s);
 }
 
 static const char *label(const shoal_db *db) { return ((const sqlite_db *)db)->path; }
+
+static shoal_status claim(shoal_db *db, shoal_error *err) {
+  sqlite_db *s = self(db);
+  long holder;
+  shoal_text path = {0};
+  if (s->claim != SHOAL_NO_LOCK) return SHOAL_OK;
+  shoal_text_addf(&path, "%s.lock", s->path);
+  shoal_status status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : shoal_lock_take(&s->claim, path.bytes, &holder, err);
+  shoal_text_release(&path);
+  if (status == SHOAL_CONFLICT)
+    return shoal_fail(err, status, "another server (pid %ld) uses %s", holder, s->path);
+  return status;
+}
 
 static shoal_status begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
   sqlite_db *s = self(db);
@@ -179,6 +197,7 @@ static const shoal_db_driver driver = {
     .kind = "sqlite",
     .close = close_db,
     .label = label,
+    .claim = claim,
     .begin = begin,
     .commit = commit,
     .rollback = rollback,
@@ -217,6 +236,7 @@ shoal_status shoal_sqlite_open(shoal_db **out, const char *path, shoal_error *er
     return shoal_fail(err, SHOAL_NO_MEMORY, "%s: not enough memory", path);
   }
   s->db.driver = &driver;
+  s->claim = SHOAL_NO_LOCK;
   /* The caller has a lock, so SQLite needs none of its own. */
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   shoal_status status = SHOAL_OK;

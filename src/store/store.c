@@ -45,6 +45,11 @@ static const char *const MIGRATIONS[] = {
     "CREATE TABLE audit (number BIGINT PRIMARY KEY, time DOUBLE PRECISION NOT NULL, who TEXT NOT NULL,"
     "  what TEXT NOT NULL);"
     "INSERT INTO counters (name, value) VALUES ('job', 0), ('token', 0), ('audit', 0);",
+    "CREATE TABLE standings (id BIGINT PRIMARY KEY, who TEXT NOT NULL UNIQUE, agreed BIGINT NOT NULL,"
+    "  wrong BIGINT NOT NULL, banned BIGINT NOT NULL, reason TEXT NOT NULL, job BIGINT NOT NULL,"
+    "  changed DOUBLE PRECISION NOT NULL);"
+    "CREATE INDEX standings_by_ban ON standings (banned, id);"
+    "INSERT INTO counters (name, value) VALUES ('standing', 0);",
 };
 enum { VERSION = sizeof MIGRATIONS / sizeof *MIGRATIONS };
 
@@ -114,6 +119,13 @@ void shoal_store_close(shoal_store *store) {
   shoal_db_close(store->db);
   pthread_mutex_destroy(&store->lock);
   free(store);
+}
+
+shoal_status shoal_store_claim(shoal_store *store, shoal_error *err) {
+  pthread_mutex_lock(&store->lock);
+  shoal_status status = shoal_db_claim(store->db, err);
+  pthread_mutex_unlock(&store->lock);
+  return status;
 }
 
 const char *shoal_store_kind(const shoal_store *store) { return shoal_db_kind(store->db); }

@@ -18,7 +18,7 @@
  * Ownership: open, then close. Rows that come back own their texts: shoal_job_rows_free and its like give
  * them back; a call that failed leaves none. Texts that go in are borrowed for the call. Threads: any, one
  * call at a time (there is a lock). A call waits for the disk or the server: at worst 10 s for a file that
- * another program holds or for a connection, 60 s for a statement. */
+ * another program holds or for a connection, 5 s for a statement. */
 #ifndef SHOAL_STORE_STORE_H
 #define SHOAL_STORE_STORE_H
 
@@ -30,12 +30,16 @@
 
 typedef struct shoal_store shoal_store;
 
-enum { SHOAL_STORE_KEY_MAX = 1000, SHOAL_STORE_LOG_LINES_MAX = 2000 };
+enum { SHOAL_STORE_KEY_MAX = 1000, SHOAL_STORE_LOG_LINES_MAX = 2000, SHOAL_STORE_AUDIT_MAX = 100000 };
 
 /* "postgresql://..." or "postgres://...", else the path of a SQLite file. Makes the tables that are missing;
  * a store that a newer shoal has written is refused. An error never shows a URL's password. */
 shoal_status shoal_store_open(shoal_store **out, const char *where, shoal_error *err);
 void shoal_store_close(shoal_store *store);
+/* Makes the store this server's until it is closed or the process ends. SHOAL_CONFLICT: another server has it.
+ * Others may still read and write; only a second claim is refused. Where the connection was lost in between and
+ * another server has claimed it since, calls fail. */
+shoal_status shoal_store_claim(shoal_store *store, shoal_error *err);
 /* "sqlite" or "postgresql". */
 const char *shoal_store_kind(const shoal_store *store);
 
@@ -98,7 +102,7 @@ typedef struct shoal_point {
 /* A point at a step that has one takes its place. */
 shoal_status shoal_store_add_points(shoal_store *store, uint64_t job, const shoal_point *points, size_t count,
                                     shoal_error *err);
-/* In the order of their steps, from the first. */
+/* In the order of their steps; where there are more than `max`, the last ones. */
 shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind, shoal_point *out, size_t max,
                                 size_t *count, shoal_error *err);
 /* A run that went back, or was resumed from an earlier checkpoint: what lies behind `step` never was. Points
@@ -143,6 +147,9 @@ typedef struct shoal_thing_row {
 void shoal_thing_rows_free(shoal_thing_row *rows, size_t count);
 shoal_status shoal_store_add_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
                                    shoal_error *err);
+/* Likewise, but in the place of one that is there by that name. */
+shoal_status shoal_store_put_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
+                                   shoal_error *err);
 shoal_status shoal_store_thing(shoal_store *store, shoal_thing kind, const char *name, shoal_thing_row *out,
                                shoal_error *err);
 /* By name, byte by byte. */
@@ -168,10 +175,34 @@ shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *ro
                                    shoal_error *err);
 /* Whether it has expired is the caller's to see. */
 shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token_row *out, shoal_error *err);
-/* In the order of their numbers. */
-shoal_status shoal_store_tokens(shoal_store *store, shoal_token_row *out, size_t max, size_t *count,
-                                shoal_error *err);
+shoal_status shoal_store_token_by_id(shoal_store *store, uint64_t id, shoal_token_row *out, shoal_error *err);
+/* Those with a greater number than `after`, in the order of their numbers. */
+shoal_status shoal_store_tokens(shoal_store *store, uint64_t after, shoal_token_row *out, size_t max,
+                                size_t *count, shoal_error *err);
+/* Those that have expired at `now` go. */
+shoal_status shoal_store_purge_tokens(shoal_store *store, double now, shoal_error *err);
 shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err);
+
+/* ---- standings: who is believed ---- */
+
+typedef struct shoal_standing_row {
+  uint64_t id;            /* from 1 */
+  char *who;              /* "token 3", "anna at 10.0.0.7": one row each */
+  uint64_t agreed, wrong; /* units that somebody else computed again */
+  bool banned;
+  char *reason; /* of a ban */
+  uint64_t job; /* in which that happened; 0: none, or it is not there any more */
+  double changed;
+} shoal_standing_row;
+void shoal_standing_rows_free(shoal_standing_row *rows, size_t count);
+/* New, or in the place of what there was of the same `who`; row->id does not matter. A ban outlives a loss of power. */
+shoal_status shoal_store_put_standing(shoal_store *store, const shoal_standing_row *row, shoal_error *err);
+/* In the order of their numbers, from after `after`; only those banned, or all. */
+shoal_status shoal_store_standings(shoal_store *store, bool banned, uint64_t after, shoal_standing_row *out,
+                                   size_t max, size_t *count, shoal_error *err);
+/* Of a ban: SHOAL_NOT_FOUND when there is no such one. Who it was is unproven then, as at the first day. */
+shoal_status shoal_store_ban(shoal_store *store, uint64_t id, shoal_standing_row *out, shoal_error *err);
+shoal_status shoal_store_lift_ban(shoal_store *store, uint64_t id, double now, shoal_error *err);
 
 /* ---- the audit log: who did what ---- */
 
@@ -181,7 +212,7 @@ typedef struct shoal_audit_row {
   char *who, *what; /* "token 3 (Ann)", "DELETE /api/v1/jobs/7: 204" */
 } shoal_audit_row;
 void shoal_audit_rows_free(shoal_audit_row *rows, size_t count);
-/* Nothing is ever taken out of it. */
+/* The oldest go when there are more than SHOAL_STORE_AUDIT_MAX. */
 shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *who, const char *what,
                                    shoal_error *err);
 /* The newest first, those with a smaller number than `before` (0: all). */

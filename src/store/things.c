@@ -37,21 +37,34 @@ static shoal_status no_thing(shoal_thing kind, const char *name, shoal_error *er
   return shoal_fail(err, SHOAL_NOT_FOUND, "there is no %s '%.100s'", name_of(kind), name);
 }
 
-shoal_status shoal_store_add_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
-                                   shoal_error *err) {
+static shoal_status write_thing(shoal_store *store, const char *sql, shoal_thing kind,
+                                const shoal_thing_row *row, shoal_error *err) {
   const char *name = shoal_store_or(row->name, "");
   shoal_status status = shoal_store_check_key("the name", name, err);
   if (status != SHOAL_OK) return status;
   const shoal_db_value values[] = {
       shoal_db_integer(kind), shoal_db_text(name), shoal_db_text(shoal_store_or(row->owner, "")),
       shoal_db_text(shoal_store_or(row->content, "")), shoal_db_real(row->created)};
-  status = shoal_store_change(
-      store, SHOAL_DB_DURABLE,
-      "INSERT INTO things (kind, name, owner, content, created) VALUES ($1, $2, $3, $4, $5)", values,
-      sizeof values / sizeof *values, NULL, err);
+  status =
+      shoal_store_change(store, SHOAL_DB_DURABLE, sql, values, sizeof values / sizeof *values, NULL, err);
   return status == SHOAL_CONFLICT
              ? shoal_fail(err, status, "there is a %s '%.100s' already", name_of(kind), name)
              : status;
+}
+
+#define INSERT "INSERT INTO things (kind, name, owner, content, created) VALUES ($1, $2, $3, $4, $5)"
+
+shoal_status shoal_store_add_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
+                                   shoal_error *err) {
+  return write_thing(store, INSERT, kind, row, err);
+}
+
+shoal_status shoal_store_put_thing(shoal_store *store, shoal_thing kind, const shoal_thing_row *row,
+                                   shoal_error *err) {
+  return write_thing(store,
+                     INSERT " ON CONFLICT (kind, name) DO UPDATE SET owner = excluded.owner,"
+                            " content = excluded.content, created = excluded.created",
+                     kind, row, err);
 }
 
 shoal_status shoal_store_thing(shoal_store *store, shoal_thing kind, const char *name, shoal_thing_row *out,

@@ -31,6 +31,10 @@ static bool read_token(shoal_db *db, void *to) {
 
 static const shoal_store_shape SHAPE = {sizeof(shoal_token_row), read_token, release};
 
+static shoal_status no_token(uint64_t id, shoal_error *err) {
+  return shoal_fail(err, SHOAL_NOT_FOUND, "there is no token %" PRIu64, id);
+}
+
 shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *row, uint64_t *id,
                                    shoal_error *err) {
   shoal_status status = shoal_store_begin(store, SHOAL_DB_DURABLE, err);
@@ -67,11 +71,26 @@ shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token
                                           : status;
 }
 
-shoal_status shoal_store_tokens(shoal_store *store, shoal_token_row *out, size_t max, size_t *count,
-                                shoal_error *err) {
-  const shoal_db_value value = shoal_db_number(max);
-  return shoal_store_read(store, &SHAPE, "SELECT " COLUMNS " FROM tokens ORDER BY id LIMIT $1", &value, 1,
-                          out, max, count, err);
+shoal_status shoal_store_token_by_id(shoal_store *store, uint64_t id, shoal_token_row *out,
+                                     shoal_error *err) {
+  const shoal_db_value value = shoal_db_number(id);
+  size_t count;
+  shoal_status status = shoal_store_read(store, &SHAPE, "SELECT " COLUMNS " FROM tokens WHERE id = $1",
+                                         &value, 1, out, 1, &count, err);
+  return status == SHOAL_OK && count == 0 ? no_token(id, err) : status;
+}
+
+shoal_status shoal_store_tokens(shoal_store *store, uint64_t after, shoal_token_row *out, size_t max,
+                                size_t *count, shoal_error *err) {
+  const shoal_db_value values[] = {shoal_db_number(max), shoal_db_number(after)};
+  return shoal_store_read(store, &SHAPE, "SELECT " COLUMNS " FROM tokens WHERE id > $2 ORDER BY id LIMIT $1",
+                          values, 2, out, max, count, err);
+}
+
+shoal_status shoal_store_purge_tokens(shoal_store *store, double now, shoal_error *err) {
+  const shoal_db_value value = shoal_db_real(now);
+  return shoal_store_change(store, SHOAL_DB_DURABLE, "DELETE FROM tokens WHERE expires > 0 AND expires <= $1",
+                            &value, 1, NULL, err);
 }
 
 shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err) {
@@ -79,7 +98,5 @@ shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_err
   uint64_t changed;
   shoal_status status = shoal_store_change(store, SHOAL_DB_DURABLE, "DELETE FROM tokens WHERE id = $1",
                                            &value, 1, &changed, err);
-  return status == SHOAL_OK && changed == 0
-             ? shoal_fail(err, SHOAL_NOT_FOUND, "there is no token %" PRIu64, id)
-             : status;
+  return status == SHOAL_OK && changed == 0 ? no_token(id, err) : status;
 }

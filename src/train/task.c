@@ -56,6 +56,28 @@ static shoal_status weigh_classes(shoal_task *task, shoal_error *err) {
   return SHOAL_OK;
 }
 
+/* Parts of rounds keep to lanes of the data. */
+static shoal_status deal_parts(shoal_task *task, shoal_error *err) {
+  const shoal_trainer *trainer = task->trainer;
+  uint32_t batch = task->model->recipe.batch, lanes = shoal_trainer_shards(trainer);
+  uint64_t rounds = shoal_trainer_rounds(trainer);
+  uint32_t last = (uint32_t)(task->sources[SHOAL_TRAIN].samples - (rounds - 1) * batch);
+  uint32_t starts[SHOAL_SHARDS_MAX + 1], last_starts[SHOAL_SHARDS_MAX + 1];
+  for (uint32_t v = 0; v <= lanes; v++) {
+    starts[v] = shoal_trainer_shard_start(trainer, batch, v);
+    last_starts[v] = shoal_trainer_shard_start(trainer, last, v);
+  }
+  const shoal_deal deal = {.lanes = lanes, .starts = starts, .last_starts = last_starts};
+  return shoal_dataset_deal(task->dataset, &task->sources[SHOAL_TRAIN], batch, &deal, err);
+}
+
+shoal_status shoal_task_deal_rounds(shoal_task *task, uint32_t lanes, const uint32_t *lane_of_round,
+                                    shoal_error *err) {
+  const shoal_deal deal = {.lanes = lanes, .lane_of_round = lane_of_round};
+  return shoal_dataset_deal(task->dataset, &task->sources[SHOAL_TRAIN], task->model->recipe.batch, &deal,
+                            err);
+}
+
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err) {
   shoal_status status = shoal_graph_create(&task->graph, task->model, err);
   if (status == SHOAL_OK) status = weigh_classes(task, err);
@@ -65,7 +87,9 @@ shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *e
                                  .batch = task->model->recipe.batch,
                                  .samples = task->sources[SHOAL_TRAIN].samples,
                                  .class_weights = task->class_weights};
-  return shoal_trainer_create(&task->trainer, &config, err);
+  status = shoal_trainer_create(&task->trainer, &config, err);
+  bool lanes = task->model->recipe.shuffle == SHOAL_SHUFFLE_LANES;
+  return status == SHOAL_OK && lanes ? deal_parts(task, err) : status;
 }
 
 void shoal_task_close(shoal_task *task) {

@@ -26,6 +26,10 @@ typedef struct shoal_task {
 shoal_status shoal_task_open(shoal_task *out, const shoal_model *model, const shoal_dataset_options *options,
                              shoal_error *err);
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err);
+/* For local steps with `shuffle lanes`: whole rounds are dealt to lanes. Else parts of rounds are, by
+ * shoal_task_ready. */
+shoal_status shoal_task_deal_rounds(shoal_task *task, uint32_t lanes, const uint32_t *lane_of_round,
+                                    shoal_error *err);
 void shoal_task_close(shoal_task *task);
 
 /* Tells whether two machines have the same data, as far as what was fitted to it shows: SHA-256 of that, but

@@ -222,7 +222,8 @@ static shoal_status weigh_best(shoal_training *t, const shoal_checkpoint *best, 
 
 shoal_status shoal_training_goes_on(shoal_training *t, shoal_error *err) {
   t->record_step = t->state->step;
-  if (t->config->task->model->recipe.early_stop == 0 || !shoal_file_exists(t->best_path.bytes)) return SHOAL_OK;
+  if (t->config->task->model->recipe.early_stop == 0 || !shoal_file_exists(t->best_path.bytes))
+    return SHOAL_OK;
   shoal_checkpoint best;
   shoal_status status = shoal_checkpoint_load(&best, t->best_path.bytes, err);
   if (status != SHOAL_OK) return status;

@@ -197,6 +197,23 @@ static void a_replaced_file_keeps_its_permissions_and_links(void **state) {
   assert_int_equal(about.st_mode & 0777, 0640);
 }
 
+static void a_secret_is_for_its_owner_alone(void **state) {
+  (void)state;
+  struct stat about;
+  mode_t before = umask(0);
+  for (int exists = 0; exists < 2; exists++) {
+    shoal_writer *writer;
+    if (exists) assert_int_equal(chmod("secret", 0666), 0);
+    assert_int_equal(shoal_writer_create_secret(&writer, "secret", NULL), SHOAL_OK);
+    shoal_writer_add(writer, "abc", 3);
+    assert_int_equal(shoal_writer_commit(writer, NULL), SHOAL_OK);
+    assert_int_equal(stat("secret", &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    check_content("secret", "abc", 3);
+  }
+  umask(before);
+}
+
 static void a_full_disk_is_named_with_what_to_do(void **state) {
   (void)state;
   static const uint8_t much[100000];
@@ -324,6 +341,7 @@ int main(void) {
       IN_FOLDER(an_abandoned_file_leaves_no_trace),
       IN_FOLDER(pieces_of_any_size_come_out_in_order),
       IN_FOLDER(a_replaced_file_keeps_its_permissions_and_links),
+      IN_FOLDER(a_secret_is_for_its_owner_alone),
       IN_FOLDER(a_full_disk_is_named_with_what_to_do),
       IN_FOLDER(a_failed_write_leaves_the_old_file_and_no_other),
       IN_FOLDER(a_device_is_written_and_not_replaced),

@@ -1,6 +1,7 @@
 /* What a process in the sandbox can do no more. Each try is made by a child of its own. */
 #include "base/sandbox.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -77,7 +78,8 @@ static void the_filter_judges_every_call(void **state) {
       {SYS_setuid, 0, 0, SECCOMP_RET_ERRNO | EPERM},
       {SYS_socket, AF_INET, SOCK_STREAM, SECCOMP_RET_ALLOW},
       {SYS_socket, AF_INET6, SOCK_STREAM, SECCOMP_RET_ALLOW},
-      {SYS_socket, AF_UNIX, SOCK_STREAM, SECCOMP_RET_ALLOW},
+      {SYS_socket, AF_UNIX, SOCK_STREAM, SECCOMP_RET_ERRNO | EPERM},
+      {SYS_socketpair, AF_UNIX, SOCK_STREAM, SECCOMP_RET_ALLOW},
       {SYS_socket, AF_NETLINK, SOCK_RAW, SECCOMP_RET_ERRNO | EPERM},
       {SYS_socket, AF_PACKET, SOCK_RAW, SECCOMP_RET_ERRNO | EPERM},
       {SYS_socket, AF_VSOCK, SOCK_STREAM, SECCOMP_RET_ERRNO | EPERM},
@@ -86,6 +88,7 @@ static void the_filter_judges_every_call(void **state) {
       {SYS_clone3, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
       {SYS_ioctl, 0, TIOCGWINSZ, SECCOMP_RET_ALLOW},
       {SYS_ioctl, 0, TIOCSTI, SECCOMP_RET_ERRNO | EPERM},
+      {SYS_ioctl, 0, TIOCLINUX, SECCOMP_RET_ERRNO | EPERM},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (verdict_of(HERE, cases[i].call, cases[i].first, cases[i].second) != cases[i].verdict)
@@ -99,7 +102,7 @@ static void the_filter_judges_every_call(void **state) {
 /* ---- real processes ---- */
 
 /* How a child ends that enters the sandbox and tries: its exit status, or minus its signal. */
-static int ends(int (*attempt)(void), bool *landlock, bool *seccomp) {
+static int ends(int (*attempt)(void), bool listens, bool *landlock, bool *seccomp) {
   int pipe_of[2];
   assert_int_equal(pipe(pipe_of), 0);
   fflush(stdout);
@@ -108,7 +111,7 @@ static int ends(int (*attempt)(void), bool *landlock, bool *seccomp) {
     static const char *const reads[] = {"/usr", "/lib", "/lib64", "/etc", "/proc", "/no/such/place", NULL};
     static const char *const writes[] = {"mine", NULL};
     char text[SHOAL_SANDBOX_TEXT_MAX];
-    shoal_sandbox_enter(&(shoal_sandbox_rules){reads, writes}, text);
+    shoal_sandbox_enter(&(shoal_sandbox_rules){.reads = reads, .writes = writes, .listens = listens}, text);
     if (write(pipe_of[1], text, strlen(text) + 1) < 0) _exit(99);
     _exit(attempt());
   }
@@ -149,11 +152,19 @@ static int execute(void) {
 }
 static int trace(void) { return ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 1 : 2; }
 static int become_two(void) { return number_of(fork()); }
+static int open_unix(void) { return number_of(socket(AF_UNIX, SOCK_STREAM, 0)); }
 static int open_netlink(void) { return number_of(socket(AF_NETLINK, SOCK_RAW, 0)); }
 static int write_elsewhere(void) { return number_of(open("elsewhere", O_WRONLY | O_CREAT, 0666)); }
 static int overwrite(void) { return number_of(open("secret", O_WRONLY)); }
 static int read_elsewhere(void) { return number_of(open("secret", O_RDONLY)); }
 static int climb_out(void) { return number_of(open("mine/../secret", O_RDONLY)); }
+static int bind_to(uint16_t port) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return number_of(bind(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&at, sizeof at));
+}
+static int bind_to_one(void) { return bind_to(23456); }
+static int bind_to_any(void) { return bind_to(0); }
 static int list_elsewhere(void) { return number_of(open(".", O_RDONLY | O_DIRECTORY)); }
 
 static void processes_can_do_their_work_and_nothing_else(void **state) {
@@ -162,18 +173,22 @@ static void processes_can_do_their_work_and_nothing_else(void **state) {
     const char *what;
     int (*attempt)(void);
     int expected;
-    bool by_landlock;
+    bool by_landlock, listens;
   } cases[] = {
-      {"work", work, 0, false},
-      {"execute", execute, -SIGSYS, false},
-      {"trace", trace, -SIGSYS, false},
-      {"fork", become_two, EPERM, false},
-      {"open a netlink socket", open_netlink, EPERM, false},
-      {"write elsewhere", write_elsewhere, EACCES, true},
-      {"overwrite", overwrite, EACCES, true},
-      {"read elsewhere", read_elsewhere, EACCES, true},
-      {"climb out", climb_out, EACCES, true},
-      {"list a folder", list_elsewhere, EACCES, true},
+      {"work", work, 0, false, false},
+      {"execute", execute, -SIGSYS, false, false},
+      {"trace", trace, -SIGSYS, false, false},
+      {"fork", become_two, EPERM, false, false},
+      {"open a socket to a file", open_unix, EPERM, false, false},
+      {"open a netlink socket", open_netlink, EPERM, false, false},
+      {"write elsewhere", write_elsewhere, EACCES, true, false},
+      {"overwrite", overwrite, EACCES, true, false},
+      {"read elsewhere", read_elsewhere, EACCES, true, false},
+      {"climb out", climb_out, EACCES, true, false},
+      {"list a folder", list_elsewhere, EACCES, true, false},
+      {"listen", bind_to_any, EACCES, true, false},
+      {"listen where it may", bind_to_any, 0, true, true},
+      {"listen on a certain port", bind_to_one, EACCES, true, true},
   };
   assert_int_equal(mkdir("mine", 0777), 0);
   FILE *file = fopen("secret", "w");
@@ -181,7 +196,7 @@ static void processes_can_do_their_work_and_nothing_else(void **state) {
   int tried = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     bool landlock, seccomp;
-    int end = ends(cases[i].attempt, &landlock, &seccomp);
+    int end = ends(cases[i].attempt, cases[i].listens, &landlock, &seccomp);
     if (i > 0 && !(cases[i].by_landlock ? landlock : seccomp)) continue; /* this kernel has it not */
     tried++;
     if (end != cases[i].expected) fail_msg("%s: %d instead of %d", cases[i].what, end, cases[i].expected);

@@ -68,6 +68,12 @@ async function picture(page, name) {
   await page.screenshot({ path: path.join(pictures, `${name}.png`), animations: "disabled" });
 }
 
+// Those of an earlier run, and nothing else that somebody keeps there.
+function removePictures() {
+  const own = /^(host|job|overview|work|access|running|failed)(-desktop|-phone)?(-light|-dark)?\.png$/;
+  for (const name of fs.readdirSync(pictures)) if (own.test(name)) fs.rmSync(path.join(pictures, name));
+}
+
 async function look(page, size, colour) {
   await page.setViewportSize(sizes[size]);
   await page.emulateMedia({ colorScheme: colour });
@@ -137,6 +143,20 @@ async function writeWrongModel(page) {
   await page.fill("textarea[name=model]", text);
   await page.waitForSelector(".verdict:not(.bad)");
   passed("a wrong word in a model is marked on its line");
+}
+
+// What is no number stays in its box, and no job begins with a part of it.
+async function enterWrongNumber(page) {
+  const box = page.locator("input[name=epochs]");
+  await box.fill("6x");
+  await box.blur();
+  assert.equal(await box.inputValue(), "6x");
+  await page.click("button[type=submit]");
+  await page.waitForSelector("input[name=epochs][aria-invalid=true]:focus");
+  assert.match(page.url(), /\/host$/);
+  await box.fill("6");
+  assert.equal(await box.getAttribute("aria-invalid"), null);
+  passed("a number that is none is kept and refused");
 }
 
 // From the top of the page to the running job, by keyboard alone.
@@ -260,6 +280,7 @@ async function pictureOthers(page) {
 async function testPage(page, url, processes, wrongs) {
   await seeVolunteers(page, url);
   await writeWrongModel(page);
+  await enterWrongNumber(page);
   await host(page);
   await stopAndResume(page);
   await pictureRunning(page);
@@ -272,8 +293,8 @@ async function testPage(page, url, processes, wrongs) {
 }
 
 async function main() {
-  fs.rmSync(pictures, { recursive: true, force: true });
   fs.mkdirSync(pictures, { recursive: true });
+  removePictures();
   const processes = new Processes(program);
   let browser = null;
   let page = null;

@@ -74,8 +74,8 @@ bad 2 "--onnx FILE is missing" export good.safetensors
 bad 2 "what to do (list, info or get) is missing" data
 bad 2 "unknown action 'fetch'" data fetch
 bad 2 "the name of a set is missing" data get
-bad 2 "what to measure (train, gemm, ps, scaling or platform) is missing" bench
-bad 2 "unknown measurement 'sleep'; there are train, gemm, ps, scaling and platform" bench sleep
+bad 2 "what to measure (train, gemm, ps, scaling, platform, data or attack) is missing" bench
+bad 2 "unknown measurement 'sleep'; there are train, gemm, ps, scaling, platform, data and attack" bench sleep
 bad 2 "unknown option '--per-layer'" bench gemm --per-layer
 bad 2 "--seconds: 0 is out of range" bench gemm --seconds 0
 bad 2 "did you mean '--per-layer'?" bench train --per-layers

@@ -120,6 +120,36 @@ go valid images.net --data images --valid 0.2 --early-stop 1 --epochs 9
 go valids images.net --data images --valid 0.2 --early-stop 1 --epochs 9 --workers 2
 same "$(hash_of valids.safetensors)" "$(hash_of valid.safetensors)" "early stopping"
 
+# ---- lanes ----
+# Rows in five blocks, rounds that do not divide the rows, the last of them short.
+python3 - > rows.csv <<'PYTHON'
+import random
+random.seed(5)
+print("a,b,y")
+for i in range(6150):
+    a, b = random.random(), random.random()
+    print(f"{a:.4f},{b:.4f},{3 * a - 2 * b:.4f}")
+PYTHON
+printf 'input 2\ndense 8 tanh\ndense 1\nloss mean-squared\noptimizer sgd rate 0.05\nbatch 70\nepochs 3\nshards 7\n' > rows.net
+go lanes rows.net --data rows.csv --shuffle lanes
+lanes=$(hash_of lanes.safetensors)
+for workers in 1 2 4; do
+  go lanes rows.net --data rows.csv --shuffle lanes --workers $workers --ps 2
+  same "$(hash_of lanes.safetensors)" "$lanes" "shuffle lanes, $workers workers"
+done
+go lanes rows.net --data rows.csv --shuffle lanes --threads 1
+same "$(hash_of lanes.safetensors)" "$lanes" "shuffle lanes, one thread"
+go all rows.net --data rows.csv
+check "lanes are another order" test "$(hash_of all.safetensors)" != "$lanes"
+go valid images.net --data images --valid 0.2 --shuffle lanes
+go valids images.net --data images --valid 0.2 --shuffle lanes --workers 4
+same "$(hash_of valids.safetensors)" "$(hash_of valid.safetensors)" "shuffle lanes with validation"
+go local images.net --data images --shuffle lanes --mode local:4 --workers 2
+go locals images.net --data images --shuffle lanes --mode local:4 --workers 2 --transport threads
+same "$(hash_of locals.safetensors)" "$(hash_of local.safetensors)" "shuffle lanes with local steps"
+check "another order is told of when a run goes on" \
+  sh -c "! '$SHOAL' train --resume valid.safetensors --data images --valid 0.2 --shuffle all --epochs 4 --quiet 2> err"
+
 # ---- modes and wire formats ----
 for mode in async stale:2 local:4; do
   for wire in f32 bf16 int8 topk; do

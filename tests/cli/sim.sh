@@ -38,4 +38,21 @@ same $? 2 "an unknown mode"
 check "it says which there are" grep -q "sync, async, stale:N" err
 "$SHOAL" sim --seeds 10 --verbose > out 2> err
 same $? 2 "--verbose of many lives"
+
+"$SHOAL" sim --swarms 60 --threads 2 > out 2> err
+same $? 0 "shoal sim --swarms 60"
+for rule in complete pure slots memory upload; do
+  check "rule '$rule' is not broken" grep -Eq "^  $rule +0$" out
+done
+"$SHOAL" sim --swarm 8 --bytes 100000000 --json > swarm.json
+same $? 0 "a swarm of eight"
+"$SHOAL" sim --swarm 8 --bytes 100000000 --baseline tree --json > tree.json
+check "it is faster than the tree" python3 - <<'PYTHON'
+import json
+swarm, tree = json.load(open("swarm.json")), json.load(open("tree.json"))
+assert swarm["finished"] == tree["finished"] == 8, swarm
+assert swarm["ratio"] < 1.3 and swarm["server_copies"] < 1.1 and 3.9 < tree["ratio"] < 4.1, (swarm, tree)
+PYTHON
+"$SHOAL" sim --swarm 8 --swarms 8 > out 2> err
+same $? 2 "--swarm and --swarms"
 finish

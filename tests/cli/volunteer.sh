@@ -67,7 +67,17 @@ refused 2 "did you mean 'stop'?" job stpo 7
 refused 2 "'x' is no number of a job" job stop x
 refused 2 "--epochs is for" job stop 7 --epochs 3
 refused 2 "there is no port" status --server nowhere#t=secret
+refused 2 "unexpected argument 'http://h:1/'" status 'http://h:1/#t=secret'
+refused 2 "'http://h:1/' is no number of a job" job stop 'http://h:1/#t=secret'
+refused 2 "'http://h:1/' is not one of watch" job 'http://h:1/#t=secret' 7
+refused 2 "--epochs: 'http://h:1/' is not a whole number" job resume 7 --epochs 'http://h:1/#t=secret'
+refused 2 "unknown command 'http://h:1/'" 'http://h:1/#t=secret'
+refused 2 "'http://h:1/' is a link; the server's is given with --server" host 'http://h:1/#t=secret' --data images
+refused 2 "'http://h:1/' is a link; the server's is given with --server" host images.net --data 'http://h:1/#t=secret'
+refused 2 "--out is for 'shoal job watch' and 'shoal job get'" job stop 7 --out x
+refused 2 "--names is for the certificate that --tls makes" serve --names lab.example
 mapfile -t port < <(ports 2)
+refused 1 "is there a server?" job watch 7 --server "127.0.0.1:${port[1]}#t=secret"
 refused 1 "is there a server?" status --server "127.0.0.1:${port[1]}#t=secret"
 refused 1 "is there a server?" host images.net --data images --server "127.0.0.1:${port[1]}#t=secret"
 refused 1 "missing.net" host missing.net --data images --server "127.0.0.1:${port[1]}"
@@ -89,8 +99,9 @@ work() {
   pids+=("$worker")
 }
 serve
-until_true "the server tells its link" says "#t=" serve.log
-link=$(grep -o 'https://[^ ]*#t=[^ ]*' serve.log | head -1)
+until_true "the server tells where its link is" says "The link in server/admin.link makes you its admin" serve.log
+same "$(stat -c %a server/admin.link)" 600 "nobody else may read the link"
+link=$(cat server/admin.link)
 token=${link##*#t=}
 token=${token%%&*}
 until_true "the server answers" tells 0 's["server"]["workers"]'
@@ -125,7 +136,7 @@ same $? 0 "its exit status: $(tail -3 one.log)"
 check "it counts" grep -Eq "left after .*: [1-9][0-9,]* units" one.log
 check "data is in the cache" test "$(find mine/sets -name '*-ubyte' | wc -l)" = 4
 check "nothing is written elsewhere by it" test ! -e cache/shoal/sets
-same "$(grep -c "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 host.log:0 serve.log:1 " "the token is in no log"
+same "$(grep -c "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 host.log:0 serve.log:0 " "the token is in no log"
 
 # The same data is not sent again; other data under that name is not taken for it.
 "$SHOAL" host images.net --data images --server "$link" --detach > host.log 2>&1
@@ -141,8 +152,10 @@ two=$worker
 work three --cores 1 --cache mine
 until_true "both work" tells "['three', 'two']" 'sorted(w["name"] for w in s["workers"] if w["job"] == 2)'
 kill -9 "$two" "$server"
+wait "$server" 2> /dev/null # its port is free then
 serve
-until_true "the one that is left comes back" says "lost the server" three.log
+until_true "the one that is left notices" says "lost the server" three.log
+until_true "and comes back" bash -c '[ "$(grep -c "connected to" three.log)" -ge 2 ]'
 timeout 60 "$SHOAL" job watch 2 --server "$link" --out again.safetensors > watch.log 2>&1
 same $? 0 "the job goes on: $(cat watch.log)"
 check "and gives the same model" cmp -s <("$SHOAL" inspect got.safetensors --json | grep -o '"sha256":"[^"]*"') \

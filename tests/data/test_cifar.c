@@ -30,7 +30,7 @@ static void batches_are_numbered_through(void **state) {
   shoal_images images;
   shoal_images_init(&images);
   shoal_error err;
-  assert_int_equal(shoal_cifar_open(&images, ".", &err), SHOAL_OK);
+  assert_int_equal(shoal_cifar_open(&images, ".", NULL, &err), SHOAL_OK);
   assert_int_equal(images.training, 20);
   assert_int_equal(images.test, 3);
   assert_int_equal(images.classes, 10);
@@ -47,7 +47,7 @@ static void check_refused(const char *file, const char *why) {
   shoal_images images;
   shoal_images_init(&images);
   shoal_error err;
-  assert_int_not_equal(shoal_cifar_open(&images, ".", &err), SHOAL_OK);
+  assert_int_not_equal(shoal_cifar_open(&images, ".", NULL, &err), SHOAL_OK);
   CHECK_SAYS(&err, file, why);
   shoal_images_release(&images);
 }

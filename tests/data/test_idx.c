@@ -72,7 +72,7 @@ static void a_folder_holds_training_and_test(void **state) {
   shoal_images images;
   shoal_images_init(&images);
   shoal_error err;
-  assert_int_equal(shoal_idx_open_folder(&images, ".", &err), SHOAL_OK);
+  assert_int_equal(shoal_idx_open_folder(&images, ".", NULL, &err), SHOAL_OK);
   assert_int_equal(images.training, 6);
   assert_int_equal(images.test, 2);
   assert_int_equal(images.c * 10000 + images.h * 100 + images.w, 10405);
@@ -89,7 +89,7 @@ static void check_refused(const char *word, const char *why) {
   shoal_images images;
   shoal_images_init(&images);
   shoal_error err;
-  assert_int_not_equal(shoal_idx_open_folder(&images, ".", &err), SHOAL_OK);
+  assert_int_not_equal(shoal_idx_open_folder(&images, ".", NULL, &err), SHOAL_OK);
   CHECK_SAYS(&err, word, why);
   shoal_images_release(&images);
 }
@@ -145,7 +145,7 @@ static void mean_and_deviation_are_those_of_the_training_part(void **state) {
     shoal_images images;
     shoal_images_init(&images);
     shoal_error err;
-    assert_int_equal(shoal_idx_open_folder(&images, ".", &err), SHOAL_OK);
+    assert_int_equal(shoal_idx_open_folder(&images, ".", NULL, &err), SHOAL_OK);
     shoal_parts parts;
     shoal_parts_init(&parts, 100, 0, held ? 0.3 : 0);
     shoal_images_fit(&images, &parts);

@@ -67,6 +67,23 @@ static void it_is_good_for_its_names(void **state) {
   EVP_PKEY_free(key);
 }
 
+static void which_names_it_is_for_is_told(void **state) {
+  (void)state;
+  char fingerprint[SHOAL_SHA256_HEX];
+  must_ensure(fingerprint);
+  static const char *const others[] = {"evil.example", "192.0.2.8", "2001:db8::8", "example", "*.example"};
+  bool is_for;
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+    assert_int_equal(shoal_certificate_is_for(PATH, NAMES[i], &is_for, NULL), SHOAL_OK);
+    assert_true(is_for);
+  }
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    assert_int_equal(shoal_certificate_is_for(PATH, others[i], &is_for, NULL), SHOAL_OK);
+    assert_false(is_for);
+  }
+  assert_int_equal(shoal_certificate_is_for("missing", NAMES[0], &is_for, NULL), SHOAL_NOT_FOUND);
+}
+
 /* The same number as OpenSSL's own program gives, if it is there. */
 static void the_fingerprint_is_that_of_others(void **state) {
   (void)state;
@@ -205,6 +222,7 @@ static void a_disk_that_is_full_is_an_error(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(it_is_good_for_its_names),
+      IN_FOLDER(which_names_it_is_for_is_told),
       IN_FOLDER(the_fingerprint_is_that_of_others),
       IN_FOLDER(it_is_made_once),
       IN_FOLDER(the_key_is_for_nobody_else),

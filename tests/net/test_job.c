@@ -25,6 +25,8 @@ static shoal_job make_job(const char *mode) {
   snprintf(job.owners[0], sizeof job.owners[0], "ps0.example:7000");
   snprintf(job.owners[1], sizeof job.owners[1], "[::1]:7001");
   shoal_job_cut(&job, 8, 118, 3);
+  job.lanes = job.parts;
+  shoal_text_addf(&job.fitted, "{\"kind\":\"images\"}");
   return job;
 }
 
@@ -55,6 +57,8 @@ static void a_job_reads_back_as_it_was_written(void **state) {
     assert_int_equal(back.parts, job.parts);
     assert_int_equal(back.rounds, job.rounds);
     assert_int_equal(back.inner_rounds, job.inner_rounds);
+    assert_int_equal(back.lanes, job.lanes);
+    assert_string_equal(back.fitted.bytes, job.fitted.bytes);
     assert_int_equal(back.owners_count, 2);
     for (uint32_t s = 0; s < 2; s++) assert_string_equal(back.owners[s], job.owners[s]);
     assert_int_equal(shoal_job_digest(&back), shoal_job_digest(&job));
@@ -72,6 +76,11 @@ static void another_address_is_the_same_job_and_anything_else_is_not(void **stat
   other.samples++;
   assert_int_not_equal(shoal_job_digest(&job), shoal_job_digest(&other));
   other.samples--;
+  shoal_text_clear(&other.fitted); /* follows from the rest */
+  assert_int_equal(shoal_job_digest(&job), shoal_job_digest(&other));
+  other.lanes = 0;
+  assert_int_not_equal(shoal_job_digest(&job), shoal_job_digest(&other));
+  other.lanes = other.parts;
   other.owners_count = 1;
   assert_int_not_equal(shoal_job_digest(&job), shoal_job_digest(&other));
   other.owners_count = 2;
@@ -121,6 +130,8 @@ static void every_field_that_is_wrong_is_refused_by_name(void **state) {
   static const char *const bad_numbers[] = {"0", "-1", "1.5", "1e300", "\"8\"", "[8]"};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     for (size_t k = 0; k < sizeof bad_numbers / sizeof *bad_numbers; k++) refuse(numbers[i], bad_numbers[k]);
+  refuse("lanes", "7");
+  refuse("lanes", "\"8\"");
   refuse("parts", "1000000000");
   refuse("inner_rounds", "117"); /* fewer than rounds */
   refuse("valid", "-0.1");

@@ -116,15 +116,19 @@ static void a_token_comes_from_the_link_or_a_file_or_the_environment(void **stat
   assert_string_equal(link.token, "");
 }
 
-static void a_token_is_wiped_from_the_words(void **state) {
+static void a_token_is_wiped_from_its_word_alone(void **state) {
   (void)state;
-  char one[] = "http://h:1/#t=" TOKEN, two[] = "--server=h:1#t=x", three[] = "plain";
+  char one[] = "http://h:1/#t=" TOKEN, two[] = "--server=h:1#t=x", three[] = "run#2.safetensors";
   char *words[] = {one, two, three};
-  shoal_link_wipe(3, words);
+  shoal_link_wipe(3, words, one);
   assert_null(strstr(one, "abc"));
   assert_memory_equal(one, "http://h:1/#**", 14);
+  assert_string_equal(two, "--server=h:1#t=x");
+  shoal_link_wipe(3, words, two + strlen("--server="));
   assert_string_equal(two, "--server=h:1#***");
-  assert_string_equal(three, "plain");
+  shoal_link_wipe(3, words, NULL);
+  shoal_link_wipe(3, words, "run#2.safetensors"); /* the same letters, but no word of these */
+  assert_string_equal(three, "run#2.safetensors");
 }
 
 int main(void) {
@@ -133,7 +137,7 @@ int main(void) {
       cmocka_unit_test(colons_and_capitals_of_a_fingerprint_do_not_matter),
       cmocka_unit_test(what_is_no_link_is_told_without_the_token),
       IN_FOLDER(a_token_comes_from_the_link_or_a_file_or_the_environment),
-      cmocka_unit_test(a_token_is_wiped_from_the_words),
+      cmocka_unit_test(a_token_is_wiped_from_its_word_alone),
   };
   return RUN_TESTS(tests);
 }

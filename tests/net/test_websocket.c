@@ -6,10 +6,10 @@ static const shoal_net_config HASTY = {.connections_max = 100, .hello_s = 0.3, .
 static void websockets_are_let_in_by_their_token_and_path(void **state) {
   (void)state;
   site s, worker;
-  start_with(
-      &s, (shoal_net_config){.connections_max = 100, .hello_s = 10, .stall_s = 10, .websocket_only = true});
+  start_with(&s,
+             (shoal_net_config){.connections_max = 100, .hello_s = 10, .stall_s = 10, .upgrade_only = true});
   start_dialing(&worker);
-  /* A path makes it a WebSocket. */
+  /* A path is asked for. */
   uint64_t peer = dial(&worker, &s, "/jobs/7/chief?a=b", (shoal_way){.token = "secret"});
   shoal_net_send(worker.net, peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
   BOTH(&s, &worker, s.received == 1);
@@ -24,6 +24,11 @@ static void websockets_are_let_in_by_their_token_and_path(void **state) {
   BOTH(&s, &worker, s.opened == 2);
   assert_string_equal(s.authorization, "");
   assert_string_equal(s.path, "/?");
+  /* A token is said, whatever the wire. */
+  peer = dial(&worker, &s, "", (shoal_way){.wire = SHOAL_WIRE_RAW, .token = "secret"});
+  BOTH(&s, &worker, s.opened == 3);
+  assert_string_equal(s.authorization, "Bearer secret");
+  assert_string_equal(s.path, "/?");
   /* Refused. */
   static const int STATUS[] = {401, 403, 404, 503};
   for (int i = 0; i < 4; i++) {
@@ -35,15 +40,15 @@ static void websockets_are_let_in_by_their_token_and_path(void **state) {
     snprintf(reason, sizeof reason, "the server refuses: %d", STATUS[i]);
     assert_string_equal(worker.reason, reason);
   }
-  assert_int_equal(s.opened, 2);
-  /* Raw has no way to say who it is. */
+  assert_int_equal(s.opened, 3);
+  /* Who speaks raw at once has no way to say who it is. */
   dial(&worker, &s, "", (shoal_way){.wire = SHOAL_WIRE_RAW});
   client raw;
   join(&raw, &s);
   say(&s, &raw, "SHL\001 no matter what");
   UNTIL(&s, &raw, raw.ended);
   leave(&raw);
-  assert_int_equal(s.opened, 2);
+  assert_int_equal(s.opened, 3);
   assert_string_equal(s.reason, "it does not speak HTTP, and nothing else is spoken here");
   /* What would be another line of a head is not sent. */
   dial(&worker, &s, "/work", (shoal_way){.token = "a\r\nX: y"});
@@ -139,6 +144,41 @@ static void websocket_frames_by_hand(void **state) {
   stop(&s);
 }
 
+/* Messages as they are behind the question, which is answered first. */
+static void raw_messages_after_an_upgrade_by_hand(void **state) {
+  (void)state;
+  static const char *const OFFERS[] = {"shoal-raw", "shoal-raw, shoal", "shoal,shoal-raw"};
+  for (int i = 0; i < 3; i++) {
+    site s;
+    client c;
+    char request[600];
+    uint8_t bytes[600 + 2 * SHOAL_HEADER_BYTES];
+    shoal_message beat = {.kind = SHOAL_MSG_BEAT};
+    start_with(
+        &s, (shoal_net_config){.connections_max = 100, .hello_s = 10, .stall_s = 10, .upgrade_only = true});
+    join(&c, &s);
+    int length = snprintf(request, sizeof request,
+                          "GET /work HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          "Sec-WebSocket-Protocol: %s\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                          "Sec-WebSocket-Version: 13\r\n\r\n",
+                          OFFERS[i]);
+    memcpy(bytes, request, (size_t)length);
+    for (int k = 0; k < 2; k++) shoal_message_encode(&beat, bytes + length + k * SHOAL_HEADER_BYTES);
+    say_bytes(&s, &c, bytes, (size_t)length + 2 * SHOAL_HEADER_BYTES);
+    UNTIL(&s, &c, s.received == 2 && answers(&c) == 1);
+    assert_string_equal(find_field(c.in.bytes, "Sec-WebSocket-Protocol"), "shoal-raw");
+    shoal_text_clear(&c.in);
+    shoal_net_send(s.net, s.opened_peer, beat);
+    UNTIL(&s, &c, c.in.length >= SHOAL_HEADER_BYTES);
+    assert_int_equal(c.in.length, SHOAL_HEADER_BYTES);
+    assert_memory_equal(c.in.bytes, bytes + length, SHOAL_HEADER_BYTES);
+    leave(&c);
+    UNTIL(&s, NULL, s.closed == 1);
+    assert_string_equal(s.reason, "the other side closed the connection");
+    stop(&s);
+  }
+}
+
 /* ---- TLS ---- */
 
 static void pages_and_websockets_over_tls(void **state) {
@@ -192,6 +232,7 @@ int main(void) {
       cmocka_unit_test(websockets_are_let_in_by_their_token_and_path),
       cmocka_unit_test(a_websocket_that_is_none_of_ours_is_refused),
       cmocka_unit_test(websocket_frames_by_hand),
+      cmocka_unit_test(raw_messages_after_an_upgrade_by_hand),
       IN_FOLDER(pages_and_websockets_over_tls),
   };
   return RUN_TESTS(tests);

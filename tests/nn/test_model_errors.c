@@ -300,6 +300,8 @@ static const struct {
     {"input 4\ndense 3\nclip x" LOSS, "x.net:3:6: clip: expected the largest norm of a gradient"},
     {"input 4\ndense 3\nearly-stop" LOSS,
      "x.net:3:11: early-stop: expected the epochs to wait for a better one"},
+    {"input 4\ndense 3\nshuffle lane" LOSS, "x.net:3:9: shuffle:"},
+    {"input 4\ndense 3\nshuffle lanes 4" LOSS, "x.net:3:15: shuffle: expected the end of the line"},
     {"input 4\ndense 3\nclass-weights" LOSS, "x.net:3:14: class-weights: expected 'balanced' or a weight"},
     {"input 4\ndense 3\nclass-weights 1 -1 1" LOSS,
      "x.net:3:17: class-weights: expected 'balanced' or a weight, a number "

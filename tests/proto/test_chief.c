@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "proto/chief.h"
+#include "proto/proof.h"
 
 enum { PARTS = 2, ROUNDS = 3, WORKER = 1, OTHER = 2, OWNER = 10 };
 
@@ -550,6 +551,137 @@ static void who_takes_all_back_is_named(void **state) {
   shoal_chief_destroy(chief);
 }
 
+/* ---- guarded ---- */
+
+enum { AUDITOR = 30, KEY = 4711 };
+
+static shoal_chief *guarded_chief(const shoal_standing *standings, uint32_t count) {
+  shoal_chief_config config = config_of("sync", 0, 0);
+  config.guard = (shoal_chief_guard){.on = true,
+                                     .audits = true,
+                                     .secret = {1, 2},
+                                     .key = KEY,
+                                     .standings = standings,
+                                     .standings_count = count};
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  return chief;
+}
+
+static void come(shoal_chief *chief, uint64_t peer, uint64_t who, uint64_t key, double now) {
+  receive(chief, peer,
+          (shoal_message){.kind = SHOAL_MSG_HELLO, .count = SHOAL_ROLE_WORKER, .version = who, .lease = key},
+          now);
+}
+
+/* A result under a lease: the contribution is with the owner, and reported. */
+static void send_result(shoal_chief *chief, uint64_t peer, const shoal_message *lease, uint64_t what,
+                        double now) {
+  shoal_sums sums = {.loss = 1, .weight = 1};
+  double squares = 1;
+  receive(chief, OWNER,
+          (shoal_message){.kind = SHOAL_MSG_GOT,
+                          .lease = lease->lease,
+                          .version = what,
+                          .payload = shoal_blob_of(&squares, sizeof squares)},
+          now);
+  receive(chief, peer,
+          (shoal_message){.kind = SHOAL_MSG_DONE,
+                          .lease = lease->lease,
+                          .round = lease->round,
+                          .shard = lease->shard,
+                          .version = shoal_proof_join(&what, 1, NULL, 0),
+                          .payload = shoal_blob_of(&sums, sizeof sums)},
+          now);
+}
+
+static bool banned(shoal_chief *chief, bool *undone) {
+  shoal_chief_event event;
+  bool found = false;
+  *undone = false;
+  while (shoal_chief_next_event(chief, &event)) {
+    found |= event.kind == SHOAL_CHIEF_BANNED;
+    *undone |= event.kind == SHOAL_CHIEF_BACK && event.undoes;
+  }
+  return found;
+}
+
+static void begin_guarded(shoal_chief *chief) {
+  hello(chief, OWNER, SHOAL_ROLE_OWNER, 0, false, 0);
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = 0}, 0);
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = 0}, 0);
+  said(chief, OWNER, SHOAL_MSG_SAVE, NULL);
+}
+
+/* A newcomer lies: it is banned, what it did was never used, and it does not come back. */
+static void a_newcomer_that_lies_is_banned_and_nothing_is_undone(void **state) {
+  (void)state;
+  shoal_chief *chief = guarded_chief(NULL, 0);
+  shoal_message mine, check;
+  bool undone;
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  come(chief, AUDITOR, 0, KEY, 1);
+  assert_int_equal(shoal_chief_workers(chief), 1); /* the auditor is none */
+  ask(chief, WORKER, 1);
+  assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &mine));
+  ask(chief, AUDITOR, 1);
+  assert_true(said(chief, AUDITOR, SHOAL_MSG_LEASE, &check));
+  assert_int_equal(check.shard, mine.shard);
+  assert_true(check.lease != mine.lease);
+  send_result(chief, WORKER, &mine, 666, 2);
+  assert_false(said(chief, OWNER, SHOAL_MSG_ACCEPT, NULL));
+  send_result(chief, AUDITOR, &check, 5, 3);
+  shoal_message accepted;
+  assert_true(said(chief, OWNER, SHOAL_MSG_ACCEPT, &accepted));
+  assert_true(accepted.lease == check.lease);
+  assert_true(banned(chief, &undone));
+  assert_false(undone);
+  assert_int_equal(shoal_chief_workers(chief), 0);
+  come(chief, WORKER + 1, 77, 0, 4);
+  assert_true(said(chief, WORKER + 1, SHOAL_MSG_REFUSE, NULL));
+  shoal_chief_set_standing(chief, &(shoal_standing){.who = 77}, 5); /* somebody lifts it */
+  come(chief, WORKER + 2, 77, 0, 5);
+  assert_true(said(chief, WORKER + 2, SHOAL_MSG_WELCOME, NULL));
+  shoal_chief_destroy(chief);
+}
+
+/* A proven worker lies for a while: all go back to before its first unchecked unit. */
+static void lies_that_were_used_are_undone(void **state) {
+  (void)state;
+  const shoal_standing proven = {.who = 77, .agreed = SHOAL_TRUST_PROVES + 1}; /* every other unit is drawn */
+  shoal_chief *chief = guarded_chief(&proven, 1);
+  bool undone = false, caught = false;
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  come(chief, AUDITOR, 0, KEY, 1);
+  ask(chief, AUDITOR, 1);
+  uint64_t version = 0;
+  for (double now = 1; !caught && version < ROUNDS; now++) {
+    shoal_message mine, check;
+    ask(chief, WORKER, now);
+    shoal_letter letter;
+    bool leased = false, checked = false;
+    while (shoal_outbox_take(shoal_chief_outbox(chief), &letter)) {
+      bool is_lease = letter.message.kind == SHOAL_MSG_LEASE;
+      if (is_lease && letter.peer == WORKER) mine = letter.message, leased = true;
+      if (is_lease && letter.peer == AUDITOR) check = letter.message, checked = true;
+      shoal_message_release(&letter.message);
+    }
+    assert_true(leased);
+    send_result(chief, WORKER, &mine, 666, now);
+    if (checked) send_result(chief, AUDITOR, &check, 5, now);
+    caught = banned(chief, &undone);
+    if (caught) break;
+    applied(chief, ++version, now);
+  }
+  assert_true(caught && version > 0); /* with these secrets the second unit is drawn, or the third */
+  assert_true(undone);
+  assert_int_equal(shoal_chief_version(chief), 0);
+  assert_int_equal(shoal_chief_workers(chief), 0);
+  shoal_chief_destroy(chief);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_lost_report_takes_all_back),
@@ -574,6 +706,8 @@ int main(void) {
       cmocka_unit_test(who_is_not_taken_is_told_by_name_and_reason),
       cmocka_unit_test(what_a_worker_has_done_stays_with_its_name),
       cmocka_unit_test(who_takes_all_back_is_named),
+      cmocka_unit_test(a_newcomer_that_lies_is_banned_and_nothing_is_undone),
+      cmocka_unit_test(lies_that_were_used_are_undone),
   };
   return RUN_TESTS(tests);
 }

@@ -11,7 +11,8 @@
 
 static shoal_match *new_match(void) {
   shoal_match *match;
-  assert_int_equal(shoal_match_create(&match, NULL), SHOAL_OK);
+  const shoal_match_config config = {.workers_max = 20000, .jobs_max = 2000};
+  assert_int_equal(shoal_match_create(&match, &config, NULL), SHOAL_OK);
   return match;
 }
 
@@ -233,6 +234,34 @@ static void long_names_fit_and_are_not_cut_in_a_character(void **state) {
   assert_non_null(strstr(reason, "works for job 18446744073709551615 (üü"));
   shoal_match_reason(match, 2, reason);
   assert_null(strchr(reason, '?'));
+  shoal_match_destroy(match);
+}
+
+static void more_than_there_may_be_are_refused_and_a_place_can_be_used_again(void **state) {
+  (void)state;
+  shoal_match *match;
+  shoal_error err;
+  const shoal_match_config config = {.workers_max = 2, .jobs_max = 1};
+  assert_int_equal(shoal_match_create(&match, &config, NULL), SHOAL_OK);
+  put_job(match, (shoal_match_job){.id = 1, .least = 1, .most = 9, .host = "a"});
+  const shoal_match_job second = {.id = 2, .least = 1, .most = 9, .name = "", .host = "b"};
+  assert_int_equal(shoal_match_put_job(match, &second, &err), SHOAL_LIMIT);
+  put_worker(match, (shoal_match_worker){.id = 1, .host = "c"});
+  put_worker(match, (shoal_match_worker){.id = 2, .host = "d"});
+  const shoal_match_worker third = {.id = 3, .host = "e"};
+  assert_int_equal(shoal_match_put_worker(match, &third, &err), SHOAL_LIMIT);
+  for (uint64_t id = 3; id < 100; id++) { /* with every host's name another, all of them in use */
+    char host[16];
+    snprintf(host, sizeof host, "host %d", (int)id);
+    shoal_match_drop_worker(match, id - 2);
+    put_worker(match, (shoal_match_worker){.id = id, .host = host});
+    put_worker(match, (shoal_match_worker){.id = id, .host = host + 1});
+  }
+  put_worker(match, (shoal_match_worker){.id = 99});
+  assert_int_equal(shoal_match_job_of(match, 99), 1);
+  shoal_match_drop_job(match, 1);
+  assert_int_equal(shoal_match_put_job(match, &second, &err), SHOAL_OK);
+  assert_int_equal(shoal_match_job_of(match, 99), 2);
   shoal_match_destroy(match);
 }
 
@@ -484,6 +513,7 @@ int main(void) {
       cmocka_unit_test(memory_must_suffice_and_the_reason_says_how_much),
       cmocka_unit_test(wrong_wishes_are_refused),
       cmocka_unit_test(long_names_fit_and_are_not_cut_in_a_character),
+      cmocka_unit_test(more_than_there_may_be_are_refused_and_a_place_can_be_used_again),
       cmocka_unit_test(whatever_happens_the_rules_hold),
       cmocka_unit_test(the_same_calls_give_the_same_moves),
       cmocka_unit_test(ten_thousand_workers_and_a_thousand_jobs_are_quick),

@@ -42,7 +42,9 @@ static uint32_t draw(cluster *c, uint32_t below) {
   return (uint32_t)shoal_random_below(shoal_key_make(5, SHOAL_FOR_TOY, 1, 2), c->draws++, below);
 }
 
-static void open_cluster(cluster *c, const char *text, uint32_t owners, const char *mode_text) {
+/* `guarded`, and the rule, "mean" as a rule. */
+static void open_owners(cluster *c, const char *text, uint32_t owners, const char *mode_text, bool guarded,
+                        const char *rule) {
   shoal_error err = {0};
   *c = (cluster){.owners_count = owners};
   if (shoal_model_parse(&c->model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
@@ -65,12 +67,18 @@ static void open_cluster(cluster *c, const char *text, uint32_t owners, const ch
                                 .slice = c->slices[s],
                                 .slice_index = s,
                                 .parts = c->shards,
-                                .rounds = shoal_trainer_rounds(c->worker)};
+                                .rounds = shoal_trainer_rounds(c->worker),
+                                .guarded = guarded};
+    assert_int_equal(shoal_rule_parse(rule, &owner.rule, &err), SHOAL_OK);
     assert_int_equal(shoal_mode_parse(mode_text, &owner.mode, &err), SHOAL_OK);
     assert_int_equal(shoal_owner_create(&c->owners[s], &owner, &err), SHOAL_OK);
     memcpy(shoal_owner_state_of(c->owners[s])->weights,
            shoal_trainer_state(c->alone)->weights + c->slices[s].offset, c->slices[s].count * sizeof(float));
   }
+}
+
+static void open_cluster(cluster *c, const char *text, uint32_t owners, const char *mode_text) {
+  open_owners(c, text, owners, mode_text, false, "mean");
 }
 
 static void close_cluster(cluster *c) {
@@ -442,6 +450,122 @@ static void a_version_that_is_kept_is_not_written_again(void **state) {
   close_cluster(&c);
 }
 
+/* ---- guarded ---- */
+
+static void push_under(cluster *c, uint64_t peer, uint64_t lease, uint32_t shard, float value) {
+  size_t count = c->slices[0].count;
+  shoal_blob *blob = shoal_blob_create(count * sizeof(float));
+  assert_non_null(blob);
+  for (size_t i = 0; i < count; i++) ((float *)(void *)shoal_blob_bytes(blob))[i] = value;
+  shoal_message m = {.kind = SHOAL_MSG_PUSH, .lease = lease, .shard = shard, .count = 1, .payload = blob};
+  shoal_owner_receive(c->owners[0], peer, &m);
+}
+
+static void order(cluster *c, uint64_t from, shoal_message_kind kind, uint64_t lease) {
+  shoal_message m = {.kind = kind, .lease = lease};
+  shoal_owner_receive(c->owners[0], from, &m);
+}
+
+/* What the chief is told of a contribution: its sum of squares; -1: nothing. */
+static double told_squares(cluster *c, uint64_t lease) {
+  shoal_letter letter;
+  double squares = -1;
+  while (shoal_outbox_take(shoal_owner_outbox(c->owners[0]), &letter)) {
+    if (letter.message.kind == SHOAL_MSG_GOT && letter.message.lease == lease && letter.peer == CHIEF)
+      memcpy(&squares, shoal_blob_bytes(letter.message.payload), sizeof squares);
+    shoal_message_release(&letter.message);
+  }
+  return squares;
+}
+
+static void a_guarded_contribution_counts_when_the_chief_says_so(void **state) {
+  (void)state;
+  cluster c;
+  open_owners(&c, NETS[0], 1, "sync", true, "mean");
+  const shoal_owner_state *now = shoal_owner_state_of(c.owners[0]);
+  introduce_chief(&c);
+  letters(c.owners[0]);
+  for (uint32_t v = 0; v < c.shards; v++) push_under(&c, WORKER, 0, v, 1); /* without a lease: never */
+  assert_int_equal(letters(c.owners[0]), 0);
+  push_under(&c, WORKER + 1, 99, 0, 7); /* a lie */
+  assert_true(told_squares(&c, 99) > 0);
+  push_under(&c, WORKER + 1, 98, 0, NAN);
+  assert_true(isnan(told_squares(&c, 98)));
+  order(&c, CHIEF, SHOAL_MSG_REJECT, 99);
+  order(&c, CHIEF, SHOAL_MSG_ACCEPT, 98); /* NAN is never applied, whoever says so */
+  for (uint32_t v = 0; v < c.shards; v++) push_under(&c, WORKER, 10 + v, v, 1);
+  order(&c, WORKER, SHOAL_MSG_ACCEPT, 10); /* by a worker */
+  for (uint32_t v = 1; v < c.shards; v++) order(&c, CHIEF, SHOAL_MSG_ACCEPT, 10 + v);
+  assert_int_equal(now->version, 0);
+  order(&c, CHIEF, SHOAL_MSG_ACCEPT, 10);
+  assert_int_equal(now->version, 1);
+  cluster free_one;
+  open_cluster(&free_one, NETS[0], 1, "sync");
+  float *gradient = malloc(c.graph->weights_count * sizeof *gradient);
+  for (size_t i = 0; i < c.graph->weights_count; i++) gradient[i] = 1;
+  for (uint32_t v = 0; v < c.shards; v++) push(&free_one, 0, v, 0, gradient);
+  assert_memory_equal(now->weights, shoal_owner_state_of(free_one.owners[0])->weights,
+                      c.slices[0].count * sizeof(float));
+  free(gradient);
+  close_cluster(&free_one);
+  close_cluster(&c);
+}
+
+/* One peer cannot fill the memory, and a chief that was away is told again. */
+static void held_contributions_are_bounded_and_told_again(void **state) {
+  (void)state;
+  cluster c;
+  open_owners(&c, NETS[0], 1, "sync", true, "mean");
+  for (uint64_t lease = 1; lease <= 100; lease++) push_under(&c, WORKER, lease, 0, 1);
+  assert_int_equal(letters(c.owners[0]), 0);
+  introduce_chief(&c);
+  assert_int_equal(letters(c.owners[0]), 1 + 8); /* where it is, and what it holds */
+  close_cluster(&c);
+}
+
+static void a_rule_takes_the_place_of_the_sum(void **state) {
+  (void)state;
+  cluster c, same;
+  open_owners(&c, NETS[0], 1, "sync", false, "median");
+  open_cluster(&same, NETS[0], 1, "sync");
+  size_t count = c.graph->weights_count;
+  float *gradient = malloc(count * sizeof *gradient);
+  for (uint32_t v = 0; v < c.shards; v++) { /* two of five lie */
+    for (size_t i = 0; i < count; i++) gradient[i] = v < 2 ? -6 : 1;
+    push(&c, 0, v, 0, gradient);
+    for (size_t i = 0; i < count; i++) gradient[i] = 1;
+    push(&same, 0, v, 0, gradient);
+  }
+  assert_int_equal(shoal_owner_state_of(c.owners[0])->version, 1);
+  assert_memory_equal(shoal_owner_state_of(c.owners[0])->weights,
+                      shoal_owner_state_of(same.owners[0])->weights, c.slices[0].count * sizeof(float));
+  free(gradient);
+  close_cluster(&c);
+  close_cluster(&same);
+}
+
+static void the_chief_says_which_versions_stay(void **state) {
+  (void)state;
+  cluster c;
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
+  open_cluster(&c, NETS[0], 1, "sync");
+  introduce_chief(&c);
+  shoal_message plain = {.kind = SHOAL_MSG_SAVE, .version = 9, .round = 4};
+  shoal_owner_receive(c.owners[0], CHIEF, &plain);
+  assert_int_equal(shoal_owner_keeps(c.owners[0], keeps), 2);
+  assert_int_equal(keeps[0], 4);
+  const uint64_t ring[] = {2, 3, 7, 8, 9, 10, 11, 12, 13, 14};
+  shoal_message save = {
+      .kind = SHOAL_MSG_SAVE, .version = 20, .round = 8, .payload = shoal_blob_of(ring, 32)};
+  shoal_owner_receive(c.owners[0], CHIEF, &save);
+  assert_int_equal(shoal_owner_keeps(c.owners[0], keeps), 5);
+  assert_int_equal(keeps[3], 8);
+  shoal_message much = {.kind = SHOAL_MSG_SAVE, .version = 21, .payload = shoal_blob_of(ring, sizeof ring)};
+  shoal_owner_receive(c.owners[0], CHIEF, &much);
+  assert_int_equal(shoal_owner_keeps(c.owners[0], keeps), SHOAL_OWNER_KEEPS_MAX);
+  close_cluster(&c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(async_weights_look_ahead_by_the_lag),
@@ -453,6 +577,10 @@ int main(void) {
       cmocka_unit_test(stale_rounds_overlap_within_their_window),
       cmocka_unit_test(slots_are_only_for_the_chief),
       cmocka_unit_test(a_version_that_is_kept_is_not_written_again),
+      cmocka_unit_test(a_guarded_contribution_counts_when_the_chief_says_so),
+      cmocka_unit_test(held_contributions_are_bounded_and_told_again),
+      cmocka_unit_test(a_rule_takes_the_place_of_the_sum),
+      cmocka_unit_test(the_chief_says_which_versions_stay),
   };
   return RUN_TESTS(tests);
 }

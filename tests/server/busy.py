@@ -6,12 +6,12 @@ come within a fraction of the time that the check takes, the set must be there a
 can neither be sealed again nor deleted."""
 import http.client
 import json
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from server import Server
 
 BYTES = 50_000_000
 
@@ -29,9 +29,8 @@ def main():
     row = "0.25,-1.5,3.75,8.125,2.5,-6.25,7,1,"
     table = "a,b,c,d,e,f,g,h,kind\n" + "".join(f"{row}{'xyz'[i % 3]}\n" for i in range(BYTES // (len(row) + 2)))
     with tempfile.TemporaryDirectory() as folder:
-        server = subprocess.Popen([sys.argv[1], "serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--json"],
-                                  stdout=subprocess.PIPE, text=True)
-        port = int(json.loads(server.stdout.readline())["url"].rsplit(":", 1)[1])
+        server = Server(sys.argv[1], folder)
+        port = server.port
         try:
             status, _ = ask(port, "PUT", "datasets/large/files/large.csv", table)
             assert status == 201, status
@@ -56,8 +55,7 @@ def main():
             status, described, took = sealed[0]
             after = ask(port, "GET", "datasets/large")[0]
         finally:
-            server.send_signal(signal.SIGTERM)
-            server.communicate(timeout=60)
+            server.end()
     print(f"checked in {took:.2f} s; {len(times)} answers meanwhile, the slowest after {1e3 * max(times):.0f} ms")
     assert status == 201 and after == 200, (status, described, after)
     assert described["samples"]["train"] > 0

@@ -117,6 +117,7 @@ static void a_deleted_token_is_of_no_use(void **state) {
   snprintf(header, sizeof header, "Bearer %s", token);
   assert_int_equal(ask_at(&w, header, NOW, &caller), 0);
   assert_int_equal(shoal_store_delete_token(w.store, id, NULL), SHOAL_OK);
+  shoal_access_forget(w.access, id);
   assert_int_equal(ask_at(&w, header, NOW, &caller), 401);
   close_world(&w);
 }
@@ -131,6 +132,9 @@ static void without_a_token_the_server_is_as_open_as_it_says(void **state) {
     assert_int_equal(ask_at(&w, "", NOW, &caller), 0);
     assert_int_equal(caller.level, levels[i]);
     assert_int_equal(caller.token, 0);
+    assert_string_equal(caller.name, "anyone");
+    uint32_t retry_s;
+    assert_int_equal(shoal_access_ask(w.access, "", "127.0.0.1", NOW, 0, &caller, &retry_s), 0);
     assert_string_equal(caller.name, "local");
     close_world(&w);
   }
@@ -220,16 +224,18 @@ static void names_of_hosts_are_had_once(void **state) {
   assert_string_equal(token, "");
   assert_int_equal(shoal_access_mint(w.access, SHOAL_ADMIN, "Ann", 0, 0, NOW, token, &id, &err),
                    SHOAL_CONFLICT);
-  assert_int_equal(shoal_access_mint(w.access, SHOAL_HOST, "local", 0, 0, NOW, token, &id, &err),
-                   SHOAL_CONFLICT);
+  static const char *const nobodys[] = {"local", "anyone"};
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(shoal_access_mint(w.access, SHOAL_HOST, nobodys[i], 0, 0, NOW, token, &id, &err),
+                     SHOAL_CONFLICT);
   mint(&w, SHOAL_VOLUNTEER, "Ann", 0, 0, token);
   mint(&w, SHOAL_VOLUNTEER, "Ann", 0, 0, token);
   mint(&w, SHOAL_HOST, "Bob", 0, 0, token);
   /* When it is expired, or gone, the same host may have a new one. */
   assert_int_equal(shoal_access_mint(w.access, SHOAL_HOST, "Ann", 0, 1, NOW + 86400, token, &id, &err),
                    SHOAL_OK);
+  assert_int_equal(shoal_store_delete_token(w.store, ann, NULL), SHOAL_NOT_FOUND); /* it is gone with that */
   assert_int_equal(shoal_store_delete_token(w.store, id, NULL), SHOAL_OK);
-  assert_int_equal(shoal_store_delete_token(w.store, ann, NULL), SHOAL_OK);
   mint(&w, SHOAL_ADMIN, "Ann", 0, 0, token);
   close_world(&w);
 }
@@ -263,7 +269,91 @@ static void what_makes_no_token_is_refused(void **state) {
   close_world(&w);
 }
 
+static void what_is_whose_goes_by_more_than_a_name(void **state) {
+  (void)state;
+  const shoal_caller ann = {.level = SHOAL_HOST, .token = 1, .name = "Ann"};
+  const shoal_caller bob = {.level = SHOAL_HOST, .token = 2, .name = "Bob"};
+  const shoal_caller viewer = {.level = SHOAL_VIEWER, .token = 3, .name = "Ann"};
+  const shoal_caller volunteer = {.level = SHOAL_VOLUNTEER, .token = 4, .name = "local"};
+  const shoal_caller guest = {.level = SHOAL_VOLUNTEER, .token = 5, .job = 7, .name = "x"};
+  const shoal_caller admin = {.level = SHOAL_ADMIN, .token = 6, .name = "root"};
+  const shoal_caller here = {.level = SHOAL_HOST, .name = "local"};
+  const shoal_caller there = {.level = SHOAL_HOST, .name = "anyone"};
+  assert_true(shoal_access_owns(&ann, "Ann") && shoal_access_owns(&here, "local"));
+  assert_false(shoal_access_owns(&bob, "Ann") || shoal_access_owns(&viewer, "Ann") ||
+               shoal_access_owns(&volunteer, "local") || shoal_access_owns(&there, "local") ||
+               shoal_access_owns(&admin, "Ann"));
+  assert_true(shoal_access_invited(&ann, 7, "Ann") && shoal_access_invited(&guest, 7, "Ann") &&
+              shoal_access_invited(&admin, 7, "Ann"));
+  assert_false(shoal_access_invited(&bob, 7, "Ann") || shoal_access_invited(&viewer, 7, "Ann") ||
+               shoal_access_invited(&guest, 8, "Ann") || shoal_access_invited(&viewer, 0, "Ann"));
+  assert_true(shoal_access_may_see(&viewer, 7, false, "Ann") && shoal_access_may_see(&guest, 7, true, "Ann"));
+  assert_false(shoal_access_may_see(&viewer, 7, true, "Ann") ||
+               shoal_access_may_see(&guest, 8, false, "Ann"));
+}
+
+static void an_admin_is_missed_when_no_token_of_one_is_valid(void **state) {
+  (void)state;
+  world w;
+  bool has;
+  char token[SHOAL_TOKEN_CHARS + 1];
+  open_world(&w, SHOAL_NOBODY);
+  mint(&w, SHOAL_HOST, "Ann", 0, 0, token);
+  assert_int_equal(shoal_access_has_admin(w.access, NOW, &has, NULL), SHOAL_OK);
+  assert_false(has);
+  for (int i = 0; i < 300; i++) mint(&w, SHOAL_VIEWER, "x", 0, 0, token); /* more than are read at once */
+  mint(&w, SHOAL_ADMIN, "Bob", 0, 1, token);
+  assert_int_equal(shoal_access_has_admin(w.access, NOW, &has, NULL), SHOAL_OK);
+  assert_true(has);
+  assert_int_equal(shoal_access_has_admin(w.access, NOW + 86400, &has, NULL), SHOAL_OK);
+  assert_false(has);
+  close_world(&w);
+}
+
+/* What is remembered of a token is right until it expires or is forgotten. */
+static void a_token_is_remembered_for_a_little_while(void **state) {
+  (void)state;
+  world w;
+  char token[SHOAL_TOKEN_CHARS + 1], header[64];
+  shoal_caller caller;
+  uint32_t retry_s;
+  open_world(&w, SHOAL_NOBODY);
+  uint64_t id = mint(&w, SHOAL_HOST, "Ann", 0, 1, token);
+  snprintf(header, sizeof header, "Bearer %s", token);
+  assert_int_equal(shoal_access_ask(w.access, header, FAR, NOW, 10, &caller, &retry_s), 0);
+  assert_int_equal(shoal_store_delete_token(w.store, id, NULL), SHOAL_OK); /* behind its back */
+  assert_int_equal(shoal_access_ask(w.access, header, FAR, NOW, 14, &caller, &retry_s), 0);
+  assert_true(caller.token == id && caller.level == SHOAL_HOST && caller.expires == NOW + 86400);
+  assert_int_equal(shoal_access_ask(w.access, header, FAR, NOW + 86400, 14, &caller, &retry_s), 401);
+  assert_int_equal(shoal_access_ask(w.access, header, FAR, NOW, 16, &caller, &retry_s), 401);
+  close_world(&w);
+}
+
 /* ---- limits ---- */
+
+static void what_is_asked_often_counts_for_nothing_with_a_right_token(void **state) {
+  (void)state;
+  static const char wrong[] = "Bearer AAAAAAAAAAAAAAAAAAAAAA";
+  world w;
+  char token[SHOAL_TOKEN_CHARS + 1], header[64];
+  shoal_caller caller;
+  uint32_t retry_s;
+  int let_in[3] = {0};
+  open_world(&w, SHOAL_VOLUNTEER);
+  mint(&w, SHOAL_VOLUNTEER, "lab", 0, 0, token);
+  snprintf(header, sizeof header, "Bearer %s", token);
+  for (int i = 0; i < 1000; i++) {
+    let_in[0] += shoal_access_ask_often(w.access, header, FAR, NOW, 10, &caller, &retry_s) == 0;
+    let_in[1] += shoal_access_ask_often(w.access, "", "192.0.2.9", NOW, 10, &caller, &retry_s) == 0;
+    let_in[2] += shoal_access_ask_often(w.access, wrong, "192.0.2.10", NOW, 10, &caller, &retry_s) != 429;
+  }
+  assert_int_equal(let_in[0], 1000);
+  assert_int_equal(let_in[1], 200);
+  assert_int_equal(let_in[2], 20);
+  /* Nor are other requests from there made to wait. */
+  assert_int_equal(shoal_access_ask(w.access, header, FAR, NOW, 10, &caller, &retry_s), 0);
+  close_world(&w);
+}
 
 /* So many of `tries` requests at one time are not told to wait. */
 static int let_in(world *w, const char *header, const char *address, double clock, int tries) {
@@ -469,6 +559,10 @@ int main(void) {
       IN_FOLDER(every_character_of_a_token_counts),
       IN_FOLDER(tokens_are_random_in_every_bit),
       IN_FOLDER(names_of_hosts_are_had_once),
+      cmocka_unit_test(what_is_whose_goes_by_more_than_a_name),
+      IN_FOLDER(an_admin_is_missed_when_no_token_of_one_is_valid),
+      IN_FOLDER(a_token_is_remembered_for_a_little_while),
+      IN_FOLDER(what_is_asked_often_counts_for_nothing_with_a_right_token),
       IN_FOLDER(what_makes_no_token_is_refused),
       IN_FOLDER(who_asks_too_often_has_to_wait),
       IN_FOLDER(the_rate_holds_over_any_time),

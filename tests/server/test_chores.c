@@ -95,5 +95,5 @@ int main(void) {
       cmocka_unit_test(chores_are_run_elsewhere_and_handed_back_in_order),
       cmocka_unit_test(too_many_are_refused_and_the_end_hands_all_back),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_TESTS(tests);
 }

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/random.h"
-#include "data/chunks.h"
+#include "data/chunk_store.h"
 #include "data/dataset.h"
 #include "server/datasets.h"
 
@@ -634,41 +634,59 @@ static void built_in_sets_are_listed_with_the_others(void **state) {
 
 /* ---- manifests and chunks ---- */
 
-static shoal_status get_chunk(void *self, const char *sha256, uint8_t *into, size_t bytes, shoal_error *err) {
-  world *w = self;
-  uint8_t *chunk;
-  size_t length;
-  shoal_status status = shoal_datasets_chunk(w->sets, sha256, &chunk, &length, err);
-  if (status != SHOAL_OK) return status;
-  assert_int_equal(length, bytes);
-  memcpy(into, chunk, bytes);
-  free(chunk);
-  return SHOAL_OK;
-}
-
-/* What a volunteer does: the manifest, then the chunks; what comes out is the file. */
-static void check_fetch(world *w, const char *name, const char *file, const void *bytes, size_t length) {
+static shoal_manifest *manifest_of(world *w, const char *name) {
   cJSON *json = ask(w, shoal_datasets_manifest, name);
   char *text = cJSON_PrintUnformatted(json);
   shoal_manifest *manifest = malloc(sizeof *manifest);
   shoal_error err;
   if (shoal_manifest_parse(manifest, text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
-  shoal_chunk_options options = {.cache = "cache", .cache_bytes_max = 1 << 30, .data_dir = "named"};
-  shoal_chunk_source source = {.self = w, .get = get_chunk};
-  shoal_chunk_set set;
-  if (shoal_chunk_set_open(&set, manifest, &options, &source, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_non_null(strstr(set.data.bytes, file));
+  cJSON_free(text);
+  cJSON_Delete(json);
+  return manifest;
+}
+
+static void forget_manifest(shoal_manifest *manifest) {
+  shoal_manifest_release(manifest);
+  free(manifest);
+}
+
+/* What a volunteer does: the manifest, then the chunks. */
+static shoal_chunk_store *fetch_all(world *w, const shoal_manifest *manifest) {
+  shoal_chunk_store_options options = {.cache = "cache", .cache_bytes_max = 1 << 30, .data_dir = "nowhere"};
+  shoal_chunk_store *store;
+  shoal_error err;
+  if (shoal_chunk_store_open(&store, manifest, &options, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  for (uint32_t i = 0; i < shoal_chunk_store_count(store); i++) {
+    uint8_t *chunk;
+    size_t length;
+    shoal_status status =
+        shoal_datasets_chunk(w->sets, shoal_chunk_store_hash_of(store, i), &chunk, &length, &err);
+    if (status == SHOAL_OK) status = shoal_chunk_store_put(store, i, chunk, length, &err);
+    if (status != SHOAL_OK) fail_msg("%s", err.text);
+    free(chunk);
+  }
+  assert_true(shoal_chunk_store_is_whole(store));
+  return store;
+}
+
+static void check_file(const char *path, const void *bytes, size_t length) {
   uint8_t *got;
   size_t got_length;
-  assert_int_equal(shoal_file_read(set.data.bytes, 64 << 20, false, &got, &got_length, &err), SHOAL_OK);
+  shoal_error err;
+  if (shoal_file_read(path, 64 << 20, false, &got, &got_length, &err) != SHOAL_OK) fail_msg("%s", err.text);
   assert_int_equal(got_length, length);
   assert_memory_equal(got, bytes, length);
   free(got);
-  shoal_chunk_set_close(&set);
-  shoal_manifest_release(manifest);
-  free(manifest);
-  cJSON_free(text);
-  cJSON_Delete(json);
+}
+
+/* What comes out is the file. */
+static void check_fetch(world *w, const char *name, const char *file, const void *bytes, size_t length) {
+  shoal_manifest *manifest = manifest_of(w, name);
+  shoal_chunk_store *store = fetch_all(w, manifest);
+  assert_non_null(strstr(shoal_chunk_store_data(store), file));
+  check_file(shoal_chunk_store_data(store), bytes, length);
+  shoal_chunk_store_close(store);
+  forget_manifest(manifest);
 }
 
 /* A table of exactly so many bytes. */
@@ -699,6 +717,72 @@ static void files_of_all_sizes_come_back_from_their_chunks(void **state) {
     check_fetch(&w, name, "t.csv", text, sizes[i]);
     free(text);
   }
+  close_world(&w);
+}
+
+/* Images are cut between images, so that a sample is in one chunk; zipped files are served unpacked. */
+static void zipped_images_are_served_unpacked_and_cut_between_images(void **state) {
+  (void)state;
+  enum { COUNT = 3000 };
+  const uint32_t images[3] = {COUNT, 28, 28}, labels[1] = {COUNT};
+  uint8_t *pixels = malloc(16 + COUNT * 784), *classes = malloc(8 + COUNT);
+  size_t pixels_length = make_idx(pixels, 3, images, 1), classes_length = make_idx(classes, 1, labels, 0);
+  for (size_t i = 8; i < classes_length; i++) classes[i] %= 10;
+  world w;
+  open_world(&w, 0);
+  assert_int_equal(system("mkdir -p named/mnist"), 0);
+  put_gzip("named/mnist/train-images-idx3-ubyte.gz", pixels, pixels_length);
+  put("named/mnist/train-labels-idx1-ubyte", classes, classes_length);
+  char *zipped = NULL;
+  size_t zipped_length;
+  shoal_error err;
+  assert_int_equal(shoal_file_read("named/mnist/train-images-idx3-ubyte.gz", 64 << 20, false,
+                                   (uint8_t **)&zipped, &zipped_length, &err),
+                   SHOAL_OK);
+  must_upload(&w, "mine", "train-images-idx3-ubyte.gz", zipped, zipped_length);
+  must_upload(&w, "mine", "train-labels-idx1-ubyte", classes, classes_length);
+  must_seal(&w, "mine", "idx", NULL);
+  cJSON *mine = ask(&w, shoal_datasets_describe, "mine");
+  check_words(at(mine, "files"), "name", "train-images-idx3-ubyte train-labels-idx1-ubyte");
+  cJSON_Delete(mine);
+  for (int i = 0; i < 3; i++) {
+    if (i == 2) assert_int_equal(system("rm -r server/data/named/mnist"), 0); /* it is unpacked again */
+    shoal_manifest *manifest = manifest_of(&w, i == 1 ? "mine" : "mnist");
+    assert_int_equal(manifest->files_count, 2);
+    assert_string_equal(manifest->files[0].name, "train-images-idx3-ubyte");
+    assert_int_equal(manifest->files[0].cut.head, 16);
+    assert_int_equal(manifest->files[0].cut.record, 784);
+    assert_int_equal(manifest->files[0].chunks_count, 1 + 3);
+    assert_int_equal(manifest->files[1].cut.record, 0);
+    shoal_chunk_store *store = fetch_all(&w, manifest);
+    char path[512];
+    snprintf(path, sizeof path, "%s/train-images-idx3-ubyte", shoal_chunk_store_data(store));
+    check_file(path, pixels, pixels_length);
+    shoal_chunk_store_close(store);
+    forget_manifest(manifest);
+  }
+  free(zipped);
+  free(pixels);
+  free(classes);
+  close_world(&w);
+}
+
+static void a_broken_zip_is_refused(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, 0);
+  shoal_error err;
+  uint8_t *zipped;
+  size_t length;
+  put_gzip("wine.gz", WINE, sizeof WINE - 1);
+  assert_int_equal(shoal_file_read("wine.gz", 1 << 20, false, &zipped, &length, &err), SHOAL_OK);
+  must_upload(&w, "wine", "wine.csv.gz", zipped, length - 6);
+  assert_int_equal(seal(&w, "wine", "csv", NULL, "Ann", &err), SHOAL_INVALID);
+  CHECK_SAYS(&err, "wine.csv.gz", "unpacked");
+  must_upload(&w, "wine", "wine.csv.gz", zipped, length);
+  must_seal(&w, "wine", "csv", NULL);
+  check_fetch(&w, "wine", "wine.csv", WINE, sizeof WINE - 1);
+  free(zipped);
   close_world(&w);
 }
 
@@ -949,6 +1033,8 @@ int main(void) {
       IN_FOLDER(there_are_so_many_sets_at_most),
       IN_FOLDER(built_in_sets_are_listed_with_the_others),
       IN_FOLDER(files_of_all_sizes_come_back_from_their_chunks),
+      IN_FOLDER(zipped_images_are_served_unpacked_and_cut_between_images),
+      IN_FOLDER(a_broken_zip_is_refused),
       IN_FOLDER(chunks_are_found_after_a_restart),
       IN_FOLDER(a_damaged_file_is_never_sent),
       IN_FOLDER(a_changed_file_has_a_new_manifest),

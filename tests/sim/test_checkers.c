@@ -75,6 +75,17 @@ static void durable_catches_a_record_that_is_written_over(void **state) {
   is_caught(SHOAL_SABOTAGE_IN_PLACE, NULL, SHOAL_SIM_DURABLE, 300, 20);
 }
 
+/* Lies of those who should be newcomers count; and an auditor that lies has the honest banned. */
+static void guard_catches_who_is_believed_too_soon(void **state) {
+  (void)state;
+  is_caught(SHOAL_SABOTAGE_GULLIBLE, "sync", SHOAL_SIM_GUARD, 300, 20);
+}
+
+static void guard_catches_that_the_honest_are_banned(void **state) {
+  (void)state;
+  is_caught(SHOAL_SABOTAGE_SLANDER, "sync", SHOAL_SIM_GUARD, 300, 50);
+}
+
 static void deadlock_catches_a_report_that_never_arrives(void **state) {
   (void)state;
   is_caught(SHOAL_SABOTAGE_LOST_DONE, NULL, SHOAL_SIM_DEADLOCK, 60, 20);
@@ -101,6 +112,8 @@ int main(void) {
       cmocka_unit_test(durable_catches_what_is_not_flushed),
       cmocka_unit_test(durable_catches_what_is_thrown_away_too_soon),
       cmocka_unit_test(durable_catches_a_record_that_is_written_over),
+      cmocka_unit_test(guard_catches_who_is_believed_too_soon),
+      cmocka_unit_test(guard_catches_that_the_honest_are_banned),
       cmocka_unit_test(deadlock_catches_a_report_that_never_arrives),
       cmocka_unit_test(memory_catches_a_flood),
       cmocka_unit_test(memory_catches_what_is_asked_again_and_again),

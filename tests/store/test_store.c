@@ -282,7 +282,8 @@ static void points_come_back_in_order_and_nothing_is_kept_as_nothing(void **stat
   OK(shoal_store_add_points(store, id, &again, 1, &err));
   OK(shoal_store_points(store, id, 0, out, 2, &count, &err));
   assert_int_equal(count, 2);
-  assert_true(out[1].step == 20 && out[1].loss == 7 && isnan(out[1].metric));
+  assert_true(out[0].step == 20 && out[0].loss == 7 && isnan(out[0].metric));
+  assert_int_equal(out[1].step, 30); /* the last two of three */
   shoal_store_close(store);
 }
 
@@ -453,16 +454,78 @@ static void tokens_are_found_by_their_hash(void **state) {
   assert_string_equal(rows[0].name, STRANGE);
   assert_true(rows[0].job == job && rows[0].created == 3 && rows[0].expires == 4);
   shoal_token_rows_free(rows, 1);
+  OK(shoal_store_token_by_id(store, id, rows, &err));
+  assert_string_equal(rows[0].hash, in.hash);
+  shoal_token_rows_free(rows, 1);
+  FAILS(shoal_store_token_by_id(store, 77, rows, &err), SHOAL_NOT_FOUND, "there is no token 77");
   size_t count;
-  OK(shoal_store_tokens(store, rows, 9, &count, &err));
+  OK(shoal_store_tokens(store, 0, rows, 9, &count, &err));
   assert_int_equal(count, 2);
   assert_true(rows[0].id == 1 && rows[0].job == 0 && rows[1].id == id);
   shoal_token_rows_free(rows, count);
+  OK(shoal_store_tokens(store, 1, rows, 9, &count, &err));
+  assert_true(count == 1 && rows[0].id == id);
+  shoal_token_rows_free(rows, count);
   OK(shoal_store_delete_token(store, 1, &err));
   FAILS(shoal_store_delete_token(store, 1, &err), SHOAL_NOT_FOUND, "there is no token 1");
-  OK(shoal_store_tokens(store, rows, 9, &count, &err));
+  OK(shoal_store_tokens(store, 0, rows, 9, &count, &err));
   assert_int_equal(count, 1);
   shoal_token_rows_free(rows, count);
+  in.hash[0] = '1';
+  in.expires = 0;
+  OK(shoal_store_add_token(store, &in, &id, &err));
+  OK(shoal_store_purge_tokens(store, 3.9, &err));
+  assert_int_equal(count_of("tokens"), 2);
+  OK(shoal_store_purge_tokens(store, 4, &err));
+  OK(shoal_store_tokens(store, 0, rows, 9, &count, &err));
+  assert_true(count == 1 && rows[0].id == id);
+  shoal_token_rows_free(rows, count);
+  shoal_store_close(store);
+}
+
+static void a_thing_is_put_in_the_place_of_another(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  shoal_thing_row row = {.name = "a", .owner = "Ann", .content = "one", .created = 1}, out;
+  OK(shoal_store_put_thing(store, SHOAL_THING_MODEL, &row, &err));
+  row.content = "two";
+  row.created = 2;
+  OK(shoal_store_put_thing(store, SHOAL_THING_MODEL, &row, &err));
+  OK(shoal_store_put_thing(store, SHOAL_THING_DATASET, &row, &err));
+  assert_int_equal(count_of("things"), 2);
+  OK(shoal_store_thing(store, SHOAL_THING_MODEL, "a", &out, &err));
+  assert_string_equal(out.content, "two");
+  assert_true(out.created == 2);
+  shoal_thing_rows_free(&out, 1);
+  shoal_store_close(store);
+}
+
+static void a_store_is_claimed_by_one_server(void **state) {
+  (void)state;
+  shoal_store *first = open_store(), *second = open_store();
+  OK(shoal_store_claim(first, &err));
+  OK(shoal_store_claim(first, &err));
+  FAILS(shoal_store_claim(second, &err), SHOAL_CONFLICT, "another server");
+  add_job(second, "x", SHOAL_JOB_WAITING); /* it can be used all the same */
+  shoal_store_close(first);
+  shoal_status status = SHOAL_CONFLICT;
+  for (int i = 0; i < 100 && status == SHOAL_CONFLICT; i++) { /* PostgreSQL ends a session a moment later */
+    status = shoal_store_claim(second, &err);
+    if (status == SHOAL_CONFLICT) shoal_clock_sleep(0.05);
+  }
+  assert_int_equal(status, SHOAL_OK);
+  shoal_store_close(second);
+}
+
+static void the_oldest_rows_of_the_audit_log_go(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  for (int i = 0; i < 3; i++) OK(shoal_store_add_audit(store, i, "x", "y", &err));
+  char sql[96];
+  snprintf(sql, sizeof sql, "UPDATE counters SET value = %d WHERE name = 'audit'", SHOAL_STORE_AUDIT_MAX + 1);
+  script(sql);
+  OK(shoal_store_add_audit(store, 9, "x", "y", &err));
+  assert_int_equal(count_of("audit"), 2); /* the third and the one that was added */
   shoal_store_close(store);
 }
 
@@ -614,8 +677,65 @@ static void a_store_of_a_newer_version_is_refused(void **state) {
   assert_null(store);
   if (!on_server()) assert_non_null(strstr(err.text, "store.db"));
   assert_int_equal(count_of("jobs"), 1);
-  script("UPDATE store_version SET version = 1");
+  script("UPDATE store_version SET version = 2");
   shoal_store_close(open_store());
+}
+
+/* Version 1 had no standings. */
+static void a_store_of_an_older_version_is_brought_up(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  add_job(store, "x", SHOAL_JOB_RUNNING);
+  shoal_store_close(store);
+  script("DROP TABLE standings");
+  script("DELETE FROM counters WHERE name = 'standing'");
+  script("UPDATE store_version SET version = 1");
+  store = open_store();
+  const shoal_standing_row anna = {.who = "token 1", .agreed = 1};
+  OK(shoal_store_put_standing(store, &anna, &err));
+  assert_int_equal(count_of("jobs"), 1);
+  shoal_store_close(store);
+}
+
+static void standings_are_kept_and_bans_lifted(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  shoal_standing_row rows[4];
+  size_t count;
+  OK(shoal_store_put_standing(store, &(shoal_standing_row){.who = "token 1", .agreed = 3, .changed = 5},
+                              &err));
+  OK(shoal_store_put_standing(store, &(shoal_standing_row){.who = "bob at 10.0.0.7", .agreed = 1}, &err));
+  OK(shoal_store_put_standing(
+      store,
+      &(shoal_standing_row){
+          .who = "bob at 10.0.0.7", .agreed = 9, .wrong = 1, .banned = true, .reason = "lied", .job = 4},
+      &err));
+  store = open_again(store);
+  OK(shoal_store_standings(store, false, 0, rows, 4, &count, &err));
+  assert_int_equal(count, 2);
+  assert_string_equal(rows[0].who, "token 1");
+  assert_int_equal(rows[0].agreed, 3);
+  assert_false(rows[0].banned);
+  assert_int_equal(rows[1].id, 2);
+  assert_int_equal(rows[1].agreed, 9);
+  assert_true(rows[1].banned);
+  assert_string_equal(rows[1].reason, "lied");
+  shoal_standing_rows_free(rows, count);
+  OK(shoal_store_standings(store, true, 0, rows, 4, &count, &err));
+  assert_int_equal(count, 1);
+  shoal_standing_rows_free(rows, count);
+  FAILS(shoal_store_lift_ban(store, 1, 7, &err), SHOAL_NOT_FOUND, "there is no ban 1");
+  OK(shoal_store_ban(store, 2, &rows[0], &err));
+  assert_int_equal(rows[0].job, 4);
+  shoal_standing_rows_free(rows, 1);
+  OK(shoal_store_lift_ban(store, 2, 7, &err));
+  FAILS(shoal_store_ban(store, 2, &rows[0], &err), SHOAL_NOT_FOUND, "there is no ban 2");
+  OK(shoal_store_standings(store, false, 1, rows, 4, &count, &err));
+  assert_int_equal(count, 1);
+  assert_int_equal(rows[0].agreed, 0); /* a newcomer again */
+  assert_int_equal(rows[0].wrong, 1);
+  shoal_standing_rows_free(rows, count);
+  shoal_store_close(store);
 }
 
 /* ---- only SQLite ---- */
@@ -688,6 +808,38 @@ static void a_restarted_server_is_found_again_by_the_next_call(void **state) {
   assert_int_equal(row.state, SHOAL_JOB_FINISHED);
   shoal_job_rows_free(&row, 1);
   shoal_store_close(store);
+}
+
+static void a_claim_is_made_again_when_the_server_was_restarted_or_calls_fail(void **state) {
+  (void)state;
+  shoal_store *first = open_store(), *second = open_store();
+  uint64_t id = add_job(first, "x", SHOAL_JOB_RUNNING);
+  shoal_job_row row;
+  OK(shoal_store_claim(first, &err));
+  restart_server();
+  OK(shoal_store_set_job_state(first, id, SHOAL_JOB_FINISHED, "", 0, 2, &err));
+  OK(shoal_store_job(second, id, &row, &err));
+  shoal_job_rows_free(&row, 1);
+  FAILS(shoal_store_claim(second, &err), SHOAL_CONFLICT, "another server");
+  restart_server();
+  OK(shoal_store_job(second, id, &row, &err)); /* the second is quicker this time */
+  shoal_job_rows_free(&row, 1);
+  OK(shoal_store_claim(second, &err));
+  for (int i = 0; i < 2; i++) {
+    FAILS(shoal_store_job(first, id, &row, &err), SHOAL_IO, "another server");
+    FAILS(shoal_store_set_job_state(first, id, SHOAL_JOB_STOPPED, "", 0, 2, &err), SHOAL_IO,
+          "another server");
+  }
+  shoal_store_close(second);
+  shoal_status status = SHOAL_IO;
+  for (int i = 0; i < 100 && status != SHOAL_OK; i++) {
+    status = shoal_store_job(first, id, &row, &err);
+    if (status != SHOAL_OK) shoal_clock_sleep(0.05);
+  }
+  assert_int_equal(status, SHOAL_OK);
+  assert_int_equal(row.state, SHOAL_JOB_FINISHED);
+  shoal_job_rows_free(&row, 1);
+  shoal_store_close(first);
 }
 
 static void a_connection_lost_in_a_transaction_fails_it_and_the_next_is_whole(void **state) {
@@ -843,11 +995,16 @@ int main(void) {
       TEST(contributions_add_up_and_are_ordered),
       TEST(things_have_names_of_their_own_kind),
       TEST(tokens_are_found_by_their_hash),
+      TEST(a_thing_is_put_in_the_place_of_another),
+      TEST(a_store_is_claimed_by_one_server),
       TEST(the_audit_log_is_read_backwards),
+      TEST(the_oldest_rows_of_the_audit_log_go),
       TEST(long_texts_are_kept_and_bytes_that_are_no_text_refused),
       TEST(threads_and_two_servers_do_not_get_in_each_others_way),
       TEST(a_writer_that_is_killed_leaves_all_of_a_call_or_nothing),
       TEST(a_store_of_a_newer_version_is_refused),
+      TEST(a_store_of_an_older_version_is_brought_up),
+      TEST(standings_are_kept_and_bans_lifted),
       TEST(lists_are_quick_among_many_rows),
   };
   const struct CMUnitTest sqlite[] = {
@@ -857,6 +1014,7 @@ int main(void) {
   };
   const struct CMUnitTest postgres[] = {
       TEST(a_restarted_server_is_found_again_by_the_next_call),
+      TEST(a_claim_is_made_again_when_the_server_was_restarted_or_calls_fail),
       TEST(a_connection_lost_in_a_transaction_fails_it_and_the_next_is_whole),
       TEST(no_error_shows_a_password),
   };

@@ -14,11 +14,21 @@ export function smooth(values: (number | null)[], span: number): (number | null)
   });
 }
 
-// Leaves out every other point until there are at most `max`; the last one stays.
-export function thin<T>(points: T[], max: number): T[] {
-  let kept = points;
-  while (kept.length > max) kept = kept.filter((_, i) => i % 2 === (kept.length - 1) % 2);
-  return kept;
+// At most `max` points, evenly spread over the steps: one of every stretch of steps, which is as short as a
+// power of two may be; the last one stays.
+export function thin<T extends readonly [number, ...unknown[]]>(points: T[], max: number): T[] {
+  if (points.length === 0) return [];
+  const first = (points[0] as T)[0];
+  const last = (points[points.length - 1] as T)[0];
+  let stride = 1;
+  while ((last - first) / stride > max - 2) stride *= 2;
+  let stretch = -1;
+  return points.filter((point) => {
+    const its = Math.floor(point[0] / stride);
+    const isNew = its !== stretch;
+    stretch = its;
+    return isNew || point[0] === last;
+  });
 }
 
 // Adds points behind those that are there; points that are there already are left out.

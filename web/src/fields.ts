@@ -77,6 +77,7 @@ export function checkField(
 export class SliderField {
   readonly node: HTMLElement;
   touched = false;
+  wrong = ""; // why the text in the box is no value; it stays there until it is mended
   changed: () => void = () => undefined;
   private readonly slider: HTMLInputElement;
   private readonly field: Field;
@@ -124,7 +125,7 @@ export class SliderField {
     this.box.addEventListener("input", () => {
       const read = readNumber(this.box.value, scale);
       if (typeof read === "number") this.take(read, this.box);
-      else this.field.setError(read);
+      else this.field.setError((this.wrong = read));
     });
     for (const input of [this.box, this.slider]) input.addEventListener("change", () => this.show());
     this.show();
@@ -144,18 +145,20 @@ export class SliderField {
 
   set(value: number): void {
     this.current = value;
+    this.wrong = "";
     this.touched = true;
     this.show();
   }
 
   setError(text: string): void {
-    this.field.setError(text);
+    this.field.setError(text || this.wrong);
   }
 
   // What it was entered with is left as it is: a slider that jumps to the next whole number cannot be
   // dragged.
   private take(value: number, by: HTMLInputElement | null): void {
     this.current = value;
+    this.wrong = "";
     this.touched = true;
     this.show(by);
     this.changed();
@@ -171,6 +174,7 @@ export class SliderField {
 
   private reset(): void {
     this.current = this.proposed;
+    this.wrong = "";
     this.touched = false;
     this.show();
     this.changed();
@@ -178,12 +182,13 @@ export class SliderField {
   }
 
   private show(but: HTMLInputElement | null = null): void {
-    this.field.setError("");
-    if (but !== this.box) this.box.value = String(this.current);
+    this.field.setError(this.wrong);
+    if (but !== this.box && !this.wrong) this.box.value = String(this.current);
     const position = this.scale.toPosition(this.current);
     if (but !== this.slider) this.slider.value = String(position);
     this.slider.style.setProperty("--filled", `${position / 10}%`);
     this.slider.setAttribute("aria-valuetext", String(this.current));
-    this.back.hidden = !this.touched || this.current === this.proposed || this.back.textContent === "";
+    const isAsProposed = !this.wrong && (!this.touched || this.current === this.proposed);
+    this.back.hidden = isAsProposed || this.back.textContent === "";
   }
 }

@@ -8,6 +8,7 @@ import type { Contribution, Job, ServerInfo, Worker } from "./types";
 
 const pointsMax = 1800;
 const pollMs = 3000;
+const listMax = 1000; // jobs and workers that are asked for at once
 
 // Throughput since the page was loaded; it outlives visits to other pages.
 export const throughput: { times: number[]; values: (number | null)[] } = { times: [], values: [] };
@@ -39,7 +40,7 @@ interface Changes<T> {
 
 export class Fleet {
   readonly jobs = new Map<number, Job>();
-  readonly workers = new Map<number, Worker>();
+  readonly workers = new Map<number, Worker>(); // some, when the server has more than `listMax`
   contributions: Contribution[] = [];
   next: number | null = null; // there are older jobs, before this one
   private readonly live: Live;
@@ -65,6 +66,11 @@ export class Fleet {
     }, 10_000);
   }
 
+  // Workers that are here and not in the list.
+  get untold(): number {
+    return this.workers.size < listMax ? 0 : Math.max(0, this.frame.server.workers - this.workers.size);
+  }
+
   close(): void {
     clearInterval(this.timer);
     clearInterval(this.polling);
@@ -74,7 +80,7 @@ export class Fleet {
   async fetchOlder(): Promise<void> {
     if (this.next === null) return;
     const page = await get<{ jobs: JobAsSent[]; next: number | null }>(
-      `/jobs?limit=1000&before=${this.next}`,
+      `/jobs?limit=${listMax}&before=${this.next}`,
     );
     for (const job of page.jobs) this.jobs.set(job.id, wholeJob(job));
     this.next = page.next;
@@ -92,8 +98,8 @@ export class Fleet {
   private async fetchAll(): Promise<void> {
     const [server, jobs, workers] = await Promise.all([
       get<ServerInfo>("/server"),
-      get<{ jobs: JobAsSent[]; next: number | null }>("/jobs?limit=1000"),
-      get<{ workers: Worker[] }>("/workers?limit=1000"),
+      get<{ jobs: JobAsSent[]; next: number | null }>(`/jobs?limit=${listMax}`),
+      get<{ workers: Worker[] }>(`/workers?limit=${listMax}`),
     ]);
     this.jobs.clear();
     for (const job of jobs.jobs) this.jobs.set(job.id, wholeJob(job));

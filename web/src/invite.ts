@@ -7,6 +7,7 @@ import { shellWord } from "./format";
 import { isLoopback, linkOf, linkToShare } from "./link";
 import { copyable } from "./parts";
 import { qr } from "./qr";
+import { nameBytesMax } from "./spec";
 import { may, type NewToken, type Role, type ServerInfo } from "./types";
 
 export const roleTexts: Record<Role, string> = {
@@ -74,7 +75,7 @@ export function inviteForm(server: ServerInfo, job: number | null, made: () => v
   role.input.addEventListener("change", () => role.setHint(roleHint(role.input.value as Role)));
   const name = textField("Name, to tell invitations apart", "name", "", {
     placeholder: "e.g. the lab's desktops",
-    maxlength: "60",
+    maxlength: String(nameBytesMax),
   });
   const days = new Field(
     "Days that it works",

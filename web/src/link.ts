@@ -24,9 +24,11 @@ export function parsePasted(text: string): Invitation | null {
   return parseHash(hash >= 0 ? pasted.slice(hash) : pasted);
 }
 
+// Without a token for a server that is open; the fingerprint is needed there, too, since nobody else vouches
+// for a certificate that it made itself.
 export function linkOf(origin: string, token: string | null, fingerprint: string | null): string {
-  if (!token) return `${origin}/`;
-  return `${origin}/#t=${token}${fingerprint ? `&fp=${fingerprint}` : ""}`;
+  const fields = [token && `t=${token}`, fingerprint && `fp=${fingerprint}`].filter(Boolean);
+  return `${origin}/${fields.length > 0 ? "#" : ""}${fields.join("&")}`;
 }
 
 export function isLoopback(origin: string): boolean {

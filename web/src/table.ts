@@ -13,6 +13,7 @@ export interface Column<T> {
   kind?: "number" | "text";
   hide?: "phone" | "tablet"; // up to this width of the screen
   hint?: string;
+  shown?(rows: T[]): boolean; // without it: always
   fill(cell: HTMLTableCellElement, row: T): void;
   sort?(row: T): number | string;
 }
@@ -41,6 +42,7 @@ export class Table<T> {
   private readonly below = spacer();
   private readonly note: HTMLElement;
   private readonly heads: HTMLTableCellElement[] = [];
+  private readonly cols: HTMLElement[] = [];
   private readonly made = new Map<string | number, HTMLTableRowElement>();
   private rows: T[] = [];
   private sorted: T[] = [];
@@ -65,6 +67,7 @@ export class Table<T> {
       { class: "scroller", tabindex: 0, role: "region", "aria-label": options.label },
       this.table,
     );
+    this.showColumns();
     this.scroller.addEventListener("scroll", this.draw, { passive: true });
     this.sizes.observe(this.scroller);
     this.node = h("div", { class: "tablebox" }, this.scroller, this.note);
@@ -72,6 +75,7 @@ export class Table<T> {
 
   set(rows: T[]): void {
     this.rows = rows;
+    this.showColumns();
     this.sort();
     this.draw();
   }
@@ -79,6 +83,17 @@ export class Table<T> {
   // Fills the rows again, when what they show depends on more than the rows.
   refresh(): void {
     this.set(this.rows);
+  }
+
+  private showColumns(): void {
+    this.options.columns.forEach((column, i) => {
+      const hidden = column.shown !== undefined && !column.shown(this.rows);
+      const head = this.heads[i] as HTMLTableCellElement;
+      if (head.hidden === hidden) return;
+      head.hidden = hidden;
+      (this.cols[i] as HTMLElement).hidden = hidden;
+      for (const row of this.made.values()) (row.cells[i] as HTMLTableCellElement).hidden = hidden;
+    });
   }
 
   private hideClass(column: Column<T>): string {
@@ -92,6 +107,7 @@ export class Table<T> {
       const col = h("col", { class: this.hideClass(column) });
       col.style.setProperty("--width", column.width);
       if (column.phoneWidth) col.style.setProperty("--phone-width", column.phoneWidth);
+      this.cols.push(col);
       group.append(col);
     }
     return group;
@@ -173,7 +189,9 @@ export class Table<T> {
 
   private makeRow(id: string | number): HTMLTableRowElement {
     const row = h("tr");
-    for (const column of this.options.columns) row.append(h("td", { class: this.hideClass(column) }));
+    this.options.columns.forEach((column, i) =>
+      row.append(h("td", { class: this.hideClass(column), hidden: (this.heads[i] as HTMLElement).hidden })),
+    );
     row.style.height = `${this.options.rowHeight}px`;
     this.made.set(id, row);
     return row;

@@ -107,6 +107,11 @@ export interface JobWorker {
   lag_s: number;
   units_held?: number;
   late?: boolean;
+  // Of a guarded job:
+  standing?: "unproven" | "proven" | "banned";
+  audits_agreed?: number;
+  audits_wrong?: number;
+  rejected?: number;
 }
 
 export interface Unit {
@@ -199,6 +204,8 @@ export interface Dataset {
   shape: string;
   classes: string[] | null;
   columns: { name: string; kind: string }[] | null;
+  target?: string; // of a table: the column that it was made to predict
+  vocabulary?: number; // of a text: how many different words or characters
   files: { name: string; bytes: number }[];
 }
 

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addPoints, smooth, thin } from "../src/curve";
-import { pauseMs } from "../src/live";
-import { guessKind, guessName, sentName } from "../src/upload";
 
 test("smoothing keeps a constant, gaps and the first value", () => {
   assert.deepEqual(smooth([2, 2, null, 2], 10), [2, 2, null, 2]);
@@ -16,17 +14,38 @@ test("smoothing keeps a constant, gaps and the first value", () => {
   assert.ok(noisy.slice(200).every((v) => Math.abs(v! - 0.5) < 0.05));
 });
 
-test("thinning keeps the last point and the order", () => {
+test("thinning keeps the first point, the last one and the order", () => {
   const kept = thin(
-    Array.from({ length: 1001 }, (_, i) => i),
+    Array.from({ length: 1001 }, (_, i): [number] => [i]),
     100,
   );
   assert.ok(kept.length <= 100 && kept.length >= 50);
-  assert.equal(kept[kept.length - 1], 1000);
+  assert.deepEqual([kept[0], kept[kept.length - 1]], [[0], [1000]]);
   assert.deepEqual(
     kept,
-    kept.slice().sort((a, b) => a - b),
+    kept.slice().sort((a, b) => a[0] - b[0]),
   );
+  assert.deepEqual(thin([], 10), []);
+});
+
+test("old points stay as dense as new ones, however often there were too many", () => {
+  const max = 64;
+  let points: [number][] = [];
+  for (let step = 1; step <= max << 10; step++) points = addPoints(points, [[step]], max);
+  assert.ok(points.length <= max && points.length >= max / 2 - 1, `${points.length} points`);
+  const gaps = points.slice(1).map(([step], i) => step - points[i]![0]);
+  const usual = gaps[1]!;
+  assert.ok(
+    gaps.slice(0, -1).every((gap) => gap <= usual && gap >= usual - 1),
+    gaps.join(),
+  );
+  assert.equal(points[points.length - 1]![0], max << 10);
+});
+
+test("points that the server has thinned already are not thinned to nothing", () => {
+  const odd = Array.from({ length: 2000 }, (_, i): [number] => [50 * i + 7]);
+  const kept = addPoints(odd, [[100_001]], 4000);
+  assert.equal(kept.length, 2001);
 });
 
 test("points that come twice are taken once", () => {
@@ -46,21 +65,4 @@ test("points that come twice are taken once", () => {
     [2, 6],
     [3, 8],
   ]);
-});
-
-test("pauses grow, with a limit", () => {
-  assert.equal(pauseMs(0, 0.5), 500);
-  assert.ok(pauseMs(3, 0) > pauseMs(0, 1));
-  assert.ok(pauseMs(50, 1) <= 20_000);
-});
-
-test("files tell what they are and what to call them", () => {
-  assert.equal(guessKind(["train.CSV.gz"]), "csv");
-  assert.equal(guessKind(["data_batch_1.bin"]), "cifar");
-  assert.equal(guessKind(["train-images-idx3-ubyte.gz"]), "idx");
-  assert.equal(guessKind(["novel.txt"]), "text");
-  assert.equal(guessName("Wine Quality (red).csv"), "wine-quality-red");
-  assert.equal(guessName("鱼.csv"), "data");
-  assert.equal(sentName("Wine Quality (red).csv"), "Wine-Quality-red-.csv");
-  assert.match(sentName(`${"x -.".repeat(60)}.csv`), /^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$/);
 });

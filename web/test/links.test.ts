@@ -23,6 +23,7 @@ test("what is no invitation is refused", () => {
 test("a link that is made can be read", () => {
   assert.deepEqual(parsePasted(linkOf("https://h:1", token, fingerprint)), { token, fingerprint });
   assert.equal(linkOf("http://h:1", null, null), "http://h:1/");
+  assert.equal(linkOf("https://h:1", null, fingerprint), `https://h:1/#fp=${fingerprint}`);
 });
 
 test("a link to share does not lead to the own machine where the server knows better", () => {

@@ -8,7 +8,8 @@ import { count } from "../format";
 import type { Frame, Page } from "../page";
 import { card } from "../parts";
 import { countScale, logScale, powerScale } from "../scales";
-import { may, type Dataset, type Job, type JobSpec, type Recipe } from "../types";
+import { goodName, nameBytesMax, wires } from "../spec";
+import { may, type Job, type JobSpec, type Recipe } from "../types";
 import { DataPart } from "./host_data";
 import { ModelPart } from "./host_model";
 
@@ -21,10 +22,6 @@ const dataOf: Record<string, string[]> = {
   "vector-to-sequence": ["toy:wave"],
   "encoder-decoder": ["toy:reverse"],
 };
-
-function pick(label: string, name: string, options: [string, string][], hint = ""): Field {
-  return selectField(label, name, options, hint);
-}
 
 // A choice of which some take a number behind a colon: stale:4.
 class NumberedChoice {
@@ -96,18 +93,8 @@ class Settings {
     ],
     { stale: ["Rounds ahead, at most", "4"], local: ["Rounds of one's own", "8"] },
   );
-  readonly wire = new NumberedChoice(
-    "Wire format",
-    "wire",
-    [
-      ["f32", "f32: exact, 4 bytes a weight"],
-      ["bf16", "bf16: 2 bytes"],
-      ["int8", "int8: 1 byte"],
-      ["topk", "topk: only the largest"],
-    ],
-    { topk: ["Share that is sent", "0.02"] },
-  );
-  readonly optimizer = pick("Optimizer", "optimizer", [
+  readonly wire = selectField("Wire format", "wire", wires);
+  readonly optimizer = selectField("Optimizer", "optimizer", [
     ["", "as the model says"],
     ...["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"].map((o): [string, string] => [
       o,
@@ -134,6 +121,13 @@ class Settings {
     "private",
     "Only who has an invitation to this job sees it and may help.",
   );
+  private readonly sliders: Record<string, SliderField> = {
+    rate: this.rate,
+    batch: this.batch,
+    epochs: this.epochs,
+    workers_min: this.workersMin,
+    workers_max: this.workersMax,
+  };
   readonly advanced: HTMLDetailsElement;
   readonly node: HTMLElement;
 
@@ -152,7 +146,7 @@ class Settings {
         "div",
         { class: "columns" },
         h("div", { class: "stack" }, this.mode.choice.node, this.mode.number.node),
-        h("div", { class: "stack" }, this.wire.choice.node, this.wire.number.node),
+        this.wire.node,
         this.optimizer.node,
         this.schedule.node,
         this.seed.node,
@@ -184,35 +178,21 @@ class Settings {
     this.seed.setHint(said(recipe.seed, "Empty: as the model says."));
   }
 
-  // As another job had it.
+  // As another job had it. Its recipe is in the text of its model, which proposes it.
   copy(spec: Partial<JobSpec>): void {
-    if (spec.rate !== undefined) this.rate.set(spec.rate);
-    if (spec.batch !== undefined) this.batch.set(spec.batch);
-    if (spec.epochs !== undefined) this.epochs.set(spec.epochs);
     if (spec.workers_min !== undefined) this.workersMin.set(spec.workers_min);
     if (spec.workers_max !== undefined) this.workersMax.set(spec.workers_max);
     if (spec.mode) this.mode.value = spec.mode;
-    if (spec.wire) this.wire.value = spec.wire;
-    if (spec.optimizer) this.optimizer.input.value = spec.optimizer.split(" ")[0] ?? "";
-    if (spec.schedule) this.schedule.input.value = spec.schedule;
-    if (spec.seed !== undefined) this.seed.input.value = String(spec.seed);
+    if (spec.wire) this.wire.input.value = spec.wire;
     if (spec.valid) this.valid.input.value = String(spec.valid);
-    if (spec.early_stop) this.earlyStop.input.value = String(spec.early_stop);
     this.isPrivate.input.checked = spec.private ?? false;
   }
 
   // Puts an error beside the field that it names; false when there is no such field.
   setError(name: string, text: string): boolean {
-    const fields: Record<string, { setError(text: string): void }> = {
-      rate: this.rate,
-      batch: this.batch,
-      epochs: this.epochs,
-      workers_min: this.workersMin,
-      workers_max: this.workersMax,
-    };
     const hidden: Record<string, { setError(text: string): void }> = {
       mode: this.mode.choice,
-      wire: this.wire.choice,
+      wire: this.wire,
       optimizer: this.optimizer,
       schedule: this.schedule,
       seed: this.seed,
@@ -220,16 +200,16 @@ class Settings {
       early_stop: this.earlyStop,
     };
     if (hidden[name]) this.advanced.open = true;
-    const field = fields[name] ?? hidden[name];
+    const field = this.sliders[name] ?? hidden[name];
     field?.setError(text);
     return field !== undefined;
   }
 
   clearErrors(): void {
-    for (const name of ["rate", "batch", "epochs", "workers_min", "workers_max"]) this.setError(name, "");
+    for (const field of Object.values(this.sliders)) field.setError("");
     for (const field of [
       this.mode.choice,
-      this.wire.choice,
+      this.wire,
       this.optimizer,
       this.schedule,
       this.seed,
@@ -239,11 +219,13 @@ class Settings {
       field.setError("");
   }
 
-  // Only what was touched goes along; the rest is the model's to say.
+  // Only what was touched goes along; the rest is the model's to say. Throws what is wrong with a field.
   spec(): Partial<JobSpec> {
+    for (const [name, field] of Object.entries(this.sliders))
+      if (field.wrong) throw new Problem(0, "bad_request", field.wrong, name);
     const spec: Partial<JobSpec> = {
       mode: this.mode.value,
-      wire: this.wire.value,
+      wire: this.wire.input.value,
       workers_min: this.workersMin.value,
       workers_max: this.workersMax.value,
       private: this.isPrivate.input.checked,
@@ -289,14 +271,13 @@ export function hostPage(frame: Frame, from: number | null): Page {
   const data = new DataPart();
   const settings = new Settings();
   const name = textField("Name of the job", "name", "Empty: called after the model and the data.", {
-    maxlength: "80",
+    maxlength: String(nameBytesMax),
   });
   const start = h("button", { class: "button main large", type: "submit" }, "Start");
   const failure = h("p", { class: "error", role: "alert", hidden: true });
   const idle = h("p", { class: "muted small", role: "status" });
   let isModelRight = false;
   let modelName = "";
-  let set: Dataset | null = null;
 
   const fleet = new Fleet(frame, () => {
     const n = frame.server.idle;
@@ -317,13 +298,12 @@ export function hostPage(frame: Frame, from: number | null): Page {
     if (chosen && !from) data.propose(dataOf[chosen] ?? []);
   };
   data.changed = (chosen) => {
-    set = chosen;
     model.data = chosen?.name ?? "";
     model.recheck();
   };
 
   function proposedName(): string {
-    return [modelName || "own model", "on", data.name].join(" ");
+    return goodName(`${modelName || "own model"} on ${data.name}`);
   }
 
   function showProblem(thrown: unknown): void {
@@ -362,7 +342,7 @@ export function hostPage(frame: Frame, from: number | null): Page {
         data: data.name,
         ...settings.spec(),
       };
-      if (set?.columns && data.targetColumn) spec.target = data.targetColumn;
+      if (data.chosenTarget) spec.target = data.chosenTarget;
       const job = await post<Job>("/jobs", spec);
       frame.go(`/jobs/${job.id}`);
     } catch (thrown) {

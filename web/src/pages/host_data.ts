@@ -5,6 +5,7 @@ import { h, replace } from "../dom";
 import { selectField } from "../fields";
 import { bytes, count } from "../format";
 import { ask, busy, button, notice } from "../parts";
+import { usualTarget } from "../spec";
 import type { Dataset } from "../types";
 import { Uploader } from "../upload";
 
@@ -28,6 +29,7 @@ export class DataPart {
   readonly node: HTMLElement;
   changed: (set: Dataset | null) => void = () => undefined;
   private sets: Dataset[] = [];
+  private usual: string | null = null; // the target that the chosen set was made for
   private readonly select = selectField("Data set", "data", []);
   private readonly target = selectField("Target column", "target", [], "What the network is to predict.");
   private readonly facts = h("ul", { class: "facts muted small" });
@@ -54,8 +56,10 @@ export class DataPart {
     return this.select.input.value;
   }
 
-  get targetColumn(): string | null {
-    return this.target.node.hidden ? null : this.target.input.value || null;
+  // The target, where it is another one than the set was made for.
+  get chosenTarget(): string | null {
+    const target = this.target.node.hidden ? "" : this.target.input.value;
+    return target === "" || target === this.usual ? null : target;
   }
 
   async start(name: string | null, target: string | null): Promise<void> {
@@ -65,7 +69,7 @@ export class DataPart {
     if (target !== null) this.target.input.value = target;
   }
 
-  // What fits a model that is built in. Leaves alone what was chosen by hand.
+  // What fits a model that is built in.
   propose(names: string[]): void {
     const name = names.find((one) => this.sets.some((set) => set.name === one));
     if (name) this.choose(name);
@@ -116,8 +120,8 @@ export class DataPart {
     const columns = set?.columns ?? [];
     this.target.node.hidden = columns.length === 0;
     replace(this.target.input, ...columns.map((column) => h("option", { value: column.name }, column.name)));
-    const last = columns[columns.length - 1];
-    if (last) this.target.input.value = last.name;
+    this.usual = set && usualTarget(set);
+    if (this.usual !== null) this.target.input.value = this.usual;
     this.changed(set);
   }
 

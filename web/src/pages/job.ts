@@ -24,6 +24,8 @@ import { furtherProgress, wholeJob, type JobAsSent } from "../job_shape";
 import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from "../parts";
+import { trainCommand } from "../spec";
+import { allRejected, auditsText, isGuarded, rejectedText, standingRank, standingText } from "../standing";
 import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
 import { Timeline } from "../timeline";
@@ -96,11 +98,18 @@ class Log {
 }
 
 function hereText(worker: JobWorker, isRunning: boolean): string {
+  if (worker.standing === "banned") return "banned";
   if (!isRunning) return none;
   if (!worker.here) return "gone";
   if (worker.late) return "late";
   if (worker.units_held === undefined) return "here";
   return worker.units_held > 0 ? "computing" : "waiting";
+}
+
+function rowClass(worker: JobWorker, isRunning: boolean): string {
+  if (worker.standing === "banned") return "banned";
+  if (!isRunning) return "";
+  return worker.late ? "late" : worker.here ? "" : "gone";
 }
 
 function workersTable(isRunning: () => boolean): Table<JobWorker> {
@@ -110,7 +119,7 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
     empty: "No worker has joined yet.",
     rowHeight: 44,
     key: (worker) => worker.name,
-    rowClass: (worker) => (!isRunning() ? "" : worker.late ? "late" : worker.here ? "" : "gone"),
+    rowClass: (worker) => rowClass(worker, isRunning()),
     columns: [
       {
         title: "Worker",
@@ -120,13 +129,41 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
       },
       {
         title: "Share",
-        width: "26%",
+        width: "20%",
         phoneWidth: "8rem",
         kind: "number",
         fill: (cell, worker) => fillBar(cell, worker.share, percent(worker.share)),
         sort: (worker) => worker.share,
       },
       { title: "Now", width: "6.5rem", fill: textColumn(now), sort: now },
+      {
+        title: "Standing",
+        width: "6.5rem",
+        fill: textColumn(standingText),
+        sort: standingRank,
+        shown: isGuarded,
+        hide: "phone",
+        hint: "Unproven: every unit is computed again; proven: some are; banned: one was wrong",
+      },
+      {
+        title: "Audits",
+        width: "6.5rem",
+        fill: textColumn(auditsText),
+        sort: (worker) => worker.audits_agreed ?? 0,
+        shown: isGuarded,
+        hide: "tablet",
+        hint: "Units that were computed again and found right, and wrong ones",
+      },
+      {
+        title: "Rejected",
+        width: "6rem",
+        kind: "number",
+        fill: textColumn(rejectedText),
+        sort: (worker) => worker.rejected ?? 0,
+        shown: isGuarded,
+        hide: "tablet",
+        hint: "Updates that were not used",
+      },
       {
         title: "Samples",
         width: "6rem",
@@ -137,7 +174,7 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
       },
       {
         title: "Units",
-        width: "5.5rem",
+        width: "4.5rem",
         kind: "number",
         fill: textColumn((worker) => short(worker.units)),
         sort: (worker) => worker.units,
@@ -169,26 +206,14 @@ function commands(job: Job): HTMLElement {
   const { spec } = job;
   const file = `${fileName(job.name)}.safetensors`;
   const data = shellWord(spec.data ?? "DATA");
-  const options: [string, string | number | undefined][] = [
-    ["--target", spec.target],
-    ["--epochs", spec.epochs],
-    ["--batch", spec.batch],
-    ["--rate", spec.rate],
-    ["--seed", spec.seed],
-  ];
-  const flags = options
-    .filter(([, v]) => v !== undefined && v !== "")
-    .map(([name, v]) => `${name} ${shellWord(String(v))}`);
+  const train = trainCommand(job);
   return h(
     "div",
     { class: "stack" },
     h("p", { class: "muted small" }, "Score the model that you downloaded:"),
     copyable(`shoal eval ${file} --data ${data}`, "The command that scores the model"),
-    h("p", { class: "muted small" }, "The same training on one machine:"),
-    copyable(
-      `shoal train ${fileName(job.name)}.net --data ${data} ${flags.join(" ")}`.trim(),
-      "The command that trains it",
-    ),
+    train && h("p", { class: "muted small" }, "The same training on one machine:"),
+    train && copyable(train, "The command that trains it"),
   );
 }
 
@@ -196,6 +221,7 @@ export function jobPage(frame: Frame, id: number): Page {
   const path = `/jobs/${id}`;
   let job: Job | null = null;
   let isClosed = false;
+  let rejected: number | null = null; // updates, of all workers
   const title = h("h1", { tabindex: -1 }, `Job ${id}`);
   const state = h("span");
   const sentence = h("p", { class: "lead", role: "status" }, "…");
@@ -227,6 +253,7 @@ export function jobPage(frame: Frame, id: number): Page {
       ["Workers", count(of.workers)],
       ["Units leased again", count(progress.again)],
     ];
+    if (rejected !== null) pairs.push(["Updates rejected", count(rejected)]);
     if (figures.childElementCount !== pairs.length)
       replace(figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
     pairs.forEach(([name, text], i) => {
@@ -257,7 +284,7 @@ export function jobPage(frame: Frame, id: number): Page {
       owns && canStop && stop,
       owns && !canStop && resume,
       hosts && h("a", { class: "button plain", href: `/host?from=${id}` }, "Host one like it"),
-      owns && of.state !== "running" && drop,
+      owns && !canStop && drop,
     );
     setDownloads(of);
   }
@@ -356,6 +383,12 @@ export function jobPage(frame: Frame, id: number): Page {
     draw();
   }
 
+  function takeWorkers(all: JobWorker[]): void {
+    workers.set(byShare(all));
+    rejected = allRejected(all);
+    draw();
+  }
+
   async function fetchTimeline(): Promise<void> {
     const { units } = await get<{ units: Unit[] }>(`${path}/timeline`);
     if (!isClosed) timeline.set(units, Date.now() / 1000);
@@ -372,7 +405,7 @@ export function jobPage(frame: Frame, id: number): Page {
     if (isClosed) return;
     take(theJob);
     curves.reset(history);
-    workers.set(byShare(theWorkers.workers));
+    takeWorkers(theWorkers.workers);
     log.add(lines.lines);
   }
 
@@ -380,7 +413,7 @@ export function jobPage(frame: Frame, id: number): Page {
     if (name === "job") take(data as JobAsSent);
     else if (name === "rounds") curves.addRounds(data as RoundPoint[]);
     else if (name === "epoch") curves.addEpoch(data as EpochPoint);
-    else if (name === "workers") workers.set(byShare((data as { workers: JobWorker[] }).workers));
+    else if (name === "workers") takeWorkers((data as { workers: JobWorker[] }).workers);
     else if (name === "log") log.add([data as LogLine]);
     else if (name === "reset") void fetchAll().catch(() => undefined);
   }

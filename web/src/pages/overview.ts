@@ -283,6 +283,7 @@ export function overviewPage(frame: Frame): Page {
   const workerFilter = filterFor("workers", ["idle", "fetching", "computing", "paused"], redraw);
   const jobsTitle = h("h2", null, "Jobs");
   const workersTitle = h("h2", { id: "workers" }, "Workers");
+  const moreWorkers = h("p", { class: "muted small", hidden: true });
   const older = button("Show older jobs", "plain", () => void busy(older, () => fleet.fetchOlder()));
   older.hidden = true;
 
@@ -309,6 +310,8 @@ export function overviewPage(frame: Frame): Page {
     );
     workersTable.set(shown);
     setText(workersTitle, `Workers (${count(shown.length)})`);
+    moreWorkers.hidden = fleet.untold === 0;
+    setText(moreWorkers, `and ${count(fleet.untold)} more`);
     const total = fleet.contributions.reduce((sum, row) => sum + row.samples, 0);
     contributionsTable.set(
       fleet.contributions.map((row) => ({ ...row, share: row.samples / Math.max(total, 1) })),
@@ -352,6 +355,7 @@ export function overviewPage(frame: Frame): Page {
         { class: "card" },
         h("div", { class: "cardhead" }, workersTitle, workerFilter.node),
         workersTable.node,
+        moreWorkers,
       ),
       card("Contributions", contributionsTable.node),
     ),

@@ -1,0 +1,64 @@
+/* trust.h: who is believed, and whose work is computed a second time.
+ *
+ * Whoever works has a standing under a number that stands for who it is. A newcomer is unproven: every unit of it
+ * is computed again by somebody else and counts when both agree. After SHOAL_TRUST_PROVES of these it is proven:
+ * its units count at once, and a share of them, drawn at random, is still computed again:
+ *
+ *   units agreed       0 .. 3   4     5     6     7    ...   37 and more
+ *   share audited      1        1     1/2   1/3   1/4  ...   0.03
+ *
+ * A result that was shown to be wrong bans it, at once and until somebody lifts that. Who is asked about a unit
+ * cannot know whether it will be audited: that follows from a secret seed.
+ *
+ * There is room for a fixed number of standings. When it is full, the one that has least to lose makes room:
+ * unproven before proven, few agreed before many; those banned stay.
+ *
+ * What is kept of a standing is plain values, for whoever stores them. Ownership: create, then destroy.
+ * Threads: one. */
+#ifndef SHOAL_PROTO_TRUST_H
+#define SHOAL_PROTO_TRUST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { SHOAL_TRUST_PROVES = 4 };
+
+typedef enum shoal_standing_word { SHOAL_UNPROVEN, SHOAL_PROVEN, SHOAL_BANNED } shoal_standing_word;
+
+/* What is known of somebody, and worth keeping. */
+typedef struct shoal_standing {
+  uint64_t who;           /* never 0 */
+  uint64_t agreed, wrong; /* units that were computed again */
+  bool banned;
+} shoal_standing;
+
+typedef struct shoal_trust shoal_trust;
+
+shoal_status shoal_trust_create(shoal_trust **out, uint32_t standings_max, uint64_t seed, shoal_error *err);
+void shoal_trust_destroy(shoal_trust *trust);
+
+/* Tells a standing that was kept, in the place of what is known; also one that an admin has lifted a ban from. */
+void shoal_trust_put(shoal_trust *trust, const shoal_standing *standing);
+/* Of somebody unknown: nothing agreed, nothing wrong. */
+shoal_standing shoal_trust_get(const shoal_trust *trust, uint64_t who);
+/* One after the other, from 0, in no order; false when there are not so many. */
+bool shoal_trust_at(const shoal_trust *trust, uint32_t index, shoal_standing *out);
+
+shoal_standing_word shoal_standing_word_of(const shoal_standing *standing);
+const char *shoal_standing_name(shoal_standing_word word); /* "proven" */
+bool shoal_trust_proven(const shoal_trust *trust, uint64_t who);
+bool shoal_trust_banned(const shoal_trust *trust, uint64_t who);
+
+/* The share of units that is audited after so many agreed. */
+double shoal_trust_share(uint64_t agreed);
+/* Whether this unit of theirs is computed again. `unit` is a number that comes once: the same question has the same
+ * answer, as long as the standing is the same. */
+bool shoal_trust_audits(const shoal_trust *trust, uint64_t who, uint64_t unit);
+
+/* A second result was equal, or has shown the first to be wrong. */
+void shoal_trust_agreed(shoal_trust *trust, uint64_t who);
+void shoal_trust_wrong(shoal_trust *trust, uint64_t who);
+
+#endif

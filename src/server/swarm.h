@@ -1,0 +1,58 @@
+/* swarm.h: the swarms of a server: who has a data set, or parts of it, and who gets them from whom.
+ *
+ * There is a swarm for every data set that volunteers work with, and one of its own for every private job, so
+ * that its members are known to each other alone. The server is a member that has everything (proto/swarm.h).
+ * It names to every member up to SHOAL_SWARM_NEIGHBOURS_MAX others, chosen at random, with a key for each
+ * pair; when a is named to b, b is named to a. A member that two others have blamed for wrong chunks is named
+ * to nobody any more.
+ *
+ * What members report (who got how much from whom) is for people to look at; nothing is decided by it.
+ *
+ * Ownership: create, then destroy; net is borrowed. Threads: the net's. Chunks are read in the loop, a few in
+ * a turn. */
+#ifndef SHOAL_SERVER_SWARM_H
+#define SHOAL_SERVER_SWARM_H
+
+#include "base/json.h"
+#include "data/manifest.h"
+#include "net/net.h"
+
+typedef struct shoal_swarms shoal_swarms;
+
+typedef struct shoal_swarms_calls {
+  void *self;
+  /* The manifest of a set; the caller releases it. */
+  shoal_status (*manifest)(void *self, const char *set, shoal_manifest *out, shoal_error *err);
+  /* The bytes of a chunk by its hash, malloced. */
+  shoal_status (*read)(void *self, const char *sha256, uint8_t **out, size_t *length, shoal_error *err);
+  /* A member says that another sent it something else. */
+  void (*blamed)(void *self, const char *set, const char *who, const char *by, uint32_t chunk);
+} shoal_swarms_calls;
+
+shoal_status shoal_swarms_create(shoal_swarms **out, shoal_net *net, const shoal_swarms_calls *calls,
+                                 shoal_error *err);
+void shoal_swarms_destroy(shoal_swarms *swarms);
+
+/* A connection for the data of a set asks to be let in: 0, or the HTTP status that refuses it. `job`: the
+ * private job that it is for, 0 where that is not private. address: host, without the port. */
+int shoal_swarms_admit(shoal_swarms *swarms, uint64_t peer, const char *set, uint64_t job,
+                       const char *address);
+/* What the net tells of those that were let in. Of a HELLO the name may have been replaced by the caller, who
+ * knows it better: NULL takes what it says. The message is taken over. */
+void shoal_swarms_received(shoal_swarms *swarms, uint64_t peer, shoal_message *message, const char *name);
+void shoal_swarms_closed(shoal_swarms *swarms, uint64_t peer);
+
+/* Returns when it wants to be called again. */
+double shoal_swarms_tick(shoal_swarms *swarms, double now);
+
+/* {"set","chunks","bytes","sent":by the server,"copies":of the set,"received":by all members,
+ *  "members":[{"id","name","here":chunks,"cells":"0..9" for up to 100 parts of the set, how much of each is
+ *              there,"from_server","from_peers","to_peers","blamed"}],
+ *  "flows":[{"from":id, 0 for the server,"to":id,"bytes"}]}
+ * A set without a swarm has no members. At most 200 members and 2000 flows are written. */
+void shoal_swarms_write(const shoal_swarms *swarms, const char *set, uint64_t job, shoal_json *json);
+
+/* Bytes of chunks that the server has sent, and that members have reported, since it was started. */
+void shoal_swarms_moved(const shoal_swarms *swarms, uint64_t *sent, uint64_t *received);
+
+#endif

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# What a host gets from `shoal host` and `shoal job`: the right data under the right names, files that stay where
+# they are, and a plain word where something cannot be.
+. "$(dirname "$0")/common.bash"
+make_models
+make_table all.csv
+make_text novel.txt
+export XDG_CACHE_HOME=$folder/cache
+unset SHOAL_TOKEN
+pids=()
+trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
+mapfile -t port < <(ports 3)
+link="http://127.0.0.1:${port[0]}/#for=tests"
+
+# refused TEXT WORD...: shoal with these words fails within some seconds, with the complaint.
+refused() {
+  local text=$1
+  shift
+  timeout -s KILL 20 "$SHOAL" "$@" > out 2> err < /dev/null
+  same $? 1 "the exit status of: $*"
+  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
+}
+# until_says TEXT FILE: waits for a line; fails after some seconds.
+until_says() {
+  checks=$((checks + 1))
+  for _ in $(seq 100); do
+    grep -Fqs -- "$1" "$2" && return
+    sleep 0.1
+  done
+  fail "'$1' is not in $2: $(cat "$2")"
+}
+# start LOG WORD...: a command in the background; its number in $started.
+start() {
+  local log=$1
+  shift
+  "$SHOAL" "$@" > "$log" 2>&1 < /dev/null &
+  started=$!
+  pids+=("$started")
+}
+# samples NAME: how many samples of a data set of the server train, and how many test.
+samples() { ask "datasets/$1" 's["samples"]["train"], s["samples"]["test"]'; }
+# ask PATH EXPRESSION: what the server tells, by an expression of Python on `s`.
+ask() {
+  python3 -c 'import json, sys, urllib.request
+s = json.load(urllib.request.urlopen(sys.argv[1]))
+print(eval(sys.argv[2]))' "${link%%#*}api/v1/$1" "$2"
+}
+
+start serve.log serve --listen "127.0.0.1:${port[0]}" --data-dir server
+until_says "Serving at" serve.log
+start work.log work "$link" --name one --cores 1 --no-pause --on-battery
+
+# ---- two tables, and names with a # ----
+mkdir 'exp#3' other
+cp table.net 'exp#3/net#1.net'
+head -151 all.csv > train.csv
+{ head -1 all.csv; tail -50 all.csv; } > other/train.csv
+cp train.csv latest.csv
+cp other/train.csv rest.csv
+timeout 60 "$SHOAL" host 'exp#3/net#1.net' --data train.csv,other/train.csv --server "$link" \
+  --out 'run#2.safetensors' > host.log 2>&1
+same $? 0 "two tables of the same name: $(cat host.log)"
+check "the model is where it was wanted" test -f 'run#2.safetensors'
+same "$(ask jobs/1 's["name"]')" net-1 "a job is called after its model, as names may be"
+same "$(samples train)" "(150, 50)" "the first trains, the second tests"
+"$SHOAL" host table.net --data latest.csv,rest.csv --server "$link" --detach > host.log 2>&1
+same $? 0 "two tables with other names: $(cat host.log)"
+same "$(samples latest)" "(150, 50)" "whatever their names are"
+"$SHOAL" host table.net --data latest.csv,rest.csv --server "$link" --detach > host.log 2>&1
+check "they are not sent again" bash -c '! grep -q sending host.log'
+
+# ---- one text, read in two ways ----
+"$SHOAL" host chars.net --data chars:novel.txt --server "$link" --detach > host.log 2>&1
+same $? 0 "a text: $(cat host.log)"
+refused "of the kind chars, and this one is of the kind text" \
+  host chars.net --data text:novel.txt --server "$link" --detach
+
+# ---- numbers are numbers ----
+"$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 2 --rate .5 \
+  --seed 18446744073709551615 --detach --json > out
+same $? 0 "a job with numbers: $(cat out)"
+numbers=$(ask "jobs/$(field data out | grep -o "'id': [0-9]*" | head -1 | tr -cd 0-9)" \
+  '(s["spec"]["epochs"], s["recipe"]["rate"], "seed 18446744073709551615" in s["spec"]["model"])')
+same "$numbers" "(2, 0.5, True)" "they arrive as they were given"
+
+# ---- nothing is lost under a name that the server chose ----
+echo precious > net-1.safetensors
+timeout 20 "$SHOAL" job get 1 --server "$link" > get.log
+same "$(cat net-1.previous.safetensors)" precious "what was there is kept"
+check "it is told" grep -q "what was in net-1.safetensors is in net-1.previous.safetensors now" get.log
+check "the model is there" cmp -s net-1.safetensors 'run#2.safetensors'
+check "nothing else is left" test ! -e net-1.safetensors.new
+
+# ---- watching ----
+timeout 20 "$SHOAL" job watch 1 --server "$link" --out watched.safetensors --json > watch.log
+same "$(grep -c '"event":"epoch"' watch.log)" 3 "epochs that are over are told as JSON, too"
+refused "is there a server?" job watch 1 --json --server "127.0.0.1:${port[1]}"
+start web.log serve --listen "127.0.0.1:${port[1]}" --data-dir open --tls --open host
+until_says "Serving at" web.log
+refused "there is no job 99" job watch 99 --server "$link"
+
+# ---- deleting ----
+deleted=$("$SHOAL" job delete 1 --json --server "$link")
+same "$deleted" '{"event":"deleted","data":{"id":1}}' "delete tells what it did"
+
+# ---- more than are shown ----
+python3 - "${link%%#*}api/v1/jobs" <<'PYTHON'
+import json, sys, urllib.request
+job = {"model": open("table.net").read(), "data": "train", "workers_min": 9}
+for i in range(60):
+    body = json.dumps({**job, "name": f"job {i}"}).encode()
+    urllib.request.urlopen(urllib.request.Request(sys.argv[1], body))
+PYTHON
+all=$(ask server 'sum(s["jobs"].values())')
+"$SHOAL" status --server "$link" > out
+check "what is not shown is counted" grep -qx "and $((all - 50)) more" out
+
+# ---- an open server with TLS, and certificates ----
+check "its fingerprint is in the command" \
+  grep -Eq "shoal work https://127.0.0.1:${port[1]}/#fp=[0-9a-f]{64}$" web.log
+open=$(grep -o 'https://[^ ]*#fp=[0-9a-f]*' web.log)
+"$SHOAL" status --server "$open" > /dev/null
+same $? 0 "which lets one in"
+refused "was made earlier, and not for lab.example" \
+  serve --listen "127.0.0.1:${port[2]}" --data-dir open --tls --names localhost,lab.example
+refused "at most 64 names" \
+  serve --listen "127.0.0.1:${port[2]}" --data-dir many --tls --names "$(seq -s, -f 'h%g' 70)"
+start quiet.log serve --listen "127.0.0.1:${port[2]}" --data-dir closed --open nobody --quiet
+until_says "The link in closed/admin.link makes you its admin." quiet.log
+check "the token is not printed" bash -c '! grep -q "#t=" quiet.log'
+"$SHOAL" status --server "$(cat closed/admin.link)" > /dev/null
+same $? 0 "the link is good"
+
+# ---- Ctrl-C ----
+mapfile -t port < <(ports 1)
+start bench.log bench platform "127.0.0.1:${port[0]}#t=secret" --volunteers 1
+sleep 0.5
+check "the token is not in the list of processes" bash -c "! grep -q secret /proc/$started/cmdline"
+kill -INT "$started"
+wait "$started"
+same $? 130 "the exit status after Ctrl-C"
+check "it is told" grep -q "shoal bench platform: stopped by SIGINT" bench.log
+finish

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Data between volunteers: the second gets most of it from the first, whoever wants no peers gets it from the server, and
+# all train the same model.
+. "$(dirname "$0")/common.bash"
+unset SHOAL_TOKEN
+pids=()
+trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
+python3 - <<'PYTHON'
+import os, struct
+os.mkdir("images")
+for name, count in (("train", 24000), ("t10k", 100)):
+    with open(f"images/{name}-images-idx3-ubyte", "wb") as file:
+        file.write(struct.pack(">4i", 2051, count, 28, 28) + os.urandom(count * 784))
+    with open(f"images/{name}-labels-idx1-ubyte", "wb") as file:
+        file.write(struct.pack(">2i", 2049, count) + bytes(i % 3 for i in range(count)))
+PYTHON
+cat > images.net <<'NET'
+input 1x28x28
+dense 8 tanh
+dense 3
+loss cross-entropy
+optimizer adam rate 0.001
+batch 2048
+epochs 60
+NET
+
+# until_true WHAT COMMAND...: waits for a command to succeed; fails after some seconds.
+until_true() {
+  local what=$1
+  shift
+  checks=$((checks + 1))
+  for _ in $(seq 300); do
+    "$@" 2> /dev/null && return
+    sleep 0.1
+  done
+  fail "$what"
+}
+says() { grep -Fq -- "$1" "$2"; }
+# work NAME WORD...: a volunteer with a cache of its own that leaves after one job; what it says in NAME.log.
+work() {
+  local name=$1
+  shift
+  "$SHOAL" work "$link" --name "$name" --no-pause --on-battery --cores 1 --cache "cache-$name" --json "$@" \
+    > "$name.log" 2>&1 < /dev/null &
+  worker=$!
+  pids+=("$worker")
+}
+# moved FIELD NAME: bytes that a volunteer tells of at its end.
+moved() { field "$1" "$2.log"; }
+# job DATA FILE WORKERS: hosts a training that begins when so many are there.
+job() { timeout 60 "$SHOAL" host images.net --data "$1" --server "$link" --out "$2" --workers "$3" > host.log 2>&1; }
+sha() { "$SHOAL" inspect "$1" --json | grep -o '"sha256":"[^"]*"'; }
+
+mapfile -t port < <(ports 1)
+"$SHOAL" serve --listen "127.0.0.1:${port[0]}" --data-dir server --tls --open nobody > serve.log 2>&1 &
+pids+=("$!")
+until_true "the server is there" says "admin.link" serve.log
+link=$(cat server/admin.link)
+
+# ---- one alone gets all from the server ----
+work one --all-data
+first=$worker
+until_true "it waits" says '"state":"idle"' one.log
+job ./images first.safetensors 1-9
+same $? 0 "a job: $(tail -2 host.log)"
+until_true "all of the data is there" bash -c '[ "$(du -sb cache-one/sets | cut -f1)" -ge 18816000 ]'
+
+# ---- a second one, and one that wants no peers ----
+work two --once --all-data
+work three --once --no-peers --all-data
+until_true "both are idle" bash -c 'grep -q "\"idle\"" two.log && grep -q "\"idle\"" three.log'
+job images second.safetensors 3-9
+same $? 0 "a second job: $(tail -2 host.log)"
+check "the same model" test "$(sha first.safetensors)" = "$(sha second.safetensors)"
+until_true "the second has left" says '"event":"end"' two.log
+until_true "the third has left" says '"event":"end"' three.log
+kill -INT "$first"
+wait "$first"
+same $? 0 "Ctrl-C of the first: $(tail -2 one.log)"
+echo "from the server and from others: one $(moved from_server one) $(moved from_peers one)," \
+  "two $(moved from_server two) $(moved from_peers two), three $(moved from_server three) $(moved from_peers three)"
+check "the first got it from the server" test "$(moved from_server one)" -ge 18816000
+check "the second got most from the first" test "$(moved from_peers two)" -ge 15000000
+check "and the rest from the server" test $(($(moved from_peers two) + $(moved from_server two))) -ge 18816000
+check "the first gave it" test "$(moved to_peers one)" -ge 15000000
+same "$(moved from_peers three)" 0 "who wants no peers gets nothing from them"
+check "but all from the server" test "$(moved from_server three)" -ge 18816000
+check "the data is what it was" cmp -s images/train-images-idx3-ubyte "$(find cache-two -name 'train-images*' | head -1)"
+
+# ---- what is said about it ----
+timeout 20 "$SHOAL" work "$link" --name four --cache cache-four > four.log 2>&1 < /dev/null &
+pids+=("$!")
+until_true "others are spoken of" says "who may connect to a port of this machine" four.log
+timeout 20 "$SHOAL" work "$link" --name five --cache cache-five --no-peers > five.log 2>&1 < /dev/null &
+pids+=("$!")
+until_true "or that there are none" says "nobody connects to this machine" five.log
+finish

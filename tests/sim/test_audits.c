@@ -1,0 +1,102 @@
+/* What audits cost, and how soon a liar is caught: long lives in which nothing goes wrong but lies. The tables of
+ * docs/audits.md are printed here. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "sim/life.h"
+
+enum { WORKERS = 10, LIVES = 50 };
+
+static shoal_sim_report live(uint64_t seed, uint64_t rounds, uint64_t agreed, shoal_sim_lie lie) {
+  shoal_mode mode;
+  shoal_sim_report report;
+  assert_int_equal(shoal_mode_parse("sync", &mode, NULL), SHOAL_OK);
+  shoal_sim_live(&(shoal_sim_config){.seed = seed,
+                                     .workers = WORKERS,
+                                     .owners = 1,
+                                     .mode = &mode,
+                                     .guarded = true,
+                                     .calm = true,
+                                     .end = rounds,
+                                     .agreed = agreed,
+                                     .lie = lie != SHOAL_LIE_NONE ? lie : SHOAL_LIE_ALWAYS,
+                                     .liars = lie != SHOAL_LIE_NONE},
+                 &report);
+  if (report.violated != SHOAL_SIM_NOTHING) fail_msg("seed %llu: %s", (unsigned long long)seed, report.text);
+  return report;
+}
+
+static void audits_cost_less_than_five_in_a_hundred(void **state) {
+  (void)state;
+  static const struct {
+    const char *who;
+    uint64_t agreed, rounds;
+  } rows[] = {{"newcomers, 100 rounds", 0, 100},
+              {"newcomers, 1000 rounds", 0, 1000},
+              {"newcomers, 3000 rounds", 0, 3000},
+              {"proven for long", 1000, 1000}};
+  print_message("units computed again, as a share of those that count, %d workers:\n", WORKERS);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    uint64_t units = 0, checks = 0;
+    for (uint64_t seed = 0; seed < 2; seed++) {
+      shoal_sim_report report = live(seed, rows[i].rounds, rows[i].agreed, SHOAL_LIE_NONE);
+      units += report.units;
+      checks += report.checks;
+    }
+    double share = (double)checks / (double)units;
+    print_message("  %-24s %6.2f%%  (%llu of %llu)\n", rows[i].who, 100 * share, (unsigned long long)checks,
+                  (unsigned long long)units);
+    if (rows[i].agreed > 0) assert_true(share > 0.02 && share < 0.05);
+  }
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void liars_are_caught_within_a_few_units(void **state) {
+  (void)state;
+  static const struct {
+    const char *what;
+    shoal_sim_lie lie;
+    uint64_t agreed, rounds;
+    uint64_t median_most;
+  } rows[] = {{"always, from the first unit on", SHOAL_LIE_ALWAYS, 0, 100, 4},
+              {"two that agree, from the first", SHOAL_LIE_PAIR, 0, 100, 4},
+              {"what is sent is not what is reported", SHOAL_LIE_DIGEST, 0, 100, 2},
+              {"every tenth unit", SHOAL_LIE_SOMETIMES, 0, 1500, 300},
+              {"always, once it is proven", SHOAL_LIE_TRUSTED, 0, 500, 10},
+              {"always, after 1000 audits agreed", SHOAL_LIE_TRUSTED, 1000, 600, 50}};
+  print_message("units from a liar's first lie until it is banned, %d lives each:\n", LIVES);
+  print_message("  %-38s %6s %6s %6s %6s  not caught  lies used, not undone\n", "it lies", "median", "mean",
+                "90%", "most");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    uint64_t after[LIVES], count = 0, used = 0, stayed = 0;
+    double sum = 0;
+    for (uint64_t seed = 0; seed < LIVES; seed++) {
+      shoal_sim_report report = live(seed, rows[i].rounds, rows[i].agreed, rows[i].lie);
+      used += report.lies_used;
+      stayed += report.lies_stayed;
+      if (report.caught_after == 0) continue;
+      sum += (double)report.caught_after;
+      after[count++] = report.caught_after;
+    }
+    assert_true(count > LIVES * 9 / 10);
+    qsort(after, count, sizeof *after, compare);
+    print_message("  %-38s %6llu %6.1f %6llu %6llu  %10llu  %llu, in %llu lives\n", rows[i].what,
+                  (unsigned long long)after[count / 2], sum / (double)count,
+                  (unsigned long long)after[count * 9 / 10], (unsigned long long)after[count - 1],
+                  (unsigned long long)(LIVES - count), (unsigned long long)used, (unsigned long long)stayed);
+    assert_true(after[count / 2] <= rows[i].median_most);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(audits_cost_less_than_five_in_a_hundred),
+      cmocka_unit_test(liars_are_caught_within_a_few_units),
+  };
+  return RUN_TESTS(tests);
+}

@@ -1,0 +1,53 @@
+// spec.ts: what a job is submitted with, where the server is particular about it; and the same as a command.
+// Pure.
+
+import { fileName, shellWord } from "./format";
+import type { Dataset, Job } from "./types";
+
+export const nameBytesMax = 64; // of names of jobs, models and data sets: "maxLength" of docs/openapi.json
+
+// How contributions travel, and what each is called in a form.
+export const wires: [string, string][] = [
+  ["f32", "f32: exact, 4 bytes a weight"],
+  ["bf16", "bf16: 2 bytes"],
+  ["int8", "int8: 1 byte"],
+  ["topk", "topk: only the largest"],
+];
+
+// The text as a name that the server takes.
+export function goodName(text: string): string {
+  const plain = text.replace(/[\u0000-\u001f\u007f/\\:*?"<>|%#]/g, "-").replace(/^[. ]+/, "");
+  const utf8 = new TextEncoder();
+  let name = "";
+  let bytes = 0;
+  for (const character of plain) {
+    bytes += utf8.encode(character).length;
+    if (bytes > nameBytesMax) break;
+    name += character;
+  }
+  return name.trim() || "job";
+}
+
+// The column that a training of this table predicts when nobody says otherwise.
+export function usualTarget(set: Pick<Dataset, "columns" | "target">): string | null {
+  const columns = set.columns ?? [];
+  return set.target ?? columns[columns.length - 1]?.name ?? null;
+}
+
+// What comes to the same model on one machine. Other modes and formats than these give another one each time.
+export function trainCommand(job: Pick<Job, "name" | "spec">): string | null {
+  const { spec } = job;
+  if (spec.mode !== "sync" || spec.wire !== "f32") return null;
+  const options: [string, string | number | undefined][] = [
+    ["--data", spec.data ?? "DATA"],
+    ["--target", spec.target],
+    ["--valid", spec.valid || undefined],
+    ["--epochs", spec.epochs],
+    ["--batch", spec.batch],
+    ["--rate", spec.rate],
+    ["--seed", spec.seed],
+  ];
+  const given = options.filter(([, value]) => value !== undefined && value !== "");
+  const words = given.map(([name, value]) => `${name} ${shellWord(String(value))}`);
+  return ["shoal train", `${fileName(job.name)}.net`, ...words].join(" ");
+}
