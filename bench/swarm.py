@@ -3,7 +3,7 @@
     swarm.py run SHOAL OUT.jsonl      (runs `shoal sim --swarm ...`; 10,000 members take minutes)
     swarm.py plot IN.jsonl OUT.svg
 
-Every run is 1 GB over links of 100 MB/s, as in the example of the seed's document."""
+Every run is 1 GB over links of 100 MB/s, as in the example of the dissertation on crowdsourced training."""
 import json
 import math
 import subprocess

@@ -530,12 +530,16 @@ static bool is_given_up(const shoal_chief_node *n, shoal_error *err) {
   return true;
 }
 
+static bool stops(const shoal_chief_node *n) {
+  return __atomic_load_n(n->config.stop, __ATOMIC_RELAXED) != 0;
+}
+
 static shoal_status next(void *self, shoal_result *out, shoal_error *err) {
   shoal_chief_node *n = self;
   news item;
   pthread_mutex_lock(&n->lock);
   bool found = take_news(n, &item), given_up = false;
-  while (!found && !*n->config.stop && !(given_up = is_given_up(n, err))) {
+  while (!found && !stops(n) && !(given_up = is_given_up(n, err))) {
     wait_a_little(n);
     found = take_news(n, &item);
   }
@@ -583,7 +587,7 @@ static shoal_status not_gathered(const shoal_chief_node *n, bool stopped, bool c
 static shoal_status gather(void *self, shoal_error *err) {
   shoal_chief_node *n = self;
   const double started = shoal_clock_seconds();
-  double stopped = *n->config.stop ? started : INFINITY, now = started;
+  double stopped = stops(n) ? started : INFINITY, now = started;
   news item = {0};
   bool failed = false, given_up = false;
   pthread_mutex_lock(&n->lock);
@@ -594,7 +598,7 @@ static shoal_status gather(void *self, shoal_error *err) {
          now < started + GATHER_S && now < stopped + (n->complete ? GATHER_STOPPED_S : MISSING_S)) {
     wait_a_little(n);
     now = shoal_clock_seconds();
-    if (*n->config.stop && isinf(stopped)) stopped = now;
+    if (stops(n) && isinf(stopped)) stopped = now;
     while (!failed && take_news(n, &item)) failed = item.kind == NEWS_FAILED;
   }
   bool gathered = n->gathering == GATHERED, complete = n->complete;

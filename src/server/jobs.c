@@ -877,11 +877,26 @@ static void see_off(shoal_jobs *jobs, shoal_open_job *job) {
     add_line(jobs, job, shoal_clock_wall_seconds(), "stopped");
 }
 
-void shoal_jobs_close(shoal_jobs *jobs) {
-  if (jobs == NULL) return;
+void shoal_jobs_end(shoal_jobs *jobs) {
   jobs->closing = true;
   for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
     if (job->runner != NULL) shoal_runner_stop(job->runner);
+}
+
+bool shoal_jobs_are_ending(shoal_jobs *jobs) {
+  for (const shoal_open_job *job = jobs->first; job != NULL; job = job->next) {
+    shoal_runner_view view = {.phase = SHOAL_RUNNER_ENDED};
+    if (job->runner != NULL) shoal_runner_look(job->runner, &view);
+    if (view.phase != SHOAL_RUNNER_ENDED) return true;
+  }
+  return false;
+}
+
+void shoal_jobs_close(shoal_jobs *jobs) {
+  if (jobs == NULL) return;
+  shoal_jobs_end(jobs);
+  for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
+    if (job->runner != NULL) shoal_runner_abandon(job->runner);
   while (jobs->first != NULL) {
     shoal_open_job *job = jobs->first;
     if (job->runner != NULL) see_off(jobs, job);

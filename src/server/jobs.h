@@ -62,7 +62,12 @@ typedef struct shoal_jobs_config {
 } shoal_jobs_config;
 
 shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, shoal_error *err);
-/* Ends all that runs, in order and saved; they are open again when the server starts anew. */
+/* Asks all that runs for its end, and starts nothing any more. Workers' messages must go on coming in until
+ * shoal_jobs_are_ending is false: the end of a job that is in order waits for the end of its round. */
+void shoal_jobs_end(shoal_jobs *jobs);
+bool shoal_jobs_are_ending(shoal_jobs *jobs);
+/* Ends all that runs, what is not at its end by now without its last round; all are open again when the server
+ * starts anew. */
 void shoal_jobs_close(shoal_jobs *jobs);
 
 /* Looks at what runs; moves jobs from state to state. Returns when it wants to be called again. */

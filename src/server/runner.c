@@ -58,6 +58,7 @@ struct shoal_runner {
 
   pthread_mutex_t lock;
   shoal_chief_node *node; /* NULL before and after */
+  bool abandoned;
   shoal_worker_sum *sums; /* once it is gone: what its workers had done */
   uint32_t sums_count;
   shoal_runner_view view;
@@ -215,6 +216,13 @@ static void on_epoch(void *self, const shoal_result *train, const shoal_result *
 static void on_moved_aside(void *self, const char *place) { (void)self, (void)place; }
 
 /* ---- setting up ---- */
+
+/* Under the lock: whoever waits for a round or for weights waits no more. */
+static void give_up(shoal_chief_node *node) {
+  shoal_error err;
+  shoal_fail(&err, SHOAL_STOPPED, "the server was stopped");
+  shoal_chief_node_fail(node, &err);
+}
 
 static shoal_status make_paths(shoal_runner *r, shoal_error *err) {
   shoal_text_addf(&r->out_path, "%s/model.safetensors", r->config.folder);
@@ -403,6 +411,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   pthread_mutex_lock(&r->lock);
   r->node = node;
+  if (r->abandoned) give_up(node);
   pthread_mutex_unlock(&r->lock);
   if (pthread_create(&r->owner_thread, NULL, run_owner, r) != 0)
     return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
@@ -590,6 +599,13 @@ shoal_status shoal_runner_start(shoal_runner **out, const shoal_runner_config *c
 }
 
 void shoal_runner_stop(shoal_runner *r) { __atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED); }
+
+void shoal_runner_abandon(shoal_runner *r) {
+  pthread_mutex_lock(&r->lock);
+  r->abandoned = true;
+  if (r->node != NULL) give_up(r->node);
+  pthread_mutex_unlock(&r->lock);
+}
 
 void shoal_runner_wait(shoal_runner *r) { pthread_join(r->thread, NULL); }
 

@@ -65,6 +65,8 @@ typedef struct shoal_runner_view {
 shoal_status shoal_runner_start(shoal_runner **out, const shoal_runner_config *config, shoal_error *err);
 /* Asks for the end, in order, with everything saved. */
 void shoal_runner_stop(shoal_runner *runner);
+/* After stop: does not wait for a round to close. What is not saved goes on from its last safe version. */
+void shoal_runner_abandon(shoal_runner *runner);
 /* Waits for the end. What there is to take can still be taken. */
 void shoal_runner_wait(shoal_runner *runner);
 void shoal_runner_destroy(shoal_runner *runner); /* after wait */

@@ -16,6 +16,7 @@
 enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000 };
 static const double HELLO_S = 20, STALL_S = 30;
 static const double TELL_S = 0.25; /* how often watchers hear of changes */
+static const double END_S = 1.5;   /* how long a stop waits for rounds to close */
 static const double SERVER_S = 1;  /* how often of the server as a whole, and of a job's workers */
 
 typedef struct server {
@@ -392,16 +393,25 @@ static shoal_status listen_and_say(server *s, shoal_error *err) {
 
 static bool stops(const server *s) { return __atomic_load_n(s->config->stop, __ATOMIC_RELAXED) != 0; }
 
+/* Serves the port once; `next` is when something else is due. */
+static void turn(server *s, double now, double next) {
+  shoal_chores_tick(s->api.chores);
+  next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
+  next = fmin(next, shoal_swarms_tick(s->swarms, now));
+  next = fmin(next, tell_watchers(s, now));
+  shoal_net_run(s->api.net, fmin(shoal_node_turn_s, fmax(0, next - now)));
+}
+
 static void loop(server *s) {
   while (!stops(s)) {
     double now = shoal_clock_seconds();
-    shoal_chores_tick(s->api.chores);
-    double next = shoal_jobs_tick(s->api.jobs, now);
-    next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
-    next = fmin(next, shoal_swarms_tick(s->swarms, now));
-    next = fmin(next, tell_watchers(s, now));
-    shoal_net_run(s->api.net, fmin(shoal_node_turn_s, fmax(0, next - now)));
+    turn(s, now, shoal_jobs_tick(s->api.jobs, now));
   }
+  /* Rounds close only with what workers send: the port is served until all have, or for a little. */
+  double now = shoal_clock_seconds(), deadline = now + END_S;
+  shoal_jobs_end(s->api.jobs);
+  for (; now < deadline && shoal_jobs_are_ending(s->api.jobs); now = shoal_clock_seconds())
+    turn(s, now, now + TELL_S);
 }
 
 static void close_parts(server *s) {

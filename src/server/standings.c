@@ -85,14 +85,28 @@ shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, sho
 
 void shoal_standings_close(shoal_standings *s) { free(s); }
 
-uint64_t shoal_standings_meet(shoal_standings *s, uint64_t token, const char *name, const char *address) {
-  char who[WHO_MAX], plain[64];
+/* Who somebody is, in words. */
+static void describe(char who[WHO_MAX], uint64_t token, const char *name, const char *address) {
+  char plain[64];
   shoal_text_plain(plain, sizeof plain, name, strlen(name));
   if (token != 0)
-    snprintf(who, sizeof who, "token %" PRIu64, token);
+    snprintf(who, WHO_MAX, "token %" PRIu64, token);
   else
-    snprintf(who, sizeof who, "%s at %s", plain[0] != 0 ? plain : "worker", address);
+    snprintf(who, WHO_MAX, "%s at %s", plain[0] != 0 ? plain : "worker", address);
+}
+
+uint64_t shoal_standings_meet(shoal_standings *s, uint64_t token, const char *name, const char *address) {
+  char who[WHO_MAX];
+  describe(who, token, name, address);
   return s->all[place_for(s, who)].who;
+}
+
+bool shoal_standings_is_banned(const shoal_standings *s, uint64_t token, const char *name,
+                               const char *address) {
+  char who[WHO_MAX];
+  describe(who, token, name, address);
+  uint32_t place = find(s, number_of(who));
+  return place < s->count && s->all[place].banned;
 }
 
 const shoal_standing *shoal_standings_all(const shoal_standings *s, uint32_t *count) {

@@ -24,6 +24,9 @@ void shoal_standings_close(shoal_standings *standings);
 /* Somebody says HELLO to a chief: its number there. token 0: it has none. */
 uint64_t shoal_standings_meet(shoal_standings *standings, uint64_t token, const char *name,
                               const char *address);
+/* Whether this is somebody who is banned; nothing changes. */
+bool shoal_standings_is_banned(const shoal_standings *standings, uint64_t token, const char *name,
+                               const char *address);
 /* All that is known, for a chief: plain values, until the next call of anything here. */
 const shoal_standing *shoal_standings_all(const shoal_standings *standings, uint32_t *count);
 

@@ -143,6 +143,11 @@ static void say(shoal_volunteers *v, volunteer_entry *volunteer, shoal_message_k
   shoal_net_send(v->net, volunteer->v.peer, m);
 }
 
+static bool is_banned(const shoal_volunteers *v, const volunteer_entry *volunteer) {
+  return shoal_standings_is_banned(shoal_jobs_standings(v->jobs), volunteer->v.caller.token, volunteer->said,
+                                   volunteer->v.address);
+}
+
 /* Tells a volunteer its job, or why it has none, unless that is what it was last told. */
 static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
   const shoal_open_job *job = volunteer->v.job != 0 ? shoal_jobs_find(v->jobs, volunteer->v.job) : NULL;
@@ -165,6 +170,9 @@ static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
              job->spec.workers_min);
   } else if (job != NULL) {
     snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s is being prepared", job->name);
+  } else if (is_banned(v, volunteer)) {
+    snprintf(volunteer->v.text, sizeof volunteer->v.text,
+             "gets no work here: results of this worker were wrong; an admin of the server can lift that");
   } else {
     shoal_match_reason(v->match, volunteer->v.id, reason);
     snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s", reason);
@@ -206,7 +214,7 @@ static void settle(shoal_volunteers *v) {
     if (volunteer->v.registered && !volunteer->v.told) tell_assignment(v, volunteer);
 }
 
-/* Lets the match know a volunteer as it is now. */
+/* Lets the match know a volunteer as it is now. One that is banned gets nothing, like one that is paused. */
 static void put_worker(shoal_volunteers *v, const volunteer_entry *volunteer) {
   const shoal_caller *caller = &volunteer->v.caller;
   uint64_t id = caller->job != 0 ? caller->job : volunteer->wanted_job;
@@ -218,7 +226,7 @@ static void put_worker(shoal_volunteers *v, const volunteer_entry *volunteer) {
       .host = volunteer->wanted_host[0] != 0 ? volunteer->wanted_host : NULL,
       .memory_bytes = volunteer->v.memory_bytes,
       .speed = volunteer->v.speed,
-      .paused = strcmp(volunteer->v.state, "paused") == 0,
+      .paused = strcmp(volunteer->v.state, "paused") == 0 || is_banned(v, volunteer),
   };
   shoal_error err;
   if (shoal_match_put_worker(v->match, &worker, &err) != SHOAL_OK)

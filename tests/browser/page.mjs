@@ -3,8 +3,9 @@
 //   node page.mjs SHOAL [FOLDER]
 //
 // Hosts LeNet-5 on Fashion-MNIST with the page's sliders, watches both volunteers contribute, stops and resumes
-// it, and downloads a model that must score 0.88 or more. Pictures of every page go to FOLDER ("browser" beside
-// SHOAL by default), and one of what was there when something failed.
+// it, and downloads a model that must score 0.88 or more. Then hosts another on data that no volunteer has, to see
+// them get it from each other. Pictures of every page go to FOLDER ("browser" beside SHOAL by default), and one of
+// what was there when something failed.
 
 import { chromium } from "playwright-core";
 import assert from "node:assert/strict";
@@ -70,7 +71,7 @@ async function picture(page, name) {
 
 // Those of an earlier run, and nothing else that somebody keeps there.
 function removePictures() {
-  const own = /^(host|job|overview|work|access|running|failed)(-desktop|-phone)?(-light|-dark)?\.png$/;
+  const own = /^(host|job|overview|work|access|running|swarm|failed)(-desktop|-phone)?(-light|-dark)?\.png$/;
   for (const name of fs.readdirSync(pictures)) if (own.test(name)) fs.rmSync(path.join(pictures, name));
 }
 
@@ -167,10 +168,14 @@ async function host(page) {
   await page.focus("h1");
   await slideTo(page, "epochs", 2);
   await slideTo(page, "workers_min", 2);
+  await page.click("summary:text-is('Advanced')");
   await pictureAll(page, "host");
   await tabTo(page, "button[type=submit]");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Start");
+  const asked = page.waitForRequest((request) => request.method() === "POST" && /\/jobs$/.test(request.url()));
   await page.keyboard.press("Enter");
+  const spec = (await asked).postDataJSON();
+  for (const name of ["rule", "shuffle", "guard"]) assert.ok(!(name in spec), `${name} was sent unasked`);
   await page.waitForURL(/\/jobs\/1$/);
   await page.waitForSelector(".pagehead .chip.running");
   passed("sliders and Start work by keyboard; the job runs");
@@ -178,7 +183,7 @@ async function host(page) {
 
 // How many samples a worker of the job has computed, as the table says.
 function seesSamplesOf(name) {
-  const rows = [...document.querySelectorAll(".tablebox tr")];
+  const rows = [...document.querySelectorAll("[aria-label='Workers of this job'] tr")];
   const at = [...rows[0].cells].findIndex((cell) => cell.textContent === "Samples");
   const row = rows.find((one) => one.cells[0]?.textContent === name);
   return row !== undefined && !["0", ""].includes(row.cells[at].textContent);
@@ -271,10 +276,91 @@ async function pictureOthers(page) {
   await pictureAll(page, "work");
   await page.click("nav >> text=Access");
   await page.click("button:text-is('Make an invitation')");
+  await page.locator(".tablebox", { hasText: "Nobody is banned." }).waitFor();
   await page.waitForSelector(".qr");
   assert.match(await page.textContent(".sharetext code"), /^shoal work .*#t=[\w-]{22}/);
   passed("an invitation is made");
   await pictureAll(page, "access");
+}
+
+// ---- data that volunteers get from each other ----
+
+function idx(dims, values) {
+  const head = Buffer.alloc(4 + 4 * dims.length);
+  head.writeUInt8(8, 2);
+  head.writeUInt8(dims.length, 3);
+  dims.forEach((dim, i) => head.writeUInt32BE(dim, 4 + 4 * i));
+  return Buffer.concat([head, values]);
+}
+
+// Images of 28x28 of which each has a bright stripe where its label says.
+function stripes(count) {
+  const images = Buffer.alloc(count * 784);
+  const labels = Buffer.alloc(count);
+  for (let i = 0; i < count; i++) {
+    labels[i] = i % 10;
+    images.fill(255, i * 784 + labels[i] * 56, i * 784 + labels[i] * 56 + 28);
+    images.writeUInt32LE(i, i * 784 + 780); // no two chunks are alike
+  }
+  return { images: idx([count, 28, 28], images), labels: idx([count], labels) };
+}
+
+async function uploadStripes(url) {
+  const set = `${url}/api/v1/datasets/stripes`;
+  for (const [part, count] of [
+    ["train", 40_000],
+    ["t10k", 1000],
+  ]) {
+    const { images, labels } = stripes(count);
+    for (const [file, body] of [
+      [`${part}-images-idx3-ubyte`, images],
+      [`${part}-labels-idx1-ubyte`, labels],
+    ])
+      assert.equal((await fetch(`${set}/files/${file}`, { method: "PUT", body })).status, 201);
+  }
+  const sealed = await fetch(set, { method: "POST", body: JSON.stringify({ kind: "idx" }) });
+  assert.equal(sealed.status, 201, await sealed.text());
+}
+
+async function hostStripes(page, url) {
+  await uploadStripes(url);
+  await page.goto(`${url}/host`);
+  await page.selectOption("select[name=model-name]", "mlp-mnist");
+  await page.selectOption("select[name=data]", "stripes");
+  await page.locator(".verdict", { hasText: "No mistakes" }).waitFor();
+  await page.fill("input[name=epochs]", "1000");
+  await page.fill("input[name=workers_min]", "2");
+  await page.click("summary:text-is('Advanced')");
+  await page.selectOption("select[name=shuffle]", "all");
+  await page.selectOption("select[name=rule]", "median");
+  await page.uncheck("input[name=guard]");
+  const asked = page.waitForRequest((request) => request.method() === "POST" && /\/jobs$/.test(request.url()));
+  await page.click("button[type=submit]");
+  const { shuffle, rule, guard } = (await asked).postDataJSON();
+  assert.deepEqual({ shuffle, rule, guard }, { shuffle: "all", rule: "median", guard: false });
+  await page.waitForURL(/\/jobs\/2$/);
+  passed("a job with a shuffle, a rule and without audits is hosted");
+}
+
+// Who has which parts of the data, as a picture and as a table, which opens by keyboard.
+async function seeSwarm(page) {
+  const swarm = page.locator(".card", { has: page.locator(".swarmgrid") });
+  const said = /^The server sent \d.* \(\d.* cop(y|ies)\), members received \d.*, [1-9].*% of it from each other\.$/;
+  await swarm.locator("p", { hasText: said }).waitFor();
+  await swarm.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  for (const name of volunteers) await swarm.locator("tr", { hasText: name }).first().waitFor();
+  for (const size of Object.keys(sizes))
+    for (const colour of colours) {
+      await look(page, size, colour);
+      await drawn(page);
+      await swarm.screenshot({ path: path.join(pictures, `swarm-${size}-${colour}.png`) });
+    }
+  await look(page, "desktop", "light");
+  passed(await swarm.locator("p").first().textContent());
+  await page.click(".pagehead button:text-is('Stop')");
+  await page.waitForSelector(".pagehead .chip.stopped");
+  assert.ok(await swarm.isVisible(), "the swarm of a job that was stopped is not shown any more");
 }
 
 async function testPage(page, url, processes, wrongs) {
@@ -288,6 +374,8 @@ async function testPage(page, url, processes, wrongs) {
   await downloadAll(page, processes);
   await scoreModel(processes);
   await pictureOthers(page);
+  await hostStripes(page, url);
+  await seeSwarm(page);
   assert.deepEqual(wrongs, []);
   passed("no error in the page or its console, no request to another host");
 }

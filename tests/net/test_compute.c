@@ -216,12 +216,15 @@ static void the_same_unit_is_the_same_whoever_computes_it_and_whatever_came_befo
                           unit = {.round = 1, .first = 1, .count = 1};
     shoal_work_result result, again;
     shoal_compute_unit(&other, &before, weights, &again);
+    shoal_blob_release(again.gradient);
     shoal_blob_release(again.carry);
     shoal_compute_unit(&one, &unit, weights, &result);
     shoal_compute_unit(&other, &unit, weights, &again);
     if (result.digest != again.digest) fail_msg("%s", modes[i]);
     assert_memory_equal(&result.sums, &again.sums, sizeof result.sums);
+    shoal_blob_release(result.gradient);
     shoal_blob_release(result.carry);
+    shoal_blob_release(again.gradient);
     shoal_blob_release(again.carry);
     shoal_compute_close(&one);
     shoal_compute_close(&other);

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -132,7 +133,8 @@ def check_bodies(server, values, routes):
 def check_methods(server):
     for method, path, wanted in (("PATCH", "/api/v1/jobs", 405), ("PUT", "/api/v1/jobs", 405), ("GET", "/api/v1/nothing", 404),
                                  ("GET", "/api/v2/jobs", 404), ("DELETE", "/api/v1/server", 405), ("GET", "/api/v1/jobs/x", 404),
-                                 ("GET", "/api/v1/jobs/99999", 404), ("GET", "/api/v1/jobs/0/log", 404), ("GET", "/app.php", 404),
+                                 ("GET", "/api/v1/jobs/99999", 404), ("GET", "/api/v1/jobs/0/log", 404), ("GET", "/api/v1/jobs/x/swarm", 404), ("GET", "/api/v1/jobs/99999/swarm", 404),
+                                 ("POST", "/api/v1/bans", 405), ("GET", "/api/v1/bans/1", 405), ("DELETE", "/api/v1/bans/", 404), ("GET", "/app.php", 404),
                                  ("GET", "/api/v1/jobs?limit=x", 400), ("GET", "/api/v1/jobs?state=x", 400), ("GET", "/chunks/x", 422), ("GET", "/chunks/" + "0" * 64, 404)):
         status, answer = server.ask(method, path, server.admin)
         check(status == wanted, f"{method} {path}: {status} {answer}")
@@ -146,7 +148,8 @@ def check_jobs(server, tokens, fields):
     for change, field in (({"epochs": 0}, "epochs"), ({"epochs": "x"}, "epochs"), ({"rate": -1}, "rate"), ({"batch": 1.5}, "batch"),
                           ({"mode": "quick"}, "mode"), ({"wire": "f16"}, "wire"), ({"wire": "topk:0.02"}, "wire"), ({"workers_min": 0}, "workers_min"),
                           ({"workers_min": 5, "workers_max": 2}, "workers_max"), ({"data": "nothing"}, "data"), ({"name": "a/b"}, "name"), ({"name": "x" * 65}, "name"), ({"name": "on toy:wave"}, "name"),
-                          ({"valid": 2}, "valid"), ({"private": 1}, "private"), ({"model": "input 4\nconvolve 3\n"}, "model"),
+                          ({"valid": 2}, "valid"), ({"private": 1}, "private"), ({"guard": 1}, "guard"), ({"guard": "no"}, "guard"), ({"rule": "best"}, "rule"), ({"rule": "trimmed:0.7"}, "rule"), ({"rule": 1}, "rule"),
+                          ({"rule": "median", "mode": "async"}, "rule"), ({"shuffle": "some"}, "shuffle"), ({"shuffle": 1}, "shuffle"), ({"model": "input 4\nconvolve 3\n"}, "model"),
                           ({"colour": "red"}, "colour"), ({"model": None}, "model")):
         status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, **change})
         check(status == 422 and answer["error"].get("field") == field, f"a job with {change}: {status} {answer}")
@@ -154,6 +157,7 @@ def check_jobs(server, tokens, fields):
     check(answer["error"].get("line") == 2, f"the line of a wrong model: {answer}")
     status, made = server.ask("POST", "/api/v1/jobs", tokens["host"], job)
     check(status == 201 and made["state"] == "waiting" and made["host"] == "a host" and made["spec"]["epochs"] == 3, f"a job: {status} {made}")
+    check(made["spec"]["guard"] is True and made["spec"]["rule"] == "mean" and made["guard"]["on"] is True, f"a job that nobody said more of: {made}")
     number = made["id"]
     check(server.ask("DELETE", f"/api/v1/jobs/{number}", tokens["host"])[0] == 409, "an open job was deleted")
     check(server.ask("POST", f"/api/v1/jobs/{number}/resume", tokens["host"])[0] == 409, "an open job was resumed")
@@ -176,14 +180,22 @@ def check_jobs(server, tokens, fields):
     check(status == 201, f"an invitation: {status} {invited}")
     check(server.ask("GET", f"/api/v1/jobs/{hidden}", invited["token"])[0] == 200, "an invited guest was refused")
     check(server.ask("GET", f"/api/v1/jobs/{number}", invited["token"])[0] == 404, "a guest saw another job")
+    for token, where, wanted in (("viewer", hidden, 403), ("other host", hidden, 403), ("host", hidden, 200), ("viewer", number, 200)):
+        status, answer = server.ask("GET", f"/api/v1/jobs/{where}/swarm", tokens[token])
+        check(status == wanted and (wanted == 200 or is_error(answer, status)), f"the swarm of job {where} as {token}: {status} {answer}")
+    check(server.ask("GET", f"/api/v1/jobs/{number}/swarm", invited["token"])[0] == 404, "a guest saw the swarm of another job")
+    status, swarm = server.ask("GET", f"/api/v1/jobs/{hidden}/swarm", invited["token"])
+    check(status == 200 and swarm["set"] == "table" and swarm["members"] == [] and swarm["flows"] == [] and swarm["sent"] == 0, f"the swarm of a job that waits: {status} {swarm}")
     check(server.ask("POST", "/api/v1/tokens", tokens["host"], {"role": "admin", "name": "me"})[0] == 403, "a host made an admin")
     check(server.ask("POST", "/api/v1/tokens", tokens["other host"], {"role": "viewer", "name": "x", "job": hidden})[0] == 403,
           "a host invited to somebody else's job")
     check(server.ask("DELETE", f"/api/v1/jobs/{number}", tokens["host"])[0] == 204, "delete")
     check(server.ask("GET", f"/api/v1/jobs/{number}", tokens["host"])[0] == 404, "a deleted job is there")
-    for change in [{"wire": wire} for wire in fields["wire"]["enum"]] + [{"name": "x" * fields["name"]["maxLength"]}, {"seed": str(2**63)}]:
+    for change in [{name: word} for name in ("wire", "shuffle") for word in fields[name]["enum"]] + [{"rule": rule} for rule in fields["rule"]["examples"] + ["clip/2"]] + [{"guard": False}, {"name": "x" * fields["name"]["maxLength"]}, {"seed": str(2**63)}]:
         status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, **change})
         check(status == 201, f"a job with {change}: {status} {answer}")
+        for name in set(change) & {"rule", "guard"}:
+            check(answer["spec"][name] == change[name], f"a job with {change}: {answer['spec']}")
         check(server.ask("POST", f"/api/v1/jobs/{answer['id']}/stop", tokens["host"])[0] == 200, "stop")
     return server.ask("POST", "/api/v1/jobs", tokens["host"], job)[1]["id"]
 
@@ -204,6 +216,31 @@ def check_data(server, tokens):
     status, content, _ = server.ask("GET", "/chunks/" + chunk, tokens["volunteer"], raw=True)
     check(status == 200 and content == TABLE.encode(), "a chunk")
     return chunk
+
+
+def check_bans(server, tokens):
+    """Only on SQLite is there a ban to lift: it is written into the store while the server is away."""
+    check(server.ask("GET", "/api/v1/bans", server.admin) == (200, {"bans": []}), "bans that nobody made")
+    for name in ("1", "0", "x", "-1", "1x", str(2**64), "99999999999999999999999"):
+        status, answer = server.ask("DELETE", f"/api/v1/bans/{name}", server.admin)
+        check(status == 404 and is_error(answer, status), f"a ban {name} that is not there: {status} {answer}")
+    if os.environ.get("SHOAL_TEST_STORE"):
+        return
+    check(server.stop() == 0, "stop")
+    with sqlite3.connect(os.path.join(server.folder, "shoal.db")) as store:
+        store.execute("INSERT INTO standings (id, who, agreed, wrong, banned, reason, job, changed) VALUES (7, 'mallory at 10.0.0.9', 3, 1, 1, 'a lie', 2, 5.5)")
+        store.execute("UPDATE counters SET value = 7 WHERE name = 'standing'")
+    store.close()
+    server.start()
+    status, answer = server.ask("GET", "/api/v1/bans", server.admin)
+    check(answer == {"bans": [{"id": 7, "who": "mallory at 10.0.0.9", "reason": "a lie", "job": 2, "time": 5.5}]}, f"a ban: {status} {answer}")
+    for role in ROLES[:-1]:
+        check(server.ask("DELETE", "/api/v1/bans/7", tokens[role])[0] == 403, f"a ban was lifted by {role}")
+    check(server.ask("DELETE", "/api/v1/bans/7", server.admin) == (204, None), "a ban was not lifted")
+    check(server.ask("GET", "/api/v1/bans", server.admin)[1] == {"bans": []}, "a ban that was lifted is there")
+    check(server.ask("DELETE", "/api/v1/bans/7", server.admin)[0] == 404, "a ban was lifted twice")
+    audit = server.ask("GET", "/api/v1/audit", server.admin)[1]["entries"]
+    check(any("mallory at 10.0.0.9" in entry["what"] and "lifts" in entry["what"] and "token" in entry["who"] for entry in audit), f"who lifted a ban: {audit[:3]}")
 
 
 def check_models(server, tokens):
@@ -251,6 +288,7 @@ def main():
         time.sleep(0.2)
         chunk = check_data(server, tokens)
         check_models(server, tokens)
+        check_bans(server, tokens)
         job = check_jobs(server, tokens, document["components"]["schemas"]["JobSpec"]["properties"])
         values = {"id": job, "name": "table", "file": "a.csv", "sha256": chunk}
         check_routes(server, tokens, values, routes)

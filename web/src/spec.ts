@@ -14,6 +14,23 @@ export const wires: [string, string][] = [
   ["topk", "topk: only the largest"],
 ];
 
+// How the contributions of a round become one, and what each is called in a form.
+export const rules: [string, string][] = [
+  ["mean", "mean: all count alike"],
+  ["median", "median of each weight"],
+  ["trimmed:0.2", "trimmed:0.2: mean without a fifth at each end"],
+  ["krum:1", "krum:1: the one most like the others"],
+  ["multi-krum:1", "multi-krum:1: the mean of the most alike"],
+  ["clip", "clip: mean with what is far off pulled in"],
+];
+
+// Which samples a unit of work takes.
+export const shuffles: [string, string][] = [
+  ["", "as the model says"],
+  ["all", "all: any sample anywhere"],
+  ["lanes", "lanes: each worker a part of the data"],
+];
+
 // The text as a name that the server takes.
 export function goodName(text: string): string {
   const plain = text.replace(/[\u0000-\u001f\u007f/\\:*?"<>|%#]/g, "-").replace(/^[. ]+/, "");
@@ -37,7 +54,7 @@ export function usualTarget(set: Pick<Dataset, "columns" | "target">): string | 
 // What comes to the same model on one machine. Other modes and formats than these give another one each time.
 export function trainCommand(job: Pick<Job, "name" | "spec">): string | null {
   const { spec } = job;
-  if (spec.mode !== "sync" || spec.wire !== "f32") return null;
+  if (spec.mode !== "sync" || spec.wire !== "f32" || (spec.rule ?? "mean") !== "mean") return null;
   const options: [string, string | number | undefined][] = [
     ["--data", spec.data ?? "DATA"],
     ["--target", spec.target],

@@ -1,6 +1,7 @@
 // timeline.ts: who computed what when, a row a worker, drawn on a canvas. Units that had to be leased again
 // stand out, by colour and by hatching; those under way are open on the right.
 
+import { fitted, placeTip, startDrawing } from "./canvas";
 import { colour, eachFrame, h } from "./dom";
 import { clock, duration } from "./format";
 import type { Unit } from "./types";
@@ -89,16 +90,8 @@ export class Timeline {
     const { workers, span } = arrange(this.units, this.now);
     const rows = workers.slice(0, rowsMax);
     const height = Math.max(rows.length, 3) * rowHeight + axisHeight;
-    const ratio = devicePixelRatio || 1;
-    this.canvas.width = width * ratio;
-    this.canvas.height = height * ratio;
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-    const context = this.canvas.getContext("2d");
+    const context = startDrawing(this.canvas, width, height);
     if (!context) return;
-    context.scale(ratio, ratio);
-    context.font = "12px system-ui, sans-serif";
-    context.textBaseline = "middle";
     this.drawAxis(context, span, width, height);
     const rowOf = new Map(rows.map((name, i) => [name, i]));
     rows.forEach((name, i) => {
@@ -180,10 +173,7 @@ export class Timeline {
         unit.again ? ", leased again" : "",
       ),
     );
-    const right = event.offsetX > width / 2;
-    this.tip.style.left = right ? "" : `${event.offsetX + 12}px`;
-    this.tip.style.right = right ? `${width - event.offsetX + 12}px` : "";
-    this.tip.style.top = `${event.offsetY + 8}px`;
+    placeTip(this.tip, event, width);
   }
 }
 
@@ -200,11 +190,4 @@ function hatch(context: CanvasRenderingContext2D, x: number, y: number, w: numbe
   }
   context.stroke();
   context.restore();
-}
-
-function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (context.measureText(text).width <= width) return text;
-  let length = text.length;
-  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
-  return `${text.slice(0, length)}…`;
 }

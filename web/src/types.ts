@@ -56,6 +56,18 @@ export interface JobSpec {
   workers_min?: number;
   workers_max?: number;
   private?: boolean;
+  guard?: boolean;
+  rule?: string;
+  shuffle?: string;
+}
+
+// How a job is guarded against wrong results, and what came of it.
+export interface Guard {
+  on: boolean;
+  audited: boolean;
+  units: number;
+  checks: number;
+  rejected: number;
 }
 
 export interface Job {
@@ -74,6 +86,7 @@ export interface Job {
   rounds: number;
   workers: number;
   progress: Progress;
+  guard?: Guard;
   sha256: string | null;
   files: { model: boolean; onnx: boolean; events: boolean };
 }
@@ -122,6 +135,29 @@ export interface Unit {
   start: number;
   end: number | null;
   again: boolean;
+}
+
+// Who has which parts of a job's data, and who got how much from whom.
+export interface Swarm {
+  set: string;
+  chunks: number;
+  bytes: number;
+  sent: number; // by the server
+  copies: number;
+  received: number; // by all members
+  members: SwarmMember[];
+  flows: { from: number; to: number; bytes: number }[]; // from 0: the server
+}
+
+export interface SwarmMember {
+  id: number;
+  name: string;
+  here: number; // chunks
+  cells: string; // a digit for every part of the set: 0 none of it, 9 all
+  from_server: number;
+  from_peers: number;
+  to_peers: number;
+  blamed: number;
 }
 
 export interface LogLine {
@@ -221,6 +257,14 @@ export interface TokenInfo {
 export interface NewToken extends TokenInfo {
   token: string;
   link: string;
+}
+
+export interface Ban {
+  id: number;
+  who: string;
+  reason: string;
+  job: number | null;
+  time: number;
 }
 
 export interface AuditEntry {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { goodName, nameBytesMax, trainCommand, usualTarget, wires } from "../src/spec";
+import { goodName, nameBytesMax, rules, shuffles, trainCommand, usualTarget, wires } from "../src/spec";
 
 interface Described {
   enum?: string[];
+  examples?: string[];
   maxLength?: number;
 }
 
@@ -21,6 +22,14 @@ test("what can be chosen is what the server takes", () => {
   assert.deepEqual(
     wires.map(([word]) => word),
     described("wire").enum,
+  );
+  assert.deepEqual(
+    rules.map(([word]) => word),
+    described("rule").examples,
+  );
+  assert.deepEqual(
+    shuffles.map(([word]) => word),
+    ["", ...(described("shuffle").enum ?? [])],
   );
   assert.equal(nameBytesMax, described("name").maxLength);
 });
@@ -52,6 +61,13 @@ test("the command for one machine has all that decides the result, and is missin
     "shoal train a-job.net --data 'my table' --target kind --valid 0.1 --epochs 3 --batch 8 --rate 0.5 --seed 7",
   );
   assert.doesNotMatch(trainCommand({ name: "a", spec: { ...spec, valid: 0 } }) ?? "", /--valid/);
-  for (const change of [{ mode: "async" }, { mode: "stale:4" }, { mode: "local:8" }, { wire: "int8" }])
+  assert.notEqual(trainCommand({ name: "a", spec: { ...spec, rule: "mean", guard: true } }), null);
+  for (const change of [
+    { mode: "async" },
+    { mode: "stale:4" },
+    { mode: "local:8" },
+    { wire: "int8" },
+    { rule: "median" },
+  ])
     assert.equal(trainCommand({ name: "a", spec: { ...spec, ...change } }), null);
 });

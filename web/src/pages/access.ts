@@ -1,4 +1,4 @@
-// access.ts: for admins: who has been invited, and what was done.
+// access.ts: for admins: who has been invited, who is banned, and what was done.
 
 import { get, remove, textOf } from "../api";
 import { h, setText } from "../dom";
@@ -7,15 +7,15 @@ import { inviteForm, roleTexts } from "../invite";
 import type { Frame, Page } from "../page";
 import { ask, busy, button, card, notice } from "../parts";
 import { Table, textColumn } from "../table";
-import { may, type AuditEntry, type TokenInfo } from "../types";
+import { may, type AuditEntry, type Ban, type TokenInfo } from "../types";
 
 const rowHeight = 44;
 
 // Two lines at most, so that all rows are of one height.
-function fillWhat(cell: HTMLTableCellElement, entry: AuditEntry): void {
+function fillTwoLines(cell: HTMLTableCellElement, text: string): void {
   if (!cell.firstElementChild) cell.append(h("div", { class: "twolines" }));
-  setText(cell.firstElementChild as Element, entry.what);
-  cell.title = entry.what;
+  setText(cell.firstElementChild as Element, text);
+  cell.title = text;
 }
 
 export function accessPage(frame: Frame): Page {
@@ -74,6 +74,35 @@ export function accessPage(frame: Frame): Page {
       { title: "", width: "8.5rem", phoneWidth: "7.5rem", fill: fillTake },
     ],
   });
+  const bans = new Table<Ban>({
+    label: "Bans",
+    empty: "Nobody is banned.",
+    rowHeight,
+    key: (ban) => ban.id,
+    columns: [
+      { title: "Who", width: "auto", fill: textColumn((ban) => ban.who), sort: (ban) => ban.who },
+      {
+        title: "Why",
+        width: "40%",
+        fill: (cell, ban) => fillTwoLines(cell, ban.reason),
+        hide: "phone",
+      },
+      {
+        title: "Job",
+        width: "5rem",
+        fill: textColumn((ban) => (ban.job === null ? none : `#${ban.job}`)),
+        hide: "tablet",
+      },
+      {
+        title: "Since",
+        width: "11rem",
+        phoneWidth: "6rem",
+        fill: textColumn((ban) => when(ban.time, Date.now() / 1000)),
+        sort: (ban) => ban.time,
+      },
+      { title: "", width: "6rem", phoneWidth: "5rem", fill: fillLift },
+    ],
+  });
   const audit = new Table<AuditEntry>({
     label: "Audit log",
     empty: "Nothing has been done yet.",
@@ -87,7 +116,7 @@ export function accessPage(frame: Frame): Page {
         fill: textColumn((entry) => when(entry.time, Date.now() / 1000)),
       },
       { title: "Who", width: "22%", fill: textColumn((entry) => entry.who || none), hide: "phone" },
-      { title: "What", width: "auto", fill: fillWhat },
+      { title: "What", width: "auto", fill: (cell, entry) => fillTwoLines(cell, entry.what) },
     ],
   });
   const more = button("Show older entries", "plain", () => void busy(more, fetchAudit));
@@ -124,6 +153,43 @@ export function accessPage(frame: Frame): Page {
     }
   }
 
+  function fillLift(cell: HTMLTableCellElement, ban: Ban): void {
+    if (cell.firstElementChild) return;
+    cell.append(
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button plain small",
+          "aria-label": `Lift the ban of ${ban.who}`,
+          onclick: () => void lift(ban),
+        },
+        "Lift",
+      ),
+    );
+  }
+
+  async function lift(ban: Ban): Promise<void> {
+    const sure = await ask(
+      `Lift the ban of “${ban.who}”?`,
+      "It may work again, as a newcomer: everything that it computes is computed again, to begin with.",
+      "Lift",
+    );
+    if (!sure) return;
+    try {
+      await remove(`/bans/${ban.id}`);
+      notice("The ban is lifted.");
+      await fetchBans();
+    } catch (thrown) {
+      notice(textOf(thrown), "bad");
+    }
+  }
+
+  async function fetchBans(): Promise<void> {
+    const answer = await get<{ bans: Ban[] }>("/bans");
+    if (!isClosed) bans.set(answer.bans);
+  }
+
   async function fetchTokens(): Promise<void> {
     const answer = await get<{ tokens: TokenInfo[] }>("/tokens");
     if (!isClosed) tokens.set(answer.tokens);
@@ -137,7 +203,7 @@ export function accessPage(frame: Frame): Page {
     if (!isClosed) audit.set(entries.slice());
   }
 
-  Promise.all([fetchTokens(), fetchAudit()]).catch((thrown: unknown) => {
+  Promise.all([fetchTokens(), fetchBans(), fetchAudit()]).catch((thrown: unknown) => {
     failure.textContent = textOf(thrown);
     failure.hidden = false;
   });
@@ -153,6 +219,7 @@ export function accessPage(frame: Frame): Page {
         inviteForm(frame.server, null, () => void fetchTokens()),
       ),
       card("Invitations", tokens.node),
+      card("Bans", bans.node),
       card("Audit log", audit.node, more),
     ),
     close() {

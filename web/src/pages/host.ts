@@ -8,7 +8,7 @@ import { count } from "../format";
 import type { Frame, Page } from "../page";
 import { card } from "../parts";
 import { countScale, logScale, powerScale } from "../scales";
-import { goodName, nameBytesMax, wires } from "../spec";
+import { goodName, nameBytesMax, rules, shuffles, wires } from "../spec";
 import { may, type Job, type JobSpec, type Recipe } from "../types";
 import { DataPart } from "./host_data";
 import { ModelPart } from "./host_model";
@@ -116,6 +116,23 @@ class Settings {
   readonly earlyStop = textField("Stop early", "early_stop", "After so many epochs without progress.", {
     inputmode: "numeric",
   });
+  readonly rule = selectField(
+    "Rule",
+    "rule",
+    rules,
+    "How the contributions of a round become one. All but mean take some wrong ones; not with async.",
+  );
+  readonly shuffle = selectField(
+    "Shuffle",
+    "shuffle",
+    shuffles,
+    "Lanes are for large data: a worker fetches only its own part, and keeps it from epoch to epoch.",
+  );
+  readonly audits = checkField(
+    "Audits",
+    "guard",
+    "Units are computed again by others now and then; who sends wrong results is banned.",
+  );
   readonly isPrivate = checkField(
     "Private",
     "private",
@@ -132,6 +149,7 @@ class Settings {
   readonly node: HTMLElement;
 
   constructor() {
+    this.audits.input.checked = true;
     this.workersMin.changed = () => {
       if (this.workersMax.value < this.workersMin.value) this.workersMax.set(this.workersMin.value);
     };
@@ -152,6 +170,9 @@ class Settings {
         this.seed.node,
         this.valid.node,
         this.earlyStop.node,
+        this.rule.node,
+        this.shuffle.node,
+        this.audits.node,
         this.isPrivate.node,
       ),
     );
@@ -185,7 +206,15 @@ class Settings {
     if (spec.mode) this.mode.value = spec.mode;
     if (spec.wire) this.wire.input.value = spec.wire;
     if (spec.valid) this.valid.input.value = String(spec.valid);
+    if (spec.rule) this.chooseRule(spec.rule);
+    this.audits.input.checked = spec.guard ?? true;
     this.isPrivate.input.checked = spec.private ?? false;
+  }
+
+  // One with other numbers than those that the page offers is offered, too.
+  private chooseRule(rule: string): void {
+    if (!rules.some(([word]) => word === rule)) this.rule.input.append(h("option", { value: rule }, rule));
+    this.rule.input.value = rule;
   }
 
   // Puts an error beside the field that it names; false when there is no such field.
@@ -198,6 +227,8 @@ class Settings {
       seed: this.seed,
       valid: this.valid,
       early_stop: this.earlyStop,
+      rule: this.rule,
+      shuffle: this.shuffle,
     };
     if (hidden[name]) this.advanced.open = true;
     const field = this.sliders[name] ?? hidden[name];
@@ -215,6 +246,8 @@ class Settings {
       this.seed,
       this.valid,
       this.earlyStop,
+      this.rule,
+      this.shuffle,
     ])
       field.setError("");
   }
@@ -235,6 +268,9 @@ class Settings {
     if (this.epochs.touched) spec.epochs = this.epochs.value;
     if (this.optimizer.input.value) spec.optimizer = this.optimizer.input.value;
     if (this.schedule.input.value.trim()) spec.schedule = this.schedule.input.value.trim();
+    if (this.rule.input.value !== "mean") spec.rule = this.rule.input.value;
+    if (this.shuffle.input.value) spec.shuffle = this.shuffle.input.value;
+    if (!this.audits.input.checked) spec.guard = false;
     for (const [name, field] of [
       ["seed", this.seed],
       ["valid", this.valid],

@@ -26,6 +26,7 @@ import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, card, copyable, fillBar, part, setState } from "../parts";
 import { trainCommand } from "../spec";
 import { allRejected, auditsText, isGuarded, rejectedText, standingRank, standingText } from "../standing";
+import { SwarmPicture } from "../swarm_picture";
 import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
 import { Timeline } from "../timeline";
@@ -38,12 +39,13 @@ import {
   type JobWorker,
   type LogLine,
   type RoundPoint,
+  type Swarm,
   type Unit,
 } from "../types";
 import { JobCurves } from "./job_curves";
 
 const logLinesMax = 1000;
-const timelineEveryMs = 2000;
+const lookEveryMs = 2000; // at the timeline and the swarm
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
@@ -232,6 +234,9 @@ export function jobPage(frame: Frame, id: number): Page {
   const curves = new JobCurves();
   const workers = workersTable(() => job?.state === "running");
   const timeline = new Timeline();
+  const swarm = new SwarmPicture();
+  const swarmCard = card("Where the data comes from", swarm.node);
+  swarmCard.hidden = true;
   const log = new Log();
   const downloads = h("div", { class: "stack" });
   const invite = h(
@@ -239,7 +244,10 @@ export function jobPage(frame: Frame, id: number): Page {
     { class: "card", hidden: true },
     h("summary", null, h("h2", null, "Invite to this job")),
   );
-  const endTheme = onTheme(() => timeline.repaint());
+  const endTheme = onTheme(() => {
+    timeline.repaint();
+    swarm.repaint();
+  });
   const content = h("div", { class: "stack" });
 
   function setFigures(of: Job): void {
@@ -253,7 +261,9 @@ export function jobPage(frame: Frame, id: number): Page {
       ["Workers", count(of.workers)],
       ["Units leased again", count(progress.again)],
     ];
-    if (rejected !== null) pairs.push(["Updates rejected", count(rejected)]);
+    if (of.guard?.audited) pairs.push(["Units audited", count(of.guard.checks)]);
+    if (of.guard?.on) pairs.push(["Updates rejected", count(of.guard.rejected)]);
+    else if (rejected !== null) pairs.push(["Updates rejected", count(rejected)]);
     if (figures.childElementCount !== pairs.length)
       replace(figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
     pairs.forEach(([name, text], i) => {
@@ -347,6 +357,8 @@ export function jobPage(frame: Frame, id: number): Page {
       `${count(of.samples)} samples`,
       spec.mode,
       spec.wire,
+      spec.rule !== "mean" && spec.rule,
+      spec.guard === false && "no audits",
       of.private && "private",
       `made ${date(of.created)}`,
     ];
@@ -394,6 +406,14 @@ export function jobPage(frame: Frame, id: number): Page {
     if (!isClosed) timeline.set(units, Date.now() / 1000);
   }
 
+  // A job that ends has no swarm any more: what was last seen of it stays.
+  async function fetchSwarm(): Promise<void> {
+    const now = await get<Swarm>(`${path}/swarm`);
+    if (isClosed || (now.members.length === 0 && swarm.isShown)) return;
+    swarm.set(now);
+    swarmCard.hidden = now.members.length === 0;
+  }
+
   async function fetchAll(): Promise<void> {
     const [theJob, history, theWorkers, lines] = await Promise.all([
       get<JobAsSent>(path),
@@ -401,6 +421,7 @@ export function jobPage(frame: Frame, id: number): Page {
       get<{ workers: JobWorker[] }>(`${path}/workers`),
       get<{ lines: LogLine[] }>(`${path}/log?after=${log.after}`),
       fetchTimeline(),
+      fetchSwarm(),
     ]);
     if (isClosed) return;
     take(theJob);
@@ -433,8 +454,10 @@ export function jobPage(frame: Frame, id: number): Page {
     },
   });
   const timer = window.setInterval(() => {
-    if (job?.state === "running" && !document.hidden) fetchTimeline().catch(() => undefined);
-  }, timelineEveryMs);
+    if (job?.state !== "running" || document.hidden) return;
+    fetchTimeline().catch(() => undefined);
+    fetchSwarm().catch(() => undefined);
+  }, lookEveryMs);
   invite.addEventListener("toggle", () => {
     if (invite.open && invite.childElementCount === 1)
       invite.append(inviteForm(frame.server, id, () => undefined));
@@ -447,6 +470,7 @@ export function jobPage(frame: Frame, id: number): Page {
     curves.node,
     card("Who contributes", workers.node),
     card("Units of work", timeline.node),
+    swarmCard,
     h(
       "div",
       { class: "columns" },
@@ -469,6 +493,7 @@ export function jobPage(frame: Frame, id: number): Page {
       live.close();
       curves.close();
       timeline.close();
+      swarm.close();
       endTheme();
     },
   };
