@@ -18,6 +18,7 @@ typedef struct following {
   shoal_progress progress;
   cJSON *job;           /* as it was told last */
   uint64_t epochs_told; /* so many */
+  cJSON *early;         /* epochs that came before the job said what they are measured by; or NULL */
   char held_out[16];
 } following;
 
@@ -61,6 +62,12 @@ static void print_epoch(following *f, const cJSON *epoch) {
   shoal_text_release(&line);
 }
 
+/* What an epoch's numbers are called stands in the job, once that is computed. */
+static bool knows_words(const following *f) {
+  return strcmp(shoal_remote_text(f->job, "state"), "waiting") != 0 &&
+         shoal_remote_text(cJSON_GetObjectItemCaseSensitive(f->job, "progress"), "metric_name")[0] != 0;
+}
+
 /* Each once, whether it was heard live or asked for later. */
 static void tell_epoch(following *f, const cJSON *epoch) {
   uint64_t number = shoal_remote_whole(epoch, "epoch");
@@ -70,18 +77,34 @@ static void tell_epoch(following *f, const cJSON *epoch) {
   print_epoch(f, epoch);
 }
 
+/* An epoch that is told live may come a moment before the job that it is of. */
+static void hear_epoch(following *f, cJSON *epoch) {
+  if (!knows_words(f) && !f->early) f->early = cJSON_CreateArray();
+  if (!knows_words(f) && f->early && cJSON_AddItemToArray(f->early, epoch)) return;
+  tell_epoch(f, epoch);
+  cJSON_Delete(epoch);
+}
+
+static void tell_early(following *f) {
+  const cJSON *epoch;
+  cJSON_ArrayForEach(epoch, f->early) tell_epoch(f, epoch);
+  cJSON_Delete(f->early);
+  f->early = NULL;
+}
+
 static void show_progress(following *f) {
   double now = shoal_clock_seconds();
   if (!shoal_progress_due(&f->progress, now)) return;
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
   double rounds = shoal_remote_number(f->job, "rounds");
+  double rate = shoal_remote_number(progress, "samples_per_s");
   char metric[32];
   shoal_progress_view view = {
       .epoch = shoal_remote_whole(progress, "epoch") + 1,
       .epochs = shoal_remote_whole(spec, "epochs"),
       .share = rounds > 0 ? shoal_remote_number(progress, "round") / rounds : 0,
-      .per_s = shoal_remote_number(progress, "samples_per_s"),
+      .per_s = rate > 0 ? rate : NAN, /* 0 is not measured yet */
       .unit = "samples",
       .loss = shoal_remote_number(progress, "loss"),
       .metric_name = shoal_remote_plain(progress, "metric_name", metric, sizeof metric),
@@ -116,6 +139,7 @@ static void take_job(following *f, cJSON *job) {
                      sizeof f->held_out);
   say_state(f, before);
   cJSON_Delete(before);
+  if (knows_words(f)) tell_early(f);
   if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
 }
 
@@ -127,7 +151,8 @@ static bool hear(void *self, const char *name, const char *data) {
                    strcmp(name, "rounds") == 0;
   if (f->config->json && passed_on) shoal_remote_event(name, json);
   if (strcmp(name, "epoch") == 0) {
-    tell_epoch(f, json);
+    hear_epoch(f, json);
+    return true;
   } else if (strcmp(name, "log") == 0) {
     char line[LINE_MAX_BYTES];
     print_line(f, shoal_remote_plain(json, "text", line, sizeof line));
@@ -196,6 +221,7 @@ shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_
     for (double until = now + AGAIN_S; status == SHOAL_OK && shoal_clock_seconds() < until && !stops(&f);)
       shoal_clock_sleep(0.05);
   }
+  tell_early(&f);
   shoal_progress_clear(&f.progress);
   *out = status == SHOAL_OK ? f.job : NULL;
   if (status != SHOAL_OK) cJSON_Delete(f.job);

@@ -114,8 +114,8 @@ const char *shoal_guest_reason_text(shoal_guest_reason reason) {
   static const char *const texts[] = {
       [SHOAL_GUEST_WORKS] = "",
       [SHOAL_GUEST_HOURS] = "outside the hours that its owner set",
-      [SHOAL_GUEST_BATTERY] = "runs on its battery",
-      [SHOAL_GUEST_LOAD] = "its owner is using it",
+      [SHOAL_GUEST_BATTERY] = "this machine runs on its battery",
+      [SHOAL_GUEST_LOAD] = "other programs keep this machine busy",
   };
   return texts[reason];
 }

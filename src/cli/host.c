@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
@@ -15,6 +16,8 @@
 
 enum { NAME_BYTES = SHOAL_SPEC_NAME_MAX + 1 };
 static const uint64_t JSON_WHOLE_MAX = UINT64_C(1) << 53; /* larger ones are not exact as numbers of JSON */
+
+static const double LOOK_S = 2, LOOK_EVERY_S = 0.2; /* --detach: at a job that may fail at once */
 
 /* Settings of the recipe are passed on as they are: the server checks them. */
 enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHUFFLE, EARLY_STOP, SETTINGS };
@@ -231,11 +234,27 @@ static void write_job(const host_options *o, const char *name, const char *model
   shoal_json_close(&json, '}');
 }
 
+/* What the server would say of it, before anything is sent there. */
+static shoal_status check_job(const host_options *o, const char *name, const char *model, shoal_error *err) {
+  shoal_text body;
+  shoal_spec spec;
+  shoal_spec_fault fault;
+  shoal_text_init(&body);
+  write_job(o, name, model, "data", &body);
+  shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : shoal_spec_parse(&spec, body.bytes, body.length, &fault, err);
+  if (status == SHOAL_OK) shoal_spec_release(&spec);
+  shoal_text_release(&body);
+  return status;
+}
+
 static shoal_status submit(const host_options *o, shoal_remote *api, const char *name, FILE *text,
                            cJSON **job, shoal_error *err) {
   char data[SHOAL_FILE_NAME_MAX];
   uint8_t *model = NULL;
-  shoal_status status = read_model(o->model, &model, err);
+  shoal_status status = o->detach ? SHOAL_OK : shoal_hosted_check_out(o->out, err);
+  if (status == SHOAL_OK) status = read_model(o->model, &model, err);
+  if (status == SHOAL_OK) status = check_job(o, name, (char *)model, err);
   const shoal_upload_config upload = {.api = api,
                                       .data = o->data,
                                       .target = o->target,
@@ -267,7 +286,49 @@ static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) 
   fflush(text);
 }
 
+/* Only who is invited works for a private job: how that is done. */
+static void tell_invitations(const shoal_hosted *h) {
+  if (!h->text) return;
+  bool has_token = h->api->link.token[0] != 0;
+  fprintf(h->text,
+          "it is private: only who is invited works for it. Invite from the page's Access view, or with\n"
+          "  curl %s-d '{\"role\":\"volunteer\",\"name\":\"ann\",\"job\":%" PRIu64
+          "}' %s%s://%s/api/v1/tokens\n"
+          "which answers with the link to pass on%s\n",
+          h->api->link.fingerprint[0] ? "-k " : "", h->job,
+          has_token ? "-H \"Authorization: Bearer $SHOAL_TOKEN\" " : "", h->api->link.tls ? "https" : "http",
+          h->api->link.address, has_token ? "; SHOAL_TOKEN is what stands behind t= in your link" : "");
+  fflush(h->text);
+}
+
 /* ---- the command ---- */
+
+static bool has_begun_or_ended(const cJSON *job) {
+  const char *state = shoal_remote_text(job, "state");
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+  if (strcmp(state, "running") == 0) return shoal_remote_whole(progress, "step") > 0;
+  return strcmp(state, "waiting") != 0;
+}
+
+/* Some jobs fail as soon as somebody works for them: who does not wait is told that, too. */
+static shoal_status look_at_start(const shoal_hosted *h, shoal_error *err) {
+  char path[64], reason[200];
+  bool settled = false;
+  shoal_status status = SHOAL_OK;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64, h->job);
+  for (double until = shoal_clock_seconds() + LOOK_S; !settled && shoal_clock_seconds() < until;) {
+    cJSON *job;
+    shoal_clock_sleep(LOOK_EVERY_S);
+    /* The job is submitted: that it cannot be looked at now is no failure of this command. */
+    if (shoal_remote_ask(h->api, "GET", path, NULL, &job, NULL) != SHOAL_OK) return SHOAL_OK;
+    settled = has_begun_or_ended(job);
+    if (strcmp(shoal_remote_text(job, "state"), "failed") == 0)
+      status = shoal_fail(err, SHOAL_INVALID, "job %" PRIu64 " failed: %s", h->job,
+                          shoal_remote_plain(job, "reason", reason, sizeof reason));
+    cJSON_Delete(job);
+  }
+  return status;
+}
 
 static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, FILE *text, int *exit_status,
                                      shoal_error *err) {
@@ -279,14 +340,16 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
     tell_submitted(o, job, text);
     const shoal_hosted hosted = {.api = api,
                                  .options = &o->api,
+                                 .command = "host",
                                  .job = shoal_remote_whole(job, "id"),
                                  .out = o->out,
                                  .text = text,
                                  .json = o->json};
-    if (o->detach)
-      shoal_hosted_tell_commands(&hosted);
-    else
+    if (o->is_private) tell_invitations(&hosted);
+    if (!o->detach)
       status = shoal_hosted_watch(&hosted, exit_status, err);
+    else if ((status = look_at_start(&hosted, err)) == SHOAL_OK)
+      shoal_hosted_tell_commands(&hosted);
   }
   cJSON_Delete(job);
   return status;
@@ -307,6 +370,8 @@ static int run(int argc, char **argv) {
   status = submit_and_watch(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
   shoal_remote_close(&api);
   if (status == SHOAL_STOPPED) return shoal_cli_stopped("host");
+  if (status != SHOAL_OK) shoal_remote_blame_flags(&err);
+  if (status == SHOAL_INVALID && strncmp(err.text, "--", 2) == 0) return shoal_cli_misused("host", &err);
   if (status != SHOAL_OK) return shoal_cli_failed("host", &err);
   return shoal_cli_finish("host", exit_status);
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -18,25 +19,41 @@
 #include "train/training.h"
 
 enum { NAME_MAX_BYTES = SHOAL_SPEC_NAME_MAX + 1, PATH_MAX_BYTES = 64, REASON_MAX_BYTES = 300 };
+enum { COMPARED_BYTES = 64 << 10, ASIDE_MAX = 1000 };
 
-/* The token is not repeated. */
-void shoal_hosted_tell_commands(const shoal_hosted *h) {
+/* One line for every word: "  watch it    shoal job watch 7 --server ...". The token is not repeated. */
+typedef struct advice {
+  const char *what, *verb;
+} advice;
+
+static void tell_advice(const shoal_hosted *h, const advice *lines, size_t count) {
   if (!h->text) return;
   shoal_text server;
   shoal_text_init(&server);
-  if (h->options->server) {
-    shoal_text_addf(&server, " --server %s://%s", h->api->link.tls ? "https" : "http", h->api->link.address);
-    if (h->api->link.token[0] || h->api->link.fingerprint[0]) shoal_text_addf(&server, "/...");
-  }
-  const char *at = server.bytes ? server.bytes : "";
-  fprintf(h->text,
-          "the job goes on\n"
-          "  watch it    shoal job watch %" PRIu64 "%s\n"
-          "  stop it     shoal job stop %" PRIu64 "%s\n"
-          "  get it      shoal job get %" PRIu64 "%s\n",
-          h->job, at, h->job, at, h->job, at);
+  shoal_remote_add_server(&server, h->api, h->options);
+  for (size_t i = 0; i < count; i++)
+    fprintf(h->text, "  %-10s  shoal job %s %" PRIu64 "%s\n", lines[i].what, lines[i].verb, h->job,
+            server.bytes ? server.bytes : "");
+  if (h->api->link_is_secret) fprintf(h->text, "  (" SHOAL_LINK_IS ")\n");
   fflush(h->text);
   shoal_text_release(&server);
+}
+
+void shoal_hosted_tell_commands(const shoal_hosted *h) {
+  static const advice lines[] = {{"watch it", "watch"}, {"stop it", "stop"}, {"get it", "get"}};
+  if (h->text) fprintf(h->text, "the job goes on\n");
+  tell_advice(h, lines, sizeof lines / sizeof *lines);
+}
+
+/* How to go on with a job that ended before it was finished. */
+static void tell_how_to_go_on(const shoal_hosted *h, const cJSON *job) {
+  static const advice lines[] = {{"go on", "resume"}, {"get it", "get"}};
+  const cJSON *files = cJSON_GetObjectItemCaseSensitive(job, "files");
+  bool has_model = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(files, "model"));
+  if (!h->text && strcmp(shoal_remote_text(job, "state"), "stopped") == 0)
+    shoal_cli_warn(h->command, "job %" PRIu64 " was stopped; 'shoal job resume %" PRIu64 "' goes on%s",
+                   h->job, h->job, has_model ? ", and 'shoal job get' brings what there is" : "");
+  tell_advice(h, lines, has_model ? 2 : 1);
 }
 
 /* ---- the model ---- */
@@ -77,18 +94,50 @@ static shoal_status fetch_model(const shoal_hosted *h, const cJSON *job, const c
   return status;
 }
 
-/* Puts a file in its place; one that is there is kept, as shoal train keeps it. */
+static bool has_same_bytes(const char *path, const char *other) {
+  FILE *a = fopen(path, "rb"), *b = fopen(other, "rb");
+  bool same = a && b;
+  static char one[COMPARED_BYTES], two[COMPARED_BYTES];
+  for (size_t got = 1; same && got > 0;) {
+    got = fread(one, 1, sizeof one, a);
+    same = fread(two, 1, sizeof two, b) == got && memcmp(one, two, got) == 0;
+  }
+  same = same && !ferror(a) && !ferror(b);
+  if (a) fclose(a);
+  if (b) fclose(b);
+  return same;
+}
+
+/* The first place aside that is free. */
+static bool find_place_aside(const char *out, shoal_text *place) {
+  char word[32] = "previous";
+  for (int number = 2; number <= ASIDE_MAX; number++) {
+    shoal_text_clear(place);
+    shoal_training_path(place, out, word);
+    if (place->failed) return false;
+    if (!shoal_file_exists(place->bytes)) return true;
+    snprintf(word, sizeof word, "previous-%d", number);
+  }
+  return false;
+}
+
+/* Puts a file in its place; another that is there is kept, and nothing is written over. */
 static shoal_status put_in_place(const shoal_hosted *h, const char *fresh, const char *out,
                                  shoal_error *err) {
+  bool there = shoal_file_exists(out);
+  if (there && has_same_bytes(fresh, out)) {
+    remove(fresh);
+    return SHOAL_OK;
+  }
   shoal_text aside = {0};
-  shoal_training_path(&aside, out, "previous");
-  bool moves = shoal_file_exists(out);
-  if (aside.failed || (moves && rename(out, aside.bytes) != 0) || rename(fresh, out) != 0) {
+  errno = EEXIST;
+  bool moved = !there || (find_place_aside(out, &aside) && rename(out, aside.bytes) == 0);
+  if (!moved || rename(fresh, out) != 0) {
     shoal_text_release(&aside);
     return shoal_fail(err, SHOAL_IO, "the model is in %s, and cannot be moved to %s: %s", fresh, out,
                       strerror(errno));
   }
-  if (moves && h->text) fprintf(h->text, "what was in %s is in %s now\n", out, aside.bytes);
+  if (there && h->text) fprintf(h->text, "what was in %s is in %s now\n", out, aside.bytes);
   shoal_text_release(&aside);
   return SHOAL_OK;
 }
@@ -100,6 +149,19 @@ static shoal_status fetch_under_name(const shoal_hosted *h, const cJSON *job, co
   snprintf(fresh, sizeof fresh, "%s.new", out);
   shoal_status status = fetch_model(h, job, fresh, err);
   return status == SHOAL_OK ? put_in_place(h, fresh, out, err) : status;
+}
+
+shoal_status shoal_hosted_check_out(const char *out, shoal_error *err) {
+  struct stat about;
+  shoal_writer *writer;
+  if (out && stat(out, &about) == 0 && S_ISDIR(about.st_mode))
+    return shoal_fail(err, SHOAL_INVALID, "--out: %s is a folder; give the name of a file in it", out);
+  shoal_status status = shoal_writer_create(&writer, out ? out : "model.safetensors", err);
+  if (status == SHOAL_OK)
+    shoal_writer_abandon(writer);
+  else
+    shoal_error_prefix(err, "the model could not be saved%s: ", out ? "" : " in this folder");
+  return status;
 }
 
 shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_error *err) {
@@ -125,6 +187,7 @@ static void tell_end(const shoal_hosted *h, const cJSON *job) {
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   shoal_remote_plain(job, "state", state, sizeof state);
   shoal_remote_plain(job, "reason", reason, sizeof reason);
+  shoal_remote_say_flags(reason);
   shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
   shoal_remote_plain(progress, "held_out", held_out, sizeof held_out);
   if (h->json) shoal_remote_event("end", job);
@@ -139,28 +202,52 @@ static void tell_end(const shoal_hosted *h, const cJSON *job) {
   fflush(h->text);
 }
 
+/* A signal came: what it means is said, whatever else is not. */
+static void tell_left(const shoal_hosted *h) {
+  if (!h->text) {
+    shoal_cli_warn(h->command, "stopped watching by %s; job %" PRIu64 " goes on",
+                   shoal_stop_name(shoal_stop_signal()), h->job);
+    return;
+  }
+  fputc('\n', h->text);
+  shoal_hosted_tell_commands(h);
+}
+
+/* The model of a job that is finished. What goes wrong here can be mended, and nothing is lost. */
+static shoal_status bring(const shoal_hosted *h, const cJSON *job, shoal_error *err) {
+  shoal_status status = shoal_hosted_get(h, job, err);
+  if (status == SHOAL_OK || status == SHOAL_STOPPED) return status;
+  char text[SHOAL_ERROR_TEXT_MAX / 2];
+  shoal_text_plain(text, sizeof text, err->text, strlen(err->text));
+  return shoal_fail(err, status, "%s; the server keeps the model: 'shoal job get %" PRIu64 "' brings it",
+                    text, h->job);
+}
+
 shoal_status shoal_hosted_watch(const shoal_hosted *h, int *exit_status, shoal_error *err) {
   cJSON *job;
   const shoal_follow_config config = {
       .api = h->api, .job = h->job, .text = h->text, .json = h->json, .stop = shoal_stop_flag()};
+  *exit_status = SHOAL_EXIT_OK;
   shoal_status status = shoal_follow(&config, &job, err);
   if (status == SHOAL_STOPPED) {
-    if (h->text) fputc('\n', h->text);
-    shoal_hosted_tell_commands(h);
-    *exit_status = SHOAL_EXIT_OK;
+    tell_left(h);
+    *exit_status = 128 + shoal_stop_signal();
     return SHOAL_OK;
   }
   if (status != SHOAL_OK) return status;
   tell_end(h, job);
-  bool failed = strcmp(shoal_remote_text(job, "state"), "failed") == 0;
-  bool finished = strcmp(shoal_remote_text(job, "state"), "finished") == 0;
-  if (finished) status = shoal_hosted_get(h, job, err);
-  if (failed) {
+  const char *state = shoal_remote_text(job, "state");
+  if (strcmp(state, "finished") == 0) {
+    status = bring(h, job, err);
+  } else {
+    tell_how_to_go_on(h, job);
+    *exit_status = SHOAL_EXIT_FAILED;
+  }
+  if (strcmp(state, "failed") == 0) {
     char reason[REASON_MAX_BYTES];
     status = shoal_fail(err, SHOAL_INVALID, "the job failed: %s",
                         shoal_remote_plain(job, "reason", reason, sizeof reason));
   }
   cJSON_Delete(job);
-  *exit_status = SHOAL_EXIT_OK;
   return status;
 }

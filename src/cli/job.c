@@ -41,8 +41,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
       .about =
           "Watches a job on a server, stops it, goes on with it, gets its model as it is now, or removes "
           "it with everything that belongs to it. 'shoal status' lists the jobs.",
-      .operand = "word",
-      .operands_min = 2,
+      .operand = "what to do",
       .operands_max = 2,
       .options = options,
       .options_count = ALL,
@@ -59,6 +58,8 @@ static bool brings_model(const job_options *o) {
 }
 
 static shoal_status read_operands(job_options *o, const shoal_operands *operands, shoal_error *err) {
+  if (operands->count == 0)
+    return shoal_fail(err, SHOAL_INVALID, "what to do is missing: watch, stop, resume, delete or get");
   for (size_t i = 0; i < VERBS; i++)
     if (strcmp(operands->at[0], verbs[i]) == 0) o->verb = verbs[i];
   if (!o->verb) {
@@ -67,6 +68,9 @@ static shoal_status read_operands(job_options *o, const shoal_operands *operands
                       shoal_options_shown(operands->at[0]), operands->at[0], near ? "; did you mean '" : "",
                       near ? near : "", near ? "'?" : "");
   }
+  if (operands->count == 1)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "the number of a job is missing: shoal job %s ID; 'shoal status' lists them", o->verb);
   if (!shoal_read_u64(operands->at[1], strlen(operands->at[1]), &o->job) || o->job == 0)
     return shoal_fail(err, SHOAL_INVALID, "'%.*s' is no number of a job; 'shoal status' lists them",
                       shoal_options_shown(operands->at[1]), operands->at[1]);
@@ -85,6 +89,11 @@ static shoal_status change(const job_options *o, shoal_remote *api, shoal_error 
   if (o->epochs > 0) snprintf(body, sizeof body, "{\"epochs\":%" PRIu64 "}", o->epochs);
   shoal_status status = shoal_remote_ask(api, "POST", path, body, &job, err);
   shoal_remote_plain(job, "state", state, sizeof state);
+  if (status == SHOAL_CONFLICT && o->epochs == 0 && strstr(err->text, "epochs"))
+    return shoal_fail(err, status,
+                      "job %" PRIu64 " is finished; more epochs than it had go on with it: "
+                      "shoal job resume %" PRIu64 " --epochs N",
+                      o->job, o->job);
   if (status == SHOAL_OK && state[0] == 0)
     status = shoal_fail(err, SHOAL_CORRUPT,
                         "the server took it, but does not say what becomes of job %" PRIu64, o->job);
@@ -121,10 +130,15 @@ static shoal_status get(const shoal_hosted *hosted, shoal_error *err) {
 static shoal_status act(const job_options *o, shoal_remote *api, int *exit_status, shoal_error *err) {
   const shoal_hosted hosted = {.api = api,
                                .options = &o->api,
+                               .command = "job",
                                .job = o->job,
                                .out = o->out,
                                .text = o->json || o->quiet ? NULL : stdout,
                                .json = o->json};
+  if (brings_model(o)) {
+    shoal_status status = shoal_hosted_check_out(o->out, err);
+    if (status != SHOAL_OK) return status;
+  }
   if (strcmp(o->verb, "watch") == 0) return shoal_hosted_watch(&hosted, exit_status, err);
   if (strcmp(o->verb, "get") == 0) return get(&hosted, err);
   return strcmp(o->verb, "delete") == 0 ? remove_job(o, api, err) : change(o, api, err);
@@ -146,6 +160,7 @@ static int run(int argc, char **argv) {
   status = act(&o, &api, &exit_status, &err);
   shoal_remote_close(&api);
   if (status == SHOAL_STOPPED) return shoal_cli_stopped("job");
+  if (status != SHOAL_OK) shoal_remote_blame_flags(&err);
   if (status != SHOAL_OK) return shoal_cli_failed("job", &err);
   return shoal_cli_finish("job", exit_status);
 }

@@ -24,6 +24,7 @@ void shoal_remote_declare(shoal_remote_options *options, shoal_option lines[SHOA
 typedef struct shoal_remote {
   shoal_link link;
   shoal_fetch *fetch;
+  bool link_is_secret; /* as it was given: with a token or a fingerprint */
 } shoal_remote;
 
 /* SHOAL_INVALID: the link is wrong. `stop` may be NULL. */
@@ -35,12 +36,29 @@ void shoal_remote_close(shoal_remote *remote);
 shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const char *path, const char *json,
                               cJSON **out, shoal_error *err);
 
+/* A server speaks of fields, set "valid" to 0.1, a person of flags, give --valid 0.1: changes a text in
+ * place. Of an error also a field that it begins with. */
+void shoal_remote_say_flags(char *text);
+void shoal_remote_blame_flags(shoal_error *err);
+
+/* As shoal_link_open; a link whose # was lost on the way is told apart, and nothing of it repeated. */
+shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const char *token_file,
+                                    shoal_error *err);
+/* Adds the other scheme to an error of a server that was reached, and did not speak as the link's says. */
+void shoal_remote_suggest_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err);
+
 /* Fields of answers: what is missing or of another kind is "", NaN, 0. */
 const char *shoal_remote_text(const cJSON *json, const char *key);
 double shoal_remote_number(const cJSON *json, const char *key);
 uint64_t shoal_remote_whole(const cJSON *json, const char *key);
 /* The same text as it may be shown, cut to the size. Returns out. */
 const char *shoal_remote_plain(const cJSON *json, const char *key, char *out, size_t size);
+
+/* Adds what a command needs to reach the same server again: " --server http://...", or " --server 'LINK'" for
+ * one that is not repeated, which SHOAL_LINK_IS explains; nothing for the usual one. */
+void shoal_remote_add_server(shoal_text *out, const shoal_remote *remote,
+                             const shoal_remote_options *options);
+#define SHOAL_LINK_IS "LINK is the one you gave"
 
 /* Prints a line of JSON: {"event":"NAME","data":...}. */
 void shoal_remote_event(const char *name, const cJSON *data);

@@ -1,11 +1,16 @@
 /* serve.c: shoal serve: the platform's server. */
+#include <cjson/cJSON.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
@@ -52,8 +57,9 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
       {.name = "names",
        .value = "LIST",
        .text = &o->names,
-       .help = "with --tls: names and addresses of this machine, with commas, for the certificate when it is "
-               "made"},
+       .help =
+           "names and addresses of this machine, with commas: the first is in links, and with --tls all are "
+           "in the certificate when it is made"},
       {.name = "certificate",
        .value = "FILE",
        .text = &o->certificate,
@@ -90,6 +96,61 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
 static bool only_here(const char *listen) {
   return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "localhost:", 10) == 0 ||
          strncmp(listen, "[::1]:", 6) == 0;
+}
+
+/* A wrong address is a slip of the hand, and nothing is made because of it. */
+static shoal_status check_listen(const char *listen, shoal_error *err) {
+  const char *colon = strrchr(listen, ':');
+  uint64_t port;
+  if (colon == NULL || !shoal_read_u64(colon + 1, strlen(colon + 1), &port) || port > UINT16_MAX)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--listen: '%s' is no address; one looks like 127.0.0.1:8080, or :8080 for all",
+                      listen);
+  size_t brackets = colon - listen >= 2 && listen[0] == '[' && colon[-1] == ']' ? 1 : 0;
+  char *host = strndup(listen + brackets, (size_t)(colon - listen) - 2 * brackets);
+  if (host == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  struct addrinfo *found = NULL;
+  int wrong = host[0] != 0 ? getaddrinfo(host, NULL, NULL, &found) : 0;
+  if (found != NULL) freeaddrinfo(found);
+  free(host);
+  if (wrong == 0) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "--listen: '%s' is no address of this machine: %s", listen,
+                    gai_strerror(wrong));
+}
+
+/* Files and folders that must be there. */
+static shoal_status check_places(const serve_options *o, shoal_error *err) {
+  const struct {
+    const char *option, *path;
+    bool folder;
+  } places[] = {
+      {"--certificate", o->certificate, false}, {"--key", o->key, false}, {"--sets", o->sets, true}};
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    struct stat about;
+    if (places[i].path == NULL) continue;
+    if (stat(places[i].path, &about) != 0 || S_ISDIR(about.st_mode) != places[i].folder)
+      return shoal_fail(err, SHOAL_NOT_FOUND, "%s: there is no %s %s", places[i].option,
+                        places[i].folder ? "folder" : "file", places[i].path);
+  }
+  return SHOAL_OK;
+}
+
+/* Made for its owner alone; one that was there stays as it is. */
+static shoal_status make_data_dir(const char *path, shoal_error *err) {
+  if (shoal_file_exists(path)) return SHOAL_OK;
+  shoal_status status = shoal_make_folder(path, err);
+  if (status == SHOAL_OK && chmod(path, 0700) != 0)
+    status = shoal_fail(err, SHOAL_IO, "%s: its rights cannot be set", path);
+  return status;
+}
+
+static void warn_of_access(const serve_options *o) {
+  if (only_here(o->listen)) return;
+  if (o->level == SHOAL_ADMIN)
+    shoal_cli_warn("serve", "whoever reaches %s is an admin, without a token; --open nobody asks for one",
+                   o->listen);
+  if (!o->tls && o->certificate == NULL)
+    shoal_cli_warn("serve", "tokens travel in the clear; --tls encrypts");
 }
 
 static shoal_status choose_level(serve_options *o, shoal_error *err) {
@@ -146,21 +207,55 @@ static void ready(void *self, const char *url, const char *admin_link) {
       printf("Serving at %s, keeping everything in %s. Ctrl-C stops, and loses nothing.\n", url, o->data_dir);
     if (admin_link != NULL)
       printf("The link in %s makes you its admin.\n", file.bytes != NULL ? file.bytes : o->data_dir);
-    if (admin_link != NULL && shoal_terminal_of(stdout).is_terminal) printf("  %s\n", admin_link);
+    bool terminal = shoal_terminal_of(stdout).is_terminal;
+    if (admin_link != NULL && terminal) printf("  %s\n", admin_link);
+    if (admin_link == NULL && terminal && !file.failed && shoal_file_exists(file.bytes))
+      printf("The admin's link is in %s.\n", file.bytes);
+    if (strstr(url, "//localhost:") != NULL && !only_here(o->listen) && !o->quiet)
+      printf("Links name localhost, which others cannot reach: give a name of this machine with --names.\n");
     if (o->level >= SHOAL_VOLUNTEER && !o->quiet) tell_work(o, url);
   }
   fflush(stdout);
   shoal_text_release(&file);
 }
 
-/* What happens, one line each, on standard error or as JSON on standard output. */
+static const char *text_of(const cJSON *json, const char *key) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+/* "00:12:04 job 1: ann is here" */
+static void say_line(const char *what, const char *fields) {
+  shoal_text object = {0};
+  char clock[16] = "";
+  time_t now = time(NULL);
+  struct tm local;
+  if (localtime_r(&now, &local) != NULL) strftime(clock, sizeof clock, "%H:%M:%S", &local);
+  shoal_text_addf(&object, "{%s}", fields);
+  cJSON *json = object.failed ? NULL : cJSON_Parse(object.bytes);
+  const cJSON *job = cJSON_GetObjectItemCaseSensitive(json, "job");
+  const char *who = text_of(json, "who"), *path = text_of(json, "path");
+  const char *text = text_of(json, "text") != NULL ? text_of(json, "text") : text_of(json, "what");
+  if (text == NULL)
+    fprintf(stderr, "%s %s\n", clock, what);
+  else if (cJSON_IsNumber(job))
+    fprintf(stderr, "%s job %.0f: %s\n", clock, job->valuedouble, text);
+  else if (who != NULL)
+    fprintf(stderr, "%s %s: %s\n", clock, who, text);
+  else
+    fprintf(stderr, "%s %s: %s%s%s\n", clock, what, path != NULL ? path : "", path != NULL ? ": " : "", text);
+  cJSON_Delete(json);
+  shoal_text_release(&object);
+}
+
+/* What happens, one line each, in words on standard error or as JSON on standard output. */
 static void log_line(void *self, const char *what, const char *fields) {
   const serve_options *o = self;
   if (o->json) {
     printf("{\"event\":\"%s\",\"time\":%.3f,%s}\n", what, shoal_clock_wall_seconds(), fields);
     fflush(stdout);
   } else if (!o->quiet) {
-    fprintf(stderr, "%s: {%s}\n", what, fields);
+    say_line(what, fields);
   }
 }
 
@@ -195,8 +290,6 @@ static shoal_status check_names(const char *path, const char *const *names, size
 static shoal_status check_tls(const serve_options *o, shoal_error *err) {
   if ((o->certificate == NULL) != (o->key == NULL))
     return shoal_fail(err, SHOAL_INVALID, "--certificate and --key go together");
-  if (o->names != NULL && (!o->tls || o->certificate != NULL))
-    return shoal_fail(err, SHOAL_INVALID, "--names is for the certificate that --tls makes");
   return SHOAL_OK;
 }
 
@@ -222,17 +315,26 @@ static int serve(int argc, char **argv) {
   shoal_error err;
   char *certificate = NULL, *key = NULL;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
-  if (choose_level(&o, &err) != SHOAL_OK || check_tls(&o, &err) != SHOAL_OK)
+  if (choose_level(&o, &err) != SHOAL_OK || check_tls(&o, &err) != SHOAL_OK ||
+      check_listen(o.listen, &err) != SHOAL_OK)
     return shoal_cli_misused("serve", &err);
-  shoal_status status = find_certificate(&o, &certificate, &key, &err);
+  shoal_status status = check_places(&o, &err);
+  if (status == SHOAL_OK) status = make_data_dir(o.data_dir, &err);
+  if (status == SHOAL_OK) status = find_certificate(&o, &certificate, &key, &err);
+  char *name = o.names != NULL ? strndup(o.names, strcspn(o.names, ",")) : NULL;
+  if (status == SHOAL_OK && o.names != NULL && name == NULL)
+    status = shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory");
   if (status == SHOAL_OK) {
     shoal_stop_catch();
+    if (!o.quiet) shoal_stop_says("stopping; again to stop at once");
+    if (!o.quiet) warn_of_access(&o);
     const shoal_server_config config = {.listen = o.listen,
                                         .folder = o.data_dir,
                                         .store = o.store,
                                         .certificate = o.certificate,
                                         .key = o.key,
                                         .named_dir = o.sets,
+                                        .name = name,
                                         .open = o.level,
                                         .threads = (uint32_t)o.threads,
                                         .stop = shoal_stop_flag(),
@@ -243,6 +345,7 @@ static int serve(int argc, char **argv) {
   }
   free(certificate);
   free(key);
+  free(name);
   if (status != SHOAL_OK) return shoal_cli_failed("serve", &err);
   return shoal_cli_finish("serve", SHOAL_EXIT_OK);
 }

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/remote.h"
 
-enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, PATH_MAX_BYTES = 96 };
+enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, HELD_OUT_MAX = 96, PATH_MAX_BYTES = 96 };
 
 typedef struct status_options {
   shoal_remote_options api;
@@ -54,6 +54,22 @@ static const char *count_text(double number, char out[CELL_MAX]) {
   return out;
 }
 
+/* What it is worth on samples that it was not trained on: "test accuracy 0.9012"; "-" before there is one. */
+static const char *held_out_text(const cJSON *progress, char out[HELD_OUT_MAX]) {
+  char part[16], name[24];
+  double metric = shoal_remote_number(progress, "held_out_metric");
+  double loss = shoal_remote_number(progress, "held_out_loss");
+  shoal_remote_plain(progress, "held_out", part, sizeof part);
+  shoal_remote_plain(progress, "metric_name", name, sizeof name);
+  bool has_metric = isfinite(metric) && name[0];
+  if (has_metric || isfinite(loss))
+    snprintf(out, HELD_OUT_MAX, "%s %s %s", part, has_metric ? name : "loss",
+             shoal_human_number(has_metric ? metric : loss).text);
+  else
+    snprintf(out, HELD_OUT_MAX, "-");
+  return out;
+}
+
 static const char *real_text(double number, char out[CELL_MAX]) {
   snprintf(out, CELL_MAX, "%s", isfinite(number) ? shoal_human_number(number).text : "-");
   return out;
@@ -95,20 +111,18 @@ static double count_jobs(const cJSON *server) {
 static void print_jobs(const cJSON *answer, double all) {
   const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs"), *job;
   if (cJSON_GetArraySize(jobs) == 0) return;
-  printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %8s  %8s  %11s\n", "job", "name", "host", "state", "workers",
-         "done", "loss", "metric", "samples/s");
+  printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %10s  %-22s  %11s\n", "job", "name", "host", "state",
+         "workers", "done", "train loss", "test or valid", "samples/s");
   cJSON_ArrayForEach(job, jobs) {
-    char name[21], host[13], state[10], loss[CELL_MAX], metric[CELL_MAX], rate[CELL_MAX];
+    char name[21], host[13], state[10], loss[CELL_MAX], held_out[HELD_OUT_MAX], rate[CELL_MAX];
     const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
     double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
-    double held_out = shoal_remote_number(progress, "held_out_metric");
-    printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %8s  %8s  %11s\n",
+    printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %10s  %-22s  %11s\n",
            shoal_remote_whole(job, "id"), shoal_remote_plain(job, "name", name, sizeof name),
            shoal_remote_plain(job, "host", host, sizeof host),
            shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"),
            steps > 0 && step >= 0 ? 100 * step / steps : 0,
-           real_text(shoal_remote_number(progress, "loss"), loss),
-           real_text(isfinite(held_out) ? held_out : shoal_remote_number(progress, "metric"), metric),
+           real_text(shoal_remote_number(progress, "loss"), loss), held_out_text(progress, held_out),
            count_text(shoal_remote_number(progress, "samples_per_s"), rate));
   }
   bool shows_all = !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "next"));
@@ -149,9 +163,12 @@ static void print_job(const cJSON *job) {
          shoal_human_count(shoal_remote_whole(progress, "steps")).text);
   double loss = shoal_remote_number(progress, "loss"), value = shoal_remote_number(progress, "metric");
   shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
-  if (isfinite(loss)) printf("loss %s", shoal_human_number(loss).text);
-  if (isfinite(loss) && isfinite(value)) printf(", %s %s", metric, shoal_human_number(value).text);
-  if (isfinite(loss)) printf("\n");
+  if (!isfinite(loss)) return;
+  char held_out[HELD_OUT_MAX];
+  printf("train loss %s", shoal_human_number(loss).text);
+  if (isfinite(value)) printf(", train %s %s", metric, shoal_human_number(value).text);
+  if (strcmp(held_out_text(progress, held_out), "-") != 0) printf(", %s", held_out);
+  printf("\n");
 }
 
 static void print_job_workers(const cJSON *answer) {

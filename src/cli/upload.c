@@ -18,6 +18,7 @@
 #include "data/idx.h"
 #include "data/limits.h"
 #include "data/named.h"
+#include "server/manifest.h"
 
 /* A set of this machine. */
 typedef struct local_set {
@@ -55,6 +56,7 @@ static shoal_status add_path(local_set *set, const char *path, size_t length, co
   struct stat about;
   if (stat(copy, &about) != 0) return shoal_fail(err, SHOAL_NOT_FOUND, "%s: %s", copy, strerror(errno));
   if (!S_ISREG(about.st_mode)) return shoal_fail(err, SHOAL_INVALID, "%s: is not a file", copy);
+  if (about.st_size == 0) return shoal_fail(err, SHOAL_INVALID, "%s is empty", copy);
   if (!shoal_manifest_is_name(set->names[set->count - 1]))
     return shoal_fail(err, SHOAL_INVALID, "%s: a file with such a name cannot be sent; rename it", copy);
   set->bytes += (uint64_t)about.st_size;
@@ -184,14 +186,19 @@ static shoal_status server_has(const shoal_upload_config *c, const char *name, b
   return status == SHOAL_NOT_FOUND ? SHOAL_OK : status;
 }
 
-static bool hash_file(const char *path, char out[SHOAL_SHA256_HEX]) {
+/* Whether a file is the one that a manifest tells of. The server keeps files unpacked. */
+static bool is_same_file(const local_set *set, uint32_t number, const cJSON *file) {
+  char plain[SHOAL_FILE_NAME_MAX], sha256[SHOAL_SHA256_HEX];
+  bool zipped = shoal_set_is_zipped(set->names[number], plain);
+  if (strcmp(plain, shoal_remote_text(file, "name")) != 0) return false;
   uint8_t *bytes;
   size_t length;
-  if (shoal_file_read(path, SHOAL_DATA_FILE_BYTES_MAX, false, &bytes, &length, NULL) != SHOAL_OK)
+  if (shoal_file_read(set->paths[number], SHOAL_DATA_FILE_BYTES_MAX, zipped, &bytes, &length, NULL) !=
+      SHOAL_OK)
     return false;
-  shoal_sha256_hex(bytes, length, out);
+  shoal_sha256_hex(bytes, length, sha256);
   free(bytes);
-  return true;
+  return strcmp(sha256, shoal_remote_text(file, "sha256")) == 0;
 }
 
 /* Whether a manifest's files are those of the set. */
@@ -200,11 +207,7 @@ static bool has_same_files(const local_set *set, const cJSON *manifest) {
   bool same = cJSON_GetArraySize(files) == (int)set->count;
   cJSON_ArrayForEach(file, files) {
     bool found = false;
-    for (uint32_t i = 0; i < set->count && same && !found; i++) {
-      char sha256[SHOAL_SHA256_HEX];
-      found = strcmp(set->names[i], shoal_remote_text(file, "name")) == 0 &&
-              hash_file(set->paths[i], sha256) && strcmp(sha256, shoal_remote_text(file, "sha256")) == 0;
-    }
+    for (uint32_t i = 0; i < set->count && same && !found; i++) found = is_same_file(set, i, file);
     same = same && found;
   }
   return same;
@@ -267,6 +270,19 @@ static shoal_status send_file(const shoal_upload_config *c, local_set *set, uint
   return status;
 }
 
+/* The server speaks of the names that files were sent under; who reads it knows those of this machine. */
+static void name_own_files(const local_set *set, shoal_error *err) {
+  for (uint32_t i = 0; i < set->count; i++) {
+    const char *at = strstr(err->text, set->names[i]);
+    if (!at || strcmp(set->names[i], base_of(set->paths[i])) == 0) continue;
+    char text[SHOAL_ERROR_TEXT_MAX];
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - err->text), err->text, set->paths[i],
+             at + strlen(set->names[i]));
+    shoal_fail(err, err->status, "%.900s", text);
+    return;
+  }
+}
+
 /* All files are there: they become a set. */
 static shoal_status declare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
   shoal_text body;
@@ -279,6 +295,7 @@ static shoal_status declare(const shoal_upload_config *c, const local_set *set, 
   shoal_json_close(&json, '}');
   shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
                                     : ask_of_set(c, "POST", set->name, "", body.bytes, &answer, err);
+  if (status != SHOAL_OK) name_own_files(set, err);
   cJSON_Delete(answer);
   shoal_text_release(&body);
   return status;
@@ -305,9 +322,13 @@ static bool is_place(const char *data) {
 shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAME_MAX], shoal_error *err) {
   bool has = false;
   snprintf(name, SHOAL_FILE_NAME_MAX, "%s", c->data);
-  if (strncmp(c->data, "toy:", 4) == 0) return SHOAL_OK;
-  shoal_status status = is_place(c->data) ? SHOAL_OK : server_has(c, c->data, &has, err);
-  if (status != SHOAL_OK || has) return status;
+  bool toy = strncmp(c->data, "toy:", 4) == 0;
+  shoal_status status = toy || is_place(c->data) ? SHOAL_OK : server_has(c, c->data, &has, err);
+  if (status == SHOAL_OK && (has || toy) && c->name)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--data-name: '%.100s' is a data set of the server and has its name already; leave it out", c->data);
+  if (status != SHOAL_OK || has || toy) return status;
   local_set set = {0};
   status = find_set(&set, c, err);
   if (status != SHOAL_OK && !is_place(c->data) && !shoal_named_set_of(c->data))

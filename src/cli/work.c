@@ -18,6 +18,7 @@
 #include "base/sandbox.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/remote.h"
 #include "cli/speed.h"
 #include "cli/stop.h"
 #include "data/chunk_store.h"
@@ -89,7 +90,7 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
       {.name = "cache-size",
        .value = "SIZE",
        .text = &o->cache_size,
-       .help = "at most so much; 10G by default. What was not used for longest is removed"},
+       .help = "at most so much, such as 2G; 10G by default. What was not used for longest is removed"},
       {.name = "data-dir",
        .value = "FOLDER",
        .text = &o->data_dir,
@@ -105,7 +106,9 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
        .help = "fetch all of a job's data, not only what is needed here"},
 
       {.name = "Output"},
-      {.name = "yes", .flag = &o->yes, .help = "begin without asking"},
+      {.name = "yes",
+       .flag = &o->yes,
+       .help = "begin without asking; needed without a terminal, and with --json or --quiet"},
       {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
   };
@@ -165,6 +168,11 @@ static shoal_status read_limits(session *s, shoal_error *err) {
   shoal_status status = SHOAL_OK;
   c->cores = shoal_cli_threads();
   c->threads = o->cores > 0 ? (uint32_t)o->cores : c->cores;
+  if (o->cores > c->cores) {
+    shoal_cli_warn("work", "--cores %" PRIu64 ": this machine has %u; %u are used", o->cores, c->cores,
+                   c->cores);
+    c->threads = c->cores;
+  }
   c->memory_bytes = shoal_guest_memory() / 2;
   c->cache_bytes_max = CACHE_BYTES;
   s->limits_memory = o->memory != NULL;
@@ -223,6 +231,22 @@ static void withdraw(session *s) {
 
 /* ---- the server ---- */
 
+/* A job that was chosen and is not there, or is over, would be waited for in vain. */
+static shoal_status check_chosen_job(const session *s, shoal_fetch *fetch, shoal_error *err) {
+  char path[64], state[16];
+  shoal_reply reply;
+  snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64, s->o.job);
+  shoal_status status = shoal_fetch_ask(fetch, &(shoal_ask){.path = path}, &reply, err);
+  cJSON *job = status == SHOAL_OK && reply.body.bytes ? cJSON_Parse(reply.body.bytes) : NULL;
+  shoal_remote_plain(job, "state", state, sizeof state);
+  if (status != SHOAL_NOT_FOUND) status = SHOAL_OK; /* it may be that only its workers may know of it */
+  if (strcmp(state, "finished") == 0 || strcmp(state, "stopped") == 0 || strcmp(state, "failed") == 0)
+    status = shoal_fail(err, SHOAL_INVALID, "job %" PRIu64 " is over: it is %s", s->o.job, state);
+  cJSON_Delete(job);
+  shoal_reply_release(&reply);
+  return status;
+}
+
 static void copy_name(session *s, const cJSON *json) {
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "name");
   const char *text = cJSON_IsString(name) && name->valuestring[0] ? name->valuestring : "a shoal server";
@@ -242,15 +266,25 @@ static shoal_status contact(session *s, shoal_error *err) {
                     ? cJSON_ParseWithLength(reply.body.bytes ? reply.body.bytes : "", reply.body.length)
                     : NULL;
   const cJSON *role = cJSON_GetObjectItemCaseSensitive(json, "role");
-  if (reply.status == 401 || reply.status == 403)
+  if (reply.status == 429)
+    status = shoal_fail(err, SHOAL_LIMIT, "%s: too many wrong tokens came from this address; wait a minute",
+                        s->link.address);
+  else if (reply.status == 401 || reply.status == 403)
     shoal_error_prefix(err, "%s does not let this machine in: ", s->link.address);
   else if (status == SHOAL_OK && !cJSON_IsString(role))
     status = shoal_fail(err, SHOAL_INVALID, "%s is not a shoal server", s->link.address);
   else if (status == SHOAL_OK && strcmp(role->valuestring, "viewer") == 0)
     status = shoal_fail(err, SHOAL_INVALID,
                         "this link lets one look, not work; ask for an invitation for volunteers");
-  else if (status == SHOAL_IO || status == SHOAL_STOPPED)
+  else if (status == SHOAL_IO || status == SHOAL_STOPPED) {
+    bool wrong_scheme = status == SHOAL_IO && (reply.reached || strncmp(err->text, "no TLS", 6) == 0);
+    if (wrong_scheme) {
+      shoal_remote_suggest_scheme(&s->link, &reply, err);
+      shoal_cli_warn("work", "%s", err->text);
+    }
     status = SHOAL_OK; /* the loop tries again, or ends */
+  } else if (status == SHOAL_OK && s->o.job != 0)
+    status = check_chosen_job(s, fetch, err);
   if (status == SHOAL_OK && json) copy_name(s, json);
   cJSON_Delete(json);
   shoal_reply_release(&reply);
@@ -260,10 +294,25 @@ static shoal_status contact(session *s, shoal_error *err) {
 
 /* ---- the statement ---- */
 
+/* A size as --memory and --cache-size take it: "10G", "1.5G", "512M". */
+typedef struct size_words {
+  char text[24];
+} size_words;
+
+static size_words words_of_size(uint64_t bytes) {
+  static const double giga = 1 << 30, mega = 1 << 20;
+  size_words out;
+  if ((double)bytes >= giga)
+    snprintf(out.text, sizeof out.text, "%.4gG", (double)bytes / giga);
+  else
+    snprintf(out.text, sizeof out.text, "%.4gM", (double)bytes / mega);
+  return out;
+}
+
 static void describe_limits(const session *s, shoal_text *out) {
   const shoal_work_config *c = &s->config;
   shoal_text_addf(out, "%u of %u processors, %s of memory, the lowest priority", c->threads, c->cores,
-                  shoal_human_bytes((double)c->memory_bytes).text);
+                  words_of_size(c->memory_bytes).text);
   if (s->o.hours) shoal_text_addf(out, ", at %s o'clock only", s->o.hours);
   if (c->rules.pause_load > 0)
     shoal_text_addf(out, "; pauses while other programs keep more than %.3g busy", c->rules.pause_load);
@@ -296,7 +345,7 @@ static void print_statement(const session *s) {
         "  limits      %s\n"
         "  sandbox     %s\n"
         "  to stop     Ctrl-C leaves in order, twice at once\n\n",
-        s->name, whom.bytes, s->cache, shoal_human_bytes((double)s->config.cache_bytes_max).text,
+        s->name, whom.bytes, s->cache, words_of_size(s->config.cache_bytes_max).text,
         s->o.no_peers
             ? "data comes from the server alone; nobody connects to this machine"
             : "while it works, data comes from and goes to volunteers of the same job, who may connect "
@@ -307,9 +356,18 @@ static void print_statement(const session *s) {
   shoal_text_release(&limits);
 }
 
-/* Only a person at a terminal is asked. */
+/* Nothing is lent that nobody has agreed to: where a person cannot be asked, --yes says it. */
+static shoal_status check_can_ask(const session *s, shoal_error *err) {
+  if (s->o.yes || (s->text && s->is_terminal && isatty(STDIN_FILENO))) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID,
+                    "%s, nobody can be asked whether to lend this machine; --yes agrees to it",
+                    s->o.json    ? "with --json"
+                    : s->o.quiet ? "with --quiet"
+                                 : "without a terminal");
+}
+
 static bool agrees(const session *s) {
-  if (s->o.yes || !s->text || !s->is_terminal || !isatty(STDIN_FILENO)) return true;
+  if (s->o.yes) return true;
   fprintf(s->text, "Begin? [Y/n] ");
   fflush(s->text);
   char answer[16];
@@ -381,6 +439,8 @@ static void write_line(shoal_text *out, const shoal_work_view *v) {
     shoal_text_addf(out, "paused: %s", v->text);
   else if (v->state == SHOAL_WORK_AWAY)
     shoal_text_addf(out, "looking for the server");
+  else if (v->state == SHOAL_WORK_IDLE && strcmp(v->text, SHOAL_WORK_JOB_OVER) == 0)
+    shoal_text_addf(out, "%s", v->text);
   else
     shoal_text_addf(out, "waits: %s", v->text[0] ? v->text : "the server has not said yet what to do");
 }
@@ -428,9 +488,11 @@ static void draw(session *s, const shoal_work_view *v) {
 static void show(void *self, const shoal_work_view *v, double now) {
   session *s = self;
   s->last = *v;
+  if (v->leaves) return;
   bool changed = v->state != s->shown_state || strcmp(v->text, s->shown_text) != 0;
   bool redraws = s->is_terminal && !s->o.json;
-  if (!changed && now - s->shown_at < (redraws ? REDRAW_S : REPEAT_S)) return;
+  bool says_the_same = s->text && !redraws && (v->state == SHOAL_WORK_PAUSED || v->state == SHOAL_WORK_IDLE);
+  if (!changed && (says_the_same || now - s->shown_at < (redraws ? REDRAW_S : REPEAT_S))) return;
   s->shown_at = now;
   s->shown_state = v->state;
   snprintf(s->shown_text, sizeof s->shown_text, "%s", v->text);
@@ -500,13 +562,14 @@ static int run(int argc, char **argv) {
   shoal_error err;
   int exit_status;
   bool parsed = parse(&s.o, argc, argv, &exit_status);
-  shoal_status status = parsed ? shoal_link_open(&s.link, s.o.link, s.o.token_file, &err) : SHOAL_OK;
+  shoal_status status = parsed ? shoal_remote_open_link(&s.link, s.o.link, s.o.token_file, &err) : SHOAL_OK;
   shoal_link_wipe(argc, argv, s.o.link);
   if (!parsed) return exit_status;
   if (status == SHOAL_OK) status = read_limits(&s, &err);
-  if (status != SHOAL_OK) return shoal_cli_misused("work", &err);
   if (!s.o.quiet && !s.o.json) s.text = stdout;
   if (s.text) s.is_terminal = shoal_terminal_of(s.text).is_terminal;
+  if (status == SHOAL_OK) status = check_can_ask(&s, &err);
+  if (status != SHOAL_OK) return shoal_cli_misused("work", &err);
   status = prepare(&s, &err);
   if (status == SHOAL_OK) status = serve(&s, &err);
   free(s.cache);

@@ -26,13 +26,14 @@ typedef enum shoal_work_state {
 const char *shoal_work_state_name(shoal_work_state state);
 
 enum { SHOAL_WORK_TEXT_MAX = 256 };
+#define SHOAL_WORK_JOB_OVER "its job is over; waiting for another"
 
 /* What is told, many times a second. */
 typedef struct shoal_work_view {
   shoal_work_state state;
-  const char *text; /* why there is no work, or what there is; never NULL */
-  bool connected;
-  uint64_t job; /* 0: none */
+  const char *text;       /* why there is no work, or what there is; never NULL */
+  bool connected, leaves; /* leaves: it is on its way out, and looks for nothing any more */
+  uint64_t job;           /* 0: none */
   const char *job_name, *host;
   uint64_t bytes_done, bytes_all;             /* of the data that comes */
   uint64_t from_server, from_peers, to_peers; /* bytes of data, of all jobs so far */

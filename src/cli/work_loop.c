@@ -23,6 +23,7 @@
 
 enum { NAME_MAX_BYTES = 128, CONNECTIONS = 2 };
 static const double TURN_S = 0.1, LOOK_S = 1, RATE_S = 2;
+static const double LOAD_AGAIN_S = 600; /* between two notes that others keep the machine busy */
 static const double FIRST_RETRY_S = 2, LONGEST_RETRY_S = 60;
 static const double FLUSH_S = 0.3, PATIENCE_S = 2; /* at the end: for the last words, and for the last unit */
 
@@ -39,13 +40,15 @@ typedef struct work {
   /* What the server wants. */
   uint64_t assigned, number; /* the job, and what the server calls this one */
   char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
-  uint64_t announced; /* the job that a note was made of last: the server may say it again */
+  char prepared[SHOAL_WORK_TEXT_MAX]; /* what is said of a job until it is computed for */
+  uint64_t announced;                 /* the job that a note was made of last: the server may say it again */
 
   /* What its owner wants. */
   shoal_guest_watch watch;
   shoal_guest_mood mood;
   shoal_guest_reason pause;
-  double looked_at;
+  double looked_at, load_told_at; /* load_told_at: that it pauses for the load; 0: never */
+  bool pause_told;                /* a note says that it pauses now */
 
   /* What is being done. */
   shoal_stint *stint;
@@ -120,7 +123,9 @@ static shoal_work_state state_of(const work *w) {
 }
 
 static const char *text_of_state(const work *w) {
-  return w->pause != SHOAL_GUEST_WORKS ? shoal_guest_reason_text(w->pause) : w->text;
+  if (w->pause != SHOAL_GUEST_WORKS) return shoal_guest_reason_text(w->pause);
+  bool begins = state_of(w) == SHOAL_WORK_IDLE && w->assigned != 0 && w->prepared[0] != 0;
+  return begins ? w->prepared : w->text;
 }
 
 /* When it has changed; `again` after a new connection. */
@@ -174,6 +179,7 @@ static void hear_assign(work *w, const shoal_message *m) {
   copy_field(json, "host", w->host, sizeof w->host);
   copy_field(json, "data", w->data, sizeof w->data);
   copy_field(json, "text", w->text, sizeof w->text);
+  snprintf(w->prepared, sizeof w->prepared, "%s is being prepared", w->job_name[0] ? w->job_name : "the job");
   cJSON_Delete(json);
   if (w->assigned == 0 || w->assigned == w->announced) return; /* why there is none is shown all the time */
   w->announced = w->assigned;
@@ -198,13 +204,23 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   shoal_message_release(m);
 }
 
-/* A status that trying again will not change. */
-static bool is_for_good(const char *reason) {
+/* The status of an answer that was no WebSocket; 0: there was none. */
+static int refused_with(const char *reason) {
   const char *status = strstr(reason, "refuses: ");
-  if (!status) return false;
-  int code = atoi(status + strlen("refuses: "));
-  return code == 401 || code == 403 || code == 404;
+  return status ? atoi(status + strlen("refuses: ")) : 0;
 }
+
+/* What a status means for a volunteer; NULL: no more than it says. */
+static const char *meaning_of(int code) {
+  if (code == 401) return "the invitation was withdrawn or has expired; ask for a new link";
+  if (code == 403) return "this link does not let one work; ask for an invitation for volunteers";
+  if (code == 404) return "there is no shoal server at this address; ask for a new link";
+  if (code == 429) return "too many wrong tokens came from this address";
+  return NULL;
+}
+
+/* A status that trying again will not change. */
+static bool is_for_good(int code) { return code == 401 || code == 403 || code == 404; }
 
 static void closed(void *self, uint64_t peer, const char *reason) {
   work *w = self;
@@ -212,7 +228,9 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   bool was_open = w->server.open;
   if (!shoal_line_closed(&w->server, peer, now)) return;
   if (w->leaves) return;
-  if (is_for_good(reason)) {
+  int code = refused_with(reason);
+  if (meaning_of(code)) reason = meaning_of(code);
+  if (is_for_good(code)) {
     w->refused = true;
     snprintf(w->refusal, sizeof w->refusal, "%s", reason);
   } else if (was_open) {
@@ -225,6 +243,21 @@ static void closed(void *self, uint64_t peer, const char *reason) {
 
 /* ---- what it does ---- */
 
+/* A load that comes and goes is not told of every time. */
+static void tell_pause(work *w, double load, double now) {
+  bool for_load = w->pause == SHOAL_GUEST_LOAD;
+  w->pause_told = !for_load || w->load_told_at == 0 || now - w->load_told_at >= LOAD_AGAIN_S;
+  if (!w->pause_told) return;
+  if (for_load) w->load_told_at = now;
+  if (for_load)
+    tell(w,
+         "pausing: other programs keep %.1f of %u processors busy (limit %.1f, --pause-load); --no-pause "
+         "works on",
+         load, w->config->cores, w->config->rules.pause_load);
+  else
+    tell(w, "pausing: %s", shoal_guest_reason_text(w->pause));
+}
+
 static void look_around(work *w, double now) {
   if (now - w->looked_at < LOOK_S) return;
   w->looked_at = now;
@@ -233,8 +266,8 @@ static void look_around(work *w, double now) {
   shoal_guest_reason before = w->pause;
   w->pause = shoal_guest_decide(&w->config->rules, &sight, now, &w->mood);
   if (w->pause != before && w->pause != SHOAL_GUEST_WORKS)
-    tell(w, "pausing: this machine %s", shoal_guest_reason_text(w->pause));
-  else if (w->pause != before)
+    tell_pause(w, sight.others_load, now);
+  else if (w->pause != before && w->pause_told)
     tell(w, "going on");
 }
 
@@ -287,9 +320,11 @@ static void take_away(work *w, double now) {
   if (w->leaving) return;
   if (w->view.status == SHOAL_OK) {
     w->finished = w->stint_job;
-    snprintf(w->text, sizeof w->text, "its job is over");
+    snprintf(w->text, sizeof w->text, "%s", SHOAL_WORK_JOB_OVER);
+    w->prepared[0] = 0;
     return;
   }
+  w->prepared[0] = 0; /* what went wrong says more */
   w->not_before = now + w->retry_s;
   tell(w, "job %" PRIu64 ": %s; trying again in %.0f s", w->stint_job, w->view.error.text, w->retry_s);
   shoal_text_plain(w->text, sizeof w->text, w->view.error.text, strlen(w->view.error.text));
@@ -327,6 +362,7 @@ static void show(work *w, double now) {
   const shoal_work_view view = {.state = state_of(w),
                                 .text = text_of_state(w),
                                 .connected = w->server.open,
+                                .leaves = w->leaves,
                                 .job = w->stint ? w->stint_job : 0,
                                 .job_name = w->job_name,
                                 .host = w->host,
@@ -399,7 +435,6 @@ shoal_status shoal_work_run(const shoal_work_config *config, shoal_error *err) {
     _exit(w.refused ? SHOAL_EXIT_FAILED : SHOAL_EXIT_OK);
   }
   shoal_net_destroy(w.net);
-  if (w.refused)
-    return shoal_fail(err, SHOAL_INVALID, "%s: %s; ask for a new invitation link", link->address, w.refusal);
+  if (w.refused) return shoal_fail(err, SHOAL_INVALID, "%s: %s", link->address, w.refusal);
   return SHOAL_OK;
 }

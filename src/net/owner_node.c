@@ -241,11 +241,18 @@ static bool is_refused(const node *n, const shoal_message *m, char why[SHOAL_NOD
   return wants_chief || m->slice != n->config->slice || other_job || other_chief;
 }
 
+/* Whether a worker only has not heard yet that the chief beside this parameter server is a new one: it will, and comes
+ * again. */
+static bool is_behind(const node *n, const shoal_message *m) {
+  return !is_alone(n) && n->owner != NULL && m->count == SHOAL_ROLE_WORKER && m->slice == n->config->slice &&
+         m->round == n->keep.job_digest;
+}
+
 static void hear_hello(node *n, uint64_t peer, const shoal_message *m) {
   char why[SHOAL_NODE_TEXT_MAX], name[SHOAL_NODE_TEXT_MAX];
   if (!is_refused(n, m, why)) return;
   shoal_node_text(m, name);
-  if (shoal_node_tell_refusal(&n->refusals, name, why, shoal_clock_seconds()))
+  if (!is_behind(n, m) && shoal_node_tell_refusal(&n->refusals, name, why, shoal_clock_seconds()))
     shoal_note(&n->config->notes, "refused %.64s at %s: %s", name, shoal_net_address(n->net, peer), why);
   shoal_net_send(n->net, peer, shoal_node_refuse(why));
 }

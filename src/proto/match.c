@@ -3,19 +3,19 @@
  * What holds after every call:
  *
  *   1. A worker is idle only when every job that could take it has as many as it wants at most.
- *   2. A job lacks workers of its least only when none that it could take is idle, or with a job that has
- *      more than its least.
- *   3. It cannot be helped, either, by the workers of later jobs that lack some themselves.
+ *   2. A job lacks workers of its least only when none that it could take is idle, and those that others have
+ *      beyond their least, with those of later jobs that lack some themselves, would not fill it up.
  *
  * A change breaks these only for the workers and jobs that it touches, and `settle` mends them there. Every
- * step of it makes one idle worker less or one place of a least filled more, so it ends. A worker that was
+ * step of it makes one idle worker less or one job less that lacks some, so it ends. A worker that was
  * moved to a job that lacked is not moved again by the same change, since such a job has nothing to spare.
  *
  * Everything is found in rosters (roster.h). A worker is in one: of the job that it works for, or of the
  * idle ones who would go anywhere, to one host's jobs, or to one job; they are ordered by speed. A
  * public job that has room is in two, all and its host's, ordered by who is next to get a worker; a job
  * that has workers to spare likewise, the one with most first. So a worker that comes or goes costs a
- * few microseconds among 10,000 workers and 1,000 jobs; a job that comes also walks over all workers. */
+ * few microseconds among 10,000 workers and 1,000 jobs, and some hundred while many of these lack workers, since
+ * then it is seen whether others' would fill one up; a job that comes also walks over all workers. */
 #include "proto/match.h"
 
 #include <inttypes.h>
@@ -46,7 +46,7 @@ typedef struct job {
   char name[SHOAL_MATCH_NAME_MAX];
   host *host;
   bool is_private, lacks, touched;
-  uint32_t least, most, count;
+  uint32_t least, most, count, spares;
   uint64_t memory_bytes;
   shoal_roster idle;                /* workers who wait for this job */
   shoal_roster any, hosted, chosen; /* its workers: would go anywhere, to this host's jobs, nowhere else */
@@ -87,6 +87,7 @@ struct shoal_match {
   pool worker_pool, job_pool, host_pool;
   uint64_t serial;
   uint32_t lacking; /* jobs */
+  uint64_t spares;  /* workers beyond the least of their jobs, who would go elsewhere */
   shoal_roster idle, room, spare;
   job *touched;
   worker *first, *last; /* the queue of those to be told of */
@@ -262,12 +263,17 @@ static void unlist(job *j) {
  * complement of a worker's. */
 static uint64_t fit(uint64_t memory_bytes) { return ~memory_bytes; }
 
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 /* A job's workers or wishes have changed. */
 static void relist(shoal_match *match, job *j) {
   unlist(j);
   match->lacking -= j->lacks;
   j->lacks = j->count < j->least;
   match->lacking += j->lacks;
+  match->spares -= j->spares;
+  j->spares = j->lacks ? 0 : smaller(j->count - j->least, (uint32_t)(j->any.count + j->hosted.count));
+  match->spares += j->spares;
   if (!j->is_private && j->count < j->most) {
     uint64_t turn = j->lacks ? 0 : 1 + (uint64_t)(j->count - j->least);
     list(&match->room, &j->room, j, turn, j->serial, fit(j->memory_bytes));
@@ -363,37 +369,20 @@ static worker *spare_for(shoal_match *match, const job *j) {
   return b != NULL ? shoal_roster_last(&b->hosted, j->memory_bytes) : NULL;
 }
 
-/* The first job that lacks workers and could take one of j's, which has some to spare. */
-static job *needy_for(shoal_match *match, const job *j) {
-  job *a = NULL, *b = NULL;
-  if (j->any.count > 0) a = shoal_roster_first(&match->room, fit(j->any.root->largest));
-  if (j->hosted.count > 0) b = shoal_roster_first(&j->host->room, fit(j->hosted.root->largest));
-  if (a != NULL && !a->lacks) a = NULL;
-  if (b != NULL && !b->lacks) b = NULL;
-  if (a == NULL || b == NULL) return a != NULL ? a : b;
-  return a->serial < b->serial ? a : b;
-}
-
 static worker *slowest_for(const job *from, const job *to) {
   worker *w = shoal_roster_last(&from->any, to->memory_bytes);
   return w == NULL && from->host == to->host ? shoal_roster_last(&from->hosted, to->memory_bytes) : w;
 }
 
-/* One move for the sake of this job, if there is reason for one. */
+/* An idle worker for this job, if there is one. */
 static bool mend(shoal_match *match, job *j) {
   worker *w = j->count < j->most ? idle_for(match, j) : NULL;
-  if (w == NULL && j->lacks) w = spare_for(match, j);
-  job *to = j;
-  if (w == NULL && j->count > j->least) {
-    to = needy_for(match, j);
-    w = to != NULL ? slowest_for(j, to) : NULL;
-  }
   if (w == NULL) return false;
-  move(match, w, to);
+  move(match, w, j);
   return true;
 }
 
-/* ---- jobs that lack workers, and later ones that have some in vain ---- */
+/* ---- jobs that lack workers, and others that have some to spare or in vain ---- */
 
 /* How many of a job's workers another could take, counted no further than `most`. */
 static uint32_t takeable(const job *from, const job *to, uint32_t most) {
@@ -402,21 +391,29 @@ static uint32_t takeable(const job *from, const job *to, uint32_t most) {
   return count;
 }
 
-/* The job at `place` takes from later ones that lack some, the last first, if that gives it its least. */
-static bool take_from_later(shoal_match *match, uint32_t place) {
-  job *to = match->jobs.items[place];
+/* Whether the job at `place` gets its least with what others have beyond theirs, and later ones in vain. */
+static bool can_be_filled(const shoal_match *match, uint32_t place) {
+  const job *to = match->jobs.items[place];
   uint32_t wanted = to->least - to->count, found = 0;
-  uint32_t from = match->jobs.count;
-  while (found < wanted && --from > place) {
-    const job *j = match->jobs.items[from];
-    if (j->lacks) found += takeable(j, to, wanted - found);
-  }
-  if (found < wanted) return false;
-  for (uint32_t i = match->jobs.count - 1; i >= from; i--) {
+  for (uint32_t i = 0; i < match->jobs.count && found < wanted; i++) {
     const job *j = match->jobs.items[i];
-    for (worker *w; j->lacks && to->lacks && (w = slowest_for(j, to)) != NULL;) move(match, w, to);
+    if (!j->lacks)
+      found += takeable(j, to, smaller(j->count - j->least, wanted - found));
+    else if (i > place)
+      found += takeable(j, to, wanted - found);
   }
-  return true;
+  return found == wanted;
+}
+
+/* First those who wait in vain, of the last job first; then those who work elsewhere. */
+static void fill(shoal_match *match, uint32_t place) {
+  job *to = match->jobs.items[place];
+  worker *w;
+  for (uint32_t i = match->jobs.count - 1; i > place && to->lacks; i--) {
+    const job *j = match->jobs.items[i];
+    while (j->lacks && to->lacks && (w = slowest_for(j, to)) != NULL) move(match, w, to);
+  }
+  while (to->lacks && (w = spare_for(match, to)) != NULL) move(match, w, to);
 }
 
 /* Workers of jobs that lack some, and who would go elsewhere. */
@@ -429,16 +426,22 @@ static uint64_t in_vain(const shoal_match *match, uint32_t after) {
   return count;
 }
 
-static void help_earlier(shoal_match *match) {
-  if (match->lacking < 2) return;
+/* Fills up the first job that lacks workers and can be helped; false: there is none. */
+static bool help_one(shoal_match *match) {
+  if (match->lacking == 0) return false;
   uint64_t later = in_vain(match, 0);
-  for (uint32_t i = 0; i < match->jobs.count && later > 0; i++) {
+  for (uint32_t i = 0; i < match->jobs.count && later + match->spares > 0; i++) {
     const job *j = match->jobs.items[i];
     if (!j->lacks) continue;
     later -= j->any.count + j->hosted.count;
-    if (!j->is_private && later >= j->least - j->count && take_from_later(match, i))
-      later = in_vain(match, i + 1);
+    uint32_t wanted = j->least - j->count;
+    if (j->is_private || later + match->spares < wanted) continue;
+    /* What is quickly seen first: often none of the spare ones suits. */
+    if ((later < wanted && spare_for(match, j) == NULL) || !can_be_filled(match, i)) continue;
+    fill(match, i);
+    return true;
   }
+  return false;
 }
 
 static void mend_touched(shoal_match *match) {
@@ -451,9 +454,8 @@ static void mend_touched(shoal_match *match) {
 }
 
 static void settle(shoal_match *match) {
-  mend_touched(match);
-  help_earlier(match);
-  mend_touched(match);
+  do mend_touched(match);
+  while (help_one(match));
 }
 
 /* ---- what happens ---- */
@@ -616,6 +618,7 @@ void shoal_match_drop_job(shoal_match *match, uint64_t id) {
   }
   unlist(j);
   match->lacking -= j->lacks;
+  match->spares -= j->spares;
   give_host(match, j->host);
   pool_give(&match->job_pool, j);
   place_all(match);

@@ -3,9 +3,9 @@
  * Workers are given to jobs first come, first served: every job, in the order of coming, gets as many as it
  * wants at least; then every job gets one after the other up to as many as it wants at most. A worker that
  * chose a job, or a host, goes nowhere else; a private job takes only workers that were invited to it. When a
- * job has fewer than its least, workers that others have beyond theirs are moved to it; and where workers
- * of later jobs, which lack some themselves, would fill it up, these are. A worker stays where it is
- * unless there is such a reason, and one call moves it at most once.
+ * job has fewer than its least, workers of later jobs which lack some themselves, and workers that others have
+ * beyond theirs, are moved to it, but only if that gives it its least: who works is not moved to where it would
+ * wait. A worker stays where it is unless there is such a reason, and one call moves it at most once.
  *
  * Where there is a choice, a job gets the fastest of the idle workers (of those who would go nowhere else
  * first) and gives away the slowest of its own. A paused worker counts for nothing.

@@ -435,3 +435,13 @@ bool shoal_access_host_is_local(const char *host) {
   if (inet_pton(AF_INET, name, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
   return strcmp(name, "localhost") == 0 || (length > skip && strcmp(name + length - skip, tail) == 0);
 }
+
+void shoal_access_link_base(shoal_text *out, const char *url, const char *host, const char *origin) {
+  char name[HOST_MAX];
+  if (!read_host(host, "", name) || shoal_access_host_is_local(host))
+    shoal_text_addf(out, "%s", url);
+  else if (origin[0] != 0 && shoal_access_same_origin(host, origin)) /* it knows of a TLS that is not ours */
+    shoal_text_addf(out, "%s", origin);
+  else
+    shoal_text_addf(out, "%s://%s", strncmp(url, "https:", 6) == 0 ? "https" : "http", name);
+}

@@ -106,5 +106,8 @@ bool shoal_access_same_origin(const char *host, const char *origin);
  * rebinding). This answers for the loopback names: localhost and what ends in .localhost, 127.x.x.x,
  * [::1], each with a port or without. Other names of its own are the caller's to compare. */
 bool shoal_access_host_is_local(const char *host);
+/* What a link begins with that somebody asked for with these headers: where they found the server, others will find
+ * it, too. url is the server's own, which it is for those who are on its machine. */
+void shoal_access_link_base(shoal_text *out, const char *url, const char *host, const char *origin);
 
 #endif

@@ -187,7 +187,7 @@ static void audit(const shoal_api_call *call, int status) {
   shoal_access_describe(&call->caller, r->address, who);
   shoal_text_addf(&what, "%s %s: %d", method_names[r->method], r->path, status);
   if (!what.failed) {
-    log_line(call->api, "change", "who", who, what.bytes);
+    log_line(call->api, status < 400 ? "change" : "refused", "who", who, what.bytes);
     if (shoal_store_add_audit(call->api->store, shoal_clock_wall_seconds(), who, what.bytes, &err) !=
         SHOAL_OK)
       log_line(call->api, "error", "path", r->path, err.text);
@@ -420,7 +420,10 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
   if (!authorise(api, r, route, &p->caller)) return 0;
   if (route->upload) {
     shoal_error err;
-    if (shoal_datasets_incoming(api->datasets, names[0], names[1], file, &err) != SHOAL_OK) {
+    shoal_status taken = shoal_chores_has(api->chores, names[0])
+                             ? shoal_fail(&err, SHOAL_CONFLICT, "its files are being checked; wait for that")
+                             : shoal_datasets_incoming(api->datasets, names[0], names[1], file, &err);
+    if (taken != SHOAL_OK) {
       int status = status_of(&err, 413);
       answer_error(api, r->id, status, text_for_callers(api, r, &err, status), NULL, 0, 0, 0);
       return 0;

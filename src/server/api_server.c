@@ -13,12 +13,14 @@
 
 enum { LIST_MAX = 1000, DAYS_MAX = 3650 };
 
-static void count_jobs(const shoal_api *api, uint64_t counts[SHOAL_JOB_STATES], double *samples_per_s) {
+static void count_jobs(const shoal_api *api, bool with_private, uint64_t counts[SHOAL_JOB_STATES],
+                       double *samples_per_s) {
   memset(counts, 0, SHOAL_JOB_STATES * sizeof *counts);
   *samples_per_s = 0;
-  if (shoal_store_count_jobs(api->store, counts, NULL) != SHOAL_OK) return;
+  if (shoal_store_count_jobs(api->store, with_private, counts, NULL) != SHOAL_OK) return;
   counts[SHOAL_JOB_WAITING] = counts[SHOAL_JOB_RUNNING] = 0;
   for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
+    if (job->is_private && !with_private) continue;
     counts[job->state]++;
     if (job->stopping && counts[SHOAL_JOB_STOPPED] > 0) counts[SHOAL_JOB_STOPPED]--; /* it is not yet */
     *samples_per_s += job->view.progress.samples_per_s;
@@ -29,7 +31,7 @@ void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, sho
   uint64_t counts[SHOAL_JOB_STATES];
   double samples_per_s;
   uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
-  count_jobs(api, counts, &samples_per_s);
+  count_jobs(api, true, counts, &samples_per_s);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", "shoal");
   shoal_json_text(json, "version", SHOAL_VERSION);
@@ -241,10 +243,11 @@ static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
     shoal_api_failed_full(call, &err);
     return;
   }
-  shoal_text text, link = {0};
+  shoal_text text, link = {0}, base = {0};
   shoal_json json;
   shoal_json_begin(&json, &text);
-  shoal_access_link(&link, call->api->url, token, call->api->fingerprint);
+  shoal_access_link_base(&base, call->api->url, call->request->host, call->request->origin);
+  shoal_access_link(&link, base.failed ? call->api->url : base.bytes, token, call->api->fingerprint);
   const shoal_token_row row = {.id = id,
                                .role = (char *)wanted->role,
                                .name = (char *)wanted->name,
@@ -257,6 +260,7 @@ static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
   shoal_json_text(&json, "link", link.bytes);
   shoal_json_close(&json, '}');
   shoal_text_release(&link);
+  shoal_text_release(&base);
   shoal_api_json(call, 201, &text);
 }
 
@@ -344,23 +348,36 @@ void shoal_api_audit(const shoal_api_call *call) {
 
 /* ---- metrics ---- */
 
-static void gauge(shoal_text *out, const char *name, const char *help, double value) {
-  shoal_text_addf(out, "# HELP %s %s\n# TYPE %s gauge\n%s %.17g\n", name, help, name, name, value);
+static void head(shoal_text *out, const char *name, const char *type, const char *help) {
+  shoal_text_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void series(shoal_text *out, const char *name, const char *type, const char *help, double value) {
+  head(out, name, type, help);
+  shoal_text_addf(out, "%s %.17g\n", name, value);
 }
 
 /* Of those that the caller may see. */
 static void write_job_metrics(const shoal_api *api, const shoal_caller *caller, shoal_text *out) {
-  static const char *const names[] = {"shoal_job_step", "shoal_job_loss", "shoal_job_samples_per_second",
-                                      "shoal_job_workers", "shoal_job_units_leased_again"};
-  for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
-    shoal_text_addf(out, "# TYPE %s gauge\n", names[n]);
+  static const struct {
+    const char *name, *type, *help;
+  } all[] = {
+      {"shoal_job_step", "gauge", "Rounds that are done; fewer when a job has gone back."},
+      {"shoal_job_loss", "gauge", "Mean loss of the last rounds."},
+      {"shoal_job_samples_per_second", "gauge", "Samples trained on."},
+      {"shoal_job_workers", "gauge", "Volunteers that work for the job."},
+      {"shoal_job_units_leased_again", "counter",
+       "Units given to a second volunteer, since the server started."},
+  };
+  for (size_t n = 0; n < sizeof all / sizeof all[0]; n++) {
+    head(out, all[n].name, all[n].type, all[n].help);
     for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
       const shoal_progress_view *p = &job->view.progress;
       if (!shoal_access_may_see(caller, job->id, job->is_private, job->host)) continue;
       const double values[] = {(double)p->step, p->loss, p->samples_per_s, job->workers,
                                (double)job->timeline.again};
       if (values[n] == values[n])
-        shoal_text_addf(out, "%s{job=\"%" PRIu64 "\"} %.17g\n", names[n], job->id, values[n]);
+        shoal_text_addf(out, "%s{job=\"%" PRIu64 "\"} %.17g\n", all[n].name, job->id, values[n]);
     }
   }
 }
@@ -371,19 +388,19 @@ void shoal_api_metrics(const shoal_api_call *call) {
   double samples_per_s;
   uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
   shoal_text text = {0};
-  count_jobs(api, counts, &samples_per_s);
+  count_jobs(api, call->caller.level == SHOAL_ADMIN, counts, &samples_per_s);
   shoal_net_moved(api->net, &in, &out);
-  shoal_text_addf(&text, "# HELP shoal_jobs Jobs by state.\n# TYPE shoal_jobs gauge\n");
+  head(&text, "shoal_jobs", "gauge", "Jobs by state; private ones are counted for admins only.");
   for (int s = 0; s < SHOAL_JOB_STATES; s++)
     shoal_text_addf(&text, "shoal_jobs{state=\"%s\"} %" PRIu64 "\n", shoal_job_state_name((shoal_job_state)s),
                     counts[s]);
-  gauge(&text, "shoal_workers", "Volunteers that are here.", workers);
-  gauge(&text, "shoal_workers_idle", "Volunteers without a job.", idle);
-  gauge(&text, "shoal_samples_per_second", "Samples trained on, all jobs together.", samples_per_s);
-  gauge(&text, "shoal_received_bytes", "Bytes of messages that came in.", (double)in);
-  gauge(&text, "shoal_sent_bytes", "Bytes of messages that went out.", (double)out);
-  gauge(&text, "shoal_uptime_seconds", "Since the server started.",
-        shoal_clock_wall_seconds() - api->started);
+  series(&text, "shoal_workers", "gauge", "Volunteers that are here.", workers);
+  series(&text, "shoal_workers_idle", "gauge", "Volunteers without a job.", idle);
+  series(&text, "shoal_samples_per_second", "gauge", "Samples trained on, all jobs together.", samples_per_s);
+  series(&text, "shoal_received_bytes", "counter", "Bytes of messages that came in.", (double)in);
+  series(&text, "shoal_sent_bytes", "counter", "Bytes of messages that went out.", (double)out);
+  series(&text, "shoal_uptime_seconds", "gauge", "Since the server started.",
+         shoal_clock_wall_seconds() - api->started);
   write_job_metrics(api, &call->caller, &text);
   if (text.failed)
     shoal_api_error(call, 503, "out of memory");

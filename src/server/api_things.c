@@ -308,6 +308,13 @@ static const char *owner_of(const shoal_api_call *call) {
   return call->caller.level == SHOAL_ADMIN ? NULL : call->caller.name;
 }
 
+/* False, and answered: it is being sealed. */
+static bool is_at_rest(const shoal_api_call *call) {
+  if (!shoal_chores_has(call->api->chores, call->names[0])) return true;
+  shoal_api_error(call, 409, "its files are being checked; wait for that");
+  return false;
+}
+
 void shoal_api_upload_file(const shoal_api_call *call) {
   const shoal_request *r = call->request;
   shoal_error err;
@@ -315,6 +322,7 @@ void shoal_api_upload_file(const shoal_api_call *call) {
     shoal_api_error(call, 400, "the body is missing: the file's bytes");
     return;
   }
+  if (!is_at_rest(call)) return;
   if (shoal_datasets_uploaded(call->api->datasets, call->names[0], call->names[1], r->body_file,
                               call->caller.name, &err) != SHOAL_OK) {
     shoal_api_failed(call, &err);
@@ -361,6 +369,8 @@ static void seal_draft(void *self, bool ran) {
   const shoal_api_call *call = &s->call;
   if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
   if (s->status == SHOAL_CORRUPT) s->err.status = SHOAL_INVALID; /* it is the caller's file */
+  if (ran && s->status != SHOAL_OK && s->err.status == SHOAL_INVALID)
+    shoal_datasets_discard(call->api->datasets, call->names[0], owner_of(call), NULL);
   if (s->status == SHOAL_OK)
     s->status = shoal_datasets_seal(call->api->datasets, call->names[0], owner_of(call), s->description.bytes,
                                     &s->err);
@@ -369,13 +379,6 @@ static void seal_draft(void *self, bool ran) {
   else
     shoal_api_failed(call, &s->err);
   release_sealing(s);
-}
-
-/* False, and answered: it is being sealed. */
-static bool is_at_rest(const shoal_api_call *call) {
-  if (!shoal_chores_has(call->api->chores, call->names[0])) return true;
-  shoal_api_error(call, 409, "its files are being checked; wait for that");
-  return false;
 }
 
 static void begin_sealing(const shoal_api_call *call, const char *kind, const char *target) {

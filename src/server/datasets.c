@@ -29,6 +29,7 @@ enum { OWNER_BYTES_MAX = 256 };
 static const char INCOMING[] = ".incoming-", TRASH[] = ".trash-";
 static const char OWNER[] = ".owner", SEALED[] = ".sealed", DELETED[] = ".deleted";
 static const uint64_t BYTES_MAX = (uint64_t)4 << 30;
+static const double DRAFT_S = 86400; /* how long a draft stays that nobody touches */
 
 struct shoal_datasets {
   shoal_store *store;
@@ -278,6 +279,27 @@ static void settle_all(shoal_datasets *sets) {
   if (all != NULL) closedir(all);
 }
 
+static bool is_old(const char *path, double now) {
+  struct stat about;
+  return stat(path, &about) == 0 && now - (double)about.st_mtime > DRAFT_S;
+}
+
+void shoal_datasets_tidy(shoal_datasets *sets, double now) {
+  DIR *drafts = opendir(sets->drafts);
+  for (struct dirent *entry; drafts != NULL && (entry = readdir(drafts)) != NULL;) {
+    if (entry->d_name[0] == '.') continue;
+    char *draft = path_of("%s/%s", sets->drafts, entry->d_name);
+    shoal_thing_row row = {0};
+    /* With a row it is a set that could not be moved. */
+    if (draft != NULL && is_old(draft, now) &&
+        shoal_store_thing(sets->store, SHOAL_THING_DATASET, entry->d_name, &row, NULL) == SHOAL_NOT_FOUND)
+      remove_folder(sets, draft, NULL);
+    shoal_thing_rows_free(&row, 1);
+    free(draft);
+  }
+  if (drafts != NULL) closedir(drafts);
+}
+
 shoal_status shoal_datasets_open(shoal_datasets **out, const shoal_datasets_config *config,
                                  shoal_error *err) {
   *out = NULL;
@@ -300,6 +322,7 @@ shoal_status shoal_datasets_open(shoal_datasets **out, const shoal_datasets_conf
     return status;
   }
   settle_all(sets);
+  shoal_datasets_tidy(sets, shoal_clock_wall_seconds());
   *out = sets;
   return SHOAL_OK;
 }
@@ -786,7 +809,10 @@ shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const 
   char *draft = path_of("%s/%s", sets->drafts, name);
   if (draft == NULL) return fail_memory(err);
   shoal_status status = check_owner(draft, name, owner, err);
-  if (status == SHOAL_OK) shoal_text_addf(out, "%s", draft);
+  if (status == SHOAL_OK) {
+    shoal_text_addf(out, "%s", draft);
+    (void)utimensat(AT_FDCWD, draft, NULL, 0);
+  }
   free(draft);
   return status == SHOAL_OK && out->failed ? fail_memory(err) : status;
 }
@@ -855,15 +881,21 @@ shoal_status shoal_datasets_seal(shoal_datasets *sets, const char *name, const c
   return status;
 }
 
-static shoal_status delete_draft(shoal_datasets *sets, const char *name, const char *owner,
-                                 shoal_error *err) {
+shoal_status shoal_datasets_discard(shoal_datasets *sets, const char *name, const char *owner,
+                                    shoal_error *err) {
   shoal_text draft = {0};
   shoal_status status = shoal_datasets_draft(sets, name, owner, &draft, err);
-  if (status == SHOAL_NOT_FOUND) status = fail_unknown(name, err);
-  if (status == SHOAL_CONFLICT)
-    status = shoal_fail(err, SHOAL_INVALID, "the draft '%s' is somebody else's", name);
   if (status == SHOAL_OK) status = remove_folder(sets, draft.bytes, err);
   shoal_text_release(&draft);
+  return status;
+}
+
+static shoal_status delete_draft(shoal_datasets *sets, const char *name, const char *owner,
+                                 shoal_error *err) {
+  shoal_status status = shoal_datasets_discard(sets, name, owner, err);
+  if (status == SHOAL_NOT_FOUND) return fail_unknown(name, err);
+  if (status == SHOAL_CONFLICT)
+    return shoal_fail(err, SHOAL_INVALID, "the draft '%s' is somebody else's", name);
   return status;
 }
 

@@ -16,6 +16,9 @@
  * Deleting marks the folder, removes the row, then the folder; opening removes a marked folder that has no
  * row. A folder without a row or a mark stays as it is: it may be another store's.
  *
+ * A draft goes when its files are found wrong, so that nothing of it gets into the next upload of that name, or when
+ * nobody has touched it for a day.
+ *
  * Ownership: open, then close; the store is borrowed. Threads: one, but shoal_datasets_check, which is
  * slow, may be called from any with a draft that nobody else touches. (When a file is uploaded into it
  * meanwhile, sealing fails.) */
@@ -85,10 +88,15 @@ shoal_status shoal_datasets_uploaded(shoal_datasets *sets, const char *name, con
  * Also puts the files safely on the disk and makes the manifest. */
 shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
                                   shoal_text *description, shoal_error *err);
-/* The draft's folder, to be checked. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is somebody else's (NULL:
+/* The draft's folder, to be checked, which counts as touching it. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is somebody else's (NULL:
  * whoever's). */
 shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const char *owner, shoal_text *out,
                                   shoal_error *err);
+/* Removes a draft whose files were found wrong; the owner as above. */
+shoal_status shoal_datasets_discard(shoal_datasets *sets, const char *name, const char *owner,
+                                    shoal_error *err);
+/* Removes drafts that nobody has touched for a day before `now` (seconds since 1970); opening does so, too. */
+void shoal_datasets_tidy(shoal_datasets *sets, double now);
 /* Makes the draft a data set, of the draft's owner. description is what shoal_datasets_check wrote.
  * SHOAL_CONFLICT: a file was uploaded since then, it is somebody else's draft, or there is a set of that
  * name. */

@@ -587,6 +587,10 @@ static void look_at(shoal_jobs *jobs, shoal_open_job *job, double now) {
   shoal_runner_view view;
   shoal_runner_look(job->runner, &view);
   if (view.phase != SHOAL_RUNNER_PREPARING) job->view = view; /* until then, what was known before */
+  if (job->workers == 0) {                                    /* what was measured last is true no more */
+    job->view.progress.samples_per_s = 0;
+    job->view.progress.eta_s = NAN;
+  }
   take_points(jobs, job);
   take_notes(jobs, job);
   look_at_peers(jobs, job);

@@ -74,6 +74,31 @@ struct shoal_runner {
 
 static void tell(shoal_runner *r) { r->config.changed(r->config.self); }
 
+/* Cuts a folder, with the slash behind it, out of a text. */
+static void cut_folder(char *text, const char *folder, size_t length) {
+  for (char *at = text; length > 0 && (at = strstr(at, folder)) != NULL;)
+    if (at[length] == '/')
+      memmove(at, at + length + 1, strlen(at + length + 1) + 1);
+    else
+      at += length;
+}
+
+/* A text for those who host: where things are on this machine is none of their business. What is left of a path is the
+ * name of the set and of the file, "iris/iris.csv", or a file of the job's. */
+static void cut_folders(const shoal_runner *r, char *text) {
+  const char *data = r->data;
+  bool is_text = strncmp(data, "text:", 5) == 0 || strncmp(data, "chars:", 6) == 0;
+  if (is_text) data = strchr(data, ':') + 1;
+  shoal_text inside = {0};
+  shoal_text_addf(&inside, "/sets/%s", r->config.spec->data.bytes);
+  const char *name = inside.failed ? NULL : strstr(data, inside.bytes);
+  char *sets = name != NULL ? strndup(data, (size_t)(strchr(name + 1, '/') - data)) : NULL;
+  if (sets != NULL) cut_folder(text, sets, strlen(sets));
+  cut_folder(text, r->folder, strlen(r->folder));
+  free(sets);
+  shoal_text_release(&inside);
+}
+
 static void add_note(shoal_runner *r, const char *text) {
   note *n = malloc(sizeof *n);
   char *copy = strdup(text);
@@ -82,6 +107,7 @@ static void add_note(shoal_runner *r, const char *text) {
     free(copy);
     return;
   }
+  cut_folders(r, copy);
   *n = (note){.time = shoal_clock_wall_seconds(), .text = copy};
   pthread_mutex_lock(&r->lock);
   if (r->notes_count < NOTES_MAX) {
@@ -556,6 +582,7 @@ static void *run(void *self) {
   bool saved = status == SHOAL_OK && how != SHOAL_CUT_OFF && how != SHOAL_BROKEN;
   close_cluster(r, "the training has ended", saved || how == SHOAL_EXPLODED);
   release(r);
+  cut_folders(r, err.text);
   pthread_mutex_lock(&r->lock);
   r->view.outcome = how;
   r->view.progress.samples_per_s = 0;

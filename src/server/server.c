@@ -1,7 +1,10 @@
 /* server.c: see server.h: puts the parts together and runs the loop. */
 #include "server/server.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <math.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000 };
 static const double HELLO_S = 20, STALL_S = 30;
 static const double TELL_S = 0.25; /* how often watchers hear of changes */
+static const double TIDY_S = 3600; /* how often uploads that nobody goes on with are looked for */
 static const double END_S = 1.5;   /* how long a stop waits for rounds to close */
 static const double SERVER_S = 1;  /* how often of the server as a whole, and of a job's workers */
 
@@ -28,7 +32,7 @@ typedef struct server {
   shoal_swarms *swarms;
   int lock; /* on the folder */
   shoal_changes jobs_changed, jobs_gone, workers_changed, workers_gone;
-  double next_tell, next_server;
+  double next_tell, next_server, next_tidy;
 } server;
 
 /* ---- the log ---- */
@@ -47,7 +51,7 @@ static void log_event(const server *s, const char *what, const char *key, uint64
 
 /* ---- live ---- */
 
-static void send(server *s, uint64_t job, const char *event, shoal_text *text) {
+static void tell(server *s, uint64_t job, const char *event, shoal_text *text) {
   if (!text->failed) shoal_live_send(s->api.live, s->api.net, job, event, text);
   shoal_text_release(text);
 }
@@ -75,7 +79,7 @@ static void tell_epoch(server *s, const shoal_open_job *job, const shoal_point *
   shoal_json json;
   shoal_json_begin(&json, &text);
   shoal_jobs_write_epoch(p, job->view.rounds, &json);
-  send(s, job->id, "epoch", &text);
+  tell(s, job->id, "epoch", &text);
 }
 
 static void job_points(void *self, const shoal_open_job *job, const shoal_point *points, size_t count) {
@@ -93,7 +97,7 @@ static void job_points(void *self, const shoal_open_job *job, const shoal_point 
   }
   shoal_json_close(&json, ']');
   if (rounds > 0)
-    send(s, job->id, "rounds", &text);
+    tell(s, job->id, "rounds", &text);
   else
     shoal_text_release(&text);
   for (size_t i = 0; i < count; i++)
@@ -108,7 +112,7 @@ static void job_line(void *self, const shoal_open_job *job, const shoal_log_row 
   if (!shoal_live_watched(s->api.live, job->id)) return;
   shoal_json_begin(&json, &text);
   shoal_jobs_write_line(line, &json);
-  send(s, job->id, "log", &text);
+  tell(s, job->id, "log", &text);
 }
 
 static void wake(void *self) {
@@ -145,7 +149,7 @@ static void tell_jobs(server *s) {
     if (there && watched && !shoal_jobs_is_private(s->api.jobs, id))
       shoal_json_raw(&json, NULL, one.bytes, one.length);
     if (there)
-      send(s, id, "job", &one);
+      tell(s, id, "job", &one);
     else
       shoal_text_release(&one);
   }
@@ -155,7 +159,7 @@ static void tell_jobs(server *s) {
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
   if (tells)
-    send(s, 0, "jobs", &all);
+    tell(s, 0, "jobs", &all);
   else
     shoal_text_release(&all);
   s->jobs_changed.count = s->jobs_gone.count = 0;
@@ -179,7 +183,7 @@ static void tell_workers(server *s) {
       shoal_json_int(&json, NULL, (int64_t)s->workers_gone.ids[i]);
     shoal_json_close(&json, ']');
     shoal_json_close(&json, '}');
-    send(s, 0, "workers", &text);
+    tell(s, 0, "workers", &text);
   }
   s->workers_changed.count = s->workers_gone.count = 0;
 }
@@ -190,13 +194,13 @@ static void tell_server(server *s) {
   if (shoal_live_watched(s->api.live, 0)) {
     shoal_json_begin(&json, &text);
     shoal_api_server_json(&s->api, NULL, &json);
-    send(s, 0, "server", &text);
+    tell(s, 0, "server", &text);
   }
   for (const shoal_open_job *job = shoal_jobs_first(s->api.jobs); job != NULL; job = job->next) {
     if (!shoal_live_watched(s->api.live, job->id)) continue;
     shoal_json_begin(&json, &text);
     if (shoal_jobs_workers(s->api.jobs, job->id, &json, NULL) == SHOAL_OK)
-      send(s, job->id, "workers", &text);
+      tell(s, job->id, "workers", &text);
     else
       shoal_text_release(&text);
   }
@@ -370,6 +374,41 @@ static shoal_status make_admin(server *s, shoal_text *link, shoal_error *err) {
   return status;
 }
 
+/* An IPv4 address under which other machines may reach this one; false: there is none. */
+static bool find_address(char out[INET_ADDRSTRLEN]) {
+  struct ifaddrs *all = NULL;
+  bool found = false;
+  if (getifaddrs(&all) != 0) return false;
+  for (const struct ifaddrs *a = all; a != NULL && !found; a = a->ifa_next) {
+    bool usable = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET && (a->ifa_flags & IFF_UP) != 0 &&
+                  (a->ifa_flags & IFF_LOOPBACK) == 0;
+    struct sockaddr_in four;
+    if (!usable) continue;
+    memcpy(&four, a->ifa_addr, sizeof four);
+    bool link_local = ntohl(four.sin_addr.s_addr) >> 16 == 0xa9fe; /* 169.254 */
+    found = !link_local && inet_ntop(AF_INET, &four.sin_addr, out, INET_ADDRSTRLEN) != NULL;
+  }
+  freeifaddrs(all);
+  return found;
+}
+
+/* The host of links, as long as nobody asks under another name. */
+static void write_url(server *s, uint16_t port) {
+  const shoal_server_config *c = s->config;
+  const char *colon = strrchr(c->listen, ':');
+  char address[INET_ADDRSTRLEN];
+  shoal_text host = {0};
+  shoal_text_addf(&host, "%.*s", colon != NULL ? (int)(colon - c->listen) : 0, c->listen);
+  bool everywhere = host.failed || host.length == 0 || strcmp(host.bytes, "0.0.0.0") == 0 ||
+                    strcmp(host.bytes, "[::]") == 0;
+  const char *name = host.bytes;
+  if (everywhere) name = c->name != NULL ? c->name : find_address(address) ? address : "localhost";
+  bool six = strchr(name, ':') != NULL && name[0] != '[';
+  shoal_text_addf(&s->url, "%s://%s%s%s:%u", c->certificate != NULL ? "https" : "http", six ? "[" : "", name,
+                  six ? "]" : "", port);
+  shoal_text_release(&host);
+}
+
 static shoal_status listen_and_say(server *s, shoal_error *err) {
   const shoal_server_config *c = s->config;
   uint16_t port;
@@ -379,10 +418,8 @@ static shoal_status listen_and_say(server *s, shoal_error *err) {
     s->api.fingerprint = s->fingerprint;
   }
   if (status != SHOAL_OK) return status;
-  const char *colon = strrchr(c->listen, ':');
-  int host = colon != NULL ? (int)(colon - c->listen) : 0;
-  shoal_text_addf(&s->url, "%s://%.*s:%u", c->certificate != NULL ? "https" : "http", host > 0 ? host : 9,
-                  host > 0 ? c->listen : "localhost", port);
+  write_url(s, port);
+  if (s->url.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   s->api.url = s->url.bytes;
   shoal_text link = {0};
   status = make_admin(s, &link, err);
@@ -393,9 +430,16 @@ static shoal_status listen_and_say(server *s, shoal_error *err) {
 
 static bool stops(const server *s) { return __atomic_load_n(s->config->stop, __ATOMIC_RELAXED) != 0; }
 
+static void tidy(server *s, double now) {
+  if (now < s->next_tidy) return;
+  shoal_datasets_tidy(s->api.datasets, shoal_clock_wall_seconds());
+  s->next_tidy = now + TIDY_S;
+}
+
 /* Serves the port once; `next` is when something else is due. */
 static void turn(server *s, double now, double next) {
   shoal_chores_tick(s->api.chores);
+  tidy(s, now);
   next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
   next = fmin(next, shoal_swarms_tick(s->swarms, now));
   next = fmin(next, tell_watchers(s, now));

@@ -19,6 +19,7 @@ typedef struct shoal_server_config {
   const char *store;             /* a URL, or NULL: a SQLite file in the folder */
   const char *certificate, *key; /* or NULL */
   const char *named_dir;         /* where named data sets are; NULL: the usual place */
+  const char *name;              /* in links, when it listens everywhere; NULL: an address of this machine */
   shoal_role_level open;         /* what those without a token may do */
   uint32_t threads;              /* to evaluate with */
   const volatile sig_atomic_t *stop;

@@ -12,6 +12,9 @@ static bool begins(const char *text, const char *with) { return strncmp(text, wi
 shoal_status shoal_db_open(shoal_db **out, const char *where, shoal_error *err) {
   *out = NULL;
   bool url = begins(where, "postgresql://") || begins(where, "postgres://");
+  if (!url && strstr(where, "://") != NULL)
+    return shoal_fail(err, SHOAL_INVALID, "'%.*s://...' is neither a path (for SQLite) nor postgresql://",
+                      (int)(strstr(where, "://") - where), where);
   return url ? shoal_postgres_open(out, where, err) : shoal_sqlite_open(out, where, err);
 }
 

@@ -57,6 +57,8 @@ static shoal_status meaning_of(const char *state) {
 static void one_line(const char *text, char *out, size_t size) {
   snprintf(out, size, "%s", text);
   for (size_t end = strlen(out); end > 0 && out[end - 1] == '\n'; end--) out[end - 1] = 0;
+  for (char *at = out; *at != 0; at++)
+    if (*at == '\n' || *at == '\t') *at = ' ';
   shoal_text_plain(out, size, out, strlen(out));
 }
 

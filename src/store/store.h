@@ -78,8 +78,9 @@ shoal_status shoal_store_job(shoal_store *store, uint64_t id, shoal_job_row *out
 /* The newest first, those with a smaller number than `before` (0: all). state < 0: any. */
 shoal_status shoal_store_jobs(shoal_store *store, int state, uint64_t before, shoal_job_row *out, size_t max,
                               size_t *count, shoal_error *err);
-/* How many there are in each state. */
-shoal_status shoal_store_count_jobs(shoal_store *store, uint64_t counts[SHOAL_JOB_STATES], shoal_error *err);
+/* How many there are in each state, with private ones or without. */
+shoal_status shoal_store_count_jobs(shoal_store *store, bool with_private, uint64_t counts[SHOAL_JOB_STATES],
+                                    shoal_error *err);
 /* Sets the state, the reason, and started or ended where they are not 0. */
 shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_job_state state,
                                        const char *reason, double started, double ended, shoal_error *err);

@@ -48,7 +48,7 @@ print(eval(sys.argv[2]))' "${link%%#*}api/v1/$1" "$2"
 
 start serve.log serve --listen "127.0.0.1:${port[0]}" --data-dir server
 until_says "Serving at" serve.log
-start work.log work "$link" --name one --cores 1 --no-pause --on-battery
+start work.log work "$link" --name one --cores 1 --no-pause --on-battery --yes
 
 # ---- two tables, and names with a # ----
 mkdir 'exp#3' other

@@ -40,7 +40,7 @@ says() { grep -Fq -- "$1" "$2"; }
 work() {
   local name=$1
   shift
-  "$SHOAL" work "$link" --name "$name" --no-pause --on-battery --cores 1 --cache "cache-$name" --json "$@" \
+  "$SHOAL" work "$link" --yes --name "$name" --no-pause --on-battery --cores 1 --cache "cache-$name" --json "$@" \
     > "$name.log" 2>&1 < /dev/null &
   worker=$!
   pids+=("$worker")
@@ -88,10 +88,10 @@ check "but all from the server" test "$(moved from_server three)" -ge 18816000
 check "the data is what it was" cmp -s images/train-images-idx3-ubyte "$(find cache-two -name 'train-images*' | head -1)"
 
 # ---- what is said about it ----
-timeout 20 "$SHOAL" work "$link" --name four --cache cache-four > four.log 2>&1 < /dev/null &
+"$SHOAL" work "$link" --yes --name four --cache cache-four > four.log 2>&1 < /dev/null &
 pids+=("$!")
 until_true "others are spoken of" says "who may connect to a port of this machine" four.log
-timeout 20 "$SHOAL" work "$link" --name five --cache cache-five --no-peers > five.log 2>&1 < /dev/null &
+"$SHOAL" work "$link" --yes --name five --cache cache-five --no-peers > five.log 2>&1 < /dev/null &
 pids+=("$!")
 until_true "or that there are none" says "nobody connects to this machine" five.log
 finish

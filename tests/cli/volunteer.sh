@@ -75,7 +75,11 @@ refused 2 "unknown command 'http://h:1/'" 'http://h:1/#t=secret'
 refused 2 "'http://h:1/' is a link; the server's is given with --server" host 'http://h:1/#t=secret' --data images
 refused 2 "'http://h:1/' is a link; the server's is given with --server" host images.net --data 'http://h:1/#t=secret'
 refused 2 "--out is for 'shoal job watch' and 'shoal job get'" job stop 7 --out x
-refused 2 "--names is for the certificate that --tls makes" serve --names lab.example
+refused 2 "'nowhere' is no address" serve --listen nowhere --data-dir not-made
+refused 1 "there is no file missing.pem" serve --certificate missing.pem --key missing.key --data-dir not-made
+refused 1 "there is no folder missing" serve --sets missing --data-dir not-made
+[[ ! -e not-made ]] || fail "a server that was refused has made its folder"
+refused 1 "neither a path (for SQLite) nor postgresql://" serve --store mysql://shoal@localhost/shoal --data-dir refused
 mapfile -t port < <(ports 2)
 refused 1 "is there a server?" job watch 7 --server "127.0.0.1:${port[1]}#t=secret"
 refused 1 "is there a server?" status --server "127.0.0.1:${port[1]}#t=secret"
@@ -94,7 +98,7 @@ serve() {
 work() {
   local name=$1
   shift
-  "$SHOAL" work "$link" --name "$name" --no-pause --on-battery "$@" > "$name.log" 2>&1 < /dev/null &
+  "$SHOAL" work "$link" --name "$name" --yes --no-pause --on-battery "$@" > "$name.log" 2>&1 < /dev/null &
   worker=$!
   pids+=("$worker")
 }
@@ -111,8 +115,8 @@ same $? 0 "the token from the environment"
 echo "$token" > token
 "$SHOAL" status --server "${link%%#*}#${link##*&}" --token-file token > /dev/null
 same $? 0 "the token from a file"
-refused 1 "does not let this machine in" work "${link%%#*}#t=secret&${link##*&}"
-refused 1 "its fingerprint" work "${link%%#*}#t=secret"
+refused 1 "does not let this machine in" work "${link%%#*}#t=secret&${link##*&}" --yes
+refused 1 "its fingerprint" work "${link%%#*}#t=secret" --yes
 refused 1 "neither the server nor this machine has data called 'nothing'" host images.net --data nothing --server "$link"
 refused 1 "there is no job 99" job stop 99 --server "$link"
 
@@ -143,6 +147,7 @@ same "$(grep -c "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 h
 same $? 0 "a second job: $(cat host.log)"
 check "the data is there" bash -c '! grep -q sending host.log'
 check "how to go on is told, without the token" bash -c "grep -q 'shoal job watch 2' host.log && ! grep -q $token host.log"
+check "a link with a secret is LINK" bash -c "grep -q \"shoal job watch 2 --server 'LINK'\" host.log && grep -q 'LINK is the one you gave' host.log"
 make_images other/images 100 10
 refused 1 "the server has another data set that is called 'images'" host images.net --data other/images --server "$link"
 
@@ -171,7 +176,7 @@ until_true "the third job runs" tells running 's["job"]["state"]' --job 3
 until_true "its first epoch is over" tells True 's["job"]["progress"]["epoch"] >= 1' --job 3
 kill -INT "$host"
 wait "$host"
-same $? 0 "Ctrl-C leaves the job alone"
+same $? 130 "Ctrl-C leaves the job alone"
 check "and says so" grep -q "the job goes on" host.log
 check "it runs" tells running 's["job"]["state"]' --job 3
 "$SHOAL" job stop 3 --server "$link" > out

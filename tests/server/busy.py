@@ -3,7 +3,7 @@
 
 The table is sealed on one connection; meanwhile another asks for /api/v1/server again and again. Every answer must
 come within a fraction of the time that the check takes, the set must be there at the end, and while it is being checked it
-can neither be sealed again nor deleted."""
+can neither be sealed again nor deleted, and takes no file."""
 import http.client
 import json
 import sys
@@ -46,6 +46,7 @@ def main():
             times = []
             again = ask(port, "POST", "datasets/large", json.dumps({"kind": "csv"}))[0]
             delete = ask(port, "DELETE", "datasets/large")[0]
+            more = ask(port, "PUT", "datasets/large/files/test.csv", "a,kind\n1,x\n")[0]
             while thread.is_alive():
                 asked = time.monotonic()
                 assert ask(port, "GET", "server")[0] == 200
@@ -59,7 +60,7 @@ def main():
     print(f"checked in {took:.2f} s; {len(times)} answers meanwhile, the slowest after {1e3 * max(times):.0f} ms")
     assert status == 201 and after == 200, (status, described, after)
     assert described["samples"]["train"] > 0
-    assert again == 409 and delete == 409, (again, delete)
+    assert again == 409 and delete == 409 and more == 409, (again, delete, more)
     assert len(times) >= 5 and max(times) < took / 2, (len(times), max(times), took)
 
 

@@ -521,6 +521,27 @@ static void only_own_pages_may_ask(void **state) {
   }
 }
 
+static void links_begin_where_the_server_was_found(void **state) {
+  (void)state;
+  static const struct {
+    const char *url, *host, *origin, *base;
+  } cases[] = {
+      {"http://10.0.0.5:8080", "localhost:8080", "", "http://10.0.0.5:8080"},
+      {"http://10.0.0.5:8080", "", "", "http://10.0.0.5:8080"},
+      {"http://10.0.0.5:8080", "a b", "", "http://10.0.0.5:8080"},
+      {"http://10.0.0.5:8080", "Shoal.example:8080", "", "http://shoal.example:8080"},
+      {"https://10.0.0.5:8080", "shoal.example", "", "https://shoal.example"},
+      {"http://10.0.0.5:8080", "shoal.example", "https://shoal.example", "https://shoal.example"},
+      {"http://10.0.0.5:8080", "shoal.example", "https://evil.example", "http://shoal.example"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    shoal_text base = {0};
+    shoal_access_link_base(&base, cases[i].url, cases[i].host, cases[i].origin);
+    assert_string_equal(base.bytes, cases[i].base);
+    shoal_text_release(&base);
+  }
+}
+
 static void loopback_names_are_local(void **state) {
   (void)state;
   static const char *const local[] = {"localhost", "localhost:8080", "LOCALHOST",
@@ -571,6 +592,7 @@ int main(void) {
       IN_FOLDER(more_addresses_than_there_is_room_for),
       cmocka_unit_test(the_audit_log_never_has_the_token),
       cmocka_unit_test(only_own_pages_may_ask),
+      cmocka_unit_test(links_begin_where_the_server_was_found),
       cmocka_unit_test(loopback_names_are_local),
   };
   return RUN_TESTS(tests);

@@ -393,7 +393,7 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
         strncmp(err.text, cases[i].begins, strlen(cases[i].begins)) != 0)
       fail_msg("case %zu: %d, %s", i, status, err.text);
   }
-  /* What was wrong is still a draft, and can be mended. */
+  /* As long as it is not discarded, a draft can be mended. */
   must_upload(&w, "t", "t.csv", "a,b\n1,2\n3,4\n", 12);
   must_seal(&w, "t", "csv", NULL);
   close_world(&w);
@@ -523,6 +523,25 @@ static void a_file_that_comes_after_the_check_stops_the_sealing(void **state) {
   must_seal(&w, "wine", "csv", NULL);
   shoal_text_release(&draft);
   shoal_text_release(&description);
+  close_world(&w);
+}
+
+static void a_refused_draft_leaves_nothing_and_an_old_one_goes(void **state) {
+  (void)state;
+  world w;
+  shoal_error err;
+  double now = shoal_clock_wall_seconds();
+  open_world(&w, 0);
+  must_upload(&w, "wine", "test.csv", WINE, sizeof WINE - 1);
+  must_upload(&w, "beer", "beer.csv", WINE, sizeof WINE - 1);
+  assert_int_equal(shoal_datasets_discard(w.sets, "wine", "Bob", &err), SHOAL_CONFLICT);
+  assert_int_equal(shoal_datasets_discard(w.sets, "wine", "Ann", &err), SHOAL_OK);
+  assert_int_equal(shoal_datasets_discard(w.sets, "wine", "Ann", &err), SHOAL_NOT_FOUND);
+  assert_false(shoal_file_exists("server/data/drafts/wine"));
+  shoal_datasets_tidy(w.sets, now + 86000);
+  assert_true(shoal_file_exists("server/data/drafts/beer/beer.csv"));
+  shoal_datasets_tidy(w.sets, now + 87000);
+  assert_int_equal(files_below("server/data/drafts"), 0);
   close_world(&w);
 }
 
@@ -1029,6 +1048,7 @@ int main(void) {
       IN_FOLDER(no_name_leaves_the_folder),
       IN_FOLDER(a_name_is_had_once),
       IN_FOLDER(a_file_that_comes_after_the_check_stops_the_sealing),
+      IN_FOLDER(a_refused_draft_leaves_nothing_and_an_old_one_goes),
       IN_FOLDER(uploads_are_limited),
       IN_FOLDER(there_are_so_many_sets_at_most),
       IN_FOLDER(built_in_sets_are_listed_with_the_others),
