@@ -236,9 +236,9 @@ wait $process
 python3 -c "import socket, sys, time
 taken = socket.create_server(('127.0.0.1', int(sys.argv[1])))
 print('ready', flush=True)
-time.sleep(60)" "${port[0]}" > taken 2>&1 &
+time.sleep(60)" "${port[0]}" > retaken 2>&1 &
 taker=$!
-until_said ready taken
+until_said ready retaken
 "$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
 process=$!
 sleep 5
