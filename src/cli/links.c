@@ -195,13 +195,18 @@ static shoal_status make_switch(shoal_links *l, shoal_error *err) {
   return status;
 }
 
+/* The switch's end of a machine's link. */
+static void device_name(char out[SHOAL_LINKS_TEXT_MAX], const shoal_links *l, uint32_t machine) {
+  snprintf(out, SHOAL_LINKS_TEXT_MAX, "sh%d-%u", l->number % 1000000, machine);
+}
+
 static shoal_status make_machine(shoal_links *l, uint32_t machine, double mbit, shoal_error *err) {
   shoal_text commands, name;
-  char device[32];
+  char device[SHOAL_LINKS_TEXT_MAX];
   shoal_text_init(&commands);
   shoal_text_init(&name);
   add_name(&name, l, machine);
-  snprintf(device, sizeof device, "sh%d-%u", l->number % 1000000, machine);
+  device_name(device, l, machine);
   shoal_text_addf(&commands, "netns add %s\n", name.bytes);
   shoal_text_addf(&commands, "link add %s type veth peer name eth0 netns %s\n", device, name.bytes);
   shoal_text_addf(&commands, "link set %s master shoal-%d up\n", device, l->number);
@@ -252,9 +257,13 @@ shoal_status shoal_links_open(shoal_links **out, uint32_t machines, double mbit,
 void shoal_links_close(shoal_links *l) {
   if (l == NULL) return;
   for (uint32_t m = 0; m < l->made; m++) {
-    char name[SHOAL_LINKS_TEXT_MAX];
+    char name[SHOAL_LINKS_TEXT_MAX], device[SHOAL_LINKS_TEXT_MAX];
     snprintf(name, sizeof name, "shoal-%d-%u", l->number, m);
-    run((char *[]){"ip", "netns", "del", name, NULL}, NULL, NULL); /* takes both ends of its link away */
+    device_name(device, l, m);
+    /* The link first: a namespace takes its end away some time after it was deleted, and the next run wants the
+     * name. */
+    run((char *[]){"ip", "link", "del", device, NULL}, NULL, NULL);
+    run((char *[]){"ip", "netns", "del", name, NULL}, NULL, NULL);
   }
   char bridge[SHOAL_LINKS_TEXT_MAX];
   snprintf(bridge, sizeof bridge, "shoal-%d", l->number);
