@@ -30,8 +30,11 @@ static shoal_text rewrite(const char *bytes, size_t length, char delimiter, bool
   shoal_text_init(&out);
   shoal_csv csv;
   shoal_error err = {0};
-  shoal_status status = shoal_csv_init(&csv, "fuzz", bytes, length, &err);
-  if (delimiter) csv.delimiter = delimiter;
+  shoal_dialect dialect;
+  const shoal_dialect_said said = {.delimiter = delimiter};
+  shoal_dialect_guess(&dialect, &said, "fuzz", bytes, length, NULL);
+  if (delimiter) dialect = (shoal_dialect){.delimiter = delimiter, .decimal = '.'};
+  shoal_status status = shoal_csv_init(&csv, "fuzz", &dialect, bytes, length, &err);
   uint64_t line = 1;
   for (bool more = true; status == SHOAL_OK;) {
     status = shoal_csv_next(&csv, &more, &err);

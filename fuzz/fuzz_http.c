@@ -101,6 +101,9 @@ static void job_deleted(void *self, uint64_t id, bool is_private) { (void)self, 
 static void job_points(void *self, const shoal_open_job *job, const shoal_point *points, size_t count) {
   (void)self, (void)job, (void)points, (void)count;
 }
+static void job_trial(void *self, const shoal_open_job *job, const shoal_text *row) {
+  (void)self, (void)job, (void)row;
+}
 static void job_line(void *self, const shoal_open_job *job, const shoal_log_row *line) {
   (void)self, (void)job, (void)line;
 }
@@ -116,6 +119,7 @@ static void close_server(void) {
   if (!is_open) return;
   is_open = false;
   shoal_chores_destroy(api.chores);
+  shoal_chores_destroy(api.reads);
   shoal_volunteers *volunteers = api.volunteers;
   api.volunteers = NULL;
   shoal_jobs_close(api.jobs);
@@ -159,12 +163,13 @@ static void open_server(void) {
   const shoal_datasets_config sets = {
       .store = api.store, .folder = data_folder, .named_dir = named_folder, .bytes_max = BODY_MAX};
   const shoal_jobs_calls jobs_calls = {&api,       job_changed, job_closed, job_deleted,
-                                       job_points, job_line,    wake};
+                                       job_points, job_line,    job_trial,  wake};
   SHOAL_ASSERT(shoal_access_create(&api.access, &access, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_datasets_open(&api.datasets, &sets, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_live_create(&api.live, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_net_create(&api.net, &net, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_chores_create(&api.chores, NULL, wake, &err) == SHOAL_OK);
+  SHOAL_ASSERT(shoal_chores_create(&api.reads, NULL, wake, &err) == SHOAL_OK);
   const shoal_jobs_config jobs = {.store = api.store,
                                   .datasets = api.datasets,
                                   .folder = jobs_folder,
@@ -254,6 +259,7 @@ static void ask(shoal_request *r, const uint8_t *body, size_t length) {
     while (answers == 0 && shoal_clock_seconds() < until) {
       shoal_clock_sleep(20e-6);
       shoal_chores_tick(api.chores);
+      shoal_chores_tick(api.reads);
     }
     SHOAL_ASSERT(answers == 1);
   } else {

@@ -16,7 +16,7 @@ static void check_same_layer(const shoal_layer *a, const shoal_layer *b) {
   SHOAL_ASSERT(memcmp(a->inputs, b->inputs, sizeof a->inputs) == 0);
   SHOAL_ASSERT(shoal_shape_equal(&a->shape, &b->shape));
   SHOAL_ASSERT(a->activation == b->activation && a->units == b->units && a->vocabulary == b->vocabulary);
-  SHOAL_ASSERT(a->stack == b->stack && a->bidirectional == b->bidirectional);
+  SHOAL_ASSERT(a->columns == b->columns && a->stack == b->stack && a->bidirectional == b->bidirectional);
   SHOAL_ASSERT(a->last == b->last && a->bias == b->bias);
   SHOAL_ASSERT(a->pool == b->pool && a->k_h == b->k_h && a->k_w == b->k_w);
   SHOAL_ASSERT(a->stride_h == b->stride_h && a->stride_w == b->stride_w);

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -383,4 +384,14 @@ shoal_status shoal_make_folder(const char *path, shoal_error *err) {
   if (status == SHOAL_OK && (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)))
     status = shoal_fail(err, SHOAL_INVALID, "%s: is not a folder", path);
   return status;
+}
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
+  (void)about, (void)kind, (void)where;
+  return remove(path);
+}
+
+shoal_status shoal_remove_folder(const char *path, shoal_error *err) {
+  if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) return SHOAL_OK;
+  return fail_errno(err, path, errno);
 }

@@ -35,5 +35,7 @@ void shoal_writer_abandon(shoal_writer *writer);
 
 bool shoal_file_exists(const char *path);
 shoal_status shoal_make_folder(const char *path, shoal_error *err); /* with its parents */
+/* With all that is in it; links are removed and not followed. One that is not there is fine. */
+shoal_status shoal_remove_folder(const char *path, shoal_error *err);
 
 #endif

@@ -72,6 +72,9 @@ uint64_t shoal_random_below(shoal_key key, uint64_t i, uint64_t n) {
   return (uint64_t)(((unsigned __int128)shoal_random_u64(key, i) * n) >> 64);
 }
 
+static const double odd_reciprocals[] = {1.0,      1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9, 1.0 / 11,
+                                         1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21};
+
 /* The natural logarithm of a normal x > 0, to a few units in the last place.
  * x = 2^e * m with m in [sqrt(1/2), sqrt(2)], and log m = 2 artanh(s), s = (m-1)/(m+1). */
 static double log_of(double x) {
@@ -88,7 +91,7 @@ static double log_of(double x) {
   double s = (m - 1.0) / (m + 1.0);
   double s2 = s * s; /* at most 0.0295, so eleven terms reach 2^-60 */
   double sum = 0.0;
-  for (int k = 21; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
+  for (int k = 10; k >= 0; k--) sum = sum * s2 + odd_reciprocals[k];
   return e * 0.69314718055994530942 + 2.0 * s * sum;
 }
 
@@ -102,7 +105,7 @@ static double polynomial(const double c[8], double x) {
 /* The inverse of the normal distribution function for 0 < p < 1: the rational functions of
  * Wichura's algorithm AS 241 (Applied Statistics 37, 1988), right to about 1 part in 10^16.
  * One pair serves the middle, |p - 1/2| <= 0.425, and two the tails, near and far. */
-static double normal_quantile(double p) {
+double shoal_normal_quantile(double p) {
   static const double middle[2][8] = {
       {3.3871328727963666080e0, 1.3314166789178437745e+2, 1.9715909503065514427e+3, 1.3731693765509461125e+4,
        4.5921953931549871457e+4, 6.7265770927008700853e+4, 3.3430575583588128105e+4,
@@ -136,8 +139,19 @@ static double normal_quantile(double p) {
   return q < 0 ? -x : x;
 }
 
-float shoal_random_normal(shoal_key key, uint64_t i) {
+static float normal_of(uint64_t bits) {
   /* The midpoints of 2^52 equal parts of (0, 1): never 0 or 1, and 1 - p is exact. */
-  double p = ((double)(shoal_random_u64(key, i) >> 12) + 0.5) * 0x1p-52;
-  return (float)normal_quantile(p);
+  double p = ((double)(bits >> 12) + 0.5) * 0x1p-52;
+  return (float)shoal_normal_quantile(p);
+}
+
+float shoal_random_normal(shoal_key key, uint64_t i) { return normal_of(shoal_random_u64(key, i)); }
+
+void shoal_random_normals(shoal_key key, size_t count, float *out) {
+  for (size_t i = 0; i < count; i += 2) {
+    uint32_t block[4];
+    shoal_random_block(key, 1, i / 2, block);
+    out[i] = normal_of(block[0] | (uint64_t)block[1] << 32);
+    if (i + 1 < count) out[i + 1] = normal_of(block[2] | (uint64_t)block[3] << 32);
+  }
 }

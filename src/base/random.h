@@ -6,6 +6,7 @@
 #ifndef SHOAL_BASE_RANDOM_H
 #define SHOAL_BASE_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a stream of numbers is for; part of the key, so streams never meet. The numbers are part of
@@ -20,6 +21,7 @@ typedef enum shoal_purpose {
   SHOAL_FOR_SIMULATION,
   SHOAL_FOR_BUCKETS,
   SHOAL_FOR_AUDITS,
+  SHOAL_FOR_SEARCH,
 } shoal_purpose;
 
 typedef struct shoal_key {
@@ -34,8 +36,13 @@ void shoal_random_block(shoal_key key, uint64_t high, uint64_t low, uint32_t out
 
 uint32_t shoal_random_u32(shoal_key key, uint64_t i);
 uint64_t shoal_random_u64(shoal_key key, uint64_t i);
-float shoal_random_uniform(shoal_key key, uint64_t i);              /* [0, 1), 24 bits */
-float shoal_random_normal(shoal_key key, uint64_t i);               /* mean 0, deviation 1 */
+float shoal_random_uniform(shoal_key key, uint64_t i); /* [0, 1), 24 bits */
+float shoal_random_normal(shoal_key key, uint64_t i);  /* mean 0, deviation 1 */
+/* Numbers 0 .. count - 1 of shoal_random_normal, in less time. */
+void shoal_random_normals(shoal_key key, size_t count, float *out);
 uint64_t shoal_random_below(shoal_key key, uint64_t i, uint64_t n); /* 0 .. n-1, n > 0 */
+
+/* The inverse of the normal distribution function, 0 < p < 1; the same bits on every machine. */
+double shoal_normal_quantile(double p);
 
 #endif

@@ -306,10 +306,31 @@ static void send_all(training *t) {
 
 /* ---- versions ---- */
 
+/* Which place the next one takes: the oldest stays while somebody has not been found right since. */
+static safe_version *place_for_safe(training *t) {
+  safe_version *oldest = NULL, *second = NULL;
+  uint64_t right = UINT64_MAX;
+  for (uint32_t v = 0; v < WORKERS; v++)
+    if (!t->banned[v] && t->right[v] < right) right = t->right[v];
+  for (uint32_t i = 0; i < SAFE_KEPT; i++) {
+    safe_version *s = &t->safe[i];
+    if (s->version == UINT64_MAX) return s;
+    if (oldest == NULL || s->version < oldest->version) {
+      second = oldest;
+      oldest = s;
+    } else if (second == NULL || s->version < second->version) {
+      second = s;
+    }
+  }
+  return second->version <= right ? oldest : second;
+}
+
 static void keep_safe(training *t) {
   if (t->version % SAFE_EVERY != 0) return;
+  for (uint32_t i = 0; i < SAFE_KEPT; i++)
+    if (t->safe[i].version == t->version) return; /* it went back there */
   const shoal_train_state *state = shoal_trainer_state(t->trainer);
-  safe_version *s = &t->safe[t->version / SAFE_EVERY % SAFE_KEPT];
+  safe_version *s = place_for_safe(t);
   const float *centre = shoal_aggregate_centre(t->aggregate);
   s->version = t->version;
   memcpy(s->weights, state->weights, t->count * sizeof(float));
@@ -363,12 +384,13 @@ static void ban(training *t, uint32_t worker) {
   t->sent[worker] = t->truth[worker]; /* which somebody else computes from now on */
 }
 
-/* Checks what is drawn; true when the round has to be left, and training goes on from an older version. */
+/* Checks what is drawn, and in the last round everything; true when the round has to be left, and training goes on from an older version. */
 static bool audit(training *t) {
   bool back = false;
   uint64_t most = UINT64_MAX;
+  bool last = t->version + 1 == t->steps;
   for (uint32_t v = 0; v < WORKERS; v++) {
-    if (t->banned[v] || !shoal_trust_audits(t->trust, who(v), t->result->rounds)) continue;
+    if (t->banned[v] || (!last && !shoal_trust_audits(t->trust, who(v), t->result->rounds))) continue;
     t->result->audits++;
     if (memcmp(t->sent[v], t->truth[v], t->count * sizeof(float)) == 0) {
       shoal_trust_agreed(t->trust, who(v));
@@ -399,7 +421,7 @@ static shoal_status train(training *t, const volatile sig_atomic_t *stop, shoal_
   shoal_status status = SHOAL_OK;
   if (t->what->audits) status = shoal_trust_create(&t->trust, WORKERS, t->what->seed, err);
   while (status == SHOAL_OK && t->version < t->steps) {
-    if (*stop != 0) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    if (__atomic_load_n(stop, __ATOMIC_RELAXED) != 0) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     keep_safe(t);
     send_all(t);
     for (uint32_t v = 0; v < WORKERS; v++) result->units += !t->banned[v];

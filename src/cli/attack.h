@@ -5,7 +5,7 @@
  * proto/aggregate.h makes one gradient of all 14, and a momentum optimiser applies it. With audits, units
  * are computed again as proto/trust.h draws them and compared bit for bit: whose differs is banned,
  * others compute its parts from then on, and where it was trusted by then the training goes back to
- * the newest safe version from before its last unit that was found right.
+ * the newest safe version from before its last unit that was found right. The last round is audited as a whole.
  *
  * The attacks:
  *   none     the bad ones are honest

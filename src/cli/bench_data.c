@@ -16,12 +16,10 @@
 
 #include "base/clock.h"
 #include "base/human.h"
-#include "base/random.h"
 #include "cli/bench.h"
 #include "cli/bench_data.h"
 #include "cli/cli.h"
 #include "cli/stop.h"
-#include "data/hash_tree.h"
 
 enum { COUNTS_MAX = 16 };
 static const double LOOK_S = 0.01, READY_S = 30, PATIENCE = 4; /* times what it should take at most */
@@ -40,7 +38,7 @@ typedef struct session {
   const options *o;
   uint8_t *source;
   uint64_t bytes;
-  shoal_manifest *manifest;
+  shoal_specimen specimen;
   shoal_data_board *board;
   pid_t pids[1 + SHOAL_BENCH_DATA_WORKERS_MAX];
 } session;
@@ -139,45 +137,6 @@ static bool parse(options *o, int argc, char **argv, int *status) {
 
 /* ---- the data ---- */
 
-static void fill(uint8_t *to, uint64_t bytes) {
-  const shoal_key key = shoal_key_make(1, SHOAL_FOR_TOY, 0, 0);
-  for (uint64_t i = 0; i < bytes; i += 16) {
-    uint32_t block[4];
-    shoal_random_block(key, 0, i / 16, block);
-    memcpy(to + i, block, bytes - i < 16 ? bytes - i : 16);
-  }
-}
-
-static shoal_status describe(session *s, shoal_error *err) {
-  shoal_manifest *m = calloc(1, sizeof *m);
-  if (m == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  s->manifest = m;
-  shoal_manifest_file *file = &m->files[0];
-  snprintf(m->name, sizeof m->name, "noise");
-  snprintf(m->kind, sizeof m->kind, "text");
-  snprintf(file->name, sizeof file->name, "noise");
-  file->cut.bytes = m->bytes = s->bytes;
-  m->files_count = 1;
-  file->chunks_count = m->chunks_count = shoal_cut_count(&file->cut);
-  file->chunks = calloc(file->chunks_count, sizeof *file->chunks);
-  uint8_t(*leaves)[SHOAL_SHA256_BYTES] = calloc(file->chunks_count, sizeof *leaves);
-  if (file->chunks == NULL || leaves == NULL) {
-    free(leaves);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  }
-  for (uint64_t i = 0; i < file->chunks_count; i++) {
-    uint32_t length;
-    uint64_t at = shoal_cut_chunk(&file->cut, i, &length);
-    shoal_sha256_of(s->source + at, length, leaves[i]);
-    shoal_hex(leaves[i], SHOAL_SHA256_BYTES, file->chunks[i]);
-  }
-  uint8_t root[SHOAL_SHA256_BYTES];
-  shoal_hash_tree_root((const uint8_t(*)[SHOAL_SHA256_BYTES])leaves, file->chunks_count, root);
-  shoal_hex(root, sizeof root, m->root);
-  free(leaves);
-  return SHOAL_OK;
-}
-
 static void *share(size_t bytes) {
   void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return at != MAP_FAILED ? at : NULL;
@@ -188,13 +147,11 @@ static shoal_status open_session(session *s, shoal_error *err) {
   s->source = share(s->bytes);
   s->board = share(sizeof *s->board);
   if (s->source == NULL || s->board == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  fill(s->source, s->bytes);
-  return describe(s, err);
+  return shoal_specimen_init(&s->specimen, s->source, s->bytes, err);
 }
 
 static void close_session(session *s) {
-  if (s->manifest != NULL) shoal_manifest_release(s->manifest);
-  free(s->manifest);
+  shoal_specimen_release(&s->specimen);
   if (s->source != NULL) munmap(s->source, s->bytes);
   if (s->board != NULL) munmap(s->board, sizeof *s->board);
 }
@@ -348,8 +305,7 @@ static shoal_status measure(session *s, uint32_t workers, result *r, shoal_error
   const shoal_data_run run = {.way = o->way,
                               .workers = workers,
                               .links = links,
-                              .source = s->source,
-                              .manifest = s->manifest,
+                              .specimen = &s->specimen,
                               .bad = r->bad_workers,
                               .board = s->board};
   memset(s->board, 0, sizeof *s->board);
@@ -383,8 +339,7 @@ static void print_row(uint32_t workers, const result *r) {
 static void print_json(const session *s, uint32_t workers, const result *r) {
   shoal_text line;
   shoal_json json;
-  shoal_json_begin(&json, &line);
-  shoal_json_open(&json, NULL, '{');
+  shoal_cli_event_begin(&json, &line, NULL);
   shoal_json_text(&json, "way", ways[s->o->way]);
   shoal_json_int(&json, "workers", workers);
   shoal_json_int(&json, "bytes", (int64_t)s->bytes);
@@ -404,9 +359,7 @@ static void print_json(const session *s, uint32_t workers, const result *r) {
   shoal_json_int(&json, "bad_chunks", (int64_t)r->bad);
   shoal_json_int(&json, "wrong_chunks", (int64_t)r->wrong);
   shoal_json_real(&json, "processors", r->processors);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 int shoal_bench_data(int argc, char **argv) {

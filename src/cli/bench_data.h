@@ -1,10 +1,10 @@
 /* bench_data.h: the processes of `shoal bench data`: a server and workers, each with a network of its own.
  *
- * The data is noise in memory that all processes share. A worker compares what comes with its hash and keeps
- * of it that it is here: where its bytes would lie on a disk of its own, they are the shared ones. Everything
- * that goes over a link is real, and so are the hashes.
+ * The data is noise (data/specimen.h) in memory that all processes share. A worker compares what comes with
+ * its hash and keeps of it that it is here: where its bytes would lie on a disk of its own, they are the
+ * shared ones. Everything that goes over a link is real, and so are the hashes.
  *
- *   swarm    members of a swarm (net/swarm_node.h, server/swarm.h)
+ *   swarm    members of a swarm (net/swarm_node.h, server/swarm_hall.h)
  *   server   one server that sends every worker everything, to all at the same time
  *   tree     who has everything sends everything to the next who has nothing: 1, 2, 4, 8 ... have it
  *
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "cli/links.h"
-#include "data/manifest.h"
+#include "data/specimen.h"
 
 enum { SHOAL_BENCH_DATA_WORKERS_MAX = 128 };
 
@@ -47,8 +47,7 @@ typedef struct shoal_data_run {
   shoal_data_way way;
   uint32_t workers;
   const shoal_links *links; /* machine 0 is the server's */
-  const uint8_t *source;
-  const shoal_manifest *manifest;
+  const shoal_specimen *specimen;
   uint32_t bad; /* the last so many workers give corrupted chunks */
   shoal_data_board *board;
 } shoal_data_run;

@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,15 +14,12 @@
 
 #include "base/clock.h"
 #include "cli/bench_data.h"
-#include "net/http.h"
-#include "net/node.h"
 #include "net/swarm_node.h"
 #include "net/swarm_words.h"
-#include "server/swarm.h"
+#include "server/swarm_hall.h"
 
 enum { PORT = 7000, CONNECTIONS_MAX = 4 * SHOAL_BENCH_DATA_WORKERS_MAX };
 static const double TURN_S = 0.01;
-static const char SET[] = "noise";
 
 typedef struct process {
   const shoal_data_run *run;
@@ -54,26 +50,18 @@ static bool is_over(const process *p) { return atomic_load(&p->run->board->over)
 
 /* ---- chunks ---- */
 
-static const shoal_manifest_file *file_of(const process *p) { return &p->run->manifest->files[0]; }
-
-static const uint8_t *chunk_at(const process *p, uint32_t chunk, uint32_t *length) {
-  return p->run->source + shoal_cut_chunk(&file_of(p)->cut, chunk, length);
-}
-
 /* What came, compared with its hash; and, for the record, with what it should be. */
 static shoal_status take_chunk(process *p, uint32_t chunk, const void *bytes, size_t length,
                                shoal_error *err) {
-  char hex[SHOAL_SHA256_HEX];
   uint32_t wanted;
-  const uint8_t *right = chunk_at(p, chunk, &wanted);
-  shoal_sha256_hex(bytes, length, hex);
-  if (length != wanted || strcmp(hex, file_of(p)->chunks[chunk]) != 0)
+  const uint8_t *right = shoal_specimen_chunk(p->run->specimen, chunk, &wanted);
+  if (!shoal_specimen_is_chunk(p->run->specimen, chunk, bytes, length))
     return shoal_fail(err, SHOAL_CORRUPT, "chunk %u is not what its hash says", chunk);
   if (memcmp(bytes, right, length) != 0) atomic_fetch_add(&p->slot->wrong, 1);
   if (p->here[chunk]) return SHOAL_OK;
   p->here[chunk] = 1;
   atomic_store(&p->slot->here, ++p->here_count);
-  if (p->here_count == p->run->manifest->chunks_count) {
+  if (p->here_count == p->run->specimen->manifest->chunks_count) {
     p->slot->done_at = shoal_clock_seconds();
     atomic_store(&p->slot->done, 1);
   }
@@ -86,7 +74,7 @@ static bool has(void *self, uint32_t chunk) { return ((process *)self)->here[chu
 
 static size_t length_of(void *self, uint32_t chunk) {
   uint32_t length;
-  chunk_at(self, chunk, &length);
+  shoal_specimen_chunk(((const process *)self)->run->specimen, chunk, &length);
   return length;
 }
 
@@ -98,7 +86,7 @@ static shoal_status read_chunk(void *self, uint32_t chunk, void *into, shoal_err
   (void)err;
   process *p = self;
   uint32_t length;
-  const uint8_t *bytes = chunk_at(p, chunk, &length);
+  const uint8_t *bytes = shoal_specimen_chunk(p->run->specimen, chunk, &length);
   memcpy(into, bytes, length);
   if (p->number > p->run->workers - p->run->bad) ((uint8_t *)into)[length / 2] ^= 1;
   return SHOAL_OK;
@@ -117,7 +105,7 @@ static void tell_view(process *p, shoal_swarm_node *node) {
 
 static void be_member(process *p) {
   char server[SHOAL_LINKS_TEXT_MAX + 16], name[32], id[SHOAL_SHA256_HEX];
-  const shoal_manifest *manifest = p->run->manifest;
+  const shoal_manifest *manifest = p->run->specimen->manifest;
   snprintf(server, sizeof server, "%s:%d/data", shoal_links_address(p->run->links, 0).text, PORT);
   snprintf(name, sizeof name, "worker %u", p->number);
   shoal_manifest_id(manifest, id);
@@ -126,8 +114,7 @@ static void be_member(process *p) {
       .way = {.wire = SHOAL_WIRE_RAW},
       .name = name,
       .set = shoal_swarm_set_of(id),
-      .shelf = {p, (uint32_t)manifest->chunks_count, manifest->bytes, has, length_of, put, read_chunk, NULL,
-                gave_up},
+      .shelf = {p, (uint32_t)manifest->chunks_count, has, length_of, put, read_chunk, NULL, gave_up},
       .all = true,
       .seed = p->number,
   };
@@ -145,100 +132,28 @@ static void be_member(process *p) {
 
 /* ---- the server of a swarm ---- */
 
-typedef struct hall {
-  process *p;
-  shoal_net *net;
-  shoal_swarms *swarms;
-} hall;
-
-static void opened(void *self, uint64_t peer, const char *address) { (void)self, (void)peer, (void)address; }
-
-static void received(void *self, uint64_t peer, shoal_message *message) {
-  shoal_swarms_received(((hall *)self)->swarms, peer, message, NULL);
-}
-
-static void closed(void *self, uint64_t peer, const char *reason) {
-  (void)reason;
-  shoal_swarms_closed(((hall *)self)->swarms, peer);
-}
-
-static uint64_t begins(void *self, const shoal_request *request, char **file) {
-  (void)self, (void)request, (void)file;
-  return 0;
-}
-
-static void asked(void *self, const shoal_request *request) {
-  shoal_http_answer(((hall *)self)->net, request->id, &(shoal_answer){.status = 404});
-}
-
-static void left(void *self, uint64_t id) { (void)self, (void)id; }
-
-static int admits(void *self, uint64_t peer, const shoal_request *request) {
-  return shoal_swarms_admit(((hall *)self)->swarms, peer, SET, 0, request->address);
-}
-
-static shoal_status copy_manifest(void *self, const char *set, shoal_manifest *out, shoal_error *err) {
-  (void)set;
-  const shoal_manifest *from = ((hall *)self)->p->run->manifest;
-  const shoal_manifest_file *file = &from->files[0];
-  *out = *from;
-  out->files[0].chunks = malloc(file->chunks_count * sizeof *file->chunks);
-  if (out->files[0].chunks == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  memcpy(out->files[0].chunks, file->chunks, file->chunks_count * sizeof *file->chunks);
-  return SHOAL_OK;
-}
-
-/* As a real server does: by hash, compared before it is sent. */
-static shoal_status serve_chunk(void *self, const char *sha256, uint8_t **out, size_t *length,
-                                shoal_error *err) {
-  const process *p = ((hall *)self)->p;
-  const shoal_manifest_file *file = file_of(p);
-  for (uint32_t i = 0; i < file->chunks_count; i++) {
-    if (strcmp(file->chunks[i], sha256) != 0) continue;
-    char hex[SHOAL_SHA256_HEX];
-    uint32_t bytes;
-    const uint8_t *from = chunk_at(p, i, &bytes);
-    *length = bytes;
-    *out = malloc(*length);
-    if (*out == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-    memcpy(*out, from, *length);
-    shoal_sha256_hex(*out, *length, hex);
-    return strcmp(hex, sha256) == 0 ? SHOAL_OK : shoal_fail(err, SHOAL_CORRUPT, "damaged");
-  }
-  return shoal_fail(err, SHOAL_NOT_FOUND, "no such chunk");
-}
-
-static void blamed(void *self, const char *set, const char *who, const char *by, uint32_t chunk) {
-  (void)set, (void)who, (void)by, (void)chunk;
-  atomic_fetch_add(&((hall *)self)->p->slot->bad, 1);
+static void note_blame(void *self, const char *who, const char *by, uint32_t chunk) {
+  (void)who, (void)by, (void)chunk;
+  atomic_fetch_add(&((process *)self)->slot->bad, 1);
 }
 
 static void be_server(process *p) {
-  hall h = {.p = p};
   char address[SHOAL_LINKS_TEXT_MAX + 8];
+  shoal_hall *hall;
   shoal_error err;
-  uint16_t port;
-  uint64_t in, out;
-  const shoal_http_calls http = {&h, begins, asked, left, admits};
-  const shoal_net_calls calls = {&h, opened, received, closed, NULL};
-  shoal_net_config net = shoal_node_net(&calls, CONNECTIONS_MAX, NULL, NULL);
-  net.http = &http;
-  net.upgrade_only = true;
-  const shoal_swarms_calls swarms = {&h, copy_manifest, serve_chunk, blamed};
   snprintf(address, sizeof address, "%s:%d", shoal_links_address(p->run->links, 0).text, PORT);
-  if (shoal_net_create(&h.net, &net, &err) != SHOAL_OK ||
-      shoal_swarms_create(&h.swarms, h.net, &swarms, &err) != SHOAL_OK ||
-      shoal_net_listen(h.net, address, &port, &err) != SHOAL_OK)
-    fail(p, err.text);
+  const shoal_hall_config config = {.specimen = p->run->specimen,
+                                    .listen = address,
+                                    .connections_max = CONNECTIONS_MAX,
+                                    .self = p,
+                                    .blamed = note_blame};
+  if (shoal_hall_create(&hall, &config, &err) != SHOAL_OK) fail(p, err.text);
   atomic_store(&p->slot->ready, 1);
   while (!is_over(p)) {
-    double now = shoal_clock_seconds(), next = shoal_swarms_tick(h.swarms, now);
-    shoal_net_run(h.net, fmin(TURN_S, fmax(0, next - now)));
-    shoal_net_moved(h.net, &in, &out);
-    atomic_store(&p->slot->sent, out);
+    shoal_hall_run(hall, TURN_S);
+    atomic_store(&p->slot->sent, shoal_hall_sent(hall));
   }
-  shoal_net_destroy(h.net);
-  shoal_swarms_destroy(h.swarms);
+  shoal_hall_destroy(hall);
 }
 
 /* ---- one server, and the tree ---- */
@@ -254,8 +169,8 @@ static int listen_plain(process *p) {
 }
 
 static void send_all(process *p, int fd) {
-  const uint8_t *at = p->run->source;
-  for (uint64_t left_bytes = p->run->manifest->bytes; left_bytes > 0;) {
+  const uint8_t *at = p->run->specimen->bytes;
+  for (uint64_t left_bytes = p->run->specimen->manifest->bytes; left_bytes > 0;) {
     ssize_t n = send(fd, at, left_bytes, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
@@ -325,10 +240,10 @@ static int dial_plain(process *p, uint32_t whom) {
 static void fetch_plain(process *p, uint32_t from, int fd) {
   uint8_t *buffer = malloc(SHOAL_CHUNK_BYTES);
   if (buffer == NULL) fail(p, "out of memory");
-  for (uint32_t i = 0; i < p->run->manifest->chunks_count; i++) {
+  for (uint32_t i = 0; i < p->run->specimen->manifest->chunks_count; i++) {
     uint32_t length;
     shoal_error err;
-    chunk_at(p, i, &length);
+    shoal_specimen_chunk(p->run->specimen, i, &length);
     if (recv(fd, buffer, length, MSG_WAITALL) != (ssize_t)length) fail(p, "the connection was closed");
     if (take_chunk(p, i, buffer, length, &err) != SHOAL_OK) fail(p, err.text);
     atomic_fetch_add(from == 0 ? &p->slot->from_server : &p->slot->from_peers, length);
@@ -358,7 +273,7 @@ _Noreturn void shoal_data_process(const shoal_data_run *run, uint32_t number) {
   process p = {.run = run, .number = number, .slot = &run->board->slots[number]};
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN); /* the parent ends all */
-  p.here = calloc(run->manifest->chunks_count, 1);
+  p.here = calloc(run->specimen->manifest->chunks_count, 1);
   if (p.here == NULL) fail(&p, "out of memory");
   enter_network(&p);
   if (run->way != SHOAL_DATA_SWARM)

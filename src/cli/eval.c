@@ -6,6 +6,8 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/loaded.h"
+#include "cli/tables.h"
+#include "search/predictor.h"
 #include "train/metric.h"
 
 typedef struct eval_options {
@@ -103,6 +105,21 @@ static void print_text(const shoal_graph *graph, shoal_split split, const shoal_
   shoal_text_release(&line);
 }
 
+/* A model of a search has its table's rows as the only part there is. */
+static int eval_table(const eval_options *o) {
+  shoal_error err;
+  if (o->data.split || o->data.target || o->data.valid_share > 0 || o->batch) {
+    shoal_fail(&err, SHOAL_INVALID,
+               "%s takes raw rows and knows its target: leave out --split, --target, --valid and --batch",
+               o->model);
+    return shoal_cli_misused("eval", &err);
+  }
+  shoal_tables_options options = {
+      .model = o->model, .rows = o->data.data, .threads = (uint32_t)o->threads, .json = o->json};
+  if (shoal_tables_eval(&options, &err) != SHOAL_OK) return shoal_cli_failed("eval", &err);
+  return shoal_cli_finish("eval", SHOAL_EXIT_OK);
+}
+
 static int run(int argc, char **argv) {
   eval_options o = {.threads = shoal_cli_threads()};
   int exit_status;
@@ -112,6 +129,7 @@ static int run(int argc, char **argv) {
     shoal_fail(&err, SHOAL_INVALID, "--data is missing: it says what to evaluate on");
     return shoal_cli_misused("eval", &err);
   }
+  if (shoal_predictor_is(o.model)) return eval_table(&o);
 
   shoal_loaded loaded;
   shoal_dataset *dataset = NULL;

@@ -4,6 +4,34 @@
 #include "cli/cli.h"
 #include "cli/loaded.h"
 #include "nn/onnx.h"
+#include "search/table_onnx.h"
+
+static shoal_status export_network(const char *path, const char *onnx, bool quiet, shoal_error *err) {
+  shoal_loaded loaded;
+  shoal_status status = shoal_loaded_open(&loaded, path, err);
+  if (status == SHOAL_OK) status = shoal_loaded_ready(&loaded, 1, 1, err);
+  if (status == SHOAL_OK) status = shoal_onnx_save(onnx, loaded.graph, shoal_loaded_weights(&loaded), err);
+  if (status == SHOAL_OK && !quiet) {
+    char shape[SHOAL_SHAPE_TEXT_MAX];
+    printf("%s: ONNX, input batch x %s\n", onnx, shoal_shape_text(&loaded.graph->nodes[0].shape, shape));
+  }
+  shoal_loaded_release(&loaded);
+  return status;
+}
+
+static shoal_status export_table(const char *path, const char *onnx, bool quiet, shoal_error *err) {
+  shoal_predictor *predictor;
+  shoal_status status = shoal_predictor_load(&predictor, path, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_predictor_onnx(predictor, onnx, err);
+  if (status == SHOAL_OK && !quiet) {
+    bool numbers = shoal_predictor_target(predictor)->problem == SHOAL_REGRESSION;
+    printf("%s: ONNX, an input for each column, outputs %s\n", onnx,
+           numbers ? "'value'" : "'label' and 'probabilities'");
+  }
+  shoal_predictor_destroy(predictor);
+  return status;
+}
 
 static int run(int argc, char **argv) {
   const char *onnx = NULL;
@@ -19,14 +47,16 @@ static int run(int argc, char **argv) {
       .command = "export",
       .synopses = (const char *[]){"MODEL.safetensors --onnx FILE", NULL},
       .about = "Writes a trained model for use elsewhere. The input is called 'input', the output 'output', "
-               "and the first axis of both is the batch. The weights alone can be read by everything that "
-               "reads safetensors, without an export.",
+               "and the first axis of both is the batch. A model of 'shoal search' takes raw rows, one input "
+               "for every column, and answers 'label' and 'probabilities', or 'value'. The weights alone can "
+               "be read by everything that reads safetensors, without an export.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
-      .examples = "  shoal export lenet5.safetensors --onnx lenet5.onnx\n",
+      .examples = "  shoal export lenet5.safetensors --onnx lenet5.onnx\n"
+                  "  shoal export best.safetensors --onnx best.onnx\n",
   };
   shoal_operands operands;
   int exit_status;
@@ -37,20 +67,10 @@ static int run(int argc, char **argv) {
     return shoal_cli_misused("export", &err);
   }
 
-  shoal_loaded loaded;
-  shoal_status status = shoal_loaded_open(&loaded, operands.at[0], &err);
-  if (status == SHOAL_OK) status = shoal_loaded_ready(&loaded, 1, 1, &err);
-  if (status == SHOAL_OK) status = shoal_onnx_save(onnx, loaded.graph, shoal_loaded_weights(&loaded), &err);
-  if (status == SHOAL_OK) {
-    char shape[SHOAL_SHAPE_TEXT_MAX];
-    if (!quiet)
-      printf("%s: ONNX, input batch x %s\n", onnx, shoal_shape_text(&loaded.graph->nodes[0].shape, shape));
-    exit_status = shoal_cli_finish("export", SHOAL_EXIT_OK);
-  } else {
-    exit_status = shoal_cli_failed("export", &err);
-  }
-  shoal_loaded_release(&loaded);
-  return exit_status;
+  const char *path = operands.at[0];
+  shoal_status status = shoal_predictor_is(path) ? export_table(path, onnx, quiet, &err)
+                                                 : export_network(path, onnx, quiet, &err);
+  return status == SHOAL_OK ? shoal_cli_finish("export", SHOAL_EXIT_OK) : shoal_cli_failed("export", &err);
 }
 
 const shoal_command shoal_command_export = {"export", "write a trained model as ONNX", run};

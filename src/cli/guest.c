@@ -222,7 +222,8 @@ void shoal_guest_step_back(void) {
   (void)syscall(SYS_ioprio_set, of_process, 0, idle_class);
 }
 
-/* What counts already: the sixth number of /proc/self/statm, in pages. A sanitizer's is larger than any limit. */
+/* What counts already: the sixth number of /proc/self/statm, in pages. A sanitizer's is larger than any
+ * limit. */
 static uint64_t data_bytes(void) {
   char line[256];
   unsigned long long pages = 0;

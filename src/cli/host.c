@@ -26,10 +26,10 @@ static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "
 
 typedef struct host_options {
   shoal_remote_options api;
-  const char *model, *data, *data_name, *data_dir, *target, *name, *mode, *wire, *workers, *out;
+  const char *model, *data, *data_name, *data_dir, *target, *name, *mode, *wire, *rule, *workers, *out;
   const char *settings[SETTINGS]; /* as given, or NULL */
   double valid_share;
-  bool is_private, detach, json, quiet;
+  bool is_private, no_audits, detach, json, quiet;
   uint32_t workers_min, workers_max; /* 0: not given */
 } host_options;
 
@@ -96,6 +96,15 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .text = &o->wire,
        .choices = wires,
        .help = "how contributions travel: f32, bf16, int8 or topk; f32 by default"},
+      {.name = "rule",
+       .value = "RULE",
+       .text = &o->rule,
+       .help =
+           "how the contributions of a round become one: mean, median, trimmed:0.2, krum:1, multi-krum:1 or "
+           "clip; mean by default, and all others take some wrong ones"},
+      {.name = "no-audits",
+       .flag = &o->no_audits,
+       .help = "compute no unit a second time: for volunteers who are known not to send wrong results"},
       {.name = "workers",
        .value = "MIN-MAX",
        .text = &o->workers,
@@ -228,6 +237,8 @@ static void write_job(const host_options *o, const char *name, const char *model
     if (o->settings[i]) add_setting(&json, fields[i], o->settings[i]);
   shoal_json_text(&json, "mode", o->mode ? o->mode : "sync");
   shoal_json_text(&json, "wire", o->wire ? o->wire : "f32");
+  if (o->rule) shoal_json_text(&json, "rule", o->rule);
+  if (o->no_audits) shoal_json_bool(&json, "guard", false);
   if (o->workers_min > 0) shoal_json_int(&json, "workers_min", o->workers_min);
   if (o->workers_max > 0) shoal_json_int(&json, "workers_max", o->workers_max);
   if (o->is_private) shoal_json_bool(&json, "private", true);

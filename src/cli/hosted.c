@@ -182,12 +182,13 @@ shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_err
 
 /* ---- watching ---- */
 
+/* Why a job has failed is left to the error that ends the command. */
 static void tell_end(const shoal_hosted *h, const cJSON *job) {
   char state[16], reason[REASON_MAX_BYTES], metric[32], held_out[16];
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   shoal_remote_plain(job, "state", state, sizeof state);
   shoal_remote_plain(job, "reason", reason, sizeof reason);
-  shoal_remote_say_flags(reason);
+  if (strcmp(state, "failed") == 0) reason[0] = 0;
   shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
   shoal_remote_plain(progress, "held_out", held_out, sizeof held_out);
   if (h->json) shoal_remote_event("end", job);

@@ -26,6 +26,8 @@ enum {
   SSH_WORDS_MAX = SHOAL_SPAWN_ARGUMENTS_MAX - 4,
   FILE_BYTES_MAX = 1 << 20,
   SSH_FAILED = 255,
+  TRIES = 60, /* some five minutes: a machine that starts anew is back by then */
+  TRIES_MAX = 1000000,
 };
 static const double LOOK_S = 0.05;
 
@@ -42,6 +44,7 @@ typedef struct process {
 
 typedef struct launch {
   const char *hosts, *program, *ssh, *dir;
+  uint64_t tries;
   char **words; /* those of the command line that are for shoal train; they point into argv */
   int words_count;
   char *text; /* the file, cut into words */
@@ -61,7 +64,7 @@ typedef struct launch {
 
 /* Takes the words that are not ours out of argv, which keeps the others; returns how many those are. */
 static int take_train_words(launch *l, int argc, char **argv) {
-  static const char *const own[] = {"--hosts", "--dir", "--program", "--ssh"};
+  static const char *const own[] = {"--hosts", "--dir", "--program", "--ssh", "--tries"};
   int kept = 0;
   bool for_us = true;
   for (int i = 0; i < argc; i++) {
@@ -104,15 +107,24 @@ static bool parse(launch *l, int argc, char **argv, int *status) {
        .help =
            "what runs a command elsewhere, given a host and the command as two more words; by default ssh "
            "-o BatchMode=yes -o ServerAliveInterval=10"},
+      {.name = "tries",
+       .value = "N",
+       .whole = &l->tries,
+       .whole_min = 1,
+       .whole_max = TRIES_MAX,
+       .help = "how often a machine that ssh does not reach is tried in a row, every 5 seconds, before it "
+               "is given up; 60 by default"},
   };
   const shoal_usage usage = {
       .command = "launch",
       .synopses = (const char *[]){"--hosts FILE MODEL.net --data SET [OPTION...]", NULL},
-      .about = "Trains on many machines: starts a chief, parameter servers and workers over ssh. What is not "
-               "listed here is passed on to 'shoal train' on every machine. Files are those of the machine "
-               "that reads them: the model's text and --out are the chief's. The chief's output and exit "
-               "status are passed through; lines of the others begin with their name. Who dies is started "
-               "again. Ctrl-C ends all in order, with the model saved.",
+      .about =
+          "Trains on many machines: starts a chief, parameter servers and workers over ssh. What is not "
+          "listed here is passed on to 'shoal train' on every machine. Files are those of the machine "
+          "that reads them: the model's text and --out are the chief's. The chief's output and exit "
+          "status are passed through; lines of the others begin with their name. Who dies is started "
+          "again; when a machine that is needed cannot be reached, all ends with status 1. Ctrl-C ends all "
+          "in order, with the model saved.",
       .operand = "MODEL.net",
       .options = options,
       .options_count = sizeof options / sizeof options[0],
@@ -324,7 +336,8 @@ static shoal_status add_process(launch *l, const process *p, char **words, shoal
                                            .leads = leads(l, p),
                                            .vital = p->role == PS,
                                            .works = p->role == WORKER,
-                                           .lost = SSH_FAILED});
+                                           .lost = SSH_FAILED,
+                                           .lost_tries = (uint32_t)l->tries});
   }
   shoal_text_release(&command);
   shoal_text_release(&host);
@@ -411,6 +424,7 @@ static void release(launch *l) {
 static int run(int argc, char **argv) {
   launch l = {.program = "shoal",
               .ssh = "ssh -o BatchMode=yes -o ServerAliveInterval=10",
+              .tries = TRIES,
               .words = calloc((size_t)argc + 1, sizeof(char *))};
   shoal_error err;
   int status;

@@ -11,6 +11,8 @@
 #include "cli/cli.h"
 #include "cli/generate.h"
 #include "cli/loaded.h"
+#include "cli/tables.h"
+#include "search/predictor.h"
 
 typedef struct predict_options {
   const char *model, *input, *output;
@@ -405,6 +407,25 @@ static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, ou
   return status;
 }
 
+/* ---- rows of a table ---------------------------------------------------------------- */
+
+static int predict_table(const predict_options *o) {
+  shoal_error err;
+  if (o->text.prompt || o->data.split || o->data.target) {
+    shoal_fail(&err, SHOAL_INVALID,
+               "%s takes raw rows: give --input FILE.csv, and not --prompt, --split or --target", o->model);
+    return shoal_cli_misused("predict", &err);
+  }
+  shoal_tables_options options = {.model = o->model,
+                                  .rows = o->input ? o->input : o->data.data,
+                                  .output = o->output,
+                                  .count = o->count,
+                                  .threads = (uint32_t)o->threads,
+                                  .json = o->json};
+  if (shoal_tables_predict(&options, &err) != SHOAL_OK) return shoal_cli_failed("predict", &err);
+  return shoal_cli_finish("predict", SHOAL_EXIT_OK);
+}
+
 /* ---- the command -------------------------------------------------------------------- */
 
 static int run(int argc, char **argv) {
@@ -413,6 +434,7 @@ static int run(int argc, char **argv) {
                        .text = {.length = 200, .temperature = 1, .seed = 1}};
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  if (shoal_predictor_is(o.model)) return predict_table(&o);
   shoal_error err;
   shoal_loaded loaded;
   output out = {0};

@@ -99,7 +99,7 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
 
 static const char *const flags[] = {"data",      "target", "valid", "epochs",  "batch",      "seed",
                                     "optimizer", "rate",   "l2",    "clip",    "early_stop", "schedule",
-                                    "shuffle",   "mode",   "wire",  "private", "name"};
+                                    "shuffle",   "mode",   "wire",  "private", "name",       "rule"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static void put_dashes(char *word, size_t length) {

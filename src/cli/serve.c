@@ -13,14 +13,17 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/queue_url.h"
 #include "cli/stop.h"
 #include "net/certificate.h"
+#include "net/link.h"
 #include "server/server.h"
 
 typedef struct serve_options {
-  const char *listen, *data_dir, *sets, *store, *certificate, *key, *open, *names;
+  const char *listen, *data_dir, *sets, *store, *queue, *public_url, *certificate, *key, *open, *names;
   shoal_role_level level; /* of those without a token */
   uint64_t threads;
+  double lease_s;
   bool tls, json, quiet;
 } serve_options;
 
@@ -43,6 +46,26 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
        .value = "FOLDER",
        .text = &o->sets,
        .help = "where named sets are, as for 'shoal data'"},
+
+      {.name = "Searches"},
+      {.name = "queue",
+       .value = "URL",
+       .text = &o->queue,
+       .help = "amqp://USER:PASSWORD@HOST/VHOST: also gives units of searches to the machines that run "
+               "'shoal work' with "
+               "the same URL, through that RabbitMQ broker"},
+      {.name = "public-url",
+       .value = "URL",
+       .text = &o->public_url,
+       .help = "how those machines reach this server, such as http://10.0.0.5:8080; by default the address "
+               "where it "
+               "listens"},
+      {.name = "lease",
+       .value = "SECONDS",
+       .real = &o->lease_s,
+       .real_min = 2,
+       .real_max = 3600,
+       .help = "a unit whose worker was not heard of for so long is given to another; 30 by default"},
 
       {.name = "Access"},
       {.name = "open",
@@ -87,7 +110,8 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal serve\n"
                   "  shoal serve --listen :8080 --tls\n"
-                  "  shoal serve --store postgresql://shoal@localhost/shoal\n",
+                  "  shoal serve --store postgresql://shoal@localhost/shoal\n"
+                  "  shoal serve --listen :8080 --queue amqp://shoal:PASSWORD@10.0.0.5/shoal\n",
   };
   shoal_operands operands;
   return shoal_cli_parse(&usage, argc, argv, &operands, status);
@@ -287,6 +311,18 @@ static shoal_status check_names(const char *path, const char *const *names, size
   return status;
 }
 
+static shoal_status check_public_url(const serve_options *o, shoal_error *err) {
+  shoal_link link;
+  if (o->public_url == NULL) return SHOAL_OK;
+  if (o->queue == NULL)
+    return shoal_fail(err, SHOAL_INVALID, "--public-url is for --queue, which is not given");
+  bool whole = strstr(o->public_url, "://") != NULL && strchr(o->public_url, '#') == NULL;
+  if (whole && shoal_link_parse(&link, o->public_url, err) == SHOAL_OK) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID,
+                    "--public-url: '%.80s' is no address; one looks like http://10.0.0.5:8080",
+                    o->public_url);
+}
+
 static shoal_status check_tls(const serve_options *o, shoal_error *err) {
   if ((o->certificate == NULL) != (o->key == NULL))
     return shoal_fail(err, SHOAL_INVALID, "--certificate and --key go together");
@@ -309,15 +345,17 @@ static shoal_status find_certificate(serve_options *o, char **certificate, char 
   return SHOAL_OK;
 }
 
-static int serve(int argc, char **argv) {
-  serve_options o = {.listen = "127.0.0.1:8080", .data_dir = "shoal-server", .threads = shoal_cli_threads()};
-  int exit_status;
+static shoal_status check(serve_options *o, shoal_error *err) {
+  shoal_status status = choose_level(o, err);
+  if (status == SHOAL_OK) status = check_tls(o, err);
+  if (status == SHOAL_OK) status = check_public_url(o, err);
+  return status == SHOAL_OK ? check_listen(o->listen, err) : status;
+}
+
+static int serve_as_told(serve_options o) {
   shoal_error err;
   char *certificate = NULL, *key = NULL;
-  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
-  if (choose_level(&o, &err) != SHOAL_OK || check_tls(&o, &err) != SHOAL_OK ||
-      check_listen(o.listen, &err) != SHOAL_OK)
-    return shoal_cli_misused("serve", &err);
+  if (check(&o, &err) != SHOAL_OK) return shoal_cli_misused("serve", &err);
   shoal_status status = check_places(&o, &err);
   if (status == SHOAL_OK) status = make_data_dir(o.data_dir, &err);
   if (status == SHOAL_OK) status = find_certificate(&o, &certificate, &key, &err);
@@ -331,6 +369,9 @@ static int serve(int argc, char **argv) {
     const shoal_server_config config = {.listen = o.listen,
                                         .folder = o.data_dir,
                                         .store = o.store,
+                                        .queue = o.queue,
+                                        .public_url = o.public_url,
+                                        .lease_s = o.lease_s,
                                         .certificate = o.certificate,
                                         .key = o.key,
                                         .named_dir = o.sets,
@@ -348,6 +389,19 @@ static int serve(int argc, char **argv) {
   free(name);
   if (status != SHOAL_OK) return shoal_cli_failed("serve", &err);
   return shoal_cli_finish("serve", SHOAL_EXIT_OK);
+}
+
+static int serve(int argc, char **argv) {
+  serve_options o = {.listen = "127.0.0.1:8080", .data_dir = "shoal-server", .threads = shoal_cli_threads()};
+  int exit_status;
+  if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  char *queue = o.queue != NULL ? shoal_queue_url_take(o.queue, argc, argv) : NULL;
+  if (o.queue != NULL && queue == NULL)
+    return shoal_cli_failed("serve", &(shoal_error){.status = SHOAL_NO_MEMORY, .text = "out of memory"});
+  o.queue = queue;
+  exit_status = serve_as_told(o);
+  shoal_queue_url_free(queue);
+  return exit_status;
 }
 
 const shoal_command shoal_command_serve = {"serve", "run the platform's server with its web page", serve};

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 
 static const double FIRST_WAIT_S = 0.2, LONGEST_WAIT_S = 5, STEADY_S = 10, GRACE_S = 3, LOOK_S = 0.05;
+static const double REACHED_S = 300; /* no try to reach a machine takes longer */
 enum { LINE_MAX_BYTES = 4096, NOT_ENDED = -1, MISUSED = 2, CANNOT_RUN = 127, TRIES_MAX = 5 };
 
 typedef struct child {
@@ -33,8 +34,10 @@ typedef struct child {
   shoal_spawn_output output;
   bool has_lifeline, leads, vital, works;
   int lost;
-  pid_t pid;      /* 0: not running */
-  uint32_t tries; /* that ended within STEADY_S of their start, in a row */
+  uint32_t lost_tries;
+  pid_t pid;          /* 0: not running */
+  uint32_t tries;     /* that ended within STEADY_S of their start, in a row */
+  uint32_t unreached; /* tries in a row that did not get to its machine */
   bool is_given_up;
   double started, next_start, wait_s;
   int lifeline, lines; /* our ends of its pipes, or -1 */
@@ -91,6 +94,7 @@ void shoal_spawn_add(shoal_spawn *s, const shoal_spawn_process *process) {
   c->vital = process->vital;
   c->works = process->works;
   c->lost = process->lost;
+  c->lost_tries = process->lost_tries;
   c->wait_s = FIRST_WAIT_S;
   c->lifeline = c->lines = -1;
   snprintf(c->name, sizeof c->name, "%s", process->name);
@@ -257,25 +261,37 @@ static void give_up(shoal_spawn *s, child *c, const char *how, const char *what)
   }
 }
 
-/* After an end that nobody asked for: when to start it again, if ever. */
-static void consider(shoal_spawn *s, child *c, int status, double now) {
-  bool steady = now - c->started > STEADY_S, exited = WIFEXITED(status);
-  int code = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+/* After an end that nobody asked for: why another try is of no use; NULL: there is one. */
+static const char *judge(child *c, bool exited, int code, double lasted_s, char how[64]) {
   bool lost = exited && c->lost != 0 && code == c->lost;
-  bool useless = exited && (code == MISUSED || code == CANNOT_RUN);
-  char what[32];
+  c->tries = lasted_s > STEADY_S || lost ? 0 : c->tries + 1;
+  if (!lost || lasted_s > REACHED_S) c->unreached = 0;
+  c->unreached += lost;
+  if (exited && (code == MISUSED || code == CANNOT_RUN)) return "cannot run";
+  if (c->tries == TRIES_MAX) return "ends at once each time";
+  if (!lost || c->unreached < c->lost_tries) return NULL;
+  snprintf(how, 64, "could not be reached in %u tries in a row", c->unreached);
+  return how;
+}
+
+/* And when to start it again, if ever. */
+static void consider(shoal_spawn *s, child *c, int status, double now) {
+  double lasted_s = now - c->started;
+  bool exited = WIFEXITED(status);
+  int code = exited ? WEXITSTATUS(status) : WTERMSIG(status);
+  char what[32], how[64];
   snprintf(what, sizeof what, "%s %d", exited ? "status" : "signal", code);
-  c->tries = steady || lost ? 0 : c->tries + 1;
-  if (useless || c->tries == TRIES_MAX) {
-    give_up(s, c, useless ? "cannot run" : "ends at once each time", what);
+  const char *useless = judge(c, exited, code, lasted_s, how);
+  if (useless != NULL) {
+    give_up(s, c, useless, what);
     return;
   }
-  c->wait_s = steady ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
+  c->wait_s = lasted_s > STEADY_S ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
   c->next_start = now + c->wait_s;
-  if (lost)
+  if (c->unreached > 0)
     shoal_note(&s->calls.notes,
-               "%s: its machine could not be reached, or was lost (%s); trying again in %.0fs", c->name, what,
-               ceil(c->wait_s));
+               "%s: its machine could not be reached, or was lost (%s); trying again in %.0fs, try %u of %u",
+               c->name, what, ceil(c->wait_s), c->unreached + 1, c->lost_tries);
   else
     shoal_note(&s->calls.notes, "%s %s %s; starting it again", c->name, exited ? "ended with" : "died of",
                what);

@@ -7,7 +7,8 @@
  *
  * Who ends soon after its start time after time is given up, and at once who says by its status that another
  * try is of no use: 2, it was called wrongly, or 127, there is no such program. The work has failed when one
- * of those is vital, or nobody is left who works.
+ * of those is vital, or nobody is left who works. Who only says that its machine cannot be reached is tried
+ * longer, lost_tries times in a row.
  *
  * Ownership: create, then end. Threads: one caller; a thread inside watches. */
 #ifndef SHOAL_CLI_SPAWN_H
@@ -37,6 +38,7 @@ typedef struct shoal_spawn_process {
   bool vital;    /* without it nobody can work */
   bool works;
   int lost; /* a status that says no more than that its machine cannot be reached, which may pass; or 0 */
+  uint32_t lost_tries;
 } shoal_spawn_process;
 
 enum { SHOAL_SPAWN_ARGUMENTS_MAX = 64 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "cli/search_worker.h"
 #include "data/chunk_store.h"
 #include "data/dataset.h"
 #include "net/certificate.h"
@@ -153,8 +154,8 @@ static shoal_status join_swarm(shoal_stint *s, bool all, shoal_error *err) {
       .way = way_to(s->config.link),
       .name = s->worker,
       .set = shoal_swarm_set_of(id),
-      .shelf = {s->store, shoal_chunk_store_count(s->store), s->manifest->bytes, has_chunk, length_of_chunk,
-                put_chunk, read_chunk, next_want, data_failed},
+      .shelf = {s->store, shoal_chunk_store_count(s->store), has_chunk, length_of_chunk, put_chunk,
+                read_chunk, next_want, data_failed},
       .all = all,
       .alone = s->config.alone,
       .certificate = s->certificate,
@@ -247,20 +248,51 @@ static shoal_status compute(shoal_stint *s, shoal_error *err) {
   return shoal_worker_node_run(&config, err);
 }
 
+/* The first file of the set: a second one is for the server's last score. */
+static char *table_of(const shoal_stint *s) {
+  const char *data = shoal_chunk_store_data(s->store), *comma = strstr(data, ".csv,");
+  return comma ? strndup(data, (size_t)(comma - data) + strlen(".csv")) : strdup(data);
+}
+
+static shoal_status compute_search(shoal_stint *s, shoal_error *err) {
+  char *table = table_of(s);
+  shoal_text folder;
+  shoal_text_init(&folder);
+  shoal_text_addf(&folder, "%s/search/%" PRIu64 "-%ld", s->cache, s->config.job, (long)getpid());
+  const shoal_search_worker_config config = {.link = s->config.link,
+                                             .job = s->config.job,
+                                             .name = s->worker,
+                                             .table = table,
+                                             .folder = folder.bytes,
+                                             .threads = s->config.threads,
+                                             .count = s->config.count,
+                                             .notes = {s, note},
+                                             .stop = &s->stop};
+  shoal_search_worker *worker = NULL;
+  shoal_status status = table && !folder.failed ? shoal_search_worker_open(&worker, &config, err)
+                                                : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  if (status == SHOAL_OK) status = shoal_search_worker_run(worker, err);
+  if (status == SHOAL_NOT_FOUND) status = SHOAL_OK; /* it was over before it began */
+  shoal_search_worker_close(worker);
+  shoal_text_release(&folder);
+  free(table);
+  return status;
+}
+
 static void *run(void *self) {
   shoal_stint *s = self;
   shoal_error err = {0};
   shoal_status status = open_data(s, &err);
   if (status == SHOAL_OK) {
     begin_to_compute(s);
-    status = compute(s, &err);
+    status = s->config.is_search ? compute_search(s, &err) : compute(s, &err);
   }
-  bool job_over = status == SHOAL_OK && !s->stop;
+  bool stopped = __atomic_load_n(&s->stop, __ATOMIC_RELAXED) != 0, job_over = status == SHOAL_OK && !stopped;
   close_data(s);
   pthread_mutex_lock(&s->lock);
   s->view.job_over = job_over;
   s->view.phase = SHOAL_STINT_OVER;
-  s->view.status = status == SHOAL_STOPPED && s->stop ? SHOAL_OK : status;
+  s->view.status = status == SHOAL_STOPPED && stopped ? SHOAL_OK : status;
   s->view.error = err;
   pthread_mutex_unlock(&s->lock);
   return NULL;

@@ -20,6 +20,7 @@ typedef struct shoal_stint_config {
   uint64_t number;    /* that the server has given it */
   const char *worker; /* its name */
   const char *data;   /* the set's name on the server */
+  bool is_search;     /* units of a search, and not of a training */
   uint32_t threads;
   const char *cache, *data_dir; /* data_dir may be NULL */
   uint64_t cache_bytes_max;

@@ -20,6 +20,8 @@
 #include "data/named.h"
 #include "server/manifest.h"
 
+static const double BACK_S = 3; /* how long a server is waited for that shall forget what was sent */
+
 /* A set of this machine. */
 typedef struct local_set {
   char name[SHOAL_FILE_NAME_MAX];
@@ -28,6 +30,7 @@ typedef struct local_set {
   char *paths[SHOAL_MANIFEST_FILES_MAX];
   const char *names[SHOAL_MANIFEST_FILES_MAX]; /* what they are called there */
   uint64_t bytes, sent;                        /* of all files; of those before the one on its way */
+  uint32_t taken;                              /* files that the server has */
   shoal_progress progress;
   double started;
 } local_set;
@@ -265,9 +268,27 @@ static shoal_status send_file(const shoal_upload_config *c, local_set *set, uint
                                     : shoal_fetch_ask(c->api->fetch, &ask, &reply, err);
   struct stat about;
   if (stat(file, &about) == 0) set->sent += (uint64_t)about.st_size;
+  set->taken += status == SHOAL_OK;
   shoal_reply_release(&reply);
   shoal_text_release(&path);
   return status;
+}
+
+/* Files without the others are of no use to anybody, and the server would keep them for a day. The
+ * connection that is there may have been told to stop; without a file there is nothing of ours. */
+static void take_back(const shoal_upload_config *c, const local_set *set) {
+  const shoal_fetch_config config = {.link = &c->api->link, .connect_s = BACK_S, .silence_s = BACK_S};
+  shoal_fetch *fetch = NULL;
+  shoal_text path = {0};
+  shoal_reply reply = {0};
+  if (set->taken == 0) return;
+  shoal_text_addf(&path, "/api/v1/datasets/");
+  shoal_fetch_escape(&path, set->name);
+  if (!path.failed && shoal_fetch_create(&fetch, &config, NULL) == SHOAL_OK)
+    (void)shoal_fetch_ask(fetch, &(shoal_ask){.method = "DELETE", .path = path.bytes}, &reply, NULL);
+  shoal_reply_release(&reply);
+  shoal_fetch_destroy(fetch);
+  shoal_text_release(&path);
 }
 
 /* The server speaks of the names that files were sent under; who reads it knows those of this machine. */
@@ -310,6 +331,7 @@ static shoal_status send_set(const shoal_upload_config *c, local_set *set, shoal
   shoal_status status = SHOAL_OK;
   for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++) status = send_file(c, set, i, err);
   shoal_progress_clear(&set->progress);
+  if (status != SHOAL_OK) take_back(c, set);
   return status == SHOAL_OK ? declare(c, set, err) : status;
 }
 

@@ -1,7 +1,8 @@
 /* upload.h: data of this machine, brought to a server under a name.
  *
  * What --data means here (data/dataset.h) becomes a set there: a named set keeps its name, a file or folder
- * gives its own. A set that the server has already, with the same files, is not sent again.
+ * gives its own. A set that the server has already, with the same files, is not sent again. One that could
+ * not be sent whole is taken back.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_UPLOAD_H

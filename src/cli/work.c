@@ -1,6 +1,7 @@
 /* work.c: shoal work: lends this machine to the jobs of a server.
  *
- * What it does, for whom and within which limits is said first; then work.h does it, and this file shows it. */
+ * What it does, for whom and within which limits is said first; then work.h does it, and this file shows
+ * it. */
 #include "cli/work.h"
 
 #include <cjson/cJSON.h>
@@ -18,6 +19,8 @@
 #include "base/sandbox.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/queue_url.h"
+#include "cli/queue_work.h"
 #include "cli/remote.h"
 #include "cli/speed.h"
 #include "cli/stop.h"
@@ -114,11 +117,14 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
   };
   const shoal_usage usage = {
       .command = "work",
-      .synopses = (const char *[]){"LINK [OPTION...]", NULL},
+      .synopses = (const char *[]){"LINK [OPTION...]", "amqp://USER:PASSWORD@HOST/VHOST [OPTION...]", NULL},
       .about =
-          "Lends this machine to trainings on a server, with an invitation link that somebody gave you. It "
+          "Lends this machine to trainings and searches on a server, with an invitation link that somebody "
+          "gave you. It "
           "computes what it is asked for, in a sandbox, with the lowest priority, and steps aside while "
-          "you use the machine. Ctrl-C leaves in order; twice, at once.",
+          "you use the machine. Ctrl-C leaves in order; twice, at once. With the URL of a RabbitMQ broker in "
+          "place of the link it computes units of searches, of all servers that were started with --queue "
+          "and that URL.",
       .operand = "LINK",
       .operands_min = 1,
       .operands_max = 1,
@@ -126,7 +132,8 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal work 'http://192.168.1.5:8080/#t=TOKEN'\n"
                   "  shoal work http://127.0.0.1:8080 --cores 1 --memory 1G\n"
-                  "  shoal work http://127.0.0.1:8080 --hours 22-7 --host alice\n",
+                  "  shoal work http://127.0.0.1:8080 --hours 22-7 --host alice\n"
+                  "  shoal work amqp://shoal:PASSWORD@10.0.0.5/shoal --yes\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
@@ -139,6 +146,8 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
 typedef struct session {
   work_options o;
   shoal_link link;
+  char *queue;                       /* the broker's URL instead, or NULL */
+  char queue_place[SERVER_NAME_MAX]; /* the same without its password */
   shoal_work_config config;
   char name[NAME_MAX_BYTES];
   char *cache;
@@ -187,6 +196,9 @@ static shoal_status read_limits(session *s, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   if (o->no_pause && o->pause_load > 0)
     return shoal_fail(err, SHOAL_INVALID, "--pause-load and --no-pause cannot both hold; give one of them");
+  if (s->queue && (o->job != 0 || o->host || o->token_file))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--job, --host and --token-file are for a server's link, not for a queue");
   if (o->job != 0 && o->host)
     return shoal_fail(err, SHOAL_INVALID, "--job and --host: a job has its host; give one of them");
   c->rules.on_battery = o->on_battery;
@@ -200,6 +212,7 @@ static shoal_status prepare(session *s, shoal_error *err) {
     return shoal_fail(err, SHOAL_NOT_FOUND, "there is no home folder to keep data in; give one with --cache");
   choose_name(s);
   s->config.link = &s->link;
+  s->config.queue = s->queue;
   s->config.name = s->name;
   s->config.job = s->o.job;
   s->config.host = s->o.host;
@@ -224,7 +237,8 @@ static void withdraw(session *s) {
   const char *writes[] = {s->cache, NULL};
   shoal_guest_step_back();
   if (s->limits_memory) shoal_guest_limit_memory(s->config.memory_bytes);
-  const shoal_sandbox_rules rules = {.reads = reads, .writes = writes, .listens = !s->o.no_peers};
+  const shoal_sandbox_rules rules = {
+      .reads = reads, .writes = writes, .listens = !s->o.no_peers && !s->queue};
   shoal_sandbox_enter(&rules, s->sandbox);
   free(data);
 }
@@ -253,7 +267,30 @@ static void copy_name(session *s, const cJSON *json) {
   shoal_text_plain(s->server_name, sizeof s->server_name, text, strlen(text));
 }
 
-/* Asks the server who it is. One that is not there will be; one that does not want this guest, never. */
+/* What came of asking the server who it is. One that is not there will be; one that does not want this guest,
+ * never. `json` is its answer, or NULL. */
+static shoal_status judge_answer(const session *s, shoal_status status, const shoal_reply *reply,
+                                 const cJSON *json, shoal_error *err) {
+  const cJSON *role = cJSON_GetObjectItemCaseSensitive(json, "role");
+  if (reply->status == 429)
+    return shoal_fail(err, SHOAL_LIMIT, "%s: too many wrong tokens came from this address; wait a minute",
+                      s->link.address);
+  if (reply->status == 401 || reply->status == 403)
+    shoal_error_prefix(err, "%s does not let this machine in: ", s->link.address);
+  if (status == SHOAL_IO && (reply->reached || strncmp(err->text, "no TLS", 6) == 0)) {
+    shoal_remote_suggest_scheme(&s->link, reply, err);
+    shoal_cli_warn("work", "%s", err->text);
+  }
+  if (status == SHOAL_IO || status == SHOAL_STOPPED) return SHOAL_OK; /* the loop tries again, or ends */
+  if (status != SHOAL_OK) return status;
+  if (!cJSON_IsString(role))
+    return shoal_fail(err, SHOAL_INVALID, "%s is not a shoal server", s->link.address);
+  if (strcmp(role->valuestring, "viewer") == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "this link lets one look, not work; ask for an invitation for volunteers");
+  return SHOAL_OK;
+}
+
 static shoal_status contact(session *s, shoal_error *err) {
   shoal_fetch *fetch;
   const shoal_fetch_config config = {
@@ -265,26 +302,9 @@ static shoal_status contact(session *s, shoal_error *err) {
   cJSON *json = status == SHOAL_OK
                     ? cJSON_ParseWithLength(reply.body.bytes ? reply.body.bytes : "", reply.body.length)
                     : NULL;
-  const cJSON *role = cJSON_GetObjectItemCaseSensitive(json, "role");
-  if (reply.status == 429)
-    status = shoal_fail(err, SHOAL_LIMIT, "%s: too many wrong tokens came from this address; wait a minute",
-                        s->link.address);
-  else if (reply.status == 401 || reply.status == 403)
-    shoal_error_prefix(err, "%s does not let this machine in: ", s->link.address);
-  else if (status == SHOAL_OK && !cJSON_IsString(role))
-    status = shoal_fail(err, SHOAL_INVALID, "%s is not a shoal server", s->link.address);
-  else if (status == SHOAL_OK && strcmp(role->valuestring, "viewer") == 0)
-    status = shoal_fail(err, SHOAL_INVALID,
-                        "this link lets one look, not work; ask for an invitation for volunteers");
-  else if (status == SHOAL_IO || status == SHOAL_STOPPED) {
-    bool wrong_scheme = status == SHOAL_IO && (reply.reached || strncmp(err->text, "no TLS", 6) == 0);
-    if (wrong_scheme) {
-      shoal_remote_suggest_scheme(&s->link, &reply, err);
-      shoal_cli_warn("work", "%s", err->text);
-    }
-    status = SHOAL_OK; /* the loop tries again, or ends */
-  } else if (status == SHOAL_OK && s->o.job != 0)
-    status = check_chosen_job(s, fetch, err);
+  bool answered = status == SHOAL_OK;
+  status = judge_answer(s, status, &reply, json, err);
+  if (status == SHOAL_OK && answered && s->o.job != 0) status = check_chosen_job(s, fetch, err);
   if (status == SHOAL_OK && json) copy_name(s, json);
   cJSON_Delete(json);
   shoal_reply_release(&reply);
@@ -321,6 +341,10 @@ static void describe_limits(const session *s, shoal_text *out) {
 }
 
 static void describe_whom(const session *s, shoal_text *out) {
+  if (s->queue) {
+    shoal_text_addf(out, "the servers that use the queue at %s", s->queue_place);
+    return;
+  }
   shoal_text_addf(out, "%s at %s://%s%s", s->server_name[0] ? s->server_name : "the server",
                   s->link.tls ? "https" : "http", s->link.address,
                   s->server_name[0] ? "" : ", which does not answer yet");
@@ -335,22 +359,21 @@ static void print_statement(const session *s) {
   describe_whom(s, &whom);
   describe_limits(s, &limits);
   if (!whom.failed && !limits.failed)
-    fprintf(
-        s->text,
-        "This lends the machine, as '%s', to %s.\n"
-        "  does        computes gradients of networks that people there train; runs no programs of theirs\n"
-        "  comes here  models and data sets; they are kept in %s, at most %s\n"
-        "  goes there  the results, and what this machine is: name, processors, memory, speed\n"
-        "  others      %s\n"
-        "  limits      %s\n"
-        "  sandbox     %s\n"
-        "  to stop     Ctrl-C leaves in order, twice at once\n\n",
-        s->name, whom.bytes, s->cache, words_of_size(s->config.cache_bytes_max).text,
-        s->o.no_peers
-            ? "data comes from the server alone; nobody connects to this machine"
-            : "while it works, data comes from and goes to volunteers of the same job, who may connect "
-              "to a port of this machine and learn its address; --no-peers turns that off",
-        limits.bytes, s->sandbox);
+    fprintf(s->text,
+            "This lends the machine, as '%s', to %s.\n"
+            "  does        trains networks for people there, or parts of them; runs no programs of theirs\n"
+            "  comes here  models and data sets; they are kept in %s, at most %s\n"
+            "  goes there  the results, and what this machine is: name, processors, memory, speed\n"
+            "  others      %s\n"
+            "  limits      %s\n"
+            "  sandbox     %s\n"
+            "  to stop     Ctrl-C leaves in order, twice at once\n\n",
+            s->name, whom.bytes, s->cache, words_of_size(s->config.cache_bytes_max).text,
+            s->o.no_peers || s->queue
+                ? "data comes from the server alone; nobody connects to this machine"
+                : "while it works, data comes from and goes to volunteers of the same job, who may connect "
+                  "to a port of this machine and learn its address; --no-peers turns that off",
+            limits.bytes, s->sandbox);
   fflush(s->text);
   shoal_text_release(&whom);
   shoal_text_release(&limits);
@@ -378,24 +401,16 @@ static bool agrees(const session *s) {
 static void print_event(const char *event, const char *key, const char *value) {
   shoal_text line;
   shoal_json json;
-  shoal_text_init(&line);
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_text(&json, "event", event);
+  shoal_cli_event_begin(&json, &line, event);
   shoal_json_text(&json, key, value);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 static void print_start(const session *s) {
   shoal_text line;
   shoal_json json;
-  shoal_text_init(&line);
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_text(&json, "event", "start");
-  shoal_json_text(&json, "server", s->link.address);
+  shoal_cli_event_begin(&json, &line, "start");
+  shoal_json_text(&json, "server", s->queue ? s->queue_place : s->link.address);
   shoal_json_text(&json, "name", s->name);
   shoal_json_int(&json, "threads", s->config.threads);
   shoal_json_int(&json, "memory_bytes", (int64_t)s->config.memory_bytes);
@@ -403,9 +418,7 @@ static void print_start(const session *s) {
   shoal_json_real(&json, "speed", s->config.speed);
   shoal_json_text(&json, "sandbox", s->sandbox);
   shoal_json_text(&json, "cache", s->cache);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 /* ---- what happens ---- */
@@ -424,7 +437,16 @@ static void note(void *self, const char *text) {
   fflush(s->text);
 }
 
-static void write_line(shoal_text *out, const shoal_work_view *v) {
+static void write_work(shoal_text *out, const shoal_work_view *v, bool of_queue) {
+  if (of_queue)
+    shoal_text_addf(out, "works on %s", v->job_name);
+  else
+    shoal_text_addf(out, "works for %s on %s", v->host[0] ? v->host : "somebody", v->job_name);
+  shoal_text_addf(out, ": %s units, %s samples, %s samples/s", shoal_human_count(v->units).text,
+                  shoal_human_count(v->samples).text, shoal_human_count((uint64_t)v->samples_per_s).text);
+}
+
+static void write_line(shoal_text *out, const shoal_work_view *v, bool of_queue) {
   if (v->state == SHOAL_WORK_FETCHING && v->bytes_all > 0)
     shoal_text_addf(out, "fetching data for %s: %s of %s", v->job_name,
                     shoal_human_bytes((double)v->bytes_done).text,
@@ -432,13 +454,11 @@ static void write_line(shoal_text *out, const shoal_work_view *v) {
   else if (v->state == SHOAL_WORK_FETCHING)
     shoal_text_addf(out, "fetching data for %s", v->job_name);
   else if (v->state == SHOAL_WORK_COMPUTING)
-    shoal_text_addf(out, "works for %s on %s: %s units, %s samples, %s samples/s",
-                    v->host[0] ? v->host : "somebody", v->job_name, shoal_human_count(v->units).text,
-                    shoal_human_count(v->samples).text, shoal_human_count((uint64_t)v->samples_per_s).text);
+    write_work(out, v, of_queue);
   else if (v->state == SHOAL_WORK_PAUSED)
     shoal_text_addf(out, "paused: %s", v->text);
   else if (v->state == SHOAL_WORK_AWAY)
-    shoal_text_addf(out, "looking for the server");
+    shoal_text_addf(out, "looking for the %s", of_queue ? "queue" : "server");
   else if (v->state == SHOAL_WORK_IDLE && strcmp(v->text, SHOAL_WORK_JOB_OVER) == 0)
     shoal_text_addf(out, "%s", v->text);
   else
@@ -448,10 +468,7 @@ static void write_line(shoal_text *out, const shoal_work_view *v) {
 static void print_view(const shoal_work_view *v) {
   shoal_text line;
   shoal_json json;
-  shoal_text_init(&line);
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_text(&json, "event", "state");
+  shoal_cli_event_begin(&json, &line, "state");
   shoal_json_text(&json, "state", shoal_work_state_name(v->state));
   shoal_json_text(&json, "text", v->text);
   shoal_json_bool(&json, "connected", v->connected);
@@ -464,15 +481,13 @@ static void print_view(const shoal_work_view *v) {
   shoal_json_int(&json, "from_server", (int64_t)v->from_server);
   shoal_json_int(&json, "from_peers", (int64_t)v->from_peers);
   shoal_json_int(&json, "to_peers", (int64_t)v->to_peers);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 static void draw(session *s, const shoal_work_view *v) {
   shoal_text line;
   shoal_text_init(&line);
-  write_line(&line, v);
+  write_line(&line, v, s->queue != NULL);
   if (!line.failed && s->is_terminal) {
     uint32_t width = shoal_terminal_of(s->text).width - 1;
     fprintf(s->text, "\r%.*s\x1b[K", (int)width, line.bytes);
@@ -511,19 +526,14 @@ static void print_end(void *self) {
   if (!s->o.json) return;
   shoal_text line;
   shoal_json json;
-  shoal_text_init(&line);
-  shoal_json_init(&json, &line);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_text(&json, "event", "end");
+  shoal_cli_event_begin(&json, &line, "end");
   shoal_json_int(&json, "units", (int64_t)s->last.units);
   shoal_json_int(&json, "samples", (int64_t)s->last.samples);
   shoal_json_int(&json, "from_server", (int64_t)s->last.from_server);
   shoal_json_int(&json, "from_peers", (int64_t)s->last.from_peers);
   shoal_json_int(&json, "to_peers", (int64_t)s->last.to_peers);
   shoal_json_real(&json, "seconds", seconds);
-  shoal_json_close(&json, '}');
-  shoal_cli_print_line(&line);
-  shoal_text_release(&line);
+  shoal_cli_event_end(&json);
 }
 
 /* ---- the command ---- */
@@ -540,8 +550,8 @@ static shoal_status measure_speed(session *s, shoal_error *err) {
 
 static shoal_status serve(session *s, shoal_error *err) {
   withdraw(s);
-  shoal_status status = contact(s, err);
-  if (status == SHOAL_OK) status = measure_speed(s, err);
+  shoal_status status = s->queue ? SHOAL_OK : contact(s, err);
+  if (status == SHOAL_OK && !s->queue) status = measure_speed(s, err);
   if (status != SHOAL_OK) return status;
   if (s->o.json) print_start(s);
   if (s->text) print_statement(s);
@@ -554,7 +564,20 @@ static shoal_status serve(session *s, shoal_error *err) {
   s->config.shows = show;
   s->config.notes = note;
   s->config.left = print_end;
-  return shoal_work_run(&s->config, err);
+  return s->queue ? shoal_queue_work_run(&s->config, err) : shoal_work_run(&s->config, err);
+}
+
+/* The words have nothing secret in them afterwards. */
+static shoal_status read_link(session *s, int argc, char **argv, shoal_error *err) {
+  if (shoal_queue_url_is(s->o.link)) {
+    s->queue = shoal_queue_url_take(s->o.link, argc, argv);
+    if (s->queue == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+    shoal_queue_url_plain(s->queue, s->queue_place, sizeof s->queue_place);
+    return SHOAL_OK;
+  }
+  shoal_status status = shoal_remote_open_link(&s->link, s->o.link, s->o.token_file, err);
+  shoal_link_wipe(argc, argv, s->o.link);
+  return status;
 }
 
 static int run(int argc, char **argv) {
@@ -562,8 +585,7 @@ static int run(int argc, char **argv) {
   shoal_error err;
   int exit_status;
   bool parsed = parse(&s.o, argc, argv, &exit_status);
-  shoal_status status = parsed ? shoal_remote_open_link(&s.link, s.o.link, s.o.token_file, &err) : SHOAL_OK;
-  shoal_link_wipe(argc, argv, s.o.link);
+  shoal_status status = parsed ? read_link(&s, argc, argv, &err) : SHOAL_OK;
   if (!parsed) return exit_status;
   if (status == SHOAL_OK) status = read_limits(&s, &err);
   if (!s.o.quiet && !s.o.json) s.text = stdout;
@@ -573,6 +595,7 @@ static int run(int argc, char **argv) {
   status = prepare(&s, &err);
   if (status == SHOAL_OK) status = serve(&s, &err);
   free(s.cache);
+  shoal_queue_url_free(s.queue);
   explicit_bzero(&s.link, sizeof s.link);
   if (status != SHOAL_OK) return shoal_cli_failed("work", &err);
   return shoal_cli_finish("work", SHOAL_EXIT_OK);

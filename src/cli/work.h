@@ -43,6 +43,7 @@ typedef struct shoal_work_view {
 
 typedef struct shoal_work_config {
   const shoal_link *link;
+  const char *queue; /* a broker's URL instead, for queue_work.h; or NULL */
   const char *name;
   uint32_t cores, threads;
   uint64_t memory_bytes;

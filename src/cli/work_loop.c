@@ -1,8 +1,9 @@
 /* work_loop.c: see work.h.
  *
  * Three things decide what this machine does: the server's last ASSIGN (`assigned`), its owner's rules
- * (`pause`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint that is
- * there: one for another job is told to leave, one that is over is taken away, one that is wanted is started. */
+ * (`pause`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint
+ * that is there: one for another job is told to leave, one that is over is taken away, one that is wanted is
+ * started. */
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
@@ -39,6 +40,7 @@ typedef struct work {
 
   /* What the server wants. */
   uint64_t assigned, number; /* the job, and what the server calls this one */
+  bool is_search;            /* what the job is */
   char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
   char prepared[SHOAL_WORK_TEXT_MAX]; /* what is said of a job until it is computed for */
   uint64_t announced;                 /* the job that a note was made of last: the server may say it again */
@@ -97,8 +99,7 @@ static void say_register(work *w) {
   const shoal_work_config *c = w->config;
   shoal_text text;
   shoal_json json;
-  shoal_text_init(&text);
-  shoal_json_init(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "name", c->name);
   shoal_json_text(&json, "version", SHOAL_VERSION);
@@ -138,8 +139,7 @@ static void say_report(work *w, bool again) {
   snprintf(w->told_text, sizeof w->told_text, "%s", words);
   shoal_text text;
   shoal_json json;
-  shoal_text_init(&text);
-  shoal_json_init(&json, &text);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "state", shoal_work_state_name(state));
   shoal_json_text(&json, "text", words);
@@ -178,6 +178,8 @@ static void hear_assign(work *w, const shoal_message *m) {
   copy_field(json, "name", w->job_name, sizeof w->job_name);
   copy_field(json, "host", w->host, sizeof w->host);
   copy_field(json, "data", w->data, sizeof w->data);
+  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(json, "kind");
+  w->is_search = cJSON_IsString(kind) && strcmp(kind->valuestring, "search") == 0;
   copy_field(json, "text", w->text, sizeof w->text);
   snprintf(w->prepared, sizeof w->prepared, "%s is being prepared", w->job_name[0] ? w->job_name : "the job");
   cJSON_Delete(json);
@@ -204,12 +206,6 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   shoal_message_release(m);
 }
 
-/* The status of an answer that was no WebSocket; 0: there was none. */
-static int refused_with(const char *reason) {
-  const char *status = strstr(reason, "refuses: ");
-  return status ? atoi(status + strlen("refuses: ")) : 0;
-}
-
 /* What a status means for a volunteer; NULL: no more than it says. */
 static const char *meaning_of(int code) {
   if (code == 401) return "the invitation was withdrawn or has expired; ask for a new link";
@@ -219,18 +215,15 @@ static const char *meaning_of(int code) {
   return NULL;
 }
 
-/* A status that trying again will not change. */
-static bool is_for_good(int code) { return code == 401 || code == 403 || code == 404; }
-
 static void closed(void *self, uint64_t peer, const char *reason) {
   work *w = self;
   double now = shoal_clock_seconds();
   bool was_open = w->server.open;
   if (!shoal_line_closed(&w->server, peer, now)) return;
   if (w->leaves) return;
-  int code = refused_with(reason);
+  int code = shoal_net_refusal(reason);
   if (meaning_of(code)) reason = meaning_of(code);
-  if (is_for_good(code)) {
+  if (shoal_net_refusal_is_final(code)) {
     w->refused = true;
     snprintf(w->refusal, sizeof w->refusal, "%s", reason);
   } else if (was_open) {
@@ -278,6 +271,7 @@ static void start_stint(work *w, uint64_t job, double now) {
                                      .number = w->number,
                                      .worker = c->name,
                                      .data = w->data,
+                                     .is_search = w->is_search,
                                      .threads = c->threads,
                                      .cache = c->cache,
                                      .data_dir = c->data_dir,

@@ -1,5 +1,6 @@
-/* chunk_cache.c: see chunk_cache.h. Who uses a set has its lock shared; who would remove it needs it alone.
- * */
+/* chunk_cache.c: see chunk_cache.h.
+ *
+ * Who uses a set has its lock shared; who would remove it needs it alone. */
 #include "data/chunk_cache.h"
 
 #include <dirent.h>

@@ -21,7 +21,7 @@
 #include "data/limits.h"
 #include "data/named.h"
 
-enum { HERE = 1, WANTED = 2, URGENT = 4, IN_LINE = 8, IN_URGENT_LINE = 16 };
+enum { HERE = 1, WANTED = 2, URGENT = 4, IN_LINE = 8, IN_URGENT_LINE = 16, LOST = 32 };
 enum { LOOK_NS = 100000000 };
 
 typedef struct line {
@@ -138,7 +138,7 @@ static bool write_at(int fd, const uint8_t *from, size_t length, uint64_t offset
 /* ---- opening ---- */
 
 static void count_here(shoal_chunk_store *s, uint32_t index, uint32_t bytes) {
-  s->flags[index] |= HERE;
+  s->flags[index] = (uint8_t)((s->flags[index] | HERE) & ~LOST);
   s->progress.bytes_here += bytes;
   s->progress.chunks_here++;
 }
@@ -320,6 +320,11 @@ bool shoal_chunk_store_is_whole(shoal_chunk_store *s) {
   return shoal_chunk_store_progress(s).chunks_here == shoal_chunk_store_count(s);
 }
 
+static shoal_status fail_lost(const shoal_chunk_store *s, uint32_t index, shoal_error *err) {
+  return shoal_fail(err, SHOAL_CORRUPT, "%s: chunk %u was changed on the disk; start again to repair it",
+                    s->manifest->name, index);
+}
+
 static void arrived(shoal_chunk_store *s, uint32_t index, uint32_t bytes) {
   pthread_mutex_lock(&s->lock);
   if (!(s->flags[index] & HERE)) {
@@ -340,6 +345,9 @@ shoal_status shoal_chunk_store_put(shoal_chunk_store *s, uint32_t index, const v
   if (length != wanted || !is_chunk(bytes, length, shoal_chunk_store_hash_of(s, index)))
     return shoal_fail(err, SHOAL_CORRUPT, "%s: chunk %u is not what its name says", s->manifest->name, index);
   if (shoal_chunk_store_has(s, index)) return SHOAL_OK;
+  if (s->places[file].fd < 0)
+    return shoal_fail(err, SHOAL_IO, "%s is used where it is on this machine, and is not written to",
+                      s->manifest->name);
   if (!write_at(s->places[file].fd, bytes, length, offset))
     return shoal_fail(err, SHOAL_IO, "%s/%s: %s", s->set.folder, s->manifest->files[file].name,
                       strerror(errno));
@@ -350,7 +358,7 @@ shoal_status shoal_chunk_store_put(shoal_chunk_store *s, uint32_t index, const v
 static void lose(shoal_chunk_store *s, uint32_t index, uint32_t bytes) {
   pthread_mutex_lock(&s->lock);
   if (s->flags[index] & HERE) {
-    s->flags[index] &= (uint8_t)~HERE;
+    s->flags[index] = (uint8_t)((s->flags[index] | LOST) & ~HERE);
     s->progress.bytes_here -= bytes;
     s->progress.chunks_here--;
   }
@@ -367,7 +375,7 @@ shoal_status shoal_chunk_store_read(shoal_chunk_store *s, uint32_t index, void *
   if (p->fd < 0) memcpy(into, p->bytes.data + offset, bytes);
   if (good && is_chunk(into, bytes, shoal_chunk_store_hash_of(s, index))) return SHOAL_OK;
   lose(s, index, bytes);
-  return shoal_fail(err, SHOAL_CORRUPT, "%s: chunk %u was changed on the disk", s->manifest->name, index);
+  return fail_lost(s, index, err);
 }
 
 /* ---- what is wanted ---- */
@@ -434,10 +442,11 @@ void shoal_chunk_store_fail(shoal_chunk_store *s, shoal_status status, const cha
   pthread_mutex_unlock(&s->lock);
 }
 
-static bool are_here(const shoal_chunk_store *s, uint32_t first, uint32_t count) {
-  for (uint32_t i = first; i < first + count; i++)
-    if (!(s->flags[i] & HERE)) return false;
-  return true;
+/* The first that is not here, or first + count. */
+static uint32_t first_missing(const shoal_chunk_store *s, uint32_t first, uint32_t count) {
+  uint32_t i = first;
+  while (i < first + count && s->flags[i] & HERE) i++;
+  return i;
 }
 
 static void wait_a_little(shoal_chunk_store *s) {
@@ -456,9 +465,10 @@ shoal_status shoal_chunk_store_wait(shoal_chunk_store *s, uint32_t first, uint32
   SHOAL_ASSERT(first <= shoal_chunk_store_count(s) && count <= shoal_chunk_store_count(s) - first);
   shoal_status status = SHOAL_OK;
   pthread_mutex_lock(&s->lock);
-  while (!are_here(s, first, count) && status == SHOAL_OK) {
+  for (uint32_t i; status == SHOAL_OK && (i = first_missing(s, first, count)) < first + count;) {
     status = s->failed;
     if (status != SHOAL_OK && err != NULL) *err = s->why;
+    if (status == SHOAL_OK && s->flags[i] & LOST) status = fail_lost(s, i, err);
     if (status == SHOAL_OK && is_set(stop)) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
     if (status == SHOAL_OK) wait_a_little(s);
   }

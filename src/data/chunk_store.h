@@ -67,7 +67,7 @@ bool shoal_chunk_store_next_want(shoal_chunk_store *store, uint32_t *index, bool
 /* Who fetches begins anew: all that is wanted and not here is told again. */
 void shoal_chunk_store_tell_again(shoal_chunk_store *store);
 /* Until all of them are here. SHOAL_STOPPED when *stop is set (looked at ten times a second; NULL: never),
- * or what shoal_chunk_store_fail has said. */
+ * SHOAL_CORRUPT for one that was here and that the disk has lost, or what shoal_chunk_store_fail has said. */
 shoal_status shoal_chunk_store_wait(shoal_chunk_store *store, uint32_t first, uint32_t count,
                                     const volatile sig_atomic_t *stop, shoal_error *err);
 /* Who fetches gives up: those who wait, now and later, get this. SHOAL_OK takes it back. */

@@ -27,8 +27,7 @@ enum { SHOAL_HASH_PATH_MAX = 64 };
 /* Of no leaves the root is SHA-256 of nothing. */
 void shoal_hash_tree_root(const uint8_t (*leaves)[SHOAL_SHA256_BYTES], uint64_t count,
                           uint8_t out[SHOAL_SHA256_BYTES]);
-/* Writes the path of leaf `index` < count, and returns how many hashes it has: at most SHOAL_HASH_PATH_MAX.
- * */
+/* Writes the path of leaf `index` < count; returns its length, of at most SHOAL_HASH_PATH_MAX hashes. */
 uint32_t shoal_hash_tree_path(const uint8_t (*leaves)[SHOAL_SHA256_BYTES], uint64_t count, uint64_t index,
                               uint8_t (*path)[SHOAL_SHA256_BYTES]);
 /* Whether the leaf stands at that place in a tree with that root. All of it may come from outside. */

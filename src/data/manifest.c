@@ -4,6 +4,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,9 @@
 #include "data/hash_tree.h"
 #include "data/limits.h"
 
-static const char *const kinds[] = {"idx", "cifar", "csv", "text", "chars", "toy"};
+static const char *const kinds[] = {"idx", "cifar", "csv", "table", "text", "chars", "toy"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
+static const char no_memory[] = "memory"; /* what a field's reader says is wrong when it has none */
 
 /* ---- how files are cut ---- */
 
@@ -94,7 +96,7 @@ static const char *read_file(shoal_manifest_file *file, const cJSON *json) {
   uint64_t count = shoal_cut_count(&file->cut);
   if (!cJSON_IsArray(chunks) || (uint64_t)cJSON_GetArraySize(chunks) != count) return "the number of chunks";
   file->chunks = calloc(count > 0 ? count : 1, sizeof *file->chunks);
-  if (file->chunks == NULL) return "the memory of this machine";
+  if (file->chunks == NULL) return no_memory;
   cJSON_ArrayForEach(chunk, chunks) {
     if (!read_hash(cJSON_IsString(chunk) ? chunk->valuestring : NULL, file->chunks[file->chunks_count]))
       return "the name of a chunk";
@@ -159,7 +161,7 @@ static const char *read_fields(shoal_manifest *m, const cJSON *json) {
   if (wrong != NULL) return wrong;
   char root[SHOAL_SHA256_HEX];
   if (!read_hash(text_of(json, "root"), m->root)) return "the root of its chunks";
-  if (!find_root(m, root)) return "the memory of this machine";
+  if (!find_root(m, root)) return no_memory;
   return strcmp(root, m->root) == 0 ? NULL : "the root, which is not that of its chunks,";
 }
 
@@ -170,6 +172,7 @@ shoal_status shoal_manifest_parse(shoal_manifest *out, const char *text, size_t 
   cJSON_Delete(json);
   if (wrong == NULL) return SHOAL_OK;
   shoal_manifest_release(out);
+  if (wrong == no_memory) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a manifest");
   return shoal_fail(err, SHOAL_INVALID, "the server sent a manifest that cannot be used: %s is wrong", wrong);
 }
 
@@ -179,14 +182,13 @@ void shoal_manifest_release(shoal_manifest *manifest) {
 }
 
 void shoal_manifest_id(const shoal_manifest *m, char out[SHOAL_SHA256_HEX]) {
-  shoal_text text;
-  shoal_text_init(&text);
-  shoal_text_addf(&text, "%s\n%s\n", m->kind, m->root);
+  enum { ID_LINE_MAX = SHOAL_FILE_NAME_MAX + 64 }; /* a name and three numbers, or the kind and the root */
+  char text[(SHOAL_MANIFEST_FILES_MAX + 1) * ID_LINE_MAX];
+  size_t length = (size_t)snprintf(text, ID_LINE_MAX, "%s\n%s\n", m->kind, m->root);
   for (uint32_t i = 0; i < m->files_count; i++) {
     const shoal_cut *cut = &m->files[i].cut;
-    shoal_text_addf(&text, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", cut->bytes, cut->head, cut->record,
-                    m->files[i].name);
+    length += (size_t)snprintf(text + length, ID_LINE_MAX, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n",
+                               cut->bytes, cut->head, cut->record, m->files[i].name);
   }
-  shoal_sha256_hex(text.bytes ? text.bytes : "", text.length, out);
-  shoal_text_release(&text);
+  shoal_sha256_hex(text, length, out);
 }

@@ -53,7 +53,7 @@ typedef struct shoal_manifest_file {
 
 typedef struct shoal_manifest {
   char name[SHOAL_FILE_NAME_MAX];
-  char kind[8]; /* "idx", "cifar", "csv", "text", "chars" or "toy" */
+  char kind[8]; /* "idx", "cifar", "csv", "table", "text", "chars" or "toy" */
   char root[SHOAL_SHA256_HEX];
   uint32_t files_count;
   shoal_manifest_file files[SHOAL_MANIFEST_FILES_MAX];

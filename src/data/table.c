@@ -118,19 +118,6 @@ shoal_status shoal_table_read_fitted(shoal_table *table, const cJSON *json, shoa
 
 /* ---- header and columns ------------------------------------------------------------- */
 
-static bool is_missing(const shoal_csv_cell *cell) {
-  static const char *const marks[] = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"};
-  for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-    if (cell->length == strlen(marks[i]) && memcmp(cell->text, marks[i], cell->length) == 0) return true;
-  }
-  return false;
-}
-
-static bool is_number(const shoal_csv_cell *cell) {
-  double value;
-  return shoal_read_f64(cell->text, cell->length, &value);
-}
-
 /* What a column of the file is. */
 enum { COLUMN_IGNORED = -1, COLUMN_TARGET = -2 }; /* or the number of the feature */
 
@@ -152,35 +139,14 @@ static void sheet_release(sheet *s) {
   free(s->columns);
 }
 
-/* Reads the first two rows to see whether the first is a header, and names the columns. */
+/* Names the columns, after the first row where that is a header. */
 static shoal_status read_header(sheet *s, shoal_error *err) {
   bool more;
   shoal_status status = shoal_csv_next(&s->csv, &more, err);
   if (status != SHOAL_OK) return status;
   if (!more) return shoal_fail(err, SHOAL_CORRUPT, "%s: there is nothing in this file", s->path);
   uint32_t count = s->csv.cells_count;
-  bool *name = calloc(count, sizeof *name); /* the cell could be the name of a column */
-  bool numbers = false, names = false;
-  if (!name) return fail_memory(err);
-  for (uint32_t i = 0; i < count; i++) {
-    bool number = is_number(&s->csv.cells[i]);
-    numbers |= number;
-    name[i] = !number && !is_missing(&s->csv.cells[i]);
-    names |= name[i];
-  }
-  status = shoal_csv_next(&s->csv, &more, err);
-  bool above_number = false;
-  for (uint32_t i = 0; status == SHOAL_OK && more && i < count && i < s->csv.cells_count; i++)
-    above_number |= name[i] && is_number(&s->csv.cells[i]);
-  free(name);
-  if (status != SHOAL_OK) return status;
-  s->header = names && (!numbers || above_number);
-
-  shoal_csv_rewind(&s->csv);
-  if (s->header) {
-    status = shoal_csv_next(&s->csv, &more, err);
-    if (status != SHOAL_OK) return status;
-  }
+  if (!s->header) shoal_csv_rewind(&s->csv);
   for (uint32_t i = 0; i < count; i++) {
     const shoal_csv_cell *cell = s->header ? &s->csv.cells[i] : NULL;
     char place[32];
@@ -364,7 +330,7 @@ static shoal_status read_row(shoal_table *table, growing *g, const sheet *s, boo
     if (what == COLUMN_TARGET && labeled) status = read_target(table, g, s, i, err);
     if (what < 0) continue;
     double *value = &g->raw[g->rows * features + (uint32_t)what];
-    if (is_missing(&s->csv.cells[i]))
+    if (shoal_cell_is_missing(s->csv.cells[i].text, s->csv.cells[i].length))
       *value = NAN;
     else
       status = read_number(s, i, value,
@@ -376,6 +342,17 @@ static shoal_status read_row(shoal_table *table, growing *g, const sheet *s, boo
   return status;
 }
 
+/* Finds out how the file is written. Its text must be UTF-8 as it is. */
+static shoal_status open_rows(sheet *s, shoal_error *err) {
+  const char *bytes = (const char *)s->bytes.data;
+  shoal_dialect dialect;
+  shoal_status status = shoal_dialect_guess(&dialect, NULL, s->path, bytes, s->bytes.length, err);
+  if (status != SHOAL_OK) return status;
+  s->header = dialect.header;
+  dialect.encoding = SHOAL_UTF8;
+  return shoal_csv_init(&s->csv, s->path, &dialect, bytes, s->bytes.length, err);
+}
+
 /* Reads one file onto the end of g. The first one names the table's columns, unless the
  * table was fitted before. */
 static shoal_status read_file(shoal_table *table, growing *g, const char *path, const char *target,
@@ -385,7 +362,7 @@ static shoal_status read_file(shoal_table *table, growing *g, const char *path, 
   shoal_status status = shoal_bytes_open(&s.bytes, path, SHOAL_DATA_FILE_BYTES_MAX, err);
   if (status != SHOAL_OK) return status;
   if (sha256) shoal_sha256_hex(s.bytes.data, s.bytes.length, sha256);
-  status = shoal_csv_init(&s.csv, path, (const char *)s.bytes.data, s.bytes.length, err);
+  status = open_rows(&s, err);
   if (status == SHOAL_OK) status = read_header(&s, err);
   if (status == SHOAL_OK && !table->target) status = choose_columns(table, &s, target, err);
   if (status == SHOAL_OK) status = match_columns(table, &s, labeled, err);

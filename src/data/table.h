@@ -1,9 +1,9 @@
 /* table.h: a CSV file as numbers to learn from: feature columns and one target column.
  *
  * Features are numbers, standardised with the mean and deviation of the training part; a
- * missing one (empty, ?, NA, N/A, NaN or null) counts as the mean. The target is a class
- * by name, one of two names, or a number in its own units. Whether the first row is a
- * header is seen from the rows: a header has no number, or a name above a column's number.
+ * missing one (empty, ?, NA, N/A, NaN, null, none or -) counts as the mean. The target is a class
+ * by name, one of two names, or a number in its own units. How the file is written, and
+ * whether it has a header, is seen from its rows (data/dialect).
  *
  * One file is split: one row in five, by a hash of its number, is for test. With two files
  * the second one is the test part. Rows are numbered through, training rows first.

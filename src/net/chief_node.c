@@ -148,13 +148,11 @@ static size_t carry_bytes(const shoal_chief_node *n) {
   return n->config.job->parts * n->carry_floats * sizeof(float);
 }
 
-static void write_record(shoal_chief_node *n, shoal_chief_state state) {
-  const float *carry = shoal_chief_safe_carry(n->chief);
-  const shoal_keep_piece pieces[] = {{&state, sizeof state}, {(void *)(uintptr_t)carry, carry_bytes(n)}};
+/* Nothing may be sent before this is on disk, or a generation could come twice. */
+static void write_pieces(shoal_chief_node *n, const shoal_keep_piece *pieces, uint32_t count) {
   shoal_error err;
   double said_at = -INFINITY;
-  while (shoal_keep_write(&n->keep, RECORD, pieces, 2, &err) != SHOAL_OK) {
-    /* Nothing may be sent before this is on disk, or a generation could come twice. */
+  while (shoal_keep_write(&n->keep, RECORD, pieces, count, &err) != SHOAL_OK) {
     double now = shoal_clock_seconds();
     if (now >= said_at + RECORD_AGAIN_S) {
       said_at = now;
@@ -163,6 +161,17 @@ static void write_record(shoal_chief_node *n, shoal_chief_state state) {
     shoal_clock_sleep(1);
     if (quits(n)) return;
   }
+}
+
+static void write_record(shoal_chief_node *n, shoal_chief_state state) {
+  const float *carry = shoal_chief_safe_carry(n->chief);
+  shoal_blob *memory = shoal_chief_memory(n->chief);
+  const shoal_keep_piece pieces[] = {
+      {&state, sizeof state},
+      {(void *)(uintptr_t)carry, carry_bytes(n)},
+      {memory != NULL ? shoal_blob_bytes(memory) : NULL, memory != NULL ? shoal_blob_length(memory) : 0}};
+  write_pieces(n, pieces, 3);
+  shoal_blob_release(memory);
 }
 
 /* ---- going back ---- */
@@ -722,11 +731,35 @@ static bool plan_guard(shoal_chief_node *n, shoal_error *err) {
   }
   n->guard = (shoal_chief_guard){.on = true,
                                  .audits = shoal_job_is_audited(n->config.job),
+                                 .may_end_early = n->config.task->model->recipe.early_stop > 0,
                                  .secret = {random[0], random[1]},
                                  .key = random[2] | 1,
                                  .standings = n->config.standings,
                                  .standings_count = n->config.standings_count};
   return true;
+}
+
+/* From where an earlier chief of this job left off, if one did. */
+static shoal_status create_from_record(shoal_chief_node *n, shoal_chief_config *config, shoal_error *err) {
+  const size_t carry_length = carry_bytes(n), memory_length = shoal_chief_memory_bytes(config);
+  float *carry = calloc(1, carry_length + 1);
+  void *memory = calloc(1, memory_length + 1);
+  shoal_status status = SHOAL_OK;
+  if (carry == NULL || memory == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
+  shoal_chief_state kept;
+  const shoal_keep_piece pieces[] = {{&kept, sizeof kept}, {carry, carry_length}, {memory, memory_length}};
+  bool found = status == SHOAL_OK && shoal_keep_read(&n->keep, RECORD, pieces, 3, NULL) == SHOAL_OK;
+  if (found && kept.version >= n->base.version && kept.version <= config->end) {
+    config->start = kept;
+    config->carry = carry;
+    config->memory = memory_length > 0 ? memory : NULL;
+    n->went_on = kept.version;
+  }
+  if (status == SHOAL_OK) status = shoal_chief_create(&n->chief, config, err);
+  free(carry);
+  free(memory);
+  return status;
 }
 
 static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
@@ -755,19 +788,7 @@ static shoal_status create_core(shoal_chief_node *n, shoal_error *err) {
   if (job->guarded && !plan_guard(n, err)) return err != NULL ? err->status : SHOAL_IO;
   config.guard = n->guard;
   config.single = job->rule.kind != SHOAL_RULE_MEAN || job->rule.bucket > 1;
-  float *kept_carry = calloc(1, carry_bytes(n) + 1);
-  if (kept_carry == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
-  shoal_chief_state kept;
-  const shoal_keep_piece pieces[] = {{&kept, sizeof kept}, {kept_carry, carry_bytes(n)}};
-  bool found = shoal_keep_read(&n->keep, RECORD, pieces, 2, NULL) == SHOAL_OK;
-  if (found && kept.version >= n->base.version && kept.version <= config.end) {
-    config.start = kept;
-    config.carry = kept_carry;
-    n->went_on = kept.version;
-  }
-  shoal_status status = shoal_chief_create(&n->chief, &config, err);
-  free(kept_carry);
-  return status;
+  return create_from_record(n, &config, err);
 }
 
 void shoal_chief_node_destroy(shoal_chief_node *n) {

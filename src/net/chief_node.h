@@ -6,7 +6,8 @@
  * the end of an epoch the cluster waits to be asked.
  *
  * What is kept on disk is one record, written before a new generation begins and when a version is
- * safe. A chief that was killed and is started again with the same job goes on from there.
+ * safe. A chief that was killed and is started again with the same job goes on from there, and can still undo
+ * what somebody did before who turns out to lie.
  *
  * Ownership: create, end, then destroy. The task is borrowed: while the node lives, nobody writes its
  * trainer's weights, slots and recurrent state except gather, for the thread inside gives them to parameter

@@ -385,7 +385,7 @@ static shoal_status fail_answered(const exchange *x, shoal_error *err) {
   const cJSON *text = cJSON_GetObjectItemCaseSensitive(error, "text");
   const cJSON *field = cJSON_GetObjectItemCaseSensitive(error, "field");
   char plain[SHOAL_ERROR_TEXT_MAX / 2], name[64];
-  if (cJSON_IsString(text)) {
+  if (cJSON_IsString(text) && text->valuestring[0] != 0) {
     shoal_text_plain(plain, sizeof plain, text->valuestring, strlen(text->valuestring));
     shoal_fail(err, status, "%s", plain);
   } else {

@@ -9,8 +9,8 @@
  * SHOAL_IO. A connection that was kept and turns out to be closed is made again, but for POST, which
  * always gets a new one and is sent once.
  *
- * Ownership: create, then destroy; the link is copied, all else is borrowed for the call. A reply is init'ed by
- * the call, whatever came of it, and released by the caller. Threads: one; `stop` may be set by any. */
+ * Ownership: create, then destroy; the link is copied, all else is borrowed for the call. A reply is init'ed
+ * by the call, whatever came of it, and released by the caller. Threads: one; `stop` may be set by any. */
 #ifndef SHOAL_NET_FETCH_H
 #define SHOAL_NET_FETCH_H
 

@@ -1,21 +1,16 @@
 /* fetch_wire.c: see fetch_wire.h.
  *
  * The socket never blocks: reads and writes that would are waited for with poll, in short slices, so that a
- * stop is noticed. OpenSSL gets a BIO of our own, since its usual one raises SIGPIPE. */
+ * stop is noticed. */
 #include "net/fetch_wire.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,73 +86,24 @@ static shoal_status connect_any(fetch_wire *w, double deadline, shoal_error *err
   return status;
 }
 
-/* ---- OpenSSL's way to the socket ---- */
-
-static int fd_of(BIO *bio) { return *(int *)BIO_get_data(bio); }
-
-static int bio_write(BIO *bio, const char *bytes, int length) {
-  BIO_clear_retry_flags(bio);
-  ssize_t n = send(fd_of(bio), bytes, (size_t)length, MSG_NOSIGNAL);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
-  return (int)n;
-}
-
-static int bio_read(BIO *bio, char *to, int room) {
-  BIO_clear_retry_flags(bio);
-  ssize_t n = recv(fd_of(bio), to, (size_t)room, 0);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
-  return (int)n;
-}
-
-static long bio_control(BIO *bio, int command, long number, void *pointer) {
-  (void)bio;
-  (void)number;
-  (void)pointer;
-  return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *method;
-
-static void make_method(void) {
-  method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "shoal");
-  if (method == NULL) return;
-  BIO_meth_set_write(method, bio_write);
-  BIO_meth_set_read(method, bio_read);
-  BIO_meth_set_ctrl(method, bio_control);
-}
-
-static BIO *make_bio(fetch_wire *w) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_method);
-  BIO *bio = method != NULL ? BIO_new(method) : NULL;
-  if (bio == NULL) return NULL;
-  BIO_set_data(bio, &w->fd);
-  BIO_set_init(bio, 1);
-  return bio;
-}
-
 /* ---- TLS ---- */
 
-static bool is_numeric(const char *host) {
-  uint8_t bytes[16];
-  return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
+static ssize_t pipe_write(void *self, const void *bytes, size_t length) {
+  return send(((fetch_wire *)self)->fd, bytes, length, MSG_NOSIGNAL);
+}
+
+static ssize_t pipe_read(void *self, void *to, size_t room) {
+  return recv(((fetch_wire *)self)->fd, to, room, 0);
 }
 
 static bool set_up_tls(fetch_wire *w) {
-  w->context = SSL_CTX_new(TLS_client_method());
-  if (w->context == NULL || SSL_CTX_set_min_proto_version(w->context, TLS1_2_VERSION) != 1) return false;
+  bool pinned = w->link->fingerprint[0] != 0;
+  w->context = shoal_tls_context(!pinned);
+  if (w->context == NULL) return false;
   SSL_CTX_set_mode(w->context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  if (w->link->fingerprint[0] == 0) {
-    SSL_CTX_set_verify(w->context, SSL_VERIFY_PEER, NULL);
-    if (SSL_CTX_set_default_verify_paths(w->context) != 1) return false;
-  }
-  w->ssl = SSL_new(w->context);
-  BIO *bio = w->ssl != NULL ? make_bio(w) : NULL;
-  if (bio == NULL) return false;
-  SSL_set_bio(w->ssl, bio, bio);
-  const char *host = w->link->host;
-  if (is_numeric(host)) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(w->ssl), host) == 1;
-  return SSL_set1_host(w->ssl, host) == 1 && SSL_set_tlsext_host_name(w->ssl, host) == 1;
+  w->pipe = (shoal_tls_pipe){w, pipe_write, pipe_read};
+  w->ssl = shoal_tls_create(w->context, w->link->host, pinned, &w->pipe);
+  return w->ssl != NULL;
 }
 
 static shoal_status fail_tls(const fetch_wire *w, shoal_error *err) {
@@ -186,15 +132,8 @@ static shoal_status tls_wants(fetch_wire *w, int result, double deadline, bool *
 }
 
 static shoal_status check_fingerprint(const fetch_wire *w, shoal_error *err) {
-  if (w->link->fingerprint[0] == 0) return SHOAL_OK;
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  unsigned digest_bytes = sizeof digest;
-  X509 *certificate = SSL_get1_peer_certificate(w->ssl);
-  bool ok = certificate != NULL && X509_digest(certificate, EVP_sha256(), digest, &digest_bytes) == 1;
-  X509_free(certificate);
-  char hex[SHOAL_SHA256_HEX];
-  if (ok) shoal_hex(digest, sizeof digest, hex);
-  if (ok && strcasecmp(hex, w->link->fingerprint) == 0) return SHOAL_OK;
+  const char *digits = w->link->fingerprint;
+  if (digits[0] == 0 || shoal_tls_has_fingerprint(w->ssl, digits)) return SHOAL_OK;
   return shoal_fail(
       err, SHOAL_INVALID,
       "the certificate of %s does not have the link's fingerprint: it is another server, or the "
@@ -205,7 +144,7 @@ static shoal_status check_fingerprint(const fetch_wire *w, shoal_error *err) {
 static shoal_status shake_hands(fetch_wire *w, double deadline, shoal_error *err) {
   ERR_clear_error();
   if (!set_up_tls(w)) return shoal_fail(err, SHOAL_NO_MEMORY, "TLS could not be set up");
-  for (int result; (result = SSL_connect(w->ssl)) != 1;) {
+  for (int result; (result = SSL_do_handshake(w->ssl)) != 1;) {
     bool ended;
     shoal_status status = tls_wants(w, result, deadline, &ended, err);
     if (status != SHOAL_OK) return status;

@@ -7,15 +7,16 @@
 #ifndef SHOAL_NET_FETCH_WIRE_H
 #define SHOAL_NET_FETCH_WIRE_H
 
-#include <openssl/ssl.h>
 #include <signal.h>
 
 #include "net/link.h"
+#include "net/tls.h"
 
 typedef struct fetch_wire {
   const shoal_link *link;
   const volatile sig_atomic_t *stop; /* or NULL */
   int fd;                            /* -1: closed */
+  shoal_tls_pipe pipe;
   SSL_CTX *context;
   SSL *ssl;     /* NULL: plain */
   bool cut_off; /* it ended without TLS's word that it is over */

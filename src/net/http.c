@@ -8,11 +8,13 @@
  *   SENDING    sends the answer                      -> HEAD when it is out, or the end
  *   STREAMING  sends what is pushed                  -> SENDING by shoal_http_end
  *
- * What comes in while an answer is awaited or sent is kept; when that is much, no more is read until it is its
- * turn. An answer is only prepared when it is given; it is sent when the bytes that led to it are dealt with, or
- * when the socket can take more. So no call of a user's ends a connection or tells `left` under that user's feet.
+ * What comes in while an answer is awaited or sent is kept; when that is much, no more is read until it is
+ * its turn. An answer is only prepared when it is given; it is sent when the bytes that led to it are dealt
+ * with, or when the socket can take more. So no call of a user's ends a connection or tells `left` under
+ * that user's feet.
  *
- * A request is owed from `begins` on, until it is answered (a stream: until it has ended) or `left` was told. */
+ * A request is owed from `begins` on, until it is answered (a stream: until it has ended) or `left` was
+ * told. */
 #include "net/http.h"
 
 #include <errno.h>
@@ -608,7 +610,8 @@ static ssize_t give(net_peer *peer, uint8_t *bytes, size_t length) {
     ssize_t sent = send(lws_get_socket_fd(peer->wsi), bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
   }
-  /* libwebsockets keeps what the socket does not take, and does not say when it takes it: so little at a time. */
+  /* libwebsockets keeps what the socket does not take, and does not say when it takes it: so little at a
+   * time. */
   if (lws_send_pipe_choked(peer->wsi)) return 0;
   return lws_write(peer->wsi, bytes, length < TLS_BYTES ? length : TLS_BYTES, LWS_WRITE_RAW);
 }

@@ -1,17 +1,18 @@
 /* http.h: HTTP on the port of a net (net.h): requests in, answers out.
  *
- * HTTP/1.1 and 1.0, with or without TLS. Connections stay open for more requests, which are answered one after
- * the other. Requests come to the calls of shoal_net_config.http, in the thread of the loop. Every one of them is
- * answered once, at once or later, by its number; a number whose other end is gone may still be answered, and
- * nothing happens. What is no HTTP, or larger or slower than allowed, is answered here (400, 408, 413, 431, 501,
- * 505), with an error as JSON, and never comes to `asked`.
+ * HTTP/1.1 and 1.0, with or without TLS. Connections stay open for more requests, which are answered one
+ * after the other. Requests come to the calls of shoal_net_config.http, in the thread of the loop. Every one
+ * of them is answered once, at once or later, by its number; a number whose other end is gone may still be
+ * answered, and nothing happens. What is no HTTP, or larger or slower than allowed, is answered here (400,
+ * 408, 413, 431, 501, 505), with an error as JSON, and never comes to `asked`.
  *
- * Slow is: a head that is not whole hello_s after its first byte; a body of which nothing came for stall_s, or that
- * took so long and comes with less than 1000 bytes a second; who takes nothing of an answer for stall_s. A
- * connection without a request is closed after hello_s, between two requests after three times that.
+ * Slow is: a head that is not whole hello_s after its first byte; a body of which nothing came for stall_s,
+ * or that took so long and comes with less than 1000 bytes a second; who takes nothing of an answer for
+ * stall_s. A connection without a request is closed after hello_s, between two requests after three times
+ * that.
  *
- * Ownership: a request, its texts and its body are lent for the call (shoal_blob_share keeps a body); an answer's
- * texts too, its body is taken over. Threads: the loop's. */
+ * Ownership: a request, its texts and its body are lent for the call (shoal_blob_share keeps a body); an
+ * answer's texts too, its body is taken over. Threads: the loop's. */
 #ifndef SHOAL_NET_HTTP_H
 #define SHOAL_NET_HTTP_H
 
@@ -62,10 +63,11 @@ typedef struct shoal_http_calls {
   /* All of it is here. */
   void (*asked)(void *self, const shoal_request *request);
   /* Nobody waits for the answer any more, or the stream's other end is gone. Told once for every number that
-   * `begins` saw and that was neither answered nor, as a stream, ended; never from inside a call of this header. */
+   * `begins` saw and that was neither answered nor, as a stream, ended; never from inside a call of this
+   * header. */
   void (*left)(void *self, uint64_t id);
-  /* A WebSocket wants to open, with this path and authorization; it will be this peer. 0: it may, and `opened` is
-   * told next (net.h); else the status that it is refused with. The request has no number. */
+  /* A WebSocket wants to open, with this path and authorization; it will be this peer. 0: it may, and
+   * `opened` is told next (net.h); else the status that it is refused with. The request has no number. */
   int (*admits)(void *self, uint64_t peer, const shoal_request *request);
 } shoal_http_calls;
 

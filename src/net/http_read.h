@@ -1,9 +1,9 @@
 /* http_read.h: what a request of HTTP/1.0 or 1.1 says: its head, a body that comes in chunks, a query; and
  * what the answer to a request for a WebSocket says.
  *
- * Read strictly: what one reader could take for this and another for that (two lengths, a length beside chunks,
- * folded lines, white space before a colon, a bare CR or LF) is refused, since a proxy in between may be the other
- * reader. No socket, no clock, nothing reserved.
+ * Read strictly: what one reader could take for this and another for that (two lengths, a length beside
+ * chunks, folded lines, white space before a colon, a bare CR or LF) is refused, since a proxy in between
+ * may be the other reader. No socket, no clock, nothing reserved.
  *
  * Ownership: the texts of a head lie in the bytes that were read, which are written to. Threads: none. */
 #ifndef SHOAL_NET_HTTP_READ_H
@@ -64,14 +64,15 @@ typedef enum shoal_chunks_result {
   SHOAL_CHUNKS_BAD
 } shoal_chunks_result;
 
-/* Takes bytes up to and with the next piece of the body: *used of them; the piece is *count bytes before that. */
+/* Takes bytes up to and with the next piece of the body: *used of them; the piece is *count bytes before
+ * that. */
 shoal_chunks_result shoal_http_chunks_take(shoal_http_chunks *chunks, const uint8_t *bytes, size_t length,
                                            size_t *used, size_t *count);
 
 /* Which bytes of `size` a Range asks for. */
 typedef enum shoal_range_result { SHOAL_RANGE_ALL, SHOAL_RANGE_PART, SHOAL_RANGE_NONE } shoal_range_result;
-/* "bytes=5-9", "bytes=5-", "bytes=-5". ALL: none was asked for, or one that is not understood, or several. PART:
- * from *first up to *end. NONE: there are no such bytes. */
+/* "bytes=5-9", "bytes=5-", "bytes=-5". ALL: none was asked for, or one that is not understood, or several.
+ * PART: from *first up to *end. NONE: there are no such bytes. */
 shoal_range_result shoal_http_range(const char *range, uint64_t size, uint64_t *first, uint64_t *end);
 
 /* The value of a name in a query, percent signs decoded, into out; false: not there, or too long. */

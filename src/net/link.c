@@ -1,6 +1,7 @@
 /* link.c: see link.h. */
 #include "net/link.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,4 +155,9 @@ void shoal_link_wipe(int argc, char **argv, const char *text) {
     char *secret = strchr(at, '#');
     if (secret) memset(secret + 1, '*', strlen(secret + 1));
   }
+}
+
+bool shoal_link_is_numeric(const char *host) {
+  uint8_t bytes[16];
+  return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
 }

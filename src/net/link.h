@@ -39,4 +39,7 @@ shoal_status shoal_link_open(shoal_link *out, const char *text, const char *toke
  * NULL is fine. */
 void shoal_link_wipe(int argc, char **argv, const char *text);
 
+/* Whether a host is an address in figures, of IPv4 or IPv6 without brackets: one that nobody looks up. */
+bool shoal_link_is_numeric(const char *host);
+
 #endif

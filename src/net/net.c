@@ -49,7 +49,8 @@ static int accepted(shoal_net *net, struct lws *wsi) {
 
 typedef enum first_bytes { TOO_FEW, HTTP, ELSE } first_bytes;
 
-/* A request begins with a method, capital letters and a blank. A message's header begins with SH, as no method. */
+/* A request begins with a method, capital letters and a blank. A message's header begins with SH, as no
+ * method. */
 static first_bytes judge_first(const uint8_t *bytes, size_t length) {
   size_t capitals = 0;
   if (length >= 2 && bytes[0] == 'S' && bytes[1] == 'H') return ELSE;

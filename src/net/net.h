@@ -76,6 +76,10 @@ typedef struct shoal_way {
  * answers with a status closes the peer with the reason "the server refuses: 403". All is lent for the call.
  * 0 when out of memory. */
 uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *way);
+/* The status in such a reason; 0: it is another one. */
+int shoal_net_refusal(const char *reason);
+/* Whether trying again will not change that status: 401, 403 and 404. */
+bool shoal_net_refusal_is_final(int status);
 
 /* Queues a message; to a peer that is gone it is dropped. */
 void shoal_net_send(shoal_net *net, uint64_t peer, shoal_message message);

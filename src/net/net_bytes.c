@@ -126,8 +126,7 @@ static void send_by_libwebsockets(net_peer *peer) {
   }
 }
 
-/* Encrypts the next record: from where its bytes are when they are many, or else as many as a record takes.
- * */
+/* Encrypts the next record: from where its bytes are when they are many, or else as many as a record takes. */
 static size_t encrypt_record(net_peer *peer) {
   struct iovec pieces[PIECES];
   uint8_t *record = peer->net->fragment;

@@ -25,7 +25,8 @@
 
 #include "net/net_internal.h"
 
-enum { ANSWER_MAX = 8 << 10, KEY_BYTES = 16, KEY_TEXT_MAX = 32 };
+enum { ANSWER_MAX = 8 << 10, KEY_BYTES = 16, KEY_TEXT_MAX = 32, STATUS_MAX = 999 };
+static const char REFUSES[] = "the server refuses: ";
 static const int DIAGNOSIS_MS = 50; /* what is refused is refused at once */
 
 typedef enum phase { CONNECTING, AGREEING, ASKING } phase;
@@ -277,6 +278,16 @@ void net_dial_connected(net_peer *peer) {
     net_peer_end(peer, "TLS could not be set up");
 }
 
+int shoal_net_refusal(const char *reason) {
+  uint64_t status = 0;
+  size_t begin = strlen(REFUSES);
+  if (strncmp(reason, REFUSES, begin) == 0)
+    (void)shoal_read_u64(reason + begin, strlen(reason + begin), &status);
+  return status <= STATUS_MAX ? (int)status : 0;
+}
+
+bool shoal_net_refusal_is_final(int status) { return status == 401 || status == 403 || status == 404; }
+
 /* The whole head is here. */
 static void judge_answer(net_peer *peer, size_t length) {
   enum { SWITCHING_PROTOCOLS = 101 };
@@ -290,7 +301,7 @@ static void judge_answer(net_peer *peer, size_t length) {
   else if (reply.status / 100 == 2)
     end_strange(peer, "a page of HTTP");
   else if (reply.status != SWITCHING_PROTOCOLS)
-    net_peer_end(peer, "the server refuses: %d", reply.status);
+    net_peer_end(peer, "%s%d", REFUSES, reply.status);
   else if (strcmp(reply.accept, dial->accept) != 0)
     end_strange(peer, "it answers another question than it was asked");
   else if (!raw && strcmp(reply.protocol, "shoal") != 0)

@@ -1,23 +1,19 @@
-/* net_tls.c: TLS of a connection that was dialled, by OpenSSL.
+/* net_tls.c: TLS of a connection that was dialled (tls.h).
  *
- * OpenSSL sees no socket. It reads from the bytes that libwebsockets has just read, which are lent for the
+ * OpenSSL reads from the bytes that libwebsockets has just read, which are lent for the
  * call and always used up: what is less than a record OpenSSL keeps. It writes into `out`, which is given to
  * the socket as that takes it; nobody encrypts more while there is some left, so `out` stays small.
  *
  * OpenSSL's list of errors is the thread's, and libwebsockets uses it too: it is emptied before each call and
  * behind it. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 
-#include "base/hash.h"
 #include "net/net_internal.h"
+#include "net/tls.h"
 
 enum {
   RECORD_BYTES = 16 << 10,
@@ -25,6 +21,7 @@ enum {
 };
 
 struct net_tls {
+  shoal_tls_pipe pipe;
   SSL *ssl;
   bool agreed;
   const uint8_t *in; /* lent */
@@ -35,100 +32,50 @@ struct net_tls {
 
 /* ---- OpenSSL's way to the bytes ---- */
 
-static int bio_write(BIO *bio, const char *bytes, int length) {
-  net_tls *tls = BIO_get_data(bio);
-  BIO_clear_retry_flags(bio);
-  shoal_text_add(&tls->out, bytes, (size_t)length);
-  return tls->out.failed ? -1 : length;
+static ssize_t pipe_write(void *self, const void *bytes, size_t length) {
+  net_tls *tls = self;
+  shoal_text_add(&tls->out, bytes, length);
+  if (!tls->out.failed) return (ssize_t)length;
+  errno = ENOMEM;
+  return -1;
 }
 
-static int bio_read(BIO *bio, char *to, int room) {
-  net_tls *tls = BIO_get_data(bio);
-  BIO_clear_retry_flags(bio);
-  size_t part = tls->in_length < (size_t)room ? tls->in_length : (size_t)room;
+static ssize_t pipe_read(void *self, void *to, size_t room) {
+  net_tls *tls = self;
+  size_t part = tls->in_length < room ? tls->in_length : room;
   if (part == 0) {
-    BIO_set_retry_read(bio);
+    errno = EAGAIN;
     return -1;
   }
   memcpy(to, tls->in, part);
   tls->in += part;
   tls->in_length -= part;
-  return (int)part;
-}
-
-static long bio_control(BIO *bio, int command, long number, void *pointer) {
-  (void)bio;
-  (void)number;
-  (void)pointer;
-  return command == BIO_CTRL_FLUSH;
-}
-
-static BIO_METHOD *method;
-
-static void make_method(void) {
-  method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "shoal dial");
-  if (method == NULL) return;
-  BIO_meth_set_write(method, bio_write);
-  BIO_meth_set_read(method, bio_read);
-  BIO_meth_set_ctrl(method, bio_control);
-}
-
-static BIO *make_bio(net_tls *tls) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_method);
-  BIO *bio = method != NULL ? BIO_new(method) : NULL;
-  if (bio == NULL) return NULL;
-  BIO_set_data(bio, tls);
-  BIO_set_init(bio, 1);
-  return bio;
+  return (ssize_t)part;
 }
 
 /* ---- beginning and end ---- */
 
+/* One for all, with and without a fingerprint. */
 static SSL_CTX *make_context(void) {
   static const uint8_t http[] = "\x08http/1.1";
-  SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-  bool ok = context != NULL && SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
-            SSL_CTX_set_default_verify_paths(context) == 1 &&
-            SSL_CTX_set_alpn_protos(context, http, sizeof http - 1) == 0; /* 0 is well */
-  if (ok) return context;
+  SSL_CTX *context = shoal_tls_context(true);
+  if (context != NULL && SSL_CTX_set_alpn_protos(context, http, sizeof http - 1) == 0) /* 0 is well */
+    return context;
   SSL_CTX_free(context);
   return NULL;
 }
 
-static bool is_numeric(const char *host) {
-  uint8_t bytes[16];
-  return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
-}
-
-/* The name is told to the server, and its certificate must be for it. */
-static bool set_host(SSL *ssl, const char *host, bool pinned) {
-  bool numeric = is_numeric(host);
-  if (!numeric && SSL_set_tlsext_host_name(ssl, host) != 1) return false;
-  if (pinned) return true;
-  SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
-  if (numeric) return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
-  return SSL_set1_host(ssl, host) == 1;
-}
-
-static bool set_up(shoal_net *net, net_tls *tls, const char *host, bool pinned) {
-  if (net->tls == NULL) net->tls = make_context();
-  tls->ssl = net->tls != NULL ? SSL_new(net->tls) : NULL;
-  BIO *bio = tls->ssl != NULL ? make_bio(tls) : NULL;
-  if (bio == NULL) return false;
-  SSL_set_bio(tls->ssl, bio, bio);
-  SSL_set_connect_state(tls->ssl);
-  return set_host(tls->ssl, host, pinned);
-}
-
 bool net_tls_begin(net_peer *peer, const char *host, bool pinned) {
+  shoal_net *net = peer->net;
   net_tls *tls = calloc(1, sizeof *tls);
   if (tls == NULL) return false;
   shoal_text_init(&tls->out);
+  tls->pipe = (shoal_tls_pipe){tls, pipe_write, pipe_read};
   peer->secure = tls;
-  bool ok = set_up(peer->net, tls, host, pinned);
+  if (net->tls == NULL) net->tls = make_context();
+  if (net->tls != NULL) tls->ssl = shoal_tls_create(net->tls, host, pinned, &tls->pipe);
   ERR_clear_error();
-  return ok;
+  return tls->ssl != NULL;
 }
 
 void net_tls_free(net_tls *tls) {
@@ -181,15 +128,7 @@ void net_tls_finish(net_peer *peer) {
 long net_tls_verified(const net_tls *tls) { return SSL_get_verify_result(tls->ssl); }
 
 bool net_tls_has_fingerprint(const net_tls *tls, const char *digits) {
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  unsigned digest_bytes = sizeof digest;
-  X509 *certificate = SSL_get1_peer_certificate(tls->ssl);
-  if (certificate == NULL) return false;
-  bool ok = X509_digest(certificate, EVP_sha256(), digest, &digest_bytes) == 1;
-  X509_free(certificate);
-  char hex[SHOAL_SHA256_HEX];
-  if (ok) shoal_hex(digest, sizeof digest, hex);
-  return ok && strcasecmp(hex, digits) == 0;
+  return shoal_tls_has_fingerprint(tls->ssl, digits);
 }
 
 void net_tls_agree(net_peer *peer) {

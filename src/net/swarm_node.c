@@ -358,12 +358,6 @@ static void join_server(shoal_swarm_node *n, double now) {
   n->server_joined = shoal_swarm_join(n->core, n->server.peer, true, now);
 }
 
-/* A status that trying again will not change. */
-static bool is_for_good(const char *reason) {
-  return strstr(reason, "refuses: 401") != NULL || strstr(reason, "refuses: 403") != NULL ||
-         strstr(reason, "refuses: 404") != NULL;
-}
-
 /* ---- what the net tells ---- */
 
 static void opened(void *self, uint64_t peer, const char *address) {
@@ -400,7 +394,7 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   if (peer == n->server.peer) {
     if (n->server_joined) shoal_swarm_leave(n->core, peer, now);
     n->server_joined = false;
-    if (is_for_good(reason)) {
+    if (shoal_net_refusal_is_final(shoal_net_refusal(reason))) {
       shoal_error err;
       shoal_fail(&err, SHOAL_INVALID, "the data of this job: %s", reason);
       give_up(n, &err);

@@ -28,14 +28,13 @@ typedef struct shoal_swarm_node shoal_swarm_node;
 typedef struct shoal_shelf {
   void *self;
   uint32_t chunks;
-  uint64_t bytes; /* of all */
   bool (*has)(void *self, uint32_t chunk);
   size_t (*length)(void *self, uint32_t chunk);
   /* SHOAL_CORRUPT: this is not that chunk. */
   shoal_status (*put)(void *self, uint32_t chunk, const void *bytes, size_t length, shoal_error *err);
   shoal_status (*read)(void *self, uint32_t chunk, void *into, shoal_error *err); /* `length` bytes */
-  /* The next that is wanted and was not told yet; false: none. Urgent: somebody waits for it. NULL: all are.
-   * */
+  /* The next that is wanted and was not told yet; false: none. Urgent: somebody waits for it. NULL: all
+   * are. */
   bool (*next_want)(void *self, uint32_t *chunk, bool *urgent);
   /* The node has given up, and why: nothing more comes. NULL: nobody wants to know. */
   void (*failed)(void *self, const shoal_error *err);

@@ -1,7 +1,6 @@
 /* swarm_words.c: see swarm_words.h. */
 #include "net/swarm_words.h"
 
-#include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "net/link.h"
 
 static const double WHOLE_MAX = 9007199254740992.0; /* beyond, numbers of JSON are not exact */
 
@@ -56,11 +56,6 @@ static bool read_fingerprint(const cJSON *json, char out[SHOAL_SHA256_HEX]) {
   return true;
 }
 
-bool shoal_swarm_is_host(const char *host) {
-  uint8_t bytes[16];
-  return inet_pton(AF_INET, host, bytes) == 1 || inet_pton(AF_INET6, host, bytes) == 1;
-}
-
 uint64_t shoal_swarm_set_of(const char *id) {
   char head[17];
   snprintf(head, sizeof head, "%s", id);
@@ -85,7 +80,7 @@ static bool is_address(const char *text) {
   if (length >= sizeof host) return false;
   memcpy(host, from, length);
   host[length] = 0;
-  return shoal_swarm_is_host(host) && bracketed == (strchr(host, ':') != NULL);
+  return shoal_link_is_numeric(host) && bracketed == (strchr(host, ':') != NULL);
 }
 
 shoal_status shoal_swarm_hello_read(shoal_swarm_hello *out, const char *text, size_t length,
@@ -99,7 +94,7 @@ shoal_status shoal_swarm_hello_read(shoal_swarm_hello *out, const char *text, si
     const char *address = text_of(json, "address");
     read_name(json, out->name);
     out->port = (uint16_t)port;
-    if (shoal_swarm_is_host(address)) snprintf(out->address, sizeof out->address, "%s", address);
+    if (shoal_link_is_numeric(address)) snprintf(out->address, sizeof out->address, "%s", address);
   }
   cJSON_Delete(json);
   return good ? SHOAL_OK : wrong("a HELLO", err);

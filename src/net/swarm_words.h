@@ -9,7 +9,8 @@
  *
  * A key belongs to a pair: the server tells it to these two alone, so who says it is who the server says.
  *
- * All of it comes from outside and is checked field by field; names are made fit to be shown.
+ * All of it comes from outside and is checked field by field; names are made fit to be shown, and what is
+ * dialled is an address in figures, never a host's name.
  *
  * Ownership: lists are parsed into storage of the caller's. Threads: none. */
 #ifndef SHOAL_NET_SWARM_WORDS_H
@@ -77,7 +78,5 @@ shoal_status shoal_swarm_report_read(shoal_swarm_report *out, const char *text, 
 uint64_t shoal_swarm_set_of(const char *id);
 /* "host:port", with brackets around an address of IPv6. */
 void shoal_swarm_address(char out[SHOAL_SWARM_ADDRESS_MAX], const char *host, uint16_t port);
-/* Whether this is an address in figures: what is dialled is never a name. */
-bool shoal_swarm_is_host(const char *host);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * It connects to the chief, learns what the job is, opens the data, connects to the parameter
  * servers, and computes units until the chief says END. Connections that break are made again. When it leaves
- * earlier, since it was stopped or cannot do what the job asks for, it tells the chief why.
+ * earlier, since it was stopped or cannot do what the job asks for, it tells the chief why. With compute.store set, units
+ * wait for their data on the thread that computes.
  *
  * Threads: run blocks; `stop` may be set by a signal or another thread. */
 #ifndef SHOAL_NET_WORKER_NODE_H
@@ -13,8 +14,6 @@
 #include "net/compute.h"
 #include "net/line.h"
 #include "net/notes.h"
-
-/* With compute.store set, units wait for their data on the thread that computes. */
 
 /* What a worker has done, for who wants to look meanwhile, from any thread: read with __atomic_load_n. */
 typedef struct shoal_worker_count {

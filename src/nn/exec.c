@@ -177,6 +177,42 @@ static void concat_part(const work *w, uint32_t k, const float *from, float *to,
   }
 }
 
+/* ---- lookup ---- */
+
+/* The row that a value of the data asks for. What is no number of a row asks for the first. */
+static int32_t row_asked(float value, uint32_t rows) {
+  if (!(value >= 0 && value < (float)rows)) return 0; /* nor does a NaN get past this */
+  int32_t row = (int32_t)value;
+  return (float)row == value ? row : 0;
+}
+
+/* The rows' numbers stay in `saved` for the way back. */
+static void lookup_forward(const work *w) {
+  const shoal_param *table = &w->exec->plan->graph->params[w->node->params[0]];
+  uint32_t columns = w->node->columns, kept = w->in->features - columns;
+  const float *x = w->x;
+  float *y = w->y;
+  int32_t *rows = (int32_t *)(void *)w->saved;
+  for (uint32_t i = 0; i < w->n; i++) {
+    memcpy(y, x, kept * sizeof *y);
+    for (uint32_t c = 0; c < columns; c++) rows[c] = row_asked(x[kept + c], table->dims[0]);
+    w->kernels->embed_forward(columns, table->dims[1], weight_of(w, 0), rows, y + kept);
+    x += w->in->features;
+    y += w->out->features;
+    rows += columns;
+  }
+}
+
+/* Sample after sample, column after column: the order of the sums. */
+static void lookup_backward(const work *w) {
+  const shoal_param *table = &w->exec->plan->graph->params[w->node->params[0]];
+  uint32_t columns = w->node->columns, kept = w->in->features - columns;
+  const int32_t *rows = (const int32_t *)(const void *)w->saved;
+  for (uint32_t i = 0; i < w->n; i++)
+    w->kernels->embed_backward(columns, table->dims[1], rows + (size_t)i * columns,
+                               w->dy + (size_t)i * w->out->features + kept, gradient_of(w, 0));
+}
+
 /* ---- dropout ---- */
 
 /* Zeroes values with the node's rate and scales the rest; backward does the same to the
@@ -269,6 +305,7 @@ static void forward(const work *w) {
     k->embed_forward(rows_of(w, w->out), w->out->features, weight_of(w, 0),
                      (const int32_t *)(const void *)w->x, w->y);
     break;
+  case SHOAL_NODE_LOOKUP: lookup_forward(w); break;
   case SHOAL_NODE_RNN:
   case SHOAL_NODE_LSTM:
   case SHOAL_NODE_GRU: {
@@ -407,6 +444,7 @@ static void backward(const work *w) {
     k->embed_backward(rows_of(w, w->out), w->out->features, (const int32_t *)(const void *)w->x, w->dy,
                       gradient_of(w, 0));
     return;
+  case SHOAL_NODE_LOOKUP: lookup_backward(w); return;
   case SHOAL_NODE_RNN:
   case SHOAL_NODE_LSTM:
   case SHOAL_NODE_GRU: recurrent_backward(w); return;
@@ -659,6 +697,7 @@ size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32
   case SHOAL_NODE_RNN:
   case SHOAL_NODE_LSTM:
   case SHOAL_NODE_GRU: return shoal_cell_saved(node->op, node->shape.steps, n, node->shape.features);
+  case SHOAL_NODE_LOOKUP: return (size_t)n * node->columns;
   case SHOAL_NODE_BATCHNORM: return 2 * graph->params[node->params[2]].count;
   case SHOAL_NODE_LAYERNORM: return 2 * (size_t)n * node->shape.steps;
   default: return 0;

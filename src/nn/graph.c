@@ -18,6 +18,7 @@ enum { NODES_MAX = 8 * SHOAL_LAYERS_MAX, PARAMS_MAX = 8 * SHOAL_LAYERS_MAX, PARA
 
 typedef struct lowering {
   shoal_graph *graph;
+  uint32_t nodes_max, params_max;
   uint32_t *output_of; /* node that carries the output of each layer */
   const shoal_layer *layer;
   uint32_t layer_index;
@@ -37,20 +38,20 @@ static shoal_shape sequence_of(uint32_t steps, uint32_t features) {
 static uint32_t emit(lowering *l, shoal_node_op op, uint32_t input, shoal_shape shape) {
   shoal_graph *graph = l->graph;
   /* Past the limit every node is the spare one behind the last, until the layer is through. */
-  bool full = graph->nodes_count == NODES_MAX;
+  bool full = graph->nodes_count == l->nodes_max;
   l->too_large |= full;
   shoal_node *node = &graph->nodes[graph->nodes_count];
   *node = (shoal_node){.op = op, .layer = l->layer_index, .shape = shape};
   for (int i = 0; i < SHOAL_NODE_PARAMS_MAX; i++) node->params[i] = SHOAL_NO_PARAM;
   if (input != UINT32_MAX) node->inputs[node->inputs_count++] = input;
-  return full ? NODES_MAX : graph->nodes_count++;
+  return full ? l->nodes_max : graph->nodes_count++;
 }
 
 /* Appends a parameter called "<layer><part>.<role>" and returns its index. */
 static uint32_t param(lowering *l, const char *part, const char *role, shoal_param_kind kind,
                       uint32_t dims_count, const uint32_t *dims) {
   shoal_graph *graph = l->graph;
-  if (graph->params_count == PARAMS_MAX) {
+  if (graph->params_count == l->params_max) {
     l->too_large = true;
     return graph->params_count - 1;
   }
@@ -115,6 +116,7 @@ static bool has_matrix(shoal_layer_op op) {
   case SHOAL_LAYER_DENSE:
   case SHOAL_LAYER_CONV:
   case SHOAL_LAYER_EMBED:
+  case SHOAL_LAYER_LOOKUP:
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:
   case SHOAL_LAYER_GRU: return true;
@@ -257,6 +259,18 @@ static uint32_t lower_pool(lowering *l, uint32_t input) {
   return flatten(l, node);
 }
 
+/* embed and lookup. */
+static uint32_t lower_table(lowering *l, shoal_node_op op, uint32_t input) {
+  const shoal_layer *layer = l->layer;
+  uint32_t node = emit(l, op, input, layer->shape);
+  uint32_t table =
+      param(l, "", "table", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){layer->vocabulary, layer->units});
+  fill_weight(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
+  l->graph->nodes[node].params[0] = table;
+  l->graph->nodes[node].columns = layer->columns;
+  return node;
+}
+
 /* One direction of one recurrent layer. */
 static uint32_t lower_cell(lowering *l, uint32_t input, bool reverse, const char *part) {
   const shoal_layer *layer = l->layer;
@@ -363,14 +377,8 @@ static uint32_t lower_layer(lowering *l) {
     input = flatten(l, input);
     if (layer->shape.kind == SHOAL_VECTOR) return input;
     return emit(l, SHOAL_NODE_UNFLATTEN, input, layer->shape);
-  case SHOAL_LAYER_EMBED: {
-    uint32_t node = emit(l, SHOAL_NODE_EMBED, input, layer->shape);
-    uint32_t table =
-        param(l, "", "table", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){layer->vocabulary, layer->units});
-    fill_weight(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
-    l->graph->nodes[node].params[0] = table;
-    return node;
-  }
+  case SHOAL_LAYER_EMBED: return lower_table(l, SHOAL_NODE_EMBED, input);
+  case SHOAL_LAYER_LOOKUP: return lower_table(l, SHOAL_NODE_LOOKUP, input);
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:
   case SHOAL_LAYER_GRU: return lower_recurrent(l, input);
@@ -429,6 +437,20 @@ static void strip_output_activation(shoal_graph *graph) {
   memset(&graph->nodes[graph->nodes_count], 0, sizeof *last);
 }
 
+/* How many nodes and parameters the layers can become at most: a small model takes little memory. */
+static void count_most(lowering *l, const shoal_model *model) {
+  /* A direction of a recurrent layer is a cell, its last step and half of a concatenation. */
+  enum { CELL_NODES = 3, CELL_PARAMS = 4, OTHER_NODES = 3, OTHER_PARAMS = 4 };
+  uint64_t nodes = 0, params = 0;
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    const shoal_layer *layer = &model->layers[i];
+    nodes += 2 * CELL_NODES * layer->stack + layer->inputs_count + OTHER_NODES;
+    params += 2 * CELL_PARAMS * layer->stack + OTHER_PARAMS;
+  }
+  l->nodes_max = nodes < NODES_MAX ? (uint32_t)nodes : NODES_MAX;
+  l->params_max = params < PARAMS_MAX ? (uint32_t)params : PARAMS_MAX;
+}
+
 shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, shoal_error *err) {
   *out = NULL;
   shoal_status status;
@@ -439,9 +461,10 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   graph->memory = calloc(1, sizeof *graph->memory);
   if (graph->memory == NULL) goto no_memory;
   shoal_arena_init(graph->memory, (size_t)1 << 28);
-  graph->nodes = shoal_arena_array(graph->memory, NODES_MAX + 1, sizeof *graph->nodes);
-  graph->params = shoal_arena_array(graph->memory, PARAMS_MAX, sizeof *graph->params);
-  l.output_of = shoal_arena_array(graph->memory, SHOAL_LAYERS_MAX, sizeof *l.output_of);
+  count_most(&l, model);
+  graph->nodes = shoal_arena_array(graph->memory, (size_t)l.nodes_max + 1, sizeof *graph->nodes);
+  graph->params = shoal_arena_array(graph->memory, l.params_max, sizeof *graph->params);
+  l.output_of = shoal_arena_array(graph->memory, model->layers_count, sizeof *l.output_of);
   if (graph->nodes == NULL || graph->params == NULL || l.output_of == NULL) goto no_memory;
 
   for (uint32_t i = 0; i < model->layers_count; i++) {
@@ -498,7 +521,8 @@ void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *we
       break;
     case SHOAL_FILL_UNIFORM: fill_uniform(key, p->spread, p->count, w); break;
     case SHOAL_FILL_NORMAL:
-      for (size_t e = 0; e < p->count; e++) w[e] = p->spread * shoal_random_normal(key, e);
+      shoal_random_normals(key, p->count, w);
+      for (size_t e = 0; e < p->count; e++) w[e] *= p->spread;
       break;
     }
   }

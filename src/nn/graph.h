@@ -27,6 +27,7 @@ typedef enum shoal_node_op {
   SHOAL_NODE_FLATTEN,   /* any shape -> vector */
   SHOAL_NODE_UNFLATTEN, /* vector -> any shape */
   SHOAL_NODE_EMBED,     /* table (vocabulary x width) */
+  SHOAL_NODE_LOOKUP,    /* table (rows x width); reads the input */
   SHOAL_NODE_RNN,       /* input weight (in x h), recurrent weight (h x h), bias (h) */
   SHOAL_NODE_LSTM,      /* in x 4h, h x 4h, 4h; gates i f g o */
   SHOAL_NODE_GRU,       /* in x 3h, h x 3h, 3h, recurrent bias 3h; gates r z n */
@@ -77,6 +78,7 @@ typedef struct shoal_node {
   shoal_window window; /* conv, pool; lanes is left 0 */
   bool reverse;        /* recurrent: from the last step to the first */
   uint32_t step;       /* STEP */
+  uint32_t columns;    /* LOOKUP: how many of the input's last values are numbers of rows */
   float rate;          /* DROPOUT */
 } shoal_node;
 

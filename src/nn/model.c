@@ -22,6 +22,7 @@ const char *const shoal_layer_words[] = {
     [SHOAL_LAYER_FLATTEN] = "flatten",
     [SHOAL_LAYER_RESHAPE] = "reshape",
     [SHOAL_LAYER_EMBED] = "embed",
+    [SHOAL_LAYER_LOOKUP] = "lookup",
     [SHOAL_LAYER_RNN] = "rnn",
     [SHOAL_LAYER_LSTM] = "lstm",
     [SHOAL_LAYER_GRU] = "gru",
@@ -255,6 +256,21 @@ static bool read_window(shoal_reading *r, shoal_layer *layer) {
   return true;
 }
 
+static bool read_lookup(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  char quote[SHOAL_QUOTE_MAX];
+  if (!shoal_words_u32(w, "the number of rows", 1, SHOAL_LOOKUP_ROWS_MAX, &layer->vocabulary) ||
+      !shoal_words_u32(w, "the number of values of a row", 1, INT32_MAX, &layer->units))
+    return false;
+  if (!shoal_words_accept(w, "of"))
+    return shoal_words_fail(
+        w, w->word, "expected `of` and how many of the input's last values are numbers of rows, found %s",
+        shoal_word_quote(w, w->word, quote));
+  r->size = w->word;
+  return shoal_words_u32(w, "how many of the input's last values are numbers of rows", 1, INT32_MAX,
+                         &layer->columns);
+}
+
 static bool read_names(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   do {
@@ -284,6 +300,7 @@ static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
   case SHOAL_LAYER_EMBED:
     return shoal_words_u32(w, "the number of words", 1, most, &layer->vocabulary) &&
            shoal_words_u32(w, "the number of values of a word", 1, most, &layer->units);
+  case SHOAL_LAYER_LOOKUP: return read_lookup(r, layer);
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:
   case SHOAL_LAYER_GRU: return shoal_words_u32(w, "the number of outputs", 1, most, &layer->units);
@@ -305,7 +322,8 @@ static unsigned options_of(shoal_layer_op op) {
   case SHOAL_LAYER_DENSE: return common | BIT(NO_BIAS) | BIT(INIT);
   case SHOAL_LAYER_CONV: return common | BIT(STRIDE) | BIT(PAD) | BIT(NO_BIAS) | BIT(INIT);
   case SHOAL_LAYER_POOL: return common | BIT(STRIDE) | BIT(PAD);
-  case SHOAL_LAYER_EMBED: return common | BIT(INIT);
+  case SHOAL_LAYER_EMBED:
+  case SHOAL_LAYER_LOOKUP: return common | BIT(INIT);
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:
   case SHOAL_LAYER_GRU: return common | BIT(LAYERS) | BIT(BIDIRECTIONAL) | BIT(LAST) | BIT(INIT);

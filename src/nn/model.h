@@ -15,6 +15,9 @@
  *   flatten                             anything -> vector
  *   reshape N | CxHxW | sequence TxF    same number of values
  *   embed V N [init I]                  tokens -> sequence; V words, N values each
+ *   lookup V N of C [init I]            directly below a vector's input, whose last C values are
+ *                                       numbers of rows, 0 to V - 1: the others as they are, then N
+ *                                       learned values for each of the C. All else counts as 0
  *   rnn|lstm|gru N [layers K] [bidirectional] [last] [init I]
  *                                       sequence -> sequence, or vector with last
  *   repeat T                            vector -> sequence of T equal steps
@@ -59,7 +62,8 @@ enum {
   SHOAL_CLASS_WEIGHTS_MAX = 1024,
   SHOAL_MODEL_BYTES_MAX = 1 << 20,
   SHOAL_BATCH_MAX = 1 << 24,
-  SHOAL_SHARDS_MAX = 256, /* each has a gradient of its own */
+  SHOAL_SHARDS_MAX = 256,          /* each has a gradient of its own */
+  SHOAL_LOOKUP_ROWS_MAX = 1 << 24, /* floats hold every number below it */
 };
 /* More values than this in one tensor of one sample, or in all weights, is refused. */
 #define SHOAL_VALUES_MAX ((uint64_t)1 << 31)
@@ -89,6 +93,7 @@ typedef enum shoal_layer_op {
   SHOAL_LAYER_FLATTEN,
   SHOAL_LAYER_RESHAPE,
   SHOAL_LAYER_EMBED,
+  SHOAL_LAYER_LOOKUP,
   SHOAL_LAYER_RNN,
   SHOAL_LAYER_LSTM,
   SHOAL_LAYER_GRU,
@@ -102,8 +107,8 @@ typedef enum shoal_layer_op {
 } shoal_layer_op;
 
 typedef enum shoal_init_kind {
-  SHOAL_INIT_AUTO, /* he before relu, leaky-relu, elu, gelu, silu; lecun-uniform for embed and
-                      recurrent nets (1/sqrt(width)); xavier-uniform else */
+  SHOAL_INIT_AUTO, /* he before relu, leaky-relu, elu, gelu, silu; lecun-uniform for embed, lookup
+                      and recurrent nets (1/sqrt(width)); xavier-uniform else */
   SHOAL_INIT_ZERO,
   SHOAL_INIT_NORMAL,
   SHOAL_INIT_UNIFORM,
@@ -121,9 +126,10 @@ typedef struct shoal_layer {
   uint32_t inputs[SHOAL_LAYER_INPUTS_MAX]; /* indices of earlier layers */
   shoal_shape shape;                       /* of the output */
   shoal_activation activation;             /* applied last; IDENTITY when none. rnn: its own */
-  uint32_t units;                          /* dense, conv, embed, rnn, lstm, gru: outputs; repeat: steps */
-  uint32_t vocabulary;                     /* embed */
-  uint32_t stack;                          /* rnn, lstm, gru: layers, at least 1 */
+  uint32_t units;      /* dense, conv, embed, rnn, lstm, gru: outputs; lookup: of a row; repeat: steps */
+  uint32_t vocabulary; /* embed, lookup: rows of the table */
+  uint32_t columns;    /* lookup: how many of the input's last values are numbers of rows */
+  uint32_t stack;      /* rnn, lstm, gru: layers, at least 1 */
   bool bidirectional, last, bias;
   shoal_pool_kind pool;
   uint32_t k_h, k_w, stride_h, stride_w, pad_h, pad_w; /* conv, pool */

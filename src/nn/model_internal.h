@@ -120,7 +120,7 @@ typedef struct shoal_reading {
   uint64_t weights; /* so far, statistics of batch normalisation included */
 
   /* Of the current line; length 0 where not written. */
-  shoal_word size;                           /* window of conv and pool, what reshape makes */
+  shoal_word size; /* window of conv and pool, what reshape makes, how many numbers lookup takes */
   shoal_word options[SHOAL_OPTIONS];         /* the option's own word */
   shoal_word inputs[SHOAL_LAYER_INPUTS_MAX]; /* the names; [0] only with `from` */
 

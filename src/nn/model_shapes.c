@@ -179,6 +179,25 @@ static bool infer_embed(shoal_reading *r, shoal_layer *layer, const shoal_shape 
   return count_weights(r, product(layer->vocabulary, layer->units, 1, 1));
 }
 
+/* The numbers have no gradient, so nothing that learns may stand before them. */
+static bool infer_lookup(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  shoal_words *w = &r->words;
+  char name[SHOAL_QUOTE_MAX];
+  if (layer->inputs[0] != 0)
+    return shoal_words_fail(w, input_place(r, 0),
+                            "reads numbers of rows from the data itself, not from %s; put it directly below "
+                            "the input on line %u",
+                            input_text(r, 0, name), r->model->layers[0].line);
+  if (in->kind != SHOAL_VECTOR) return wrong_input(r, in, "a vector", "a line like `input 22` gives one");
+  if (layer->columns > in->features)
+    return shoal_words_fail(w, r->size, "the input has %u values, so not %u of them can be numbers of rows",
+                            in->features, layer->columns);
+  uint64_t outputs = in->features - layer->columns + (uint64_t)layer->columns * layer->units;
+  if (outputs > SHOAL_VALUES_MAX) return too_many_values(r, w->head, "its output");
+  layer->shape = (shoal_shape){SHOAL_VECTOR, 1, (uint32_t)outputs, 1, 1, 1};
+  return count_weights(r, product(layer->vocabulary, layer->units, 1, 1));
+}
+
 static bool infer_recurrent(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   shoal_words *w = &r->words;
   if (in->kind != SHOAL_SEQUENCE)
@@ -274,6 +293,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer) {
     return true;
   case SHOAL_LAYER_RESHAPE: return infer_reshape(r, layer, in);
   case SHOAL_LAYER_EMBED: return infer_embed(r, layer, in);
+  case SHOAL_LAYER_LOOKUP: return infer_lookup(r, layer, in);
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:
   case SHOAL_LAYER_GRU: return infer_recurrent(r, layer, in);

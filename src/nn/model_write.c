@@ -53,6 +53,9 @@ static void add_arguments(shoal_text *out, const shoal_model *model, const shoal
   case SHOAL_LAYER_GLOBAL_POOL: shoal_text_addf(out, " %s", shoal_pool_words[layer->pool]); break;
   case SHOAL_LAYER_RESHAPE: shoal_text_addf(out, " %s", shoal_shape_text(&layer->shape, shape)); break;
   case SHOAL_LAYER_EMBED: shoal_text_addf(out, " %u %u", layer->vocabulary, layer->units); break;
+  case SHOAL_LAYER_LOOKUP:
+    shoal_text_addf(out, " %u %u of %u", layer->vocabulary, layer->units, layer->columns);
+    break;
   case SHOAL_LAYER_DENSE:
   case SHOAL_LAYER_RNN:
   case SHOAL_LAYER_LSTM:

@@ -14,23 +14,25 @@
  *
  * Recurrent state goes with the leases: a part's state as its last round left it.
  *
- * Guarded (guard.h), a result counts when the guard says so: owners hold what comes, say GOT, and use it at ACCEPT. Who
- * lies is banned: told REFUSE, and not taken again. When results of theirs were used that nobody has checked, all
- * go back to the newest safe version from before the first of them; the last SHOAL_SAFE_RING safe versions are
- * kept for that, as old as is needed where that can be, also from before a rest. A chief that starts anew has
- * the last one alone. An auditor is a worker whose HELLO has the key of the
- * config in lease: it gets units to check and no others, and does not count among the workers.
+ * Guarded (guard.h), a result counts when the guard says so: owners hold what comes, say GOT, and use it at
+ * ACCEPT. Who lies is banned: told REFUSE, and not taken again. When results of theirs were used that the
+ * auditor has not checked, all go back to the newest safe version from before the first of them;
+ * SHOAL_SAFE_RING safe versions are kept for that: the newest one, one from before everything unchecked, and
+ * between them those that would save most. A chief that starts anew knows them from shoal_chief_memory. An
+ * auditor is a worker whose HELLO has the key of the config in lease: it gets units to check and no others,
+ * and does not count among the workers. With audits the last round of a training is finished when the auditor
+ * has checked it, or a share of it where that would take long.
  *
- * Fields of HELLO: count = role; workers: shard = threads, round = 0, version = a number that stands for who it is,
- * 0: its name does; owners: slice = which, and version,
+ * Fields of HELLO: count = role; workers: shard = threads, round = 0, version = a number that stands for who
+ * it is, 0: its name does; owners: slice = which, and version,
  * generation, round = digest of the job and lease = 1 when they still have these in memory;
  * payload: a name for people, of which only what can be printed is kept. Who says HELLO and is not taken
  * hears REFUSE, and the driver is told. What a worker has done counts under its name, however often it comes
  * back: of as many names as there may be workers.
  *
  * After every call the driver takes all events, then all letters of the outbox. Events wait in a queue
- * of SHOAL_CHIEF_EVENTS_MAX. When it is full, ROUND, JOINED, REFUSED, LEFT, LOST, LATE and AGAIN are dropped,
- * which are for the eye; any other takes the place of the oldest. Who was silent for too long is always told:
+ * of SHOAL_CHIEF_EVENTS_MAX. When it is full, ROUND, JOINED, REFUSED, LEFT, LOST, LATE, AGAIN, AUDITED and
+ * REJECTED are dropped, which are for the eye; any other takes the place of the oldest. Who was silent for too long is always told:
  * the chief gives up no more peers in one tick than there is room for.
  *
  * Time comes from the caller. Ownership: create, then destroy; what functions take or borrow stands
@@ -64,10 +66,10 @@ typedef struct shoal_chief_state {
 /* How a guarded training is guarded; zeros: it is not. */
 typedef struct shoal_chief_guard {
   bool on;
-  bool
-      audits; /* results of one unit are equal, and are compared: in modes sync and local, in any format but topk */
-  uint64_t secret[2];              /* random, for this chief alone */
-  uint64_t key;                    /* random; whose HELLO has it is the auditor */
+  bool audits;        /* results are compared: in modes sync and local, in any format but topk */
+  bool may_end_early; /* at the end of any epoch: its last round is checked as the training's is */
+  uint64_t secret[2]; /* random, for this chief alone */
+  uint64_t key;       /* random; whose HELLO has it is the auditor */
   const shoal_standing *standings; /* that are known; borrowed for create */
   uint32_t standings_count;
 } shoal_chief_guard;
@@ -93,15 +95,17 @@ typedef struct shoal_chief_config {
   shoal_chief_state start;
   size_t carry_floats; /* recurrent state of a part, 0 for none */
   const float *carry;  /* of all parts at the start; borrowed for the call; NULL: zeros */
+  const void *memory;  /* shoal_chief_memory of an earlier chief, kept with `start`; likewise; NULL: none */
 } shoal_chief_config;
 
 typedef enum shoal_chief_event_kind {
   SHOAL_CHIEF_ROUND,  /* a round is finished: version, sums */
   SHOAL_CHIEF_REST,   /* all owners have `version`, and it is safe; shoal_chief_go_on is awaited */
-  SHOAL_CHIEF_SAFE,   /* a version is safe with all owners: keep `state` and the carry, then it counts */
+  SHOAL_CHIEF_SAFE,   /* a version is safe with all owners: keep `state`, the carry and the memory, then it
+                          counts */
   SHOAL_CHIEF_BACK,   /* all go back to the safe version, or start there: why is in `text`, after `name`
-                          where somebody is the cause; `state` must be kept before anything is sent, so that
-                          no generation comes twice */
+                          where somebody is the cause; `state`, carry and memory must be kept before anything is
+                          sent, so that no generation comes twice */
   SHOAL_CHIEF_LACKS,  /* the owner of `slice` has not the version that it should go back to: see
                           shoal_chief_give */
   SHOAL_CHIEF_JOINED, /* a peer: name, and its role in `text`; `twin`: there is another worker of this name */
@@ -148,7 +152,8 @@ typedef struct shoal_chief_peer {
   double held_s;                       /* a worker: how long it has had the unit at hand; 0: it has none */
   double silent_s;
   shoal_standing standing; /* a worker of a guarded training; else zeros */
-  uint64_t rejected;       /* contributions, likewise */
+  uint64_t rejected; /* contributions that were refused, or that a limit or the owner's rule cut or left out;
+                              likewise, of its name's earlier connections too */
 } shoal_chief_peer;
 
 typedef struct shoal_chief shoal_chief;
@@ -187,6 +192,12 @@ bool shoal_chief_next_event(shoal_chief *chief, shoal_chief_event *out);
 const float *shoal_chief_safe_carry(const shoal_chief *chief);
 const float *shoal_chief_carry(const shoal_chief *chief);
 
+/* What a chief with audits must remember beside its state, to undo after a crash what was done before it:
+ * safe versions, and since when whose results are unchecked. Bytes for the same program; of the length that
+ * shoal_chief_memory_bytes says of its config, 0 and NULL without audits. The blob is the caller's. */
+shoal_blob *shoal_chief_memory(const shoal_chief *chief);
+size_t shoal_chief_memory_bytes(const shoal_chief_config *config);
+
 /* For reports. */
 uint64_t shoal_chief_version(const shoal_chief *chief);
 uint64_t shoal_chief_generation(const shoal_chief *chief);
@@ -194,13 +205,16 @@ uint32_t shoal_chief_workers(const shoal_chief *chief);
 bool shoal_chief_running(const shoal_chief *chief); /* all owners are here and at one version */
 shoal_lease_counts shoal_chief_leases(const shoal_chief *chief);
 uint64_t shoal_chief_owner(const shoal_chief *chief, uint32_t slice); /* its peer, or 0 */
-/* Units that count and units that were computed again, of a guarded training since it was created. */
+/* Of a guarded training since it was created: units that count, units that were computed again, and
+ * contributions that were rejected as shoal_chief_peer has it. */
 void shoal_chief_audits(const shoal_chief *chief, uint64_t *units, uint64_t *checks, uint64_t *rejected);
-/* A standing has changed elsewhere: who is banned there is banned here, and a ban may have been lifted. */
+/* A standing has changed elsewhere: who is banned or doubted there is so here, and a ban may have been
+ * lifted. */
 void shoal_chief_set_standing(shoal_chief *chief, const shoal_standing *standing, double now);
 /* Peer `index`, from 0; false when there are not so many. */
 bool shoal_chief_peer_at(const shoal_chief *chief, uint32_t index, double now, shoal_chief_peer *out);
-/* Workers that have done something and are here no more: name, role, and what is called _before. Likewise from 0. */
+/* Workers that have done something and are here no more: name, role, and what is called _before. Likewise
+ * from 0. */
 bool shoal_chief_past_at(const shoal_chief *chief, uint32_t index, shoal_chief_peer *out);
 
 #endif

@@ -3,35 +3,89 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "proto/chief_internal.h"
 
-enum { PEOPLE_MAX = 4096, AUDITORS_MAX = 2 };
+enum { PEOPLE_MAX = 4096, PEOPLE_KEPT = 256 };
+static const double ANYBODY =
+    0.1; /* who is not known yet may turn out to lie, too: as much as so many people */
+static const double LAST_COSTS =
+    0.05; /* what checking a last round may take, of the time of all rounds before it */
 
-shoal_status shoal_chief_guard_create(shoal_chief *c, shoal_error *err) {
-  const shoal_chief_guard *guard = &c->config.guard;
-  shoal_guard_config config = {.units_max =
-                                   c->window * (c->config.mode.kind == SHOAL_ASYNC ? 1 : c->config.parts),
-                               .holders_max = c->config.leases.holders_max,
-                               .owners = c->config.owners,
-                               .parts = c->config.parts,
-                               .audits = guard->audits,
-                               .people_max = PEOPLE_MAX,
-                               .secret = {guard->secret[0], guard->secret[1]}};
-  shoal_status status = shoal_guard_create(&c->guard, &config, err);
-  for (uint32_t i = 0; status == SHOAL_OK && i < guard->standings_count; i++)
-    shoal_trust_put(shoal_guard_trust(c->guard), &guard->standings[i]);
-  for (uint32_t i = 0; status == SHOAL_OK && c->carry_count > 0 && i < SHOAL_SAFE_RING; i++) {
-    c->ring[i].carry = calloc(c->carry_count, sizeof(float));
-    if (c->ring[i].carry == NULL) status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
-  }
-  if (status == SHOAL_OK) shoal_chief_ring_add(c);
-  return status;
+/* ---- memory ---- */
+
+/* Behind it lie SHOAL_SAFE_RING times a state and its carry, then PEOPLE_KEPT people; what is not used is
+ * zeros. */
+typedef struct memory_head {
+  uint32_t ring_count, people_count;
+  uint64_t others; /* as shoal_guard_people has it */
+} memory_head;
+
+static size_t point_bytes(const shoal_chief_config *config) {
+  return sizeof(shoal_chief_state) + config->carry_floats * config->parts * sizeof(float);
 }
 
-void shoal_chief_guard_destroy(shoal_chief *c) {
-  shoal_guard_destroy(c->guard);
-  for (uint32_t i = 0; i < SHOAL_SAFE_RING; i++) free(c->ring[i].carry);
+size_t shoal_chief_memory_bytes(const shoal_chief_config *config) {
+  if (!config->guard.on || !config->guard.audits) return 0;
+  return sizeof(memory_head) + SHOAL_SAFE_RING * point_bytes(config) +
+         PEOPLE_KEPT * sizeof(shoal_guard_person);
+}
+
+shoal_blob *shoal_chief_memory(const shoal_chief *c) {
+  const size_t length = shoal_chief_memory_bytes(&c->config), point = point_bytes(&c->config);
+  if (length == 0) return NULL;
+  shoal_blob *blob = shoal_blob_create(length);
+  SHOAL_ASSERT(blob != NULL);
+  uint8_t *at = shoal_blob_bytes(blob), *people_at = at + sizeof(memory_head) + SHOAL_SAFE_RING * point;
+  shoal_guard_person people[PEOPLE_KEPT] = {0};
+  memory_head head = {.ring_count = c->ring_count};
+  memset(at, 0, length);
+  head.people_count = shoal_guard_people(c->guard, people, PEOPLE_KEPT, &head.others);
+  memcpy(at, &head, sizeof head);
+  at += sizeof head;
+  for (uint32_t i = 0; i < c->ring_count; i++, at += point) {
+    memcpy(at, &c->ring[i].state, sizeof c->ring[i].state);
+    if (c->carry_count > 0)
+      memcpy(at + sizeof c->ring[i].state, c->ring[i].carry, c->carry_count * sizeof(float));
+  }
+  memcpy(people_at, people, sizeof people);
+  return blob;
+}
+
+/* What belongs to a time after the start did not happen. */
+static void recall(shoal_chief *c, const void *memory) {
+  const uint8_t *at = memory;
+  const size_t point = point_bytes(&c->config);
+  shoal_guard_person people[PEOPLE_KEPT];
+  memory_head head;
+  memcpy(&head, at, sizeof head);
+  at += sizeof head;
+  memcpy(people, at + SHOAL_SAFE_RING * point, sizeof people);
+  for (uint32_t i = 0; i < head.ring_count && i < SHOAL_SAFE_RING; i++, at += point) {
+    memcpy(&c->ring[i].state, at, sizeof c->ring[i].state);
+    if (c->ring[i].state.version > c->safe.version) break;
+    if (c->carry_count > 0)
+      memcpy(c->ring[i].carry, at + sizeof c->ring[i].state, c->carry_count * sizeof(float));
+    c->ring_count = i + 1;
+  }
+  shoal_guard_remember(c->guard, people, head.people_count < PEOPLE_KEPT ? head.people_count : PEOPLE_KEPT,
+                       head.others, c->safe.version);
+}
+
+/* ---- for the other files ---- */
+
+/* Rounds from one end of the training, or what may be one, to the next. */
+static uint64_t rounds_to_end(const shoal_chief *c) {
+  return c->config.guard.may_end_early ? c->config.rounds : c->config.end;
+}
+
+/* One auditor does alone what all workers share in other rounds. */
+shoal_guard_end shoal_chief_guard_end(const shoal_chief *c, uint64_t unit) {
+  uint64_t round = unit / c->config.parts, every = rounds_to_end(c);
+  double workers = c->workers_count > 0 ? c->workers_count : 1;
+  return (shoal_guard_end){.rounds_left = every > 0 ? every - 1 - round % every : 0,
+                           .share = fmin(1, LAST_COSTS * (double)every / workers)};
 }
 
 void shoal_chief_audits(const shoal_chief *c, uint64_t *units, uint64_t *checks, uint64_t *rejected) {
@@ -55,7 +109,7 @@ uint64_t shoal_chief_guard_who(const shoal_chief *c, const shoal_message *hello,
 const char *shoal_chief_guard_refusal(const shoal_chief *c, uint64_t who, bool auditor) {
   uint32_t auditors = 0;
   for (uint32_t i = 0; i < c->peers_count; i++) auditors += c->peers[i].auditor;
-  if (auditor) return auditors < AUDITORS_MAX ? NULL : "the training has its auditor";
+  if (auditor) return auditors < SHOAL_AUDITORS_MAX ? NULL : "the training has its auditor";
   return shoal_trust_banned(shoal_guard_trust(c->guard), who)
              ? "it is banned, since a result of it was wrong; an admin can lift that"
              : NULL;
@@ -82,16 +136,20 @@ static uint32_t point_before(const shoal_chief *c, uint64_t round) {
   return index;
 }
 
-/* Which one makes room: one that is older than anybody's unchecked results, or else the one whose neighbours are
- * nearest to each other. */
+/* Which one makes room: one that is older than anybody's unchecked results, or else the one without which
+ * least would have to be done again: whoever has unchecked results from there on would go back to the one
+ * before. */
 static uint32_t point_to_spare(const shoal_chief *c) {
   if (point_before(c, shoal_guard_unchecked_of_all(c->guard)) > 0) return 0;
   uint32_t best = 1;
-  uint64_t best_gap = UINT64_MAX;
-  for (uint32_t i = 1; i + 1 < c->ring_count; i++) {
-    uint64_t gap = c->ring[i + 1].state.version - c->ring[i - 1].state.version;
-    if (gap < best_gap) best = i;
-    if (gap < best_gap) best_gap = gap;
+  double best_loss = INFINITY;
+  for (uint32_t i = 1; i < c->ring_count; i++) {
+    uint64_t from = c->ring[i].state.version, next = UINT64_MAX - 1;
+    if (i + 1 < c->ring_count) next = c->ring[i + 1].state.version - 1;
+    double people = shoal_guard_unchecked_in(c->guard, from, next);
+    double loss = (people + ANYBODY) * (double)(from - c->ring[i - 1].state.version);
+    if (loss < best_loss) best = i;
+    best_loss = fmin(best_loss, loss);
   }
   return best;
 }
@@ -116,13 +174,61 @@ shoal_blob *shoal_chief_ring_versions(const shoal_chief *c) {
   return shoal_blob_of(versions, c->ring_count * sizeof *versions);
 }
 
-/* What was made of results from this round on is not to be. */
-static void undo(shoal_chief *c, uint64_t round, const char *name) {
+/* The newest safe version from before this round is the one to go on from. */
+static void make_safe_before(shoal_chief *c, uint64_t round) {
   uint32_t index = point_before(c, round);
   c->safe = c->ring[index].state;
   if (c->carry_count > 0) memcpy(c->safe_carry, c->ring[index].carry, c->carry_count * sizeof(float));
   c->ring_count = index + 1;
+}
+
+/* What was made of results from this round on is not to be. */
+static void undo(shoal_chief *c, uint64_t round, const char *name) {
+  make_safe_before(c, round);
   shoal_chief_go_back(c, name, "lied: what nobody has checked of it is undone", true);
+}
+
+/* An earlier chief was killed between banning somebody and undoing what it did. */
+static void undo_before_start(shoal_chief *c) {
+  uint64_t round = shoal_guard_unchecked_of_banned(c->guard), generation = c->now.generation;
+  if (round == UINT64_MAX || c->ring_count == 0) return;
+  make_safe_before(c, round);
+  c->safe.generation = generation;
+  c->now = c->safe;
+  c->offered = c->now.version;
+  if (c->carry_count > 0) memcpy(c->carry, c->safe_carry, c->carry_count * sizeof(float));
+  shoal_guard_back(c->guard, c->now.version);
+  shoal_guard_undone(c->guard, 0);
+}
+
+/* ---- create and destroy ---- */
+
+shoal_status shoal_chief_guard_create(shoal_chief *c, shoal_error *err) {
+  const shoal_chief_guard *guard = &c->config.guard;
+  shoal_guard_config config = {.units_max = c->window * c->round_units,
+                               .holders_max = c->config.leases.holders_max,
+                               .owners = c->config.owners,
+                               .parts = c->config.parts,
+                               .audits = guard->audits,
+                               .people_max = PEOPLE_MAX,
+                               .secret = {guard->secret[0], guard->secret[1]}};
+  shoal_status status = shoal_guard_create(&c->guard, &config, err);
+  for (uint32_t i = 0; status == SHOAL_OK && i < guard->standings_count; i++)
+    shoal_trust_put(shoal_guard_trust(c->guard), &guard->standings[i]);
+  for (uint32_t i = 0; status == SHOAL_OK && c->carry_count > 0 && i < SHOAL_SAFE_RING; i++) {
+    c->ring[i].carry = calloc(c->carry_count, sizeof(float));
+    if (c->ring[i].carry == NULL) status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a chief");
+  }
+  if (status == SHOAL_OK && c->config.memory != NULL) recall(c, c->config.memory);
+  if (status == SHOAL_OK) undo_before_start(c);
+  if (status == SHOAL_OK) shoal_chief_ring_add(c);
+  c->config.memory = NULL; /* it was borrowed */
+  return status;
+}
+
+void shoal_chief_guard_destroy(shoal_chief *c) {
+  shoal_guard_destroy(c->guard);
+  for (uint32_t i = 0; i < SHOAL_SAFE_RING; i++) free(c->ring[i].carry);
 }
 
 /* ---- rulings ---- */
@@ -198,7 +304,9 @@ static void ban(shoal_chief *c, const shoal_ruling *ruling) {
                                     .payload = shoal_blob_of(ruling->why, strlen(ruling->why))});
     shoal_chief_lose(c, p->peer, SHOAL_CHIEF_BANNED, ruling->why);
   }
-  if (unchecked != UINT64_MAX && !c->ended) undo(c, unchecked, name);
+  if (unchecked == UINT64_MAX || c->ended) return;
+  undo(c, unchecked, name);
+  shoal_guard_undone(c->guard, ruling->who);
 }
 
 static void take_rejected(shoal_chief *c, const shoal_ruling *ruling) {
@@ -278,6 +386,17 @@ void shoal_chief_guard_got(shoal_chief *c, uint32_t slice, const shoal_message *
   shoal_chief_guard_settle(c);
 }
 
+void shoal_chief_guard_cut(shoal_chief *c, const shoal_message *m) {
+  if (c->guard == NULL || m->payload == NULL) return;
+  size_t count = shoal_blob_length(m->payload) / sizeof(uint64_t);
+  for (size_t i = 0; i < count && i < c->config.parts; i++) {
+    uint64_t ticket, peer;
+    memcpy(&ticket, shoal_blob_bytes(m->payload) + i * sizeof ticket, sizeof ticket);
+    peer_entry *worker = shoal_guard_cut(c->guard, ticket, &peer) ? shoal_chief_find(c, peer) : NULL;
+    if (worker != NULL) worker->rejected++;
+  }
+}
+
 void shoal_chief_guard_returned(shoal_chief *c, const peer_entry *worker, uint64_t ticket) {
   uint64_t lease, unit;
   if (!shoal_guard_find(c->guard, ticket, worker->peer, &lease, &unit)) return;
@@ -290,9 +409,13 @@ void shoal_chief_guard_returned(shoal_chief *c, const peer_entry *worker, uint64
 void shoal_chief_set_standing(shoal_chief *c, const shoal_standing *standing, double now) {
   c->time = now;
   if (c->guard == NULL) return;
-  bool was_banned = shoal_trust_banned(shoal_guard_trust(c->guard), standing->who);
-  shoal_trust_put(shoal_guard_trust(c->guard), standing);
-  if (was_banned || !standing->banned) return;
+  shoal_trust *trust = shoal_guard_trust(c->guard);
+  const shoal_standing known = shoal_trust_get(trust, standing->who);
+  if (standing->banned || known.banned)
+    shoal_trust_put(trust, standing);
+  else if (standing->doubted > 0) /* what is known here of its units is newer */
+    shoal_trust_doubt(trust, standing->who);
+  if (known.banned || !standing->banned) return;
   uint64_t peer = 0;
   for (uint32_t i = 0; i < c->peers_count; i++)
     if (c->peers[i].role == SHOAL_ROLE_WORKER && !c->peers[i].auditor && c->peers[i].who == standing->who)

@@ -2,10 +2,10 @@
  *
  * A result:  under way -> whole -> compared, or dropped from any of them
  *
- * A unit has at most RESULTS_MAX results. It is open until its round is closed; then those that were under way are
- * dropped, but for the auditor's, and those of newcomers, who want to be compared with what counted. It goes when
- * all owners have applied its round, so that one that lost its connection can be told again, and nothing is
- * under way. */
+ * A unit has at most RESULTS_MAX results. It is open until its round is closed; then those that were under
+ * way are dropped, but for the auditor's, and those of newcomers, who want to be compared with what counted.
+ * It goes when all owners have applied its round, so that one that lost its connection can be told again, and
+ * nothing is under way. */
 #include "proto/guard.h"
 
 #include <math.h>
@@ -13,12 +13,21 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/random.h"
 #include "proto/aggregate.h"
 #include "proto/places.h"
 #include "proto/proof.h"
 
-enum { RESULTS_MAX = 8, BAD_MAX = 3, LATE_EACH = 2 };
+enum {
+  RESULTS_MAX = 8,
+  BAD_MAX = 3,
+  LATE_EACH = 2,
+  UNAUDITED_MAX = 200, /* units that count: the next is the auditor's, whatever was drawn */
+  LAST_ROUNDS = 8,     /* in which what is drawn is awaited */
+};
 static const uint64_t NEVER = UINT64_MAX;
+static const double OWED_TIMES = 2;  /* so many times a lease an owed result waits for the auditor */
+static const double AUDITOR_S = 600; /* and one near the end so long */
 #define AUDITOR SHOAL_GUARD_AUDITOR
 
 typedef struct result {
@@ -26,9 +35,12 @@ typedef struct result {
   uint64_t lease, peer, who, unit;
   double since, deadline;
   uint32_t count; /* parts */
-  bool blocking;  /* counts only when it was checked */
-  bool drawn;     /* the auditor checks it, before or after */
-  bool done, whole, compared, forgotten;
+  bool blocking;  /* counts only when somebody vouches for it, or the auditor agrees */
+  bool drawn;     /* the auditor checks it, before or after: nobody else can vouch for it */
+  bool strict;    /* counts only when the auditor agrees, who has `auditor_s` for that */
+  double auditor_s;
+  bool done, whole, vouched, forgotten;
+  bool compared;  /* with the auditor's */
   bool abandoned; /* its lease has ended, for others to have one; it is welcome all the same */
   double done_at;
   uint64_t claimed, proof;
@@ -46,18 +58,14 @@ typedef struct unit {
   uint32_t results_count;
   bool closed;
   bool finished; /* a result of it was whole, so nobody gets it any more but to check it */
-  bool counted, verified, credited;
+  bool counted, credited;
   uint64_t counted_ticket, counted_who, counted_proof;
   uint32_t bad; /* results that were not finite, and by whom the first was */
   uint64_t bad_who;
 } unit;
 
 /* What is known of somebody in this training. */
-typedef struct person {
-  uint64_t who;
-  uint64_t unchecked, unchecked_last; /* rounds; NEVER for none */
-  bool owed;                          /* a check that was drawn and could not be done */
-} person;
+typedef shoal_guard_person person;
 
 struct shoal_guard {
   shoal_guard_config config;
@@ -75,6 +83,7 @@ struct shoal_guard {
   person *people;
   uint32_t people_count;
   shoal_places people_places;
+  uint64_t others;       /* the first unchecked round of anybody whom there was no room to remember; NEVER */
   shoal_ruling *rulings; /* a ring */
   uint32_t rulings_size, rulings_first, rulings_count;
   shoal_guard_counts counts;
@@ -115,6 +124,7 @@ shoal_status shoal_guard_create(shoal_guard **out, const shoal_guard_config *con
   shoal_guard *g = calloc(1, sizeof *g);
   if (g == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a guard");
   g->config = *config;
+  g->others = NEVER;
   shoal_status status = reserve(g) ? shoal_trust_create(&g->trust, config->people_max, config->secret[0], err)
                                    : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a guard");
   if (status != SHOAL_OK) {
@@ -193,7 +203,9 @@ static person *find_person(const shoal_guard *g, uint64_t who) {
   return shoal_places_get(&g->people_places, who, &place) ? &g->people[place] : NULL;
 }
 
-static bool is_idle(const person *p) { return p->unchecked == NEVER && !p->owed; }
+static bool is_idle(const person *p) { return p->unchecked == NEVER && p->owed == 0; }
+
+static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static person *take_person(shoal_guard *g, uint64_t who) {
   person *known = find_person(g, who);
@@ -203,6 +215,7 @@ static person *take_person(shoal_guard *g, uint64_t who) {
     place = g->people_count++;
   } else { /* somebody about whom there is nothing to remember */
     while (place + 1 < g->people_count && !is_idle(&g->people[place])) place++;
+    g->others = earlier(g->others, g->people[place].unchecked);
     shoal_places_remove(&g->people_places, g->people[place].who);
   }
   shoal_places_put(&g->people_places, who, place);
@@ -216,12 +229,14 @@ static void note_unchecked(shoal_guard *g, uint64_t who, uint64_t round) {
   person *p = take_person(g, who);
   if (p->unchecked == NEVER || round < p->unchecked) p->unchecked = round;
   if (p->unchecked_last == NEVER || round > p->unchecked_last) p->unchecked_last = round;
+  p->unaudited++;
 }
 
-/* Something of theirs was checked, of this round: what lies before is believed with it. */
+/* The auditor agrees with something of theirs, of this round: what lies before is believed with it. */
 static void note_checked(shoal_guard *g, uint64_t who, uint64_t round) {
   person *p = find_person(g, who);
   if (p == NULL || p->unchecked == NEVER) return;
+  p->unaudited = 0;
   if (p->unchecked_last <= round)
     p->unchecked = p->unchecked_last = NEVER;
   else if (p->unchecked <= round)
@@ -229,20 +244,76 @@ static void note_checked(shoal_guard *g, uint64_t who, uint64_t round) {
 }
 
 static void owe(shoal_guard *g, uint64_t who) {
-  if (who != AUDITOR) take_person(g, who)->owed = true;
+  if (who != AUDITOR) take_person(g, who)->owed = 1;
+}
+
+/* Nothing that was done from this version on is there. */
+static void cut_person(person *p, uint64_t version) {
+  if (p->unchecked == NEVER) return;
+  if (p->unchecked >= version) {
+    p->unchecked = p->unchecked_last = NEVER;
+    p->unaudited = 0;
+  } else if (p->unchecked_last >= version) {
+    p->unchecked_last = version - 1;
+  }
 }
 
 uint64_t shoal_guard_unchecked(const shoal_guard *g, uint64_t who) {
   const person *p = find_person(g, who);
-  return p != NULL ? p->unchecked : NEVER;
+  return p != NULL ? p->unchecked : g->others;
 }
 
 uint64_t shoal_guard_unchecked_of_all(const shoal_guard *g) {
-  uint64_t first = NEVER;
+  uint64_t first = g->others;
   for (uint32_t i = 0; i < g->people_count; i++)
     if (g->people[i].unchecked < first && !shoal_trust_banned(g->trust, g->people[i].who))
       first = g->people[i].unchecked;
   return first;
+}
+
+uint64_t shoal_guard_unchecked_of_banned(const shoal_guard *g) {
+  uint64_t first = NEVER;
+  for (uint32_t i = 0; i < g->people_count; i++)
+    if (shoal_trust_banned(g->trust, g->people[i].who)) first = earlier(first, g->people[i].unchecked);
+  return first;
+}
+
+void shoal_guard_undone(shoal_guard *g, uint64_t who) {
+  for (uint32_t i = 0; i < g->people_count; i++) {
+    bool meant = who != 0 ? g->people[i].who == who : shoal_trust_banned(g->trust, g->people[i].who);
+    if (meant) cut_person(&g->people[i], 0);
+  }
+}
+
+uint32_t shoal_guard_unchecked_in(const shoal_guard *g, uint64_t first, uint64_t last) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < g->people_count; i++)
+    count += g->people[i].unchecked >= first && g->people[i].unchecked <= last &&
+             !shoal_trust_banned(g->trust, g->people[i].who);
+  return count;
+}
+
+uint32_t shoal_guard_people(const shoal_guard *g, shoal_guard_person *out, uint32_t max, uint64_t *others) {
+  uint32_t count = 0;
+  *others = g->others;
+  for (uint32_t i = 0; i < g->people_count; i++) {
+    if (is_idle(&g->people[i])) continue;
+    if (count < max)
+      out[count++] = g->people[i];
+    else
+      *others = earlier(*others, g->people[i].unchecked);
+  }
+  return count;
+}
+
+void shoal_guard_remember(shoal_guard *g, const shoal_guard_person *people, uint32_t count, uint64_t others,
+                          uint64_t version) {
+  g->others = others < version ? others : NEVER;
+  for (uint32_t i = 0; i < count; i++) {
+    person *p = take_person(g, people[i].who);
+    *p = people[i];
+    cut_person(p, version);
+  }
 }
 
 static bool is_proven(const shoal_guard *g, uint64_t who) {
@@ -296,11 +367,17 @@ static void forget(shoal_guard *g, result *r) {
   r->forgotten = true;
 }
 
+/* The auditor will not compute this unit: who was drawn owes another. */
+static void owe_for(shoal_guard *g, const unit *u) {
+  for (uint32_t i = 0; i < u->results_count; i++)
+    if (u->results[i]->drawn && u->results[i]->whole && !u->results[i]->compared) owe(g, u->results[i]->who);
+}
+
 /* Ends a result that is not whole. */
 static void give_up(shoal_guard *g, result *r) {
   const unit *u = find_unit(g, r->unit);
-  if (r->who == AUDITOR && u->counted) owe(g, u->counted_who);
-  if (r->blocking && is_proven(g, r->who)) owe(g, r->who);
+  if (r->who == AUDITOR && u->closed) owe_for(g, u);
+  if (r->strict) owe(g, r->who);
   rule(g, SHOAL_RULING_FREE, r, NULL);
   forget(g, r);
   remove_result(g, r);
@@ -326,16 +403,33 @@ static bool is_with(const unit *u, uint64_t peer) {
   return false;
 }
 
-uint64_t shoal_guard_leased(shoal_guard *g, const shoal_lease *lease, uint32_t count, uint64_t who) {
+/* Decides how a result will be checked. Whether it is among those of a last round is as secret as the rest.
+ * */
+static void plan_checks(shoal_guard *g, result *r, const shoal_guard_end *end) {
+  if (!g->config.audits || r->who == AUDITOR) return;
+  person *p = take_person(g, r->who);
+  shoal_key key = shoal_key_make(g->config.secret[1], SHOAL_FOR_AUDITS, r->who, r->unit);
+  r->drawn = shoal_trust_wants_auditor(g->trust, r->who, r->lease);
+  bool ends = r->drawn && end->rounds_left < LAST_ROUNDS;
+  ends |= end->rounds_left == 0 && (double)shoal_random_uniform(key, r->lease) < end->share;
+  r->strict = ends || p->owed > 0 || p->unaudited >= UNAUDITED_MAX;
+  r->auditor_s = ends ? AUDITOR_S : OWED_TIMES * (r->deadline - r->since);
+  r->drawn |= r->strict;
+  r->blocking = r->strict || !is_proven(g, r->who);
+  p->owed = 0;
+}
+
+uint64_t shoal_guard_leased(shoal_guard *g, const shoal_lease *lease, uint32_t count, uint64_t who,
+                            const shoal_guard_end *end) {
   unit *u = take_unit(g, lease->unit);
-  if (u == NULL || is_with(u, lease->worker) || u->results_count == RESULTS_MAX || g->results_free_count == 0)
+  /* The last place is the auditor's. */
+  if (u == NULL || is_with(u, lease->worker) || g->results_free_count == 0 ||
+      u->results_count >= (who == AUDITOR ? RESULTS_MAX : RESULTS_MAX - 1))
     return 0;
   g->counts.checks += is_check(u, who);
   uint32_t place = g->results_free[--g->results_free_count];
   if (place >= g->results_top) g->results_top = place + 1;
   result *r = &g->results[place];
-  bool judged = g->config.audits && who != AUDITOR;
-  person *p = judged ? take_person(g, who) : NULL;
   *r = (result){.ticket = ticket_of(g, lease),
                 .lease = lease->id,
                 .peer = lease->worker,
@@ -343,10 +437,8 @@ uint64_t shoal_guard_leased(shoal_guard *g, const shoal_lease *lease, uint32_t c
                 .unit = lease->unit,
                 .since = lease->since,
                 .deadline = lease->deadline,
-                .count = count,
-                .blocking = judged && (p->owed || !is_proven(g, who)),
-                .drawn = judged && shoal_trust_audits(g->trust, who, lease->id)};
-  if (p != NULL) p->owed = false;
+                .count = count};
+  plan_checks(g, r, end);
   memset(g->got + (size_t)place * g->config.owners, 0, g->config.owners * sizeof *g->got);
   shoal_places_put(&g->tickets, r->ticket, place);
   u->results[u->results_count++] = r;
@@ -382,7 +474,7 @@ static bool differ(const unit *u) {
 }
 
 /* Whether somebody else who is proven has a whole result: an equal one, where none differ. */
-static bool is_checked(const shoal_guard *g, const unit *u, const result *r) {
+static bool has_voucher(const shoal_guard *g, const unit *u, const result *r) {
   for (uint32_t i = 0; i < u->results_count; i++) {
     const result *other = u->results[i];
     if (other->whole && other->who != r->who && is_proven(g, other->who)) return true;
@@ -390,17 +482,29 @@ static bool is_checked(const shoal_guard *g, const unit *u, const result *r) {
   return false;
 }
 
-static void agree(shoal_guard *g, result *r) {
-  if (r->compared || r->who == AUDITOR) return;
-  r->compared = true;
+static void credit(shoal_guard *g, const result *r) {
   bool proven = is_proven(g, r->who);
   shoal_trust_agreed(g->trust, r->who);
   g->stale |= !proven && is_proven(g, r->who);
-  note_checked(g, r->who, round_of(g, r->unit));
   g->counts.agreed++;
   unit *u = find_unit(g, r->unit);
   rule(g, SHOAL_RULING_AGREED, r, NULL)->credits = u->counted && u->counted_who == AUDITOR && !u->credited;
   u->credited = true;
+}
+
+/* The auditor agrees. */
+static void agree(shoal_guard *g, result *r) {
+  if (r->compared || r->who == AUDITOR) return;
+  r->compared = true;
+  note_checked(g, r->who, round_of(g, r->unit));
+  if (!r->vouched) credit(g, r);
+}
+
+/* Somebody who is proven agrees. It is the auditor who makes somebody proven. */
+static void vouch(shoal_guard *g, result *r) {
+  if (r->vouched || r->compared || r->drawn || r->who == AUDITOR) return;
+  r->vouched = true;
+  if (shoal_trust_get(g->trust, r->who).agreed + 1 < SHOAL_TRUST_PROVES) credit(g, r);
 }
 
 /* All that is under way of somebody who lied: it does not count. */
@@ -429,10 +533,16 @@ static void lie(shoal_guard *g, result *r, const char *why) {
 
 static double norm_of(const result *r) { return sqrt(r->squares) / r->count; }
 
+/* All who say the same of a unit answer for it, until the auditor agrees with them. */
+static void note_answers(shoal_guard *g, const unit *u) {
+  for (uint32_t i = 0; i < u->results_count; i++)
+    if (u->results[i]->whole && u->results[i]->who != AUDITOR)
+      note_unchecked(g, u->results[i]->who, round_of(g, u->key - 1));
+}
+
 /* A ruling that waits stays where it is: nothing is added while it is filled in. */
-static void count(shoal_guard *g, unit *u, result *r, bool verified) {
+static void count(shoal_guard *g, unit *u, result *r, bool audited) {
   u->counted = true;
-  u->verified = verified;
   u->counted_ticket = r->ticket;
   u->counted_who = r->who;
   u->counted_proof = r->proof;
@@ -445,7 +555,7 @@ static void count(shoal_guard *g, unit *u, result *r, bool verified) {
   r->scale = !g->config.audits && r->finite && norm_of(r) > limit ? (float)(limit / norm_of(r)) : 1;
   ruling->scale = r->scale;
   if (r->finite) shoal_norms_add(&g->norms, fmin(norm_of(r), limit));
-  if (r->who != AUDITOR && !verified) note_unchecked(g, r->who, round_of(g, r->unit));
+  if (g->config.audits && !audited) note_answers(g, u);
 }
 
 /* The auditor's result is here. */
@@ -473,15 +583,12 @@ static void compare_late(shoal_guard *g, unit *u) {
   for (uint32_t i = 0; i < u->results_count; i++) {
     result *r = u->results[i];
     if (!r->whole || r->compared || r->ticket == u->counted_ticket) continue;
-    bool believed = u->verified || (u->counted_who != r->who && is_proven(g, u->counted_who));
-    if (r->proof == u->counted_proof) {
-      if (believed) agree(g, r);
-    } else if (u->verified) {
-      lie(g, r, "its result is not what the unit gives");
-      return;
-    } else {
-      owe(g, u->counted_who); /* nobody can tell any more who is wrong */
+    if (r->proof != u->counted_proof) { /* nobody can tell any more who is wrong */
+      owe(g, u->counted_who);
+      owe(g, r->who);
       r->compared = true;
+    } else if (u->counted_who != r->who && is_proven(g, u->counted_who)) {
+      vouch(g, r);
     }
   }
 }
@@ -490,10 +597,9 @@ static void compare_equal(shoal_guard *g, unit *u) {
   for (uint32_t i = 0; i < u->results_count; i++) {
     result *r = u->results[i];
     if (!r->whole) continue;
-    bool checked = is_checked(g, u, r);
-    if (!u->counted && (checked || !(r->blocking || r->odd))) count(g, u, r, checked);
-    if (checked && u->counted_ticket == r->ticket) u->verified = true;
-    if (checked && (r->blocking || r->drawn || r->odd)) agree(g, r);
+    bool has = has_voucher(g, u, r);
+    if (!u->counted && (has ? !r->strict : !(r->blocking || r->odd))) count(g, u, r, false);
+    if (has && (r->blocking || r->odd)) vouch(g, r);
   }
 }
 
@@ -557,13 +663,17 @@ static void complete_one(shoal_guard *g, result *r) {
   judge(g, u);
 }
 
-static void complete(shoal_guard *g, result *r) {
-  complete_one(g, r);
+static void judge_stale(shoal_guard *g) {
   while (g->stale) {
     g->stale = false;
     for (uint32_t i = 0; i < g->units_top; i++)
       if (g->units[i].key != 0) judge(g, &g->units[i]);
   }
+}
+
+static void complete(shoal_guard *g, result *r) {
+  complete_one(g, r);
+  judge_stale(g);
 }
 
 void shoal_guard_done(shoal_guard *g, uint64_t ticket, uint64_t proof, const shoal_sums *sums,
@@ -596,6 +706,14 @@ bool shoal_guard_got(shoal_guard *g, uint64_t ticket, uint32_t slice, uint64_t p
   r->squares += squares;
   r->gots++;
   complete(g, r);
+  return true;
+}
+
+bool shoal_guard_cut(shoal_guard *g, uint64_t ticket, uint64_t *peer) {
+  const result *r = find_result(g, ticket);
+  if (r == NULL) return false;
+  g->counts.rejected++;
+  *peer = r->peer;
   return true;
 }
 
@@ -636,7 +754,9 @@ static bool is_wanted(const shoal_guard *g, const unit *u, uint64_t who, double 
     const result *r = u->results[i];
     bool blocking = r->blocking || r->odd;
     if (r->who == AUDITOR || r->compared || !(blocking || r->drawn)) continue;
-    if ((blocking || who == AUDITOR) && !is_being_checked(g, u, r, now)) return true;
+    if (who == AUDITOR && r->drawn) return true;
+    if ((blocking || who == AUDITOR) && !r->strict && !r->vouched && !is_being_checked(g, u, r, now))
+      return true;
   }
   /* What is left of a unit whose first result was a lie may wait for somebody who does not come. */
   return u->finished && !u->counted && !is_being_checked(g, u, NULL, now);
@@ -647,20 +767,28 @@ bool shoal_guard_may_have(const shoal_guard *g, uint64_t who) {
   if (!g->config.audits || is_proven(g, who)) return true;
   for (uint32_t i = 0; i < g->results_top; i++) {
     const result *r = &g->results[i];
-    waiting += r->ticket != 0 && r->who == who && r->whole && !r->compared;
+    waiting += r->ticket != 0 && r->who == who && r->whole && !r->compared && !r->vouched;
   }
   return waiting < SHOAL_TRUST_PROVES;
 }
 
+/* What is checked first: what holds up its round; then in an order that nobody knows, since the auditor may
+ * never come to the rest. */
+static double rank_of(const shoal_guard *g, const unit *u) {
+  shoal_key key = shoal_key_make(g->config.secret[1], SHOAL_FOR_AUDITS, 0, 0);
+  return (u->counted ? 1 : 0) + (double)shoal_random_uniform(key, u->key);
+}
+
 bool shoal_guard_wants(const shoal_guard *g, uint64_t who, double now, uint64_t *number) {
-  uint64_t best = NEVER;
+  double best = INFINITY;
   if (!g->config.audits || !is_proven(g, who)) return false;
   for (uint32_t i = 0; i < g->units_top; i++) {
     const unit *u = &g->units[i];
-    if (u->key != 0 && u->key - 1 < best && is_wanted(g, u, who, now)) best = u->key - 1;
+    if (u->key == 0 || !is_wanted(g, u, who, now) || rank_of(g, u) >= best) continue;
+    best = rank_of(g, u);
+    *number = u->key - 1;
   }
-  *number = best;
-  return best != NEVER;
+  return best < INFINITY;
 }
 
 /* ---- time, and rounds that are over ---- */
@@ -691,13 +819,13 @@ static void close_unit(shoal_guard *g, unit *u) {
   for (uint32_t i = 0; i < u->results_count; i++) auditing |= u->results[i]->who == AUDITOR;
   for (uint32_t i = 0; i < u->results_count;) {
     result *r = u->results[i];
-    if (r->drawn && r->whole && !r->compared && !auditing) owe(g, r->who);
     if (r->whole || is_awaited(g, r)) {
       i++;
       continue;
     }
     give_up(g, r);
   }
+  if (!auditing) owe_for(g, u);
   u->closed = true;
 }
 
@@ -710,25 +838,27 @@ void shoal_guard_close(shoal_guard *g, uint64_t closed, uint64_t applied) {
   }
 }
 
-void shoal_guard_back(shoal_guard *g, uint64_t version) {
+static void keep_bans(shoal_guard *g) {
   shoal_ruling ruling;
-  while (shoal_guard_next(g, &ruling)) shoal_blob_release(ruling.report);
+  for (uint32_t left = g->rulings_count; left > 0 && shoal_guard_next(g, &ruling); left--) {
+    shoal_blob_release(ruling.report);
+    if (ruling.kind != SHOAL_RULING_WRONG) continue;
+    g->rulings[(g->rulings_first + g->rulings_count++) % g->rulings_size] = ruling;
+  }
+}
+
+void shoal_guard_back(shoal_guard *g, uint64_t version) {
+  keep_bans(g);
   for (uint32_t i = 0; i < g->units_top; i++)
     if (g->units[i].key != 0) remove_unit(g, &g->units[i]);
-  for (uint32_t i = 0; i < g->people_count; i++) {
-    person *p = &g->people[i];
-    if (p->unchecked == NEVER) continue;
-    if (p->unchecked >= version)
-      p->unchecked = p->unchecked_last = NEVER;
-    else if (p->unchecked_last >= version)
-      p->unchecked_last = version - 1;
-  }
+  for (uint32_t i = 0; i < g->people_count; i++) cut_person(&g->people[i], version);
+  if (g->others >= version) g->others = NEVER;
 }
 
 static double late_at(const result *r) { return r->deadline + (r->deadline - r->since); }
 
-/* Somebody who holds one of all leases that a unit may have, and has had it for twice as long as it may, makes
- * room. */
+/* Somebody who holds one of all leases that a unit may have, and has had it for twice as long as it may,
+ * makes room. */
 static bool blocks(const shoal_guard *g, const result *r, double now) {
   if (r->abandoned || r->who == AUDITOR || now < late_at(r)) return false;
   const unit *u = find_unit(g, r->unit);
@@ -738,9 +868,22 @@ static bool blocks(const shoal_guard *g, const result *r, double now) {
   return leases >= g->config.holders_max;
 }
 
+/* Waits for the auditor's word. */
+static bool is_kept_waiting(const result *r) { return r->strict && r->whole && !r->compared; }
+
+/* The auditor does not come: somebody else may vouch for the result; near the end it counts like any other.
+ * */
+static void wait_no_longer(shoal_guard *g, result *r) {
+  r->strict = r->drawn = false;
+  if (r->auditor_s == AUDITOR_S) r->blocking = !is_proven(g, r->who);
+  take_person(g, r->who)->unaudited = 0;
+  judge(g, find_unit(g, r->unit));
+}
+
 void shoal_guard_tick(shoal_guard *g, double now, double patience_s) {
   for (uint32_t i = 0; i < g->results_top; i++) {
     result *r = &g->results[i];
+    if (r->ticket != 0 && is_kept_waiting(r) && now >= r->done_at + r->auditor_s) wait_no_longer(g, r);
     if (r->ticket == 0 || r->whole) continue;
     if (r->done && now >= r->done_at + patience_s) {
       give_up(g, r);
@@ -749,12 +892,14 @@ void shoal_guard_tick(shoal_guard *g, double now, double patience_s) {
       r->abandoned = true;
     }
   }
+  judge_stale(g);
 }
 
 double shoal_guard_next_tick(const shoal_guard *g, double now, double patience_s) {
   double next = INFINITY;
   for (uint32_t i = 0; i < g->results_top; i++) {
     const result *r = &g->results[i];
+    if (r->ticket != 0 && is_kept_waiting(r)) next = fmin(next, r->done_at + r->auditor_s);
     if (r->ticket == 0 || r->whole) continue;
     if (r->done) next = fmin(next, r->done_at + patience_s);
     double due = r->deadline > now ? r->deadline : late_at(r);

@@ -1,25 +1,31 @@
 /* guard.h: which results count: those that have come are compared, and who lied is found.
  *
- * The chief tells the guard of every lease that it gives, of every report (DONE), and of every contribution that has
- * come to an owner (GOT). A result is whole when it was reported and is with all owners, and fits: a worker
- * names a contribution by its proof (proof.h), and owners must have found the same. Of a whole result the guard
- * rules whether it counts.
+ * The chief tells the guard of every lease that it gives, of every report (DONE), and of every contribution
+ * that has come to an owner (GOT). A result is whole when it was reported and is with all owners, and fits: a
+ * worker names a contribution by its proof (proof.h), and owners must have found the same. Of a whole result
+ * the guard rules whether it counts.
  *
- *   audits     Results of one unit are equal to the last bit, if they are honest. A newcomer's counts when one by
- *              somebody proven, or by the chief's own auditor, is equal. A proven worker's counts at once; a share
- *              of them (trust.h) is computed again by the auditor, which goes on when the round is over. When
- *              that could not be done in time, the worker's next unit counts only when it was checked. Of results
- *              that differ the auditor's is right, so nobody outvotes it, and the others are lies.
+ *   audits     Results of one unit are equal to the last bit, if they are honest. A newcomer's counts when
+ *              one by somebody proven, who vouches for it, or by the chief's own auditor, is equal. A proven
+ *              worker's counts at once. A share of all (trust.h) is drawn: only the auditor's word ends the
+ *              matter, who computes them again and goes on when the round is over; those who vouch for each
+ *              other can be in league. When that could not be done in time, or nothing was drawn for long,
+ *              the worker's next unit counts only when the auditor has checked it; or, since one auditor may
+ *              have too many workers, when it did not come for a while and somebody proven vouches. In the
+ *              last rounds what is drawn counts when it was checked, and in the very last as much as costs
+ *              little time. Of results that differ the auditor's is right, so nobody outvotes it, and the
+ *              others are lies. An auditor that never comes holds up nothing for ever.
  *   limits     A result with values that are not finite, or with a norm above 8 times the median of those
  *              that counted, counts only when it was checked. Without audits (where results of one unit
  *              differ anyway) the first is refused, and the second scaled down; what two workers
  *              find not to be finite is not.
  *
- * A lease goes under a ticket: its number, and 32 bits that only the guard can make. Who has not got the lease
- * cannot name it.
+ * A lease goes under a ticket: its number, and 32 bits that only the guard can make. Who has not got the
+ * lease cannot name it.
  *
- * Unchecked results of somebody who turns out to lie are in versions that were made since: shoal_guard_unchecked says
- * since which round, so that the chief can go back there.
+ * Results of somebody who turns out to lie, and those it has vouched for, are in versions that were made
+ * since the auditor agreed with it last: shoal_guard_unchecked says since which round, so that the chief can
+ * go back there.
  *
  * Ownership: create, then destroy; blobs are shared by counting. Threads: one. Time comes from the caller. */
 #ifndef SHOAL_PROTO_GUARD_H
@@ -72,14 +78,24 @@ shoal_status shoal_guard_create(shoal_guard **out, const shoal_guard_config *con
 void shoal_guard_destroy(shoal_guard *guard);
 shoal_trust *shoal_guard_trust(shoal_guard *guard);
 
+/* How near the training is to where it may end. */
+typedef struct shoal_guard_end {
+  uint64_t rounds_left; /* behind the unit's; 0: it is in the last */
+  double share;         /* of units of the last that the auditor checks before they count */
+} shoal_guard_end;
+
 /* A lease of `count` parts was given; returns its ticket, or 0 when the unit has results enough. */
-uint64_t shoal_guard_leased(shoal_guard *guard, const shoal_lease *lease, uint32_t count, uint64_t who);
+uint64_t shoal_guard_leased(shoal_guard *guard, const shoal_lease *lease, uint32_t count, uint64_t who,
+                            const shoal_guard_end *end);
 /* Of a ticket: the lease and its unit; false when there is no such one, or it is another's. */
 bool shoal_guard_find(const shoal_guard *guard, uint64_t ticket, uint64_t peer, uint64_t *lease,
                       uint64_t *unit);
 /* The report is shared. */
 void shoal_guard_done(shoal_guard *guard, uint64_t ticket, uint64_t proof, const shoal_sums *sums,
                       shoal_blob *report, double now);
+/* The owner's rule has left out, or cut down, what counts under a ticket: whose it was. False: no such
+ * ticket. */
+bool shoal_guard_cut(shoal_guard *guard, uint64_t ticket, uint64_t *peer);
 /* False: no such ticket; the owner may forget it. */
 bool shoal_guard_got(shoal_guard *guard, uint64_t ticket, uint32_t slice, uint64_t proof, double squares);
 /* A lease was given back, or a peer is gone: what is not whole will not be. */
@@ -93,18 +109,41 @@ bool shoal_guard_wants(const shoal_guard *guard, uint64_t who, double now, uint6
 
 /* Rounds below these are closed, and applied by all owners. */
 void shoal_guard_close(shoal_guard *guard, uint64_t closed, uint64_t applied);
-/* All go back to this version: nothing is under way any more. Rulings that wait are gone. */
+/* All go back to this version: nothing is under way any more. Of rulings that wait only WRONG stays: who has
+ * lied has lied. */
 void shoal_guard_back(shoal_guard *guard, uint64_t version);
 
-/* Gives up what was reported `patience_s` ago and is not with all owners. */
+/* Gives up what was reported `patience_s` ago and is not with all owners, and waits no longer for an auditor
+ * that does not come. */
 void shoal_guard_tick(shoal_guard *guard, double now, double patience_s);
 double shoal_guard_next_tick(const shoal_guard *guard, double now, double patience_s);
 
 bool shoal_guard_pending(const shoal_guard *guard); /* a check of a round that is over is still under way */
-/* The first round with an unchecked result of theirs, since one was checked last; UINT64_MAX: none. */
+/* The first round with a result of theirs since the auditor agreed last; UINT64_MAX: none. */
 uint64_t shoal_guard_unchecked(const shoal_guard *guard, uint64_t who);
 /* The same, of all who are not banned. */
 uint64_t shoal_guard_unchecked_of_all(const shoal_guard *guard);
+/* The same, of those who are: what they did was not undone before a crash. */
+uint64_t shoal_guard_unchecked_of_banned(const shoal_guard *guard);
+/* What somebody did, or with who = 0 all who are banned, is undone as far as it can be. */
+void shoal_guard_undone(shoal_guard *guard, uint64_t who);
+/* How many who are not banned have it in rounds first .. last. */
+uint32_t shoal_guard_unchecked_in(const shoal_guard *guard, uint64_t first, uint64_t last);
+
+/* What a guard must remember of somebody to undo, after a crash, what was done before. */
+typedef struct shoal_guard_person {
+  uint64_t who;
+  uint64_t unchecked, unchecked_last; /* rounds; UINT64_MAX for none */
+  uint32_t unaudited;                 /* units in these that count */
+  uint32_t owed;                      /* 1: a check was drawn and could not be done */
+} shoal_guard_person;
+/* Writes those of whom there is something to remember. Where there are more than `max`, *others is the first
+ * unchecked round of the rest, who are then told from nobody else; else UINT64_MAX. Returns how many. */
+uint32_t shoal_guard_people(const shoal_guard *guard, shoal_guard_person *out, uint32_t max,
+                            uint64_t *others);
+/* For a new guard, which starts at `version`. */
+void shoal_guard_remember(shoal_guard *guard, const shoal_guard_person *people, uint32_t count,
+                          uint64_t others, uint64_t version);
 
 /* Results of a unit of this round differ, and the auditor has not said yet who is right. */
 bool shoal_guard_disputes(const shoal_guard *guard, uint64_t round);

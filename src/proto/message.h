@@ -24,7 +24,8 @@
  *                             `version`, as far as it belongs to slice `slice`; lease, where it is guarded
  *   SQUARES   owner, chief    sums of squares of the round's gradient, a double a run, for clipping
  *   SCALE     chief, owner    what the round's gradient is multiplied by (payload: a float)
- *   APPLIED   owner, chief    slice `slice` has come to `version`
+ *   APPLIED   owner, chief    slice `slice` has come to `version` (payload: the leases whose contributions the rule has
+ *                             cut or left out, 8 bytes each)
  *   SAVE      chief, owner    keep `version` safe on disk, beside `round`, the version that is safe now (payload:
  *                             beside these versions, 8 bytes each; none: beside `round` alone)
  *   SAVED     owner, chief    it is, or `count` = 1: too late; lease, round: bytes it has received and sent

@@ -27,6 +27,7 @@ static const double RAMP_EPOCHS = 0.5;
 /* The sum of a node, at its first part. */
 typedef struct node_sum {
   shoal_blob *sum; /* or NULL */
+  uint64_t lease;  /* it came under; 0: none */
   uint32_t width;  /* the node's power of two */
   bool covered;    /* this part is in some sum already */
 } node_sum;
@@ -35,6 +36,7 @@ typedef struct node_sum {
 typedef struct summing {
   node_sum *nodes;   /* one a part */
   shoal_blob *right; /* what is still to be added to the first node's sum, for the whole; or NULL */
+  shoal_blob *cut;   /* leases whose contributions the rule has cut or left out, 8 bytes each; or NULL */
   bool asked;        /* the squares are with the chief */
 } summing;
 
@@ -63,6 +65,7 @@ struct shoal_owner {
   shoal_held held;            /* guarded */
   shoal_aggregate *aggregate; /* NULL: the mean */
   const float **apart;        /* with it: a round's contributions, by part */
+  uint8_t *verdicts;          /* and what the rule says of them */
   uint64_t kept_version;      /* the last that was kept on disk since create or restore; UINT64_MAX: none */
   shoal_outbox outbox;
 };
@@ -93,7 +96,8 @@ static shoal_status make_aggregate(shoal_owner *o, shoal_error *err) {
     return shoal_fail(err, SHOAL_INVALID,
                       "in mode async contributions come one by one: a rule has nothing to compare");
   o->apart = calloc(config->parts, sizeof *o->apart);
-  if (o->apart == NULL)
+  o->verdicts = calloc(config->parts, sizeof *o->verdicts);
+  if (o->apart == NULL || o->verdicts == NULL)
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u parts", config->parts);
   shoal_status status = shoal_aggregate_create(&o->aggregate, &rule, err);
   if (status == SHOAL_OK) o->state.centre = shoal_aggregate_centre(o->aggregate);
@@ -147,7 +151,8 @@ static void clear_round(shoal_owner *o, summing *r) {
     r->nodes[p] = (node_sum){0};
   }
   shoal_blob_release(r->right);
-  r->right = NULL;
+  shoal_blob_release(r->cut);
+  r->right = r->cut = NULL;
   r->asked = false;
 }
 
@@ -160,6 +165,7 @@ void shoal_owner_destroy(shoal_owner *o) {
   free(o->rounds);
   free(o->seen);
   free(o->apart);
+  free(o->verdicts);
   shoal_aggregate_destroy(o->aggregate);
   shoal_held_release(&o->held);
   shoal_blob_release(o->ahead);
@@ -389,11 +395,32 @@ static float late_scale(const shoal_owner *o) {
 
 static void finish_round(shoal_owner *o, summing *r, float scale) {
   apply(o, r, scale * late_scale(o));
+  shoal_blob *cut = r->cut;
+  r->cut = NULL;
   clear_round(o, r);
   if (o->save_version == o->state.version) o->save = true;
   if (o->chief != 0)
-    say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version});
+    say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = o->state.version, .payload = cut});
+  else
+    shoal_blob_release(cut);
   answer_pulls(o);
+}
+
+/* What the chief is told of the rule's verdicts; NULL: it used all as they were, or nobody knows whose they are. */
+static shoal_blob *leases_cut(const shoal_owner *o, const summing *r) {
+  size_t count = 0;
+  for (uint32_t p = 0; p < o->config.parts; p++)
+    count += o->verdicts[p] != SHOAL_VERDICT_USED && r->nodes[p].lease != 0;
+  if (count == 0) return NULL;
+  shoal_blob *blob = shoal_blob_create(count * sizeof(uint64_t));
+  SHOAL_ASSERT(blob != NULL);
+  uint8_t *at = shoal_blob_bytes(blob);
+  for (uint32_t p = 0; p < o->config.parts; p++) {
+    if (o->verdicts[p] == SHOAL_VERDICT_USED || r->nodes[p].lease == 0) continue;
+    memcpy(at, &r->nodes[p].lease, sizeof(uint64_t));
+    at += sizeof(uint64_t);
+  }
+  return blob;
 }
 
 /* With a rule: once all parts are there, one vector takes their place. */
@@ -407,7 +434,8 @@ static void aggregate(shoal_owner *o, summing *r) {
   shoal_blob *blob = shoal_blob_create(o->config.slice.count * sizeof(float));
   SHOAL_ASSERT(blob != NULL);
   float *sum = floats_of(blob);
-  shoal_aggregate_run(o->aggregate, o->apart, o->state.version, sum, NULL);
+  shoal_aggregate_run(o->aggregate, o->apart, o->state.version, sum, o->verdicts);
+  r->cut = leases_cut(o, r);
   for (size_t i = 0; i < o->config.slice.count; i++) sum[i] *= (float)parts;
   for (uint32_t p = 0; p < parts; p++) {
     shoal_blob_release(r->nodes[p].sum);
@@ -524,6 +552,7 @@ static void use(shoal_owner *o, const shoal_held_entry *e) {
   note_lag(o, round, e->version);
   for (uint32_t p = 0; p < e->count; p++) r->nodes[e->shard + p].covered = true;
   r->nodes[e->shard].sum = e->sum;
+  r->nodes[e->shard].lease = e->lease;
   r->nodes[e->shard].width = width;
   if (o->aggregate == NULL) join_nodes(o, r, e->shard);
   finish_rounds(o);

@@ -2,16 +2,17 @@
  *
  * It takes contributions (PUSH), adds those of a round in the order of nn/tree.h, steps the
  * optimiser, and so makes version after version, which it gives to whoever asks (PULL). A pull of
- * a version that is not there yet waits for it. Slots are only for the chief. A second contribution for the same part is dropped;
- * the chief compares their digests. With gradient clipping the sums of squares go to the chief
- * (SQUARES), and the round waits for its answer (SCALE); in async mode, where a contribution is a
+ * a version that is not there yet waits for it. Slots are only for the chief. A second contribution for the
+ * same part is dropped; the chief compares their digests. With gradient clipping the sums of squares go to
+ * the chief (SQUARES), and the round waits for its answer (SCALE); in async mode, where a contribution is a
  * whole batch's, workers clip.
  *
- * Guarded, it believes nobody: what comes under a lease is held (held.h), the chief is told of it (GOT), and it
- * counts at ACCEPT and is forgotten at REJECT. What comes without a lease never counts.
+ * Guarded, it believes nobody: what comes under a lease is held (held.h), the chief is told of it (GOT), and
+ * it counts at ACCEPT and is forgotten at REJECT. What comes without a lease never counts.
  *
- * With a rule other than the mean (aggregate.h) units are single parts; a round's contributions are kept apart until
- * all are there, and what is applied is as many times the rule's result.
+ * With a rule other than the mean (aggregate.h) units are single parts; a round's contributions are kept
+ * apart until all are there, and what is applied is as many times the rule's result. Guarded, APPLIED then
+ * names the leases whose contributions the rule has cut or left out.
  *
  * It keeps nothing on disk itself: when the chief says SAVE, shoal_owner_save tells the driver
  * what to keep; after RESTORE, shoal_owner_restore asks for it back; what the driver has not, the
@@ -71,8 +72,8 @@ shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
 /* Whether the state as it is now is to be kept safe; then the driver does so before it posts the outbox or
  * gives the owner anything else, and says when that is done. */
 bool shoal_owner_save(const shoal_owner *owner);
-/* What is to stay beside it, other records can go: writes up to SHOAL_OWNER_KEEPS_MAX versions, the one at hand
- * among them, and returns how many. */
+/* What is to stay beside it, other records can go: writes up to SHOAL_OWNER_KEEPS_MAX versions, the one at
+ * hand among them, and returns how many. */
 uint32_t shoal_owner_keeps(const shoal_owner *owner, uint64_t versions[SHOAL_OWNER_KEEPS_MAX]);
 void shoal_owner_saved(shoal_owner *owner);
 

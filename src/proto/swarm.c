@@ -12,7 +12,8 @@ enum { PEERS_DEFAULT = 41, SLOTS_DEFAULT = 12, AHEAD_DEFAULT = 16, EVENTS_FIRST 
 static const double patience_default_s = 5;
 static const double have_default_s = 0.05;
 static const double report_s = 0.25; /* the server hears of what is here at most so much later */
-static const double look_s = 0.25;   /* late questions are looked for so often */
+static const double look_s = 0.25;   /* late questions are looked for so often, */
+enum { LOOKS_A_WAIT = 16 };          /* or so many times while one waits for an answer, when that is long */
 /* Chunks that are told go into one message when there are at most so many between them: a header's worth. */
 enum { GAP_MAX = 8 * SHOAL_HEADER_BYTES };
 
@@ -63,8 +64,8 @@ shoal_status shoal_swarm_create(shoal_swarm **out, const shoal_swarm_config *con
   set_defaults(&s->config);
   SHOAL_ASSERT(s->config.ahead <= SHOAL_SWARM_AHEAD_MAX);
   s->words = (config->chunks + 63) / 64;
-  s->refused_since = s->check_at = s->fresh.due = s->reports.due = INFINITY;
-  s->fresh.told = s->reports.told = -INFINITY;
+  s->refused_since = s->check_at = s->room_at = s->fresh.due = s->reports.due = INFINITY;
+  s->fresh.told = s->reports.told = s->got_at = -INFINITY;
   if (!reserve(s)) {
     shoal_swarm_destroy(s);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a swarm of %u chunks", config->chunks);
@@ -250,6 +251,7 @@ bool shoal_swarm_join(shoal_swarm *s, uint64_t peer, bool is_server, double now)
 
 static void holder(shoal_swarm *s, uint32_t chunk, bool more) {
   s->holders[chunk] += more ? 1 : -1u;
+  s->held += more ? 1 : -1ull;
   if (s->config.serves && s->holders[chunk] <= 1) shoal_swarm_lack(s, chunk, s->holders[chunk] == 0);
 }
 
@@ -336,25 +338,38 @@ void shoal_swarm_unwant(shoal_swarm *s, uint32_t chunk) {
 
 /* ---- what comes ---- */
 
-static void take_bit(shoal_swarm *s, shoal_swarm_neighbour *n, uint32_t chunk) {
-  if (n->asks_count > 0) shoal_swarm_forget_ask(s, n, chunk);
-  if (shoal_bit(n->bits, chunk)) return;
-  shoal_bit_set(n->bits, chunk);
-  n->has++;
-  if (!n->is_server && !n->bad) holder(s, chunk, true);
+/* Those of a word's chunks of which this was not known. */
+static void take_bits(shoal_swarm *s, shoal_swarm_neighbour *n, uint32_t word, uint64_t said) {
+  for (uint64_t bits = said & ~n->bits[word]; bits != 0; bits &= bits - 1) {
+    n->has++;
+    if (!n->is_server && !n->bad) holder(s, word * 64 + (uint32_t)__builtin_ctzll(bits), true);
+  }
+  n->bits[word] |= said;
+}
+
+/* Word by word, so that a small message that says much costs little. */
+static void take_run(shoal_swarm *s, shoal_swarm_neighbour *n, uint32_t first, uint32_t end) {
+  for (uint32_t w = first / 64; w <= (end - 1) / 64; w++) {
+    uint64_t said = UINT64_MAX;
+    if (w == first / 64) said &= UINT64_MAX << first % 64;
+    if (w == (end - 1) / 64) said &= UINT64_MAX >> (63 - (end - 1) % 64);
+    take_bits(s, n, w, said);
+  }
 }
 
 static void take_have(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_message *m, double now) {
   uint64_t end = (uint64_t)m->shard + m->count;
-  bool bits = m->payload != NULL;
+  bool listed = m->payload != NULL;
   if (m->count == 0 || end > s->config.chunks ||
-      (bits && shoal_blob_length(m->payload) != ((size_t)m->count + 7) / 8)) {
+      (listed && shoal_blob_length(m->payload) != ((size_t)m->count + 7) / 8)) {
     s->counts.strange++;
     return;
   }
-  const uint8_t *bytes = bits ? shoal_blob_bytes(m->payload) : NULL;
-  for (uint32_t i = 0; i < m->count; i++)
-    if (!bits || bytes[i / 8] >> (i % 8) & 1) take_bit(s, n, m->shard + i);
+  const uint8_t *bytes = listed ? shoal_blob_bytes(m->payload) : NULL;
+  for (uint32_t i = 0; listed && i < m->count; i++)
+    if (bytes[i / 8] >> (i % 8) & 1) take_bits(s, n, (m->shard + i) / 64, (uint64_t)1 << (m->shard + i) % 64);
+  if (!listed) take_run(s, n, m->shard, (uint32_t)end);
+  shoal_swarm_forget_asks(s, n, m);
   if (!s->config.serves) shoal_swarm_ask(s, n, now);
 }
 
@@ -405,14 +420,16 @@ void shoal_swarm_checked(shoal_swarm *s, uint64_t peer, uint32_t chunk, bool goo
 void shoal_swarm_tick(shoal_swarm *s, double now) {
   if (now >= s->fresh.due) flush(s, &s->fresh, false, now);
   if (now >= s->reports.due) flush(s, &s->reports, true, now);
+  if (now >= s->room_at) shoal_swarm_pump(s, now);
   if (now < s->check_at) return;
-  s->check_at = s->counts.wanted > 0 ? now + look_s : INFINITY;
+  double pause_s = s->urgent_count > 0 ? look_s : fmax(look_s, s->wait_s / LOOKS_A_WAIT);
+  s->check_at = s->counts.wanted > 0 ? now + pause_s : INFINITY;
   shoal_swarm_check_late(s, now);
   shoal_swarm_ask_all(s, now);
 }
 
 double shoal_swarm_next_tick(const shoal_swarm *s) {
-  return fmin(s->check_at, fmin(s->fresh.due, s->reports.due));
+  return fmin(fmin(s->check_at, s->room_at), fmin(s->fresh.due, s->reports.due));
 }
 
 /* ---- reports ---- */

@@ -13,9 +13,10 @@
  * certain chunk with "nobody else gives it to me".
  *
  * Who answers. A peer is sent one chunk at a time, at most `slots` peers at a time; those who ask take
- * turns, one chunk a turn. The server gives every chunk once before it gives any twice: after that it says
- * "not now" as long as somebody who is here has the chunk, unless nobody else gives it; and of its own
- * accord gives again what hardly anybody has got on with.
+ * turns, one chunk a turn. A member with a slow uplink sends to fewer, so that a chunk is whole sooner and
+ * can be passed on; receivers that are slow themselves do not count. The server gives every chunk once
+ * before it gives any twice: after that it says "not now" as long as somebody who is here has the chunk,
+ * unless nobody else gives it; and of its own accord gives again what hardly anybody has got on with.
  *
  * The driver does what needs bytes: it compares hashes and reads from disk. After every call it takes all
  * events (shoal_swarm_next) and then all letters (shoal_swarm_outbox), and it calls tick when next_tick has
@@ -44,7 +45,7 @@ typedef struct shoal_swarm_config {
   bool wants_all;
   bool alone;         /* will never have a neighbour but the server, and asks it for everything */
   uint32_t peers_max; /* neighbours, the server included: 41 */
-  uint32_t slots;     /* peers that are sent a chunk at the same time: 12 */
+  uint32_t slots;     /* peers that are sent a chunk at the same time, at most: 12 */
   uint32_t ahead;     /* questions to one peer at most, asked and taken: 16 */
   double patience_s;  /* a question that waits so long, and long for this peer, is asked elsewhere too: 5 */
   double have_s;      /* what one has got is told at most so much later: 0.05 */

@@ -22,8 +22,13 @@ enum { UNKNOWN_PATIENCES = 12 };    /* what is patience where nothing is known y
 /* How long the server must have said "not now" before it is told that nobody else gives an urgent chunk, or
  * any to one without neighbours. */
 static const double urgent_grace_s = 0.5, alone_grace_s = 1;
+/* And any other: nothing has come, for as long as one has patience with neighbours; so many times as long
+ * where these are many: what none of them has is likely to be on its way. */
+enum { MANY = 8, MANY_PATIENCES = 4 };
 static const double smooth = 0.25; /* weight of the newest measurement */
-static const double rest_first_s = 0.25, rest_most_s = 4;
+/* How long one leaves who said "not now" alone: twice as long every time. The server longer, where answers
+ * take long anyway or none has come yet: it has many to say it to. */
+static const double rest_first_s = 0.25, rest_most_s = 4, rest_unknown_s = 30;
 
 /* ---- open chunks ---- */
 
@@ -186,16 +191,19 @@ static uint32_t choose_of_server(const shoal_swarm *s, const shoal_swarm_neighbo
 
 /* Whether there are questions for certain chunks now. */
 static bool ask_server_for(shoal_swarm *s, shoal_swarm_neighbour *n, double now) {
+  bool has_others = s->usable > 0;
   double refused_s = now - s->refused_since;
-  double grace_s = s->usable == 0 ? alone_grace_s : patience_of(s, s->wait_s);
+  double starved_s = has_others ? fmin(refused_s, now - s->got_at) : refused_s;
+  double grace_s = has_others ? patience_of(s, s->wait_s) : alone_grace_s;
+  if (s->usable >= MANY) grace_s *= MANY_PATIENCES;
   uint32_t certain = 0, window = window_of(s, n);
   for (uint32_t i = 0; i < n->asked_count; i++) certain += n->asked[i].chunk != SHOAL_SWARM_ANY;
-  if (refused_s >= grace_s && s->usable > 0) window = 1;
+  if (starved_s >= grace_s && has_others) window = 1;
   while (certain < window && n->asked_count < s->config.ahead) {
     uint32_t chunk = choose_of_server(s, n);
     if (chunk == NONE) break;
     bool urgent = shoal_bit(s->urgent, chunk);
-    bool sole = s->config.alone || refused_s >= (urgent ? urgent_grace_s : grace_s);
+    bool sole = s->config.alone || (urgent ? refused_s >= urgent_grace_s : starved_s >= grace_s);
     if (s->config.wants_all && !sole && !urgent) break;
     put_question(s, n, chunk, sole, now);
     certain++;
@@ -214,6 +222,7 @@ static void ask_server_for_any(shoal_swarm *s, shoal_swarm_neighbour *n, double 
 }
 
 void shoal_swarm_ask(shoal_swarm *s, shoal_swarm_neighbour *n, double now) {
+  if (s->urgent_count > 0) n->rest_until = fmin(n->rest_until, now + rest_most_s);
   if (n->bad || n->slow || now < n->rest_until || s->counts.wanted == 0) return;
   if (n->is_server) {
     if (!ask_server_for(s, n, now) && s->config.wants_all) ask_server_for_any(s, n, now);
@@ -252,12 +261,14 @@ static void measure(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_swarm_
 
 static void take_not_now(shoal_swarm *s, shoal_swarm_neighbour *n, double now) {
   bool only = n->is_server && s->usable == 0; /* there is nobody else to wait for */
-  n->rest_s = only ? rest_first_s : fmin(fmax(2 * n->rest_s, rest_first_s), rest_most_s);
+  double most_s = rest_most_s;
+  if (n->is_server) most_s = s->wait_s > 0 ? fmax(rest_most_s, s->wait_s) : rest_unknown_s;
+  n->rest_s = only ? rest_first_s : fmin(fmax(2 * n->rest_s, rest_first_s), most_s);
   n->rest_until = now + n->rest_s;
   if (n->is_server && s->refused_since == INFINITY) s->refused_since = now;
 }
 
-static void take_chunk(shoal_swarm *s, shoal_swarm_neighbour *n, shoal_message *m) {
+static void take_chunk(shoal_swarm *s, shoal_swarm_neighbour *n, shoal_message *m, double now) {
   uint64_t bytes = shoal_blob_length(m->payload);
   n->got_bytes += bytes;
   s->counts.got_bytes += bytes;
@@ -267,6 +278,7 @@ static void take_chunk(shoal_swarm *s, shoal_swarm_neighbour *n, shoal_message *
     return;
   }
   s->counts.got++;
+  s->got_at = now;
   shoal_swarm_close(s, m->shard);
   shoal_bit_set(s->arrived, m->shard);
   s->arrived_count++;
@@ -307,7 +319,7 @@ void shoal_swarm_answered(shoal_swarm *s, shoal_swarm_neighbour *n, shoal_messag
   }
   measure(s, n, &q, now);
   if (n->is_server && !q.sole) s->refused_since = INFINITY;
-  take_chunk(s, n, m);
+  take_chunk(s, n, m, now);
   shoal_swarm_ask(s, n, now);
 }
 

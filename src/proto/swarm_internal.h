@@ -54,6 +54,7 @@ typedef struct shoal_swarm_neighbour {
   bool giving, under_way, in_line; /* under way: its bytes are in the outbox, or have left it */
   uint64_t giving_number;
   double giving_since;
+  uint64_t sent_before;                          /* chunks that had left when this one began */
   struct shoal_swarm_neighbour *before, *behind; /* in the line */
 } shoal_swarm_neighbour;
 
@@ -80,9 +81,10 @@ struct shoal_swarm {
   /* asking */
   uint64_t *wanted, *urgent, *arrived, *open;
   uint32_t open_count, urgent_count, arrived_count;
-  uint8_t *asked;
+  uint16_t *asked;
   uint64_t questions;        /* numbers given out */
   double refused_since;      /* the server has said "not now" and given nothing since; infinity: it gives */
+  double got_at;             /* when a chunk came last, from anybody */
   double check_at;           /* when late questions are looked for next */
   double wait_s;             /* from question to answer, over all neighbours, about */
   shoal_swarm_fresh fresh;   /* to be told to neighbours */
@@ -91,12 +93,17 @@ struct shoal_swarm {
   shoal_swarm_neighbour *line_first, *line_last;
   uint32_t giving;
   uint32_t line_count;
+  uint64_t sent;     /* chunks that have left */
+  double sent_rate;  /* chunks a second that the uplink lets through, about; 0: not known */
+  double room_at;    /* when there will be room for one more though none has left; infinity: not by itself */
   uint64_t *lacking; /* server: chunks that nobody here has */
   uint32_t lacking_count;
+  uint64_t held;        /* server: the sum of holders */
   double *given_at;     /* server: when each was given last */
   double give_s;        /* how long it takes to give a chunk, about */
   uint32_t again;       /* server: chunks that it gave again of its own accord */
   double stuck_look_at; /* server: when to look again for what does not spread */
+  uint32_t stuck_next;  /* server: from which chunk on */
 };
 
 static inline bool shoal_bit(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> (i % 64) & 1; }
@@ -123,8 +130,10 @@ void shoal_swarm_close(shoal_swarm *s, uint32_t chunk);  /* it need not be asked
 bool shoal_swarm_check_late(shoal_swarm *s, double now); /* whether some are */
 
 /* swarm_give.c */
+void shoal_swarm_pump(shoal_swarm *s, double now); /* gives to those in line, as far as there is room */
 void shoal_swarm_asked(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_message *m, double now);
-void shoal_swarm_forget_ask(shoal_swarm *s, shoal_swarm_neighbour *n, uint32_t chunk);
+/* It has said HAVE: what it asked for and has now need not be given. */
+void shoal_swarm_forget_asks(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_message *have);
 void shoal_swarm_stop_giving(shoal_swarm *s, shoal_swarm_neighbour *n, double now); /* it leaves */
 /* The server: a neighbour has a chunk, or has it no more. */
 void shoal_swarm_lack(shoal_swarm *s, uint32_t chunk, bool lacking);

@@ -8,6 +8,9 @@
 #include "proto/places.h"
 
 static const double LEAST_SHARE = 0.03;
+static const double NEWCOMERS_SHARE = 0.25; /* that is the auditor's alone */
+
+enum { FOR_ANY = 0, FOR_AUDITOR = 1 };
 
 struct shoal_trust {
   uint64_t seed;
@@ -111,9 +114,26 @@ double shoal_trust_share(uint64_t agreed) {
   return share > LEAST_SHARE ? share : LEAST_SHARE;
 }
 
+/* How many have agreed, as far as they count: who is doubted begins anew as one that was just proven. */
+static uint64_t agreed_since(const shoal_standing *s) {
+  if (s->doubted == 0 || s->agreed < SHOAL_TRUST_PROVES) return s->agreed;
+  uint64_t since = s->agreed > s->doubted ? SHOAL_TRUST_PROVES + s->agreed - s->doubted : SHOAL_TRUST_PROVES;
+  return since < s->agreed ? since : s->agreed;
+}
+
+static double drawn(const shoal_trust *t, uint64_t who, uint32_t stream, uint64_t unit) {
+  return shoal_random_uniform(shoal_key_make(t->seed, SHOAL_FOR_AUDITS, who, stream), unit);
+}
+
 bool shoal_trust_audits(const shoal_trust *t, uint64_t who, uint64_t unit) {
-  shoal_key key = shoal_key_make(t->seed, SHOAL_FOR_AUDITS, who, 0);
-  return (double)shoal_random_uniform(key, unit) < shoal_trust_share(shoal_trust_get(t, who).agreed);
+  const shoal_standing standing = shoal_trust_get(t, who);
+  return drawn(t, who, FOR_ANY, unit) < shoal_trust_share(agreed_since(&standing));
+}
+
+bool shoal_trust_wants_auditor(const shoal_trust *t, uint64_t who, uint64_t unit) {
+  if (shoal_trust_proven(t, who)) return shoal_trust_audits(t, who, unit);
+  return shoal_trust_get(t, who).agreed + 1 >= SHOAL_TRUST_PROVES ||
+         drawn(t, who, FOR_AUDITOR, unit) < NEWCOMERS_SHARE;
 }
 
 void shoal_trust_agreed(shoal_trust *t, uint64_t who) { take(t, who)->agreed++; }
@@ -122,4 +142,9 @@ void shoal_trust_wrong(shoal_trust *t, uint64_t who) {
   shoal_standing *s = take(t, who);
   s->wrong++;
   s->banned = true;
+}
+
+void shoal_trust_doubt(shoal_trust *t, uint64_t who) {
+  shoal_standing *s = take(t, who);
+  s->doubted = s->agreed;
 }

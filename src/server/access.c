@@ -2,8 +2,8 @@
  *
  * Two token buckets an address: one is emptied by requests, one by wrong tokens. The buckets are kept in a
  * table of sets of a few places each; an address belongs to one set, by a hash with a secret in it, and
- * takes the place there that was not used for longest. Tokens that were right stand in a table of one place each, by
- * their hash. */
+ * takes the place there that was not used for longest. Tokens that were right stand in a table of one place
+ * each, by their hash. */
 #include "server/access.h"
 
 #include <arpa/inet.h>

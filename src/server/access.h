@@ -1,13 +1,13 @@
 /* access.h: who may do what.
  *
- * A caller shows a token ("Authorization: Bearer TOKEN") or none. Tokens have a role and may be good for
- * one job only; the store has their SHA-256 alone, compared in constant time. Without a token a caller has
- * the role that the server is open to, if any. Who asks too often has to wait, and who shows wrong tokens
- * too often is not told any more that they are wrong: limits are counted for every address (of IPv6, for
- * the first 64 bits), in a table of fixed size from which those go first that were not heard of for
- * longest. A right token is never refused because others at the same address have shown wrong ones: 128
- * random bits cannot be guessed, and a whole lab may be behind one address. Tokens that were right are remembered for
- * a few seconds, so that the store is not asked at every request.
+ * A caller shows a token ("Authorization: Bearer TOKEN") or none. Tokens have a role and may be good for one
+ * job only; the store has their SHA-256 alone, compared in constant time. Without a token a caller has the
+ * role that the server is open to, if any. Who asks too often has to wait, and who shows wrong tokens too
+ * often is not told any more that they are wrong: limits are counted for every address (of IPv6, for the
+ * first 64 bits), in a table of fixed size from which those go first that were not heard of for longest. A
+ * right token is never refused because others at the same address have shown wrong ones: 128 random bits
+ * cannot be guessed, and a whole lab may be behind one address. Tokens that were right are remembered for a
+ * few seconds, so that the store is not asked at every request.
  *
  * Ownership: create, then destroy; the store is borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_ACCESS_H
@@ -43,8 +43,8 @@ typedef struct shoal_caller {
   char name[SHOAL_CALLER_NAME_MAX];
 } shoal_caller;
 
-/* Whether what belongs to `owner` is the caller's own. Names of hosts and admins are theirs alone; a viewer or
- * volunteer may be called anything. */
+/* Whether what belongs to `owner` is the caller's own. Names of hosts and admins are theirs alone; a viewer
+ * or volunteer may be called anything. */
 bool shoal_access_owns(const shoal_caller *caller, const char *owner);
 /* Whether a caller may see, and work for, a private job of that host's. */
 bool shoal_access_invited(const shoal_caller *caller, uint64_t job, const char *host);
@@ -78,15 +78,15 @@ int shoal_access_ask_often(shoal_access *access, const char *authorization, cons
 void shoal_access_forget(shoal_access *access, uint64_t token);
 
 /* A new token, from the kernel's random numbers. days 0: it never expires. Tokens that have expired are
- * removed from the store first. SHOAL_CONFLICT: a host or admin of that name exists already, or it is "local" or
- * "anyone". SHOAL_INVALID: the name, the days, or a job for a host or
- * an admin. SHOAL_LIMIT: there are SHOAL_TOKENS_MAX. */
+ * removed from the store first. SHOAL_CONFLICT: a host or admin of that name exists already, or it is
+ * "local" or "anyone". SHOAL_INVALID: the name, the days, or a job for a host or an admin. SHOAL_LIMIT:
+ * there are SHOAL_TOKENS_MAX. */
 shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
                                double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
                                shoal_error *err);
 
-/* The link that gives access with a token: "http://HOST:PORT/#t=TOKEN", and the fingerprint of a certificate unless
- * it is NULL. */
+/* The link that gives access with a token: "http://HOST:PORT/#t=TOKEN", and the fingerprint of a certificate
+ * unless it is NULL. */
 void shoal_access_link(shoal_text *out, const char *url, const char *token, const char *fingerprint);
 /* Whether a token of an admin is valid now. */
 shoal_status shoal_access_has_admin(shoal_access *access, double now, bool *has, shoal_error *err);
@@ -106,8 +106,8 @@ bool shoal_access_same_origin(const char *host, const char *origin);
  * rebinding). This answers for the loopback names: localhost and what ends in .localhost, 127.x.x.x,
  * [::1], each with a port or without. Other names of its own are the caller's to compare. */
 bool shoal_access_host_is_local(const char *host);
-/* What a link begins with that somebody asked for with these headers: where they found the server, others will find
- * it, too. url is the server's own, which it is for those who are on its machine. */
+/* What a link begins with that somebody asked for with these headers: where they found the server, others
+ * will find it, too. url is the server's own, which it is for those who are on its machine. */
 void shoal_access_link_base(shoal_text *out, const char *url, const char *host, const char *origin);
 
 #endif

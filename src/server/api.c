@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "net/http_read.h"
 
-enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10 };
+enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10, STATE_MAX = 64 << 20 };
 #define UPLOAD_MAX (UINT64_C(4) << 30)
 
 static const shoal_route routes[] = {
@@ -32,6 +32,18 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/jobs/*/model.onnx", SHOAL_VIEWER, 0, false, shoal_api_job_onnx},
     {SHOAL_GET, "/api/v1/jobs/*/events", SHOAL_VIEWER, 0, false, shoal_api_job_events},
     {SHOAL_GET, "/api/v1/jobs/*/live", SHOAL_VIEWER, 0, false, shoal_api_job_live},
+    {SHOAL_GET, "/api/v1/jobs/*/brief", SHOAL_VOLUNTEER, 0, false, shoal_api_search_brief},
+    {SHOAL_POST, "/api/v1/jobs/*/units", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_take_unit},
+    {SHOAL_POST, "/api/v1/jobs/*/units/*/beat", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_beat_unit},
+    {SHOAL_POST, "/api/v1/jobs/*/units/*/failed", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_fail_unit},
+    {SHOAL_POST, "/api/v1/jobs/*/units/*/result", SHOAL_VOLUNTEER, JSON_MAX, false, shoal_api_finish_unit},
+    {SHOAL_GET, "/api/v1/jobs/*/trials/*/state", SHOAL_VOLUNTEER, 0, false, shoal_api_get_state},
+    {SHOAL_PUT, "/api/v1/jobs/*/units/*/state", SHOAL_VOLUNTEER, STATE_MAX, false, shoal_api_put_state},
+    {SHOAL_GET, "/api/v1/jobs/*/trials", SHOAL_VIEWER, 0, false, shoal_api_list_trials},
+    {SHOAL_GET, "/api/v1/jobs/*/trials/*", SHOAL_VIEWER, 0, false, shoal_api_show_trial},
+    {SHOAL_GET, "/api/v1/jobs/*/trials.csv", SHOAL_VIEWER, 0, false, shoal_api_trials_csv},
+    {SHOAL_GET, "/api/v1/jobs/*/insight", SHOAL_VIEWER, 0, false, shoal_api_job_insight},
+    {SHOAL_POST, "/api/v1/jobs/*/predict", SHOAL_VIEWER, JSON_MAX, false, shoal_api_predict},
     {SHOAL_GET, "/api/v1/models", SHOAL_VIEWER, 0, false, shoal_api_list_models},
     {SHOAL_POST, "/api/v1/models/check", SHOAL_VIEWER, JSON_MAX, false, shoal_api_check_model},
     {SHOAL_GET, "/api/v1/models/*", SHOAL_VIEWER, 0, false, shoal_api_show_model},
@@ -42,6 +54,7 @@ static const shoal_route routes[] = {
     {SHOAL_POST, "/api/v1/datasets/*", SHOAL_HOST, SMALL_MAX, false, shoal_api_seal_dataset},
     {SHOAL_DELETE, "/api/v1/datasets/*", SHOAL_HOST, 0, false, shoal_api_delete_dataset},
     {SHOAL_PUT, "/api/v1/datasets/*/files/*", SHOAL_HOST, UPLOAD_MAX, true, shoal_api_upload_file},
+    {SHOAL_POST, "/api/v1/datasets/*/profile", SHOAL_VIEWER, SMALL_MAX, false, shoal_api_profile_dataset},
     {SHOAL_GET, "/api/v1/datasets/*/manifest", SHOAL_VOLUNTEER, 0, false, shoal_api_dataset_manifest},
     {SHOAL_GET, "/chunks/*", SHOAL_VOLUNTEER, 0, false, shoal_api_chunk},
     {SHOAL_GET, "/api/v1/workers", SHOAL_VIEWER, 0, false, shoal_api_list_workers},
@@ -177,10 +190,27 @@ static void log_line(const shoal_api *api, const char *kind, const char *key, co
   shoal_text_release(&fields);
 }
 
+/* What programs ask by the hundred: it is neither counted against their address nor written down. */
+static bool is_often(const char *path) {
+  char names[2][SHOAL_API_NAME_MAX];
+  static const char *const often[] = {"/chunks/*",
+                                      "/api/v1/jobs/*/units",
+                                      "/api/v1/jobs/*/units/*/beat",
+                                      "/api/v1/jobs/*/units/*/failed",
+                                      "/api/v1/jobs/*/units/*/result",
+                                      "/api/v1/jobs/*/units/*/state",
+                                      "/api/v1/jobs/*/trials/*/state",
+                                      "/api/v1/jobs/*/predict",
+                                      "/api/v1/datasets/*/profile"};
+  for (size_t i = 0; i < sizeof often / sizeof often[0]; i++)
+    if (fits(often[i], path, names)) return true;
+  return false;
+}
+
 /* What changes something is written down, in the store and in the log. */
 static void audit(const shoal_api_call *call, int status) {
   const shoal_request *r = call->request;
-  if (r->method == SHOAL_GET || strcmp(r->path, "/api/v1/models/check") == 0) return;
+  if (r->method == SHOAL_GET || strcmp(r->path, "/api/v1/models/check") == 0 || is_often(r->path)) return;
   char who[SHOAL_CALLER_TEXT_MAX];
   shoal_text what = {0};
   shoal_error err;
@@ -348,9 +378,26 @@ bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t mos
   return false;
 }
 
+bool shoal_api_keep_call(shoal_kept_call *out, const shoal_api_call *call) {
+  const shoal_request *r = call->request;
+  out->path = strdup(r->path);
+  out->address = strdup(r->address);
+  out->request =
+      (shoal_request){.id = r->id, .method = r->method, .path = out->path, .address = out->address};
+  out->call = *call;
+  out->call.request = &out->request;
+  return out->path != NULL && out->address != NULL;
+}
+
+void shoal_api_release_call(shoal_kept_call *kept) {
+  free(kept->path);
+  free(kept->address);
+}
+
 /* ---- requests ---- */
 
-/* What is asked: by whom at least, whether a page of another site may not, and whether it is asked by the hundred. */
+/* What is asked: by whom at least, whether a page of another site may not, and whether it is asked by the
+ * hundred. */
 typedef struct demand {
   shoal_role_level level;
   bool own_pages, often;
@@ -394,7 +441,7 @@ static verdict judge(shoal_api *api, const shoal_request *r, const demand *d, sh
 /* Whether the caller may use the route; answers when not. */
 static bool authorise(shoal_api *api, const shoal_request *r, const shoal_route *route,
                       shoal_caller *caller) {
-  const demand d = {route->level, r->method != SHOAL_GET, route->answer == shoal_api_chunk};
+  const demand d = {route->level, r->method != SHOAL_GET, is_often(r->path)};
   verdict v = judge(api, r, &d, caller);
   if (v.status != 0) answer_error(api, r->id, v.status, v.text, NULL, 0, 0, v.retry_s);
   return v.status == 0;

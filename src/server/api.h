@@ -11,6 +11,7 @@
 #include "server/chores.h"
 #include "server/jobs.h"
 #include "server/live.h"
+#include "server/offers.h"
 #include "server/volunteers.h"
 
 /* Who asks, from the head of a request to its end. */
@@ -35,16 +36,18 @@ typedef struct shoal_api {
   shoal_datasets *datasets;
   shoal_jobs *jobs;
   shoal_volunteers *volunteers;
+  shoal_offers *offers; /* NULL: there is no queue */
   shoal_live *live;
-  shoal_chores *chores;
+  shoal_chores *chores; /* what takes seconds */
+  shoal_chores *reads;  /* chunks, which do not wait for those */
   shoal_role_level open;
   double started;          /* wall time */
   const char *fingerprint; /* of a certificate, or NULL */
   const char *url;         /* of this server, for links */
   void *self;
   void (*log)(void *self, const char *what, const char *fields);
-  /* A connection has one request at a time, and the numbers of its requests are equal modulo the connections that
-   * the net may have and one more (net/http.h). */
+  /* A connection has one request at a time, and the numbers of its requests are equal modulo the connections
+   * that the net may have and one more (net/http.h). */
   shoal_api_pending *pending;
   uint32_t pending_max;
   shoal_api_weights weights[SHOAL_API_WEIGHTS_MAX]; /* by digest; zero to begin with */
@@ -73,7 +76,8 @@ typedef struct shoal_route {
 /* All of them, for the test that compares. */
 const shoal_route *shoal_api_routes(size_t *count);
 
-/* Makes room for the requests of so many connections; release gives it back. The rest is the caller's to fill in. */
+/* Makes room for the requests of so many connections; release gives it back. The rest is the caller's to
+ * fill in. */
 shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_error *err);
 void shoal_api_release(shoal_api *api);
 
@@ -88,8 +92,8 @@ int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *request
 /* Every answer goes through here: what changes something is written down with the status that it came to. */
 void shoal_api_answer(const shoal_api_call *call, const shoal_answer *answer);
 void shoal_api_error(const shoal_api_call *call, int status, const char *text);
-/* 404, 409, 422, 413 or 503, as the error says; what is nobody's but the server's own trouble is logged whole and
- * answered with 500. */
+/* 404, 409, 422, 413 or 503, as the error says; what is nobody's but the server's own trouble is logged
+ * whole and answered with 500. */
 void shoal_api_failed(const shoal_api_call *call, const shoal_error *err);
 /* Likewise, but SHOAL_LIMIT says that there are too many of something now: 429. */
 void shoal_api_failed_full(const shoal_api_call *call, const shoal_error *err);
@@ -115,7 +119,18 @@ bool shoal_api_may_change(const shoal_api_call *call, uint64_t job);
 /* A whole number of the query; `otherwise` when it is not there; false, and answered, when it is wrong. */
 bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t most, uint64_t otherwise,
                       uint64_t *out);
+/* What GET /server answers. caller NULL: what anybody may know, for all who watch. */
 void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, shoal_json *json);
+
+/* A call whose answer comes after its request is gone: what is left of that. */
+typedef struct shoal_kept_call {
+  shoal_api_call call;
+  shoal_request request;
+  char *path, *address;
+} shoal_kept_call;
+/* False: no memory. Release it in any case. */
+bool shoal_api_keep_call(shoal_kept_call *out, const shoal_api_call *call);
+void shoal_api_release_call(shoal_kept_call *kept);
 
 /* ---- handlers, by subject ---- */
 
@@ -134,6 +149,20 @@ void shoal_api_job_model(const shoal_api_call *call);
 void shoal_api_job_onnx(const shoal_api_call *call);
 void shoal_api_job_events(const shoal_api_call *call);
 void shoal_api_job_live(const shoal_api_call *call);
+
+void shoal_api_search_brief(const shoal_api_call *call); /* api_search.c */
+void shoal_api_take_unit(const shoal_api_call *call);
+void shoal_api_beat_unit(const shoal_api_call *call);
+void shoal_api_fail_unit(const shoal_api_call *call);
+void shoal_api_finish_unit(const shoal_api_call *call);
+void shoal_api_get_state(const shoal_api_call *call);
+void shoal_api_put_state(const shoal_api_call *call);
+void shoal_api_list_trials(const shoal_api_call *call);
+void shoal_api_show_trial(const shoal_api_call *call);
+void shoal_api_trials_csv(const shoal_api_call *call);
+void shoal_api_job_insight(const shoal_api_call *call);
+void shoal_api_predict(const shoal_api_call *call);
+void shoal_api_profile_dataset(const shoal_api_call *call); /* api_tables.c */
 
 void shoal_api_list_models(const shoal_api_call *call); /* api_things.c */
 void shoal_api_show_model(const shoal_api_call *call);

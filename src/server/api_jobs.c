@@ -66,23 +66,23 @@ static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
 void shoal_api_submit_job(const shoal_api_call *call) {
   size_t length;
   const char *body = body_of(call, &length);
-  shoal_spec spec;
+  shoal_any_spec spec;
   shoal_spec_fault fault;
   shoal_error err;
   if (call->caller.job != 0) {
     shoal_api_error(call, 403, "this token is for one job only");
     return;
   }
-  if (shoal_spec_parse(&spec, body, length, &fault, &err) != SHOAL_OK) {
+  if (shoal_any_spec_parse(&spec, body, length, &fault, &err) != SHOAL_OK) {
     shoal_api_error_at(call, fault.field[0] != 0 ? 422 : 400, err.text, fault.field, fault.line,
                        fault.column);
     return;
   }
   shoal_text path = {0};
   uint64_t id;
-  shoal_status status = shoal_datasets_path(call->api->datasets, spec.data.bytes, &path, &err);
-  if (status == SHOAL_OK && spec.target.length == 0)
-    status = shoal_datasets_target(call->api->datasets, spec.data.bytes, &spec.target, &err);
+  shoal_status status = shoal_datasets_path(call->api->datasets, shoal_any_spec_data(&spec), &path, &err);
+  if (status == SHOAL_OK && !spec.is_search && spec.train.target.length == 0)
+    status = shoal_datasets_target(call->api->datasets, spec.train.data.bytes, &spec.train.target, &err);
   shoal_text_release(&path);
   if (status == SHOAL_NOT_FOUND || status == SHOAL_INVALID) {
     shoal_api_error_at(call, 422, err.text, "data", 0, 0);
@@ -93,7 +93,7 @@ void shoal_api_submit_job(const shoal_api_call *call) {
   } else {
     answer_job(call, 201, id);
   }
-  shoal_spec_release(&spec);
+  shoal_any_spec_release(&spec);
 }
 
 void shoal_api_show_job(const shoal_api_call *call) {
@@ -113,22 +113,36 @@ void shoal_api_stop_job(const shoal_api_call *call) {
   answer_change(call, shoal_jobs_stop(call->api->jobs, call->id, &err), &err);
 }
 
+/* A number of the body that is not there is 0. False, and answered, when it is wrong. */
+static bool read_more(const shoal_api_call *call, const cJSON *json, const char *field, double most,
+                      bool whole, double *out) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
+  *out = 0;
+  if (item == NULL || cJSON_IsNull(item)) return true;
+  *out = cJSON_IsNumber(item) ? item->valuedouble : -1;
+  if (*out > 0 && *out <= most && (!whole || *out == floor(*out))) return true;
+  shoal_api_error_at(
+      call, 400,
+      "the body may be {\"epochs\": N} of a training, {\"budget_s\": S} or {\"trials\": N} of a search, N a "
+      "whole number from 1",
+      field, 0, 0);
+  return false;
+}
+
 void shoal_api_resume_job(const shoal_api_call *call) {
   if (!shoal_api_may_change(call, call->id)) return;
   bool has_body = call->request->body != NULL && shoal_blob_length(call->request->body) > 0;
   cJSON *json = has_body ? shoal_api_body(call) : NULL;
   if (has_body && json == NULL) return;
-  const cJSON *epochs = cJSON_GetObjectItemCaseSensitive(json, "epochs");
-  bool wrong = epochs != NULL && !cJSON_IsNull(epochs) &&
-               !(cJSON_IsNumber(epochs) && epochs->valuedouble >= 1 && epochs->valuedouble <= 1e6 &&
-                 epochs->valuedouble == floor(epochs->valuedouble));
-  uint32_t wanted = !wrong && cJSON_IsNumber(epochs) ? (uint32_t)epochs->valuedouble : 0;
+  double epochs, budget_s, trials;
+  bool good = read_more(call, json, "epochs", 1e6, true, &epochs) &&
+              read_more(call, json, "budget_s", 1e8, false, &budget_s) &&
+              read_more(call, json, "trials", 1e9, true, &trials);
   cJSON_Delete(json);
+  if (!good) return;
+  const shoal_job_more more = {.epochs = (uint32_t)epochs, .budget_s = budget_s, .trials = (uint64_t)trials};
   shoal_error err;
-  if (wrong)
-    shoal_api_error_at(call, 400, "the body may be {\"epochs\": N}, N a whole number from 1", "epochs", 0, 0);
-  else
-    answer_change(call, shoal_jobs_resume(call->api->jobs, call->id, wanted, &err), &err);
+  answer_change(call, shoal_jobs_resume(call->api->jobs, call->id, &more, &err), &err);
 }
 
 void shoal_api_delete_job(const shoal_api_call *call) {

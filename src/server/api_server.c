@@ -13,14 +13,31 @@
 
 enum { LIST_MAX = 1000, DAYS_MAX = 3650 };
 
-static void count_jobs(const shoal_api *api, bool with_private, uint64_t counts[SHOAL_JOB_STATES],
+/* By what the store says; false: it does not answer. */
+static bool count_stored(const shoal_api *api, const shoal_caller *caller,
+                         uint64_t counts[SHOAL_JOB_STATES]) {
+  shoal_job_row row;
+  bool hosts = caller != NULL && caller->level >= SHOAL_HOST;
+  if (caller == NULL || caller->job == 0)
+    return shoal_store_count_jobs(api->store, hosts && caller->level == SHOAL_ADMIN,
+                                  hosts ? caller->name : NULL, counts, NULL) == SHOAL_OK;
+  if (shoal_store_job(api->store, caller->job, &row, NULL) != SHOAL_OK) return false;
+  counts[row.state]++;
+  shoal_job_rows_free(&row, 1);
+  return true;
+}
+
+/* Jobs that the caller may see; NULL: that everybody may. */
+static void count_jobs(const shoal_api *api, const shoal_caller *caller, uint64_t counts[SHOAL_JOB_STATES],
                        double *samples_per_s) {
   memset(counts, 0, SHOAL_JOB_STATES * sizeof *counts);
   *samples_per_s = 0;
-  if (shoal_store_count_jobs(api->store, with_private, counts, NULL) != SHOAL_OK) return;
+  if (!count_stored(api, caller, counts)) return;
   counts[SHOAL_JOB_WAITING] = counts[SHOAL_JOB_RUNNING] = 0;
   for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
-    if (job->is_private && !with_private) continue;
+    bool seen =
+        caller != NULL ? shoal_access_may_see(caller, job->id, job->is_private, job->host) : !job->is_private;
+    if (!seen) continue;
     counts[job->state]++;
     if (job->stopping && counts[SHOAL_JOB_STOPPED] > 0) counts[SHOAL_JOB_STOPPED]--; /* it is not yet */
     *samples_per_s += job->view.progress.samples_per_s;
@@ -31,7 +48,7 @@ void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, sho
   uint64_t counts[SHOAL_JOB_STATES];
   double samples_per_s;
   uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
-  count_jobs(api, true, counts, &samples_per_s);
+  count_jobs(api, caller, counts, &samples_per_s);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", "shoal");
   shoal_json_text(json, "version", SHOAL_VERSION);
@@ -388,9 +405,9 @@ void shoal_api_metrics(const shoal_api_call *call) {
   double samples_per_s;
   uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
   shoal_text text = {0};
-  count_jobs(api, call->caller.level == SHOAL_ADMIN, counts, &samples_per_s);
+  count_jobs(api, &call->caller, counts, &samples_per_s);
   shoal_net_moved(api->net, &in, &out);
-  head(&text, "shoal_jobs", "gauge", "Jobs by state; private ones are counted for admins only.");
+  head(&text, "shoal_jobs", "gauge", "Jobs by state, of those that the caller may see.");
   for (int s = 0; s < SHOAL_JOB_STATES; s++)
     shoal_text_addf(&text, "shoal_jobs{state=\"%s\"} %" PRIu64 "\n", shoal_job_state_name((shoal_job_state)s),
                     counts[s]);

@@ -9,6 +9,7 @@
 #include "nn/graph.h"
 #include "server/api.h"
 #include "server/page_files.h"
+#include "server/reads.h"
 
 enum { THINGS_MAX = 1000, LINE_MAX = 256 };
 
@@ -105,8 +106,8 @@ static void answer_model(const shoal_api_call *call, int status) {
 
 void shoal_api_show_model(const shoal_api_call *call) { answer_model(call, 200); }
 
-/* Whether the caller may replace or delete what is there under the name; answers when not. *row is what is there, the
- * caller's to free; its name is NULL where nothing is. */
+/* Whether the caller may replace or delete what is there under the name; answers when not. *row is what is
+ * there, the caller's to free; its name is NULL where nothing is. */
 static bool may_change_model(const shoal_api_call *call, shoal_thing_row *row) {
   *row = (shoal_thing_row){0};
   shoal_error err;
@@ -340,18 +341,15 @@ void shoal_api_upload_file(const shoal_api_call *call) {
 
 /* Sealing, from the request to its answer. Reading the files takes seconds, and is a chore. */
 typedef struct sealing {
-  shoal_api_call call;
-  shoal_request request; /* what is left of it */
-  char *path, *address;  /* of it */
-  char *kind, *target;   /* target may be NULL */
+  shoal_kept_call kept;
+  char *kind, *target; /* target may be NULL */
   shoal_text folder, description;
   shoal_status status;
   shoal_error err;
 } sealing;
 
 static void release_sealing(sealing *s) {
-  free(s->path);
-  free(s->address);
+  shoal_api_release_call(&s->kept);
   free(s->kind);
   free(s->target);
   shoal_text_release(&s->folder);
@@ -366,7 +364,7 @@ static void check_draft(void *self) {
 
 static void seal_draft(void *self, bool ran) {
   sealing *s = self;
-  const shoal_api_call *call = &s->call;
+  const shoal_api_call *call = &s->kept.call;
   if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
   if (s->status == SHOAL_CORRUPT) s->err.status = SHOAL_INVALID; /* it is the caller's file */
   if (ran && s->status != SHOAL_OK && s->err.status == SHOAL_INVALID)
@@ -387,16 +385,11 @@ static void begin_sealing(const shoal_api_call *call, const char *kind, const ch
     shoal_api_error(call, 503, "out of memory");
     return;
   }
-  s->path = strdup(call->request->path);
-  s->address = strdup(call->request->address);
-  s->call = *call;
-  s->request = (shoal_request){
-      .id = call->request->id, .method = call->request->method, .path = s->path, .address = s->address};
-  s->call.request = &s->request;
+  bool kept = shoal_api_keep_call(&s->kept, call);
   s->kind = strdup(kind);
   s->target = target != NULL ? strdup(target) : NULL;
   const shoal_chore chore = {call->names[0], s, check_draft, seal_draft};
-  if (s->path == NULL || s->address == NULL || s->kind == NULL || (target != NULL && s->target == NULL))
+  if (!kept || s->kind == NULL || (target != NULL && s->target == NULL))
     shoal_api_error(call, 503, "out of memory");
   else if (shoal_datasets_draft(call->api->datasets, call->names[0], owner_of(call), &s->folder, &s->err) !=
            SHOAL_OK)
@@ -433,16 +426,32 @@ void shoal_api_delete_dataset(const shoal_api_call *call) {
     shoal_api_failed(call, &err);
 }
 
+static void answer_chunk(void *self, uint64_t number, shoal_blob *chunk, const shoal_error *err) {
+  (void)number;
+  shoal_kept_call *kept = self;
+  const shoal_answer answer = {
+      .status = 200, .type = "application/octet-stream", .body = chunk, .immutable = true};
+  if (chunk != NULL)
+    shoal_api_answer(&kept->call, &answer);
+  else
+    shoal_api_failed(&kept->call, err);
+  shoal_api_release_call(kept);
+  free(kept);
+}
+
 void shoal_api_chunk(const shoal_api_call *call) {
-  uint8_t *bytes;
-  size_t length;
+  shoal_chunk_source source;
   shoal_error err;
-  shoal_status status = shoal_datasets_chunk(call->api->datasets, call->names[0], &bytes, &length, &err);
-  if (status != SHOAL_OK) {
+  if (shoal_datasets_chunk(call->api->datasets, call->names[0], &source, &err) != SHOAL_OK) {
     shoal_api_failed(call, &err);
     return;
   }
-  shoal_api_bytes(call, bytes, length,
-                  &(shoal_answer){.status = 200, .type = "application/octet-stream", .immutable = true});
-  free(bytes);
+  shoal_kept_call *kept = calloc(1, sizeof *kept);
+  if (kept != NULL && shoal_api_keep_call(kept, call) &&
+      shoal_reads_begin(call->api->reads, &source, kept, 0, answer_chunk))
+    return;
+  shoal_chunk_source_release(&source);
+  if (kept != NULL) shoal_api_release_call(kept);
+  free(kept);
+  shoal_api_error(call, 503, "too many chunks are being read; try again");
 }

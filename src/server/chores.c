@@ -1,7 +1,7 @@
 /* chores.c: see chores.h.
  *
- * A ring of chores: those before `run` have been run and wait, from `first` on, to be handed back; the one at `run` is
- * being run, or will be next; the others up to `end` wait. All three numbers only grow. */
+ * A ring of chores: those before `run` have been run and wait, from `first` on, to be handed back; the one
+ * at `run` is being run, or will be next; the others up to `end` wait. All three numbers only grow. */
 #include "server/chores.h"
 
 #include <pthread.h>

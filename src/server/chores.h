@@ -1,9 +1,10 @@
-/* chores.h: slow work of a server, done one after another by a thread of its own, so that the loop never waits.
+/* chores.h: slow work of a server, done one after another by a thread of its own, so that the loop never
+ * waits.
  *
  * A chore is added by the loop, run by the thread, and handed back to the loop, which is woken for that.
  *
- * Ownership: create, then destroy. A chore's `self` is whoever's made it, until `done`. Threads: the loop's; `run` is
- * called by the thread inside, and may touch nothing that the loop touches meanwhile. */
+ * Ownership: create, then destroy. A chore's `self` is whoever's made it, until `done`. Threads: the loop's;
+ * `run` is called by the thread inside, and may touch nothing that the loop touches meanwhile. */
 #ifndef SHOAL_SERVER_CHORES_H
 #define SHOAL_SERVER_CHORES_H
 
@@ -16,7 +17,7 @@ typedef struct shoal_chores shoal_chores;
 enum { SHOAL_CHORES_MAX = 64, SHOAL_CHORE_SUBJECT_MAX = 192 };
 
 typedef struct shoal_chore {
-  const char *subject; /* what it is about, copied: "wine" */
+  const char *subject; /* what it is about, copied: "wine"; "" where nobody asks */
   void *self;
   void (*run)(void *self);
   /* By shoal_chores_tick, or by destroy; `ran` is false for one that was not begun. Releases self. */

@@ -453,7 +453,7 @@ shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_t
     return status;
   }
   bool text = strcmp(f.kind, "text") == 0 || strcmp(f.kind, "chars") == 0;
-  bool table = strcmp(f.kind, "csv") == 0;
+  bool table = strcmp(f.kind, "csv") == 0 || strcmp(f.kind, "table") == 0;
   if (f.toy != NULL || f.named != NULL) {
     shoal_text_addf(out, "%s", name);
   } else {
@@ -628,17 +628,15 @@ static bool read_hash(const char *text, uint8_t out[SHOAL_SHA256_BYTES]) {
   return true;
 }
 
-shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, uint8_t **out, size_t *length,
+shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, shoal_chunk_source *out,
                                   shoal_error *err) {
-  *out = NULL;
-  *length = 0;
   uint8_t hash[SHOAL_SHA256_BYTES];
   if (!read_hash(sha256, hash))
     return shoal_fail(err, SHOAL_INVALID, "the name of a chunk is its SHA-256, 64 hexadecimal digits");
-  shoal_status status = shoal_chunk_table_read(sets->chunks, hash, out, length, err);
+  shoal_status status = shoal_chunk_table_find(sets->chunks, hash, out, err);
   if (status != SHOAL_NOT_FOUND || sets->chunks_loaded) return status;
   status = load_all_kept(sets, err);
-  return status == SHOAL_OK ? shoal_chunk_table_read(sets->chunks, hash, out, length, err) : status;
+  return status == SHOAL_OK ? shoal_chunk_table_find(sets->chunks, hash, out, err) : status;
 }
 
 /* ---- drafts ---- */

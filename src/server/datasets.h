@@ -16,8 +16,8 @@
  * Deleting marks the folder, removes the row, then the folder; opening removes a marked folder that has no
  * row. A folder without a row or a mark stays as it is: it may be another store's.
  *
- * A draft goes when its files are found wrong, so that nothing of it gets into the next upload of that name, or when
- * nobody has touched it for a day.
+ * A draft goes when its files are found wrong, so that nothing of it gets into the next upload of that name,
+ * or when nobody has touched it for a day.
  *
  * Ownership: open, then close; the store is borrowed. Threads: one, but shoal_datasets_check, which is
  * slow, may be called from any with a draft that nobody else touches. (When a file is uploaded into it
@@ -26,7 +26,7 @@
 #define SHOAL_SERVER_DATASETS_H
 
 #include "base/json.h"
-#include "data/manifest.h"
+#include "server/manifest.h"
 #include "store/store.h"
 
 enum {
@@ -65,9 +65,9 @@ shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal
  * it. */
 shoal_status shoal_datasets_manifest(shoal_datasets *sets, const char *name, shoal_json *json,
                                      shoal_error *err);
-/* The bytes of a chunk of any manifest that was asked for, compared with their hash. *out is the caller's
- * (malloc). SHOAL_NOT_FOUND; SHOAL_CORRUPT when the disk has something else now. */
-shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, uint8_t **out, size_t *length,
+/* Where a chunk lies of any manifest that was asked for: read by shoal_chunk_read, which is slow, and which
+ * any thread may call. SHOAL_NOT_FOUND. Release *out only after success. */
+shoal_status shoal_datasets_chunk(shoal_datasets *sets, const char *sha256, shoal_chunk_source *out,
                                   shoal_error *err);
 
 /* Whether a file of an upload may be called that: 1 to 100 of A-Z a-z 0-9 . _ -, not beginning with a dot. */
@@ -82,20 +82,21 @@ shoal_status shoal_datasets_incoming(shoal_datasets *sets, const char *name, con
                                      shoal_error *err);
 shoal_status shoal_datasets_uploaded(shoal_datasets *sets, const char *name, const char *file,
                                      const char *from, const char *owner, shoal_error *err);
-/* Reads the draft as kind ("csv", "idx", "cifar", "text", "chars") and writes what it found into
+/* Reads the draft as kind ("csv", "table", "idx", "cifar", "text", "chars") and writes what it found into
  * `description` (JSON), or says which file, line and column is wrong: SHOAL_INVALID, "FILE:LINE:COLUMN:
  * ..." where there is a place, else "FILE: ...". target: a column's name or number, NULL for the last.
  * Also puts the files safely on the disk and makes the manifest. */
 shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
                                   shoal_text *description, shoal_error *err);
-/* The draft's folder, to be checked, which counts as touching it. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is somebody else's (NULL:
- * whoever's). */
+/* The draft's folder, to be checked, which counts as touching it. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is
+ * somebody else's (NULL: whoever's). */
 shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const char *owner, shoal_text *out,
                                   shoal_error *err);
 /* Removes a draft whose files were found wrong; the owner as above. */
 shoal_status shoal_datasets_discard(shoal_datasets *sets, const char *name, const char *owner,
                                     shoal_error *err);
-/* Removes drafts that nobody has touched for a day before `now` (seconds since 1970); opening does so, too. */
+/* Removes drafts that nobody has touched for a day before `now` (seconds since 1970); opening does so,
+ * too. */
 void shoal_datasets_tidy(shoal_datasets *sets, double now);
 /* Makes the draft a data set, of the draft's owner. description is what shoal_datasets_check wrote.
  * SHOAL_CONFLICT: a file was uploaded since then, it is somebody else's draft, or there is a set of that

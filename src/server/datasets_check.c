@@ -15,6 +15,7 @@
 #include "data/idx.h"
 #include "data/table.h"
 #include "data/text.h"
+#include "search/profile.h"
 #include "server/datasets.h"
 #include "server/datasets_internal.h"
 
@@ -214,7 +215,7 @@ static shoal_status describe_text(probe *p, shoal_error *err) {
 static bool is_for_test(const char *name) { return strcasestr(name, "test") != NULL; }
 
 void shoal_set_files_order(shoal_set_files *files, const char *kind) {
-  if (strcmp(kind, "csv") != 0 || files->count != 2) return;
+  if ((strcmp(kind, "csv") != 0 && strcmp(kind, "table") != 0) || files->count != 2) return;
   if (!is_for_test(files->files[0].name) || is_for_test(files->files[1].name)) return;
   shoal_set_file first = files->files[0];
   files->files[0] = files->files[1];
@@ -352,6 +353,32 @@ static void strip_folder(shoal_error *err, const char *folder) {
   }
 }
 
+/* A table to search on: any columns, described as search/profile.h sees them. */
+static shoal_status describe_profile(probe *p, shoal_error *err) {
+  if (p->files->count > 2)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "a table is one file, and perhaps a second one for test; there are %u",
+                      p->files->count);
+  char *path = path_in(p->files, 0);
+  if (path == NULL) return fail_memory(err);
+  shoal_profile profile;
+  shoal_profile_init(&profile);
+  const shoal_profile_options options = {.path = path, .seed = 1};
+  shoal_status status = shoal_profile_read(&profile, &options, err);
+  if (status == SHOAL_OK) {
+    char shape[16];
+    snprintf(shape, sizeof shape, "%u", profile.columns_count);
+    write_samples(p, profile.rows, 0, 0);
+    shoal_json_text(&p->json, "shape", shape);
+    shoal_json_null(&p->json, "classes");
+    shoal_json_null(&p->json, "columns");
+    shoal_profile_write(&profile, &p->json, "profile");
+  }
+  shoal_profile_release(&profile);
+  free(path);
+  return status;
+}
+
 /* That a file is missing or broken is the fault of who uploaded it. */
 static shoal_status blame(shoal_error *err, shoal_status status) {
   bool upload = status == SHOAL_NOT_FOUND || status == SHOAL_CORRUPT || status == SHOAL_LIMIT ||
@@ -365,17 +392,14 @@ shoal_status shoal_set_describe(shoal_set_files *files, const char *kind, const 
   static const struct {
     const char *kind;
     shoal_status (*describe)(probe *p, shoal_error *err);
-  } kinds[] = {{"csv", describe_csv},
-               {"idx", describe_idx},
-               {"cifar", describe_cifar},
-               {"text", describe_text},
-               {"chars", describe_text}};
+  } kinds[] = {{"csv", describe_csv},     {"table", describe_profile}, {"idx", describe_idx},
+               {"cifar", describe_cifar}, {"text", describe_text},     {"chars", describe_text}};
   enum { KINDS = sizeof kinds / sizeof *kinds };
   size_t k = 0;
   while (k < KINDS && strcmp(kind, kinds[k].kind) != 0) k++;
   if (k == KINDS)
     return shoal_fail(err, SHOAL_INVALID,
-                      "'%.20s' is no kind of data; there are csv, idx, cifar, text and chars", kind);
+                      "'%.20s' is no kind of data; there are csv, table, idx, cifar, text and chars", kind);
   if (target != NULL && strcmp(kind, "csv") != 0)
     return shoal_fail(err, SHOAL_INVALID, "only a table (csv) has a target column to choose");
   if (files->count == 0) return shoal_fail(err, SHOAL_INVALID, "there is no file in it; upload some first");

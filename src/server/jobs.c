@@ -2,7 +2,6 @@
 #include "server/jobs.h"
 
 #include <cjson/cJSON.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +44,8 @@ shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id) {
 
 static void free_job(shoal_open_job *job) {
   if (job->runner != NULL) shoal_runner_destroy(job->runner);
+  if (job->searcher != NULL) shoal_searcher_destroy(job->searcher);
+  shoal_search_spec_release(&job->search);
   shoal_spec_release(&job->spec);
   free(job->name);
   free(job->host);
@@ -80,12 +81,31 @@ static void recall_progress(shoal_open_job *job, const char *details) {
   job->view.progress.epoch = count_in(progress, "epoch");
   job->view.progress.round = count_in(progress, "round");
   job->view.progress.step = count_in(progress, "step");
-  job->view.progress.steps = job->view.rounds * job->spec.parsed->recipe.epochs;
+  if (!job->is_search) job->view.progress.steps = job->view.rounds * job->spec.parsed->recipe.epochs;
+  const cJSON *spent =
+      cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "search"), "spent_s");
+  if (cJSON_IsNumber(spent)) job->found.spent_s = spent->valuedouble;
   cJSON_Delete(json);
 }
 
+/* What a job has of any kind of spec, which is taken over. */
+static bool take_spec(shoal_open_job *job, shoal_any_spec *spec) {
+  job->is_search = spec->is_search;
+  if (!spec->is_search) {
+    job->spec = spec->train;
+  } else {
+    job->search = spec->search;
+    job->spec = (shoal_spec){.workers_min = job->search.workers_min, .workers_max = job->search.workers_max};
+    shoal_text_addf(&job->spec.name, "%s", job->search.name.bytes);
+    shoal_text_addf(&job->spec.data, "%s", job->search.data.bytes);
+  }
+  *spec = (shoal_any_spec){0};
+  return !job->spec.name.failed && !job->spec.data.failed;
+}
+
 /* Puts a row of the store among the open ones, behind those that came before it. *spec is taken over. */
-static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_spec *spec, shoal_error *err) {
+static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_any_spec *spec,
+                            shoal_error *err) {
   shoal_open_job *job = calloc(1, sizeof *job);
   if (job != NULL) {
     job->name = strdup(row->name);
@@ -93,13 +113,12 @@ static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_sp
     job->peers = calloc(PEERS_MAX, sizeof *job->peers);
     job->credited = calloc(SUMS_MAX, sizeof *job->credited);
   }
-  if (job == NULL || job->name == NULL || job->host == NULL || job->peers == NULL || job->credited == NULL) {
+  if (job == NULL || job->name == NULL || job->host == NULL || job->peers == NULL || job->credited == NULL ||
+      !take_spec(job, spec)) {
     if (job != NULL) free_job(job);
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   }
   job->id = row->id;
-  job->spec = *spec;
-  *spec = (shoal_spec){0};
   job->is_private = row->is_private;
   job->state = SHOAL_JOB_WAITING;
   job->last_step = UINT64_MAX;
@@ -107,6 +126,7 @@ static shoal_status take_up(shoal_jobs *jobs, const shoal_job_row *row, shoal_sp
   job->started = row->started;
   job->view.progress = (shoal_progress_view){
       .loss = NAN, .metric = NAN, .held_out_loss = NAN, .held_out_metric = NAN, .eta_s = NAN};
+  job->found.search.best_score = NAN;
   recall_progress(job, row->progress);
   shoal_open_job **at = &jobs->first;
   while (*at != NULL && (*at)->id < job->id) at = &(*at)->next;
@@ -123,6 +143,33 @@ static uint16_t find_port(const shoal_jobs *jobs) {
     if (!taken) return port;
   }
   return 0;
+}
+
+/* ---- specs of both kinds ---- */
+
+shoal_status shoal_any_spec_parse(shoal_any_spec *out, const char *json, size_t length,
+                                  shoal_spec_fault *fault, shoal_error *err) {
+  *out = (shoal_any_spec){.is_search = shoal_search_spec_is(json, length)};
+  shoal_status status = out->is_search ? shoal_search_spec_parse(&out->search, json, length, fault, err)
+                                       : shoal_spec_parse(&out->train, json, length, fault, err);
+  if (status != SHOAL_OK) *out = (shoal_any_spec){0};
+  return status;
+}
+
+void shoal_any_spec_release(shoal_any_spec *spec) {
+  shoal_spec_release(&spec->train);
+  shoal_search_spec_release(&spec->search);
+}
+
+void shoal_any_spec_write(const shoal_any_spec *spec, shoal_json *json) {
+  if (spec->is_search)
+    shoal_search_spec_write(&spec->search, json);
+  else
+    shoal_spec_write(&spec->train, true, json);
+}
+
+const char *shoal_any_spec_data(const shoal_any_spec *spec) {
+  return spec->is_search ? spec->search.data.bytes : spec->train.data.bytes;
 }
 
 /* ---- as JSON ---- */
@@ -179,8 +226,37 @@ static void write_guard(const shoal_open_job *job, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+static const char *phase_name(shoal_searcher_phase phase) {
+  static const char *const names[] = {"reads", "tries", "gathers", "ended"};
+  return names[phase];
+}
+
+static void write_search_details(const shoal_open_job *job, shoal_json *json) {
+  const shoal_searcher_view *found = &job->found;
+  shoal_json_open(json, "spec", '{');
+  shoal_search_spec_write(&job->search, json);
+  shoal_json_close(json, '}');
+  shoal_json_open(json, "search", '{');
+  shoal_json_text(json, "phase", phase_name(found->phase));
+  shoal_json_real(json, "share", found->search.share);
+  shoal_json_real(json, "spent_s", found->spent_s);
+  shoal_json_real(json, "left_s", found->phase == SHOAL_SEARCHER_OPEN ? found->search.left_s : NAN);
+  shoal_json_int(json, "trials", (int64_t)found->search.trials);
+  shoal_json_int(json, "units", (int64_t)found->search.finished_units);
+  shoal_json_int(json, "best", (int64_t)found->search.best);
+  shoal_json_real(json, "best_score", found->search.best > 0 ? found->search.best_score : NAN);
+  shoal_json_text(json, "metric", found->metric != NULL ? found->metric : "");
+  shoal_json_bool(json, "higher_is_better", found->higher_is_better);
+  shoal_json_close(json, '}');
+}
+
 /* What is kept in the store of how far a job is, and shown of one that is open. */
 static void write_details(const shoal_open_job *job, bool with_model, shoal_json *json) {
+  shoal_json_text(json, "kind", job->is_search ? "search" : "train");
+  if (job->is_search) {
+    write_search_details(job, json);
+    return;
+  }
   shoal_json_open(json, "spec", '{');
   shoal_spec_write(&job->spec, with_model, json);
   shoal_json_close(json, '}');
@@ -232,20 +308,20 @@ static void write_open(const shoal_jobs *jobs, const shoal_open_job *job, bool w
                              .created = job->created,
                              .started = job->started};
   shoal_json_open(json, NULL, '{');
-  write_head(json, &row, job->workers);
+  write_head(json, &row, job->workers + job->helpers);
   write_details(job, with_model, json);
   write_files(jobs, job->id, json);
   shoal_json_close(json, '}');
 }
 
 static void write_stored_spec(const shoal_job_row *row, shoal_json *json) {
-  shoal_spec spec;
+  shoal_any_spec spec;
   shoal_spec_fault fault;
-  if (shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, NULL) != SHOAL_OK) return;
+  if (shoal_any_spec_parse(&spec, row->spec, strlen(row->spec), &fault, NULL) != SHOAL_OK) return;
   shoal_json_open(json, "spec", '{');
-  shoal_spec_write(&spec, true, json);
+  shoal_any_spec_write(&spec, json);
   shoal_json_close(json, '}');
-  shoal_spec_release(&spec);
+  shoal_any_spec_release(&spec);
 }
 
 /* The stored details, but with the whole spec in the place of theirs, which has no model. */
@@ -543,6 +619,11 @@ static void take_lessons(shoal_jobs *jobs, shoal_open_job *job) {
 
 shoal_standings *shoal_jobs_standings(shoal_jobs *jobs) { return jobs->standings; }
 
+void shoal_jobs_blame(shoal_jobs *jobs, uint64_t who, uint64_t by) {
+  shoal_standing standing;
+  if (shoal_standings_blame(jobs->standings, who, by, &standing)) teach_all(jobs, &standing);
+}
+
 shoal_status shoal_jobs_lift_ban(shoal_jobs *jobs, uint64_t id, const char *by, shoal_error *err) {
   shoal_standing standing;
   shoal_status status = shoal_standings_lift(jobs->standings, id, by, &standing, err);
@@ -562,6 +643,65 @@ static void close_job(shoal_jobs *jobs, shoal_open_job *job) {
   free_job(job);
   jobs->config.calls.closed(jobs->config.calls.self, id);
 }
+
+/* ---- searches ---- */
+
+static void take_trials(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_text row = {0};
+  while (shoal_searcher_take_news(job->searcher, &row)) {
+    jobs->config.calls.trial(jobs->config.calls.self, job, &row);
+    shoal_text_clear(&row);
+  }
+  shoal_text_release(&row);
+}
+
+/* The searcher has ended: what becomes of the job? */
+static void conclude_search(shoal_jobs *jobs, shoal_open_job *job) {
+  const shoal_searcher_view *found = &job->found;
+  bool broken = found->error[0] != 0;
+  shoal_job_state state = broken            ? SHOAL_JOB_FAILED
+                          : found->finished ? SHOAL_JOB_FINISHED
+                                            : SHOAL_JOB_STOPPED;
+  store_details(jobs, job);
+  if (found->note[0]) add_line(jobs, job, shoal_clock_wall_seconds(), found->note);
+  add_line(jobs, job, shoal_clock_wall_seconds(),
+           broken            ? found->error
+           : found->finished ? "finished"
+                             : "stopped");
+  set_state(jobs, job, state, found->error);
+  close_job(jobs, job);
+}
+
+static void look_at_search(shoal_jobs *jobs, shoal_open_job *job, double now) {
+  shoal_searcher_phase before = job->found.phase;
+  uint64_t units = job->found.search.finished_units, trials = job->found.search.trials;
+  shoal_searcher_tick(job->searcher);
+  shoal_searcher_look(job->searcher, &job->found);
+  take_trials(jobs, job);
+  if (job->found.phase == SHOAL_SEARCHER_ENDED) {
+    shoal_searcher_wait(job->searcher);
+    conclude_search(jobs, job);
+    return;
+  }
+  shoal_job_state state = job->workers + job->helpers > 0 ? SHOAL_JOB_RUNNING : SHOAL_JOB_WAITING;
+  bool changed = state != job->state || before != job->found.phase ||
+                 units != job->found.search.finished_units || trials != job->found.search.trials;
+  if (state != job->state && !job->stopping) set_state(jobs, job, state, "");
+  if (now - job->stored_at >= STORE_S) store_details(jobs, job);
+  if (changed) jobs->config.calls.changed(jobs->config.calls.self, job);
+}
+
+shoal_searcher *shoal_jobs_searcher(shoal_jobs *jobs, uint64_t id) {
+  shoal_open_job *job = shoal_jobs_find(jobs, id);
+  return job != NULL ? job->searcher : NULL;
+}
+
+void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, double seconds) {
+  const shoal_contribution row = {.worker = (char *)worker, .units = 1, .seconds = seconds};
+  (void)shoal_store_add_contributions(jobs->config.store, id, &row, 1, NULL);
+}
+
+/* ---- trainings ---- */
 
 /* The runner has ended: what becomes of the job? */
 static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
@@ -610,7 +750,9 @@ double shoal_jobs_tick(shoal_jobs *jobs, double now) {
   if (now < jobs->next_look) return jobs->next_look;
   for (shoal_open_job *job = jobs->first, *next; job != NULL; job = next) {
     next = job->next;
-    if (job->runner != NULL)
+    if (job->searcher != NULL)
+      look_at_search(jobs, job, now);
+    else if (job->runner != NULL)
       look_at(jobs, job, now);
     else if (job->view.phase == SHOAL_RUNNER_ENDED)
       conclude(jobs, job);
@@ -631,47 +773,71 @@ static shoal_status folder_of(const shoal_jobs *jobs, uint64_t id, shoal_text *o
   return out->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
+static shoal_status start_runner(shoal_jobs *jobs, shoal_open_job *job, const char *folder, const char *data,
+                                 shoal_error *err) {
+  job->port = find_port(jobs);
+  if (job->port == 0) return shoal_fail(err, SHOAL_LIMIT, "%d jobs run already", SHOAL_JOBS_OPEN_MAX);
+  uint32_t standings_count;
+  const shoal_standing *standings = shoal_standings_all(jobs->standings, &standings_count);
+  const shoal_runner_config config = {.id = job->id,
+                                      .spec = &job->spec,
+                                      .folder = folder,
+                                      .data = data,
+                                      .data_dir = jobs->config.named_dir,
+                                      .threads = jobs->config.threads,
+                                      .port = job->port,
+                                      .standings = standings,
+                                      .standings_count = standings_count,
+                                      .self = jobs,
+                                      .changed = runner_changed};
+  return shoal_runner_start(&job->runner, &config, err);
+}
+
+static shoal_status start_searcher(shoal_jobs *jobs, shoal_open_job *job, const char *folder,
+                                   const char *data, shoal_error *err) {
+  const shoal_searcher_config config = {.id = job->id,
+                                        .spec = &job->search,
+                                        .folder = folder,
+                                        .data = data,
+                                        .threads = jobs->config.threads,
+                                        .spent_s = job->found.spent_s,
+                                        .lease_s = jobs->config.lease_s,
+                                        .store = jobs->config.store,
+                                        .self = jobs,
+                                        .changed = runner_changed};
+  return shoal_searcher_start(&job->searcher, &config, err);
+}
+
 static shoal_status start(shoal_jobs *jobs, shoal_open_job *job, shoal_error *err) {
   shoal_text folder = {0}, data = {0};
   shoal_status status = folder_of(jobs, job->id, &folder, err);
   if (status == SHOAL_OK) status = shoal_make_folder(folder.bytes, err);
   if (status == SHOAL_OK)
     status = shoal_datasets_path(jobs->config.datasets, job->spec.data.bytes, &data, err);
-  job->port = find_port(jobs);
-  if (status == SHOAL_OK && job->port == 0)
-    status = shoal_fail(err, SHOAL_LIMIT, "%d jobs run already", SHOAL_JOBS_OPEN_MAX);
-  if (status == SHOAL_OK) {
-    uint32_t standings_count;
-    const shoal_standing *standings = shoal_standings_all(jobs->standings, &standings_count);
-    const shoal_runner_config config = {.id = job->id,
-                                        .spec = &job->spec,
-                                        .folder = folder.bytes,
-                                        .data = data.bytes,
-                                        .data_dir = jobs->config.named_dir,
-                                        .threads = jobs->config.threads,
-                                        .port = job->port,
-                                        .standings = standings,
-                                        .standings_count = standings_count,
-                                        .self = jobs,
-                                        .changed = runner_changed};
-    status = shoal_runner_start(&job->runner, &config, err);
-  }
+  if (status == SHOAL_OK)
+    status = job->is_search ? start_searcher(jobs, job, folder.bytes, data.bytes, err)
+                            : start_runner(jobs, job, folder.bytes, data.bytes, err);
   shoal_text_release(&folder);
   shoal_text_release(&data);
   return status;
 }
 
+bool shoal_open_job_is_ready(const shoal_open_job *job) {
+  if (job->is_search) return job->searcher != NULL && job->found.phase == SHOAL_SEARCHER_OPEN;
+  return job->runner != NULL && job->view.phase == SHOAL_RUNNER_OPEN;
+}
+
 void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
   shoal_error err;
-  if (job->runner != NULL || jobs->closing || job->view.phase == SHOAL_RUNNER_ENDED ||
-      start(jobs, job, &err) == SHOAL_OK)
+  if (job->runner != NULL || job->searcher != NULL || jobs->closing ||
+      job->view.phase == SHOAL_RUNNER_ENDED || start(jobs, job, &err) == SHOAL_OK)
     return;
   job->view.phase = SHOAL_RUNNER_ENDED; /* the next tick concludes it */
   job->view.outcome = SHOAL_BROKEN;
   snprintf(job->view.error, sizeof job->view.error, "%s", err.text);
 }
 
-shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,
+shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const char *host, uint64_t *id,
                                shoal_error *err) {
   if (count_open(jobs) >= SHOAL_JOBS_OPEN_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "%d jobs are open already; stop one, or wait", SHOAL_JOBS_OPEN_MAX);
@@ -679,17 +845,17 @@ shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *h
   shoal_json json;
   shoal_json_init(&json, &text);
   shoal_json_open(&json, NULL, '{');
-  shoal_spec_write(spec, true, &json);
+  shoal_any_spec_write(spec, &json);
   shoal_json_close(&json, '}');
   if (text.failed) {
     shoal_text_release(&text);
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   }
-  shoal_job_row row = {.name = spec->name.bytes,
+  shoal_job_row row = {.name = spec->is_search ? spec->search.name.bytes : spec->train.name.bytes,
                        .host = (char *)host,
                        .state = SHOAL_JOB_WAITING,
                        .reason = "",
-                       .is_private = spec->is_private,
+                       .is_private = spec->is_search ? spec->search.is_private : spec->train.is_private,
                        .spec = text.bytes,
                        .progress = "{}",
                        .created = shoal_clock_wall_seconds()};
@@ -723,8 +889,9 @@ shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
                                                   shoal_clock_wall_seconds(), err);
   if (status != SHOAL_OK) return status;
   job->stopping = true;
-  if (job->runner != NULL) {
-    shoal_runner_stop(job->runner);
+  if (job->runner != NULL) shoal_runner_stop(job->runner);
+  if (job->searcher != NULL) shoal_searcher_stop(job->searcher);
+  if (job->runner != NULL || job->searcher != NULL) {
     jobs->config.calls.changed(jobs->config.calls.self, job);
   } else {
     close_job(jobs, job);
@@ -732,34 +899,54 @@ shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
   return SHOAL_OK;
 }
 
-/* Writes the spec of a job that was stored anew, with more epochs. */
-static shoal_status change_epochs(shoal_spec *spec, uint32_t epochs, shoal_error *err) {
-  if (epochs == 0) return SHOAL_OK;
-  if (epochs < spec->parsed->recipe.epochs)
-    return shoal_fail(err, SHOAL_INVALID, "\"epochs\" must not be less than %u", spec->parsed->recipe.epochs);
-  return shoal_spec_set_epochs(spec, epochs, err);
+/* Changes what there is to do. */
+static shoal_status add_more(shoal_any_spec *spec, const shoal_job_more *more, const char *progress,
+                             shoal_error *err) {
+  if (!spec->is_search) {
+    if (more->epochs == 0) return SHOAL_OK;
+    uint32_t epochs = spec->train.parsed->recipe.epochs;
+    if (more->epochs < epochs)
+      return shoal_fail(err, SHOAL_INVALID, "\"epochs\" must not be less than %u", epochs);
+    return shoal_spec_set_epochs(&spec->train, more->epochs, err);
+  }
+  if (more->trials > 0 && more->trials < spec->search.trials)
+    return shoal_fail(err, SHOAL_INVALID, "\"trials\" must not be less than %" PRIu64, spec->search.trials);
+  if (more->trials > 0) spec->search.trials = more->trials;
+  if (more->budget_s > 0) {
+    cJSON *json = cJSON_Parse(progress);
+    const cJSON *spent =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "search"), "spent_s");
+    spec->search.budget_s = more->budget_s + (cJSON_IsNumber(spent) ? spent->valuedouble : 0);
+    cJSON_Delete(json);
+  }
+  return SHOAL_OK;
 }
 
-static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, uint32_t epochs, shoal_error *err) {
-  shoal_spec spec;
+static shoal_status store_spec(shoal_jobs *jobs, uint64_t id, const shoal_any_spec *spec, shoal_error *err) {
+  shoal_text text = {0};
+  shoal_json json;
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_any_spec_write(spec, &json);
+  shoal_json_close(&json, '}');
+  shoal_status status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                    : shoal_store_set_job_spec(jobs->config.store, id, text.bytes, err);
+  shoal_text_release(&text);
+  return status;
+}
+
+static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, const shoal_job_more *more,
+                           shoal_error *err) {
+  shoal_any_spec spec;
   shoal_spec_fault fault;
-  if (row->state == SHOAL_JOB_FINISHED && epochs == 0)
-    return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more \"epochs\" to go on",
-                      row->id);
-  shoal_status status = shoal_spec_parse(&spec, row->spec, strlen(row->spec), &fault, err);
+  shoal_status status = shoal_any_spec_parse(&spec, row->spec, strlen(row->spec), &fault, err);
   if (status != SHOAL_OK) return status;
-  status = change_epochs(&spec, epochs, err);
-  if (status == SHOAL_OK) {
-    shoal_text text = {0};
-    shoal_json json;
-    shoal_json_init(&json, &text);
-    shoal_json_open(&json, NULL, '{');
-    shoal_spec_write(&spec, true, &json);
-    shoal_json_close(&json, '}');
-    status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                         : shoal_store_set_job_spec(jobs->config.store, row->id, text.bytes, err);
-    shoal_text_release(&text);
-  }
+  bool has_more = spec.is_search ? more->budget_s > 0 || more->trials > 0 : more->epochs > 0;
+  if (row->state == SHOAL_JOB_FINISHED && !has_more)
+    status = shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more %s to go on", row->id,
+                        spec.is_search ? "\"budget_s\" or \"trials\"" : "\"epochs\"");
+  if (status == SHOAL_OK) status = add_more(&spec, more, row->progress, err);
+  if (status == SHOAL_OK) status = store_spec(jobs, row->id, &spec, err);
   if (status == SHOAL_OK)
     status = shoal_store_set_job_state(jobs->config.store, row->id, SHOAL_JOB_WAITING, "", 0, 0, err);
   if (status == SHOAL_OK) {
@@ -767,11 +954,11 @@ static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, uint32_t 
     if (status != SHOAL_OK)
       (void)shoal_store_set_job_state(jobs->config.store, row->id, row->state, row->reason, 0, 0, NULL);
   }
-  shoal_spec_release(&spec);
+  shoal_any_spec_release(&spec);
   return status;
 }
 
-shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs, shoal_error *err) {
+shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, const shoal_job_more *more, shoal_error *err) {
   if (shoal_jobs_find(jobs, id) != NULL)
     return shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is open already", id);
   if (count_open(jobs) >= SHOAL_JOBS_OPEN_MAX)
@@ -779,15 +966,10 @@ shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs, s
   shoal_job_row row;
   shoal_status status = shoal_store_job(jobs->config.store, id, &row, err);
   if (status != SHOAL_OK) return status;
-  status = reopen(jobs, &row, epochs, err);
+  status = reopen(jobs, &row, more, err);
   shoal_job_rows_free(&row, 1);
   if (status == SHOAL_OK) jobs->config.calls.changed(jobs->config.calls.self, shoal_jobs_find(jobs, id));
   return status;
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where) {
-  (void)info, (void)kind, (void)where;
-  return remove(path);
 }
 
 shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
@@ -797,8 +979,7 @@ shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err) 
   shoal_status status = shoal_store_delete_job(jobs->config.store, id, err);
   if (status != SHOAL_OK) return status;
   shoal_text folder = {0};
-  if (folder_of(jobs, id, &folder, NULL) == SHOAL_OK)
-    (void)nftw(folder.bytes, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  if (folder_of(jobs, id, &folder, NULL) == SHOAL_OK) (void)shoal_remove_folder(folder.bytes, NULL);
   shoal_text_release(&folder);
   jobs->config.calls.deleted(jobs->config.calls.self, id, is_private);
   return SHOAL_OK;
@@ -831,13 +1012,13 @@ static shoal_status take_up_stored(shoal_jobs *jobs, shoal_job_state state, shoa
         shoal_store_jobs(jobs->config.store, (int)state, before, rows, LIST_AT_ONCE, &count, err);
     if (status != SHOAL_OK) return status;
     for (size_t i = 0; i < count; i++) {
-      shoal_spec spec;
+      shoal_any_spec spec;
       shoal_spec_fault fault;
       shoal_error why;
       before = rows[i].id;
-      if (shoal_spec_parse(&spec, rows[i].spec, strlen(rows[i].spec), &fault, &why) == SHOAL_OK) {
+      if (shoal_any_spec_parse(&spec, rows[i].spec, strlen(rows[i].spec), &fault, &why) == SHOAL_OK) {
         status = take_up(jobs, &rows[i], &spec, err);
-        shoal_spec_release(&spec);
+        shoal_any_spec_release(&spec);
         if (status != SHOAL_OK) break;
       } else {
         (void)shoal_store_set_job_state(jobs->config.store, rows[i].id, SHOAL_JOB_FAILED, why.text, 0,
@@ -881,10 +1062,19 @@ static void see_off(shoal_jobs *jobs, shoal_open_job *job) {
     add_line(jobs, job, shoal_clock_wall_seconds(), "stopped");
 }
 
+static void see_search_off(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_searcher_wait(job->searcher);
+  shoal_searcher_look(job->searcher, &job->found);
+  take_trials(jobs, job);
+  store_details(jobs, job);
+}
+
 void shoal_jobs_end(shoal_jobs *jobs) {
   jobs->closing = true;
-  for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
+  for (shoal_open_job *job = jobs->first; job != NULL; job = job->next) {
     if (job->runner != NULL) shoal_runner_stop(job->runner);
+    if (job->searcher != NULL) shoal_searcher_abandon(job->searcher);
+  }
 }
 
 bool shoal_jobs_are_ending(shoal_jobs *jobs) {
@@ -904,6 +1094,7 @@ void shoal_jobs_close(shoal_jobs *jobs) {
   while (jobs->first != NULL) {
     shoal_open_job *job = jobs->first;
     if (job->runner != NULL) see_off(jobs, job);
+    if (job->searcher != NULL) see_search_off(jobs, job);
     jobs->first = job->next;
     free_job(job);
   }

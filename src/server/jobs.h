@@ -1,7 +1,7 @@
 /* jobs.h: the jobs of a server: submitted, waiting, running, stopped; what the store knows and what runs now.
  *
- * A job is open while it waits for workers or runs; open ones are in memory, with a runner (runner.h) once they have
- * had as many workers as they want at least. All others are in the store alone. A server that starts takes up the open ones
+ * A job is a training or a search. It is open while it waits for workers or runs; open ones are in memory, with a runner
+ * (runner.h) or a searcher (searcher.h) once they have had as many workers as they want at least. All others are in the store alone. A server that starts takes up the open ones
  * where they were.
  *
  * Ownership: open, then close; store and data sets are borrowed. Threads: one. */
@@ -11,6 +11,7 @@
 #include "server/access.h"
 #include "server/datasets.h"
 #include "server/runner.h"
+#include "server/searcher.h"
 #include "server/standings.h"
 #include "server/timeline.h"
 
@@ -22,14 +23,19 @@ enum { SHOAL_JOBS_OPEN_MAX = 256 };
 typedef struct shoal_open_job {
   uint64_t id;
   char *name, *host;
-  shoal_spec spec;
+  shoal_spec spec; /* of a search: name, data, workers_min and workers_max alone */
+  bool is_search;
+  shoal_search_spec search;
   bool is_private;
   shoal_job_state state;
   double created, started;
-  shoal_runner *runner; /* or NULL: it has not had enough workers yet */
-  uint16_t port;        /* "#:port" is its chief's; 0 without a runner */
+  shoal_runner *runner; /* or NULL: it has not had enough workers yet, or is a search */
+  shoal_searcher *searcher;
+  shoal_searcher_view found; /* of a search, as last looked at */
+  uint16_t port;             /* "#:port" is its chief's; 0 without a runner */
   bool stopping; /* the store has it as stopped already, so that a server which ends now does not resume it */
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
+  uint32_t helpers;        /* who compute units of a search from a queue; set by offers.h */
   shoal_runner_view view;  /* as last looked at */
   shoal_chief_peer *peers; /* likewise */
   uint32_t peers_count;
@@ -49,6 +55,7 @@ typedef struct shoal_jobs_calls {
   void (*deleted)(void *self, uint64_t id, bool is_private);
   void (*points)(void *self, const shoal_open_job *job, const shoal_point *points, size_t count);
   void (*line)(void *self, const shoal_open_job *job, const shoal_log_row *line);
+  void (*trial)(void *self, const shoal_open_job *job, const shoal_text *row); /* JSON */
   void (*wake)(void *self); /* from any thread: tick is due */
 } shoal_jobs_calls;
 
@@ -58,6 +65,7 @@ typedef struct shoal_jobs_config {
   const char *folder;    /* FOLDER/ID is a job's */
   const char *named_dir; /* or NULL */
   uint32_t threads;      /* to evaluate with */
+  double lease_s;        /* of units of searches, without a beat; 0: the usual one */
   shoal_jobs_calls calls;
 } shoal_jobs_config;
 
@@ -75,21 +83,47 @@ double shoal_jobs_tick(shoal_jobs *jobs, double now);
 
 /* Who is believed, over all jobs. */
 shoal_standings *shoal_jobs_standings(shoal_jobs *jobs);
+/* Somebody blames another for a wrong chunk, by their numbers: shoal_standings_blame, also in what runs. */
+void shoal_jobs_blame(shoal_jobs *jobs, uint64_t who, uint64_t by);
 /* Lifts a ban, here and in what runs: shoal_standings_lift. */
 shoal_status shoal_jobs_lift_ban(shoal_jobs *jobs, uint64_t id, const char *by, shoal_error *err);
 
 shoal_open_job *shoal_jobs_first(shoal_jobs *jobs);
 shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id); /* NULL: not open */
+/* Whether workers can compute for it now. */
+bool shoal_open_job_is_ready(const shoal_open_job *job);
 /* It has as many workers as it wants at least: starts it, if it does not run. */
 void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job);
 
+/* What a job is, as it was submitted. Ownership: parse, then release. */
+typedef struct shoal_any_spec {
+  bool is_search;
+  shoal_spec train; /* or */
+  shoal_search_spec search;
+} shoal_any_spec;
+shoal_status shoal_any_spec_parse(shoal_any_spec *out, const char *json, size_t length,
+                                  shoal_spec_fault *fault, shoal_error *err);
+void shoal_any_spec_release(shoal_any_spec *spec);
+/* All fields, into an object that is open. */
+void shoal_any_spec_write(const shoal_any_spec *spec, shoal_json *json);
+const char *shoal_any_spec_data(const shoal_any_spec *spec); /* the name of the set */
+
 /* The spec is taken over on success. */
-shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_spec *spec, const char *host, uint64_t *id,
+shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const char *host, uint64_t *id,
                                shoal_error *err);
 /* SHOAL_CONFLICT where its state does not allow that. What was asked outlives the server from then on. */
 shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err);
-shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, uint32_t epochs,
-                               shoal_error *err); /* 0: as it was */
+/* What there is more to do than when it was submitted; 0: as it was. */
+typedef struct shoal_job_more {
+  uint32_t epochs; /* of a training, in all */
+  double budget_s; /* of a search, from now on */
+  uint64_t trials; /* of a search, in all */
+} shoal_job_more;
+shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, const shoal_job_more *more, shoal_error *err);
+/* A search that is open, or NULL. */
+shoal_searcher *shoal_jobs_searcher(shoal_jobs *jobs, uint64_t id);
+/* A worker has finished a unit of a search. */
+void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, double seconds);
 shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 
 /* A JOB of the API; with_model: with the model's text. */

@@ -1,7 +1,7 @@
 /* live.h: what happens, told at once to those who watch: streams of server-sent events.
  *
- * A watcher follows the whole server or one job, for as long as the token that it came with is good. What changes
- * often is gathered, and told a few times a second.
+ * A watcher follows the whole server or one job, for as long as the token that it came with is good. What
+ * changes often is gathered, and told a few times a second.
  *
  * Ownership: create, then destroy. Threads: the net's. */
 #ifndef SHOAL_SERVER_LIVE_H
@@ -29,7 +29,8 @@ void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char 
                      const shoal_text *data);
 /* To one watcher. */
 void shoal_live_greet(shoal_net *net, uint64_t request, const char *event, const shoal_text *data);
-/* Comments that keep connections open; streams whose token has expired end. now: monotonic; wall: wall time. */
+/* Comments that keep connections open; streams whose token has expired end. now: monotonic; wall: wall
+ * time. */
 void shoal_live_tick(shoal_live *live, shoal_net *net, double now, double wall);
 
 /* A set of numbers that changed, each once, in the order of coming. */

@@ -464,56 +464,72 @@ shoal_status shoal_chunk_table_add(shoal_chunk_table *table, const char *folder,
   return SHOAL_OK;
 }
 
-/* Reads what a slot says into `to` and compares it. */
-static shoal_status read_slot(const shoal_chunk_table *table, const slot *from, uint8_t *to,
-                              shoal_error *err) {
-  const origin *set = &table->origins[from->origin - 1];
-  shoal_text path = {0};
-  shoal_text_addf(&path, "%s/%s", set->folder, set->files[from->file]);
-  if (path.failed) {
-    shoal_text_release(&path);
-    return fail_memory(err);
+/* ---- one chunk ---- */
+
+void shoal_chunk_source_release(shoal_chunk_source *source) {
+  for (uint32_t i = 0; i < source->count; i++) {
+    free(source->copies[i].path);
+    free(source->copies[i].set);
   }
-  shoal_status status = SHOAL_OK;
-  char found[SHOAL_SHA256_HEX], wanted[SHOAL_SHA256_HEX];
-  int fd = open(path.bytes, O_RDONLY | O_CLOEXEC);
-  ssize_t got = fd < 0 ? -1 : read_full(fd, to, from->bytes, (off_t)from->offset);
-  if (got < 0) {
-    status = shoal_fail(err, SHOAL_IO, "%s: %s", path.bytes, strerror(errno));
-  } else {
-    shoal_sha256_hex(to, (size_t)got, found);
-    shoal_hex(from->hash, sizeof from->hash, wanted);
-    if ((size_t)got != from->bytes || strcmp(found, wanted) != 0)
-      status = shoal_fail(err, SHOAL_CORRUPT,
-                          "%s: the bytes from %" PRIu64 " on are not what they were: the file was changed or "
-                          "damaged; put it back, or delete the data set '%s'",
-                          path.bytes, from->offset, set->set);
-  }
-  if (fd >= 0) close(fd);
-  shoal_text_release(&path);
-  return status;
+  *source = (shoal_chunk_source){0};
 }
 
-shoal_status shoal_chunk_table_read(const shoal_chunk_table *table, const uint8_t hash[SHOAL_SHA256_BYTES],
-                                    uint8_t **out, size_t *length, shoal_error *err) {
-  *out = NULL;
-  *length = 0;
-  shoal_status status = SHOAL_NOT_FOUND;
+/* False: no memory. */
+static bool add_copy(const shoal_chunk_table *table, const slot *from, shoal_chunk_source *out) {
+  const origin *set = &table->origins[from->origin - 1];
+  shoal_chunk_copy *copy = &out->copies[out->count++];
+  *copy = (shoal_chunk_copy){.set = strdup(set->set), .offset = from->offset, .bytes = from->bytes};
+  if (asprintf(&copy->path, "%s/%s", set->folder, set->files[from->file]) < 0) copy->path = NULL;
+  return copy->set != NULL && copy->path != NULL;
+}
+
+shoal_status shoal_chunk_table_find(const shoal_chunk_table *table, const uint8_t hash[SHOAL_SHA256_BYTES],
+                                    shoal_chunk_source *out, shoal_error *err) {
+  *out = (shoal_chunk_source){0};
+  memcpy(out->hash, hash, sizeof out->hash);
+  bool failed = false;
   uint64_t i = table->slots_count > 0 ? home_of(table, hash) : 0;
   for (; table->slots_count > 0 && table->slots[i].origin != 0; i = (i + 1) & (table->slots_count - 1)) {
     const slot *there = &table->slots[i];
-    if (memcmp(there->hash, hash, sizeof there->hash) != 0) continue;
-    uint8_t *bytes = malloc(there->bytes);
-    if (bytes == NULL) return fail_memory(err);
-    status = read_slot(table, there, bytes, err);
-    if (status == SHOAL_OK) {
-      *out = bytes;
-      *length = there->bytes;
-      return SHOAL_OK;
-    }
-    free(bytes);
+    if (out->count == SHOAL_CHUNK_COPIES_MAX || failed) break;
+    if (memcmp(there->hash, hash, sizeof there->hash) == 0) failed = !add_copy(table, there, out);
   }
+  if (out->count > 0 && !failed) return SHOAL_OK;
+  shoal_chunk_source_release(out);
   char name[SHOAL_SHA256_HEX];
   shoal_hex(hash, SHOAL_SHA256_BYTES, name);
-  return status == SHOAL_NOT_FOUND ? shoal_fail(err, status, "there is no chunk %s", name) : status;
+  return failed ? fail_memory(err) : shoal_fail(err, SHOAL_NOT_FOUND, "there is no chunk %s", name);
+}
+
+/* Reads a copy into `to` and compares it with its hash. */
+static shoal_status read_copy(const shoal_chunk_copy *from, const uint8_t hash[SHOAL_SHA256_BYTES],
+                              uint8_t *to, shoal_error *err) {
+  uint8_t found[SHOAL_SHA256_BYTES];
+  int fd = open(from->path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read_full(fd, to, from->bytes, (off_t)from->offset);
+  int number = errno;
+  if (fd >= 0) close(fd);
+  if (got < 0) return shoal_fail(err, SHOAL_IO, "%s: %s", from->path, strerror(number));
+  shoal_sha256_of(to, (size_t)got, found);
+  if ((size_t)got == from->bytes && memcmp(found, hash, sizeof found) == 0) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_CORRUPT,
+                    "%s: the bytes from %" PRIu64 " on are not what they were: the file was changed or "
+                    "damaged; put it back, or delete the data set '%s'",
+                    from->path, from->offset, from->set);
+}
+
+shoal_status shoal_chunk_read(const shoal_chunk_source *source, shoal_blob **out, shoal_error *err) {
+  shoal_status status = SHOAL_NOT_FOUND;
+  *out = NULL;
+  for (uint32_t i = 0; i < source->count; i++) {
+    shoal_blob *blob = shoal_blob_create(source->copies[i].bytes);
+    if (blob == NULL) return fail_memory(err);
+    status = read_copy(&source->copies[i], source->hash, shoal_blob_bytes(blob), err);
+    if (status == SHOAL_OK) {
+      *out = blob;
+      return SHOAL_OK;
+    }
+    shoal_blob_release(blob);
+  }
+  return status;
 }

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "data/manifest.h"
+#include "proto/message.h"
 
 typedef struct shoal_set_file {
   char name[SHOAL_FILE_NAME_MAX];
@@ -59,9 +60,26 @@ bool shoal_chunk_table_has(const shoal_chunk_table *table, const char *set, cons
 bool shoal_chunk_table_has_any(const shoal_chunk_table *table, const char *set);
 shoal_status shoal_chunk_table_add(shoal_chunk_table *table, const char *folder, const char *stamp,
                                    const shoal_manifest *manifest, shoal_error *err);
-/* The bytes of a chunk, malloced. SHOAL_NOT_FOUND: it is in no set of the table. SHOAL_CORRUPT: what is on
- * the disk is something else. */
-shoal_status shoal_chunk_table_read(const shoal_chunk_table *table, const uint8_t hash[SHOAL_SHA256_BYTES],
-                                    uint8_t **out, size_t *length, shoal_error *err);
+/* Where a chunk lies, in one file or in several. */
+enum { SHOAL_CHUNK_COPIES_MAX = 4 };
+typedef struct shoal_chunk_copy {
+  char *path, *set;
+  uint64_t offset;
+  uint32_t bytes;
+} shoal_chunk_copy;
+
+typedef struct shoal_chunk_source {
+  uint8_t hash[SHOAL_SHA256_BYTES];
+  uint32_t count;
+  shoal_chunk_copy copies[SHOAL_CHUNK_COPIES_MAX];
+} shoal_chunk_source;
+
+/* SHOAL_NOT_FOUND: it is in no set of the table. Release *out only after success. */
+shoal_status shoal_chunk_table_find(const shoal_chunk_table *table, const uint8_t hash[SHOAL_SHA256_BYTES],
+                                    shoal_chunk_source *out, shoal_error *err);
+void shoal_chunk_source_release(shoal_chunk_source *source);
+/* The bytes of a chunk, from the first copy that is whole: the caller's. SHOAL_CORRUPT: what is on the disk
+ * is something else. */
+shoal_status shoal_chunk_read(const shoal_chunk_source *source, shoal_blob **out, shoal_error *err);
 
 #endif

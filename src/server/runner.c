@@ -21,8 +21,13 @@
 #include "nn/onnx.h"
 #include "train/metric.h"
 
-enum { LESSONS_MAX = 256 };
-enum { CURVE_POINTS = 1000, NOTES_MAX = 256, OWNERS = 1, SUMS_MAX = SHOAL_SPEC_WORKERS_MAX + 24 };
+enum {
+  CURVE_POINTS = 1000,
+  NOTES_MAX = 256,
+  LESSONS_MAX = 256,
+  OWNERS = 1,
+  SUMS_MAX = SHOAL_SPEC_WORKERS_MAX + 24,
+};
 static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
 static const double RATE_S = 1; /* over which the rate is measured */
 
@@ -322,15 +327,25 @@ static shoal_runner_lesson *lesson_about(shoal_runner *r, uint64_t who) {
   return NULL;
 }
 
+/* A new lesson; when there is no room, a ban takes the place of an audit, and an audit is not told. */
+static shoal_runner_lesson *add_lesson(shoal_runner *r, bool is_ban) {
+  shoal_runner_lesson *lesson = NULL;
+  if (r->lessons_count < LESSONS_MAX)
+    lesson = &r->lessons[(r->lessons_first + r->lessons_count++) % LESSONS_MAX];
+  for (uint32_t i = 0; lesson == NULL && is_ban && i < LESSONS_MAX; i++)
+    if (!r->lessons[i].standing.banned) lesson = &r->lessons[i];
+  if (lesson != NULL) *lesson = (shoal_runner_lesson){0};
+  return lesson;
+}
+
 /* From the chief's thread. */
 static void learn(void *self, const shoal_chief_event *event) {
   shoal_runner *r = self;
   pthread_mutex_lock(&r->lock);
   shoal_runner_lesson *lesson = lesson_about(r, event->standing.who);
-  if (lesson == NULL && r->lessons_count < LESSONS_MAX)
-    lesson = &r->lessons[(r->lessons_first + r->lessons_count++) % LESSONS_MAX];
+  if (lesson == NULL) lesson = add_lesson(r, event->kind == SHOAL_CHIEF_BANNED);
   if (lesson != NULL) {
-    *lesson = (shoal_runner_lesson){.standing = event->standing};
+    lesson->standing = event->standing;
     memcpy(lesson->name, event->name, sizeof lesson->name);
     if (event->kind == SHOAL_CHIEF_BANNED) snprintf(lesson->why, sizeof lesson->why, "%s", event->text);
   }

@@ -53,11 +53,10 @@ typedef struct shoal_runner_view {
   char error[SHOAL_ERROR_TEXT_MAX];
   bool finished; /* the last outcome was saved: nothing is left to do */
   uint64_t weights, samples, rounds;
-  bool audited; /* units are computed again, to see who lies */
-  uint64_t units, checks,
-      rejected;          /* guarded: units that count, those computed again, contributions not taken */
-  double part_samples;   /* of what the chief counts as done, on average */
-  uint64_t memory_bytes; /* about what a worker needs */
+  bool audited;                     /* units are computed again, to see who lies */
+  uint64_t units, checks, rejected; /* guarded: shoal_chief_audits */
+  double part_samples;              /* of what the chief counts as done, on average */
+  uint64_t memory_bytes;            /* about what a worker needs */
   shoal_progress_view progress;
   char sha256[SHOAL_SHA256_HEX]; /* of the weights at the end */
 } shoal_runner_view;

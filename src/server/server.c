@@ -15,6 +15,7 @@
 #include "net/certificate.h"
 #include "net/node.h"
 #include "server/api.h"
+#include "server/reads.h"
 
 enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000 };
 static const double HELLO_S = 20, STALL_S = 30;
@@ -22,6 +23,7 @@ static const double TELL_S = 0.25; /* how often watchers hear of changes */
 static const double TIDY_S = 3600; /* how often uploads that nobody goes on with are looked for */
 static const double END_S = 1.5;   /* how long a stop waits for rounds to close */
 static const double SERVER_S = 1;  /* how often of the server as a whole, and of a job's workers */
+static const double COMPLAIN_S = 60;
 
 typedef struct server {
   const shoal_server_config *config;
@@ -32,7 +34,7 @@ typedef struct server {
   shoal_swarms *swarms;
   int lock; /* on the folder */
   shoal_changes jobs_changed, jobs_gone, workers_changed, workers_gone;
-  double next_tell, next_server, next_tidy;
+  double next_tell, next_server, next_tidy, next_complaint;
 } server;
 
 /* ---- the log ---- */
@@ -115,6 +117,14 @@ static void job_line(void *self, const shoal_open_job *job, const shoal_log_row 
   tell(s, job->id, "log", &text);
 }
 
+static void job_trial(void *self, const shoal_open_job *job, const shoal_text *row) {
+  server *s = self;
+  if (!shoal_live_watched(s->api.live, job->id)) return;
+  shoal_text text = {0};
+  shoal_text_add(&text, row->bytes, row->length);
+  tell(s, job->id, "trial", &text);
+}
+
 static void wake(void *self) {
   server *s = self;
   shoal_net_wake(s->api.net);
@@ -131,8 +141,8 @@ static void worker_gone(void *self, uint64_t id) {
   shoal_changes_add(&s->workers_gone, id);
 }
 
-/* Jobs that changed, to those who watch them and to those who watch all. Private ones are told to nobody who watches
- * all: who may see them watches them. */
+/* Jobs that changed, to those who watch them and to those who watch all. Private ones are told to nobody who
+ * watches all: who may see them watches them. */
 static void tell_jobs(server *s) {
   bool watched = shoal_live_watched(s->api.live, 0);
   bool tells = watched && s->jobs_changed.count + s->jobs_gone.count > 0;
@@ -263,9 +273,36 @@ static shoal_status read_manifest(void *self, const char *set, shoal_manifest *o
   return status;
 }
 
-static shoal_status read_chunk(void *self, const char *sha256, uint8_t **out, size_t *length,
-                               shoal_error *err) {
-  return shoal_datasets_chunk(((server *)self)->api.datasets, sha256, out, length, err);
+/* Members ask again for a chunk that cannot be read: it is written down now and then, not each time. */
+static void complain_of_read(server *s, const shoal_error *err) {
+  double now = shoal_clock_seconds();
+  if (now < s->next_complaint || err->status == SHOAL_STOPPED) return;
+  s->next_complaint = now + COMPLAIN_S;
+  shoal_text fields = {0};
+  shoal_json json;
+  shoal_json_init(&json, &fields);
+  shoal_json_text(&json, "text", err->text);
+  if (!fields.failed) s->config->log(s->config->self, "error", fields.bytes);
+  shoal_text_release(&fields);
+}
+
+static void chunk_was_read(void *self, uint64_t ticket, shoal_blob *chunk, const shoal_error *err) {
+  server *s = self;
+  if (chunk == NULL) complain_of_read(s, err);
+  shoal_swarms_take(s->swarms, ticket, chunk);
+}
+
+static bool read_chunk(void *self, const char *sha256, uint64_t ticket) {
+  server *s = self;
+  shoal_chunk_source source;
+  shoal_error err;
+  if (shoal_datasets_chunk(s->api.datasets, sha256, &source, &err) != SHOAL_OK) {
+    chunk_was_read(s, ticket, NULL, &err);
+    return true;
+  }
+  bool begun = shoal_reads_begin(s->api.reads, &source, s, ticket, chunk_was_read);
+  if (!begun) shoal_chunk_source_release(&source);
+  return begun;
 }
 
 static void blamed(void *self, const char *set, const char *who, const char *by, uint32_t chunk) {
@@ -273,6 +310,7 @@ static void blamed(void *self, const char *set, const char *who, const char *by,
   shoal_text_addf(&text, "%s says that %s sent a wrong chunk of %s", by, who, set);
   if (!text.failed) log_event(self, "blame", "chunk", chunk, "text", text.bytes);
   shoal_text_release(&text);
+  shoal_volunteers_blame(((server *)self)->api.volunteers, who, by);
 }
 
 /* ---- putting it together ---- */
@@ -333,6 +371,7 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_live_create(&api->live, err);
   if (status == SHOAL_OK) status = open_net(s, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&api->chores, s, wake, err);
+  if (status == SHOAL_OK) status = shoal_chores_create(&api->reads, s, wake, err);
   if (status != SHOAL_OK) return status;
   const shoal_jobs_config jobs = {
       .store = api->store,
@@ -340,7 +379,8 @@ static shoal_status open_parts(server *s, shoal_error *err) {
       .folder = s->jobs_folder.bytes,
       .named_dir = c->named_dir,
       .threads = c->threads,
-      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, wake}};
+      .lease_s = c->lease_s,
+      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, job_trial, wake}};
   const shoal_volunteers_calls volunteers = {s, worker_changed, worker_gone};
   status = shoal_jobs_open(&api->jobs, &jobs, err);
   if (status == SHOAL_OK)
@@ -409,6 +449,34 @@ static void write_url(server *s, uint16_t port) {
   shoal_text_release(&host);
 }
 
+static void log_queue(void *self, const char *text) {
+  const server *s = self;
+  shoal_text fields = {0};
+  shoal_json json;
+  shoal_json_init(&json, &fields);
+  shoal_json_text(&json, "text", text);
+  if (!fields.failed) s->config->log(s->config->self, "queue", fields.bytes);
+  shoal_text_release(&fields);
+}
+
+static shoal_status open_offers(server *s, shoal_error *err) {
+  const shoal_server_config *c = s->config;
+  if (c->queue == NULL) return SHOAL_OK;
+  const shoal_offers_config offers = {.queue = c->queue,
+                                      .url = c->public_url != NULL ? c->public_url : s->url.bytes,
+                                      .fingerprint = s->api.fingerprint,
+                                      .open = c->open,
+                                      .folder = s->jobs_folder.bytes,
+                                      .lease_s = c->lease_s > 0 ? c->lease_s : SHOAL_LEASE_S,
+                                      .jobs = s->api.jobs,
+                                      .access = s->api.access,
+                                      .store = s->api.store,
+                                      .self = s,
+                                      .wake = wake,
+                                      .log = log_queue};
+  return shoal_offers_create(&s->api.offers, &offers, err);
+}
+
 static shoal_status listen_and_say(server *s, shoal_error *err) {
   const shoal_server_config *c = s->config;
   uint16_t port;
@@ -421,6 +489,8 @@ static shoal_status listen_and_say(server *s, shoal_error *err) {
   write_url(s, port);
   if (s->url.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   s->api.url = s->url.bytes;
+  status = open_offers(s, err);
+  if (status != SHOAL_OK) return status;
   shoal_text link = {0};
   status = make_admin(s, &link, err);
   if (status == SHOAL_OK) c->ready(c->self, s->url.bytes, link.length > 0 ? link.bytes : NULL);
@@ -439,6 +509,7 @@ static void tidy(server *s, double now) {
 /* Serves the port once; `next` is when something else is due. */
 static void turn(server *s, double now, double next) {
   shoal_chores_tick(s->api.chores);
+  shoal_chores_tick(s->api.reads);
   tidy(s, now);
   next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
   next = fmin(next, shoal_swarms_tick(s->swarms, now));
@@ -448,8 +519,9 @@ static void turn(server *s, double now, double next) {
 
 static void loop(server *s) {
   while (!stops(s)) {
-    double now = shoal_clock_seconds();
-    turn(s, now, shoal_jobs_tick(s->api.jobs, now));
+    double now = shoal_clock_seconds(), next = shoal_jobs_tick(s->api.jobs, now);
+    if (s->api.offers != NULL) next = fmin(next, shoal_offers_tick(s->api.offers, now));
+    turn(s, now, next);
   }
   /* Rounds close only with what workers send: the port is served until all have, or for a little. */
   double now = shoal_clock_seconds(), deadline = now + END_S;
@@ -461,6 +533,8 @@ static void loop(server *s) {
 static void close_parts(server *s) {
   shoal_api *api = &s->api;
   shoal_chores_destroy(api->chores);
+  shoal_chores_destroy(api->reads);
+  shoal_offers_destroy(api->offers);
   shoal_jobs_close(api->jobs);
   shoal_net_destroy(api->net);
   shoal_volunteers_destroy(api->volunteers);

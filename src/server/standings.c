@@ -16,6 +16,8 @@ struct shoal_standings {
   shoal_store *store;
   shoal_standing all[SHOAL_STANDINGS_MAX];
   char names[SHOAL_STANDINGS_MAX][WHO_MAX]; /* what their numbers stand for */
+  uint64_t blamed_by
+      [SHOAL_STANDINGS_MAX]; /* who was the first to blame them, since they were doubted; 0: nobody */
   uint32_t count;
 };
 
@@ -44,6 +46,7 @@ static uint32_t place_for(shoal_standings *s, const char *who) {
       if (!s->all[i].banned && (s->all[place].banned || s->all[i].agreed < s->all[place].agreed)) place = i;
   }
   s->all[place] = (shoal_standing){.who = number};
+  s->blamed_by[place] = 0;
   snprintf(s->names[place], WHO_MAX, "%s", who);
   return place;
 }
@@ -120,7 +123,9 @@ bool shoal_standings_learn(shoal_standings *s, const shoal_standing *standing, c
   if (place == s->count) return false; /* somebody who came another way than through the server */
   bool is_new = standing->banned && !s->all[place].banned;
   if (s->all[place].banned && !standing->banned) return false; /* from a chief that has not heard of it yet */
+  uint64_t doubted = s->all[place].doubted;
   s->all[place] = *standing;
+  if (standing->doubted < doubted) s->all[place].doubted = doubted; /* it has not heard of that either */
   double now = shoal_clock_wall_seconds();
   char text[SHOAL_STANDING_REASON_MAX + 80], what[2 * SHOAL_STANDING_REASON_MAX + 320];
   snprintf(text, sizeof text, "%.63s: %.95s", name, reason);
@@ -135,6 +140,17 @@ bool shoal_standings_learn(shoal_standings *s, const shoal_standing *standing, c
   snprintf(what, sizeof what, "%s is banned, in job %" PRIu64 ": %s", s->names[place], job, text);
   if (is_new) (void)shoal_store_add_audit(s->store, now, "server", what, NULL);
   return is_new;
+}
+
+bool shoal_standings_blame(shoal_standings *s, uint64_t who, uint64_t by, shoal_standing *out) {
+  uint32_t place = find(s, who);
+  if (place == s->count || who == by || find(s, by) == s->count || s->blamed_by[place] == by) return false;
+  bool second = s->blamed_by[place] != 0;
+  s->blamed_by[place] = second ? 0 : by;
+  if (!second || s->all[place].banned) return false;
+  s->all[place].doubted = s->all[place].agreed;
+  *out = s->all[place];
+  return true;
 }
 
 shoal_status shoal_standings_write_bans(shoal_standings *s, shoal_json *json, shoal_error *err) {

@@ -1,9 +1,11 @@
 /* standings.h: who has earned trust on this server, and who is banned, over all jobs and restarts.
  *
- * Somebody is a token where there is one ("token 3"), else a name and an address ("anna at 10.0.0.7"): under another
- * name, or from elsewhere, one is a newcomer, whose every unit is computed again. The chiefs of guarded jobs know people
- * by a number, a digest of that text. What they learn of them is kept in the store, told to jobs that start later,
- * and a ban at once to all.
+ * Somebody is a token where there is one ("token 3"), else a name and an address ("anna at 10.0.0.7"): under
+ * another name, or from elsewhere, one is a newcomer, whose every unit is computed again. The chiefs of
+ * guarded jobs know people by a number, a digest of that text. What they learn of them is kept in the store,
+ * told to jobs that start later, and a ban at once to all. Who is blamed by two others for wrong chunks is
+ * doubted (trust.h) until the server is started again: liars may blame the honest, so that costs a few audits
+ * more and nothing else.
  *
  * Ownership: open, then close; the store is borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_STANDINGS_H
@@ -30,15 +32,19 @@ bool shoal_standings_is_banned(const shoal_standings *standings, uint64_t token,
 /* All that is known, for a chief: plain values, until the next call of anything here. */
 const shoal_standing *shoal_standings_all(const shoal_standings *standings, uint32_t *count);
 
-/* What a chief has learnt of somebody: goes into the store; a ban, which is new when true comes back, into the audit log
- * too, with the reason, under the name that it had. */
+/* What a chief has learnt of somebody: goes into the store; a ban, which is new when true comes back, into
+ * the audit log too, with the reason, under the name that it had. */
 bool shoal_standings_learn(shoal_standings *standings, const shoal_standing *standing, const char *name,
                            const char *reason, uint64_t job);
 
+/* Somebody says that another sent it a wrong chunk. True: it is doubted now, and *out is what chiefs that run
+ * are to be told. */
+bool shoal_standings_blame(shoal_standings *standings, uint64_t who, uint64_t by, shoal_standing *out);
+
 /* {"bans":[{"id","who","reason","job"|null,"time"}]} */
 shoal_status shoal_standings_write_bans(shoal_standings *standings, shoal_json *json, shoal_error *err);
-/* Lifts one, for `by`, who goes into the audit log: "token 1 (Ann)". *out is what chiefs that run are to be told.
- * SHOAL_NOT_FOUND: there is no such ban. */
+/* Lifts one, for `by`, who goes into the audit log: "token 1 (Ann)". *out is what chiefs that run are to be
+ * told. SHOAL_NOT_FOUND: there is no such ban. */
 shoal_status shoal_standings_lift(shoal_standings *standings, uint64_t id, const char *by,
                                   shoal_standing *out, shoal_error *err);
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "net/link.h"
 #include "net/node.h"
 #include "net/swarm_words.h"
 #include "proto/swarm.h"
@@ -20,15 +21,15 @@
 enum {
   BUCKETS = 1024,
   MEMBERS_MAX = 4000,
-  SLOTS = 8,              /* members that are sent a chunk at the same time */
-  READS_A_TURN = 4,       /* chunks: a few milliseconds */
-  SENT_BYTES = 256 << 10, /* no more than this waits: the next chunk may come */
-  CHOSEN = SHOAL_SWARM_NEIGHBOURS_MAX /
-           2, /* neighbours that a newcomer gets of a large swarm; others come to it */
-  FEW = 8,    /* with fewer it gets more */
+  SLOTS = 8,                               /* members that are sent a chunk at the same time */
+  READS_MAX = 16,                          /* chunks that are being read, of all swarms */
+  SENT_BYTES = 256 << 10,                  /* no more than this waits: the next chunk may come */
+  CHOSEN = SHOAL_SWARM_NEIGHBOURS_MAX / 2, /* for a newcomer to a large swarm; others come to it */
+  FEW = 8,                                 /* with fewer it gets more */
   BLAMES_MAX = 2,
   CELLS_MAX = 100,
   MEMBERS_WRITTEN = 200,
+  FLOWS_MAX = MEMBERS_WRITTEN * (SHOAL_SWARM_NEIGHBOURS_MAX + 2), /* all that these report, and ours */
   FLOWS_WRITTEN = 2000,
 };
 static const double TELL_S = 0.1, BEAT_S = 5, SILENT_S = 30, KEPT_S = 600, NEVER_S = 3600;
@@ -52,9 +53,11 @@ typedef struct member {
   double said;
 } member;
 
-/* A chunk that is to be read and given. */
+/* A chunk that is to be read and given: in its swarm's queue, then in `reading`. */
 typedef struct give {
   struct give *next;
+  struct swarm *swarm; /* NULL: it is gone, and nobody wants the chunk any more */
+  uint64_t ticket;
   uint64_t peer, question;
   uint32_t chunk;
 } give;
@@ -79,7 +82,9 @@ struct shoal_swarms {
   shoal_swarms_calls calls;
   swarm *swarms;
   member *members[BUCKETS];
-  uint64_t serial, draws, sent, received;
+  give *reading; /* at most READS_MAX */
+  uint32_t reading_count;
+  uint64_t serial, tickets, draws, sent, received;
   uint8_t secret[32];
   shoal_key key;
   double next_tell;
@@ -91,6 +96,12 @@ static member **place_of(shoal_swarms *s, uint64_t peer) {
   member **at = &s->members[peer % BUCKETS];
   while (*at != NULL && (*at)->peer != peer) at = &(*at)->chain;
   return at;
+}
+
+static member *find_peer(const shoal_swarms *s, uint64_t peer) {
+  member *m = s->members[peer % BUCKETS];
+  while (m != NULL && m->peer != peer) m = m->chain;
+  return m;
 }
 
 static member *find_id(const swarm *w, uint64_t id) {
@@ -183,7 +194,7 @@ static void add_addresses(shoal_swarm_contact *out, const member *of, const memb
   bool elsewhere = of->says.address[0] != 0 && strcmp(of->says.address, of->observed) != 0;
   if (together && elsewhere)
     shoal_swarm_address(out->addresses[out->addresses_count++], of->says.address, of->says.port);
-  if (shoal_swarm_is_host(of->observed) && (together || !is_loopback(of->observed)))
+  if (shoal_link_is_numeric(of->observed) && (together || !is_loopback(of->observed)))
     shoal_swarm_address(out->addresses[out->addresses_count++], of->observed, of->says.port);
 }
 
@@ -220,11 +231,15 @@ static swarm *find_swarm(const shoal_swarms *s, const char *set, uint64_t job) {
   return w;
 }
 
-static void destroy_swarm(swarm *w) {
-  for (give *g = w->gives, *next; g != NULL; g = next) {
+static void free_gives(give *first) {
+  for (give *g = first, *next; g != NULL; g = next) {
     next = g->next;
     free(g);
   }
+}
+
+static void destroy_swarm(swarm *w) {
+  free_gives(w->gives);
   shoal_swarm_destroy(w->core);
   shoal_manifest_release(&w->manifest);
   free(w->set);
@@ -271,6 +286,8 @@ static void forget_swarm(shoal_swarms *s, swarm *w) {
   swarm **at = &s->swarms;
   while (*at != w) at = &(*at)->next;
   *at = w->next;
+  for (give *g = s->reading; g != NULL; g = g->next)
+    if (g->swarm == w) g->swarm = NULL;
   destroy_swarm(w);
 }
 
@@ -356,6 +373,8 @@ static void hear_report(shoal_swarms *s, member *m, const shoal_message *message
   shoal_swarm_report said;
   const char *text = shoal_node_payload(message, &length);
   if (shoal_swarm_report_read(&said, text, length, NULL) != SHOAL_OK) return;
+  for (uint32_t i = 0; i < said.count; i++) /* nobody gets more than all from anybody */
+    if (said.from[i].bytes > m->swarm->manifest.bytes) said.from[i].bytes = m->swarm->manifest.bytes;
   uint64_t before = received_by(m);
   m->report = said;
   uint64_t after = received_by(m);
@@ -375,21 +394,22 @@ static void hear_blame(shoal_swarms *s, member *by, const shoal_message *message
   shoal_swarm_distrust(who->swarm->core, who->peer);
 }
 
-void shoal_swarms_received(shoal_swarms *s, uint64_t peer, shoal_message *message, const char *name) {
-  member *m = *place_of(s, peer);
-  double now = shoal_clock_seconds();
-  if (m == NULL)
-    ;
-  else if (message->kind == SHOAL_MSG_HELLO)
+static void hear(shoal_swarms *s, member *m, shoal_message *message, const char *name, double now) {
+  if (message->kind == SHOAL_MSG_HELLO)
     hear_hello(s, m, message, name, now);
   else if (!m->here)
-    shoal_net_close(s->net, peer, "expected HELLO");
+    shoal_net_close(s->net, m->peer, "expected HELLO");
   else if (message->kind == SHOAL_MSG_REPORT)
     hear_report(s, m, message);
   else if (message->kind == SHOAL_MSG_BLAME)
     hear_blame(s, m, message);
   else
-    shoal_swarm_receive(m->swarm->core, peer, message, now);
+    shoal_swarm_receive(m->swarm->core, m->peer, message, now);
+}
+
+void shoal_swarms_received(shoal_swarms *s, uint64_t peer, shoal_message *message, const char *name) {
+  member *m = find_peer(s, peer);
+  if (m != NULL) hear(s, m, message, name, shoal_clock_seconds());
   shoal_message_release(message);
 }
 
@@ -401,7 +421,7 @@ static void queue_give(swarm *w, const shoal_swarm_event *e, double now) {
     shoal_swarm_give(w->core, e->peer, e->question, e->chunk, NULL, now);
     return;
   }
-  *g = (give){.peer = e->peer, .question = e->question, .chunk = e->chunk};
+  *g = (give){.swarm = w, .peer = e->peer, .question = e->question, .chunk = e->chunk};
   *w->gives_end = g;
   w->gives_end = &g->next;
 }
@@ -421,31 +441,53 @@ static void note_sending(swarm *w, member *m) {
   w->sending = m;
 }
 
-static void read_and_give(shoal_swarms *s, swarm *w, const give *g, double now) {
-  uint8_t *bytes = NULL;
-  size_t length = 0;
-  shoal_blob *blob = NULL;
-  member *m = *place_of(s, g->peer);
-  if (m != NULL && s->calls.read(s->calls.self, hash_of(w, g->chunk), &bytes, &length, NULL) == SHOAL_OK) {
-    blob = shoal_blob_of(bytes, length);
-    note_sending(w, m);
-    s->sent += length;
+/* The chunk was read, or cannot be. */
+static void hand_over(shoal_swarms *s, const give *g, shoal_blob *chunk, double now) {
+  member *m = find_peer(s, g->peer);
+  if (chunk != NULL && m != NULL) {
+    note_sending(g->swarm, m);
+    s->sent += shoal_blob_length(chunk);
   }
-  free(bytes);
-  shoal_swarm_give(w->core, g->peer, g->question, g->chunk, blob, now);
+  shoal_swarm_give(g->swarm->core, g->peer, g->question, g->chunk, chunk, now);
 }
 
-/* Returns whether more are waiting. */
-static bool serve_gives(shoal_swarms *s, swarm *w, uint32_t *reads, double now) {
-  while (w->gives != NULL && *reads < READS_A_TURN) {
-    give *g = w->gives;
-    w->gives = g->next;
-    if (w->gives == NULL) w->gives_end = &w->gives;
-    read_and_give(s, w, g, now);
-    free(g);
-    (*reads)++;
-  }
-  return w->gives != NULL;
+void shoal_swarms_take(shoal_swarms *s, uint64_t ticket, shoal_blob *chunk) {
+  give **at = &s->reading;
+  while (*at != NULL && (*at)->ticket != ticket) at = &(*at)->next;
+  give *g = *at;
+  if (g == NULL || g->swarm == NULL)
+    shoal_blob_release(chunk);
+  else
+    hand_over(s, g, chunk, shoal_clock_seconds());
+  if (g == NULL) return;
+  *at = g->next;
+  s->reading_count--;
+  free(g);
+}
+
+/* Has the first of the queue read; false: that cannot be now. */
+static bool read_first(shoal_swarms *s, swarm *w) {
+  give *g = w->gives;
+  w->gives = g->next;
+  if (w->gives == NULL) w->gives_end = &w->gives;
+  g->ticket = ++s->tickets;
+  g->next = s->reading;
+  s->reading = g;
+  s->reading_count++;
+  if (s->calls.read(s->calls.self, hash_of(w, g->chunk), g->ticket)) return true;
+  s->reading = g->next;
+  s->reading_count--;
+  g->next = w->gives;
+  if (w->gives == NULL) w->gives_end = &g->next;
+  w->gives = g;
+  return false;
+}
+
+/* False: some are left, and cannot be read now. */
+static bool serve_gives(shoal_swarms *s, swarm *w) {
+  bool goes_on = true;
+  while (w->gives != NULL && s->reading_count < READS_MAX && goes_on) goes_on = read_first(s, w);
+  return goes_on && s->reading_count < READS_MAX;
 }
 
 static void follow_core(shoal_swarms *s, swarm *w, double now) {
@@ -458,7 +500,7 @@ static void follow_core(shoal_swarms *s, swarm *w, double now) {
   }
   shoal_letter letter;
   while (shoal_outbox_take(shoal_swarm_outbox(w->core), &letter)) {
-    member *m = *place_of(s, letter.peer);
+    member *m = find_peer(s, letter.peer);
     if (m != NULL)
       say(s, m, letter.message, now);
     else
@@ -493,24 +535,29 @@ static void look_after(shoal_swarms *s, member *m, double now) {
     say(s, m, (shoal_message){.kind = SHOAL_MSG_BEAT}, now);
 }
 
+/* Returns when it wants to be looked after again. Letters go before it is asked what has been sent: those of
+ * chunks that were read since then are not in the net's queues yet. */
+static double look_after_swarm(shoal_swarms *s, swarm *w, bool tells, double now) {
+  follow_core(s, w, now);
+  note_sent(s, w, now);
+  for (member *m = tells ? w->members : NULL; m != NULL; m = m->next) look_after(s, m, now);
+  shoal_swarm_tick(w->core, now);
+  follow_core(s, w, now);
+  bool can_read = serve_gives(s, w);
+  follow_core(s, w, now);
+  return w->gives != NULL && can_read ? now : shoal_swarm_next_tick(w->core);
+}
+
 double shoal_swarms_tick(shoal_swarms *s, double now) {
   bool tells = now >= s->next_tell;
   double next = s->swarms != NULL ? s->next_tell : now + NEVER_S;
-  uint32_t reads = 0;
   if (tells) next = s->next_tell = now + TELL_S;
   for (swarm *w = s->swarms, *after; w != NULL; w = after) {
     after = w->next;
-    if (w->count == 0 && now - w->empty_since > KEPT_S) {
+    if (w->count == 0 && now - w->empty_since > KEPT_S)
       forget_swarm(s, w);
-      continue;
-    }
-    note_sent(s, w, now);
-    for (member *m = tells ? w->members : NULL; m != NULL; m = m->next) look_after(s, m, now);
-    shoal_swarm_tick(w->core, now);
-    follow_core(s, w, now);
-    if (serve_gives(s, w, &reads, now)) next = now;
-    follow_core(s, w, now);
-    next = fmin(next, shoal_swarm_next_tick(w->core));
+    else
+      next = fmin(next, look_after_swarm(s, w, tells, now));
   }
   return next;
 }
@@ -547,33 +594,54 @@ static void write_member(const swarm *w, const member *m, const shoal_swarm_peer
   shoal_json_close(json, '}');
 }
 
-static void write_flow(uint64_t from, uint64_t to, uint64_t bytes, uint32_t *count, shoal_json *json) {
-  if (bytes == 0 || *count == FLOWS_WRITTEN) return;
-  (*count)++;
-  shoal_json_open(json, NULL, '{');
-  shoal_json_int(json, "from", (int64_t)from);
-  shoal_json_int(json, "to", (int64_t)to);
-  shoal_json_int(json, "bytes", (int64_t)bytes);
-  shoal_json_close(json, '}');
+/* What came from one to another; from 0: the server. */
+typedef struct flow {
+  uint64_t from, to, bytes;
+} flow;
+
+static int by_bytes_then_place(const void *a, const void *b) {
+  const flow *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  if (x->to != y->to) return x->to < y->to ? -1 : 1;
+  return (x->from > y->from) - (x->from < y->from);
 }
 
-static void write_swarm(const shoal_swarms *s, const swarm *w, shoal_json *json) {
+static void add_flow(flow *list, uint32_t *count, uint64_t from, uint64_t to, uint64_t bytes) {
+  if (bytes > 0) list[(*count)++] = (flow){from, to, bytes};
+}
+
+/* Those to the first MEMBERS_WRITTEN, the largest ones first. */
+static void write_flows(const shoal_swarms *s, const swarm *w, shoal_json *json) {
   shoal_swarm_peer p;
-  uint32_t flows = 0;
-  shoal_json_open(json, "members", '[');
-  for (uint32_t i = 0; i < MEMBERS_WRITTEN && shoal_swarm_peer_at(w->core, i, &p); i++) {
-    const member *m = *place_of((shoal_swarms *)(uintptr_t)s, p.peer);
-    if (m != NULL) write_member(w, m, &p, json);
-  }
-  shoal_json_close(json, ']');
-  shoal_json_open(json, "flows", '[');
-  for (uint32_t i = 0; i < MEMBERS_WRITTEN && shoal_swarm_peer_at(w->core, i, &p); i++) {
-    const member *m = *place_of((shoal_swarms *)(uintptr_t)s, p.peer);
+  uint32_t count = 0;
+  flow *list = malloc(FLOWS_MAX * sizeof *list);
+  for (uint32_t i = 0; list != NULL && i < MEMBERS_WRITTEN && shoal_swarm_peer_at(w->core, i, &p); i++) {
+    const member *m = find_peer(s, p.peer);
     if (m == NULL) continue;
-    write_flow(0, m->id, p.given_bytes, &flows, json);
+    add_flow(list, &count, 0, m->id, p.given_bytes);
     for (uint32_t f = 0; f < m->report.count; f++)
       if (m->report.from[f].id != 0)
-        write_flow(m->report.from[f].id, m->id, m->report.from[f].bytes, &flows, json);
+        add_flow(list, &count, m->report.from[f].id, m->id, m->report.from[f].bytes);
+  }
+  if (count > 0) qsort(list, count, sizeof *list, by_bytes_then_place);
+  shoal_json_open(json, "flows", '[');
+  for (uint32_t i = 0; i < count && i < FLOWS_WRITTEN; i++) {
+    shoal_json_open(json, NULL, '{');
+    shoal_json_int(json, "from", (int64_t)list[i].from);
+    shoal_json_int(json, "to", (int64_t)list[i].to);
+    shoal_json_int(json, "bytes", (int64_t)list[i].bytes);
+    shoal_json_close(json, '}');
+  }
+  shoal_json_close(json, ']');
+  free(list);
+}
+
+static void write_members(const shoal_swarms *s, const swarm *w, shoal_json *json) {
+  shoal_swarm_peer p;
+  shoal_json_open(json, "members", '[');
+  for (uint32_t i = 0; i < MEMBERS_WRITTEN && shoal_swarm_peer_at(w->core, i, &p); i++) {
+    const member *m = find_peer(s, p.peer);
+    if (m != NULL) write_member(w, m, &p, json);
   }
   shoal_json_close(json, ']');
 }
@@ -591,7 +659,8 @@ void shoal_swarms_write(const shoal_swarms *s, const char *set, uint64_t job, sh
   shoal_json_real(json, "copies", bytes > 0 ? (double)sent / (double)bytes : 0);
   shoal_json_int(json, "received", (int64_t)received);
   if (w != NULL) {
-    write_swarm(s, w, json);
+    write_members(s, w, json);
+    write_flows(s, w, json);
   } else {
     shoal_json_open(json, "members", '[');
     shoal_json_close(json, ']');
@@ -636,5 +705,6 @@ void shoal_swarms_destroy(shoal_swarms *s) {
     next = w->next;
     destroy_swarm(w);
   }
+  free_gives(s->reading);
   free(s);
 }

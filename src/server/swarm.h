@@ -8,8 +8,8 @@
  *
  * What members report (who got how much from whom) is for people to look at; nothing is decided by it.
  *
- * Ownership: create, then destroy; net is borrowed. Threads: the net's. Chunks are read in the loop, a few in
- * a turn. */
+ * Ownership: create, then destroy; net is borrowed. Threads: the net's. Chunks are read by whoever made it,
+ * a few at a time. */
 #ifndef SHOAL_SERVER_SWARM_H
 #define SHOAL_SERVER_SWARM_H
 
@@ -23,8 +23,9 @@ typedef struct shoal_swarms_calls {
   void *self;
   /* The manifest of a set; the caller releases it. */
   shoal_status (*manifest)(void *self, const char *set, shoal_manifest *out, shoal_error *err);
-  /* The bytes of a chunk by its hash, malloced. */
-  shoal_status (*read)(void *self, const char *sha256, uint8_t **out, size_t *length, shoal_error *err);
+  /* Begins to read a chunk, by its hash: shoal_swarms_take gets it under the ticket, at once or later.
+   * False: not now; it is asked for again in the next turn. */
+  bool (*read)(void *self, const char *sha256, uint64_t ticket);
   /* A member says that another sent it something else. */
   void (*blamed)(void *self, const char *set, const char *who, const char *by, uint32_t chunk);
 } shoal_swarms_calls;
@@ -42,6 +43,9 @@ int shoal_swarms_admit(shoal_swarms *swarms, uint64_t peer, const char *set, uin
 void shoal_swarms_received(shoal_swarms *swarms, uint64_t peer, shoal_message *message, const char *name);
 void shoal_swarms_closed(shoal_swarms *swarms, uint64_t peer);
 
+/* What was read under a ticket; NULL: it cannot be. Taken over. */
+void shoal_swarms_take(shoal_swarms *swarms, uint64_t ticket, shoal_blob *chunk);
+
 /* Returns when it wants to be called again. */
 double shoal_swarms_tick(shoal_swarms *swarms, double now);
 
@@ -49,7 +53,8 @@ double shoal_swarms_tick(shoal_swarms *swarms, double now);
  *  "members":[{"id","name","here":chunks,"cells":"0..9" for up to 100 parts of the set, how much of each is
  *              there,"from_server","from_peers","to_peers","blamed"}],
  *  "flows":[{"from":id, 0 for the server,"to":id,"bytes"}]}
- * A set without a swarm has no members. At most 200 members and 2000 flows are written. */
+ * A set without a swarm has no members. At most 200 members and the 2000 largest flows to them are
+ * written. */
 void shoal_swarms_write(const shoal_swarms *swarms, const char *set, uint64_t job, shoal_json *json);
 
 /* Bytes of chunks that the server has sent, and that members have reported, since it was started. */

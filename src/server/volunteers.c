@@ -1,8 +1,8 @@
 /* volunteers.c: see volunteers.h.
  *
  * Every connection is a channel, found by its peer's number in a table of chains; every volunteer that has a
- * control connection is an entry, found by its own number. The two ends of a connection that is passed on, the
- * volunteer's and the one to a thread of this process, point at each other. */
+ * control connection is an entry, found by its own number. The two ends of a connection that is passed on,
+ * the volunteer's and the one to a thread of this process, point at each other. */
 #include "server/volunteers.h"
 
 #include <cjson/cJSON.h>
@@ -25,7 +25,8 @@ static const double TICK_S = 0.25, BEAT_S = 2, SILENT_S = 30, RATE_S = 2;
 
 typedef enum channel_kind { CONTROL, OUTSIDE, INSIDE, DATA } channel_kind;
 
-/* A connection: a volunteer's control, its end of one that is passed on, or the end inside; or one for data. */
+/* A connection: a volunteer's control, its end of one that is passed on, or the end inside; or one for
+ * data. */
 typedef struct channel_entry {
   struct channel_entry *next;
   uint64_t peer;
@@ -148,14 +149,36 @@ static bool is_banned(const shoal_volunteers *v, const volunteer_entry *voluntee
                                    volunteer->v.address);
 }
 
+/* For people: what it works for, or why it works for nothing. */
+static void describe_assignment(shoal_volunteers *v, volunteer_entry *volunteer, const shoal_open_job *job,
+                                bool ready) {
+  char *text = volunteer->v.text;
+  size_t room = sizeof volunteer->v.text;
+  char reason[SHOAL_MATCH_REASON_MAX];
+  if (ready) {
+    snprintf(text, room, "works for %s", job->name);
+  } else if (job != NULL && job->runner == NULL && job->searcher == NULL) {
+    snprintf(text, room, "%s waits for more workers: %u of at least %u are here", job->name, job->workers,
+             job->spec.workers_min);
+  } else if (job != NULL) {
+    snprintf(text, room, "%s is being prepared", job->name);
+  } else if (is_banned(v, volunteer)) {
+    snprintf(text, room,
+             "gets no work here: results of this worker were wrong; an admin of the server can lift that");
+  } else {
+    shoal_match_reason(v->match, volunteer->v.id, reason);
+    snprintf(text, room, "%s", reason);
+  }
+}
+
 /* Tells a volunteer its job, or why it has none, unless that is what it was last told. */
 static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
   const shoal_open_job *job = volunteer->v.job != 0 ? shoal_jobs_find(v->jobs, volunteer->v.job) : NULL;
-  bool ready = job != NULL && job->runner != NULL && job->view.phase == SHOAL_RUNNER_OPEN;
-  char reason[SHOAL_MATCH_REASON_MAX];
-  shoal_text text = {0};
+  bool ready = job != NULL && shoal_open_job_is_ready(job);
+  shoal_text text;
   shoal_json json;
-  shoal_json_init(&json, &text);
+  describe_assignment(v, volunteer, job, ready);
+  shoal_json_begin(&json, &text);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "job", ready ? (int64_t)job->id : 0);
   shoal_json_int(&json, "worker", (int64_t)volunteer->v.id);
@@ -163,19 +186,7 @@ static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
     shoal_json_text(&json, "name", job->name);
     shoal_json_text(&json, "host", job->host);
     shoal_json_text(&json, "data", job->spec.data.bytes);
-    snprintf(volunteer->v.text, sizeof volunteer->v.text, "works for %s", job->name);
-  } else if (job != NULL && job->runner == NULL) {
-    snprintf(volunteer->v.text, sizeof volunteer->v.text,
-             "%s waits for more workers: %u of at least %u are here", job->name, job->workers,
-             job->spec.workers_min);
-  } else if (job != NULL) {
-    snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s is being prepared", job->name);
-  } else if (is_banned(v, volunteer)) {
-    snprintf(volunteer->v.text, sizeof volunteer->v.text,
-             "gets no work here: results of this worker were wrong; an admin of the server can lift that");
-  } else {
-    shoal_match_reason(v->match, volunteer->v.id, reason);
-    snprintf(volunteer->v.text, sizeof volunteer->v.text, "%s", reason);
+    shoal_json_text(&json, "kind", job->is_search ? "search" : "train");
   }
   shoal_json_text(&json, "text", volunteer->v.text);
   shoal_json_close(&json, '}');
@@ -347,8 +358,8 @@ static bool is_connected(shoal_volunteers *v, const volunteer_entry *volunteer,
   return other != NULL && other->job == channel->job;
 }
 
-/* Which volunteer is it that says HELLO with this name? The one of the number that it claims, which may have connected
- * anew; or, without that, one that has no such connection yet. */
+/* Which volunteer is it that says HELLO with this name? The one of the number that it claims, which may have
+ * connected anew; or, without that, one that has no such connection yet. */
 static volunteer_entry *recognise(shoal_volunteers *v, const channel_entry *channel, const char *name) {
   volunteer_entry *claimed = channel->claimed != 0 ? find_entry(v, channel->claimed) : NULL;
   if (claimed != NULL && fits(claimed, channel, name)) return claimed;
@@ -357,8 +368,8 @@ static volunteer_entry *recognise(shoal_volunteers *v, const channel_entry *chan
   return NULL;
 }
 
-/* A worker's HELLO on the way to the chief: it goes on under the name that is its own. False: it is nobody's who works
- * for this job, and is closed. */
+/* A worker's HELLO on the way to the chief: it goes on under the name that is its own. False: it is nobody's
+ * who works for this job, and is closed. */
 static bool see_hello(shoal_volunteers *v, channel_entry *channel, shoal_message *m) {
   char name[SHOAL_NODE_TEXT_MAX];
   shoal_node_text(m, name);
@@ -473,7 +484,7 @@ static int admit_to_job(shoal_volunteers *v, uint64_t peer, uint64_t id, const c
       !shoal_read_u64(number, strlen(number), &claimed))
     return 400;
   if (!shoal_access_may_see(caller, id, job->is_private, job->host)) return 403;
-  if (job->runner == NULL || job->view.phase != SHOAL_RUNNER_OPEN) return 503;
+  if (!shoal_open_job_is_ready(job)) return 503;
   uint64_t private_job = job->is_private ? id : 0;
   int refused =
       to_data ? shoal_swarms_admit(v->swarms, peer, job->spec.data.bytes, private_job, r->address) : 0;
@@ -687,6 +698,19 @@ shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal
   }
   *out = v;
   return SHOAL_OK;
+}
+
+/* The number that a volunteer of this name has for chiefs; 0: there is none. */
+static uint64_t standing_of(shoal_volunteers *v, const char *name) {
+  for (const volunteer_entry *e = v->first; e != NULL; e = e->next)
+    if (strcmp(e->v.name, name) == 0)
+      return shoal_standings_meet(shoal_jobs_standings(v->jobs), e->v.caller.token, e->said, e->v.address);
+  return 0;
+}
+
+void shoal_volunteers_blame(shoal_volunteers *v, const char *who, const char *by) {
+  uint64_t accused = standing_of(v, who), accuser = standing_of(v, by);
+  if (accused != 0 && accuser != 0) shoal_jobs_blame(v->jobs, accused, accuser);
 }
 
 void shoal_volunteers_use_swarms(shoal_volunteers *v, shoal_swarms *swarms) { v->swarms = swarms; }

@@ -1,10 +1,10 @@
 /* volunteers.h: the workers of a server: who is there, what each does, and the connections to their jobs.
  *
- * A volunteer has a control connection ("/work"), where it says what it is and is told which job it works for. To
- * work it connects to the job's chief and parameter server ("/jobs/7/chief", "/jobs/7/ps/0"); what is said there
- * is passed on, as it is, to the threads of this process that run the job. Its data comes from the swarm, which it
- * joins over a connection of its own ("/jobs/7/data"), open to those who may work for the job (server/swarm.h). A
- * name that two have gets a number.
+ * A volunteer has a control connection ("/work"), where it says what it is and is told which job it works
+ * for. To work it connects to the job's chief and parameter server ("/jobs/7/chief", "/jobs/7/ps/0"); what
+ * is said there is passed on, as it is, to the threads of this process that run the job. Its data comes from
+ * the swarm, which it joins over a connection of its own ("/jobs/7/data"), open to those who may work for
+ * the job (server/swarm.h). A name that two have gets a number.
  *
  * Ownership: create, then destroy; net, jobs and swarms are borrowed. Threads: the net's. */
 #ifndef SHOAL_SERVER_VOLUNTEERS_H
@@ -46,11 +46,14 @@ typedef struct shoal_volunteers_calls {
 shoal_status shoal_volunteers_create(shoal_volunteers **out, uint32_t max, shoal_net *net, shoal_jobs *jobs,
                                      const shoal_volunteers_calls *calls, shoal_error *err);
 void shoal_volunteers_destroy(shoal_volunteers *volunteers);
+/* One says that another sent it a wrong chunk, by the names that they have here: shoal_jobs_blame. */
+void shoal_volunteers_blame(shoal_volunteers *volunteers, const char *who, const char *by);
 /* Where data comes from; without it "/jobs/7/data" is not there. */
 void shoal_volunteers_use_swarms(shoal_volunteers *volunteers, shoal_swarms *swarms);
 
-/* A WebSocket asks for a path: 0, or the HTTP status that refuses it. The caller is a volunteer at least. Those for a
- * job may say in the query which volunteer they are of, by the number that ASSIGN told: "/jobs/7/chief?worker=3". */
+/* A WebSocket asks for a path: 0, or the HTTP status that refuses it. The caller is a volunteer at least.
+ * Those for a job may say in the query which volunteer they are of, by the number that ASSIGN told:
+ * "/jobs/7/chief?worker=3". */
 int shoal_volunteers_admit(shoal_volunteers *volunteers, uint64_t peer, const shoal_request *request,
                            const shoal_caller *caller);
 /* A token is good no more: its connections are closed. */

@@ -156,14 +156,22 @@ void shoal_check_back(shoal_life *life, const shoal_chief_event *event) {
                          (unsigned long long)event->state.generation,
                          (unsigned long long)check->back_generation);
   check->back_generation = event->state.generation;
-  if (check->taint != UINT64_MAX && event->version <= check->taint) {
-    check->taint = UINT64_MAX;
-    check->clean_from = event->state.generation;
-  }
+  check->goes_back = true;
+  check->goes_back_to = event->version;
+  check->goes_back_in = event->state.generation;
   if (event->undoes && event->version < check->safe) check->safe = event->version;
   if (event->version < check->safe)
     shoal_check_violated(life, SHOAL_SIM_DURABLE, "all go back to version %llu, but %llu was safe",
                          (unsigned long long)event->version, (unsigned long long)check->safe);
+}
+
+void shoal_check_kept(shoal_life *life) {
+  shoal_check *check = &life->check;
+  if (check->goes_back && check->taint != UINT64_MAX && check->goes_back_to <= check->taint) {
+    check->taint = UINT64_MAX;
+    check->clean_from = check->goes_back_in;
+  }
+  check->goes_back = false;
 }
 
 /* ---- memory ---- */

@@ -63,7 +63,9 @@ typedef struct shoal_check {
   uint64_t hurried;           /* ticks that the chief asked for at once, one after the other */
   shoal_check_lie_told *lies; /* guarded */
   uint32_t lies_count, lies_size;
-  uint64_t taint;      /* the first round in which a lie counts; UINT64_MAX: none */
+  uint64_t taint; /* the first round in which a lie counts; UINT64_MAX: none */
+  bool goes_back; /* the chief tells so, and has not kept it yet: to this version, in this generation */
+  uint64_t goes_back_to, goes_back_in;
   uint64_t clean_from; /* generations before this one are of no interest */
 } shoal_check;
 
@@ -80,8 +82,9 @@ void shoal_check_lease(struct shoal_life *life, uint64_t connection, const shoal
 /* versions: the chief says something. */
 void shoal_check_said(struct shoal_life *life, const struct shoal_sim_node *chief,
                       const shoal_message *message);
-/* versions and durable: all go back, or start. */
+/* versions and durable: all go back, or start; then, the chief has kept that. */
 void shoal_check_back(struct shoal_life *life, const shoal_chief_event *event);
+void shoal_check_kept(struct shoal_life *life);
 /* differs: before a DONE reaches the chief, and when its events have been heard. */
 void shoal_check_done(struct shoal_life *life, uint64_t connection, const shoal_packet *packet);
 void shoal_check_differs(struct shoal_life *life);

@@ -4,9 +4,8 @@
 #include "base/assert.h"
 #include "sim/life_internal.h"
 
-enum {
-  LIES_SEEN_MAX = 2 * SHOAL_TRUST_PROVES
-}; /* who lies always, and so often before it is banned, is not watched */
+/* Who lies always, and so often before it is banned, is not watched. */
+enum { LIES_SEEN_MAX = 2 * SHOAL_TRUST_PROVES };
 
 /* Liars whose every result is wrong from the first on. */
 static bool lies_always(const shoal_sim_node *node) {
@@ -35,7 +34,7 @@ void shoal_check_accept(shoal_life *life, const shoal_message *m) {
   const shoal_check_lie_told *lie = find_lie(check, m->lease);
   if (lie == NULL) return;
   const uint64_t round = lie->round;
-  bool newcomers = true;
+  bool newcomers = life->config.agreed < SHOAL_TRUST_PROVES;
   for (uint32_t i = 0; i < life->nodes_count; i++)
     newcomers &= life->nodes[i].lie == SHOAL_LIE_NONE || lies_always(&life->nodes[i]);
   if (newcomers)
@@ -53,7 +52,7 @@ void shoal_check_lie_seen(shoal_life *life, shoal_sim_node *worker) {
   uint64_t generation = shoal_chief_generation(life->nodes[0].chief);
   worker->lies_seen = worker->lies_generation == generation ? worker->lies_seen + 1 : 1;
   worker->lies_generation = generation;
-  if (!life->plan.audited || !lies_always(worker) ||
+  if (!life->plan.audited || !lies_always(worker) || life->config.agreed >= SHOAL_TRUST_PROVES ||
       worker->lies_seen <= LIES_SEEN_MAX + 2 * life->plan.units)
     return;
   shoal_check_violated(life, SHOAL_SIM_GUARD, "%s lies for the %lluth time, and is not banned", worker->name,

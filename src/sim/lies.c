@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "sim/life_internal.h"
 
-enum { SELDOM = 10 };
+enum { SELDOM = 10, LAST_ROUNDS = 3 };
 
 uint64_t shoal_lies_who(const shoal_sim_node *node) { return shoal_digest(node->name, strlen(node->name)); }
 
@@ -28,6 +28,7 @@ static bool lies_now(const shoal_life *life, const shoal_sim_node *node) {
   case SHOAL_LIE_DIGEST: return true;
   case SHOAL_LIE_SOMETIMES: return (node->units_done + node->index) % SELDOM == 0;
   case SHOAL_LIE_TRUSTED: return standing_of(life, shoal_lies_who(node))->agreed >= SHOAL_TRUST_PROVES;
+  case SHOAL_LIE_LAST: return node->task.unit.round + LAST_ROUNDS >= life->job->end;
   default: return false;
   }
 }

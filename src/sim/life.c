@@ -240,9 +240,11 @@ static void begin(shoal_life *life, const shoal_sim_config *config, shoal_sim_re
   for (uint32_t i = 0; i < plan->workers + plan->guarded; i++) add_node(life, SHOAL_SIM_WORKER, i);
   life->standings = calloc(plan->workers, sizeof *life->standings);
   SHOAL_ASSERT(life->standings != NULL);
-  for (uint32_t i = 0; i < plan->workers; i++)
-    life->standings[i] =
-        (shoal_standing){.who = shoal_lies_who(&life->nodes[1 + plan->owners + i]), .agreed = config->agreed};
+  for (uint32_t i = 0; i < plan->workers; i++) {
+    bool known = config->proven == 0 || (i > 0 && i <= config->proven);
+    life->standings[i] = (shoal_standing){.who = shoal_lies_who(&life->nodes[1 + plan->owners + i]),
+                                          .agreed = known ? config->agreed : 0};
+  }
   shoal_check_init(life);
 }
 

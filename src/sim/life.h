@@ -51,12 +51,13 @@ typedef enum shoal_sim_fault {
   SHOAL_FAULTS,
 } shoal_sim_fault;
 
-/* How a worker lies. The last three only in guarded lives. */
+/* How a worker lies. All but the first two only in guarded lives. */
 typedef enum shoal_sim_lie {
   SHOAL_LIE_NONE,
   SHOAL_LIE_ALWAYS,    /* in every unit */
   SHOAL_LIE_SOMETIMES, /* in one of ten */
   SHOAL_LIE_TRUSTED,   /* in every unit, once it is proven */
+  SHOAL_LIE_LAST,      /* in the last three rounds of the training */
   SHOAL_LIE_PAIR,      /* in every unit, and all such workers tell the same lie */
   SHOAL_LIE_DIGEST,    /* reports what is right, and sends something else */
   SHOAL_LIE_STRANGER,  /* works honestly, and sends contributions for which it has no lease beside */
@@ -100,12 +101,13 @@ typedef struct shoal_sim_config {
   const shoal_mode *mode; /* NULL: drawn */
   bool slow_disks;        /* false: drawn, one life in twenty */
   bool guarded;           /* false: drawn, one life in four */
-  shoal_sim_lie
-      lie; /* in guarded lives, of the worker with number 1 and as many as liars says; NONE: drawn */
+  shoal_sim_lie lie;      /* in guarded lives, of workers 1 .. liars; NONE: drawn */
   uint32_t liars;
-  bool calm;       /* nothing goes wrong but lies; it ends when worker 1 is banned */
-  uint64_t agreed; /* of all workers, when the life begins: 0 for newcomers */
-  uint64_t end;    /* rounds; 0: drawn */
+  bool calm; /* nothing goes wrong but lies; it ends when all liars are banned */
+  uint64_t
+      agreed; /* of workers 1 .. proven, or with proven 0 of all, when the life begins: 0 for newcomers */
+  uint32_t proven;
+  uint64_t end; /* rounds; 0: drawn */
   shoal_sim_sabotage sabotage;
   const shoal_sim_costs *costs; /* NULL: drawn, and faults */
   shoal_text *log;              /* what happened, a line each; or NULL */
@@ -128,8 +130,7 @@ typedef struct shoal_sim_report {
   uint64_t units, checks;                /* that counted; leases given to check somebody else's */
   uint64_t lies, lies_used, lies_stayed; /* told; that counted; that were not undone before the end */
   uint64_t banned, liars;
-  uint64_t
-      caught_after; /* units that worker 1 had computed, from its first lie on, when it was banned; 0: not */
+  uint64_t caught_after; /* units of worker 1, from its first lie on, when it was banned; 0: it was not */
 } shoal_sim_report;
 
 enum { SHOAL_SIM_WORKERS_MAX = 20000 };

@@ -151,7 +151,21 @@ static void worker_receives(shoal_life *life, shoal_sim_node *node, uint64_t con
 
 /* ---- chief ---- */
 
-/* A record: the state, then recurrent state. */
+/* Of the recurrent state of all parts. */
+static size_t carry_bytes(const shoal_life *life) {
+  return life->job->carry_floats * life->job->parts * sizeof(float);
+}
+
+/* A record: the state, recurrent state, then what the chief remembers. */
+static void read_record(const shoal_life *life, shoal_blob *record, shoal_chief_config *config) {
+  if (record == NULL) return;
+  const uint8_t *at = shoal_blob_bytes(record);
+  memcpy(&config->start, at, sizeof config->start);
+  at += sizeof config->start;
+  if (life->job->carry_floats > 0) config->carry = (const float *)(const void *)at;
+  if (shoal_chief_memory_bytes(config) > 0) config->memory = at + carry_bytes(life);
+}
+
 static void start_chief(shoal_life *life, shoal_sim_node *node) {
   const shoal_sim_job *job = life->job;
   const shoal_sim_plan *plan = &life->plan;
@@ -185,12 +199,9 @@ static void start_chief(shoal_life *life, shoal_sim_node *node) {
     config.guard.standings_count = SHOAL_SIM_LIARS_MAX + 1;
   }
   shoal_blob *record = shoal_disk_read(&node->disk, CHIEF_RECORD);
-  if (record != NULL) {
-    memcpy(&config.start, shoal_blob_bytes(record), sizeof config.start);
-    if (job->carry_floats > 0)
-      config.carry = (const float *)(const void *)(shoal_blob_bytes(record) + sizeof config.start);
-  }
+  read_record(life, record, &config);
   shoal_check_start(life, record != NULL, config.start.version);
+  life->check.goes_back = false;
   shoal_status status = shoal_chief_create(&node->chief, &config, NULL);
   SHOAL_ASSERT(status == SHOAL_OK);
   shoal_blob_release(record);
@@ -201,12 +212,15 @@ static void start_chief(shoal_life *life, shoal_sim_node *node) {
 }
 
 static void keep_state(shoal_life *life, shoal_sim_node *node, const shoal_chief_state *state) {
-  size_t carry = life->job->carry_floats * life->job->parts * sizeof(float);
-  uint8_t *record = malloc(sizeof *state + carry);
+  shoal_blob *memory = shoal_chief_memory(node->chief);
+  size_t carry = carry_bytes(life), remembered = memory != NULL ? shoal_blob_length(memory) : 0;
+  uint8_t *record = malloc(sizeof *state + carry + remembered);
   SHOAL_ASSERT(record != NULL);
   memcpy(record, state, sizeof *state);
   if (carry > 0) memcpy(record + sizeof *state, shoal_chief_safe_carry(node->chief), carry);
-  shoal_life_write(life, node, CHIEF_RECORD, record, sizeof *state + carry);
+  if (memory != NULL) memcpy(record + sizeof *state + carry, shoal_blob_bytes(memory), remembered);
+  shoal_life_write(life, node, CHIEF_RECORD, record, sizeof *state + carry + remembered);
+  shoal_blob_release(memory);
   free(record);
 }
 
@@ -299,7 +313,8 @@ static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chie
   switch (event->kind) {
   case SHOAL_CHIEF_ROUND:
     shoal_check_round(life, event);
-    if (life->config.calm && life->report->caught_after > 0) end_life(life); /* nothing more is measured */
+    if (life->config.calm && life->plan.liars > 0 && life->report->banned == life->plan.liars)
+      end_life(life); /* nothing more is measured */
     break;
   case SHOAL_CHIEF_REST: begin_rest(life, node, event); break;
   case SHOAL_CHIEF_SAFE:
@@ -360,6 +375,7 @@ static void drive_chief(shoal_life *life, shoal_sim_node *node) {
 
 static void chief_written(shoal_life *life, shoal_sim_node *node) {
   life->check.kept++;
+  shoal_check_kept(life);
   if (node->safe_pending > 0) shoal_check_safe(life, node->safe_pending - 1);
   node->safe_pending = 0;
 }

@@ -42,7 +42,7 @@ typedef struct sim {
   shoal_swarm_result *result;
   shoal_links *links;
   member *members; /* the server first */
-  uint32_t count, chunks, unfinished, to_come, kills, halfway;
+  uint32_t count, chunks, unfinished, to_come, kills;
   uint32_t *copies; /* of each chunk with honest members who are there */
   uint32_t covered; /* chunks of which there is one */
   shoal_blob **good, *bad;

@@ -71,7 +71,8 @@ typedef struct shoal_swarm_result {
   uint32_t members, finished, left, joined, exposed;
   uint32_t chunks;
   double first_s, median_s, last_s; /* until a member had everything, from its joining */
-  double bound_s; /* no way could be faster, for the last of those who were there from the start */
+  double bound_s; /* no way could be faster, for the last of those who were there from the start: the data
+                     leaves the server once, comes down the slowest link, and is sent as often as it comes */
   double copies;  /* that the server sent */
   double sent_bytes, small_bytes; /* by all; of these, in small messages */
   uint64_t twice, bad, late, not_now, strange, messages;
@@ -83,8 +84,8 @@ void shoal_swarm_live(const shoal_swarm_sim *config, shoal_swarm_result *result)
 const char *shoal_swarm_rule_name(shoal_swarm_rule rule);
 
 /* Broadband as in "Analyzing and Improving a BitTorrent Network's Performance Mechanisms" (Bharambe, Herley,
- * Padmanabhan, 2006), after measurements of Gnutella's members: bits a second down and up, and the share of
- * members that have them. */
+ * Padmanabhan, INFOCOM 2006), after measurements of Gnutella's members, with the figures that its simulator
+ * is started with: bits a second down and up, and the share of members that have them. */
 typedef struct shoal_swarm_mix {
   double share, down_bits_s, up_bits_s;
 } shoal_swarm_mix;

@@ -149,16 +149,21 @@ static bool read_count(shoal_db *db, void *to) {
   return true;
 }
 
-shoal_status shoal_store_count_jobs(shoal_store *store, bool with_private, uint64_t counts[SHOAL_JOB_STATES],
-                                    shoal_error *err) {
+shoal_status shoal_store_count_jobs(shoal_store *store, bool with_private, const char *own,
+                                    uint64_t counts[SHOAL_JOB_STATES], shoal_error *err) {
   static const char all[] = "SELECT state, COUNT(*) FROM jobs GROUP BY state ORDER BY state";
   static const char open[] =
       "SELECT state, COUNT(*) FROM jobs WHERE private = 0 GROUP BY state ORDER BY state";
+  static const char open_and_own[] =
+      "SELECT state, COUNT(*) FROM jobs WHERE private = 0 OR host = $1 GROUP BY state ORDER BY state";
   static const shoal_store_shape shape = {sizeof(state_count), read_count, NULL};
   state_count rows[SHOAL_JOB_STATES];
   size_t found;
-  shoal_status status = shoal_store_read(store, &shape, with_private ? all : open, NULL, 0, rows,
-                                         SHOAL_JOB_STATES, &found, err);
+  bool some = !with_private && own != NULL;
+  const shoal_db_value host = shoal_db_text(shoal_store_or(own, ""));
+  const char *sql = with_private ? all : some ? open_and_own : open;
+  shoal_status status =
+      shoal_store_read(store, &shape, sql, &host, some ? 1 : 0, rows, SHOAL_JOB_STATES, &found, err);
   if (status != SHOAL_OK) return status;
   memset(counts, 0, SHOAL_JOB_STATES * sizeof *counts);
   for (size_t i = 0; i < found; i++)

@@ -50,6 +50,9 @@ static const char *const MIGRATIONS[] = {
     "  changed DOUBLE PRECISION NOT NULL);"
     "CREATE INDEX standings_by_ban ON standings (banned, id);"
     "INSERT INTO counters (name, value) VALUES ('standing', 0);",
+    "CREATE TABLE units (job BIGINT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE, unit BIGINT NOT NULL,"
+    "  trial BIGINT NOT NULL, worker TEXT NOT NULL, time DOUBLE PRECISION NOT NULL, summary TEXT NOT NULL,"
+    "  curve TEXT NOT NULL, PRIMARY KEY (job, unit));",
 };
 enum { VERSION = sizeof MIGRATIONS / sizeof *MIGRATIONS };
 

@@ -36,9 +36,9 @@ enum { SHOAL_STORE_KEY_MAX = 1000, SHOAL_STORE_LOG_LINES_MAX = 2000, SHOAL_STORE
  * a store that a newer shoal has written is refused. An error never shows a URL's password. */
 shoal_status shoal_store_open(shoal_store **out, const char *where, shoal_error *err);
 void shoal_store_close(shoal_store *store);
-/* Makes the store this server's until it is closed or the process ends. SHOAL_CONFLICT: another server has it.
- * Others may still read and write; only a second claim is refused. Where the connection was lost in between and
- * another server has claimed it since, calls fail. */
+/* Makes the store this server's until it is closed or the process ends. SHOAL_CONFLICT: another server has
+ * it. Others may still read and write; only a second claim is refused. Where the connection was lost in
+ * between and another server has claimed it since, calls fail. */
 shoal_status shoal_store_claim(shoal_store *store, shoal_error *err);
 /* "sqlite" or "postgresql". */
 const char *shoal_store_kind(const shoal_store *store);
@@ -78,9 +78,10 @@ shoal_status shoal_store_job(shoal_store *store, uint64_t id, shoal_job_row *out
 /* The newest first, those with a smaller number than `before` (0: all). state < 0: any. */
 shoal_status shoal_store_jobs(shoal_store *store, int state, uint64_t before, shoal_job_row *out, size_t max,
                               size_t *count, shoal_error *err);
-/* How many there are in each state, with private ones or without. */
-shoal_status shoal_store_count_jobs(shoal_store *store, bool with_private, uint64_t counts[SHOAL_JOB_STATES],
-                                    shoal_error *err);
+/* How many there are in each state; private ones are counted with_private, or when they are `own`'s, a
+ * host's (NULL: nobody's). */
+shoal_status shoal_store_count_jobs(shoal_store *store, bool with_private, const char *own,
+                                    uint64_t counts[SHOAL_JOB_STATES], shoal_error *err);
 /* Sets the state, the reason, and started or ended where they are not 0. */
 shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_job_state state,
                                        const char *reason, double started, double ended, shoal_error *err);
@@ -135,6 +136,26 @@ shoal_status shoal_store_add_contributions(shoal_store *store, uint64_t job, con
 /* Of one job, or of all (job 0) added up by name; those who did most samples first, then by name. */
 shoal_status shoal_store_contributions(shoal_store *store, uint64_t job, shoal_contribution *out, size_t max,
                                        size_t *count, shoal_error *err);
+
+/* ---- what units of a search came to ---- */
+
+typedef struct shoal_unit_row {
+  uint64_t unit, trial;
+  char *worker;
+  double time;
+  char *summary, *curve; /* JSON */
+} shoal_unit_row;
+void shoal_unit_rows_free(shoal_unit_row *rows, size_t count);
+/* Once and for good: SHOAL_CONFLICT when there is a result of that unit. */
+shoal_status shoal_store_add_unit(shoal_store *store, uint64_t job, const shoal_unit_row *row,
+                                  shoal_error *err);
+/* In the order of their numbers, from `first` on, without their curves, which are NULL. */
+shoal_status shoal_store_units(shoal_store *store, uint64_t job, uint64_t first, shoal_unit_row *out,
+                               size_t max, size_t *count, shoal_error *err);
+
+/* The last unit of a trial, with its curve. SHOAL_NOT_FOUND. */
+shoal_status shoal_store_trial(shoal_store *store, uint64_t job, uint64_t trial, shoal_unit_row *out,
+                               shoal_error *err);
 
 /* ---- things with a name: models, data sets ---- */
 
@@ -196,7 +217,8 @@ typedef struct shoal_standing_row {
   double changed;
 } shoal_standing_row;
 void shoal_standing_rows_free(shoal_standing_row *rows, size_t count);
-/* New, or in the place of what there was of the same `who`; row->id does not matter. A ban outlives a loss of power. */
+/* New, or in the place of what there was of the same `who`; row->id does not matter. A ban outlives a loss
+ * of power. */
 shoal_status shoal_store_put_standing(shoal_store *store, const shoal_standing_row *row, shoal_error *err);
 /* In the order of their numbers, from after `after`; only those banned, or all. */
 shoal_status shoal_store_standings(shoal_store *store, bool banned, uint64_t after, shoal_standing_row *out,

@@ -118,6 +118,18 @@ static void normal_numbers_have_the_same_bits_everywhere(void **state) {
   assert_int_equal(crc, 0x9edfa187);
 }
 
+static void many_normal_numbers_are_the_same_as_one_by_one(void **state) {
+  (void)state;
+  shoal_key key = shoal_key_make(3, SHOAL_FOR_TOY, 1, 2);
+  for (size_t count = 0; count <= 300; count += 43) {
+    float many[301];
+    many[count] = 9;
+    shoal_random_normals(key, count, many);
+    for (size_t i = 0; i < count; i++) assert_true(many[i] == shoal_random_normal(key, i));
+    assert_true(many[count] == 9);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(philox_gives_the_published_answers),
@@ -127,6 +139,7 @@ int main(void) {
       cmocka_unit_test(numbers_below_n_reach_all_of_them_and_no_more),
       cmocka_unit_test(normal_numbers_invert_the_distribution_function),
       cmocka_unit_test(normal_numbers_have_the_same_bits_everywhere),
+      cmocka_unit_test(many_normal_numbers_are_the_same_as_one_by_one),
   };
   return RUN_TESTS(tests);
 }

@@ -7,112 +7,33 @@
 // them get it from each other. Pictures of every page go to FOLDER ("browser" beside SHOAL by default), and one of
 // what was there when something failed.
 
-import { chromium } from "playwright-core";
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { Processes } from "./processes.mjs";
+import { colours, drawn, look, passed, Pictures, run, sizes, tabTo } from "./browser.mjs";
 
 const deadlineMs = 540_000; // for all of it
-const stepMs = 60_000; // for anything that is quick, on a machine that is busy with other things
 const trainMs = 360_000;
 const accuracyMin = 0.88;
 const volunteers = ["desk", "laptop"];
-const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
-const colours = ["light", "dark"];
 
 const program = process.argv[2];
 if (!program) {
   console.error("usage: node page.mjs SHOAL [FOLDER]");
   process.exit(2);
 }
-const pictures = process.argv[3] ?? path.join(path.dirname(program), "browser");
-const began = Date.now();
-
-function passed(text) {
-  console.log(`ok  ${((Date.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
-}
-
-function findBrowser() {
-  const named = process.env.CHROMIUM ? [process.env.CHROMIUM] : [];
-  const folders = (process.env.PATH ?? "").split(":");
-  const found = [...named, ...folders.map((folder) => path.join(folder, "chromium"))].find((file) =>
-    fs.existsSync(file),
-  );
-  if (!found) throw new Error("there is no chromium: 'tools/deps test' installs it, or name one in CHROMIUM");
-  return found;
-}
-
-// ---- what must never happen ----
-
-function watch(page, url, wrongs) {
-  page.on("console", (message) => {
-    if (message.type() === "error") wrongs.push(`the console says: ${message.text()}`);
-  });
-  page.on("pageerror", (error) => wrongs.push(`an error in the page: ${error.message}`));
-  page.on("request", (request) => {
-    const asked = new URL(request.url());
-    if (asked.protocol.startsWith("http") && asked.origin !== url)
-      wrongs.push(`a request to ${asked.origin}`);
-  });
-}
-
-// ---- pictures ----
-
-async function drawn(page) {
-  await page.evaluate(() => document.fonts.ready);
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-}
-
-async function picture(page, name) {
-  await drawn(page);
-  await page.screenshot({ path: path.join(pictures, `${name}.png`), animations: "disabled" });
-}
-
-// Those of an earlier run, and nothing else that somebody keeps there.
-function removePictures() {
-  const own = /^(host|job|overview|work|access|running|swarm|failed)(-desktop|-phone)?(-light|-dark)?\.png$/;
-  for (const name of fs.readdirSync(pictures)) if (own.test(name)) fs.rmSync(path.join(pictures, name));
-}
-
-async function look(page, size, colour) {
-  await page.setViewportSize(sizes[size]);
-  await page.emulateMedia({ colorScheme: colour });
-  await page.evaluate(() => scrollTo(0, 0));
-}
-
-// Makes the window as high as what is in it: what sticks to its edge should not lie across the picture.
-async function heighten(page) {
-  await drawn(page);
-  const height = await page.evaluate(() => document.documentElement.scrollHeight);
-  await page.setViewportSize({ ...page.viewportSize(), height });
-}
-
-// The whole page, in every size and colour.
-async function pictureAll(page, name) {
-  for (const size of Object.keys(sizes)) {
-    for (const colour of colours) {
-      await look(page, size, colour);
-      await heighten(page);
-      await picture(page, `${name}-${size}-${colour}`);
-    }
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(over <= 0, `${name} is ${over} pixels too wide for a ${size}`);
-  }
-  await look(page, "desktop", "light");
-  passed(`pictures of ${name}`);
-}
+const pictures = new Pictures(process.argv[3] ?? path.join(path.dirname(program), "browser"), [
+  "host",
+  "job",
+  "overview",
+  "work",
+  "access",
+  "running",
+  "swarm",
+  "failed",
+]);
 
 // ---- the keyboard ----
-
-// Presses Tab until the focus is on it.
-async function tabTo(page, selector) {
-  for (let i = 0; i < 200; i++) {
-    await page.keyboard.press("Tab");
-    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
-  }
-  throw new Error(`Tab does not lead to ${selector}`);
-}
 
 async function slideTo(page, name, wanted) {
   await tabTo(page, `input[type=range][data-name=${name}]`);
@@ -169,10 +90,12 @@ async function host(page) {
   await slideTo(page, "epochs", 2);
   await slideTo(page, "workers_min", 2);
   await page.click("summary:text-is('Advanced')");
-  await pictureAll(page, "host");
+  await pictures.takeAll(page, "host");
   await tabTo(page, "button[type=submit]");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Start");
-  const asked = page.waitForRequest((request) => request.method() === "POST" && /\/jobs$/.test(request.url()));
+  const asked = page.waitForRequest(
+    (request) => request.method() === "POST" && /\/jobs$/.test(request.url()),
+  );
   await page.keyboard.press("Enter");
   const spec = (await asked).postDataJSON();
   for (const name of ["rule", "shuffle", "guard"]) assert.ok(!(name in spec), `${name} was sent unasked`);
@@ -224,7 +147,7 @@ async function pictureRunning(page) {
   await page.waitForFunction(isFar, null, { timeout: trainMs });
   for (const size of Object.keys(sizes)) {
     await look(page, size, "light");
-    await picture(page, `running-${size}`);
+    await pictures.take(page, `running-${size}`);
   }
   await look(page, "desktop", "light");
   passed("pictures of the running job");
@@ -267,20 +190,20 @@ async function scoreModel(processes) {
 }
 
 async function pictureOthers(page) {
-  await pictureAll(page, "job");
+  await pictures.takeAll(page, "job");
   await page.click("nav >> text=Overview");
   await page.waitForSelector("text=lenet5 on fashion-mnist");
-  await pictureAll(page, "overview");
+  await pictures.takeAll(page, "overview");
   await page.click("nav >> text=Work");
   await page.waitForSelector(".qr");
-  await pictureAll(page, "work");
+  await pictures.takeAll(page, "work");
   await page.click("nav >> text=Access");
   await page.click("button:text-is('Make an invitation')");
   await page.locator(".tablebox", { hasText: "Nobody is banned." }).waitFor();
   await page.waitForSelector(".qr");
   assert.match(await page.textContent(".sharetext code"), /^shoal work .*#t=[\w-]{22}/);
   passed("an invitation is made");
-  await pictureAll(page, "access");
+  await pictures.takeAll(page, "access");
 }
 
 // ---- data that volunteers get from each other ----
@@ -334,7 +257,9 @@ async function hostStripes(page, url) {
   await page.selectOption("select[name=shuffle]", "all");
   await page.selectOption("select[name=rule]", "median");
   await page.uncheck("input[name=guard]");
-  const asked = page.waitForRequest((request) => request.method() === "POST" && /\/jobs$/.test(request.url()));
+  const asked = page.waitForRequest(
+    (request) => request.method() === "POST" && /\/jobs$/.test(request.url()),
+  );
   await page.click("button[type=submit]");
   const { shuffle, rule, guard } = (await asked).postDataJSON();
   assert.deepEqual({ shuffle, rule, guard }, { shuffle: "all", rule: "median", guard: false });
@@ -345,7 +270,8 @@ async function hostStripes(page, url) {
 // Who has which parts of the data, as a picture and as a table, which opens by keyboard.
 async function seeSwarm(page) {
   const swarm = page.locator(".card", { has: page.locator(".swarmgrid") });
-  const said = /^The server sent \d.* \(\d.* cop(y|ies)\), members received \d.*, [1-9].*% of it from each other\.$/;
+  const said =
+    /^The server sent \d.* \(\d.* cop(y|ies)\), members received \d.*, [1-9].*% of it from each other\.$/;
   await swarm.locator("p", { hasText: said }).waitFor();
   await swarm.locator("summary").focus();
   await page.keyboard.press("Enter");
@@ -354,7 +280,7 @@ async function seeSwarm(page) {
     for (const colour of colours) {
       await look(page, size, colour);
       await drawn(page);
-      await swarm.screenshot({ path: path.join(pictures, `swarm-${size}-${colour}.png`) });
+      await swarm.screenshot({ path: pictures.file(`swarm-${size}-${colour}`) });
     }
   await look(page, "desktop", "light");
   passed(await swarm.locator("p").first().textContent());
@@ -363,7 +289,7 @@ async function seeSwarm(page) {
   assert.ok(await swarm.isVisible(), "the swarm of a job that was stopped is not shown any more");
 }
 
-async function testPage(page, url, processes, wrongs) {
+async function testPage({ page, url, processes }) {
   await seeVolunteers(page, url);
   await writeWrongModel(page);
   await enterWrongNumber(page);
@@ -376,45 +302,6 @@ async function testPage(page, url, processes, wrongs) {
   await pictureOthers(page);
   await hostStripes(page, url);
   await seeSwarm(page);
-  assert.deepEqual(wrongs, []);
-  passed("no error in the page or its console, no request to another host");
 }
 
-async function main() {
-  fs.mkdirSync(pictures, { recursive: true });
-  removePictures();
-  const processes = new Processes(program);
-  let browser = null;
-  let page = null;
-  const wrongs = [];
-  const tooLate = new Promise((_, reject) => {
-    setTimeout(() => reject(new Error(`not done within ${deadlineMs / 1000} s`)), deadlineMs).unref();
-  });
-  try {
-    // Chromium's own sandbox does not work for root.
-    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-    browser = await chromium.launch({ executablePath: findBrowser(), args, timeout: stepMs });
-    const url = await processes.serve();
-    for (const name of volunteers) processes.work(url, name);
-    page = await browser.newPage({ viewport: sizes.desktop, colorScheme: "light", locale: "en-GB" });
-    page.setDefaultTimeout(stepMs);
-    watch(page, url, wrongs);
-    await Promise.race([testPage(page, url, processes, wrongs), tooLate]);
-    return 0;
-  } catch (error) {
-    console.error(`FAILED: ${error.stack ?? error}`);
-    for (const wrong of wrongs) console.error(`        ${wrong}`);
-    for (const words of processes.lastWords()) console.error(words);
-    const shot = path.join(pictures, "failed.png");
-    await page?.screenshot({ path: shot, fullPage: true }).then(
-      () => console.error(`see ${shot}`),
-      () => undefined,
-    );
-    return 1;
-  } finally {
-    await browser?.close();
-    await processes.end();
-  }
-}
-
-process.exit(await main());
+process.exit(await run({ program, volunteers, pictures, failedName: "failed", deadlineMs, test: testPage }));

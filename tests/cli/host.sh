@@ -2,41 +2,13 @@
 # What a host gets from `shoal host` and `shoal job`: the right data under the right names, files that stay where
 # they are, and a plain word where something cannot be.
 . "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/server.bash"
 make_models
 make_table all.csv
 make_text novel.txt
-export XDG_CACHE_HOME=$folder/cache
-unset SHOAL_TOKEN
-pids=()
-trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
 mapfile -t port < <(ports 3)
 link="http://127.0.0.1:${port[0]}/#for=tests"
 
-# refused TEXT WORD...: shoal with these words fails within some seconds, with the complaint.
-refused() {
-  local text=$1
-  shift
-  timeout -s KILL 20 "$SHOAL" "$@" > out 2> err < /dev/null
-  same $? 1 "the exit status of: $*"
-  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
-}
-# until_says TEXT FILE: waits for a line; fails after some seconds.
-until_says() {
-  checks=$((checks + 1))
-  for _ in $(seq 100); do
-    grep -Fqs -- "$1" "$2" && return
-    sleep 0.1
-  done
-  fail "'$1' is not in $2: $(cat "$2")"
-}
-# start LOG WORD...: a command in the background; its number in $started.
-start() {
-  local log=$1
-  shift
-  "$SHOAL" "$@" > "$log" 2>&1 < /dev/null &
-  started=$!
-  pids+=("$started")
-}
 # samples NAME: how many samples of a data set of the server train, and how many test.
 samples() { ask "datasets/$1" 's["samples"]["train"], s["samples"]["test"]'; }
 # ask PATH EXPRESSION: what the server tells, by an expression of Python on `s`.
@@ -72,16 +44,16 @@ check "they are not sent again" bash -c '! grep -q sending host.log'
 # ---- one text, read in two ways ----
 "$SHOAL" host chars.net --data chars:novel.txt --server "$link" --detach > host.log 2>&1
 same $? 0 "a text: $(cat host.log)"
-refused "of the kind chars, and this one is of the kind text" \
+refused 1 "of the kind chars, and this one is of the kind text" \
   host chars.net --data text:novel.txt --server "$link" --detach
 
 # ---- numbers are numbers ----
 "$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 2 --rate .5 \
-  --seed 18446744073709551615 --detach --json > out
+  --seed 18446744073709551615 --rule median --no-audits --detach --json > out
 same $? 0 "a job with numbers: $(cat out)"
 numbers=$(ask "jobs/$(field data out | grep -o "'id': [0-9]*" | head -1 | tr -cd 0-9)" \
-  '(s["spec"]["epochs"], s["recipe"]["rate"], "seed 18446744073709551615" in s["spec"]["model"])')
-same "$numbers" "(2, 0.5, True)" "they arrive as they were given"
+  '(s["spec"]["epochs"], s["recipe"]["rate"], "seed 18446744073709551615" in s["spec"]["model"], s["spec"]["rule"], s["spec"]["guard"])')
+same "$numbers" "(2, 0.5, True, 'median', False)" "they arrive as they were given"
 
 # ---- nothing is lost under a name that the server chose ----
 echo precious > net-1.safetensors
@@ -94,10 +66,46 @@ check "nothing else is left" test ! -e net-1.safetensors.new
 # ---- watching ----
 timeout 20 "$SHOAL" job watch 1 --server "$link" --out watched.safetensors --json > watch.log
 same "$(grep -c '"event":"epoch"' watch.log)" 3 "epochs that are over are told as JSON, too"
-refused "is there a server?" job watch 1 --json --server "127.0.0.1:${port[1]}"
+refused 1 "is there a server?" job watch 1 --json --server "127.0.0.1:${port[1]}"
 start web.log serve --listen "127.0.0.1:${port[1]}" --data-dir open --tls --open host
 until_says "Serving at" web.log
-refused "there is no job 99" job watch 99 --server "$link"
+refused 1 "there is no job 99" job watch 99 --server "$link"
+
+# ---- a job that fails ----
+refused 1 "the job failed: train/" host table.net --data train --target nope --server "$link"
+same "$(grep -c "no column" err)" 1 "why is told once"
+check "and not once more at the end: $(cat out)" bash -c '! grep "^job [0-9]* is failed" out | grep -q "no column"'
+
+# ---- an upload that is broken off ----
+mkdir long
+make_text long/a.txt
+head -c 40000000 /dev/zero | tr '\0' 'a' > long/b.txt
+mapfile -t slow < <(ports 1)
+python3 - "${slow[0]}" "${port[0]}" <<'PYTHON' &
+import socket, sys, threading, time
+def pass_on(a, b, pause):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+            time.sleep(pause)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    near, far = listener.accept()[0], socket.create_connection(("127.0.0.1", int(sys.argv[2])))
+    threading.Thread(target=pass_on, args=(near, far, 0.02), daemon=True).start()
+    threading.Thread(target=pass_on, args=(far, near, 0), daemon=True).start()
+PYTHON
+pids+=("$!")
+sleep 0.5
+start long.log host chars.net --data text:long --server "http://127.0.0.1:${slow[0]}"
+uploading=$started
+until_true "its first file is there: $(cat long.log)" test -f server/data/drafts/long/a.txt
+kill -INT "$uploading"
+wait "$uploading"
+same $? 130 "the exit status of an upload that is broken off: $(cat long.log)"
+check "nothing of it is left" test ! -e server/data/drafts/long
 
 # ---- deleting ----
 deleted=$("$SHOAL" job delete 1 --json --server "$link")
@@ -121,9 +129,9 @@ check "its fingerprint is in the command" \
 open=$(grep -o 'https://[^ ]*#fp=[0-9a-f]*' web.log)
 "$SHOAL" status --server "$open" > /dev/null
 same $? 0 "which lets one in"
-refused "was made earlier, and not for lab.example" \
+refused 1 "was made earlier, and not for lab.example" \
   serve --listen "127.0.0.1:${port[2]}" --data-dir open --tls --names localhost,lab.example
-refused "at most 64 names" \
+refused 1 "at most 64 names" \
   serve --listen "127.0.0.1:${port[2]}" --data-dir many --tls --names "$(seq -s, -f 'h%g' 70)"
 start quiet.log serve --listen "127.0.0.1:${port[2]}" --data-dir closed --open nobody --quiet
 until_says "The link in closed/admin.link makes you its admin." quiet.log

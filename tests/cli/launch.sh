@@ -163,6 +163,12 @@ check "a worker that cannot be reached is waited for" kill -INT $process
 wait $process
 check "it is not given up: $(tail -1 err)" test "$(grep -c "giving up" err)" = 0
 all_gone "after that" 1
+timeout -s KILL 30 "${launch[@]}" --tries 3 "${long[@]}" > out 2> err
+same $? 1 "the exit status when no worker can be reached"
+check "it says how often it will be tried: $(cat err)" grep -q "trying again in 1s, try 2 of 3" err
+check "and that it was in vain" \
+  grep -q "^shoal launch: worker 0 could not be reached in 3 tries in a row (status 255); giving up" err
+all_gone "after that" 1
 timeout -s KILL 20 "$SHOAL" launch --hosts hosts.txt --ssh ./no-such-program "${long[@]}" > out 2> err
 same $? 127 "the exit status without ssh"
 check "it is said" grep -q "^cannot run ./no-such-program" err

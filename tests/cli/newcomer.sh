@@ -2,41 +2,13 @@
 # What somebody who is new here runs into: files that must not be lost, exit statuses that a script can go by, and
 # words of the command line where something is wrong.
 . "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/server.bash"
 make_models
 make_images images 300 30
 make_table all.csv
-export XDG_CACHE_HOME=$folder/cache
-unset SHOAL_TOKEN
-pids=()
-trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
 mapfile -t port < <(ports 2)
 link="http://127.0.0.1:${port[0]}"
 
-# refused STATUS TEXT WORD...: shoal with these words ends within some seconds, with the complaint.
-refused() {
-  local status=$1 text=$2
-  shift 2
-  timeout -s KILL 20 "$SHOAL" "$@" > out 2> err < /dev/null
-  same $? "$status" "the exit status of: $*"
-  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
-}
-# until_says TEXT FILE: waits for a line; fails after some seconds.
-until_says() {
-  checks=$((checks + 1))
-  for _ in $(seq 150); do
-    grep -Fqs -- "$1" "$2" && return
-    sleep 0.1
-  done
-  fail "'$1' is not in $2: $(cat "$2")"
-}
-# start LOG WORD...: a command in the background; its number in $started.
-start() {
-  local log=$1
-  shift
-  "$SHOAL" "$@" > "$log" 2>&1 < /dev/null &
-  started=$!
-  pids+=("$started")
-}
 host() { timeout 60 "$SHOAL" host "$@" --server "$link"; }
 
 # ---- what needs no server ----
@@ -63,6 +35,7 @@ refused 2 "is a folder" host images.net --data images --out images --server "$li
 refused 2 "--mode" host images.net --data ./images --mode foo --server "$link"
 refused 2 "--epochs: expected" host images.net --data ./images --epochs 0 --server "$link"
 refused 2 "--rate: expected" host images.net --data ./images --rate fast --server "$link"
+refused 2 "--rule" host images.net --data ./images --rule best --server "$link"
 refused 2 "--early-stop" host images.net --data ./images --early-stop x --server "$link"
 : > empty.csv
 refused 1 "empty.csv is empty" host table.net --data empty.csv --server "$link"

@@ -2,9 +2,7 @@
 # Data between volunteers: the second gets most of it from the first, whoever wants no peers gets it from the server, and
 # all train the same model.
 . "$(dirname "$0")/common.bash"
-unset SHOAL_TOKEN
-pids=()
-trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
+. "$(dirname "$0")/server.bash"
 python3 - <<'PYTHON'
 import os, struct
 os.mkdir("images")
@@ -24,18 +22,6 @@ batch 2048
 epochs 60
 NET
 
-# until_true WHAT COMMAND...: waits for a command to succeed; fails after some seconds.
-until_true() {
-  local what=$1
-  shift
-  checks=$((checks + 1))
-  for _ in $(seq 300); do
-    "$@" 2> /dev/null && return
-    sleep 0.1
-  done
-  fail "$what"
-}
-says() { grep -Fq -- "$1" "$2"; }
 # work NAME WORD...: a volunteer with a cache of its own that leaves after one job; what it says in NAME.log.
 work() {
   local name=$1

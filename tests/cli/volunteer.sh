@@ -2,36 +2,10 @@
 # A server, volunteers and hosts as people would use them: links with tokens, data that goes up and comes down,
 # workers that come, pause, are killed and leave, and what everyone is told.
 . "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/server.bash"
 make_images images 20000 200
 make_models
 sed -i 's/epochs 3/epochs 2/' images.net
-export XDG_CACHE_HOME=$folder/cache
-unset SHOAL_TOKEN
-pids=()
-trap 'kill -9 "${pids[@]}" 2> /dev/null; rm -rf "$folder"' EXIT
-
-# refused STATUS TEXT WORD...: shoal with these words ends with the status and the complaint.
-refused() {
-  local status=$1 text=$2
-  shift 2
-  timeout -s KILL 40 "$SHOAL" "$@" > out 2> err < /dev/null
-  same $? "$status" "the exit status of: $*"
-  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
-  check "$*: no token in '$(cat err)'" bash -c '! grep -q "secret" out err'
-}
-
-# until_true WHAT COMMAND...: waits for a command to succeed; fails after some seconds.
-until_true() {
-  local what=$1
-  shift
-  checks=$((checks + 1))
-  for _ in $(seq 300); do
-    "$@" 2> /dev/null && return
-    sleep 0.1
-  done
-  fail "$what"
-}
-says() { grep -Fq -- "$1" "$2"; }
 
 # ask EXPRESSION WORD...: what `shoal status --json` of the server tells, by an expression of Python on `s`.
 ask() {

@@ -1,9 +1,10 @@
-/* Chunks on this machine: holes, what was left from before, what is damaged, what is wanted; and the cache.
- * */
+/* Chunks on this machine: holes, what was left from before, what is damaged or wanted; and the cache. */
 #include "data/chunk_store.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "chunked.h"
 
@@ -94,7 +95,9 @@ static void what_an_earlier_run_left_counts_unless_it_is_damaged(void **state) {
   close(fd);
   assert_int_equal(shoal_chunk_store_read(store, 3, bytes, NULL), SHOAL_CORRUPT);
   assert_false(shoal_chunk_store_has(store, 3));
+  assert_int_equal(shoal_chunk_store_wait(store, 3, 1, NULL, NULL), SHOAL_CORRUPT);
   put_chunk(&c, store, 3);
+  assert_int_equal(shoal_chunk_store_wait(store, 3, 1, NULL, NULL), SHOAL_OK);
   assert_int_equal(shoal_chunk_store_read(store, 3, bytes, NULL), SHOAL_OK);
   shoal_chunk_store_close(store);
   /* Damaged, and cut short, while it is closed. */
@@ -404,18 +407,24 @@ static void what_data_would_be(void **state) {
   forget_manifest(m);
 }
 
+/* Files of 1000, 1001, ... bytes in a folder where named sets are looked for. */
+static void make_named(chunked *c, const char *into, const char *const *names, int count, bool zipped) {
+  assert_true(mkdir("mine", 0777) == 0 || errno == EEXIST);
+  assert_int_equal(mkdir(into, 0777), 0);
+  for (int i = 0; i < count; i++) {
+    char path[64];
+    add_plain(c, names[i], 1000 + (size_t)i);
+    snprintf(path, sizeof path, "%s/%s%s", into, names[i], zipped ? ".gz" : "");
+    (zipped ? put_gzip : put)(path, c->files[i].bytes, c->files[i].cut.bytes);
+  }
+  setenv("SHOAL_DATA", "mine", 1);
+}
+
 static void a_named_set_that_is_here_is_used_where_it_is(void **state) {
   (void)state;
   static const char *const names[] = {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"};
   chunked c = {0};
-  assert_int_equal(system("mkdir -p mine/ptb"), 0);
-  for (int i = 0; i < 3; i++) {
-    char path[64];
-    add_plain(&c, names[i], 1000 + (size_t)i);
-    snprintf(path, sizeof path, "mine/ptb/%s", names[i]);
-    put(path, c.files[i].bytes, c.files[i].cut.bytes);
-  }
-  setenv("SHOAL_DATA", "mine", 1);
+  make_named(&c, "mine/ptb", names, 3, false);
   shoal_manifest *m = manifest_of(&c, "ptb", "text");
   shoal_chunk_store *store = must_open(m, PLENTY);
   assert_string_equal(shoal_chunk_store_data(store), "ptb");
@@ -441,14 +450,7 @@ static void a_named_set_may_be_zipped_here(void **state) {
   static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                       "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
   chunked c = {0};
-  assert_int_equal(system("mkdir -p mine/mnist"), 0);
-  for (int i = 0; i < 4; i++) {
-    char path[64];
-    add_plain(&c, names[i], 1000 + (size_t)i);
-    snprintf(path, sizeof path, "mine/mnist/%s.gz", names[i]);
-    put_gzip(path, c.files[i].bytes, c.files[i].cut.bytes);
-  }
-  setenv("SHOAL_DATA", "mine", 1);
+  make_named(&c, "mine/mnist", names, 4, true);
   shoal_manifest *m = manifest_of(&c, "mnist", "idx");
   shoal_chunk_store *store = must_open(m, PLENTY);
   assert_string_equal(shoal_chunk_store_data(store), "mnist");

@@ -46,17 +46,29 @@ def compare(what, ours, theirs, tolerance=TOLERANCE, floor=1e-12):
 
 
 def input_of(text):
-    """The words of a model's input line, and of its embed line if any."""
+    """The words of a model's input line, and of its embed and lookup lines if any."""
     lines = [line.split("#")[0].split() for line in text.splitlines()]
     lines = [words[1:] if words and words[0].endswith(":") else words for words in lines]
     vocabulary = [int(words[1]) for words in lines if words and words[0] == "embed"]
-    return next(words[1:] for words in lines if words and words[0] == "input"), vocabulary
+    lookups = [(int(words[1]), int(words[4])) for words in lines if words and words[0] == "lookup"]
+    return next(words[1:] for words in lines if words and words[0] == "input"), vocabulary, lookups
+
+
+def row_numbers(rows, shape, random):
+    """Numbers of rows of a table, and among them what is none and counts as 0."""
+    numbers = random.integers(0, rows, shape).astype(np.float32)
+    none = np.array([-1, rows, 0.5, rows - 0.5, 1e30, -np.inf, np.nan], np.float32)
+    return np.where(random.random(shape) < 0.2, random.choice(none, shape), numbers)
 
 
 def random_input(text, count, random):
     """({"x": ...} or {"tokens": ...}) for so many samples, as Shoal's safetensors want them."""
-    words, vocabulary = input_of(text)
+    words, vocabulary, lookups = input_of(text)
     if words[0] == "tokens":
         return {"tokens": random.integers(0, vocabulary[0], (count, int(words[1])), dtype=np.int32)}
     shape = [int(size) for size in words[-1].split("x")]
-    return {"x": random.standard_normal([count] + shape).astype(np.float32)}
+    x = random.standard_normal([count] + shape).astype(np.float32)
+    if lookups:
+        rows, columns = lookups[0]
+        x[:, -columns:] = row_numbers(rows, (count, columns), random)
+    return {"x": x}

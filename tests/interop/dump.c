@@ -9,6 +9,8 @@
  *   predict CHECKPOINT IN OUT   "output" of all samples
  *   copy IN OUT              a safetensors file, read and written again
  *   events FOLDER            an event file with the tags and values that test_events.py knows
+ *   scores IN                IN: "probability" (rows x classes) and "labels", or "predicted" and "right";
+ *                            all scores as JSON on standard output
  *
  * A failure ends the program with a sentence; nothing is released then. */
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #include "base/assert.h"
 #include "nn/checkpoint.h"
 #include "nn/events.h"
+#include "search/score.h"
 
 enum { ROUNDS = 10, NAME_MAX_BYTES = 256 };
 
@@ -265,6 +268,43 @@ static void write_events(const char *folder) {
   shoal_events_destroy(events);
 }
 
+/* ---- scores ------------------------------------------------------------------------- */
+
+static const void *data_of(const shoal_safetensors *file, const char *name) {
+  const shoal_tensor *tensor = shoal_safetensors_find(file, name);
+  return tensor ? tensor->data : NULL;
+}
+
+static double *doubles(const shoal_safetensors *file, const char *name, uint64_t count) {
+  const float *from = data_of(file, name);
+  double *out = take(count, sizeof *out);
+  for (uint64_t i = 0; i < count; i++) out[i] = (double)from[i];
+  return out;
+}
+
+static void print_scores(const char *in_path) {
+  shoal_safetensors *in;
+  shoal_error err;
+  check(shoal_safetensors_load(&in, in_path, &err), &err);
+  const shoal_tensor *probability = shoal_safetensors_find(in, "probability");
+  shoal_scores scores;
+  if (probability) {
+    check(shoal_scores_classes(&scores, probability->data, data_of(in, "labels"), probability->dims[0],
+                               (uint32_t)probability->dims[1], &err),
+          &err);
+  } else {
+    uint64_t rows = shoal_safetensors_find(in, "right")->dims[0];
+    shoal_scores_numbers(&scores, doubles(in, "predicted", rows), doubles(in, "right", rows), rows);
+  }
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_scores_write(&scores, probability ? SHOAL_BINARY : SHOAL_REGRESSION, &json, "");
+  shoal_json_close(&json, '}');
+  puts(text.bytes);
+}
+
 int main(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   if (strcmp(command, "train") == 0 && argc == 5)
@@ -277,6 +317,8 @@ int main(int argc, char **argv) {
     copy(argv[2], argv[3]);
   else if (strcmp(command, "events") == 0 && argc == 3)
     write_events(argv[2]);
+  else if (strcmp(command, "scores") == 0 && argc == 3)
+    print_scores(argv[2]);
   else
     return fprintf(stderr, "usage: see the head of tests/interop/dump.c\n"), 2;
   return 0;

@@ -151,6 +151,10 @@ class Twin:
         if layer.op == "embed":
             self.parameter(name + ".table", (int(words[0]), int(words[1])), 1)
             return shape + (int(words[1]),)
+        if layer.op == "lookup":
+            rows, width, columns = int(words[0]), int(words[1]), int(words[3])
+            self.parameter(name + ".table", (rows, width), 1)
+            return (shape[0] - columns + columns * width,)
         if layer.op in GATES:
             return self.make_cells(layer, shape)
         if layer.op == "repeat":
@@ -250,6 +254,12 @@ class Twin:
             return x.reshape((len(x),) + self.make(layer))
         if layer.op == "embed":
             return F.embedding(x, p[name + ".table"])
+        if layer.op == "lookup":
+            rows, columns = int(layer.words[0]), int(layer.words[3])
+            numbers = x[:, -columns:]
+            good = (numbers >= 0) & (numbers < rows) & (numbers == numbers.floor())
+            numbers = torch.where(good, numbers, torch.zeros_like(numbers)).long()
+            return torch.cat([x[:, :-columns], F.embedding(numbers, p[name + ".table"]).flatten(1)], 1)
         if layer.op in GATES:
             return self.run_cells(layer, x, carry)
         if layer.op == "repeat":

@@ -15,9 +15,10 @@
 
 enum { ROWS = 480, EPOCHS = 6, HONEST = 3, LIARS = 3, PEERS_MAX = 16, NAMES_MAX = 16 };
 
-static const char MODEL[] =
-    "input 2\ndense 16 tanh\ndense 1\nloss mean-squared\noptimizer momentum rate 0.05\n"
-    "batch 24\nepochs 6\nshards 6\nseed 3\n";
+#define MODEL                                                                          \
+  "input 2\ndense 16 tanh\ndense 1\nloss mean-squared\noptimizer momentum rate 0.05\n" \
+  "batch 24\nepochs 6\nshards 6\nseed 3\n"
+static const char SHUFFLED[] = MODEL, IN_LANES[] = MODEL "shuffle lanes\n";
 
 typedef struct world {
   shoal_model *model;
@@ -28,6 +29,7 @@ typedef struct world {
   pthread_mutex_t lock;
   char banned[NAMES_MAX][SHOAL_NAME_MAX];
   uint32_t banned_count, audits;
+  uint64_t rejected;
 } world;
 
 static void write_table(void) {
@@ -41,25 +43,31 @@ static void write_table(void) {
   assert_int_equal(fclose(file), 0);
 }
 
-static void open_world(world *w, const char *mode, const char *wire) {
+static void open_with_rule(world *w, const char *model, const char *mode, const char *wire,
+                           const char *rule) {
   shoal_error err;
   memset(w, 0, sizeof *w);
   pthread_mutex_init(&w->lock, NULL);
   write_table();
   const shoal_dataset_options options = {.data = "table.csv"};
   char owners[1][SHOAL_ADDRESS_MAX] = {"#:2"};
-  const shoal_job_plan plan = {.data = "table.csv",
-                               .mode = mode,
-                               .wire = wire,
-                               .owners = owners,
-                               .owners_count = 1,
-                               .workers = HONEST,
-                               .guarded = true};
-  if (shoal_model_parse(&w->model, "model", MODEL, strlen(MODEL), &err) != SHOAL_OK ||
+  shoal_job_plan plan = {.data = "table.csv",
+                         .mode = mode,
+                         .wire = wire,
+                         .owners = owners,
+                         .owners_count = 1,
+                         .workers = HONEST,
+                         .guarded = true};
+  assert_int_equal(shoal_rule_parse(rule, &plan.rule, NULL), SHOAL_OK);
+  if (shoal_model_parse(&w->model, "model", model, strlen(model), &err) != SHOAL_OK ||
       shoal_task_open(&w->task, w->model, &options, &err) != SHOAL_OK ||
       shoal_task_ready(&w->task, 1, &err) != SHOAL_OK ||
       shoal_job_make(&w->job, &w->task, &plan, &err) != SHOAL_OK)
     fail_msg("%s", err.text);
+}
+
+static void open_world(world *w, const char *model, const char *mode, const char *wire) {
+  open_with_rule(w, model, mode, wire, "mean");
 }
 
 static void close_world(world *w) {
@@ -287,8 +295,8 @@ static double train_together(world *w, uint32_t liars) {
     if (rounds.next(rounds.self, &result, &err) != SHOAL_OK) fail_msg("%s", err.text);
     if (state->round == 0 && rounds.gather(rounds.self, &err) != SHOAL_OK) fail_msg("%s", err.text);
   }
-  uint64_t units, checks, rejected;
-  shoal_chief_node_audits(node, &units, &checks, &rejected);
+  uint64_t units, checks;
+  shoal_chief_node_audits(node, &units, &checks, &w->rejected);
   shoal_chief_node_end(node, "", true);
   __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
   shoal_chief_node_destroy(node);
@@ -307,10 +315,10 @@ static double train_together(world *w, uint32_t liars) {
   return (double)checks / (double)units;
 }
 
-static void check_bits_of_one_machine(const world *w) {
+static void check_bits_of_one_machine(const world *w, const char *model) {
   world alone;
   shoal_error err;
-  open_world(&alone, "sync", "f32");
+  open_world(&alone, model, "sync", "f32");
   const shoal_train_state *state = shoal_trainer_state(alone.task.trainer);
   while (state->epoch < EPOCHS) {
     shoal_result result;
@@ -327,20 +335,20 @@ static void check_bits_of_one_machine(const world *w) {
 static void without_liars_nobody_is_banned(void **state) {
   (void)state;
   world w;
-  open_world(&w, "sync", "f32");
+  open_world(&w, SHUFFLED, "sync", "f32");
   double share = train_together(&w, 0);
   assert_int_equal(w.banned_count, 0);
   assert_true(w.audits >= HONEST * SHOAL_TRUST_PROVES && share > 0);
-  check_bits_of_one_machine(&w);
+  check_bits_of_one_machine(&w, SHUFFLED);
   close_world(&w);
 }
 
 static void with_liars_the_bits_are_those_of_one_machine(void **state) {
   (void)state;
   world w;
-  open_world(&w, "sync", "f32");
+  open_world(&w, SHUFFLED, "sync", "f32");
   train_together(&w, LIARS);
-  check_bits_of_one_machine(&w);
+  check_bits_of_one_machine(&w, SHUFFLED);
   close_world(&w);
 }
 
@@ -348,11 +356,33 @@ static void with_liars_the_bits_are_those_of_one_machine(void **state) {
 static void liars_are_banned_in_other_formats_and_modes(void **state) {
   (void)state;
   world w;
-  open_world(&w, "sync", "int8");
+  open_world(&w, SHUFFLED, "sync", "int8");
   train_together(&w, 1);
   close_world(&w);
-  open_world(&w, "local:2", "bf16");
+  open_world(&w, SHUFFLED, "local:2", "bf16");
   train_together(&w, 1);
+  close_world(&w);
+}
+
+/* With lanes workers have only their own units' data; the auditor has all of it. */
+static void with_lanes_liars_are_banned_too(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, IN_LANES, "sync", "f32");
+  assert_true(w.job.lanes > 0);
+  train_together(&w, LIARS);
+  check_bits_of_one_machine(&w, IN_LANES);
+  close_world(&w);
+}
+
+/* What a rule leaves out is told by the parameter server: of six it takes the best three. */
+static void what_a_rule_leaves_out_is_rejected(void **state) {
+  (void)state;
+  world w;
+  open_with_rule(&w, SHUFFLED, "sync", "f32", "multi-krum:1");
+  train_together(&w, 0);
+  uint64_t all = 3 * EPOCHS * w.job.rounds;
+  assert_true(w.rejected >= all - 3 && w.rejected <= all); /* the last may not have been told yet */
   close_world(&w);
 }
 
@@ -361,6 +391,8 @@ int main(void) {
       IN_FOLDER(without_liars_nobody_is_banned),
       IN_FOLDER(with_liars_the_bits_are_those_of_one_machine),
       IN_FOLDER(liars_are_banned_in_other_formats_and_modes),
+      IN_FOLDER(with_lanes_liars_are_banned_too),
+      IN_FOLDER(what_a_rule_leaves_out_is_rejected),
   };
   return RUN_TESTS(tests);
 }

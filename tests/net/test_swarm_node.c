@@ -2,7 +2,6 @@
  * lies, leaves or cannot be reached. */
 #include "net/swarm_node.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,61 +10,32 @@
 
 #include "../nn/in_folder.h"
 #include "base/clock.h"
-#include "data/hash_tree.h"
-#include "data/manifest.h"
 #include "net/certificate.h"
-#include "net/http.h"
 #include "net/node.h"
 #include "net/swarm_words.h"
 #include "proto/swarm.h"
-#include "server/swarm.h"
+#include "server/swarm_hall.h"
 
-enum {
-  CHUNKS = 24,
-  LAST_BYTES = 1000,
-  BYTES = (CHUNKS - 1) * SHOAL_CHUNK_BYTES + LAST_BYTES,
-  MEMBERS_MAX = 4
-};
+enum { CHUNKS = 24, BYTES = (CHUNKS - 1) * SHOAL_CHUNK_BYTES + 1000 };
 static const double LIMIT_S = 60;
 
 /* ---- the data ---- */
 
 static uint8_t *data;
-static shoal_manifest *manifest;
-
-static size_t chunk_length(uint32_t chunk) { return chunk == CHUNKS - 1 ? LAST_BYTES : SHOAL_CHUNK_BYTES; }
-static uint8_t *chunk_of(uint8_t *all, uint32_t chunk) { return all + (size_t)chunk * SHOAL_CHUNK_BYTES; }
+static shoal_specimen specimen;
 
 static int make_data(void **state) {
   (void)state;
+  shoal_error err;
   data = malloc(BYTES);
-  manifest = calloc(1, sizeof *manifest);
-  uint64_t x = 1;
-  for (size_t i = 0; i < BYTES; i++)
-    data[i] = (uint8_t)((x = x * 6364136223846793005u + 1442695040888963407u) >> 56);
-  shoal_manifest_file *file = &manifest->files[0];
-  snprintf(manifest->name, sizeof manifest->name, "noise");
-  snprintf(manifest->kind, sizeof manifest->kind, "text");
-  snprintf(file->name, sizeof file->name, "noise");
-  file->cut.bytes = manifest->bytes = BYTES;
-  file->chunks_count = manifest->chunks_count = shoal_cut_count(&file->cut);
-  manifest->files_count = 1;
-  assert_int_equal(file->chunks_count, CHUNKS);
-  file->chunks = calloc(CHUNKS, sizeof *file->chunks);
-  uint8_t leaves[CHUNKS][SHOAL_SHA256_BYTES], root[SHOAL_SHA256_BYTES];
-  for (uint32_t i = 0; i < CHUNKS; i++) {
-    shoal_sha256_of(chunk_of(data, i), chunk_length(i), leaves[i]);
-    shoal_hex(leaves[i], SHOAL_SHA256_BYTES, file->chunks[i]);
-  }
-  shoal_hash_tree_root((const uint8_t(*)[SHOAL_SHA256_BYTES])leaves, CHUNKS, root);
-  shoal_hex(root, sizeof root, manifest->root);
+  if (shoal_specimen_init(&specimen, data, BYTES, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_equal(specimen.manifest->chunks_count, CHUNKS);
   return 0;
 }
 
 static int free_data(void **state) {
   (void)state;
-  shoal_manifest_release(manifest);
-  free(manifest);
+  shoal_specimen_release(&specimen);
   free(data);
   return 0;
 }
@@ -75,63 +45,15 @@ static int free_data(void **state) {
 typedef struct hall {
   pthread_t thread;
   _Atomic bool stop;
-  shoal_net *net;
-  shoal_http_calls http;
-  shoal_swarms *swarms;
-  uint16_t port;
+  shoal_hall *server;
   _Atomic int blames;
   char blamed[64];
-  double pause_s; /* before it gives a chunk */
   pthread_mutex_t lock;
-  shoal_text json; /* what shoal_swarms_write says, as last looked at */
+  shoal_text json; /* what shoal_hall_write says, as last looked at */
 } hall;
 
-static void opened(void *self, uint64_t peer, const char *address) { (void)self, (void)peer, (void)address; }
-static void received(void *self, uint64_t peer, shoal_message *message) {
-  shoal_swarms_received(((hall *)self)->swarms, peer, message, NULL);
-}
-static void closed(void *self, uint64_t peer, const char *reason) {
-  (void)reason;
-  shoal_swarms_closed(((hall *)self)->swarms, peer);
-}
-static uint64_t begins(void *self, const shoal_request *request, char **file) {
-  (void)self, (void)request, (void)file;
-  return 0;
-}
-static void asked(void *self, const shoal_request *request) {
-  shoal_http_answer(((hall *)self)->net, request->id, &(shoal_answer){.status = 404});
-}
-static void left(void *self, uint64_t id) { (void)self, (void)id; }
-static int admits(void *self, uint64_t peer, const shoal_request *request) {
-  if (strcmp(request->path, "/private") == 0) return 403;
-  return shoal_swarms_admit(((hall *)self)->swarms, peer, "noise", 0, request->address);
-}
-
-static shoal_status copy_manifest(void *self, const char *set, shoal_manifest *out, shoal_error *err) {
-  (void)self, (void)set, (void)err;
-  *out = *manifest;
-  out->files[0].chunks = malloc(CHUNKS * sizeof *manifest->files[0].chunks);
-  memcpy(out->files[0].chunks, manifest->files[0].chunks, CHUNKS * sizeof *manifest->files[0].chunks);
-  return SHOAL_OK;
-}
-
-static shoal_status serve_chunk(void *self, const char *sha256, uint8_t **out, size_t *length,
-                                shoal_error *err) {
+static void note_blame(void *self, const char *who, const char *by, uint32_t chunk) {
   hall *h = self;
-  for (uint32_t i = 0; i < CHUNKS; i++) {
-    if (strcmp(manifest->files[0].chunks[i], sha256) != 0) continue;
-    if (h->pause_s > 0) shoal_clock_sleep(h->pause_s);
-    *length = chunk_length(i);
-    *out = malloc(*length);
-    memcpy(*out, chunk_of(data, i), *length);
-    return SHOAL_OK;
-  }
-  return shoal_fail(err, SHOAL_NOT_FOUND, "no such chunk");
-}
-
-static void blamed(void *self, const char *set, const char *who, const char *by, uint32_t chunk) {
-  hall *h = self;
-  assert_string_equal(set, "noise");
   assert_true(chunk < CHUNKS && strcmp(who, by) != 0);
   snprintf(h->blamed, sizeof h->blamed, "%s", who);
   h->blames++;
@@ -140,13 +62,12 @@ static void blamed(void *self, const char *set, const char *who, const char *by,
 static void *run_hall(void *self) {
   hall *h = self;
   while (!h->stop) {
-    double now = shoal_clock_seconds(), next = shoal_swarms_tick(h->swarms, now);
-    shoal_net_run(h->net, fmin(0.05, fmax(0, next - now)));
+    shoal_hall_run(h->server, 0.05);
     pthread_mutex_lock(&h->lock);
     shoal_text_clear(&h->json);
     shoal_json json;
     shoal_json_init(&json, &h->json);
-    shoal_swarms_write(h->swarms, "noise", 0, &json);
+    shoal_hall_write(h->server, &json);
     pthread_mutex_unlock(&h->lock);
   }
   return NULL;
@@ -156,24 +77,21 @@ static void open_hall(hall *h, const char *certificate, const char *key) {
   shoal_error err;
   memset(h, 0, sizeof *h);
   pthread_mutex_init(&h->lock, NULL);
-  h->http = (shoal_http_calls){h, begins, asked, left, admits};
-  const shoal_net_calls calls = {h, opened, received, closed, NULL};
-  shoal_net_config net = shoal_node_net(&calls, 64, certificate, key);
-  net.http = &h->http;
-  net.upgrade_only = true;
-  const shoal_swarms_calls swarms = {h, copy_manifest, serve_chunk, blamed};
-  if (shoal_net_create(&h->net, &net, &err) != SHOAL_OK ||
-      shoal_swarms_create(&h->swarms, h->net, &swarms, &err) != SHOAL_OK ||
-      shoal_net_listen(h->net, "127.0.0.1:0", &h->port, &err) != SHOAL_OK)
-    fail_msg("%s", err.text);
+  const shoal_hall_config config = {.specimen = &specimen,
+                                    .listen = "127.0.0.1:0",
+                                    .connections_max = 64,
+                                    .certificate = certificate,
+                                    .key = key,
+                                    .self = h,
+                                    .blamed = note_blame};
+  if (shoal_hall_create(&h->server, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
   assert_int_equal(pthread_create(&h->thread, NULL, run_hall, h), 0);
 }
 
 static void close_hall(hall *h) {
   h->stop = true;
   pthread_join(h->thread, NULL);
-  shoal_net_destroy(h->net);
-  shoal_swarms_destroy(h->swarms);
+  shoal_hall_destroy(h->server);
   shoal_text_release(&h->json);
   pthread_mutex_destroy(&h->lock);
 }
@@ -202,14 +120,15 @@ typedef struct guest {
 static bool has(void *self, uint32_t chunk) { return ((guest *)self)->has[chunk]; }
 static size_t length_of(void *self, uint32_t chunk) {
   (void)self;
-  return chunk_length(chunk);
+  uint32_t length;
+  shoal_specimen_chunk(&specimen, chunk, &length);
+  return length;
 }
 static shoal_status put(void *self, uint32_t chunk, const void *bytes, size_t length, shoal_error *err) {
   guest *g = self;
-  char hex[SHOAL_SHA256_HEX];
-  shoal_sha256_hex(bytes, length, hex);
-  if (strcmp(hex, manifest->files[0].chunks[chunk]) != 0) return shoal_fail(err, SHOAL_CORRUPT, "not it");
-  memcpy(chunk_of(g->bytes, chunk), bytes, length);
+  if (!shoal_specimen_is_chunk(&specimen, chunk, bytes, length))
+    return shoal_fail(err, SHOAL_CORRUPT, "not it");
+  memcpy(g->bytes + (size_t)chunk * SHOAL_CHUNK_BYTES, bytes, length);
   if (!g->has[chunk]) g->count++;
   g->has[chunk] = 1;
   return SHOAL_OK;
@@ -217,7 +136,7 @@ static shoal_status put(void *self, uint32_t chunk, const void *bytes, size_t le
 static shoal_status read_chunk(void *self, uint32_t chunk, void *into, shoal_error *err) {
   guest *g = self;
   (void)err;
-  memcpy(into, chunk_of(g->bytes, chunk), chunk_length(chunk));
+  memcpy(into, g->bytes + (size_t)chunk * SHOAL_CHUNK_BYTES, length_of(g, chunk));
   if (g->lies) ((uint8_t *)into)[17] ^= 4;
   return SHOAL_OK;
 }
@@ -242,18 +161,19 @@ typedef struct manners {
 static void come(guest *g, const hall *h, const manners *how) {
   char id[SHOAL_SHA256_HEX];
   shoal_error err;
-  shoal_manifest_id(manifest, id);
+  shoal_manifest_id(specimen.manifest, id);
   memset(g, 0, sizeof *g);
   g->bytes = calloc(1, BYTES);
   g->wants = how->wants;
   snprintf(g->name, sizeof g->name, "%s", how->name);
-  snprintf(g->server, sizeof g->server, "127.0.0.1:%u%s", h->port, how->path ? how->path : "/data");
+  snprintf(g->server, sizeof g->server, "127.0.0.1:%u%s", shoal_hall_port(h->server),
+           how->path ? how->path : "/data");
   const shoal_swarm_node_config config = {
       .server = g->server,
       .way = {.wire = SHOAL_WIRE_RAW, .tls = how->fingerprint != NULL, .fingerprint = how->fingerprint},
       .name = g->name,
       .set = shoal_swarm_set_of(id),
-      .shelf = {g, CHUNKS, BYTES, has, length_of, put, read_chunk, how->wants > 0 ? next_want : NULL, failed},
+      .shelf = {g, CHUNKS, has, length_of, put, read_chunk, how->wants > 0 ? next_want : NULL, failed},
       .all = how->wants == 0,
       .alone = how->alone,
       .listen = how->listen != NULL ? how->listen : "127.0.0.1:0",
@@ -458,6 +378,10 @@ static void stranger_closed(void *self, uint64_t peer, const char *reason) {
   ((stranger *)self)->closed = true;
 }
 
+static void stranger_opened(void *self, uint64_t peer, const char *address) {
+  (void)self, (void)peer, (void)address;
+}
+
 static void strangers_get_nothing(void **state) {
   (void)state;
   hall h;
@@ -468,12 +392,12 @@ static void strangers_get_nothing(void **state) {
   come(&a, &h, &(manners){.name = "anna"});
   come(&b, &h, &(manners){.name = "bert"});
   wait_for_all(&a);
-  shoal_manifest_id(manifest, id);
+  shoal_manifest_id(specimen.manifest, id);
   snprintf(address, sizeof address, "127.0.0.1:%u", look(&a).port);
   for (int turn = 0; turn < 3; turn++) {
     stranger s = {0};
     shoal_net *net;
-    const shoal_net_calls calls = {&s, opened, stranger_received, stranger_closed, NULL};
+    const shoal_net_calls calls = {&s, stranger_opened, stranger_received, stranger_closed, NULL};
     const shoal_net_config config = shoal_node_net(&calls, 4, NULL, NULL);
     if (shoal_net_create(&net, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
     uint64_t peer = shoal_net_dial(net, address, &(shoal_way){.wire = SHOAL_WIRE_RAW});

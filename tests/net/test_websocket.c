@@ -39,7 +39,11 @@ static void websockets_are_let_in_by_their_token_and_path(void **state) {
     char reason[100];
     snprintf(reason, sizeof reason, "the server refuses: %d", STATUS[i]);
     assert_string_equal(worker.reason, reason);
+    assert_int_equal(shoal_net_refusal(worker.reason), STATUS[i]);
+    assert_int_equal(shoal_net_refusal_is_final(STATUS[i]), STATUS[i] != 503);
   }
+  assert_int_equal(shoal_net_refusal("the other side closed the connection"), 0);
+  assert_int_equal(shoal_net_refusal("the server refuses: 99999999999999999999"), 0);
   assert_int_equal(s.opened, 3);
   /* Who speaks raw at once has no way to say who it is. */
   dial(&worker, &s, "", (shoal_way){.wire = SHOAL_WIRE_RAW});

@@ -22,12 +22,14 @@ static inline void synthetic_fetch(const void *self, uint64_t epoch, uint64_t fi
   const shoal_shape *out = &s->graph->nodes[s->graph->nodes_count - 1].shape;
   uint32_t lanes = shoal_lanes_for(n), values = (uint32_t)shoal_shape_values(in);
   uint32_t vocabulary = s->graph->model->layers_count > 1 ? s->graph->model->layers[1].vocabulary : 0;
+  uint32_t columns = s->graph->model->layers_count > 1 ? s->graph->model->layers[1].columns : 0;
   if (in->kind == SHOAL_IMAGE) memset(into->x, 0, (size_t)values * lanes * sizeof(float));
   for (uint32_t i = 0; i < n; i++) {
     shoal_key key = shoal_key_make(s->seed, SHOAL_FOR_TOY, first + i, 0);
     for (uint32_t e = 0; e < values; e++) {
       float value = 2 * shoal_random_uniform(key, e) - 1;
       uint32_t t = e / in->features, f = e % in->features;
+      if (e >= values - columns) value = (float)shoal_random_below(key, e, vocabulary);
       if (into->tokens != NULL)
         into->tokens[(size_t)e * n + i] = (int32_t)shoal_random_below(key, e, vocabulary);
       if (into->x == NULL) continue;

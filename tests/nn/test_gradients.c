@@ -58,6 +58,10 @@ static const char *const models[] = {
     "input 7\ndense 6\nlayernorm tanh\ndense 3\nloss mean-squared\n",
     "input 2x5x5\nconv 3 3x3\nlayernorm tanh\ndense 3\nloss mean-squared\n",
     "input sequence 4x3\nrnn 5\nlayernorm\ndense 2\nloss mean-squared\n",
+    "input 7\nlookup 5 3 of 2\ndense 6 tanh\ndense 3\nloss mean-squared\n",
+    "input 4\nlookup 6 17 of 4 tanh\ndense 3\nloss cross-entropy\n",
+    "x: input 7\na: lookup 9 1 of 1 init normal 1\nb: lookup 5 2 of 3 from x\nconcat a x\ndense 3\nloss "
+    "mean-squared\n",
     "input 7\ndense 8 tanh\ndropout 0.4\ndense 3\nloss mean-squared\n",
     "input 2x5x5\nconv 3 3x3 tanh\ndropout 0.3\ndense 3\nloss mean-squared\n",
     "input tokens 5\nembed 11 6\ndropout 0.3\nlstm 5\ndropout 0.3\ndense 4\nloss cross-entropy\n",

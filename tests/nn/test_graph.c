@@ -91,6 +91,24 @@ static void the_word_model_has_its_published_size(void **unused) {
   close_net(&n);
 }
 
+static void a_lookup_starts_like_an_embedding(void **unused) {
+  (void)unused;
+  net looks = open_net("input 22\nlookup 1200 12 of 8\ndense 5\nloss mean-squared\n");
+  net embeds = open_net("input tokens 4\nembed 1200 12\ndense 5\nloss mean-squared\n");
+  const shoal_param *table = &looks.graph->params[0], *like = &embeds.graph->params[0];
+  assert_string_equal(table->name, "lookup1.table");
+  assert_int_equal(table->kind, SHOAL_PARAM_WEIGHT);
+  assert_int_equal(table->dims_count, 2);
+  assert_int_equal(table->dims[0], 1200);
+  assert_int_equal(table->dims[1], 12);
+  assert_int_equal(table->fill, like->fill);
+  assert_true(table->spread == like->spread);
+  assert_int_equal(looks.graph->trainable, 1200 * 12 + (14 + 8 * 12) * 5 + 5);
+  assert_int_equal(shoal_graph_flops(looks.graph, false), 2 * (14 + 8 * 12) * 5);
+  close_net(&looks);
+  close_net(&embeds);
+}
+
 static void parameters_are_named_and_do_not_overlap(void **unused) {
   (void)unused;
   net n = open_net(
@@ -272,6 +290,7 @@ int main(void) {
       cmocka_unit_test(operations_of_the_nodes_add_up_to_the_whole),
       cmocka_unit_test(what_reads_the_data_needs_no_input_gradient),
       cmocka_unit_test(the_word_model_has_its_published_size),
+      cmocka_unit_test(a_lookup_starts_like_an_embedding),
       cmocka_unit_test(parameters_are_named_and_do_not_overlap),
       cmocka_unit_test(a_softmax_before_cross_entropy_is_left_to_the_loss),
       cmocka_unit_test(an_activation_changes_places_with_a_pool_that_alone_reads_it),

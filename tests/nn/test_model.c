@@ -162,6 +162,21 @@ static const struct {
       .init = SHOAL_INIT_UNIFORM,
       .init_scale = 0.1f}},
 
+    {"22",
+     "lookup 1200 12 of 8",
+     "110",
+     {.op = SHOAL_LAYER_LOOKUP, .vocabulary = 1200, .units = 12, .columns = 8}},
+    {"1",
+     "lookup 16777216 1 of 1 tanh init normal 0.5",
+     "1",
+     {.op = SHOAL_LAYER_LOOKUP,
+      .vocabulary = 1 << 24,
+      .units = 1,
+      .columns = 1,
+      .activation = SHOAL_ACT_TANH,
+      .init = SHOAL_INIT_NORMAL,
+      .init_scale = 0.5f}},
+
     {"sequence 20x8",
      "rnn 16",
      "sequence 20x16",
@@ -233,6 +248,7 @@ static void every_layer_gets_its_fields_and_shape(void **state) {
     assert_int_equal(got->activation, expected->activation);
     assert_int_equal(got->units, expected->units);
     assert_int_equal(got->vocabulary, expected->vocabulary);
+    assert_int_equal(got->columns, expected->columns);
     assert_int_equal(got->stack, expected->stack);
     assert_int_equal(got->bidirectional, expected->bidirectional);
     assert_int_equal(got->last, expected->last);

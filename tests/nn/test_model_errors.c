@@ -194,6 +194,35 @@ static const struct {
      "1,000,000"},
     {"input 8\nreshape" LOSS, "x.net:2:8: reshape: expected a shape such as 784"},
 
+    /* tables */
+    {"input 8\nlookup" LOSS, "x.net:2:7: lookup: expected the number of rows, a whole number from 1 to "
+                             "16,777,216, found the end of the line"},
+    {"input 8\nlookup 16777217 4 of 2" LOSS, "x.net:2:8: lookup: expected the number of rows"},
+    {"input 8\nlookup 0 4 of 2" LOSS, "x.net:2:8: lookup: expected the number of rows"},
+    {"input 8\nlookup 10 of 2" LOSS, "x.net:2:11: lookup: expected the number of values of a row"},
+    {"input 8\nlookup 10 4" LOSS, "x.net:2:12: lookup: expected `of` and how many of the input's last values "
+                                  "are numbers of rows, found the end of the line"},
+    {"input 8\nlookup 10 4 tanh" LOSS, "x.net:2:13: lookup: expected `of` and how many of the input's last "
+                                       "values are numbers of rows, found 'tanh'"},
+    {"input 8\nlookup 10 4 of 0" LOSS, "x.net:2:16: lookup: expected how many of the input's last values are "
+                                       "numbers of rows, a whole number from 1 to 2,147,483,647, found '0'"},
+    {"input 8\nlookup 10 4 of 9" LOSS,
+     "x.net:2:16: lookup: the input has 8 values, so not 9 of them can be numbers of rows"},
+    {"input 8\nlookup 10 4 of 2 no-bias" LOSS,
+     "x.net:2:18: lookup: unexpected 'no-bias'; here can stand: the end of the line, init, from, an"},
+    {"input sequence 5x4\nlookup 10 4 of 2" LOSS,
+     "x.net:2:1: lookup: needs a vector, but the line above gives sequence 5x4; a line like `input 22` gives "
+     "one"},
+    {"input tokens 5\nlookup 10 4 of 2" LOSS, "x.net:2:1: lookup: the line above gives tokens 5"},
+    {"\ninput 8\ndense 8\nlookup 10 4 of 2" LOSS,
+     "x.net:4:1: lookup: reads numbers of rows from the data itself, not from the line above; put it "
+     "directly below the input on line 2"},
+    {"input 8\na: dense 8\nlookup 10 4 of 2 from a" LOSS,
+     "x.net:3:23: lookup: reads numbers of rows from the data itself, not from 'a'"},
+    {"input 8\nlookup 16777216 200 of 2" LOSS, "x.net:2:1: lookup: with this layer the net has more weights"},
+    {"input 2000000000\nlookup 1 2 of 2000000000" LOSS,
+     "x.net:2:1: lookup: its output has more values than the limit"},
+
     /* the rest of the layers */
     {"input 8\ndropout 1" LOSS,
      "x.net:2:9: dropout: expected the share to drop, a number from 0 to below 1, found '1'"},

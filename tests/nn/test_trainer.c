@@ -79,7 +79,7 @@ static void fingerprint(bench *b, char out[SHOAL_SHA256_HEX]) {
   shoal_graph_weights_sha256(b->graph, shoal_trainer_state(b->trainer)->weights, out);
 }
 
-enum { NETS_COUNT = 4 };
+enum { NETS_COUNT = 5 };
 
 static const char *const NETS[NETS_COUNT] = {
     "input 1x12x12\nconv 5 3x3 tanh\npool max 2x2\ndropout 0.2\ndense 17 relu\ndense 7\nloss cross-entropy\n"
@@ -92,6 +92,8 @@ static const char *const NETS[NETS_COUNT] = {
     "dense 5\nloss cross-entropy\noptimizer adam\n",
     "input 31\ndense 33 gelu\ndense 3\nloss mean-squared\noptimizer adamw\nl2 0.01\nschedule cosine\nwarmup "
     "1\n",
+    "input 12\nlookup 29 7 of 5\ndense 21 silu\ndense 4\nloss cross-entropy\noptimizer adamw rate 0.01\nl2 "
+    "0.1\n",
 };
 
 /* Networks with products large enough to be shared inside a shard, and with convolutions by
@@ -104,6 +106,7 @@ static const char *const LARGER_NETS[NETS_COUNT] = {
     "optimizer sgd rate 0.1\nshards 3\n",
     "input 8x9x9\nconv 9 3x3 pad 1 tanh\npool max 2x2\nconv 8 5x5 pad 2 relu\npool min 2x2\ndense 5\n"
     "loss cross-entropy\noptimizer sgd rate 0.05\n",
+    "input 20\nlookup 40 33 of 7\ndense 150 relu\ndense 6\nloss cross-entropy\noptimizer adam\nshards 3\n",
 };
 
 /* Batches of one sample, of a part of a vector, and of a vector and one; the last round of an

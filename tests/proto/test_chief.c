@@ -555,7 +555,7 @@ static void who_takes_all_back_is_named(void **state) {
 
 enum { AUDITOR = 30, KEY = 4711 };
 
-static shoal_chief *guarded_chief(const shoal_standing *standings, uint32_t count) {
+static shoal_chief_config guarded_config(const shoal_standing *standings, uint32_t count) {
   shoal_chief_config config = config_of("sync", 0, 0);
   config.guard = (shoal_chief_guard){.on = true,
                                      .audits = true,
@@ -563,6 +563,11 @@ static shoal_chief *guarded_chief(const shoal_standing *standings, uint32_t coun
                                      .key = KEY,
                                      .standings = standings,
                                      .standings_count = count};
+  return config;
+}
+
+static shoal_chief *guarded_chief(const shoal_standing *standings, uint32_t count) {
+  shoal_chief_config config = guarded_config(standings, count);
   shoal_chief *chief;
   assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
   return chief;
@@ -682,8 +687,195 @@ static void lies_that_were_used_are_undone(void **state) {
   shoal_chief_destroy(chief);
 }
 
+/* A proven worker does rounds alone, and each version is made safe. Returns how many. */
+static uint64_t make_safe_rounds(shoal_chief *chief, uint64_t rounds) {
+  for (uint64_t round = 0; round < rounds; round++) {
+    shoal_message mine, save;
+    double now = 1 + (double)round;
+    ask(chief, WORKER, now);
+    if (!said(chief, WORKER, SHOAL_MSG_LEASE, &mine)) return round;
+    send_result(chief, WORKER, &mine, 666, now);
+    applied(chief, round + 1, now);
+    if (shoal_chief_version(chief) != round + 1) return round; /* it was drawn, so near the end */
+    if (said(chief, OWNER, SHOAL_MSG_SAVE, &save))
+      receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = save.version}, now);
+  }
+  return rounds;
+}
+
+/* The chief is killed, and another goes on. Then a lie of before comes to light. */
+static void a_chief_that_starts_anew_can_undo_what_was_done_before(void **state) {
+  (void)state;
+  const shoal_standing proven = {.who = 77, .agreed = 100000};
+  shoal_chief_config config = guarded_config(&proven, 1);
+  config.end = config.rounds = 1000;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  assert_int_equal(make_safe_rounds(chief, 20), 20);
+  shoal_chief_event event;
+  while (shoal_chief_next_event(chief, &event))
+    if (event.kind == SHOAL_CHIEF_SAFE) config.start = event.state;
+  assert_true(config.start.version > 10);
+  shoal_blob *memory = shoal_chief_memory(chief);
+  assert_int_equal(shoal_blob_length(memory), shoal_chief_memory_bytes(&config));
+  shoal_chief_destroy(chief);
+  config.memory = shoal_blob_bytes(memory);
+  const shoal_standing liar = {.who = 77, .wrong = 1, .banned = true};
+  config.guard.standings = &liar; /* it was killed before anything was undone */
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  assert_int_equal(shoal_chief_version(chief), 0);
+  assert_true(next_of(chief, SHOAL_CHIEF_BACK, &event));
+  assert_true(event.undoes && event.version == 0);
+  shoal_chief_destroy(chief);
+  config.guard.standings = &proven;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  shoal_blob_release(memory);
+  hello(chief, OWNER, SHOAL_ROLE_OWNER, 0, false, 50);
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = config.start.version}, 50);
+  come(chief, WORKER, 77, 0, 51);
+  told(chief, SHOAL_CHIEF_BACK);
+  shoal_chief_set_standing(chief, &(shoal_standing){.who = 77, .wrong = 1, .banned = true}, 52);
+  bool undone = false;
+  while (shoal_chief_next_event(chief, &event)) undone |= event.kind == SHOAL_CHIEF_BACK && event.undoes;
+  assert_true(undone);
+  assert_int_equal(shoal_chief_version(chief), 0);
+  shoal_message restore;
+  assert_true(said(chief, OWNER, SHOAL_MSG_RESTORE, &restore));
+  assert_int_equal(restore.version, 0);
+  shoal_chief_destroy(chief);
+}
+
+/* Safe versions: the oldest stays as long as somebody has unchecked results since, however long that is. */
+static void a_version_from_before_all_unchecked_results_stays(void **state) {
+  (void)state;
+  const shoal_standing proven[] = {{.who = 77, .agreed = 100000}, {.who = 78, .agreed = 100000}};
+  shoal_chief_config config = guarded_config(proven, 2);
+  config.end = config.rounds = 1000;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  assert_int_equal(make_safe_rounds(chief, 1), 1);
+  shoal_chief_gone(chief, WORKER, "test", 2); /* with a result that nobody has checked */
+  come(chief, WORKER, 78, 0, 3);
+  for (uint64_t round = 1; round < 100; round++) {
+    shoal_message mine, save;
+    ask(chief, WORKER, 4 + (double)round);
+    assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &mine));
+    send_result(chief, WORKER, &mine, 5, 4 + (double)round);
+    applied(chief, round + 1, 4 + (double)round);
+    if (said(chief, OWNER, SHOAL_MSG_SAVE, &save))
+      receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = save.version},
+              4 + (double)round);
+    told(chief, SHOAL_CHIEF_SAFE);
+    if (shoal_chief_version(chief) != round + 1) break; /* a check is owed, and there is no auditor */
+  }
+  assert_true(shoal_chief_version(chief) > 10);
+  come(chief, OTHER, 77, 0, 200);
+  shoal_chief_set_standing(chief, &(shoal_standing){.who = 77, .wrong = 1, .banned = true}, 201);
+  assert_int_equal(shoal_chief_version(chief), 0);
+  shoal_chief_destroy(chief);
+}
+
+/* With lanes nobody else has a unit's data: what is to be checked is for the auditor, who has all. */
+static void with_lanes_only_the_auditor_checks(void **state) {
+  (void)state;
+  const shoal_standing proven = {.who = 88, .agreed = 100000};
+  shoal_chief_config config = guarded_config(&proven, 1);
+  config.leases.lanes = PARTS;
+  shoal_message mine[PARTS], check;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  for (uint32_t p = 0; p < PARTS; p++) { /* all units of the round are a newcomer's */
+    ask(chief, WORKER, 2);
+    if (p > 0) shoal_chief_tick(chief, 100); /* nobody else comes for the second lane */
+    assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &mine[p]));
+    assert_int_equal(mine[p].count, 1);
+    send_result(chief, WORKER, &mine[p], 5, 3 + 98 * p);
+  }
+  come(chief, OTHER, 88, 0, 300);
+  ask(chief, OTHER, 300);
+  assert_false(said(chief, OTHER, SHOAL_MSG_LEASE, NULL));
+  assert_int_equal(shoal_chief_version(chief), 0);
+  come(chief, AUDITOR, 0, KEY, 301);
+  for (uint32_t p = 0; p < PARTS; p++) {
+    ask(chief, AUDITOR, 301);
+    assert_true(said(chief, AUDITOR, SHOAL_MSG_LEASE, &check));
+    send_result(chief, AUDITOR, &check, 5, 302);
+  }
+  assert_int_equal(shoal_chief_version(chief), 1);
+  shoal_chief_destroy(chief);
+}
+
+static uint64_t rejected_of(const shoal_chief *chief, const char *name) {
+  shoal_chief_peer peer;
+  for (uint32_t i = 0; shoal_chief_peer_at(chief, i, 0, &peer); i++)
+    if (strcmp(peer.name, name) == 0) return peer.rejected;
+  return UINT64_MAX;
+}
+
+/* What an owner's rule leaves out counts as rejected, of whose it was, and stays with its name. */
+static void what_a_rule_left_out_is_counted(void **state) {
+  (void)state;
+  shoal_chief_config config = guarded_config(NULL, 0);
+  config.guard.audits = false;
+  config.single = true;
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  begin_guarded(chief);
+  const shoal_message worker = {.count = SHOAL_ROLE_WORKER, .version = 77};
+  hello_as(chief, WORKER, worker, "ada");
+  shoal_message mine[PARTS];
+  for (uint32_t p = 0; p < PARTS; p++) {
+    ask(chief, WORKER, 1);
+    assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &mine[p]));
+  }
+  for (uint32_t p = 0; p < PARTS; p++) send_result(chief, WORKER, &mine[p], 5 + p, 2);
+  assert_int_equal(rejected_of(chief, "ada"), 0);
+  const uint64_t cut[] = {mine[1].lease, mine[1].lease + 1}; /* the second is nobody's */
+  receive(chief, OWNER,
+          (shoal_message){.kind = SHOAL_MSG_APPLIED, .version = 1, .payload = shoal_blob_of(cut, sizeof cut)},
+          3);
+  assert_int_equal(rejected_of(chief, "ada"), 1);
+  uint64_t units, checks, rejected;
+  shoal_chief_audits(chief, &units, &checks, &rejected);
+  assert_int_equal(rejected, 1);
+  shoal_chief_gone(chief, WORKER, "test", 4);
+  hello_as(chief, OTHER, worker, "ada");
+  assert_int_equal(rejected_of(chief, "ada"), 1);
+  shoal_chief_destroy(chief);
+}
+
+/* Doubts of another training make audits here, and do not change what is known of its units. */
+static void a_doubt_from_elsewhere_is_heard(void **state) {
+  (void)state;
+  const shoal_standing proven = {.who = 77, .agreed = 100000};
+  shoal_chief *chief = guarded_chief(&proven, 1);
+  begin_guarded(chief);
+  come(chief, WORKER, 77, 0, 1);
+  shoal_chief_set_standing(chief, &(shoal_standing){.who = 77, .agreed = 50, .doubted = 50}, 2);
+  shoal_chief_peer peer;
+  bool found = false;
+  for (uint32_t i = 0; shoal_chief_peer_at(chief, i, 0, &peer); i++) {
+    if (peer.role != SHOAL_ROLE_WORKER) continue;
+    found = true;
+    assert_true(peer.standing.agreed == 100000 && peer.standing.doubted == 100000 && !peer.standing.banned);
+  }
+  assert_true(found);
+  shoal_chief_destroy(chief);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_chief_that_starts_anew_can_undo_what_was_done_before),
+      cmocka_unit_test(a_version_from_before_all_unchecked_results_stays),
+      cmocka_unit_test(with_lanes_only_the_auditor_checks),
+      cmocka_unit_test(what_a_rule_left_out_is_counted),
+      cmocka_unit_test(a_doubt_from_elsewhere_is_heard),
       cmocka_unit_test(a_lost_report_takes_all_back),
       cmocka_unit_test(a_rest_is_told_again_when_an_owner_was_lost),
       cmocka_unit_test(going_on_counts_while_an_owner_is_away),

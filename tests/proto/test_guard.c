@@ -7,7 +7,7 @@
 #include "check.h"
 #include "proto/proof.h"
 
-enum { PARTS = 4, ANNA = 101, BOB = 102, CARL = 103, RULINGS_MAX = 64 };
+enum { PARTS = 4, ANNA = 101, BOB = 102, CARL = 103, RULINGS_MAX = 64, FAR_FROM_END = 1000 };
 
 typedef struct world {
   shoal_guard *guard;
@@ -48,11 +48,15 @@ static const shoal_ruling *ruled(const world *w, shoal_ruling_kind kind, uint64_
 }
 
 /* Peers have the numbers of who they are. */
-static uint64_t lease(world *w, uint64_t unit, uint64_t who) {
+static uint64_t lease_before_end(world *w, uint64_t unit, uint64_t who, uint64_t rounds_left) {
   const shoal_lease given = {.id = ++w->leases, .unit = unit, .worker = who, .since = 0, .deadline = 10};
-  uint64_t ticket = shoal_guard_leased(w->guard, &given, 1, who);
+  uint64_t ticket = shoal_guard_leased(w->guard, &given, 1, who, &(shoal_guard_end){rounds_left, 1});
   assert_true(ticket != 0 && ticket >> 32 == w->leases);
   return ticket;
+}
+
+static uint64_t lease(world *w, uint64_t unit, uint64_t who) {
+  return lease_before_end(w, unit, who, FAR_FROM_END);
 }
 
 static void send(world *w, uint64_t ticket, const char *what, const char *reported, double squares) {
@@ -84,7 +88,177 @@ static void a_newcomers_result_waits_for_somebody_proven(void **state) {
   assert_non_null(ruled(&w, SHOAL_RULING_AGREED, ANNA));
   assert_non_null(ruled(&w, SHOAL_RULING_AGREED, BOB));
   assert_non_null(ruled(&w, SHOAL_RULING_FORGET, CARL)); /* one of them is enough for the owners */
+  assert_int_equal(shoal_guard_unchecked(w.guard, ANNA),
+                   0); /* all three answer for it: they may be in league */
+  assert_int_equal(shoal_guard_unchecked(w.guard, CARL), 0);
+  shoal_guard_destroy(w.guard);
+}
+
+/* Whoever is proven, what is drawn is for the auditor to say. */
+static void two_who_are_proven_cannot_vouch_for_each_other(void **state) {
+  (void)state;
+  world w = open_world(true);
+  prove(&w, ANNA, SHOAL_TRUST_PROVES); /* every unit is drawn */
+  prove(&w, BOB, SHOAL_TRUST_PROVES);
+  uint64_t unit;
+  uint64_t anna = lease(&w, 0, ANNA), bob = lease(&w, 0, BOB);
+  finish(&w, anna, "lie");
+  finish(&w, bob, "lie");
+  assert_null(ruled(&w, SHOAL_RULING_AGREED, BOB));
+  assert_int_equal(shoal_guard_unchecked(w.guard, ANNA), 0);
+  assert_true(shoal_guard_wants(w.guard, SHOAL_GUARD_AUDITOR, 2, &unit));
+  finish(&w, lease(&w, 0, SHOAL_GUARD_AUDITOR), "right");
+  assert_non_null(ruled(&w, SHOAL_RULING_WRONG, ANNA));
+  assert_non_null(ruled(&w, SHOAL_RULING_WRONG, BOB));
+  shoal_guard_destroy(w.guard);
+}
+
+/* Two are found at once, and all go back for the first: the second is no less banned. */
+static void a_second_liar_is_not_forgotten_when_all_go_back(void **state) {
+  (void)state;
+  world w = open_world(true);
+  finish(&w, lease(&w, 0, ANNA), "lie");
+  finish(&w, lease(&w, 0, BOB), "lie");
+  const uint64_t proof = shoal_proof("right", 5), ticket = lease(&w, 0, SHOAL_GUARD_AUDITOR);
+  shoal_sums sums = {.loss = 1};
+  shoal_blob *report = shoal_blob_of(&sums, sizeof sums);
+  shoal_guard_got(w.guard, ticket, 0, proof, 1);
+  shoal_guard_done(w.guard, ticket, shoal_proof_join(&proof, 1, NULL, 0), &sums, report, 1);
+  shoal_blob_release(report);
+  shoal_ruling first;
+  do {
+    assert_true(shoal_guard_next(w.guard, &first));
+    shoal_blob_release(first.report);
+  } while (first.kind != SHOAL_RULING_WRONG);
+  shoal_guard_back(w.guard, 0);
+  hear(&w);
+  assert_int_equal(w.count, 1);
+  assert_int_equal(w.rulings[0].kind, SHOAL_RULING_WRONG);
+  assert_true(w.rulings[0].who != first.who);
+  shoal_guard_destroy(w.guard);
+}
+
+/* However many units a friend vouches for, one by which somebody would be proven is the auditor's. */
+static void nobody_is_proven_without_the_auditor(void **state) {
+  (void)state;
+  world w = open_world(true);
+  prove(&w, BOB, 100000);
+  for (uint64_t round = 0; round < 50; round++) {
+    finish(&w, lease(&w, round * PARTS, ANNA), "lie");
+    finish(&w, lease(&w, round * PARTS, BOB), "lie");
+    assert_false(shoal_trust_proven(shoal_guard_trust(w.guard), ANNA));
+    shoal_guard_close(w.guard, round + 1, round + 1);
+    hear(&w);
+  }
+  assert_int_equal(shoal_guard_unchecked(w.guard, ANNA), 0); /* all of it would be undone */
+  assert_int_equal(shoal_guard_unchecked(w.guard, BOB), 0);
+  shoal_guard_destroy(w.guard);
+}
+
+/* At the end there is no later audit that could find a lie. */
+static void in_the_last_round_results_wait_for_the_auditor(void **state) {
+  (void)state;
+  world w = open_world(true);
+  prove(&w, ANNA, 100000);
+  prove(&w, BOB, 100000);
+  finish(&w, lease_before_end(&w, 0, ANNA, 0), "right");
+  assert_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  uint64_t unit;
+  assert_false(shoal_guard_wants(w.guard, BOB, 2, &unit));
+  assert_true(shoal_guard_wants(w.guard, SHOAL_GUARD_AUDITOR, 2, &unit));
+  finish(&w, lease(&w, 0, SHOAL_GUARD_AUDITOR), "right");
+  assert_non_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
   assert_int_equal(shoal_guard_unchecked(w.guard, ANNA), UINT64_MAX);
+  shoal_guard_destroy(w.guard);
+}
+
+/* But not for ever. */
+static void an_auditor_that_never_comes_holds_up_nothing_for_ever(void **state) {
+  (void)state;
+  world w = open_world(true);
+  prove(&w, ANNA, 100000);
+  finish(&w, lease_before_end(&w, 0, ANNA, 0), "right");
+  double until = shoal_guard_next_tick(w.guard, 20, 10);
+  assert_true(isfinite(until));
+  shoal_guard_tick(w.guard, until - 1, 10);
+  hear(&w);
+  assert_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  shoal_guard_tick(w.guard, until, 10);
+  hear(&w);
+  assert_non_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  assert_int_equal(shoal_guard_unchecked(w.guard, ANNA), 0);
+  shoal_guard_destroy(w.guard);
+}
+
+/* Where one auditor has too many workers, somebody else may check what is owed. */
+static void what_is_owed_may_be_vouched_for_when_the_auditor_is_late(void **state) {
+  (void)state;
+  world w = open_world(true);
+  prove(&w, ANNA, SHOAL_TRUST_PROVES); /* every unit is drawn */
+  prove(&w, BOB, 100000);
+  uint64_t unit;
+  finish(&w, lease(&w, 0, ANNA), "right");
+  shoal_guard_close(w.guard, 1, 1);
+  finish(&w, lease(&w, PARTS, ANNA), "right");
+  assert_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  assert_false(shoal_guard_wants(w.guard, BOB, 2, &unit));
+  double until = shoal_guard_next_tick(w.guard, 2, 10);
+  assert_true(until < 60);
+  shoal_guard_tick(w.guard, until, 10);
+  hear(&w);
+  assert_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  assert_true(shoal_guard_wants(w.guard, BOB, until, &unit));
+  finish(&w, lease(&w, PARTS, BOB), "right");
+  assert_non_null(ruled(&w, SHOAL_RULING_COUNTS, ANNA));
+  assert_int_equal(shoal_guard_unchecked(w.guard, ANNA), 0); /* the auditor has not said so */
+  shoal_guard_destroy(w.guard);
+}
+
+/* Chance may spare somebody for long, but not for any length of time. */
+static void after_many_units_an_audit_comes_for_sure(void **state) {
+  (void)state;
+  world w = open_world(true);
+  uint64_t longest = 0, since = 0;
+  prove(&w, ANNA, 100000);
+  for (uint64_t round = 0; round < 20000; round++, since++) {
+    uint64_t unit;
+    uint64_t ticket = lease(&w, round * PARTS, ANNA);
+    bool checked = shoal_guard_wants(w.guard, SHOAL_GUARD_AUDITOR, 0, &unit);
+    uint64_t auditor = checked ? lease(&w, round * PARTS, SHOAL_GUARD_AUDITOR) : 0;
+    finish(&w, ticket, "right");
+    if (checked) finish(&w, auditor, "right");
+    if (since > longest) longest = since;
+    if (checked) since = 0;
+    shoal_guard_close(w.guard, round + 1, round + 1);
+    hear(&w);
+  }
+  assert_true(longest > 100 && longest <= 201);
+  shoal_guard_destroy(w.guard);
+}
+
+static void what_is_unchecked_is_remembered_by_another_guard(void **state) {
+  (void)state;
+  world w = open_world(true), next = open_world(true);
+  prove(&w, ANNA, 100000);
+  prove(&w, BOB, 100000);
+  for (uint64_t round = 0; round < 6; round++) {
+    finish(&w, lease(&w, round * PARTS, round < 3 ? ANNA : BOB), "lie");
+    shoal_guard_close(w.guard, round + 1, round + 1);
+    hear(&w);
+  }
+  shoal_guard_person people[2];
+  uint64_t others;
+  assert_int_equal(shoal_guard_people(w.guard, people, 2, &others), 2);
+  assert_true(others == UINT64_MAX);
+  shoal_guard_remember(next.guard, people, 2, others, 3); /* from round 3 on all is done again */
+  assert_int_equal(shoal_guard_unchecked(next.guard, ANNA), 0);
+  assert_true(shoal_guard_unchecked(next.guard, BOB) == UINT64_MAX);
+  assert_int_equal(shoal_guard_people(w.guard, people, 1, &others), 1); /* no room for both */
+  shoal_guard_destroy(next.guard);
+  next = open_world(true);
+  shoal_guard_remember(next.guard, people, 1, others, 6);
+  assert_true(shoal_guard_unchecked(next.guard, BOB) <= 3); /* one of those who are not told apart */
+  shoal_guard_destroy(next.guard);
   shoal_guard_destroy(w.guard);
 }
 
@@ -247,6 +421,14 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_newcomers_result_waits_for_somebody_proven),
       cmocka_unit_test(newcomers_who_agree_do_not_outvote_the_auditor),
+      cmocka_unit_test(two_who_are_proven_cannot_vouch_for_each_other),
+      cmocka_unit_test(a_second_liar_is_not_forgotten_when_all_go_back),
+      cmocka_unit_test(nobody_is_proven_without_the_auditor),
+      cmocka_unit_test(in_the_last_round_results_wait_for_the_auditor),
+      cmocka_unit_test(an_auditor_that_never_comes_holds_up_nothing_for_ever),
+      cmocka_unit_test(what_is_owed_may_be_vouched_for_when_the_auditor_is_late),
+      cmocka_unit_test(after_many_units_an_audit_comes_for_sure),
+      cmocka_unit_test(what_is_unchecked_is_remembered_by_another_guard),
       cmocka_unit_test(a_proven_workers_result_counts_at_once_and_is_remembered_as_unchecked),
       cmocka_unit_test(a_missed_audit_is_owed),
       cmocka_unit_test(what_is_sent_must_be_what_is_reported),

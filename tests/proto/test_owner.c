@@ -544,6 +544,34 @@ static void a_rule_takes_the_place_of_the_sum(void **state) {
   close_cluster(&same);
 }
 
+/* The leases of contributions that were not used as they were go to the chief with APPLIED. */
+static void what_a_rule_leaves_out_is_told_by_lease(void **state) {
+  (void)state;
+  cluster c;
+  open_owners(&c, NETS[0], 1, "sync", true, "multi-krum:1");
+  introduce_chief(&c);
+  letters(c.owners[0]);
+  for (uint32_t v = 0; v < c.shards; v++) push_under(&c, WORKER, 10 + v, v, v == 3 ? 5 : 1);
+  for (uint32_t v = 0; v < c.shards; v++) order(&c, CHIEF, SHOAL_MSG_ACCEPT, 10 + v);
+  shoal_letter letter;
+  size_t told = 0;
+  bool found = false;
+  while (shoal_outbox_take(shoal_owner_outbox(c.owners[0]), &letter)) {
+    if (letter.message.kind == SHOAL_MSG_APPLIED && letter.message.payload != NULL) {
+      told = shoal_blob_length(letter.message.payload) / 8;
+      for (size_t i = 0; i < told; i++) {
+        uint64_t lease;
+        memcpy(&lease, shoal_blob_bytes(letter.message.payload) + 8 * i, 8);
+        found |= lease == 13;
+      }
+    }
+    shoal_message_release(&letter.message);
+  }
+  assert_true(found);
+  assert_int_equal(told, 3); /* of five, the best two are taken */
+  close_cluster(&c);
+}
+
 static void the_chief_says_which_versions_stay(void **state) {
   (void)state;
   cluster c;
@@ -580,6 +608,7 @@ int main(void) {
       cmocka_unit_test(a_guarded_contribution_counts_when_the_chief_says_so),
       cmocka_unit_test(held_contributions_are_bounded_and_told_again),
       cmocka_unit_test(a_rule_takes_the_place_of_the_sum),
+      cmocka_unit_test(what_a_rule_leaves_out_is_told_by_lease),
       cmocka_unit_test(the_chief_says_which_versions_stay),
   };
   return RUN_TESTS(tests);

@@ -346,9 +346,20 @@ static void give(shoal_swarm *s, const shoal_swarm_event *event) {
   shoal_swarm_give(s, event->peer, event->question, event->chunk, shoal_blob_of("x", 1), 0);
 }
 
+/* Gives a chunk that has left after so long. */
+static void give_in(shoal_swarm *s, uint64_t peer, double from, double to) {
+  receive(s, peer, (shoal_message){.kind = SHOAL_MSG_WANT, .shard = 9, .lease = 7}, from);
+  shoal_swarm_event event = event_of(s, SHOAL_SWARM_GIVE);
+  give(s, &event);
+  shoal_swarm_sent(s, peer, to);
+  shoal_letter sent;
+  assert_true(letter(s, SHOAL_MSG_CHUNK, &sent));
+}
+
 static void slots_are_bounded(void **state) {
   (void)state;
   shoal_swarm *s = giver(2, 5);
+  give_in(s, 2, -1, -0.99);
   for (uint64_t peer = 2; peer < 7; peer++) want(s, peer, 3, 100 + peer, false);
   shoal_swarm_event one = event_of(s, SHOAL_SWARM_GIVE), two = event_of(s, SHOAL_SWARM_GIVE);
   no_event(s);
@@ -365,6 +376,37 @@ static void slots_are_bounded(void **state) {
   event_of(s, SHOAL_SWARM_GIVE);
   no_event(s);
   shoal_swarm_leave(s, two.peer, 0);
+  event_of(s, SHOAL_SWARM_GIVE);
+  no_event(s);
+  shoal_swarm_destroy(s);
+}
+
+static void a_slow_uplink_sends_to_few_at_a_time(void **state) {
+  (void)state;
+  static const struct {
+    double took_s;
+    int at_a_time;
+  } cases[] = {{0.1, 8}, {4, 4}, {60, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    shoal_swarm *s = giver(8, 10);
+    give_in(s, 2, -100, cases[i].took_s - 100);
+    for (uint64_t peer = 2; peer < 12; peer++) want(s, peer, 3, 100 + peer, false);
+    for (int k = 0; k < cases[i].at_a_time; k++) event_of(s, SHOAL_SWARM_GIVE);
+    no_event(s);
+    shoal_swarm_destroy(s);
+  }
+}
+
+static void who_takes_long_does_not_keep_others_waiting(void **state) {
+  (void)state;
+  shoal_swarm *s = giver(8, 3);
+  give_in(s, 2, -100, -40); /* so that one is sent to at a time, for about 60 s */
+  for (uint64_t peer = 2; peer < 5; peer++) want(s, peer, 3, 100 + peer, false);
+  event_of(s, SHOAL_SWARM_GIVE);
+  shoal_swarm_tick(s, 100);
+  no_event(s);
+  assert_true(shoal_swarm_next_tick(s) <= 121);
+  shoal_swarm_tick(s, 121);
   event_of(s, SHOAL_SWARM_GIVE);
   no_event(s);
   shoal_swarm_destroy(s);
@@ -606,6 +648,8 @@ int main(void) {
       cmocka_unit_test(a_bad_chunk_is_reported_and_its_sender_never_asked_again),
       cmocka_unit_test(a_chunk_that_is_too_long_is_bad),
       cmocka_unit_test(slots_are_bounded),
+      cmocka_unit_test(a_slow_uplink_sends_to_few_at_a_time),
+      cmocka_unit_test(who_takes_long_does_not_keep_others_waiting),
       cmocka_unit_test(who_asks_for_more_gets_no_more_than_others),
       cmocka_unit_test(questions_of_one_peer_are_bounded),
       cmocka_unit_test(a_question_is_taken_back_by_having),

@@ -99,6 +99,43 @@ static void strangers_push_out_strangers_and_never_the_banned(void **state) {
   shoal_trust_destroy(trust);
 }
 
+/* Others complain: it is audited often for a while, and nothing else happens to it. */
+static void who_is_doubted_is_audited_more_and_never_banned(void **state) {
+  (void)state;
+  shoal_trust *trust = trust_of(8);
+  for (int i = 0; i < 1000; i++) shoal_trust_agreed(trust, ANNA);
+  double before = audited(trust, ANNA);
+  for (int i = 0; i < 100; i++) shoal_trust_doubt(trust, ANNA);
+  assert_true(audited(trust, ANNA) == 1 && before < 0.04);
+  assert_true(shoal_trust_proven(trust, ANNA));
+  assert_false(shoal_trust_banned(trust, ANNA));
+  for (int i = 0; i < 3; i++) shoal_trust_agreed(trust, ANNA);
+  double later = audited(trust, ANNA);
+  assert_true(later > 0.2 && later < 0.3);
+  for (int i = 0; i < 40; i++) shoal_trust_agreed(trust, ANNA);
+  assert_true(audited(trust, ANNA) < 0.04); /* it has worn off */
+  shoal_trust_destroy(trust);
+}
+
+static double by_auditor(const shoal_trust *trust, uint64_t who) {
+  uint32_t count = 0;
+  for (uint64_t unit = 0; unit < UNITS; unit++) count += shoal_trust_wants_auditor(trust, who, unit);
+  return (double)count / UNITS;
+}
+
+static void some_audits_are_the_auditors_alone(void **state) {
+  (void)state;
+  shoal_trust *trust = trust_of(8);
+  double newcomer = by_auditor(trust, ANNA);
+  assert_true(newcomer > 0.24 && newcomer < 0.26);
+  for (int i = 0; i < SHOAL_TRUST_PROVES - 1; i++) shoal_trust_agreed(trust, ANNA);
+  assert_true(by_auditor(trust, ANNA) == 1); /* the one that proves it */
+  for (int i = 0; i < 1000; i++) shoal_trust_agreed(trust, ANNA);
+  double proven = by_auditor(trust, ANNA);
+  assert_true(proven > 0.027 && proven < 0.033);
+  shoal_trust_destroy(trust);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(newcomers_are_always_audited),
@@ -106,6 +143,8 @@ int main(void) {
       cmocka_unit_test(the_draw_is_not_the_same_for_all),
       cmocka_unit_test(a_wrong_result_bans_until_it_is_lifted),
       cmocka_unit_test(strangers_push_out_strangers_and_never_the_banned),
+      cmocka_unit_test(who_is_doubted_is_audited_more_and_never_banned),
+      cmocka_unit_test(some_audits_are_the_auditors_alone),
   };
   return RUN_TESTS(tests);
 }

@@ -669,6 +669,16 @@ static void forget_manifest(shoal_manifest *manifest) {
   free(manifest);
 }
 
+static shoal_status read_chunk(world *w, const char *sha256, shoal_blob **out, shoal_error *err) {
+  shoal_chunk_source source;
+  *out = NULL;
+  shoal_status status = shoal_datasets_chunk(w->sets, sha256, &source, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_chunk_read(&source, out, err);
+  shoal_chunk_source_release(&source);
+  return status;
+}
+
 /* What a volunteer does: the manifest, then the chunks. */
 static shoal_chunk_store *fetch_all(world *w, const shoal_manifest *manifest) {
   shoal_chunk_store_options options = {.cache = "cache", .cache_bytes_max = 1 << 30, .data_dir = "nowhere"};
@@ -676,13 +686,12 @@ static shoal_chunk_store *fetch_all(world *w, const shoal_manifest *manifest) {
   shoal_error err;
   if (shoal_chunk_store_open(&store, manifest, &options, &err) != SHOAL_OK) fail_msg("%s", err.text);
   for (uint32_t i = 0; i < shoal_chunk_store_count(store); i++) {
-    uint8_t *chunk;
-    size_t length;
-    shoal_status status =
-        shoal_datasets_chunk(w->sets, shoal_chunk_store_hash_of(store, i), &chunk, &length, &err);
-    if (status == SHOAL_OK) status = shoal_chunk_store_put(store, i, chunk, length, &err);
+    shoal_blob *chunk;
+    shoal_status status = read_chunk(w, shoal_chunk_store_hash_of(store, i), &chunk, &err);
+    if (status == SHOAL_OK)
+      status = shoal_chunk_store_put(store, i, shoal_blob_bytes(chunk), shoal_blob_length(chunk), &err);
     if (status != SHOAL_OK) fail_msg("%s", err.text);
-    free(chunk);
+    shoal_blob_release(chunk);
   }
   assert_true(shoal_chunk_store_is_whole(store));
   return store;
@@ -813,11 +822,10 @@ static void chunk_of(world *w, const char *name, char out[SHOAL_SHA256_HEX]) {
 }
 
 static shoal_status try_chunk(world *w, const char *sha256, shoal_error *err) {
-  uint8_t *bytes;
-  size_t length;
-  shoal_status status = shoal_datasets_chunk(w->sets, sha256, &bytes, &length, err);
+  shoal_blob *bytes;
+  shoal_status status = read_chunk(w, sha256, &bytes, err);
   assert_int_equal(status == SHOAL_OK, bytes != NULL);
-  free(bytes);
+  shoal_blob_release(bytes);
   return status;
 }
 

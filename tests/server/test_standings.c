@@ -104,12 +104,38 @@ static void what_was_agreed_is_told_to_later_jobs(void **state) {
   close_world(&w);
 }
 
+/* Wrong chunks: two others must say so, and then it is doubted, in jobs to come too, and by chiefs that do not know. */
+static void who_is_blamed_by_two_is_doubted_and_not_banned(void **state) {
+  (void)state;
+  world w = open_world();
+  uint64_t anna = shoal_standings_meet(w.standings, 0, "anna", HOME);
+  uint64_t bob = shoal_standings_meet(w.standings, 0, "bob", HOME);
+  uint64_t carl = shoal_standings_meet(w.standings, 0, "carl", HOME);
+  const shoal_standing good = {.who = anna, .agreed = 40};
+  shoal_standings_learn(w.standings, &good, "anna", "", 7);
+  shoal_standing told;
+  assert_false(shoal_standings_blame(w.standings, anna, anna, &told));
+  assert_false(shoal_standings_blame(w.standings, anna, 12345, &told)); /* by nobody that is known */
+  for (int i = 0; i < 5; i++) assert_false(shoal_standings_blame(w.standings, anna, bob, &told));
+  assert_true(shoal_standings_blame(w.standings, anna, carl, &told));
+  assert_true(told.who == anna && told.doubted == 40 && !told.banned);
+  assert_false(shoal_standings_is_banned(w.standings, 0, "anna", HOME));
+  const shoal_standing later = {.who = anna, .agreed = 41};
+  shoal_standings_learn(w.standings, &later, "anna", "", 7);
+  uint32_t count;
+  const shoal_standing *all = shoal_standings_all(w.standings, &count);
+  assert_int_equal(count, 3);
+  assert_true(all[0].agreed == 41 && all[0].doubted == 40);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(somebody_is_a_token_or_a_name_and_an_address),
       IN_FOLDER(a_ban_outlives_the_server_until_it_is_lifted),
       IN_FOLDER(a_chief_that_has_not_heard_of_a_ban_does_not_lift_it),
       IN_FOLDER(what_was_agreed_is_told_to_later_jobs),
+      IN_FOLDER(who_is_blamed_by_two_is_doubted_and_not_banned),
   };
   return RUN_TESTS(tests);
 }

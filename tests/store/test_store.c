@@ -677,17 +677,18 @@ static void a_store_of_a_newer_version_is_refused(void **state) {
   assert_null(store);
   if (!on_server()) assert_non_null(strstr(err.text, "store.db"));
   assert_int_equal(count_of("jobs"), 1);
-  script("UPDATE store_version SET version = 2");
+  script("UPDATE store_version SET version = 3");
   shoal_store_close(open_store());
 }
 
-/* Version 1 had no standings. */
+/* Version 1 had no standings, version 2 no units. */
 static void a_store_of_an_older_version_is_brought_up(void **state) {
   (void)state;
   shoal_store *store = open_store();
   add_job(store, "x", SHOAL_JOB_RUNNING);
   shoal_store_close(store);
   script("DROP TABLE standings");
+  script("DROP TABLE units");
   script("DELETE FROM counters WHERE name = 'standing'");
   script("UPDATE store_version SET version = 1");
   store = open_store();
@@ -735,6 +736,40 @@ static void standings_are_kept_and_bans_lifted(void **state) {
   assert_int_equal(rows[0].agreed, 0); /* a newcomer again */
   assert_int_equal(rows[0].wrong, 1);
   shoal_standing_rows_free(rows, count);
+  shoal_store_close(store);
+}
+
+static void a_unit_has_one_result(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  uint64_t job = add_job(store, "x", SHOAL_JOB_RUNNING);
+  shoal_unit_row rows[4];
+  size_t count;
+  for (uint64_t unit = 0; unit < 3; unit++)
+    OK(shoal_store_add_unit(
+        store, job,
+        &(shoal_unit_row){
+            .unit = 2 - unit, .trial = 1, .worker = "anna", .time = 5, .summary = "{}", .curve = "[1]"},
+        &err));
+  FAILS(shoal_store_add_unit(store, job, &(shoal_unit_row){.unit = 1, .trial = 1}, &err), SHOAL_CONFLICT,
+        "unit 1 of job 1 has a result");
+  FAILS(shoal_store_add_unit(store, job + 1, &(shoal_unit_row){.unit = 1}, &err), SHOAL_NOT_FOUND,
+        "there is no job 2");
+  store = open_again(store);
+  OK(shoal_store_units(store, job, 1, rows, 4, &count, &err));
+  assert_int_equal(count, 2);
+  assert_int_equal(rows[0].unit, 1);
+  assert_string_equal(rows[0].worker, "anna");
+  assert_string_equal(rows[0].summary, "{}");
+  assert_null(rows[0].curve);
+  shoal_unit_rows_free(rows, count);
+  OK(shoal_store_trial(store, job, 1, rows, &err));
+  assert_int_equal(rows[0].unit, 2);
+  assert_string_equal(rows[0].curve, "[1]");
+  shoal_unit_rows_free(rows, 1);
+  FAILS(shoal_store_trial(store, job, 2, rows, &err), SHOAL_NOT_FOUND, "no result of a trial 2");
+  OK(shoal_store_delete_job(store, job, &err));
+  assert_int_equal(count_of("units"), 0);
   shoal_store_close(store);
 }
 
@@ -1005,6 +1040,7 @@ int main(void) {
       TEST(a_store_of_a_newer_version_is_refused),
       TEST(a_store_of_an_older_version_is_brought_up),
       TEST(standings_are_kept_and_bans_lifted),
+      TEST(a_unit_has_one_result),
       TEST(lists_are_quick_among_many_rows),
   };
   const struct CMUnitTest sqlite[] = {

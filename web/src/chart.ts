@@ -19,6 +19,7 @@ export interface ChartOptions {
   series: Series[];
   show?(v: number): string;
   fromZero?: boolean;
+  xName?: string; // what x counts; rounds when nothing is said
 }
 
 // Each series has its own x: [xs, ys].
@@ -194,7 +195,7 @@ function tooltip(options: ChartOptions): uPlot.Plugin {
             ? []
             : [h("div", null, `${series.label} ${show(y)}`)];
         });
-        const head = options.time ? clock(x) : `round ${x}`;
+        const head = options.time ? clock(x) : `${options.xName ?? "round"} ${x}`;
         box.replaceChildren(h("div", { class: "muted" }, head), ...lines);
         box.hidden = lines.length === 0;
         const left = plot.cursor.left ?? 0;

@@ -90,7 +90,7 @@ function box(layer: Layer, place: Place, chosen: (line: number) => void): SVGGEl
 }
 
 function kindOf(word: string): string {
-  if (["conv", "dense", "embed", "rnn", "lstm", "gru"].includes(word)) return "weights";
+  if (["conv", "dense", "embed", "lookup", "rnn", "lstm", "gru"].includes(word)) return "weights";
   if (["input", "loss"].includes(word)) return "end";
   if (["add", "concat"].includes(word)) return "join";
   return "plain";

@@ -39,6 +39,13 @@ export function value(n: number | null | undefined): string {
   return n.toFixed(size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 4);
 }
 
+// The same where large numbers are compared: 58,321 and not 58k.
+export function figure(n: number | null | undefined): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return none;
+  const size = Math.abs(n);
+  return size >= 1e9 ? n.toExponential(4) : size >= 1000 ? count(n) : value(n);
+}
+
 // A number at an axis, without the zeros that say nothing.
 export function tidy(n: number): string {
   return Math.abs(n) >= 10_000 ? short(n) : String(Number(n.toPrecision(4)));

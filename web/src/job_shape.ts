@@ -67,3 +67,9 @@ export function furtherProgress(known: Progress | null, told: Progress): Progres
   if (!known || told.step > 0) return told;
   return { ...known, steps: told.steps || known.steps, samples_per_s: 0, eta_s: null };
 }
+
+// How much of a search is done, from 0 to 1.
+export function shareDone(job: Pick<Job, "state" | "search">): number {
+  if (job.state === "finished") return 1;
+  return Math.min(Math.max(job.search?.share ?? 0, 0), 1);
+}

@@ -47,3 +47,16 @@ export function linkToShare(
   if (!isLoopback(origin)) return linkOf(origin, token, fingerprint);
   return fromServer || linkOf(origin, token, fingerprint);
 }
+
+// The same, straight to the page of one job.
+export function linkToJob(
+  origin: string,
+  token: string,
+  fingerprint: string | null,
+  fromServer: string,
+  job: number,
+): string {
+  const link = new URL(linkToShare(origin, token, fingerprint, fromServer));
+  link.pathname = `/jobs/${job}`;
+  return link.href;
+}

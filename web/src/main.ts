@@ -8,9 +8,10 @@ import { duration } from "./format";
 import type { LiveState } from "./live";
 import type { Frame, Page } from "./page";
 import { accessPage } from "./pages/access";
+import { anyJobPage } from "./pages/any_job";
 import { hostPage } from "./pages/host";
-import { jobPage } from "./pages/job";
 import { overviewPage } from "./pages/overview";
+import { searchPage } from "./pages/search";
 import { signInScreen } from "./pages/signin";
 import { workPage } from "./pages/work";
 import { button, mark } from "./parts";
@@ -82,6 +83,7 @@ function showNav(route: Route): void {
   const items: [string, string, string, boolean][] = [
     ["overview", "/", "Overview", true],
     ["host", "/host", "Host", may(role, "host")],
+    ["search", "/search", "Search", may(role, "host")],
     ["work", "/work", "Work", true],
     ["access", "/access", "Access", may(role, "admin")],
   ];
@@ -152,8 +154,10 @@ function makePage(route: Route, to: Frame): Page {
       return overviewPage(to);
     case "host":
       return hostPage(to, route.from);
+    case "search":
+      return searchPage(to, route.from);
     case "job":
-      return jobPage(to, route.id);
+      return anyJobPage(to, route.id);
     case "work":
       return workPage(to);
     case "access":

@@ -3,6 +3,7 @@
 export type Route =
   | { page: "overview" }
   | { page: "host"; from: number | null }
+  | { page: "search"; from: number | null }
   | { page: "job"; id: number }
   | { page: "work" }
   | { page: "access" }
@@ -16,9 +17,9 @@ export function routeOf(path: string, search = ""): Route {
     return { page: "job", id: Number(second) };
   }
   if (parts.length > 1) return { page: "missing" };
-  if (first === "host") {
+  if (first === "host" || first === "search") {
     const from = Number(new URLSearchParams(search).get("from"));
-    return { page: "host", from: Number.isInteger(from) && from > 0 ? from : null };
+    return { page: first, from: Number.isInteger(from) && from > 0 ? from : null };
   }
   if (first === "work" || first === "access") return { page: first };
   return { page: "missing" };

@@ -67,7 +67,7 @@ export function flowsOf(swarm: Swarm): Flow[] {
 
 // What the picture leaves out; empty when that is nothing.
 export function leftOutText(swarm: Swarm): string {
-  return swarm.flows.length < flowsMax ? "" : `Only the first ${count(flowsMax)} flows are shown.`;
+  return swarm.flows.length < flowsMax ? "" : `Only the ${count(flowsMax)} largest flows are shown.`;
 }
 
 export interface Grid {

@@ -1,5 +1,7 @@
 // types.ts: what the server's REST interface says and takes. Times are seconds since 1970.
 
+import type { Profile, SearchProgress } from "./search_types";
+
 export type Role = "viewer" | "volunteer" | "host" | "admin";
 export type JobState = "waiting" | "running" | "stopped" | "finished" | "failed";
 export type WorkerState = "idle" | "fetching" | "computing" | "paused";
@@ -72,6 +74,8 @@ export interface Guard {
 
 export interface Job {
   id: number;
+  kind?: "train" | "search";
+  search?: SearchProgress; // of a search
   name: string;
   host: string;
   state: JobState;
@@ -242,6 +246,7 @@ export interface Dataset {
   columns: { name: string; kind: string }[] | null;
   target?: string; // of a table: the column that it was made to predict
   vocabulary?: number; // of a text: how many different words or characters
+  profile?: Profile; // of a table that is to be searched
   files: { name: string; bytes: number }[];
 }
 

@@ -58,7 +58,11 @@ export class Uploader {
   private readonly failure = h("p", { class: "error", role: "alert", hidden: true });
   private readonly status = h("p", { class: "muted small", role: "status" });
 
-  constructor(private readonly done: (set: Dataset) => void) {
+  // only: the one kind that is wanted here; "": the user says it.
+  constructor(
+    private readonly done: (set: Dataset) => void,
+    private readonly only = "",
+  ) {
     this.name = textField("Name of the data set", "dataset-name", "Letters, digits and hyphens.");
     this.kind = selectField("What the files are", "kind", kinds);
     this.target = textField("Target column", "target", "Empty: the last one.");
@@ -76,6 +80,7 @@ export class Uploader {
       "change",
       () => (this.target.node.hidden = this.kind.input.value !== "csv"),
     );
+    if (only) this.kind.node.hidden = this.target.node.hidden = true;
     this.node = h(
       "div",
       { class: "stack uploader" },
@@ -116,7 +121,7 @@ export class Uploader {
     this.failure.hidden = true;
     this.name.input.value ||= guessName((files[0] as File).name);
     this.kind.input.value = guessKind(files.map((file) => file.name));
-    this.kind.input.dispatchEvent(new Event("change"));
+    if (!this.only) this.kind.input.dispatchEvent(new Event("change"));
     this.start.disabled = false;
     setText(this.status, "");
     replace(
@@ -187,7 +192,7 @@ export class Uploader {
       setText(figure, "sent");
     }
     setText(this.status, "Checking the files");
-    const kind = this.kind.input.value;
+    const kind = this.only || this.kind.input.value;
     const target = this.target.input.value.trim();
     const set = await post<Dataset>(path, { kind, ...(kind === "csv" && target ? { target } : {}) });
     setText(this.status, "");

@@ -5,6 +5,7 @@ import {
   bytes,
   count,
   duration,
+  figure,
   fileName,
   lag,
   none,
@@ -53,6 +54,16 @@ test("values keep the digits that count", () => {
   ]);
   assert.equal(value(null), none);
   assert.equal(value(Infinity), none);
+});
+
+test("large numbers that are compared keep their digits", () => {
+  assert.deepEqual([58_321.4, 1234.5, 0.86123, null, 2e9].map(figure), [
+    "58,321",
+    "1,235",
+    "0.8612",
+    "–",
+    "2.0000e+9",
+  ]);
 });
 
 test("axes have no zeros that say nothing", () => {

@@ -105,7 +105,7 @@ test("flows have a row for who receives and a column for who sends, the server's
 test("a picture that leaves flows out says so", () => {
   assert.equal(leftOutText(swarm([])), "");
   const flows = Array.from({ length: 2000 }, () => ({ from: 0, to: 1, bytes: 1 }));
-  assert.equal(leftOutText(swarm([], { flows })), "Only the first 2,000 flows are shown.");
+  assert.equal(leftOutText(swarm([], { flows })), "Only the 2,000 largest flows are shown.");
 });
 
 test("squares fit into the width, with numbers where there is room", () => {

@@ -18,6 +18,14 @@ function fillTwoLines(cell: HTMLTableCellElement, text: string): void {
   cell.title = text;
 }
 
+// Once: a row is of one thing for as long as it is there.
+function fillButton(cell: HTMLTableCellElement, text: string, label: string, act: () => void): void {
+  if (cell.firstElementChild) return;
+  cell.append(
+    h("button", { type: "button", class: "button plain small", "aria-label": label, onclick: act }, text),
+  );
+}
+
 export function accessPage(frame: Frame): Page {
   if (!may(frame.server.role, "admin")) {
     return {
@@ -122,19 +130,7 @@ export function accessPage(frame: Frame): Page {
   const more = button("Show older entries", "plain", () => void busy(more, fetchAudit));
 
   function fillTake(cell: HTMLTableCellElement, token: TokenInfo): void {
-    if (cell.firstElementChild) return;
-    cell.append(
-      h(
-        "button",
-        {
-          type: "button",
-          class: "button plain small",
-          "aria-label": `Take back ${token.name}`,
-          onclick: () => void takeBack(token),
-        },
-        "Take back",
-      ),
-    );
+    fillButton(cell, "Take back", `Take back ${token.name}`, () => void takeBack(token));
   }
 
   async function takeBack(token: TokenInfo): Promise<void> {
@@ -154,19 +150,7 @@ export function accessPage(frame: Frame): Page {
   }
 
   function fillLift(cell: HTMLTableCellElement, ban: Ban): void {
-    if (cell.firstElementChild) return;
-    cell.append(
-      h(
-        "button",
-        {
-          type: "button",
-          class: "button plain small",
-          "aria-label": `Lift the ban of ${ban.who}`,
-          onclick: () => void lift(ban),
-        },
-        "Lift",
-      ),
-    );
+    fillButton(cell, "Lift", `Lift the ban of ${ban.who}`, () => void lift(ban));
   }
 
   async function lift(ban: Ban): Promise<void> {

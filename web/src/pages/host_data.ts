@@ -89,7 +89,8 @@ export class DataPart {
   }
 
   private async fetchSets(): Promise<void> {
-    this.sets = (await get<{ datasets: Dataset[] }>("/datasets")).datasets;
+    const all = (await get<{ datasets: Dataset[] }>("/datasets")).datasets;
+    this.sets = all.filter((set) => set.kind !== "table"); // those are for searches
     const group = (label: string, sets: Dataset[]): HTMLElement | null =>
       sets.length === 0
         ? null

@@ -75,7 +75,7 @@ function summary(job: Job, now: number): string {
   }
 }
 
-class Log {
+export class Log {
   readonly node = h("div", {
     class: "log",
     tabindex: 0,

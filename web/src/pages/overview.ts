@@ -4,6 +4,7 @@ import { Chart } from "../chart";
 import { eachFrame, h, setText } from "../dom";
 import { Fleet, throughput } from "../fleet";
 import { bytes, count, duration, lag, none, percent, rate, short, value } from "../format";
+import { shareDone } from "../job_shape";
 import type { Frame, Page } from "../page";
 import { busy, button, card, fillBar, part, setState } from "../parts";
 import { Table, textColumn, type Column } from "../table";
@@ -39,9 +40,14 @@ function filterFor(what: string, states: string[], changed: () => void): Filter 
   };
 }
 
+// A search tells of trials, a training of rounds.
+function done(job: Job): number {
+  return job.kind === "search" ? shareDone(job) : part(job.progress);
+}
+
 function fillProgress(cell: HTMLTableCellElement, job: Job): void {
   cell.classList.add("narrow");
-  fillBar(cell, part(job.progress), percent(part(job.progress)));
+  fillBar(cell, done(job), percent(done(job)));
 }
 
 function fillLink(cell: HTMLTableCellElement, text: string, path: string): void {
@@ -55,6 +61,7 @@ function fillLink(cell: HTMLTableCellElement, text: string, path: string): void 
 }
 
 function jobMetric(job: Job): string {
+  if (job.search) return job.search.best > 0 ? `${value(job.search.best_score)} ${job.search.metric}` : none;
   const { metric_name, held_out_metric, metric } = job.progress;
   const shown = held_out_metric ?? metric;
   return shown === null ? none : `${value(shown)}${metric_name ? ` ${metric_name}` : ""}`;
@@ -79,7 +86,7 @@ const jobColumns: Column<Job>[] = [
     width: "16%",
     phoneWidth: "5.6rem",
     fill: fillProgress,
-    sort: (job) => part(job.progress),
+    sort: done,
     kind: "number",
   },
   {
@@ -119,7 +126,7 @@ const jobColumns: Column<Job>[] = [
     kind: "number",
     hint: "Of held-out samples where there are any",
     fill: textColumn(jobMetric),
-    sort: (job) => job.progress.held_out_metric ?? job.progress.metric ?? -Infinity,
+    sort: (job) => job.search?.best_score ?? job.progress.held_out_metric ?? job.progress.metric ?? -Infinity,
     hide: "tablet",
   },
 ];
@@ -247,7 +254,7 @@ export function overviewPage(frame: Frame): Page {
   const running = new Tile("Jobs running");
   const workers = new Tile("Workers here");
   const speed = new Tile("Samples/s");
-  const done = new Tile("Jobs finished");
+  const finished = new Tile("Jobs finished");
   const chart = new Chart({
     label: "Samples a second, of all jobs together",
     time: true,
@@ -294,7 +301,7 @@ export function overviewPage(frame: Frame): Page {
     running.set(count(server.jobs.running), `${count(server.jobs.waiting)} waiting for workers`);
     workers.set(count(server.workers), `${count(server.idle)} idle`);
     speed.set(short(server.samples_per_s), "all jobs together");
-    done.set(
+    finished.set(
       count(server.jobs.finished),
       `${count(server.jobs.stopped)} stopped, ${count(server.jobs.failed)} failed`,
     );
@@ -323,6 +330,7 @@ export function overviewPage(frame: Frame): Page {
     "div",
     { class: "row" },
     hosts && h("a", { class: "button main", href: "/host" }, "Host a training"),
+    hosts && h("a", { class: "button plain", href: "/search" }, "Search on a table"),
     h("a", { class: "button plain", href: "/work" }, "Lend a machine"),
   );
   draw();
@@ -341,7 +349,7 @@ export function overviewPage(frame: Frame): Page {
         ),
         actions,
       ),
-      h("div", { class: "tiles" }, running.node, workers.node, speed.node, done.node),
+      h("div", { class: "tiles" }, running.node, workers.node, speed.node, finished.node),
       card("Throughput", chart.node),
       h(
         "section",

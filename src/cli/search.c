@@ -1,0 +1,494 @@
+/* search.c: shoal search: from a CSV file to the best network. */
+#include "search/search.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/human.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+
+static const char *const problems[] = {"regression", "classes", NULL};
+static const char *const schedulers[] = {"grid", "random", "halving", "model", NULL};
+static const double usual_budget_s = 600;
+enum { COLUMNS_SAID_MAX = 256 };
+
+typedef struct search_command {
+  const char *path, *target, *test, *budget, *space, *metric, *problem, *scheduler, *time_column, *columns,
+      *dialect, *out, *trials_out;
+  uint64_t trials, seed, folds, epochs, threads;
+  double valid_share, test_share;
+  bool resume, json;
+  shoal_text folder;
+  shoal_problem problem_said;
+  shoal_score_kind metric_said;
+  shoal_column_said said[COLUMNS_SAID_MAX];
+  char *said_words; /* what the names in it point at */
+  uint8_t *space_text;
+  shoal_search_options options;
+  shoal_progress progress;
+  shoal_search *search; /* or NULL while it is opened */
+} search_command;
+
+/* ---- the command line ---- */
+
+/* "90s", "10m", "2h", or minutes without a letter. */
+static bool read_budget(const char *word, double *seconds) {
+  size_t length = strlen(word);
+  double unit = 60;
+  if (length > 0 && strchr("smh", word[length - 1])) {
+    char letter = word[--length];
+    unit = letter == 's' ? 1 : letter == 'm' ? 60 : 3600;
+  }
+  double number;
+  if (!shoal_read_f64(word, length, &number) || !(number > 0 && number * unit <= 1e8)) return false;
+  *seconds = number * unit;
+  return true;
+}
+
+/* "age=number,zip=category,note=skip" */
+static shoal_status read_columns(search_command *c, shoal_error *err) {
+  if (c->columns == NULL) return SHOAL_OK;
+  c->said_words = strdup(c->columns);
+  if (c->said_words == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  size_t count = 0;
+  for (char *rest, *part = strtok_r(c->said_words, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+    char *equals = strrchr(part, '=');
+    if (equals == NULL || equals == part)
+      return shoal_fail(err, SHOAL_INVALID, "--columns: '%s' is not NAME=KIND", part);
+    if (count == COLUMNS_SAID_MAX)
+      return shoal_fail(err, SHOAL_LIMIT, "--columns: more than %d columns", COLUMNS_SAID_MAX);
+    *equals = 0;
+    shoal_column_said *said = &c->said[count++];
+    *said = (shoal_column_said){.name = part, .skip = strcmp(equals + 1, "skip") == 0};
+    if (!said->skip && !shoal_column_kind_parse(equals + 1, &said->kind))
+      return shoal_fail(
+          err, SHOAL_INVALID,
+          "--columns: '%s' is no kind of column; there are number, category, date, text, identifier, "
+          "constant and skip",
+          equals + 1);
+  }
+  c->options.columns = c->said;
+  c->options.columns_count = count;
+  return SHOAL_OK;
+}
+
+static shoal_status read_words(search_command *c, shoal_error *err) {
+  shoal_search_options *o = &c->options;
+  if (c->budget && !read_budget(c->budget, &o->seconds))
+    return shoal_fail(err, SHOAL_INVALID, "--budget: '%s' is no time; write 90s, 10m or 2h", c->budget);
+  if (c->metric && !shoal_score_parse(c->metric, &c->metric_said))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--metric: '%s' is not known; there are accuracy, balanced-accuracy, f1, auc, log-loss, rmse, "
+        "mae and r2",
+        c->metric);
+  if (c->metric) o->metric = &c->metric_said;
+  if (c->problem) {
+    c->problem_said = strcmp(c->problem, "regression") == 0 ? SHOAL_REGRESSION : SHOAL_MULTICLASS;
+    o->problem = &c->problem_said;
+  }
+  if (c->scheduler) shoal_scheduler_parse(c->scheduler, &o->scheduler);
+  size_t length;
+  shoal_status status = read_columns(c, err);
+  if (status == SHOAL_OK && c->space)
+    status = shoal_file_read(c->space, SHOAL_MODEL_BYTES_MAX, false, &c->space_text, &length, err);
+  if (status == SHOAL_OK && c->dialect) status = shoal_dialect_say(&o->dialect, "--dialect", c->dialect, err);
+  return status;
+}
+
+/* What was said when the search began holds for all of it. */
+static shoal_status check_resume(const search_command *c, shoal_error *err) {
+  const struct {
+    const char *name;
+    bool said;
+  } fixed[] = {{"--target", c->target != NULL},    {"--test", c->test != NULL},
+               {"--space", c->space != NULL},      {"--metric", c->metric != NULL},
+               {"--problem", c->problem != NULL},  {"--scheduler", c->scheduler != NULL},
+               {"--time", c->time_column != NULL}, {"--columns", c->columns != NULL},
+               {"--folds", c->folds != 0},         {"--epochs", c->epochs != 0},
+               {"--valid", c->valid_share != 0}};
+  for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+    if (fixed[i].said)
+      return shoal_fail(err, SHOAL_INVALID,
+                        "%s cannot be changed with --resume: the search goes on as it began", fixed[i].name);
+  return SHOAL_OK;
+}
+
+static shoal_status settle(search_command *c, shoal_error *err) {
+  if (!c->resume && c->target == NULL)
+    return shoal_fail(err, SHOAL_INVALID, "--target is missing: the column to predict");
+  shoal_status status = c->resume ? check_resume(c, err) : SHOAL_OK;
+  if (status == SHOAL_OK) status = read_words(c, err);
+  if (status != SHOAL_OK) return status;
+  shoal_search_options *o = &c->options;
+  if (c->budget == NULL && c->trials == 0) o->seconds = usual_budget_s;
+  size_t stem = strlen(c->out);
+  static const char ending[] = ".safetensors";
+  if (stem > strlen(ending) && strcmp(c->out + stem - strlen(ending), ending) == 0) stem -= strlen(ending);
+  shoal_text_addf(&c->folder, "%.*s.search", (int)stem, c->out);
+  if (c->folder.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  o->path = c->path;
+  o->test = c->test;
+  o->target = c->target;
+  o->space = (const char *)c->space_text;
+  o->space_name = c->space;
+  o->time_column = c->time_column;
+  o->folds = (uint32_t)c->folds;
+  o->epochs = (uint32_t)c->epochs;
+  o->trials = c->trials;
+  o->threads = (uint32_t)c->threads;
+  o->seed = c->seed;
+  o->valid_share = c->valid_share;
+  o->test_share = c->test_share;
+  o->folder = c->folder.bytes;
+  o->resume = c->resume;
+  return SHOAL_OK;
+}
+
+static bool parse(search_command *c, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "The table"},
+      {.name = "target",
+       .value = "COLUMN",
+       .text = &c->target,
+       .help = "what to predict: a column's name or number"},
+      {.name = "test",
+       .value = "FILE",
+       .text = &c->test,
+       .help = "rows to judge the end by; without it a fifth of the rows is kept for that"},
+      {.name = "columns",
+       .value = "LIST",
+       .text = &c->columns,
+       .help =
+           "what columns are, where the guess is wrong: zip=category,note=text,id=skip; kinds are number, "
+           "category, date, text, identifier, constant"},
+      {.name = "dialect",
+       .value = "WORDS",
+       .text = &c->dialect,
+       .help = "how the file is written, where the guess is wrong: 'delimiter ; decimal , encoding latin-1 "
+               "header no'"},
+
+      {.name = "The search"},
+      {.name = "budget",
+       .value = "TIME",
+       .text = &c->budget,
+       .help = "90s, 10m (the default) or 2h, for everything"},
+      {.name = "trials",
+       .value = "N",
+       .whole = &c->trials,
+       .whole_min = 1,
+       .whole_max = 1000000000,
+       .help = "end after so many"},
+      {.name = "metric",
+       .value = "NAME",
+       .text = &c->metric,
+       .help = "accuracy (of classes), balanced-accuracy, f1, auc, log-loss; rmse (of numbers), mae, r2"},
+      {.name = "problem",
+       .value = "KIND",
+       .text = &c->problem,
+       .choices = problems,
+       .help = "regression or classes; by default the target's values tell"},
+      {.name = "space", .value = "FILE", .text = &c->space, .help = "what may be tried; see docs/search.md"},
+      {.name = "scheduler",
+       .value = "WAY",
+       .text = &c->scheduler,
+       .choices = schedulers,
+       .help = "model (the default: learns where good ones are and trains those longer), halving, random or "
+               "grid"},
+      {.name = "folds",
+       .value = "K",
+       .whole = &c->folds,
+       .whole_min = 1,
+       .whole_max = SHOAL_FOLDS_MAX,
+       .help = "judge trials by K-fold cross-validation; 1 holds rows out; by default 5 below 2,000 rows"},
+      {.name = "valid",
+       .value = "SHARE",
+       .real = &c->valid_share,
+       .real_min = 0.01,
+       .real_max = 0.9,
+       .help = "the share of rows held out to judge trials by; 0.2 by default"},
+      {.name = "test-share",
+       .value = "SHARE",
+       .real = &c->test_share,
+       .real_min = 0,
+       .real_max = 0.9,
+       .help = "without --test: the share of rows for the final score; 0.2 by default, 0 for none"},
+      {.name = "time",
+       .value = "COLUMN",
+       .text = &c->time_column,
+       .help = "judge by the latest rows, in the order of this column"},
+      {.name = "epochs",
+       .value = "N",
+       .whole = &c->epochs,
+       .whole_min = 1,
+       .whole_max = SHOAL_CURVE_MAX,
+       .help = "of a whole training"},
+      {.name = "seed",
+       .value = "N",
+       .whole = &c->seed,
+       .whole_max = UINT64_MAX,
+       .help = "another seed tries others; 1 by default"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &c->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "trials at the same time; by default one for every processor"},
+
+      {.name = "Output"},
+      {.name = "out",
+       .value = "FILE",
+       .text = &c->out,
+       .help = "the model; best.safetensors by default. What the search needs to go on is beside it, in "
+               "best.search"},
+      {.name = "table", .value = "FILE", .text = &c->trials_out, .help = "write all trials as CSV"},
+      {.name = "resume",
+       .flag = &c->resume,
+       .help = "go on with the search of this --out, for another budget"},
+      {.name = "json",
+       .flag = &c->json,
+       .help = "one line of JSON for every finished trial, and one at the end"},
+  };
+  const shoal_usage usage = {
+      .command = "search",
+      .synopses =
+          (const char *[]){"FILE.csv --target COLUMN [OPTION...]", "FILE.csv --resume [OPTION...]", NULL},
+      .about =
+          "Tries networks on a table until the budget is spent, and makes one model of the best of them. It "
+          "takes "
+          "raw rows: how to read cells is part of it. 'shoal eval' scores it on other rows, 'shoal predict' "
+          "predicts them.",
+      .operand = "FILE.csv",
+      .operands_min = 1,
+      .operands_max = 1,
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal search adult.csv --target income --budget 10m\n"
+                  "  shoal search houses.csv --target price --trials 200 --columns zip=category\n"
+                  "  shoal eval best.safetensors --data new-houses.csv\n",
+  };
+  shoal_operands operands;
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
+  c->path = operands.at[0];
+  shoal_error err;
+  if (settle(c, &err) == SHOAL_OK) return true;
+  *status = shoal_cli_misused("search", &err);
+  return false;
+}
+
+/* ---- what is shown ---- */
+
+static void warn(void *self, const char *text) {
+  search_command *c = self;
+  shoal_progress_clear(&c->progress);
+  shoal_cli_warn("search", "%s", text);
+}
+
+static void show(void *self, const shoal_search_view *view) {
+  search_command *c = self;
+  double now = shoal_clock_seconds();
+  if (!shoal_progress_due(&c->progress, now)) return;
+  bool reads = view->phase == SHOAL_SEARCH_READS;
+  const char *metric = c->search ? shoal_score_name(shoal_search_brief(c->search)->metric) : NULL;
+  shoal_progress_view line = {.share = view->share,
+                              .per_s = reads ? NAN : (double)view->finished_units / view->seconds,
+                              .unit = "rungs",
+                              .loss = NAN,
+                              .metric_name = metric,
+                              .metric = view->best ? view->best_score : NAN,
+                              .eta_s = view->left_s};
+  shoal_progress_show(&c->progress, &line, now);
+}
+
+static void write_trial(shoal_json *json, const shoal_search *search, const shoal_board_trial *trial) {
+  const shoal_trial_result *result = trial->result;
+  shoal_json_int(json, "trial", (int64_t)trial->trial);
+  shoal_json_real(json, "score", result->failed ? NAN : result->score);
+  shoal_json_int(json, "epochs", result->epochs);
+  shoal_json_int(json, "weights", (int64_t)result->weights);
+  shoal_json_real(json, "seconds", result->seconds);
+  if (result->failed) shoal_json_text(json, "error", result->error);
+  shoal_values_write(&shoal_search_brief(search)->space, &trial->values, json, "settings");
+}
+
+static void finished(void *self, const shoal_board_trial *trial, bool best) {
+  search_command *c = self;
+  const shoal_trial_result *result = trial->result;
+  if (c->json) {
+    shoal_json json;
+    shoal_text line;
+    shoal_cli_event_begin(&json, &line, "trial");
+    write_trial(&json, c->search, trial);
+    shoal_cli_event_end(&json);
+  } else if (best) {
+    shoal_progress_clear(&c->progress);
+    printf("trial %-5" PRIu64 " %s %s  %u epochs, %s weights\n", trial->trial,
+           shoal_score_name(shoal_search_brief(c->search)->metric), shoal_human_number(result->score).text,
+           result->epochs, shoal_human_count(result->weights).text);
+    fflush(stdout);
+  }
+}
+
+static void print_table(const search_command *c) {
+  const shoal_brief *brief = shoal_search_brief(c->search);
+  const shoal_table_split *split = shoal_search_split(c->search);
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < brief->profile.columns_count; i++) used += brief->profile.columns[i].used;
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_text_addf(&line, "%s: %s rows, %u of %u columns to learn from; %s: %s", c->path,
+                  shoal_human_count(brief->profile.rows).text, used, brief->profile.columns_count,
+                  brief->profile.columns[brief->target.column].name,
+                  shoal_problem_name(brief->target.problem));
+  if (brief->target.problem != SHOAL_REGRESSION)
+    shoal_text_addf(&line, ", %u classes", brief->target.classes.count);
+  shoal_cli_print_line(&line);
+  if (split->folds > 1)
+    shoal_text_addf(&line, "judged by %u-fold cross-validation", split->folds);
+  else
+    shoal_text_addf(&line, "judged by %s held-out rows", shoal_human_count(split->valid[0].count).text);
+  if (split->test.count > 0)
+    shoal_text_addf(&line, ", at the end by %s others", shoal_human_count(split->test.count).text);
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+  fflush(stdout);
+}
+
+static void print_end(const search_command *c, const shoal_search_end *end, double seconds) {
+  const shoal_brief *brief = shoal_search_brief(c->search);
+  const char *metric = shoal_score_name(brief->metric);
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_text_addf(&line, "%s trials in %s; %u of them together: validation %s %s",
+                  shoal_human_count(shoal_board_trials(shoal_search_board(c->search))).text,
+                  shoal_human_seconds(seconds).text, end->members, metric,
+                  shoal_human_number(end->valid_score).text);
+  shoal_cli_print_line(&line);
+  if (end->has_test) {
+    shoal_text_addf(&line, "test");
+    for (uint32_t k = 0; k < SHOAL_SCORES; k++)
+      if (isfinite(end->test.of[k]))
+        shoal_text_addf(&line, "  %s %s", shoal_score_name((shoal_score_kind)k),
+                        shoal_human_number(end->test.of[k]).text);
+    shoal_text_addf(&line, "  on %s rows", shoal_human_count(end->test_rows).text);
+    shoal_cli_print_line(&line);
+  }
+  shoal_text_addf(&line, "%s", c->out);
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+}
+
+static void print_end_json(const search_command *c, const shoal_search_end *end, double seconds) {
+  const shoal_brief *brief = shoal_search_brief(c->search);
+  shoal_json json;
+  shoal_text line;
+  shoal_cli_event_begin(&json, &line, "done");
+  shoal_json_int(&json, "trials", (int64_t)shoal_board_trials(shoal_search_board(c->search)));
+  shoal_json_real(&json, "seconds", seconds);
+  shoal_json_text(&json, "metric", shoal_score_name(brief->metric));
+  shoal_json_int(&json, "members", end->members);
+  shoal_json_real(&json, "valid_score", end->valid_score);
+  uint64_t best;
+  if (shoal_board_best(shoal_search_board(c->search), &best, 1) == 1) {
+    const shoal_board_trial *trial = shoal_board_trial_at(shoal_search_board(c->search), best);
+    shoal_json_open(&json, "best", '{');
+    write_trial(&json, c->search, trial);
+    shoal_json_close(&json, '}');
+  }
+  if (end->has_test) {
+    shoal_scores_write(&end->test, brief->target.problem, &json, "test_");
+    shoal_json_int(&json, "test_rows", (int64_t)end->test_rows);
+  }
+  shoal_json_text(&json, "model", c->out);
+  shoal_cli_event_end(&json);
+}
+
+/* ---- running ---- */
+
+static shoal_status write_table(const search_command *c, shoal_error *err) {
+  if (c->trials_out == NULL) return SHOAL_OK;
+  shoal_text table;
+  shoal_writer *writer;
+  shoal_text_init(&table);
+  shoal_search_table(c->search, &table);
+  shoal_status status = table.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                     : shoal_writer_create(&writer, c->trials_out, err);
+  if (status == SHOAL_OK) {
+    shoal_writer_add(writer, table.bytes, table.length);
+    status = shoal_writer_commit(writer, err);
+  }
+  shoal_text_release(&table);
+  return status;
+}
+
+/* A search that was stopped still gives the best model so far. */
+static shoal_status run_search(search_command *c, bool *stopped, shoal_error *err) {
+  double start = shoal_clock_seconds();
+  shoal_search_calls calls = {.self = c, .warn = warn, .progress = show, .finished = finished};
+  shoal_status status = shoal_search_open(&c->search, &c->options, &calls, shoal_stop_flag(), err);
+  if (status != SHOAL_OK) return status;
+  if (!c->json) {
+    shoal_progress_clear(&c->progress);
+    print_table(c);
+  }
+  status = shoal_search_run(c->search, err);
+  *stopped = status == SHOAL_STOPPED;
+  shoal_progress_clear(&c->progress);
+  if (status != SHOAL_OK && !*stopped) return status;
+  shoal_search_end end;
+  status = shoal_search_finish(c->search, c->out, &end, err);
+  if (status == SHOAL_NOT_FOUND && *stopped) return SHOAL_OK;
+  if (status == SHOAL_OK) status = write_table(c, err);
+  if (status != SHOAL_OK) return status;
+  double seconds = shoal_clock_seconds() - start;
+  if (c->json)
+    print_end_json(c, &end, seconds);
+  else
+    print_end(c, &end, seconds);
+  return SHOAL_OK;
+}
+
+static void release(search_command *c) {
+  shoal_search_close(c->search);
+  shoal_text_release(&c->folder);
+  free(c->said_words);
+  free(c->space_text);
+}
+
+static int run(int argc, char **argv) {
+  search_command c = {.out = "best.safetensors",
+                      .seed = 1,
+                      .threads = shoal_cli_threads(),
+                      .test_share = -1,
+                      .options = {.scheduler = SHOAL_BY_MODEL}};
+  int exit_status;
+  shoal_text_init(&c.folder);
+  if (!parse(&c, argc, argv, &exit_status)) {
+    release(&c);
+    return exit_status;
+  }
+  shoal_stop_catch();
+  shoal_stop_says("stopping; the best model so far will be written");
+  shoal_progress_init(&c.progress, stderr, shoal_clock_seconds());
+  shoal_error err;
+  bool stopped = false;
+  shoal_status status = run_search(&c, &stopped, &err);
+  shoal_progress_clear(&c.progress);
+  if (status != SHOAL_OK)
+    exit_status = shoal_cli_failed("search", &err);
+  else if (stopped)
+    exit_status = shoal_cli_stopped("search");
+  else
+    exit_status = shoal_cli_finish("search", SHOAL_EXIT_OK);
+  release(&c);
+  return exit_status;
+}
+
+const shoal_command shoal_command_search = {"search", "from a CSV file to the best network", run};

@@ -1,0 +1,476 @@
+/* search_worker.c: see search_worker.h. */
+#include "cli/search_worker.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "net/fetch.h"
+#include "search/board.h"
+
+enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 160, SLOTS_MAX = 1024 };
+static const double save_every_s = 20;
+static const double usual_lease_s = 30, beats_a_lease = 4;
+static const double first_pause_s = 0.2, longest_pause_s = 5, no_unit_pause_s = 0.3;
+
+/* A unit that is being computed. */
+typedef struct slot {
+  bool used;
+  uint64_t unit;
+  uint32_t attempt;
+  double beat_s, beat_at;     /* how often, and when next */
+  volatile sig_atomic_t stop; /* the worker ends, or nobody wants this unit any more */
+  bool unwanted;
+} slot;
+
+struct shoal_search_worker {
+  shoal_search_worker_config config;
+  shoal_brief brief;
+  shoal_bench *bench;
+  pthread_t beater;
+  bool beats;
+  pthread_mutex_t mutex;
+  slot *slots;
+  volatile sig_atomic_t end; /* of the thread that beats */
+  bool over;                 /* the search is */
+  shoal_status status;
+  shoal_error failure;
+};
+
+static bool stops(const shoal_search_worker *w) {
+  return __atomic_load_n(w->config.stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* Sleeps, unless it is to stop. */
+static void pause_for(const shoal_search_worker *w, double seconds) {
+  double end = shoal_clock_seconds() + seconds;
+  while (!stops(w) && shoal_clock_seconds() < end) shoal_clock_sleep(0.05);
+}
+
+/* ---- asking the server ---- */
+
+static shoal_status reach(const shoal_search_worker *w, shoal_fetch **out, shoal_error *err) {
+  const shoal_fetch_config config = {.link = w->config.link, .stop = w->config.stop};
+  return shoal_fetch_create(out, &config, err);
+}
+
+/* Whether asking again may help: the server is away, or busy. */
+static bool is_passing(const shoal_reply *reply, shoal_status status) {
+  return status != SHOAL_STOPPED && status != SHOAL_NO_MEMORY &&
+         (reply->status == 0 || reply->status == 429 || reply->status >= 500);
+}
+
+/* Asks until there is an answer. POST is sent once by shoal_fetch; all of these may be sent again. */
+static shoal_status ask(const shoal_search_worker *w, shoal_fetch *fetch, const shoal_ask *question,
+                        shoal_reply *reply, shoal_error *err) {
+  double pause = first_pause_s;
+  while (true) {
+    shoal_status status = shoal_fetch_ask(fetch, question, reply, err);
+    if (!is_passing(reply, status) || status == SHOAL_OK) return status;
+    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    shoal_reply_release(reply);
+    pause_for(w, pause);
+    pause = pause * 2 < longest_pause_s ? pause * 2 : longest_pause_s;
+  }
+}
+
+static void path_of(const shoal_search_worker *w, const char *what, char out[PATH_BYTES]) {
+  snprintf(out, PATH_BYTES, "/api/v1/jobs/%" PRIu64 "/%s", w->config.job, what);
+}
+
+/* What a unit is told of by path: "/api/v1/jobs/7/units/3/beat". */
+static void unit_path(const shoal_search_worker *w, uint64_t unit, const char *what, char out[PATH_BYTES]) {
+  snprintf(out, PATH_BYTES, "/api/v1/jobs/%" PRIu64 "/units/%" PRIu64 "/%s", w->config.job, unit, what);
+}
+
+/* The table may still be read by the server. */
+static shoal_status get_brief(shoal_search_worker *w, shoal_fetch *fetch, shoal_error *err) {
+  char path[PATH_BYTES];
+  path_of(w, "brief", path);
+  const shoal_ask question = {.path = path, .answer_max = BRIEF_BYTES_MAX};
+  while (true) {
+    shoal_reply reply = {0};
+    shoal_status status = ask(w, fetch, &question, &reply, err);
+    bool waits = reply.status == 409;
+    if (status == SHOAL_OK)
+      status = shoal_brief_read(&w->brief, reply.body.bytes ? reply.body.bytes : "", reply.body.length, err);
+    else if (reply.status == 410)
+      status = shoal_fail(err, SHOAL_NOT_FOUND, "the search is over");
+    shoal_reply_release(&reply);
+    if (!waits) return status;
+    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    pause_for(w, no_unit_pause_s);
+  }
+}
+
+/* ---- beats ---- */
+
+static void beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint64_t unit, uint32_t attempt) {
+  char path[PATH_BYTES];
+  shoal_text body;
+  shoal_json json;
+  shoal_reply reply = {0};
+  shoal_error err;
+  unit_path(w, unit, "beat", path);
+  shoal_json_begin(&json, &body);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "attempt", attempt);
+  shoal_json_text(&json, "worker", w->config.name);
+  shoal_json_close(&json, '}');
+  if (!body.failed)
+    shoal_fetch_ask(fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, &reply, &err);
+  bool unwanted = reply.status == 409 || reply.status == 410;
+  shoal_reply_release(&reply);
+  shoal_text_release(&body);
+  if (!unwanted) return;
+  pthread_mutex_lock(&w->mutex);
+  if (s->used && s->unit == unit && s->attempt == attempt) {
+    s->unwanted = true;
+    __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&w->mutex);
+}
+
+static void *beat(void *self) {
+  shoal_search_worker *w = self;
+  shoal_fetch *fetch;
+  shoal_error err;
+  if (reach(w, &fetch, &err) != SHOAL_OK) return NULL;
+  while (!__atomic_load_n(&w->end, __ATOMIC_RELAXED)) {
+    shoal_clock_sleep(0.05);
+    bool stopping = stops(w);
+    double now = shoal_clock_seconds();
+    for (uint32_t i = 0; i < w->config.threads; i++) {
+      pthread_mutex_lock(&w->mutex);
+      slot *s = &w->slots[i];
+      if (s->used && stopping) __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+      bool due = s->used && now >= s->beat_at && !stopping;
+      if (due) s->beat_at = now + s->beat_s;
+      uint64_t unit = s->unit;
+      uint32_t attempt = s->attempt;
+      pthread_mutex_unlock(&w->mutex);
+      if (due) beat_slot(w, fetch, s, unit, attempt);
+    }
+  }
+  shoal_fetch_destroy(fetch);
+  return NULL;
+}
+
+static slot *take_slot(shoal_search_worker *w, uint64_t unit, uint32_t attempt, double lease_s) {
+  slot *found = NULL;
+  pthread_mutex_lock(&w->mutex);
+  for (uint32_t i = 0; i < w->config.threads && found == NULL; i++)
+    if (!w->slots[i].used) found = &w->slots[i];
+  double beat_s = lease_s / beats_a_lease, beat_at = shoal_clock_seconds() + beat_s;
+  if (found)
+    *found = (slot){.used = true, .unit = unit, .attempt = attempt, .beat_s = beat_s, .beat_at = beat_at};
+  pthread_mutex_unlock(&w->mutex);
+  return found;
+}
+
+static void give_slot(shoal_search_worker *w, slot *s) {
+  pthread_mutex_lock(&w->mutex);
+  s->used = false;
+  pthread_mutex_unlock(&w->mutex);
+}
+
+/* ---- one unit ---- */
+
+static bool read_number(const cJSON *json, const char *key, double most, double *out) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= most)) return false;
+  *out = item->valuedouble;
+  return true;
+}
+
+static shoal_status parse_unit(const shoal_search_worker *w, const char *text, size_t length,
+                               shoal_taken *out, double *lease_s, shoal_error *err) {
+  cJSON *json = cJSON_ParseWithLength(text, length);
+  double unit = 0, attempt = 0, trial = 0, rung = 0, from = 0, to = 0;
+  shoal_status status = SHOAL_OK;
+  if (!read_number(json, "unit", 1e15, &unit) || !read_number(json, "attempt", 1e9, &attempt) ||
+      !read_number(json, "trial", 1e15, &trial) || !read_number(json, "rung", SHOAL_RUNGS_MAX, &rung) ||
+      !read_number(json, "epochs_from", SHOAL_CURVE_MAX, &from) ||
+      !read_number(json, "epochs_to", SHOAL_CURVE_MAX, &to))
+    status = shoal_fail(err, SHOAL_CORRUPT, "the server gave a unit that cannot be read");
+  if (!read_number(json, "lease_s", 1e6, lease_s) || *lease_s < 1) *lease_s = usual_lease_s;
+  if (status == SHOAL_OK) {
+    *out = (shoal_taken){.unit = {.number = (uint64_t)unit,
+                                  .trial = (uint64_t)trial,
+                                  .rung = (uint32_t)rung,
+                                  .epochs_from = (uint32_t)from,
+                                  .epochs_to = (uint32_t)to},
+                         .attempt = (uint32_t)attempt};
+    status = shoal_values_read(&w->brief.space, cJSON_GetObjectItemCaseSensitive(json, "settings"),
+                               &out->unit.values, err);
+  }
+  cJSON_Delete(json);
+  return status;
+}
+
+/* What a unit needs on its way. */
+typedef struct errand {
+  shoal_search_worker *worker;
+  const shoal_taken *taken;
+  shoal_fetch *fetch;
+  char state[PATH_BYTES + 256];
+} errand;
+
+/* The state from before. A unit that begins its trial has one only when somebody was lost in the middle of it. */
+static shoal_status get_state(const errand *e, shoal_error *err) {
+  const shoal_search_worker *w = e->worker;
+  char path[PATH_BYTES];
+  snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/trials/%" PRIu64 "/state", w->config.job,
+           e->taken->unit.trial);
+  unlink(e->state);
+  if (e->taken->unit.epochs_from == 0 && e->taken->attempt == 1) return SHOAL_OK;
+  double pause = first_pause_s;
+  while (true) {
+    shoal_status status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
+    if (status == SHOAL_NOT_FOUND && e->taken->unit.epochs_from == 0) return SHOAL_OK;
+    if (status != SHOAL_IO) return status;
+    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    pause_for(w, pause);
+    pause = pause * 2 < longest_pause_s ? pause * 2 : longest_pause_s;
+  }
+}
+
+static shoal_status put_state(const errand *e, shoal_reply *reply, shoal_error *err) {
+  char what[64], path[PATH_BYTES];
+  snprintf(what, sizeof what, "state?attempt=%u", e->taken->attempt);
+  unit_path(e->worker, e->taken->unit.number, what, path);
+  return ask(e->worker, e->fetch, &(shoal_ask){.method = "PUT", .path = path, .file = e->state}, reply, err);
+}
+
+/* A checkpoint on the way: whoever goes on with this unit begins there. One that does not arrive is no matter. */
+static void saved(void *self) {
+  errand *e = self;
+  char what[64], path[PATH_BYTES];
+  shoal_reply reply;
+  shoal_error err;
+  snprintf(what, sizeof what, "state?attempt=%u", e->taken->attempt);
+  unit_path(e->worker, e->taken->unit.number, what, path);
+  shoal_fetch_ask(e->fetch, &(shoal_ask){.method = "PUT", .path = path, .file = e->state}, &reply, &err);
+  shoal_reply_release(&reply);
+}
+
+static shoal_status post(const errand *e, const char *what, const shoal_text *body, shoal_reply *reply,
+                         shoal_error *err) {
+  char path[PATH_BYTES];
+  unit_path(e->worker, e->taken->unit.number, what, path);
+  if (body->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  return ask(e->worker, e->fetch, &(shoal_ask){.method = "POST", .path = path, .json = body->bytes}, reply,
+             err);
+}
+
+/* Late is not wrong: somebody else's result counts. */
+static shoal_status forgive(const shoal_reply *reply, shoal_status status) {
+  if (reply->status == 410) return SHOAL_NOT_FOUND;
+  return reply->status == 409 ? SHOAL_OK : status;
+}
+
+static shoal_status report(const errand *e, const shoal_trial_result *result, shoal_error *err) {
+  shoal_text body;
+  shoal_json json;
+  shoal_reply reply = {0};
+  shoal_status status = SHOAL_OK;
+  if (!result->failed) {
+    status = put_state(e, &reply, err);
+    bool unwanted = reply.status == 409 || reply.status == 410;
+    if (unwanted || status != SHOAL_OK) {
+      status = forgive(&reply, status);
+      shoal_reply_release(&reply);
+      return status;
+    }
+    shoal_reply_release(&reply);
+  }
+  shoal_json_begin(&json, &body);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "worker", e->worker->config.name);
+  shoal_json_int(&json, "attempt", e->taken->attempt);
+  shoal_trial_result_write(result, &json, "result");
+  shoal_json_close(&json, '}');
+  status = post(e, "result", &body, &reply, err);
+  status = forgive(&reply, status);
+  shoal_reply_release(&reply);
+  shoal_text_release(&body);
+  return status;
+}
+
+/* This worker cannot; another one may. */
+static void tell_failure(const errand *e, const char *why) {
+  shoal_text body;
+  shoal_json json;
+  shoal_reply reply = {0};
+  shoal_error err;
+  shoal_json_begin(&json, &body);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "attempt", e->taken->attempt);
+  shoal_json_text(&json, "why", why);
+  shoal_json_close(&json, '}');
+  post(e, "failed", &body, &reply, &err);
+  shoal_reply_release(&reply);
+  shoal_text_release(&body);
+}
+
+static void count_unit(const shoal_search_worker *w, const shoal_taken *taken) {
+  shoal_worker_count *count = w->config.count;
+  if (count == NULL) return;
+  uint64_t rows = shoal_bench_split(w->bench)->train[0].count;
+  __atomic_add_fetch(&count->units, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&count->samples, rows * (taken->unit.epochs_to - taken->unit.epochs_from),
+                     __ATOMIC_RELAXED);
+}
+
+static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoal_error *err) {
+  shoal_search_worker *w = e->worker;
+  shoal_status status = get_state(e, err);
+  if (status != SHOAL_OK) return status;
+  const shoal_trial_options options = {.unit = &e->taken->unit,
+                                       .state = e->state,
+                                       .save_every_s = save_every_s,
+                                       .saved = saved,
+                                       .self = e,
+                                       .stop = &s->stop};
+  status = shoal_trial_run(w->bench, &options, result, err);
+  if (status == SHOAL_OK) status = report(e, result, err);
+  if (status == SHOAL_OK) count_unit(w, e->taken);
+  if (status == SHOAL_STOPPED && !s->unwanted) saved(e); /* another worker goes on from here */
+  return status == SHOAL_STOPPED && s->unwanted ? SHOAL_OK : status;
+}
+
+shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, size_t length,
+                                      shoal_error *err) {
+  shoal_taken taken;
+  double lease_s;
+  shoal_status status = parse_unit(w, text, length, &taken, &lease_s, err);
+  if (status != SHOAL_OK) return status;
+  errand e = {.worker = w, .taken = &taken};
+  snprintf(e.state, sizeof e.state, "%s/%" PRIu64 ".safetensors", w->config.folder, taken.unit.number);
+  shoal_trial_result *result = malloc(sizeof *result);
+  slot *s = result ? take_slot(w, taken.unit.number, taken.attempt, lease_s) : NULL;
+  status = s ? reach(w, &e.fetch, err) : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  if (status == SHOAL_OK) {
+    status = compute(&e, s, result, err);
+    bool own = status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT;
+    if (own) tell_failure(&e, err->text);
+    if (own) shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", taken.unit.number, err->text);
+    if (own) status = SHOAL_OK;
+    shoal_fetch_destroy(e.fetch);
+  }
+  if (s) give_slot(w, s);
+  unlink(e.state);
+  free(result);
+  return status;
+}
+
+/* ---- taking units ---- */
+
+/* SHOAL_NOT_FOUND: the search is over. *text is the caller's to release. */
+static shoal_status take_unit(const shoal_search_worker *w, shoal_fetch *fetch, shoal_reply *reply,
+                              shoal_error *err) {
+  char path[PATH_BYTES];
+  shoal_text body;
+  shoal_json json;
+  shoal_json_begin(&json, &body);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "worker", w->config.name);
+  shoal_json_close(&json, '}');
+  path_of(w, "units", path);
+  shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory") : SHOAL_OK;
+  while (status == SHOAL_OK) {
+    status = ask(w, fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, reply, err);
+    if (reply->status != 204) break;
+    shoal_reply_release(reply);
+    pause_for(w, no_unit_pause_s);
+    if (stops(w)) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
+  }
+  shoal_text_release(&body);
+  return reply->status == 410 ? SHOAL_NOT_FOUND : status;
+}
+
+static void *work(void *self) {
+  shoal_search_worker *w = self;
+  shoal_fetch *fetch = NULL;
+  shoal_error err;
+  shoal_status status = reach(w, &fetch, &err);
+  while (status == SHOAL_OK) {
+    shoal_reply reply = {0};
+    status = take_unit(w, fetch, &reply, &err);
+    if (status == SHOAL_OK) status = shoal_search_worker_unit(w, reply.body.bytes, reply.body.length, &err);
+    shoal_reply_release(&reply);
+  }
+  shoal_fetch_destroy(fetch);
+  pthread_mutex_lock(&w->mutex);
+  if (status == SHOAL_NOT_FOUND)
+    w->over = true;
+  else if (w->status == SHOAL_OK) {
+    w->status = status;
+    w->failure = err;
+  }
+  pthread_mutex_unlock(&w->mutex);
+  return NULL;
+}
+
+shoal_status shoal_search_worker_run(shoal_search_worker *w, shoal_error *err) {
+  pthread_t threads[SLOTS_MAX];
+  uint32_t made = 0;
+  while (made < w->config.threads && pthread_create(&threads[made], NULL, work, w) == 0) made++;
+  for (uint32_t i = 0; i < made; i++) pthread_join(threads[i], NULL);
+  if (made == 0) return shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+  if (w->status == SHOAL_OK || (w->over && w->status == SHOAL_STOPPED)) return SHOAL_OK;
+  if (err) *err = w->failure;
+  return w->status;
+}
+
+/* ---- open and close ---- */
+
+shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_search_worker_config *config,
+                                      shoal_error *err) {
+  *out = NULL;
+  shoal_search_worker *w = calloc(1, sizeof *w);
+  if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  w->config = *config;
+  if (w->config.threads > SLOTS_MAX) w->config.threads = SLOTS_MAX;
+  shoal_brief_init(&w->brief);
+  pthread_mutex_init(&w->mutex, NULL);
+  w->slots = calloc(w->config.threads, sizeof *w->slots);
+  shoal_fetch *fetch = NULL;
+  shoal_status status = w->slots ? shoal_make_folder(config->folder, err)
+                                 : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  if (status == SHOAL_OK) status = reach(w, &fetch, err);
+  if (status == SHOAL_OK) status = get_brief(w, fetch, err);
+  shoal_fetch_destroy(fetch);
+  if (status == SHOAL_OK) {
+    const shoal_bench_options options = {
+        .brief = &w->brief, .path = config->table, .folder = config->folder, .stop = config->stop};
+    status = shoal_bench_open(&w->bench, &options, err);
+  }
+  if (status == SHOAL_OK && pthread_create(&w->beater, NULL, beat, w) != 0)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+  if (status != SHOAL_OK) {
+    shoal_search_worker_close(w);
+    return status;
+  }
+  w->beats = true;
+  *out = w;
+  return SHOAL_OK;
+}
+
+void shoal_search_worker_close(shoal_search_worker *w) {
+  if (w == NULL) return;
+  __atomic_store_n(&w->end, 1, __ATOMIC_RELAXED);
+  if (w->beats) pthread_join(w->beater, NULL);
+  shoal_bench_close(w->bench);
+  shoal_brief_release(&w->brief);
+  shoal_remove_folder(w->config.folder, NULL);
+  pthread_mutex_destroy(&w->mutex);
+  free(w->slots);
+  free(w);
+}

@@ -1,0 +1,189 @@
+/* tables.c: see tables.h. */
+#include "cli/tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/human.h"
+#include "cli/cli.h"
+#include "search/predictor.h"
+
+static shoal_status open_rows(const shoal_tables_options *o, const shoal_predictor *predictor, bool unlabeled,
+                              shoal_rows **rows, shoal_error *err) {
+  shoal_rows_options options = {.path = o->rows,
+                                .profile = shoal_predictor_profile(predictor),
+                                .target = shoal_predictor_target(predictor)->column,
+                                .unlabeled = unlabeled};
+  return shoal_rows_open(rows, &options, err);
+}
+
+/* ---- eval ---- */
+
+static void print_scores(const shoal_tables_options *o, const shoal_predictor *predictor,
+                         const shoal_scores *scores, uint64_t rows, double seconds) {
+  shoal_text line;
+  shoal_json json;
+  if (o->json) {
+    shoal_cli_event_begin(&json, &line, NULL);
+    shoal_scores_write(scores, shoal_predictor_target(predictor)->problem, &json, "");
+    shoal_json_int(&json, "samples", (int64_t)rows);
+    shoal_json_real(&json, "seconds", seconds);
+    shoal_cli_event_end(&json);
+    return;
+  }
+  shoal_text_init(&line);
+  for (uint32_t k = 0; k < SHOAL_SCORES; k++)
+    if (isfinite(scores->of[k]))
+      shoal_text_addf(&line, "%s %s  ", shoal_score_name((shoal_score_kind)k),
+                      shoal_human_number(scores->of[k]).text);
+  shoal_text_addf(&line, "on %s rows in %s", shoal_human_count(rows).text, shoal_human_seconds(seconds).text);
+  shoal_cli_print_line(&line);
+  shoal_text_release(&line);
+}
+
+shoal_status shoal_tables_eval(const shoal_tables_options *o, shoal_error *err) {
+  shoal_predictor *predictor = NULL;
+  shoal_rows *rows = NULL;
+  shoal_scores scores;
+  double start = shoal_clock_seconds();
+  shoal_status status = shoal_predictor_load(&predictor, o->model, err);
+  if (status == SHOAL_OK) status = open_rows(o, predictor, false, &rows, err);
+  if (status == SHOAL_OK) status = shoal_predictor_scores(predictor, rows, NULL, o->threads, &scores, err);
+  if (status == SHOAL_OK)
+    print_scores(o, predictor, &scores, shoal_rows_count(rows), shoal_clock_seconds() - start);
+  shoal_rows_close(rows);
+  shoal_predictor_destroy(predictor);
+  return status;
+}
+
+/* ---- predict ---- */
+
+/* A cell, in quotes where it needs them. */
+static void add_cell(shoal_text *line, const char *text) {
+  if (strpbrk(text, ",\"\r\n") == NULL) {
+    shoal_text_add(line, text, strlen(text));
+    return;
+  }
+  shoal_text_add(line, "\"", 1);
+  for (; *text; text++) shoal_text_add(line, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+  shoal_text_add(line, "\"", 1);
+}
+
+static uint32_t likeliest(const double *probability, uint32_t classes) {
+  uint32_t best = 0;
+  for (uint32_t c = 1; c < classes; c++)
+    if (probability[c] > probability[best]) best = c;
+  return best;
+}
+
+static void add_header(const shoal_target *target, const char *name, shoal_text *line) {
+  add_cell(line, name);
+  for (uint32_t c = 0; target->problem != SHOAL_REGRESSION && c < target->classes.count; c++) {
+    shoal_text cell;
+    shoal_text_init(&cell);
+    shoal_text_addf(&cell, "p(%s)", shoal_names_at(&target->classes, c));
+    shoal_text_add(line, ",", 1);
+    if (!cell.failed) add_cell(line, cell.bytes);
+    shoal_text_release(&cell);
+  }
+}
+
+static void add_row(const shoal_target *target, const double *values, shoal_text *line) {
+  if (target->problem == SHOAL_REGRESSION) {
+    shoal_text_addf(line, "%.9g", values[0]);
+    return;
+  }
+  uint32_t classes = target->classes.count;
+  add_cell(line, shoal_names_at(&target->classes, likeliest(values, classes)));
+  for (uint32_t c = 0; c < classes; c++) shoal_text_addf(line, ",%.6f", values[c]);
+}
+
+static void add_json(const shoal_target *target, const double *values, uint64_t row, shoal_text *line) {
+  shoal_json json;
+  shoal_json_init(&json, line);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "row", (int64_t)row);
+  if (target->problem == SHOAL_REGRESSION) {
+    shoal_json_real(&json, "value", values[0]);
+  } else {
+    uint32_t classes = target->classes.count, best = likeliest(values, classes);
+    shoal_json_text(&json, "class", shoal_names_at(&target->classes, best));
+    shoal_json_real(&json, "probability", values[best]);
+    shoal_json_open(&json, "probabilities", '{');
+    for (uint32_t c = 0; c < classes; c++)
+      shoal_json_real(&json, shoal_names_at(&target->classes, c), values[c]);
+    shoal_json_close(&json, '}');
+  }
+  shoal_json_close(&json, '}');
+}
+
+static void emit(shoal_writer *file, shoal_text *line) {
+  shoal_text_add(line, "\n", 1);
+  if (!line->failed && file)
+    shoal_writer_add(file, line->bytes, line->length);
+  else if (!line->failed)
+    fwrite(line->bytes, 1, line->length, stdout);
+  shoal_text_clear(line);
+}
+
+static void emit_all(const shoal_tables_options *o, const shoal_predictor *predictor, const double *values,
+                     uint64_t rows, shoal_writer *file) {
+  const shoal_target *target = shoal_predictor_target(predictor);
+  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  shoal_text line;
+  shoal_text_init(&line);
+  if (!o->json) {
+    add_header(target, shoal_predictor_profile(predictor)->columns[target->column].name, &line);
+    emit(file, &line);
+  }
+  for (uint64_t r = 0; r < rows; r++) {
+    if (o->json)
+      add_json(target, values + r * width, r, &line);
+    else
+      add_row(target, values + r * width, &line);
+    emit(file, &line);
+  }
+  shoal_text_release(&line);
+}
+
+/* Everything is predicted before anything is written. */
+static shoal_status predict(const shoal_tables_options *o, const shoal_predictor *predictor,
+                            const shoal_rows *rows, shoal_writer *file, shoal_error *err) {
+  const shoal_target *target = shoal_predictor_target(predictor);
+  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  uint64_t bytes, count = shoal_rows_count(rows) < o->count ? shoal_rows_count(rows) : o->count;
+  double *values = NULL;
+  if (!shoal_mul_u64(count + 1, width * sizeof *values, &bytes) || (values = malloc(bytes)) == NULL)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for %llu rows", (unsigned long long)count);
+  shoal_row_list list = {.at = malloc((count + 1) * sizeof *list.at), .count = count};
+  for (uint64_t r = 0; list.at && r < count; r++) list.at[r] = r;
+  shoal_status status = list.at ? shoal_predictor_run(predictor, rows, &list, o->threads, values, err)
+                                : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK) emit_all(o, predictor, values, count, file);
+  free(list.at);
+  free(values);
+  return status;
+}
+
+shoal_status shoal_tables_predict(const shoal_tables_options *o, shoal_error *err) {
+  shoal_predictor *predictor = NULL;
+  shoal_rows *rows = NULL;
+  shoal_writer *file = NULL;
+  shoal_status status = shoal_predictor_load(&predictor, o->model, err);
+  if (status == SHOAL_OK) status = open_rows(o, predictor, true, &rows, err);
+  if (status == SHOAL_OK && o->output) status = shoal_writer_create(&file, o->output, err);
+  if (status == SHOAL_OK) status = predict(o, predictor, rows, file, err);
+  if (status == SHOAL_OK && file) {
+    status = shoal_writer_commit(file, err);
+    file = NULL;
+  }
+  shoal_writer_abandon(file);
+  shoal_rows_close(rows);
+  shoal_predictor_destroy(predictor);
+  return status;
+}

@@ -1,0 +1,357 @@
+/* onnx_file.c: see onnx_file.h.
+ *
+ * A protocol-buffer message. Operators are collected in one text; the constants' bytes are not copied but
+ * noted. At the end all lengths are known and the file is written in one pass. The numbers of fields are
+ * those of onnx.proto. */
+#include "nn/onnx_file.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "nn/protobuf.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are written as they lie in memory");
+
+enum { IR_VERSION = 8, OPSET = 17, OPSET_TABLES = 3 };
+enum { MODEL_IR_VERSION = 1, MODEL_PRODUCER = 2, MODEL_GRAPH = 7, MODEL_OPSET = 8, MODEL_META = 14 };
+enum { META_KEY = 1, META_VALUE = 2 };
+enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
+enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_OP = 4, NODE_ATTRIBUTE = 5, NODE_DOMAIN = 7 };
+enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT = 2, ATTRIBUTE_INT = 3, ATTRIBUTE_INTS = 8 };
+enum { ATTRIBUTE_TEXT = 4, ATTRIBUTE_TEXTS = 9, ATTRIBUTE_TYPE = 20 };
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_TEXT = 3, TYPE_INTS = 7, TYPE_TEXTS = 8 };
+enum { TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
+enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_TYPE_ELEMENT = 1, TENSOR_TYPE_SHAPE = 2 };
+enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_NAME = 2 };
+enum { OPERANDS_MAX = 5, NAME_BYTES_MAX = 512 };
+
+#define FILE_BYTES_MAX ((uint64_t)INT32_MAX) /* of a protocol-buffer message */
+static const char tables_domain[] = "ai.onnx.ml";
+
+/* A tensor of the file: its message up to the raw bytes, and those. */
+struct shoal_onnx_tensor {
+  shoal_onnx_tensor *next;
+  shoal_text head;
+  const void *data;
+  size_t bytes;
+};
+
+void shoal_onnx_file_init(shoal_onnx_file *file) {
+  *file = (shoal_onnx_file){.scope = "", .opset = OPSET};
+  shoal_arena_init(&file->memory, (size_t)FILE_BYTES_MAX * 2);
+}
+
+void shoal_onnx_file_release(shoal_onnx_file *file) {
+  for (shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next)
+    shoal_text_release(&tensor->head);
+  shoal_text_release(&file->nodes);
+  shoal_text_release(&file->attributes);
+  shoal_text_release(&file->ends);
+  shoal_text_release(&file->meta);
+  shoal_arena_release(&file->memory);
+}
+
+/* Adds the message to `out` as a field and empties it. */
+static void add_and_release(shoal_text *out, uint32_t field, shoal_text *message) {
+  shoal_protobuf_message(out, field, message);
+  shoal_text_release(message);
+}
+
+/* ---- names -------------------------------------------------------------------------- */
+
+const char *shoal_onnx_join(shoal_onnx_file *file, const char *a, const char *b) {
+  size_t first = strlen(a), second = strlen(b);
+  char *joined = shoal_arena_take(&file->memory, first + second + 1);
+  file->failed |= !joined;
+  if (!joined) return "";
+  memcpy(joined, a, first);
+  memcpy(joined + first, b, second);
+  return joined;
+}
+
+/* A name for a new value. */
+static const char *new_name(shoal_onnx_file *file) {
+  char text[NAME_BYTES_MAX];
+  snprintf(text, sizeof text, "%.*s:%u", NAME_BYTES_MAX - 16, file->scope, file->values++);
+  return shoal_onnx_join(file, text, "");
+}
+
+/* ---- attributes --------------------------------------------------------------------- */
+
+static void begin_attribute(shoal_text *attribute, const char *name, int type) {
+  shoal_text_init(attribute);
+  shoal_protobuf_text(attribute, ATTRIBUTE_NAME, name);
+  shoal_protobuf_int(attribute, ATTRIBUTE_TYPE, type);
+}
+
+void shoal_onnx_attribute_int(shoal_onnx_file *file, const char *name, int64_t value) {
+  shoal_text attribute;
+  begin_attribute(&attribute, name, TYPE_INT);
+  shoal_protobuf_int(&attribute, ATTRIBUTE_INT, value);
+  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+}
+
+void shoal_onnx_attribute_ints(shoal_onnx_file *file, const char *name, size_t count, const int64_t *values) {
+  shoal_text attribute;
+  begin_attribute(&attribute, name, TYPE_INTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_int(&attribute, ATTRIBUTE_INTS, values[i]);
+  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+}
+
+void shoal_onnx_attribute_float(shoal_onnx_file *file, const char *name, float value) {
+  shoal_text attribute;
+  begin_attribute(&attribute, name, TYPE_FLOAT);
+  shoal_protobuf_float(&attribute, ATTRIBUTE_FLOAT, value);
+  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+}
+
+void shoal_onnx_attribute_text(shoal_onnx_file *file, const char *name, const char *value) {
+  shoal_text attribute;
+  begin_attribute(&attribute, name, TYPE_TEXT);
+  shoal_protobuf_text(&attribute, ATTRIBUTE_TEXT, value);
+  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+}
+
+void shoal_onnx_attribute_texts(shoal_onnx_file *file, const char *name, size_t count,
+                                const char *const *values) {
+  shoal_text attribute;
+  begin_attribute(&attribute, name, TYPE_TEXTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_text(&attribute, ATTRIBUTE_TEXTS, values[i]);
+  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+}
+
+/* ---- operators ---------------------------------------------------------------------- */
+
+static void add_node(shoal_onnx_file *file, const char *domain, const char *op, const char *const *inputs,
+                     size_t inputs_count, const char *output) {
+  shoal_text node;
+  shoal_text_init(&node);
+  for (size_t i = 0; i < inputs_count; i++) shoal_protobuf_text(&node, NODE_INPUT, inputs[i]);
+  shoal_protobuf_text(&node, NODE_OUTPUT, output);
+  shoal_protobuf_text(&node, NODE_NAME, output);
+  shoal_protobuf_text(&node, NODE_OP, op);
+  node.failed |= file->attributes.failed;
+  shoal_text_add(&node, file->attributes.bytes, file->attributes.length);
+  shoal_text_clear(&file->attributes);
+  if (domain) shoal_protobuf_text(&node, NODE_DOMAIN, domain);
+  add_and_release(&file->nodes, GRAPH_NODE, &node);
+}
+
+void shoal_onnx_node(shoal_onnx_file *file, const char *op, const char *const *inputs, size_t inputs_count,
+                     const char *output) {
+  add_node(file, NULL, op, inputs, inputs_count, output);
+}
+
+const char *shoal_onnx_emit(shoal_onnx_file *file, const char *op, ...) {
+  const char *inputs[OPERANDS_MAX];
+  size_t count = 0;
+  va_list args;
+  va_start(args, op);
+  for (const char *input; (input = va_arg(args, const char *));) {
+    SHOAL_ASSERT(count < OPERANDS_MAX);
+    inputs[count++] = input;
+  }
+  va_end(args);
+  const char *output = new_name(file);
+  shoal_onnx_node(file, op, inputs, count, output);
+  return output;
+}
+
+const char *shoal_onnx_concat(shoal_onnx_file *file, size_t count, const char *const *values, int64_t axis) {
+  if (count == 1) return values[0];
+  const char *output = new_name(file);
+  shoal_onnx_attribute_int(file, "axis", axis);
+  shoal_onnx_node(file, "Concat", values, count, output);
+  return output;
+}
+
+const char *shoal_onnx_cast(shoal_onnx_file *file, const char *value, shoal_onnx_type to) {
+  shoal_onnx_attribute_int(file, "to", to);
+  return shoal_onnx_emit(file, "Cast", value, NULL);
+}
+
+static const char *encode_labels(shoal_onnx_file *file, const char *value) {
+  const char *output = new_name(file);
+  file->tables = true;
+  add_node(file, tables_domain, "LabelEncoder", &value, 1, output);
+  return output;
+}
+
+const char *shoal_onnx_numbers_of_texts(shoal_onnx_file *file, const char *value, size_t count,
+                                        const char *const *keys, const int64_t *numbers, int64_t otherwise) {
+  shoal_onnx_attribute_texts(file, "keys_strings", count, keys);
+  shoal_onnx_attribute_ints(file, "values_int64s", count, numbers);
+  shoal_onnx_attribute_int(file, "default_int64", otherwise);
+  return encode_labels(file, value);
+}
+
+const char *shoal_onnx_texts_of_numbers(shoal_onnx_file *file, const char *value, size_t count,
+                                        const char *const *texts) {
+  int64_t *numbers = shoal_arena_array(&file->memory, count, sizeof *numbers);
+  file->failed |= !numbers;
+  for (size_t i = 0; numbers && i < count; i++) numbers[i] = (int64_t)i;
+  shoal_onnx_attribute_ints(file, "keys_int64s", numbers ? count : 0, numbers);
+  shoal_onnx_attribute_texts(file, "values_strings", count, texts);
+  return encode_labels(file, value);
+}
+
+/* ---- constants ---------------------------------------------------------------------- */
+
+const char *shoal_onnx_constant(shoal_onnx_file *file, const char *name, shoal_onnx_type type,
+                                size_t dims_count, const int64_t *dims, const void *data) {
+  shoal_onnx_tensor *tensor = shoal_arena_take(&file->memory, sizeof *tensor);
+  if (!tensor) {
+    file->failed = true;
+    return name;
+  }
+  shoal_text message;
+  shoal_text_init(&message);
+  tensor->data = data;
+  tensor->bytes = type == SHOAL_ONNX_FLOAT ? sizeof(float) : sizeof(int64_t);
+  for (size_t i = 0; i < dims_count; i++) {
+    tensor->bytes *= (size_t)dims[i];
+    shoal_protobuf_int(&message, TENSOR_DIMS, dims[i]);
+  }
+  shoal_protobuf_int(&message, TENSOR_TYPE, type);
+  shoal_protobuf_text(&message, TENSOR_NAME, name);
+  shoal_protobuf_bytes_head(&message, TENSOR_RAW, tensor->bytes);
+  shoal_text_init(&tensor->head);
+  shoal_protobuf_bytes_head(&tensor->head, GRAPH_INITIALIZER, message.length + tensor->bytes);
+  shoal_text_add(&tensor->head, message.bytes, message.length);
+  file->failed |= message.failed || tensor->head.failed;
+  shoal_text_release(&message);
+  *(file->last ? file->last : &file->first) = tensor;
+  file->last = &tensor->next;
+  return name;
+}
+
+static const char *add_copy(shoal_onnx_file *file, shoal_onnx_type type, size_t count, const void *values,
+                            size_t value_bytes) {
+  size_t bytes = (count ? count : 1) * value_bytes;
+  void *copy = shoal_arena_take(&file->memory, bytes);
+  if (copy) memcpy(copy, values, bytes);
+  file->failed |= !copy;
+  return shoal_onnx_constant(file, new_name(file), type, count ? 1 : 0, (int64_t[]){(int64_t)count}, copy);
+}
+
+const char *shoal_onnx_ints(shoal_onnx_file *file, size_t count, const int64_t *values) {
+  return add_copy(file, SHOAL_ONNX_INT64, count, values, sizeof *values);
+}
+
+const char *shoal_onnx_doubles(shoal_onnx_file *file, size_t count, const double *values) {
+  return add_copy(file, SHOAL_ONNX_DOUBLE, count, values, sizeof *values);
+}
+
+const char *shoal_onnx_floats(shoal_onnx_file *file, size_t count, const float *values) {
+  return add_copy(file, SHOAL_ONNX_FLOAT, count, values, sizeof *values);
+}
+
+const char *shoal_onnx_real(shoal_onnx_file *file, float value) { return shoal_onnx_floats(file, 0, &value); }
+
+/* ---- ends and metadata -------------------------------------------------------------- */
+
+/* Its name, and its type with the batch left open. */
+static void add_end(shoal_onnx_file *file, uint32_t field, const char *name, shoal_onnx_type element,
+                    size_t dims_count, const int64_t *dims) {
+  shoal_text batch, shape, tensor, type, value;
+  shoal_text_init(&batch);
+  shoal_text_init(&shape);
+  shoal_text_init(&tensor);
+  shoal_text_init(&type);
+  shoal_text_init(&value);
+  shoal_protobuf_text(&batch, DIM_NAME, "batch");
+  add_and_release(&shape, SHAPE_DIM, &batch);
+  for (size_t i = 0; i < dims_count; i++) {
+    shoal_text dim;
+    shoal_text_init(&dim);
+    shoal_protobuf_int(&dim, DIM_VALUE, dims[i]);
+    add_and_release(&shape, SHAPE_DIM, &dim);
+  }
+  shoal_protobuf_int(&tensor, TENSOR_TYPE_ELEMENT, element);
+  add_and_release(&tensor, TENSOR_TYPE_SHAPE, &shape);
+  add_and_release(&type, TYPE_TENSOR, &tensor);
+  shoal_protobuf_text(&value, VALUE_NAME, name);
+  add_and_release(&value, VALUE_TYPE, &type);
+  add_and_release(&file->ends, field, &value);
+}
+
+const char *shoal_onnx_input(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
+                             const int64_t *dims) {
+  add_end(file, GRAPH_INPUT, name, type, dims_count, dims);
+  return shoal_onnx_join(file, name, "");
+}
+
+void shoal_onnx_output(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
+                       const int64_t *dims) {
+  add_end(file, GRAPH_OUTPUT, name, type, dims_count, dims);
+}
+
+void shoal_onnx_meta(shoal_onnx_file *file, const char *key, const char *value) {
+  shoal_text entry;
+  shoal_text_init(&entry);
+  shoal_protobuf_text(&entry, META_KEY, key);
+  shoal_protobuf_text(&entry, META_VALUE, value);
+  add_and_release(&file->meta, MODEL_META, &entry);
+}
+
+/* ---- the file ----------------------------------------------------------------------- */
+
+static void add_opset(shoal_text *model, const char *domain, int64_t version) {
+  shoal_text opset;
+  shoal_text_init(&opset);
+  shoal_protobuf_text(&opset, OPSET_DOMAIN, domain);
+  shoal_protobuf_int(&opset, OPSET_VERSION, version);
+  add_and_release(model, MODEL_OPSET, &opset);
+}
+
+/* All of the model's message that goes before its graph, and the graph's length. */
+static uint64_t make_head(const shoal_onnx_file *file, const shoal_text *name, shoal_text *model) {
+  shoal_protobuf_int(model, MODEL_IR_VERSION, IR_VERSION);
+  shoal_protobuf_text(model, MODEL_PRODUCER, "shoal");
+  add_opset(model, "", file->opset);
+  if (file->tables) add_opset(model, tables_domain, OPSET_TABLES);
+  shoal_text_add(model, file->meta.bytes, file->meta.length);
+  uint64_t graph_bytes = (uint64_t)name->length + file->nodes.length + file->ends.length;
+  for (const shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next)
+    graph_bytes += (uint64_t)tensor->head.length + tensor->bytes;
+  shoal_protobuf_bytes_head(model, MODEL_GRAPH, graph_bytes);
+  return graph_bytes;
+}
+
+shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path, shoal_error *err) {
+  shoal_text model, name;
+  shoal_text_init(&model);
+  shoal_text_init(&name);
+  shoal_protobuf_text(&name, GRAPH_NAME, "shoal");
+  uint64_t bytes = make_head(file, &name, &model);
+  bytes += model.length;
+
+  shoal_writer *writer = NULL;
+  shoal_status status;
+  if (file->failed || file->nodes.failed || file->ends.failed || file->meta.failed || model.failed ||
+      name.failed)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  else if (bytes > FILE_BYTES_MAX)
+    status = shoal_fail(err, SHOAL_LIMIT, "%s: the model takes %llu bytes; an ONNX file holds at most %llu",
+                        path, (unsigned long long)bytes, (unsigned long long)FILE_BYTES_MAX);
+  else
+    status = shoal_writer_create(&writer, path, err);
+  if (status == SHOAL_OK) {
+    shoal_writer_add(writer, model.bytes, model.length);
+    shoal_writer_add(writer, name.bytes, name.length);
+    shoal_writer_add(writer, file->nodes.bytes, file->nodes.length);
+    for (const shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next) {
+      shoal_writer_add(writer, tensor->head.bytes, tensor->head.length);
+      shoal_writer_add(writer, tensor->data, tensor->bytes);
+    }
+    shoal_writer_add(writer, file->ends.bytes, file->ends.length);
+    status = shoal_writer_commit(writer, err);
+  }
+  shoal_text_release(&model);
+  shoal_text_release(&name);
+  return status;
+}

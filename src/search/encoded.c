@@ -1,0 +1,151 @@
+/* encoded.c: rows as a source for the engine; see encoder.h.
+ *
+ * Kept vectors are counted: sources of several trials share them, each with its own order. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/order.h"
+#include "search/encoder.h"
+
+typedef struct kept {
+  atomic_uint users;
+  float *x;
+  int32_t *labels;
+  float *targets;
+} kept;
+
+struct shoal_encoded {
+  shoal_encoded_options options;
+  uint64_t count; /* rows */
+  uint32_t values;
+  kept *kept; /* or NULL */
+};
+
+static uint64_t row_at(const shoal_encoded *e, uint64_t i) {
+  return e->options.list ? e->options.list->at[i] : i;
+}
+
+static void kept_leave(kept *k) {
+  if (k == NULL || atomic_fetch_sub(&k->users, 1) != 1) return;
+  free(k->x);
+  free(k->labels);
+  free(k->targets);
+  free(k);
+}
+
+static int32_t label_of(const shoal_encoded *e, uint64_t i) {
+  const shoal_target *target = e->options.target;
+  if (target == NULL || target->problem == SHOAL_REGRESSION) return 0;
+  int32_t label = shoal_target_label(target, e->options.rows, row_at(e, i));
+  return label < 0 ? 0 : label;
+}
+
+static float target_of(const shoal_encoded *e, uint64_t i) {
+  const shoal_target *target = e->options.target;
+  if (target == NULL || target->problem != SHOAL_REGRESSION) return 0;
+  float value = shoal_target_value(target, e->options.rows, row_at(e, i));
+  return isnan(value) ? 0 : value;
+}
+
+static kept *keep(const shoal_encoded *e) {
+  kept *k = calloc(1, sizeof *k);
+  if (k == NULL) return NULL;
+  atomic_init(&k->users, 1);
+  k->x = malloc((size_t)e->count * e->values * sizeof *k->x + 1);
+  k->labels = malloc((size_t)e->count * sizeof *k->labels + 1);
+  k->targets = malloc((size_t)e->count * sizeof *k->targets + 1);
+  if (!k->x || !k->labels || !k->targets) {
+    kept_leave(k);
+    return NULL;
+  }
+  for (uint64_t i = 0; i < e->count; i++) {
+    shoal_encoder_row(e->options.encoder, e->options.rows, row_at(e, i), k->x + i * e->values);
+    k->labels[i] = label_of(e, i);
+    k->targets[i] = target_of(e, i);
+  }
+  return k;
+}
+
+uint64_t shoal_encoded_bytes(uint64_t rows, const shoal_encoder *encoder) {
+  return rows * (shoal_encoder_values(encoder) * sizeof(float) + sizeof(int32_t) + sizeof(float));
+}
+
+shoal_status shoal_encoded_create(shoal_encoded **out, const shoal_encoded_options *options,
+                                  shoal_error *err) {
+  *out = NULL;
+  shoal_encoded *e = calloc(1, sizeof *e);
+  if (e == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  e->options = *options;
+  e->count = options->list ? options->list->count : shoal_rows_count(options->rows);
+  e->values = shoal_encoder_values(options->encoder);
+  if (shoal_encoded_bytes(e->count, options->encoder) <= options->keep_bytes) {
+    e->kept = keep(e);
+    if (e->kept == NULL) {
+      free(e);
+      return shoal_fail(
+          err, SHOAL_NO_MEMORY, "not enough memory for %llu rows of values",
+          (unsigned long long)(options->list ? options->list->count : shoal_rows_count(options->rows)));
+    }
+  }
+  *out = e;
+  return SHOAL_OK;
+}
+
+void shoal_encoded_destroy(shoal_encoded *e) {
+  if (e == NULL) return;
+  kept_leave(e->kept);
+  free(e);
+}
+
+shoal_status shoal_encoded_share(shoal_encoded **out, shoal_encoded *from, uint64_t seed, shoal_error *err) {
+  *out = malloc(sizeof **out);
+  if (*out == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  **out = *from;
+  (*out)->options.seed = seed;
+  if (from->kept) atomic_fetch_add(&from->kept->users, 1);
+  return SHOAL_OK;
+}
+
+static void fetch_row(const shoal_encoded *e, uint64_t i, uint32_t to, const shoal_batch *into) {
+  if (into->x) {
+    float *x = into->x + (size_t)to * e->values;
+    if (e->kept)
+      memcpy(x, e->kept->x + i * e->values, e->values * sizeof *x);
+    else
+      shoal_encoder_row(e->options.encoder, e->options.rows, row_at(e, i), x);
+  }
+  if (into->labels) into->labels[to] = e->kept ? e->kept->labels[i] : label_of(e, i);
+  if (into->targets) into->targets[to] = e->kept ? e->kept->targets[i] : target_of(e, i);
+  if (into->weight) into->weight[to] = 1;
+  if (into->ids) into->ids[to] = i;
+}
+
+static uint64_t epoch_samples(const shoal_encoded *e) {
+  uint64_t most = e->options.order ? e->options.epoch_rows : 0;
+  return most > 0 && most < e->count ? most : e->count;
+}
+
+/* Passes over all rows follow each other; an epoch is a stretch of them. */
+static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
+  const shoal_encoded *e = self;
+  uint64_t at = first, pass = 0, known_pass = UINT64_MAX;
+  shoal_order order;
+  if (e->options.order) at += epoch * epoch_samples(e);
+  for (uint32_t k = 0; k < n; k++, at++) {
+    uint64_t i = at;
+    if (e->options.order) {
+      pass = at / e->count;
+      if (pass != known_pass) shoal_order_init(&order, e->count, e->options.seed, pass);
+      known_pass = pass;
+      i = shoal_order_at(&order, at % e->count);
+    }
+    fetch_row(e, i, k, into);
+  }
+}
+
+shoal_source shoal_encoded_source(const shoal_encoded *e) {
+  return (shoal_source){.self = e, .samples = epoch_samples(e), .fetch = fetch};
+}

@@ -1,0 +1,525 @@
+/* predictor.c: see predictor.h.
+ *
+ * A model file may come from anywhere. What it asks for is bounded by what it holds: weights are only
+ * reserved when all of their tensors are there, and networks are of the kinds of layers that a search
+ * makes, whose values follow from their weights. */
+#include "search/predictor.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "nn/safetensors.h"
+#include "search/trial_internal.h"
+
+enum {
+  VERSION = 1,
+  CHUNK_ROWS = 1024,
+  NODE_VALUES_MAX = 1 << 24, /* of one row, in all nodes of a network */
+  NAME_BYTES_MAX = 160,
+};
+static const char META[] = "shoal.predictor";
+
+typedef struct member {
+  shoal_trial_net net;
+  double share;
+  uint64_t trial;
+} member;
+
+struct shoal_predictor {
+  shoal_profile profile;
+  shoal_target target;
+  shoal_score_kind metric;
+  shoal_scores valid;
+  uint32_t count;
+  member members[SHOAL_MEMBERS_MAX];
+};
+
+/* ---- building ----------------------------------------------------------------------- */
+
+static shoal_status copy_profile(shoal_profile *out, const shoal_profile *profile, shoal_error *err) {
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_profile_write(profile, &json, NULL);
+  cJSON *parsed = text.failed ? NULL : cJSON_Parse(text.bytes);
+  shoal_text_release(&text);
+  if (parsed == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = shoal_profile_from_json(out, parsed, err);
+  cJSON_Delete(parsed);
+  return status;
+}
+
+static shoal_predictor *new_predictor(shoal_score_kind metric) {
+  shoal_predictor *p = calloc(1, sizeof *p);
+  if (p == NULL) return NULL;
+  p->metric = metric;
+  shoal_profile_init(&p->profile);
+  shoal_target_init(&p->target);
+  shoal_scores_none(&p->valid);
+  return p;
+}
+
+shoal_status shoal_predictor_create(shoal_predictor **out, const shoal_profile *profile,
+                                    const shoal_target *target, shoal_score_kind metric, shoal_error *err) {
+  *out = NULL;
+  shoal_predictor *p = new_predictor(metric);
+  if (p == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = copy_profile(&p->profile, profile, err);
+  if (status == SHOAL_OK) status = shoal_target_copy(&p->target, target, err);
+  if (status == SHOAL_OK)
+    *out = p;
+  else
+    shoal_predictor_destroy(p);
+  return status;
+}
+
+shoal_status shoal_predictor_add(shoal_predictor *p, shoal_trial_net *net, double share, uint64_t trial,
+                                 shoal_error *err) {
+  if (p->count == SHOAL_MEMBERS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "more than %d networks in a model", SHOAL_MEMBERS_MAX);
+  p->members[p->count++] = (member){*net, share, trial};
+  *net = (shoal_trial_net){0};
+  return SHOAL_OK;
+}
+
+void shoal_predictor_destroy(shoal_predictor *p) {
+  if (p == NULL) return;
+  for (uint32_t i = 0; i < p->count; i++) shoal_trial_net_release(&p->members[i].net);
+  shoal_target_release(&p->target);
+  shoal_profile_release(&p->profile);
+  free(p);
+}
+
+void shoal_predictor_set_valid(shoal_predictor *p, const shoal_scores *scores) { p->valid = *scores; }
+const shoal_scores *shoal_predictor_valid(const shoal_predictor *p) { return &p->valid; }
+const shoal_profile *shoal_predictor_profile(const shoal_predictor *p) { return &p->profile; }
+const shoal_target *shoal_predictor_target(const shoal_predictor *p) { return &p->target; }
+shoal_score_kind shoal_predictor_metric(const shoal_predictor *p) { return p->metric; }
+uint32_t shoal_predictor_members(const shoal_predictor *p) { return p->count; }
+
+uint64_t shoal_predictor_trial(const shoal_predictor *p, uint32_t i) { return p->members[i].trial; }
+
+const shoal_trial_net *shoal_predictor_member(const shoal_predictor *p, uint32_t i, double *share) {
+  if (share) *share = p->members[i].share;
+  return &p->members[i].net;
+}
+
+/* ---- saving ------------------------------------------------------------------------- */
+
+static void write_member(const member *m, shoal_json *json) {
+  shoal_text text;
+  char sha256[SHOAL_SHA256_HEX];
+  shoal_text_init(&text);
+  shoal_model_write(m->net.model, &text);
+  shoal_graph_weights_sha256(m->net.graph, m->net.weights, sha256);
+  shoal_json_open(json, NULL, '{');
+  shoal_json_real(json, "share", m->share);
+  shoal_json_int(json, "trial", (int64_t)m->trial);
+  shoal_json_text_n(json, "model", text.bytes ? text.bytes : "", text.length);
+  shoal_json_text(json, "sha256", sha256);
+  shoal_encoder_write(m->net.encoder, json, "encoder");
+  shoal_json_close(json, '}');
+  json->out->failed |= text.failed;
+  shoal_text_release(&text);
+}
+
+static void write_meta(const shoal_predictor *p, shoal_text *out) {
+  shoal_json json;
+  shoal_json_begin(&json, out);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "version", VERSION);
+  shoal_json_text(&json, "metric", shoal_score_name(p->metric));
+  shoal_json_open(&json, "scores", '{');
+  shoal_scores_write(&p->valid, p->target.problem, &json, "");
+  shoal_json_close(&json, '}');
+  shoal_target_write(&p->target, &json, "target");
+  shoal_profile_write(&p->profile, &json, "profile");
+  shoal_json_open(&json, "members", '[');
+  for (uint32_t i = 0; i < p->count; i++) write_member(&p->members[i], &json);
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+}
+
+static shoal_tensor tensor_of(const shoal_param *param, const char *name, const float *weights) {
+  shoal_tensor tensor = {.name = name,
+                         .dtype = SHOAL_F32,
+                         .dims_count = param->dims_count,
+                         .data = weights + param->offset,
+                         .bytes = param->count * sizeof(float)};
+  for (uint32_t d = 0; d < param->dims_count; d++) tensor.dims[d] = param->dims[d];
+  return tensor;
+}
+
+static void tensor_name(char out[NAME_BYTES_MAX], uint32_t number, const char *param) {
+  snprintf(out, NAME_BYTES_MAX, "%u.%s", number, param);
+}
+
+shoal_status shoal_predictor_save(const shoal_predictor *p, const char *path, shoal_error *err) {
+  size_t tensors_max = 0, count = 0;
+  for (uint32_t i = 0; i < p->count; i++) tensors_max += p->members[i].net.graph->params_count;
+  shoal_tensor *tensors = calloc(tensors_max + 1, sizeof *tensors);
+  char(*names)[NAME_BYTES_MAX] = calloc(tensors_max + 1, sizeof *names);
+  shoal_text text;
+  write_meta(p, &text);
+  shoal_status status;
+  if (tensors == NULL || names == NULL || text.failed) {
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  } else {
+    for (uint32_t i = 0; i < p->count; i++) {
+      const shoal_trial_net *net = &p->members[i].net;
+      for (uint32_t k = 0; k < net->graph->params_count; k++, count++) {
+        tensor_name(names[count], i, net->graph->params[k].name);
+        tensors[count] = tensor_of(&net->graph->params[k], names[count], net->weights);
+      }
+    }
+    const shoal_meta meta = {META, text.bytes};
+    status = shoal_safetensors_save(path, tensors, count, &meta, 1, err);
+  }
+  free(tensors);
+  free(names);
+  shoal_text_release(&text);
+  return status;
+}
+
+/* ---- loading ------------------------------------------------------------------------ */
+
+bool shoal_predictor_is(const char *path) {
+  shoal_safetensors *file;
+  if (shoal_safetensors_load(&file, path, NULL) != SHOAL_OK) return false;
+  bool is = shoal_safetensors_meta(file, META) != NULL;
+  shoal_safetensors_destroy(file);
+  return is;
+}
+
+/* What is being read. */
+typedef struct loader {
+  const char *path;
+  const shoal_safetensors *file;
+  shoal_predictor *predictor;
+  shoal_error *err;
+} loader;
+
+static bool is_plain(shoal_layer_op op) {
+  switch (op) {
+  case SHOAL_LAYER_INPUT:
+  case SHOAL_LAYER_DENSE:
+  case SHOAL_LAYER_LOOKUP:
+  case SHOAL_LAYER_DROPOUT:
+  case SHOAL_LAYER_BATCHNORM:
+  case SHOAL_LAYER_LAYERNORM:
+  case SHOAL_LAYER_ADD:
+  case SHOAL_LAYER_CONCAT:
+  case SHOAL_LAYER_ACTIVATION: return true;
+  default: return false;
+  }
+}
+
+/* A network that takes what the encoder gives, and answers what the target asks. */
+static bool check_model(const loader *l, const shoal_trial_net *net) {
+  const shoal_model *model = net->model;
+  const shoal_target *target = &l->predictor->target;
+  const shoal_encoder *encoder = net->encoder;
+  uint64_t values = 0;
+  uint32_t lookups = 0;
+  for (uint32_t i = 0; i < model->layers_count; i++) {
+    const shoal_layer *layer = &model->layers[i];
+    if (!is_plain(layer->op) || layer->shape.kind != SHOAL_VECTOR) return false;
+    values += shoal_shape_values(&layer->shape);
+    if (layer->op != SHOAL_LAYER_LOOKUP) continue;
+    lookups = layer->columns;
+    if (layer->vocabulary != shoal_encoder_vocabulary(encoder)) return false;
+  }
+  bool number = target->problem == SHOAL_REGRESSION;
+  uint32_t answers = number ? 1 : target->classes.count;
+  return values <= NODE_VALUES_MAX && lookups == shoal_encoder_lookups(encoder) &&
+         model->layers[0].shape.features == shoal_encoder_values(encoder) &&
+         model->layers[model->layers_count - 1].shape.features == answers &&
+         model->recipe.loss == (number ? SHOAL_MEAN_SQUARED : SHOAL_CROSS_ENTROPY);
+}
+
+/* The tensors of a network, all there and of the right shape, before memory is reserved for them. */
+static shoal_status check_tensors(const loader *l, uint32_t number, const shoal_graph *graph) {
+  char name[NAME_BYTES_MAX];
+  for (uint32_t k = 0; k < graph->params_count; k++) {
+    const shoal_param *param = &graph->params[k];
+    tensor_name(name, number, param->name);
+    const shoal_tensor *found = shoal_safetensors_find(l->file, name);
+    bool fits = found && found->dtype == SHOAL_F32 && found->dims_count == param->dims_count;
+    for (uint32_t d = 0; fits && d < param->dims_count; d++) fits = found->dims[d] == param->dims[d];
+    if (!fits)
+      return shoal_fail(l->err, SHOAL_CORRUPT, "%s: tensor '%s' is missing or does not fit its network",
+                        l->path, name);
+  }
+  return SHOAL_OK;
+}
+
+static shoal_status read_weights(const loader *l, uint32_t number, shoal_trial_net *net, const char *sha256) {
+  shoal_status status = check_tensors(l, number, net->graph);
+  if (status != SHOAL_OK) return status;
+  char name[NAME_BYTES_MAX], found[SHOAL_SHA256_HEX];
+  net->weights = shoal_trial_net_reserve(net->graph);
+  if (net->weights == NULL) return shoal_fail(l->err, SHOAL_NO_MEMORY, "%s: out of memory", l->path);
+  for (uint32_t k = 0; k < net->graph->params_count; k++) {
+    const shoal_param *param = &net->graph->params[k];
+    tensor_name(name, number, param->name);
+    const shoal_tensor *tensor = shoal_safetensors_find(l->file, name);
+    memcpy(net->weights + param->offset, tensor->data, tensor->bytes);
+    for (size_t i = 0; i < param->count; i++)
+      if (!isfinite(net->weights[param->offset + i]))
+        return shoal_fail(l->err, SHOAL_CORRUPT, "%s: tensor '%s' holds something that is no number", l->path,
+                          name);
+  }
+  shoal_graph_weights_sha256(net->graph, net->weights, found);
+  if (strcmp(found, sha256) != 0)
+    return shoal_fail(l->err, SHOAL_CORRUPT,
+                      "%s: the weights of network %u do not match their checksum; the file is damaged",
+                      l->path, number + 1);
+  return SHOAL_OK;
+}
+
+static shoal_status read_member(const loader *l, const cJSON *json) {
+  uint32_t number = l->predictor->count;
+  const cJSON *share = cJSON_GetObjectItemCaseSensitive(json, "share");
+  const cJSON *trial = cJSON_GetObjectItemCaseSensitive(json, "trial");
+  const cJSON *model = cJSON_GetObjectItemCaseSensitive(json, "model");
+  const cJSON *sha256 = cJSON_GetObjectItemCaseSensitive(json, "sha256");
+  if (!cJSON_IsNumber(share) || !(share->valuedouble > 0 && share->valuedouble <= 1 + 1e-9) ||
+      !cJSON_IsNumber(trial) || !(trial->valuedouble >= 0 && trial->valuedouble < 1e15) ||
+      !cJSON_IsString(model) || !cJSON_IsString(sha256))
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: network %u is not described as it should be", l->path,
+                      number + 1);
+  member *m = &l->predictor->members[l->predictor->count++];
+  m->share = share->valuedouble;
+  m->trial = (uint64_t)trial->valuedouble;
+  shoal_status status = shoal_encoder_read(&m->net.encoder, &l->predictor->profile,
+                                           cJSON_GetObjectItemCaseSensitive(json, "encoder"), l->err);
+  if (status == SHOAL_OK)
+    status =
+        shoal_model_parse(&m->net.model, "network", model->valuestring, strlen(model->valuestring), l->err);
+  if (status != SHOAL_OK) {
+    shoal_error_prefix(l->err, "%s: network %u: ", l->path, number + 1);
+    return status;
+  }
+  if (!check_model(l, &m->net))
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: network %u does not fit the columns or the target", l->path,
+                      number + 1);
+  status = shoal_graph_create(&m->net.graph, m->net.model, l->err);
+  return status == SHOAL_OK ? read_weights(l, number, &m->net, sha256->valuestring) : status;
+}
+
+static shoal_status read_members(const loader *l, const cJSON *array) {
+  int count = cJSON_IsArray(array) ? cJSON_GetArraySize(array) : 0;
+  if (count < 1 || count > SHOAL_MEMBERS_MAX)
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: a model has 1 to %d networks; this has %d", l->path,
+                      SHOAL_MEMBERS_MAX, count);
+  double shares = 0;
+  const cJSON *item;
+  cJSON_ArrayForEach(item, array) {
+    shoal_status status = read_member(l, item);
+    if (status != SHOAL_OK) return status;
+    shares += l->predictor->members[l->predictor->count - 1].share;
+  }
+  if (fabs(shares - 1) > 1e-6)
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: the networks' shares add up to %g, not to 1", l->path,
+                      shares);
+  return SHOAL_OK;
+}
+
+static shoal_status read_predictor(const loader *l, const cJSON *json) {
+  shoal_predictor *p = l->predictor;
+  const cJSON *version = cJSON_GetObjectItemCaseSensitive(json, "version");
+  const cJSON *metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
+  if (!cJSON_IsNumber(version))
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: '%s' is damaged", l->path, META);
+  if (version->valuedouble != VERSION)
+    return shoal_fail(l->err, SHOAL_UNSUPPORTED, "%s: a model of version %g; this Shoal reads version %d",
+                      l->path, version->valuedouble, VERSION);
+  shoal_status status =
+      shoal_profile_from_json(&p->profile, cJSON_GetObjectItemCaseSensitive(json, "profile"), l->err);
+  if (status == SHOAL_OK)
+    status =
+        shoal_target_read(&p->target, cJSON_GetObjectItemCaseSensitive(json, "target"), &p->profile, l->err);
+  if (status != SHOAL_OK) {
+    shoal_error_prefix(l->err, "%s: ", l->path);
+    return status;
+  }
+  if (!cJSON_IsString(metric) || !shoal_score_parse(metric->valuestring, &p->metric) ||
+      !shoal_score_fits(p->metric, p->target.problem))
+    return shoal_fail(l->err, SHOAL_CORRUPT, "%s: its metric is unknown or does not fit the target", l->path);
+  shoal_scores_read(&p->valid, cJSON_GetObjectItemCaseSensitive(json, "scores"));
+  return read_members(l, cJSON_GetObjectItemCaseSensitive(json, "members"));
+}
+
+/* The file goes, in any case. */
+static shoal_status load(shoal_predictor **out, const char *name, shoal_safetensors *file, shoal_error *err) {
+  loader l = {.path = name, .file = file, .predictor = new_predictor(SHOAL_SCORE_ACCURACY), .err = err};
+  const char *text = shoal_safetensors_meta(file, META);
+  cJSON *json = text ? cJSON_Parse(text) : NULL;
+  shoal_status status;
+  if (l.predictor == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", name);
+  else if (text == NULL)
+    status =
+        shoal_fail(err, SHOAL_INVALID, "%s: not a model of `shoal search`: it holds no '%s'", name, META);
+  else if (!cJSON_IsObject(json))
+    status = shoal_fail(err, SHOAL_CORRUPT, "%s: '%s' is not JSON; the file is damaged", name, META);
+  else
+    status = read_predictor(&l, json);
+  cJSON_Delete(json);
+  shoal_safetensors_destroy(file);
+  if (status == SHOAL_OK)
+    *out = l.predictor;
+  else
+    shoal_predictor_destroy(l.predictor);
+  return status;
+}
+
+shoal_status shoal_predictor_load(shoal_predictor **out, const char *path, shoal_error *err) {
+  *out = NULL;
+  shoal_safetensors *file;
+  shoal_status status = shoal_safetensors_load(&file, path, err);
+  return status == SHOAL_OK ? load(out, path, file, err) : status;
+}
+
+shoal_status shoal_predictor_parse(shoal_predictor **out, const char *name, const uint8_t *bytes,
+                                   size_t length, shoal_error *err) {
+  *out = NULL;
+  shoal_safetensors *file;
+  shoal_status status = shoal_safetensors_parse(&file, name, bytes, length, err);
+  return status == SHOAL_OK ? load(out, name, file, err) : status;
+}
+
+/* ---- predicting --------------------------------------------------------------------- */
+
+typedef struct pass {
+  const shoal_predictor *predictor;
+  const shoal_rows *rows;
+  const uint64_t *at;
+  uint64_t count;
+  uint32_t width;
+  double *out;
+  atomic_int status;
+  shoal_error *errors; /* one a thread */
+} pass;
+
+/* The networks' answers for some rows, added up in the order of the networks. */
+static void chunk_task(void *context, uint32_t task, uint32_t thread) {
+  pass *p = context;
+  if (atomic_load(&p->status) != SHOAL_OK) return;
+  uint64_t first = (uint64_t)task * CHUNK_ROWS, left = p->count - first;
+  shoal_row_list list = {(uint64_t *)(p->at + first), left < CHUNK_ROWS ? left : CHUNK_ROWS};
+  size_t values = (size_t)list.count * p->width;
+  double *out = p->out + first * p->width;
+  float *one = malloc((values + 1) * sizeof *one);
+  shoal_status status = one ? SHOAL_OK : shoal_fail(&p->errors[thread], SHOAL_NO_MEMORY, "out of memory");
+  memset(out, 0, values * sizeof *out);
+  for (uint32_t i = 0; i < p->predictor->count && status == SHOAL_OK; i++) {
+    const member *m = &p->predictor->members[i];
+    status = shoal_trial_net_predict(&m->net, p->rows, &list, one, &p->errors[thread]);
+    for (size_t v = 0; v < values && status == SHOAL_OK; v++) out[v] += m->share * (double)one[v];
+  }
+  const shoal_target *target = &p->predictor->target;
+  for (size_t v = 0; v < values && target->problem == SHOAL_REGRESSION; v++)
+    out[v] = out[v] * target->deviation + target->mean;
+  free(one);
+  int none = SHOAL_OK;
+  if (status != SHOAL_OK) atomic_compare_exchange_strong(&p->status, &none, (int)status);
+}
+
+static shoal_status run_chunks(pass *p, uint32_t threads, shoal_error *err) {
+  uint64_t tasks = (p->count + CHUNK_ROWS - 1) / CHUNK_ROWS;
+  if (tasks > UINT32_MAX) return shoal_fail(err, SHOAL_LIMIT, "too many rows at once");
+  if (threads > tasks) threads = tasks > 0 ? (uint32_t)tasks : 1;
+  shoal_pool *pool;
+  p->errors = calloc(threads, sizeof *p->errors);
+  if (p->errors == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = shoal_pool_create(&pool, threads, err);
+  if (status == SHOAL_OK) {
+    shoal_pool_run(pool, (uint32_t)tasks, chunk_task, p);
+    shoal_pool_destroy(pool);
+    status = (shoal_status)atomic_load(&p->status);
+    for (uint32_t t = 0; t < threads && status != SHOAL_OK; t++)
+      if (p->errors[t].status == status && err) *err = p->errors[t];
+  }
+  free(p->errors);
+  return status;
+}
+
+static uint64_t *all_rows(uint64_t count) {
+  uint64_t *at = malloc((count + 1) * sizeof *at);
+  for (uint64_t i = 0; at && i < count; i++) at[i] = i;
+  return at;
+}
+
+shoal_status shoal_predictor_run(const shoal_predictor *p, const shoal_rows *rows, const shoal_row_list *list,
+                                 uint32_t threads, double *out, shoal_error *err) {
+  uint64_t count = list ? list->count : shoal_rows_count(rows);
+  uint64_t *all = list ? NULL : all_rows(count);
+  if (list == NULL && all == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  pass work = {.predictor = p,
+               .rows = rows,
+               .at = list ? list->at : all,
+               .count = count,
+               .width = p->target.problem == SHOAL_REGRESSION ? 1 : p->target.classes.count,
+               .out = out};
+  atomic_init(&work.status, SHOAL_OK);
+  shoal_status status = run_chunks(&work, threads > 0 ? threads : 1, err);
+  free(all);
+  return status;
+}
+
+static shoal_status score_classes(const shoal_predictor *p, const shoal_rows *rows,
+                                  const shoal_row_list *list, uint64_t count, const double *predicted,
+                                  shoal_scores *out, shoal_error *err) {
+  uint32_t classes = p->target.classes.count;
+  float *probability = malloc((count * classes + 1) * sizeof *probability);
+  int32_t *label = malloc((count + 1) * sizeof *label);
+  shoal_status status = SHOAL_OK;
+  if (probability == NULL || label == NULL) {
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  } else {
+    for (uint64_t i = 0; i < count * classes; i++) probability[i] = (float)predicted[i];
+    for (uint64_t i = 0; i < count; i++)
+      label[i] = shoal_target_label(&p->target, rows, list ? list->at[i] : i);
+    status = shoal_scores_classes(out, probability, label, count, classes, err);
+  }
+  free(probability);
+  free(label);
+  return status;
+}
+
+static shoal_status score_numbers(const shoal_predictor *p, const shoal_rows *rows,
+                                  const shoal_row_list *list, uint64_t count, const double *predicted,
+                                  shoal_scores *out, shoal_error *err) {
+  double *right = malloc((count + 1) * sizeof *right);
+  if (right == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (uint64_t i = 0; i < count; i++)
+    right[i] = shoal_rows_number(rows, list ? list->at[i] : i, p->target.column);
+  shoal_scores_numbers(out, predicted, right, count);
+  free(right);
+  return SHOAL_OK;
+}
+
+shoal_status shoal_predictor_scores(const shoal_predictor *p, const shoal_rows *rows,
+                                    const shoal_row_list *list, uint32_t threads, shoal_scores *out,
+                                    shoal_error *err) {
+  shoal_scores_none(out);
+  if (!shoal_rows_has_target(rows))
+    return shoal_fail(err, SHOAL_INVALID, "the rows have no column '%s' to compare the predictions with",
+                      p->profile.columns[p->target.column].name);
+  uint64_t count = list ? list->count : shoal_rows_count(rows);
+  bool numbers = p->target.problem == SHOAL_REGRESSION;
+  size_t width = numbers ? 1 : p->target.classes.count;
+  double *predicted = malloc((count * width + 1) * sizeof *predicted);
+  if (predicted == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = shoal_predictor_run(p, rows, list, threads, predicted, err);
+  if (status == SHOAL_OK)
+    status = numbers ? score_numbers(p, rows, list, count, predicted, out, err)
+                     : score_classes(p, rows, list, count, predicted, out, err);
+  free(predicted);
+  return status;
+}

@@ -1,0 +1,461 @@
+/* api_search.c: the routes of searches: what workers ask, and what people look at. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "net/http_read.h"
+#include "search/predictor.h"
+#include "server/api.h"
+
+enum { TRIALS_AT_ONCE = 1000, ROWS_MAX = 10000, WORKER_NAME_MAX = 64 };
+
+/* ---- for workers ---- */
+
+/* The search that is open and that the caller may work for; answers when there is none. */
+static shoal_searcher *find_search(const shoal_api_call *call) {
+  const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
+  if (job == NULL || !shoal_access_may_see(&call->caller, call->id, job->is_private, job->host)) {
+    shoal_api_error(call, 410, "there is no such search, or it is over");
+    return NULL;
+  }
+  if (job->searcher != NULL) return job->searcher;
+  shoal_api_error(call, job->is_search ? 503 : 409,
+                  job->is_search ? "the search has not begun" : "this job is no search");
+  return NULL;
+}
+
+/* Likewise, where units can be spoken of; a server that has just started must read the table first. */
+static shoal_searcher *find_open_search(const shoal_api_call *call) {
+  shoal_searcher *searcher = find_search(call);
+  if (searcher == NULL || !shoal_searcher_reads(searcher)) return searcher;
+  shoal_api_error(call, 503, "the table is still being read");
+  return NULL;
+}
+
+/* Whether who beats is the one that has this unit, where it came through a queue. */
+static bool claims(const shoal_api_call *call, uint64_t unit, uint32_t attempt, const char *worker) {
+  shoal_offers *offers = call->api->offers;
+  return offers == NULL || shoal_offers_claim(offers, call->id, unit, attempt, worker);
+}
+
+static void end_offer(const shoal_api_call *call, uint64_t unit) {
+  if (call->api->offers != NULL) shoal_offers_over(call->api->offers, call->id, unit);
+}
+
+/* The worker's name in the body; answers when there is none. */
+static bool worker_of(const shoal_api_call *call, const cJSON *json, char out[WORKER_NAME_MAX]) {
+  const cJSON *worker = cJSON_GetObjectItemCaseSensitive(json, "worker");
+  if (!cJSON_IsString(worker) || worker->valuestring[0] == 0) {
+    shoal_api_error_at(call, 400, "\"worker\" must be the name of who asks", "worker", 0, 0);
+    return false;
+  }
+  shoal_text_plain(out, WORKER_NAME_MAX, worker->valuestring, strlen(worker->valuestring));
+  return true;
+}
+
+/* The unit in the path and the attempt in the body; answers when there are none. */
+static bool unit_of(const shoal_api_call *call, const cJSON *json, uint64_t *unit, uint32_t *attempt) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "attempt");
+  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), unit)) {
+    shoal_api_error(call, 404, "there is no such unit");
+    return false;
+  }
+  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1e9)) {
+    shoal_api_error_at(call, 400, "\"attempt\" must be a whole number from 1", "attempt", 0, 0);
+    return false;
+  }
+  *attempt = (uint32_t)item->valuedouble;
+  return true;
+}
+
+void shoal_api_search_brief(const shoal_api_call *call) {
+  shoal_searcher *searcher = find_search(call);
+  if (searcher == NULL) return;
+  shoal_text text;
+  shoal_error err;
+  shoal_text_init(&text);
+  shoal_status status = shoal_searcher_brief(searcher, &text, &err);
+  shoal_api_finish(call, 200, status, &text, &err);
+}
+
+void shoal_api_take_unit(const shoal_api_call *call) {
+  cJSON *json = shoal_api_body(call);
+  char worker[WORKER_NAME_MAX];
+  if (json == NULL) return;
+  bool named = worker_of(call, json, worker);
+  cJSON_Delete(json);
+  shoal_searcher *searcher = named ? find_search(call) : NULL;
+  if (searcher == NULL) return;
+  shoal_text text;
+  shoal_next next;
+  shoal_taken taken;
+  shoal_error err;
+  shoal_text_init(&text);
+  shoal_status status = shoal_searcher_take(searcher, worker, &next, &taken, &text, &err);
+  if (status != SHOAL_OK || next == SHOAL_NEXT_UNIT)
+    shoal_api_finish(call, 200, status, &text, &err);
+  else if (next == SHOAL_NEXT_WAITS)
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_error(call, 410, "the search has no more units");
+}
+
+void shoal_api_beat_unit(const shoal_api_call *call) {
+  cJSON *json = shoal_api_body(call);
+  uint64_t unit;
+  uint32_t attempt;
+  char worker[WORKER_NAME_MAX] = "";
+  if (json == NULL) return;
+  bool unnamed = cJSON_GetObjectItemCaseSensitive(json, "worker") == NULL;
+  bool good = unit_of(call, json, &unit, &attempt) && (unnamed || worker_of(call, json, worker));
+  cJSON_Delete(json);
+  shoal_searcher *searcher = good ? find_open_search(call) : NULL;
+  if (searcher == NULL) return;
+  if (shoal_searcher_beat(searcher, unit, attempt) && claims(call, unit, attempt, worker))
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_error(call, 409, "the unit is somebody else's by now, or finished");
+}
+
+void shoal_api_fail_unit(const shoal_api_call *call) {
+  cJSON *json = shoal_api_body(call);
+  uint64_t unit;
+  uint32_t attempt;
+  if (json == NULL) return;
+  const cJSON *why = cJSON_GetObjectItemCaseSensitive(json, "why");
+  shoal_searcher *searcher = unit_of(call, json, &unit, &attempt) ? find_open_search(call) : NULL;
+  if (searcher != NULL) {
+    char text[160];
+    const char *given = cJSON_IsString(why) ? why->valuestring : "";
+    shoal_text_plain(text, sizeof text, given, strlen(given));
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "given_back")))
+      shoal_searcher_give_back(searcher, unit, attempt);
+    else
+      shoal_searcher_failed(searcher, unit, attempt, text);
+    end_offer(call, unit);
+    shoal_api_empty(call, 204);
+  }
+  cJSON_Delete(json);
+}
+
+/* A second result of a unit is not wrong: the first one may have been lost on its way back. */
+void shoal_api_finish_unit(const shoal_api_call *call) {
+  cJSON *json = shoal_api_body(call);
+  uint64_t unit;
+  uint32_t attempt;
+  char worker[WORKER_NAME_MAX];
+  if (json == NULL) return;
+  const cJSON *result = cJSON_GetObjectItemCaseSensitive(json, "result");
+  const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(result, "seconds");
+  bool good = unit_of(call, json, &unit, &attempt) && worker_of(call, json, worker);
+  shoal_searcher *searcher = good ? find_open_search(call) : NULL;
+  if (searcher != NULL) {
+    shoal_error err;
+    shoal_status status = shoal_searcher_done(searcher, unit, worker, result, &err);
+    if (status == SHOAL_CORRUPT) err.status = SHOAL_INVALID; /* it is the caller's */
+    if (status == SHOAL_OK) {
+      double spent = cJSON_IsNumber(seconds) && isfinite(seconds->valuedouble) ? seconds->valuedouble : 0;
+      shoal_jobs_credit_unit(call->api->jobs, call->id, worker, spent > 0 ? spent : 0);
+      end_offer(call, unit);
+      shoal_api_empty(call, 204);
+    } else {
+      shoal_api_failed(call, &err);
+    }
+  }
+  cJSON_Delete(json);
+}
+
+/* The path of a trial's state; answers when the path's number is none. */
+static bool state_of(const shoal_api_call *call, const shoal_searcher *searcher, shoal_text *path) {
+  uint64_t trial;
+  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &trial) || trial == 0) {
+    shoal_api_error(call, 404, "there is no such trial");
+    return false;
+  }
+  shoal_searcher_state_path(searcher, trial, path);
+  if (path->failed) shoal_api_error(call, 503, "out of memory");
+  return !path->failed;
+}
+
+void shoal_api_get_state(const shoal_api_call *call) {
+  shoal_searcher *searcher = find_search(call);
+  shoal_text path = {0};
+  if (searcher != NULL && state_of(call, searcher, &path)) {
+    if (shoal_file_exists(path.bytes))
+      shoal_api_answer(
+          call, &(shoal_answer){.status = 200, .type = "application/octet-stream", .file = path.bytes});
+    else
+      shoal_api_error(call, 404, "the trial has no state yet");
+  }
+  shoal_text_release(&path);
+}
+
+/* A state that a crash takes away is computed again, so nothing waits for the disk. */
+static shoal_status put_file(const char *path, const shoal_blob *body, shoal_error *err) {
+  shoal_text part = {0};
+  shoal_text_addf(&part, "%s.part", path);
+  if (part.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  FILE *file = fopen(part.bytes, "wb");
+  size_t length = shoal_blob_length(body);
+  bool good = file != NULL && fwrite(shoal_blob_bytes((shoal_blob *)body), 1, length, file) == length;
+  if (file != NULL && fclose(file) != 0) good = false;
+  if (good && rename(part.bytes, path) != 0) good = false;
+  shoal_status status = good ? SHOAL_OK : shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
+  if (!good) unlink(part.bytes);
+  shoal_text_release(&part);
+  return status;
+}
+
+void shoal_api_put_state(const shoal_api_call *call) {
+  shoal_searcher *searcher = find_open_search(call);
+  uint64_t unit, attempt;
+  if (searcher == NULL || !shoal_api_number(call, "attempt", UINT32_MAX, 0, &attempt)) return;
+  if (call->request->body == NULL) {
+    shoal_api_error(call, 400, "the body must be the state of the trial");
+    return;
+  }
+  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &unit)) unit = UINT64_MAX;
+  uint64_t trial = shoal_searcher_held(searcher, unit, (uint32_t)attempt);
+  if (trial != 0) (void)claims(call, unit, (uint32_t)attempt, "");
+  if (trial == 0) {
+    shoal_api_error(call, 409, "the unit is somebody else's by now, or finished");
+    return;
+  }
+  shoal_text path = {0};
+  shoal_error err;
+  shoal_searcher_state_path(searcher, trial, &path);
+  shoal_status status = path.failed ? shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory")
+                                    : put_file(path.bytes, call->request->body, &err);
+  if (status == SHOAL_OK)
+    shoal_api_empty(call, 204);
+  else
+    shoal_api_failed(call, &err);
+  shoal_text_release(&path);
+}
+
+/* ---- for people ---- */
+
+void shoal_api_list_trials(const shoal_api_call *call) {
+  uint64_t from, limit;
+  if (!shoal_api_may_see(call, call->id) || !shoal_api_number(call, "from", UINT64_MAX / 2, 0, &from) ||
+      !shoal_api_number(call, "limit", TRIALS_AT_ONCE, TRIALS_AT_ONCE, &limit))
+    return;
+  shoal_unit_row *rows = calloc(TRIALS_AT_ONCE, sizeof *rows);
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  size_t count = 0;
+  shoal_status status = rows != NULL
+                            ? shoal_store_units(call->api->store, call->id, from, rows, limit, &count, &err)
+                            : shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_open(&json, "trials", '[');
+  for (size_t i = 0; i < count; i++) shoal_json_raw(&json, NULL, rows[i].summary, strlen(rows[i].summary));
+  shoal_json_close(&json, ']');
+  if (count > 0 && count == limit)
+    shoal_json_int(&json, "next", (int64_t)rows[count - 1].unit + 1);
+  else
+    shoal_json_null(&json, "next");
+  shoal_json_close(&json, '}');
+  shoal_unit_rows_free(rows, count);
+  free(rows);
+  shoal_api_finish(call, 200, status, &text, &err);
+}
+
+void shoal_api_show_trial(const shoal_api_call *call) {
+  uint64_t trial;
+  shoal_unit_row row;
+  shoal_error err;
+  if (!shoal_api_may_see(call, call->id)) return;
+  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &trial)) trial = 0;
+  if (shoal_store_trial(call->api->store, call->id, trial, &row, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_raw(&json, NULL, row.summary + 1, strlen(row.summary) - 2); /* the members of an object */
+  shoal_json_raw(&json, "curve", row.curve, strlen(row.curve));
+  shoal_json_close(&json, '}');
+  shoal_unit_rows_free(&row, 1);
+  shoal_api_json(call, 200, &text);
+}
+
+static void answer_file(const shoal_api_call *call, const char *file, const char *type,
+                        const char *download) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text path = {0};
+  shoal_error err;
+  if (shoal_jobs_file(call->api->jobs, call->id, file, &path, &err) == SHOAL_OK)
+    shoal_api_answer(call,
+                     &(shoal_answer){.status = 200, .type = type, .file = path.bytes, .download = download});
+  else
+    shoal_api_failed(call, &err);
+  shoal_text_release(&path);
+}
+
+void shoal_api_job_insight(const shoal_api_call *call) {
+  answer_file(call, "insight.json", "application/json", NULL);
+}
+
+void shoal_api_trials_csv(const shoal_api_call *call) {
+  answer_file(call, "trials.csv", "text/csv", "trials.csv");
+}
+
+/* ---- predicting ---- */
+
+/* A request that waits for the thread of chores. */
+typedef struct prediction {
+  shoal_kept_call kept;
+  cJSON *body;
+  shoal_text path, answer;
+  shoal_status status;
+  shoal_error err;
+} prediction;
+
+/* A cell of JSON as a CSV file would have it; NULL: missing. */
+static const char *cell_of(const cJSON *value, char *room, size_t size) {
+  if (cJSON_IsString(value)) return value->valuestring;
+  if (cJSON_IsBool(value)) return cJSON_IsTrue(value) ? "true" : "false";
+  if (!cJSON_IsNumber(value)) return NULL;
+  snprintf(room, size, "%.17g", value->valuedouble);
+  return room;
+}
+
+enum { NUMBER_TEXT = 32 };
+
+/* Rows of the body as cells by column; names that the model does not know are wrong, missing ones are not. */
+static shoal_status read_cells(const shoal_profile *profile, const cJSON *rows, const char **cells,
+                               char *room, shoal_error *err) {
+  size_t at = 0;
+  const cJSON *row;
+  cJSON_ArrayForEach(row, rows) {
+    if (!cJSON_IsObject(row))
+      return shoal_fail(err, SHOAL_INVALID, "a row is no object of columns and values");
+    for (const cJSON *item = row->child; item != NULL; item = item->next) {
+      uint32_t column;
+      shoal_status status = shoal_profile_find(profile, item->string, &column, err);
+      if (status != SHOAL_OK)
+        return shoal_fail(err, SHOAL_INVALID, "there is no column \"%.64s\"", item->string);
+      size_t place = at * profile->columns_count + column;
+      cells[place] = cell_of(item, room + place * NUMBER_TEXT, NUMBER_TEXT);
+    }
+    at++;
+  }
+  return SHOAL_OK;
+}
+
+static void write_prediction(const shoal_target *target, const double *values, shoal_json *json) {
+  shoal_json_open(json, NULL, '{');
+  if (target->problem == SHOAL_REGRESSION) {
+    shoal_json_real(json, "value", values[0]);
+  } else {
+    uint32_t best = 0;
+    for (uint32_t c = 1; c < target->classes.count; c++)
+      if (values[c] > values[best]) best = c;
+    shoal_json_text(json, "class", shoal_names_at(&target->classes, best));
+    shoal_json_real(json, "probability", values[best]);
+    shoal_json_open(json, "probabilities", '{');
+    for (uint32_t c = 0; c < target->classes.count; c++)
+      shoal_json_real(json, shoal_names_at(&target->classes, c), values[c]);
+    shoal_json_close(json, '}');
+  }
+  shoal_json_close(json, '}');
+}
+
+static shoal_status predict_cells(const shoal_predictor *predictor, const char *const *cells, uint64_t count,
+                                  shoal_text *answer, shoal_error *err) {
+  const shoal_target *target = shoal_predictor_target(predictor);
+  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  shoal_rows *rows = NULL;
+  double *values = malloc((count + 1) * width * sizeof *values);
+  shoal_status status = values == NULL ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                       : shoal_rows_of_cells(&rows, shoal_predictor_profile(predictor),
+                                                             target->column, cells, count, err);
+  if (status == SHOAL_OK) status = shoal_predictor_run(predictor, rows, NULL, 1, values, err);
+  if (status == SHOAL_OK) {
+    shoal_json json;
+    shoal_json_begin(&json, answer);
+    shoal_json_open(&json, NULL, '{');
+    shoal_json_open(&json, "predictions", '[');
+    for (uint64_t r = 0; r < count; r++) write_prediction(target, values + r * width, &json);
+    shoal_json_close(&json, ']');
+    shoal_json_close(&json, '}');
+  }
+  shoal_rows_close(rows);
+  free(values);
+  return status;
+}
+
+static void run_prediction(void *self) {
+  prediction *p = self;
+  shoal_predictor *predictor = NULL;
+  const cJSON *rows = cJSON_GetObjectItemCaseSensitive(p->body, "rows");
+  uint64_t count = (uint64_t)cJSON_GetArraySize(rows);
+  p->status = shoal_predictor_load(&predictor, p->path.bytes, &p->err);
+  if (p->status != SHOAL_OK) return;
+  const shoal_profile *profile = shoal_predictor_profile(predictor);
+  size_t cells_count = (count + 1) * profile->columns_count;
+  const char **cells = calloc(cells_count, sizeof *cells);
+  char *room = malloc(cells_count * NUMBER_TEXT);
+  p->status = cells != NULL && room != NULL ? read_cells(profile, rows, cells, room, &p->err)
+                                            : shoal_fail(&p->err, SHOAL_NO_MEMORY, "out of memory");
+  if (p->status == SHOAL_OK) p->status = predict_cells(predictor, cells, count, &p->answer, &p->err);
+  free(cells);
+  free(room);
+  shoal_predictor_destroy(predictor);
+}
+
+static void release_prediction(prediction *p) {
+  shoal_api_release_call(&p->kept);
+  cJSON_Delete(p->body);
+  shoal_text_release(&p->path);
+  free(p);
+}
+
+static void end_prediction(void *self, bool ran) {
+  prediction *p = self;
+  if (!ran) p->status = shoal_fail(&p->err, SHOAL_STOPPED, "the server is being stopped");
+  shoal_api_finish(&p->kept.call, 200, p->status, &p->answer, &p->err);
+  release_prediction(p);
+}
+
+void shoal_api_predict(const shoal_api_call *call) {
+  if (!shoal_api_may_see(call, call->id)) return;
+  shoal_text path = {0};
+  shoal_error err;
+  cJSON *body = shoal_api_body(call);
+  const cJSON *rows = cJSON_GetObjectItemCaseSensitive(body, "rows");
+  bool good = cJSON_IsArray(rows) && cJSON_GetArraySize(rows) <= ROWS_MAX;
+  if (body != NULL && !good)
+    shoal_api_error_at(call, 400, "\"rows\" must be a list of at most 10000 objects, column by column",
+                       "rows", 0, 0);
+  if (good && shoal_jobs_file(call->api->jobs, call->id, "model.safetensors", &path, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    cJSON_Delete(body);
+    shoal_text_release(&path);
+    return;
+  }
+  prediction *p = good ? calloc(1, sizeof *p) : NULL;
+  if (p == NULL) {
+    if (good) shoal_api_error(call, 503, "out of memory");
+    cJSON_Delete(body);
+    shoal_text_release(&path);
+    return;
+  }
+  *p = (prediction){.body = body, .path = path};
+  bool kept = shoal_api_keep_call(&p->kept, call);
+  const shoal_chore chore = {.subject = "", .self = p, .run = run_prediction, .done = end_prediction};
+  if (kept && shoal_chores_add(call->api->chores, &chore)) return;
+  shoal_api_error(call, 503, "too many wait already; try again");
+  release_prediction(p);
+}

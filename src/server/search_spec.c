@@ -1,0 +1,297 @@
+/* search_spec.c: see search_spec.h. */
+#include "server/search_spec.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MAX = 1000 };
+static const double budget_max = 1e8, whole_max = 9007199254740992.0;
+
+static const char *const fields[] = {
+    "kind",   "name",     "data",  "target",    "columns",    "dialect",     "metric",
+    "space",  "problem",  "folds", "valid",     "test_share", "time_column", "epochs",
+    "trials", "budget_s", "seed",  "scheduler", "private",    "workers_min", "workers_max"};
+
+bool shoal_search_spec_is(const char *json, size_t length) {
+  cJSON *tree = cJSON_ParseWithLength(json, length);
+  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(tree, "kind");
+  bool is = cJSON_IsString(kind) && strcmp(kind->valuestring, "search") == 0;
+  cJSON_Delete(tree);
+  return is;
+}
+
+/* ---- reading ---- */
+
+typedef struct reading {
+  shoal_search_spec *spec;
+  const cJSON *json;
+  shoal_spec_fault *fault;
+  shoal_error *err;
+} reading;
+
+static shoal_status wrong(reading *r, const char *field, const char *text) {
+  snprintf(r->fault->field, sizeof r->fault->field, "%s", field);
+  return shoal_fail(r->err, SHOAL_INVALID, "\"%s\" %s", field, text);
+}
+
+static const cJSON *find(const reading *r, const char *field) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(r->json, field);
+  return cJSON_IsNull(item) ? NULL : item;
+}
+
+static shoal_status read_text(reading *r, const char *field, size_t most, shoal_text *out) {
+  const cJSON *item = find(r, field);
+  if (item == NULL) return SHOAL_OK;
+  if (!cJSON_IsString(item)) return wrong(r, field, "must be a text");
+  if (strlen(item->valuestring) > most) return wrong(r, field, "is too long");
+  shoal_text_addf(out, "%s", item->valuestring);
+  return out->failed ? shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
+}
+
+static shoal_status read_number(reading *r, const char *field, double least, double most, bool whole,
+                                double *out) {
+  const cJSON *item = find(r, field);
+  if (item == NULL) return SHOAL_OK;
+  char text[96];
+  snprintf(text, sizeof text, "must be a %snumber from %g to %g", whole ? "whole " : "", least, most);
+  if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
+      (whole && item->valuedouble != floor(item->valuedouble)))
+    return wrong(r, field, text);
+  *out = item->valuedouble;
+  return SHOAL_OK;
+}
+
+static shoal_status read_whole32(reading *r, const char *field, uint32_t least, uint32_t most,
+                                 uint32_t *out) {
+  double value = *out;
+  shoal_status status = read_number(r, field, least, most, true, &value);
+  *out = (uint32_t)value;
+  return status;
+}
+
+static shoal_status read_whole64(reading *r, const char *field, uint64_t *out) {
+  double value = (double)*out;
+  shoal_status status = read_number(r, field, 0, whole_max, true, &value);
+  *out = (uint64_t)value;
+  return status;
+}
+
+static shoal_status check_fields(reading *r) {
+  for (const cJSON *item = r->json->child; item != NULL; item = item->next) {
+    bool known = false;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0] && !known; i++)
+      known = strcmp(item->string, fields[i]) == 0;
+    if (known) continue;
+    char field[32];
+    shoal_text_plain(field, sizeof field, item->string, strlen(item->string));
+    return wrong(r, field, "is no field of a search");
+  }
+  return SHOAL_OK;
+}
+
+static shoal_status read_names(reading *r) {
+  shoal_search_spec *s = r->spec;
+  shoal_status status = read_text(r, "data", SHOAL_SPEC_NAME_MAX, &s->data);
+  if (status == SHOAL_OK) status = read_text(r, "name", SHOAL_SPEC_NAME_MAX, &s->name);
+  if (status == SHOAL_OK) status = read_text(r, "target", TEXT_MAX, &s->target);
+  if (status != SHOAL_OK) return status;
+  if (s->data.length == 0) return wrong(r, "data", "must be the name of a data set");
+  if (s->target.length == 0) return wrong(r, "target", "is missing: the column to predict");
+  if (s->name.length == 0) shoal_text_addf(&s->name, "%s", s->data.bytes);
+  if (s->name.failed) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
+  if (!shoal_spec_name_is_good(s->name.bytes))
+    return wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
+  return SHOAL_OK;
+}
+
+void shoal_columns_said_release(shoal_column_said *said, size_t count) {
+  for (size_t i = 0; i < count; i++) free(said[i].name);
+  free(said);
+}
+
+static shoal_status read_column(const cJSON *item, shoal_column_said *said, shoal_error *err) {
+  const char *kind = cJSON_IsString(item) ? item->valuestring : "";
+  *said = (shoal_column_said){.skip = strcmp(kind, "skip") == 0};
+  if (!said->skip && !shoal_column_kind_parse(kind, &said->kind))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "\"columns\" has a kind that there is not; there are number, category, date, text, identifier, "
+        "constant and skip");
+  said->name = strdup(item->string);
+  return said->name != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+}
+
+shoal_status shoal_columns_said_read(shoal_column_said **out, size_t *count, const cJSON *map,
+                                     shoal_error *err) {
+  *out = NULL;
+  *count = 0;
+  if (map == NULL || cJSON_IsNull(map)) return SHOAL_OK;
+  if (!cJSON_IsObject(map))
+    return shoal_fail(err, SHOAL_INVALID, "\"columns\" must be an object, as in {\"zip\": \"category\"}");
+  int all = cJSON_GetArraySize(map);
+  if (all > SHOAL_SEARCH_COLUMNS_SAID_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "\"columns\" names more than %d columns",
+                      SHOAL_SEARCH_COLUMNS_SAID_MAX);
+  shoal_column_said *said = calloc((size_t)all + 1, sizeof *said);
+  shoal_status status = said != NULL ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (const cJSON *item = map->child; item != NULL && status == SHOAL_OK; item = item->next) {
+    status = read_column(item, &said[*count], err);
+    if (status == SHOAL_OK) (*count)++;
+  }
+  if (status == SHOAL_OK) {
+    *out = said;
+    return SHOAL_OK;
+  }
+  shoal_columns_said_release(said, *count);
+  *count = 0;
+  return status;
+}
+
+static shoal_status read_columns(reading *r) {
+  shoal_status status =
+      shoal_columns_said_read(&r->spec->columns, &r->spec->columns_count, find(r, "columns"), r->err);
+  if (status != SHOAL_OK) snprintf(r->fault->field, sizeof r->fault->field, "columns");
+  return status;
+}
+
+/* Words that search/ has names for. */
+static shoal_status read_words(reading *r) {
+  shoal_search_spec *s = r->spec;
+  shoal_text scheduler = {0};
+  shoal_score_kind metric;
+  shoal_dialect_said dialect = {0};
+  shoal_status status = read_text(r, "metric", TEXT_MAX, &s->metric);
+  if (status == SHOAL_OK) status = read_text(r, "problem", TEXT_MAX, &s->problem);
+  if (status == SHOAL_OK) status = read_text(r, "dialect", TEXT_MAX, &s->dialect);
+  if (status == SHOAL_OK) status = read_text(r, "time_column", TEXT_MAX, &s->time_column);
+  if (status == SHOAL_OK) status = read_text(r, "space", SHOAL_SEARCH_SPACE_MAX, &s->space);
+  if (status == SHOAL_OK) status = read_text(r, "scheduler", TEXT_MAX, &scheduler);
+  if (status == SHOAL_OK && scheduler.length > 0 && !shoal_scheduler_parse(scheduler.bytes, &s->scheduler))
+    status = wrong(r, "scheduler", "must be grid, random, halving or model");
+  shoal_text_release(&scheduler);
+  if (status == SHOAL_OK && s->metric.length > 0 && !shoal_score_parse(s->metric.bytes, &metric))
+    status = wrong(r, "metric", "must be accuracy, balanced-accuracy, f1, auc, log-loss, rmse, mae or r2");
+  if (status == SHOAL_OK && s->problem.length > 0 && strcmp(s->problem.bytes, "regression") != 0 &&
+      strcmp(s->problem.bytes, "classes") != 0)
+    status = wrong(r, "problem", "must be regression or classes");
+  if (status == SHOAL_OK && s->dialect.length > 0) {
+    status = shoal_dialect_say(&dialect, "dialect", s->dialect.bytes, r->err);
+    if (status != SHOAL_OK) snprintf(r->fault->field, sizeof r->fault->field, "dialect");
+  }
+  return status;
+}
+
+/* What is wrong with the space is better known now than when the table has been read. */
+static shoal_status check_space(reading *r) {
+  const shoal_text *text = &r->spec->space;
+  if (text->length == 0) return SHOAL_OK;
+  shoal_space space;
+  shoal_space_usual(&space, 1000, 10);
+  shoal_status status = shoal_space_parse(&space, "space", text->bytes, text->length, r->err);
+  shoal_space_release(&space);
+  if (status == SHOAL_OK) return SHOAL_OK;
+  const char *reason;
+  snprintf(r->fault->field, sizeof r->fault->field, "space");
+  shoal_spec_place("space", r->err, &r->fault->line, &r->fault->column, &reason);
+  return status;
+}
+
+static shoal_status read_numbers(reading *r) {
+  shoal_search_spec *s = r->spec;
+  const cJSON *private = find(r, "private");
+  if (private != NULL && !cJSON_IsBool(private)) return wrong(r, "private", "must be true or false");
+  s->is_private = cJSON_IsTrue(private);
+  shoal_status status = read_number(r, "budget_s", 0, budget_max, false, &s->budget_s);
+  if (status == SHOAL_OK) status = read_whole64(r, "trials", &s->trials);
+  if (status == SHOAL_OK) status = read_whole64(r, "seed", &s->seed);
+  if (status == SHOAL_OK) status = read_whole32(r, "folds", 0, SHOAL_FOLDS_MAX, &s->folds);
+  if (status == SHOAL_OK) status = read_whole32(r, "epochs", 0, SHOAL_CURVE_MAX, &s->epochs);
+  if (status == SHOAL_OK) status = read_number(r, "valid", 0, 0.9, false, &s->valid_share);
+  if (status == SHOAL_OK) status = read_number(r, "test_share", 0, 0.9, false, &s->test_share);
+  if (status == SHOAL_OK) status = read_whole32(r, "workers_min", 1, SHOAL_SPEC_WORKERS_MAX, &s->workers_min);
+  if (status == SHOAL_OK) status = read_whole32(r, "workers_max", 1, SHOAL_SPEC_WORKERS_MAX, &s->workers_max);
+  if (status == SHOAL_OK && s->workers_max < s->workers_min)
+    return wrong(r, "workers_max", "must not be less than \"workers_min\"");
+  if (status == SHOAL_OK && s->budget_s == 0 && s->trials == 0)
+    return wrong(r, "budget_s", "and \"trials\" cannot both be 0: the search would not end");
+  return status;
+}
+
+static shoal_status read_all(reading *r) {
+  if (!cJSON_IsObject(r->json)) return shoal_fail(r->err, SHOAL_INVALID, "the body is no JSON object");
+  shoal_status status = check_fields(r);
+  if (status == SHOAL_OK) status = read_names(r);
+  if (status == SHOAL_OK) status = read_columns(r);
+  if (status == SHOAL_OK) status = read_words(r);
+  if (status == SHOAL_OK) status = check_space(r);
+  if (status == SHOAL_OK) status = read_numbers(r);
+  return status;
+}
+
+shoal_status shoal_search_spec_parse(shoal_search_spec *out, const char *json, size_t length,
+                                     shoal_spec_fault *fault, shoal_error *err) {
+  shoal_search_spec spec = {.scheduler = SHOAL_BY_MODEL,
+                            .budget_s = 600,
+                            .seed = 1,
+                            .test_share = 0.2,
+                            .workers_min = 1,
+                            .workers_max = SHOAL_SPEC_WORKERS_MAX};
+  *fault = (shoal_spec_fault){0};
+  cJSON *tree = cJSON_ParseWithLength(json, length);
+  if (tree == NULL) return shoal_fail(err, SHOAL_INVALID, "the body is no JSON");
+  reading r = {&spec, tree, fault, err};
+  shoal_status status = read_all(&r);
+  cJSON_Delete(tree);
+  if (status == SHOAL_OK)
+    *out = spec;
+  else
+    shoal_search_spec_release(&spec);
+  return status;
+}
+
+void shoal_search_spec_release(shoal_search_spec *spec) {
+  shoal_text *const texts[] = {&spec->name,   &spec->data,    &spec->target, &spec->dialect,
+                               &spec->metric, &spec->problem, &spec->space,  &spec->time_column};
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) shoal_text_release(texts[i]);
+  shoal_columns_said_release(spec->columns, spec->columns_count);
+  spec->columns = NULL;
+  spec->columns_count = 0;
+}
+
+/* ---- writing ---- */
+
+static void write_text(shoal_json *json, const char *key, const shoal_text *text) {
+  if (text->length > 0) shoal_json_text(json, key, text->bytes);
+}
+
+void shoal_search_spec_write(const shoal_search_spec *spec, shoal_json *json) {
+  shoal_json_text(json, "kind", "search");
+  write_text(json, "name", &spec->name);
+  write_text(json, "data", &spec->data);
+  write_text(json, "target", &spec->target);
+  shoal_json_open(json, "columns", '{');
+  for (size_t i = 0; i < spec->columns_count; i++) {
+    const shoal_column_said *said = &spec->columns[i];
+    shoal_json_text(json, said->name, said->skip ? "skip" : shoal_column_kind_name(said->kind));
+  }
+  shoal_json_close(json, '}');
+  write_text(json, "dialect", &spec->dialect);
+  write_text(json, "metric", &spec->metric);
+  write_text(json, "problem", &spec->problem);
+  write_text(json, "space", &spec->space);
+  write_text(json, "time_column", &spec->time_column);
+  shoal_json_text(json, "scheduler", shoal_scheduler_name(spec->scheduler));
+  shoal_json_real(json, "budget_s", spec->budget_s);
+  shoal_json_int(json, "trials", (int64_t)spec->trials);
+  shoal_json_int(json, "folds", spec->folds);
+  shoal_json_real(json, "valid", spec->valid_share);
+  shoal_json_real(json, "test_share", spec->test_share);
+  shoal_json_int(json, "epochs", spec->epochs);
+  shoal_json_int(json, "seed", (int64_t)spec->seed);
+  shoal_json_int(json, "workers_min", spec->workers_min);
+  shoal_json_int(json, "workers_max", spec->workers_max);
+  shoal_json_bool(json, "private", spec->is_private);
+}

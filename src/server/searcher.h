@@ -1,0 +1,89 @@
+/* searcher.h: a search that runs in the server.
+ *
+ * A thread reads the table, and at the end chooses the members, scores them, and writes model and insight. In between
+ * units are given out and taken in by whoever calls: the routes that workers ask, and the queue. Results are kept in
+ * the store, one row for each unit; states of trials, and what the search needs to go on, in the job's folder.
+ *
+ * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: all calls from one, but
+ * `changed`, which comes from the thread inside. */
+#ifndef SHOAL_SERVER_SEARCHER_H
+#define SHOAL_SERVER_SEARCHER_H
+
+#include <cjson/cJSON.h>
+
+#include "server/search_spec.h"
+#include "store/store.h"
+
+enum { SHOAL_LEASE_S = 30 }; /* of a unit whose worker says nothing */
+
+typedef struct shoal_searcher shoal_searcher;
+
+typedef struct shoal_searcher_config {
+  uint64_t id;
+  const shoal_search_spec *spec;
+  const char *folder; /* of the job; exists */
+  const char *data;   /* the CSV file */
+  uint32_t threads;   /* to score with */
+  double spent_s;     /* of the budget, before */
+  double lease_s;     /* of a unit, without a beat; 0: SHOAL_LEASE_S */
+  shoal_store *store;
+  void *self;
+  void (*changed)(void *self);
+} shoal_searcher_config;
+
+typedef enum shoal_searcher_phase {
+  SHOAL_SEARCHER_READS,
+  SHOAL_SEARCHER_OPEN, /* units can be taken */
+  SHOAL_SEARCHER_GATHERS,
+  SHOAL_SEARCHER_ENDED,
+} shoal_searcher_phase;
+
+typedef struct shoal_searcher_view {
+  shoal_searcher_phase phase;
+  char error[SHOAL_ERROR_TEXT_MAX]; /* "" unless it ended with one */
+  char note[SHOAL_ERROR_TEXT_MAX];  /* likewise: what its log should say besides */
+  bool finished;                    /* to its end, and not because it was stopped */
+  bool has_model;
+  double spent_s;
+  shoal_search_view search;
+  const char *metric; /* "accuracy"; NULL while it reads */
+  bool higher_is_better;
+} shoal_searcher_view;
+
+shoal_status shoal_searcher_start(shoal_searcher **out, const shoal_searcher_config *config,
+                                  shoal_error *err);
+/* Ends soon, with a model of what there is by then. */
+void shoal_searcher_stop(shoal_searcher *searcher);
+/* Ends at once: no model; what is there stays. */
+void shoal_searcher_abandon(shoal_searcher *searcher);
+void shoal_searcher_wait(shoal_searcher *searcher);
+void shoal_searcher_destroy(shoal_searcher *searcher); /* after wait */
+
+void shoal_searcher_look(shoal_searcher *searcher, shoal_searcher_view *out);
+/* Overdue leases; whether it is over. */
+void shoal_searcher_tick(shoal_searcher *searcher);
+
+/* What workers need; SHOAL_CONFLICT while it reads, or after its end. */
+shoal_status shoal_searcher_brief(shoal_searcher *searcher, shoal_text *json, shoal_error *err);
+/* *next is SHOAL_NEXT_UNIT with a unit as JSON, SHOAL_NEXT_WAITS (ask again), or SHOAL_NEXT_NONE: it is over. */
+shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, shoal_next *next,
+                                 shoal_taken *taken, shoal_text *json, shoal_error *err);
+bool shoal_searcher_beat(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
+/* SHOAL_CONFLICT: late. SHOAL_INVALID: not what a result looks like. */
+shoal_status shoal_searcher_done(shoal_searcher *searcher, uint64_t unit, const char *worker,
+                                 const cJSON *result, shoal_error *err);
+void shoal_searcher_failed(shoal_searcher *searcher, uint64_t unit, uint32_t attempt, const char *why);
+/* Nobody has begun it: it is free again, and that does not count as an attempt. */
+void shoal_searcher_give_back(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
+/* Whether the table is still being read: who asks for anything else should ask again. */
+bool shoal_searcher_reads(shoal_searcher *searcher);
+/* Where the state of a trial is, or would be. */
+void shoal_searcher_state_path(const shoal_searcher *searcher, uint64_t trial, shoal_text *out);
+/* The trial whose state who holds this lease may write; 0: the lease is nobody's or somebody else's by now. It counts as
+ * a beat. */
+uint64_t shoal_searcher_held(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
+
+/* What finished units came to, as the API has it; the next one. False: none. */
+bool shoal_searcher_take_news(shoal_searcher *searcher, shoal_text *json);
+
+#endif

@@ -1,0 +1,157 @@
+// browser.mjs: what tests of the page share: the browser, what must never happen in it, pictures, the
+// keyboard, and a run that always ends.
+
+import { chromium } from "playwright-core";
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { Processes } from "./processes.mjs";
+
+export const stepMs = 60_000; // for anything that is quick, on a machine that is busy with other things
+export const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+export const colours = ["light", "dark"];
+
+const began = Date.now();
+
+export function passed(text) {
+  console.log(`ok  ${((Date.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
+}
+
+function findBrowser() {
+  const named = process.env.CHROMIUM ? [process.env.CHROMIUM] : [];
+  const folders = (process.env.PATH ?? "").split(":");
+  const found = [...named, ...folders.map((folder) => path.join(folder, "chromium"))].find((file) =>
+    fs.existsSync(file),
+  );
+  if (!found) throw new Error("there is no chromium: 'tools/deps test' installs it, or name one in CHROMIUM");
+  return found;
+}
+
+// ---- what must never happen ----
+
+export function watch(page, url, wrongs) {
+  page.on("console", (message) => {
+    if (message.type() === "error") wrongs.push(`the console says: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => wrongs.push(`an error in the page: ${error.message}`));
+  page.on("request", (request) => {
+    const asked = new URL(request.url());
+    if (asked.protocol.startsWith("http") && asked.origin !== url)
+      wrongs.push(`a request to ${asked.origin}`);
+  });
+}
+
+// ---- pictures ----
+
+export async function drawn(page) {
+  await page.evaluate(() => document.fonts.ready);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+export async function look(page, size, colour) {
+  await page.setViewportSize(sizes[size]);
+  await page.emulateMedia({ colorScheme: colour });
+  await page.evaluate(() => scrollTo(0, 0));
+}
+
+// Makes the window as high as what is in it: what sticks to its edge should not lie across the picture.
+async function heighten(page) {
+  await drawn(page);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  await page.setViewportSize({ ...page.viewportSize(), height });
+}
+
+export class Pictures {
+  // Removes those of an earlier run, and nothing else that somebody keeps there. settleMs: for what is
+  // drawn bit by bit.
+  constructor(folder, names, settleMs = 0) {
+    this.folder = folder;
+    this.settleMs = settleMs;
+    fs.mkdirSync(folder, { recursive: true });
+    const own = new RegExp(`^(${names.join("|")})(-desktop|-phone)?(-light|-dark)?\\.png$`);
+    for (const name of fs.readdirSync(folder)) if (own.test(name)) fs.rmSync(path.join(folder, name));
+  }
+
+  file(name) {
+    return path.join(this.folder, `${name}.png`);
+  }
+
+  async take(page, name) {
+    await drawn(page);
+    await page.screenshot({ path: this.file(name), animations: "disabled" });
+  }
+
+  // The whole page, in every size and colour.
+  async takeAll(page, name) {
+    for (const size of Object.keys(sizes)) {
+      for (const colour of colours) {
+        await look(page, size, colour);
+        await heighten(page);
+        await page.waitForTimeout(this.settleMs);
+        await this.take(page, `${name}-${size}-${colour}`);
+      }
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${name} is ${over} pixels too wide for a ${size}`);
+    }
+    await look(page, "desktop", "light");
+    passed(`pictures of ${name}`);
+  }
+}
+
+// ---- the keyboard ----
+
+// Presses Tab until the focus is on it.
+export async function tabTo(page, selector) {
+  for (let i = 0; i < 200; i++) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
+  }
+  throw new Error(`Tab does not lead to ${selector}`);
+}
+
+// ---- a run ----
+
+// Runs test({ browser, page, url, processes, wrongs }) with a server and volunteers; 0 when it went well.
+// What was there when something failed is in the picture failedName.
+export async function run({ program, volunteers, pictures, failedName, deadlineMs, test }) {
+  const processes = new Processes(program);
+  let browser = null;
+  let page = null;
+  const wrongs = [];
+  const tooLate = new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`not done within ${deadlineMs / 1000} s`)), deadlineMs).unref();
+  });
+  try {
+    // Chromium's own sandbox does not work for root.
+    const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+    browser = await chromium.launch({ executablePath: findBrowser(), args, timeout: stepMs });
+    const url = await processes.serve();
+    for (const name of volunteers) processes.work(url, name);
+    page = await newPage(browser);
+    watch(page, url, wrongs);
+    await Promise.race([test({ browser, page, url, processes, wrongs }), tooLate]);
+    assert.deepEqual(wrongs, []);
+    passed("no error in the page or its console, no request to another host");
+    return 0;
+  } catch (error) {
+    console.error(`FAILED: ${error.stack ?? error}`);
+    for (const wrong of wrongs) console.error(`        ${wrong}`);
+    for (const words of processes.lastWords()) console.error(words);
+    const shot = pictures.file(failedName);
+    await page?.screenshot({ path: shot, fullPage: true }).then(
+      () => console.error(`see ${shot}`),
+      () => undefined,
+    );
+    return 1;
+  } finally {
+    await browser?.close();
+    await processes.end();
+  }
+}
+
+// In a profile of its own: nothing that another page keeps is known here.
+export async function newPage(browser) {
+  const page = await browser.newPage({ viewport: sizes.desktop, colorScheme: "light", locale: "en-GB" });
+  page.setDefaultTimeout(stepMs);
+  return page;
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""search.py SHOAL [TRIALS]: a search on a server, by workers that come and go, gives what it gives on one machine.
+
+A table is uploaded, searched by two workers while workers and the server are killed -9, and every trial has exactly one
+result: the one that `shoal search` comes to alone. Then the model predicts, the search is extended and deleted."""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from server import Process, Server
+
+SHOAL = sys.argv[1]
+TRIALS = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+EPOCHS = 12
+
+
+def table(path, rows=900):
+    """Numbers, a category, gaps, and a class that follows from them but for some noise."""
+    draw = random.Random(1)
+    lines = ["age,city,income,visits,bought"]
+    for _ in range(rows):
+        age, city, income = draw.uniform(18, 80), draw.choice(["Rome", "Oslo", "Lima", "Kyoto"]), draw.gauss(50, 15)
+        visits = draw.randrange(20)
+        bought = (age - 40) / 20 + (city in ("Rome", "Lima")) + (income - 50) / 30 + visits / 15 + draw.gauss(0, 0.5) > 1
+        lines.append(f"{age:.1f},{city},{'' if draw.random() < 0.1 else f'{income:.2f}'},{visits},{'yes' if bought else 'no'}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def ask(server, method, path, body=None, raw=None, token=None):
+    data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
+    request = urllib.request.Request(server.url + path, data, method=method)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
+def wait_for(what, seconds, found):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if found():
+                return
+        except (urllib.error.URLError, ConnectionError):
+            pass
+        time.sleep(0.1)
+    sys.exit(f"{what} did not happen within {seconds} s")
+
+
+def worker(server, folder, name):
+    return Process([SHOAL, "work", server.url, "--name", name, "--cores", "1", "--cache", str(folder / name), "--yes", "--no-pause", "--json"])
+
+
+def results(server, job, token=None):
+    """The last result of every trial, and how many results each unit has."""
+    rows, start = [], 0
+    while start is not None:
+        page = ask(server, "GET", f"/api/v1/jobs/{job}/trials?from={start}&limit=500", token=token)
+        rows += page["trials"]
+        start = page["next"]
+    units = [row["unit"] for row in rows]
+    assert len(units) == len(set(units)), "a unit has two results"
+    assert units == list(range(len(units))), "a unit has no result"
+    return {row["trial"]: row for row in rows}
+
+
+def alone(csv, folder, trials=TRIALS):
+    out = subprocess.run([SHOAL, "search", csv, "--target", "bought", "--trials", str(trials), "--epochs", str(EPOCHS), "--json",
+                          "--out", folder / "alone.safetensors", "--test-share", "0.2"], check=True, capture_output=True, text=True).stdout
+    events = [json.loads(line) for line in out.splitlines()]
+    trials = [e for e in events if e["event"] == "trial"]
+    return {e["trial"]: e for e in trials}, {**events[-1], "units": len(trials)}
+
+
+def same(mine, theirs):
+    assert mine.keys() == theirs.keys(), f"{len(mine)} trials against {len(theirs)}"
+    for trial, row in mine.items():
+        assert row["settings"] == theirs[trial]["settings"], f"trial {trial} has other settings"
+        assert row["result"]["score"] == theirs[trial]["score"], \
+            f"trial {trial}: {row['result']['score']} against {theirs[trial]['score']}"
+
+
+def upload(server, csv, token=None):
+    ask(server, "PUT", "/api/v1/datasets/shoppers/files/shoppers.csv", raw=csv.read_bytes(), token=token)
+    return ask(server, "POST", "/api/v1/datasets/shoppers", {"kind": "table"}, token=token)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="shoal-search-") as name:
+        folder = Path(name)
+        csv = folder / "shoppers.csv"
+        table(csv)
+        expected, end = alone(csv, folder)
+        server = Server(SHOAL, folder / "server")
+        port = server.port
+        described = upload(server, csv)
+        kinds = {c["name"]: c["kind"] for c in described["profile"]["columns"]}
+        assert kinds["city"] == "category" and kinds["income"] == "number", kinds
+        job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "name": "shoppers", "data": "shoppers", "target": "bought",
+                                                   "trials": TRIALS, "budget_s": 0, "epochs": EPOCHS})["id"]
+        workers = [worker(server, folder, "anna"), worker(server, folder, "ben")]
+        done = lambda: len(ask(server, "GET", f"/api/v1/jobs/{job}/trials?limit=1000")["trials"])
+        wait_for("a third of the trials", 60, lambda: done() > TRIALS / 3)
+        workers[0].end(signal.SIGKILL)
+        workers[0] = worker(server, folder, "carl")
+        server.end(signal.SIGKILL)
+        server = Server(SHOAL, folder / "server", port=port)
+        wait_for("the end", 120, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
+        same(results(server, job), expected)
+        curve = ask(server, "GET", f"/api/v1/jobs/{job}/trials/1")["curve"]
+        assert curve and len(curve[0]) == 3, curve
+        answer = ask(server, "POST", f"/api/v1/jobs/{job}/predict", {"rows": [{"age": 70, "city": "Rome", "income": 90, "visits": 19},
+                                                                              {"age": 20, "city": "Atlantis", "visits": 0}]})
+        assert [p["class"] for p in answer["predictions"]] == ["yes", "no"], answer
+        with urllib.request.urlopen(f"{server.url}/api/v1/jobs/{job}/model.onnx", timeout=30) as file:
+            assert b"probabilities" in file.read(), "the model as ONNX"
+        insight = ask(server, "GET", f"/api/v1/jobs/{job}/insight")
+        assert insight["confusion"]["classes"] == ["no", "yes"] and len(insight["columns"]) == 4, insight
+        ask(server, "POST", f"/api/v1/jobs/{job}/resume", {"trials": TRIALS + 10})
+        wait_for("the end of more", 120, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
+        assert len(results(server, job)) == TRIALS + 10
+        for w in workers:
+            w.end()
+        ask(server, "DELETE", f"/api/v1/jobs/{job}")
+        server.end()
+        print(f"{TRIALS} trials as on one machine; accuracy of the model {end['test_accuracy']:.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+// search_insight.ts: what a search has found out: which settings and columns matter, what the space teaches,
+// where the final model errs and what it is made of.
+
+import { h, replace, setText } from "./dom";
+import { count, figure, percent } from "./format";
+import { linearAxis, rangeOf } from "./search_axes";
+import { Plot } from "./search_plot";
+import type { Trial } from "./search_trials";
+import type { Insight } from "./search_types";
+
+const barsMax = 30;
+const classesMax = 40;
+const pointsMax = 5000;
+
+// Named bars, the longest first; what is below 0 counts as nothing.
+function bars(rows: { name: string; part: number; text: string }[]): HTMLElement {
+  const most = rows.reduce((max, row) => Math.max(max, row.part), 0) || 1;
+  const list = h("ul", { class: "bars" });
+  for (const row of rows.slice(0, barsMax)) {
+    const inside = h("span");
+    inside.style.transform = `scaleX(${Math.max(row.part, 0) / most})`;
+    list.append(
+      h(
+        "li",
+        null,
+        h("span", { class: "barname", title: row.name }, row.name),
+        h("span", { class: "bar", "aria-hidden": "true" }, inside),
+        h("span", { class: "figure" }, row.text),
+      ),
+    );
+  }
+  return rows.length > barsMax
+    ? h("div", null, list, h("p", { class: "muted small" }, `and ${count(rows.length - barsMax)} more`))
+    : list;
+}
+
+export function lessonText(lesson: string | { text: string }): string {
+  const text = typeof lesson === "string" ? lesson : lesson.text;
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+// Rows are what is right, columns what was predicted; the darker the more of the row.
+function matrix(confusion: NonNullable<Insight["confusion"]>): HTMLElement {
+  const { classes, counts } = confusion;
+  const shown = classes.slice(0, classesMax);
+  const head = h("tr", null, h("th", { scope: "col" }, "right ↓ predicted →"));
+  for (const name of shown) head.append(h("th", { scope: "col", class: "number", title: name }, name));
+  const body = h("tbody");
+  shown.forEach((name, r) => {
+    const row = counts[r] ?? [];
+    const all = row.reduce((sum, n) => sum + n, 0) || 1;
+    const line = h("tr", null, h("th", { scope: "row", title: name }, name));
+    shown.forEach((other, c) => {
+      const n = row[c] ?? 0;
+      const cell = h("td", { class: r === c ? "number right" : "number" }, count(n));
+      cell.style.setProperty("--part", `${Math.round((n / all) * 70)}%`);
+      cell.title = `${name} taken for ${other}: ${count(n)}, ${percent(n / all)} of ${name}`;
+      line.append(cell);
+    });
+    body.append(line);
+  });
+  return h(
+    "div",
+    { class: "scroller", tabindex: 0, role: "region", "aria-label": "Confusion matrix" },
+    h(
+      "table",
+      { class: "matrix" },
+      h("caption", { class: "away" }, "Confusion matrix"),
+      h("thead", null, head),
+      body,
+    ),
+    classes.length > classesMax &&
+      h("p", { class: "muted small" }, `and ${count(classes.length - classesMax)} classes more`),
+  );
+}
+
+function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HTMLElement | null {
+  const valid = typeof scores.valid === "number" ? { [metric]: scores.valid } : (scores.valid ?? {});
+  const test = scores.test ?? {};
+  const names = [...new Set([...Object.keys(test), ...Object.keys(valid)])];
+  if (names.length === 0) return null;
+  const isTested = Object.keys(test).length > 0;
+  const head = h(
+    "tr",
+    null,
+    h("th", { scope: "col" }, "Metric"),
+    h("th", { scope: "col", class: "number" }, "Held out"),
+  );
+  const rows = scores.test_rows ? ` (${count(scores.test_rows)})` : "";
+  if (isTested) head.append(h("th", { scope: "col", class: "number" }, `Test${rows}`));
+  const body = names.map((name) =>
+    h(
+      "tr",
+      null,
+      h("th", { scope: "row" }, name),
+      h("td", { class: "number" }, figure(valid[name])),
+      isTested && h("td", { class: "number" }, figure(test[name])),
+    ),
+  );
+  const table = h("table", { class: "scores" }, h("thead", null, head), h("tbody", null, ...body));
+  return h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Scores" }, table);
+}
+
+function nothing(text: string): HTMLElement {
+  return h("p", { class: "empty" }, text);
+}
+
+function block(title: string, empty: string): { node: HTMLElement; set(...content: (Node | null)[]): void } {
+  const inside = h("div", { class: "stack" }, nothing(empty));
+  return {
+    node: h("section", { class: "card" }, h("h2", null, title), inside),
+    set(...content) {
+      const there = content.filter((one): one is Node => one !== null);
+      replace(inside, ...(there.length > 0 ? there : [nothing(empty)]));
+    },
+  };
+}
+
+export class InsightView {
+  readonly node: HTMLElement;
+  private readonly settings = block(
+    "What matters of the settings",
+    "Comes when the search ends, from 20 trials on.",
+  );
+  private readonly lessons = block(
+    "What the space teaches",
+    "Comes when the search ends: what chance alone would not explain, from 20 trials on.",
+  );
+  private readonly errors = block("Where the model errs", "Comes when the search ends.");
+  private readonly columns = block("What matters of the columns", "Comes when the search ends.");
+  private readonly members = block("What the model is made of", "Comes when the search ends.");
+  private readonly residuals = new Plot({
+    label: "Predicted and right values",
+    height: 280,
+    tip: (point) => [`right ${figure(point.x)}`, `predicted ${figure(point.y)}`],
+  });
+  private readonly about = h("p", { class: "muted small" });
+
+  constructor() {
+    this.node = h(
+      "div",
+      { class: "stack" },
+      h("div", { class: "columns" }, this.settings.node, this.lessons.node),
+      h("div", { class: "columns" }, this.errors.node, this.columns.node),
+      this.members.node,
+    );
+  }
+
+  set(insight: Insight, metric: string, trial: (number: number) => Trial | undefined): void {
+    const importance = insight.importance ?? [];
+    this.settings.set(
+      importance.length > 0
+        ? bars(importance.map(({ setting, share }) => ({ name: setting, part: share, text: percent(share) })))
+        : nothing("Too few trials to tell."),
+    );
+    const lessons = (insight.lessons ?? []).map(lessonText);
+    this.lessons.set(
+      lessons.length > 0
+        ? h("ul", { class: "points" }, ...lessons.map((text) => h("li", null, text)))
+        : nothing("Nothing that chance alone would not explain."),
+    );
+    this.errors.set(...this.errorParts(insight));
+    const columns = (insight.columns ?? []).slice().sort((a, b) => b.importance - a.importance);
+    this.columns.set(
+      columns.length > 0
+        ? h("p", { class: "muted small" }, "How much worse it gets when a column is shuffled.")
+        : null,
+      columns.length > 0
+        ? bars(columns.map(({ column, importance: part }) => ({ name: column, part, text: figure(part) })))
+        : null,
+    );
+    const members = insight.members ?? [];
+    this.members.set(
+      insight.scores ? scoresTable(insight.scores, metric) : null,
+      members.length > 0 ? this.memberList(members, trial) : null,
+    );
+  }
+
+  repaint(): void {
+    this.residuals.repaint();
+  }
+
+  close(): void {
+    this.residuals.close();
+  }
+
+  private memberList(
+    members: NonNullable<Insight["members"]>,
+    trial: (number: number) => Trial | undefined,
+  ): HTMLElement {
+    const sorted = members.slice().sort((a, b) => b.share - a.share);
+    setText(
+      this.about,
+      members.length === 1
+        ? "One trial."
+        : `${count(members.length)} trials, whose predictions are added up by share.`,
+    );
+    return h(
+      "div",
+      { class: "stack" },
+      this.about,
+      bars(
+        sorted.map((member) => {
+          const settings = trial(member.trial)?.text;
+          const name = `Trial ${member.trial}${settings ? `: ${settings}` : ""}`;
+          return { name, part: member.share, text: percent(member.share) };
+        }),
+      ),
+    );
+  }
+
+  private errorParts(insight: Insight): (Node | null)[] {
+    if (insight.confusion && insight.confusion.classes.length > 0) return [matrix(insight.confusion)];
+    const pairs = (insight.residuals ?? []).slice(0, pointsMax);
+    if (pairs.length === 0) return [null];
+    const [low, high] = rangeOf(pairs.flat());
+    const span: [number, number] = low < high ? [low, high] : [low - 0.5, high + 0.5];
+    this.residuals.set({
+      x: linearAxis("right", ...span, 5),
+      y: linearAxis("predicted", ...span, 5),
+      points: pairs.map(([predicted, right]) => ({ x: right, y: predicted, trial: 0 })),
+      diagonal: true,
+    });
+    return [this.residuals.node];
+  }
+}
