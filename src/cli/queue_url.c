@@ -16,8 +16,8 @@ static size_t scheme_of(const char *text) {
   return 0;
 }
 
-/* Where the host begins. A password that was not escaped may have an @ or a / of its own: all before the last @ is
- * secret. */
+/* Where the host begins. A password that was not escaped may have an @ or a / of its own: all before the
+ * last @ is secret. */
 static const char *host_of(const char *url) {
   const char *at = strrchr(url, '@');
   return at != NULL ? at + 1 : url + scheme_of(url);

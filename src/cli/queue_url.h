@@ -1,5 +1,5 @@
-/* queue_url.h: a broker's URL on the command line, amqp://USER:PASSWORD@HOST:PORT/VHOST, whose password nobody else
- * should see.
+/* queue_url.h: a broker's URL on the command line, amqp://USER:PASSWORD@HOST:PORT/VHOST, whose password
+ * nobody else should see.
  *
  * Ownership: take, then free. Threads: any. */
 #ifndef SHOAL_CLI_QUEUE_URL_H
@@ -10,8 +10,8 @@
 
 bool shoal_queue_url_is(const char *text); /* whether it begins like one */
 
-/* A copy of the URL, which lies in one of the words, as a word or as the end of --queue=URL; what stands before its host
- * is overwritten there, so that nobody reads it in the list of processes. NULL: no memory. */
+/* A copy of the URL, which lies in one of the words, as a word or as the end of --queue=URL; what stands
+ * before its host is overwritten there, so that nobody reads it in the list of processes. NULL: no memory. */
 char *shoal_queue_url_take(const char *url, int argc, char **argv);
 void shoal_queue_url_free(char *url); /* NULL is fine */
 

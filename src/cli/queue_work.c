@@ -1,7 +1,7 @@
 /* queue_work.c: see queue_work.h.
  *
- * The caller's thread receives, claims, hands out, and beats for units whose data is still on its way; a thread for every
- * core waits for a unit and computes it. `mutex` guards the slots and what they tell. */
+ * The caller's thread receives, claims, hands out, and beats for units whose data is still on its way; a
+ * thread for every core waits for a unit and computes it. `mutex` guards the slots and what they tell. */
 #include "cli/queue_work.h"
 
 #include <cjson/cJSON.h>

@@ -1,21 +1,23 @@
-/* queue_work.h: a trusted worker: takes units of searches from a broker's queue (server/offers.h) and computes them.
+/* queue_work.h: a trusted worker: takes units of searches from a broker's queue (server/offers.h) and
+ * computes them.
  *
- * What comes through the queue says whose unit it is; all else goes by HTTP to that server: the unit is claimed, then
- * its message acknowledged, then its data fetched where it is not here, then it is computed and reported
- * (search_worker.h). So a worker that is lost before the claim leaves the message in the queue, and one that is lost
- * after it a lease that runs out. Messages are received only while a core is free. A broker that is away is waited
- * for while what is here is computed; a server that is away, too.
+ * What comes through the queue says whose unit it is; all else goes by HTTP to that server: the unit is
+ * claimed, then its message acknowledged, then its data fetched where it is not here, then it is computed and
+ * reported (search_worker.h). So a worker that is lost before the claim leaves the message in the queue, and
+ * one that is lost after it a lease that runs out. Messages are received only while a core is free. A broker
+ * that is away is waited for while what is here is computed; a server that is away, too.
  *
  * While its owner's rules say so (guest.h) it takes no more; what it has begun it finishes.
  *
- * Ownership: run blocks; everything in the config is borrowed. Threads: one, and as many as it computes with. */
+ * Ownership: run blocks; everything in the config is borrowed. Threads: one, and one for
+ * every core. */
 #ifndef SHOAL_CLI_QUEUE_WORK_H
 #define SHOAL_CLI_QUEUE_WORK_H
 
 #include "cli/work.h"
 
-/* Until it is told to stop, or with `once` the first search that it worked for is over. SHOAL_INVALID: the URL, or the
- * broker refuses it. */
+/* Until it is told to stop, or with `once` the first search that it worked for is over. SHOAL_INVALID: the
+ * URL, or the broker refuses it. */
 shoal_status shoal_queue_work_run(const shoal_work_config *config, shoal_error *err);
 
 #endif

@@ -17,6 +17,7 @@
 enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 160, SLOTS_MAX = 1024 };
 static const double save_every_s = 20;
 static const double usual_lease_s = 30, beats_a_lease = 4;
+static const double last_words_s = 2; /* for a server that is slow when this worker leaves */
 static const double first_pause_s = 0.2, longest_pause_s = 5, no_unit_pause_s = 0.3;
 
 /* A unit that is being computed. */
@@ -222,7 +223,8 @@ typedef struct errand {
   char state[PATH_BYTES + 256];
 } errand;
 
-/* The state from before. A unit that begins its trial has one only when somebody was lost in the middle of it. */
+/* The state from before. A unit that begins its trial has one only when somebody was lost in the middle of
+ * it. */
 static shoal_status get_state(const errand *e, shoal_error *err) {
   const shoal_search_worker *w = e->worker;
   char path[PATH_BYTES];
@@ -248,7 +250,8 @@ static shoal_status put_state(const errand *e, shoal_reply *reply, shoal_error *
   return ask(e->worker, e->fetch, &(shoal_ask){.method = "PUT", .path = path, .file = e->state}, reply, err);
 }
 
-/* A checkpoint on the way: whoever goes on with this unit begins there. One that does not arrive is no matter. */
+/* A checkpoint on the way: whoever goes on with this unit begins there. One that does not arrive is no
+ * matter. */
 static void saved(void *self) {
   errand *e = self;
   char what[64], path[PATH_BYTES];
@@ -328,6 +331,28 @@ static void count_unit(const shoal_search_worker *w, const shoal_taken *taken) {
                      __ATOMIC_RELAXED);
 }
 
+/* Another worker goes on from here. This one is to stop, so its own connection answers no more. */
+static void save_last(errand *e) {
+  shoal_fetch *own = e->fetch;
+  shoal_error err;
+  const shoal_fetch_config config = {
+      .link = e->worker->config.link, .connect_s = last_words_s, .silence_s = last_words_s};
+  if (!shoal_file_exists(e->state) || shoal_fetch_create(&e->fetch, &config, &err) != SHOAL_OK) {
+    e->fetch = own;
+    return;
+  }
+  saved(e);
+  shoal_fetch_destroy(e->fetch);
+  e->fetch = own;
+}
+
+static bool is_unwanted(shoal_search_worker *w, const slot *s) {
+  pthread_mutex_lock(&w->mutex);
+  bool unwanted = s->unwanted;
+  pthread_mutex_unlock(&w->mutex);
+  return unwanted;
+}
+
 static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoal_error *err) {
   shoal_search_worker *w = e->worker;
   shoal_status status = get_state(e, err);
@@ -341,8 +366,10 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
   status = shoal_trial_run(w->bench, &options, result, err);
   if (status == SHOAL_OK) status = report(e, result, err);
   if (status == SHOAL_OK) count_unit(w, e->taken);
-  if (status == SHOAL_STOPPED && !s->unwanted) saved(e); /* another worker goes on from here */
-  return status == SHOAL_STOPPED && s->unwanted ? SHOAL_OK : status;
+  if (status != SHOAL_STOPPED) return status;
+  if (is_unwanted(w, s)) return SHOAL_OK;
+  save_last(e);
+  return status;
 }
 
 shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, size_t length,

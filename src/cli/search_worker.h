@@ -1,10 +1,12 @@
 /* search_worker.h: computes units of a server's search, over HTTP.
  *
- * The table is here already. Threads take units (POST units), get the trial's state where there is one, train,
- * put the new state, and report; a thread beside them beats for all that is being computed, and stops what the server does not
- * want any more. A server that goes away is waited for: what was computed is reported when it is back.
+ * The table is here already. Threads take units (POST units), get the trial's state where there is one,
+ * train, put the new state, and report; a thread beside them beats for all that is being computed, and stops
+ * what the server does not want any more. A server that goes away is waited for: what was computed is
+ * reported when it is back.
  *
- * Ownership: open, then close; link and texts are borrowed until then. Threads: any for unit; one for the rest. */
+ * Ownership: open, then close; link and texts are borrowed until then. Threads: any for unit; one for the
+ * rest. */
 #ifndef SHOAL_CLI_SEARCH_WORKER_H
 #define SHOAL_CLI_SEARCH_WORKER_H
 
@@ -33,11 +35,12 @@ shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_sea
                                       shoal_error *err);
 void shoal_search_worker_close(shoal_search_worker *worker);
 
-/* Until the search is over (SHOAL_OK), `stop` is set (SHOAL_STOPPED), or something is wrong that waiting will not mend. */
+/* Until the search is over (SHOAL_OK), `stop` is set (SHOAL_STOPPED), or something is wrong that waiting will
+ * not mend. */
 shoal_status shoal_search_worker_run(shoal_search_worker *worker, shoal_error *err);
 
-/* One unit, as POST units gives it; also of one that came another way. SHOAL_OK also when the server did not want
- * the result any more; SHOAL_NOT_FOUND: the search is over. */
+/* One unit, as POST units gives it; also of one that came another way. SHOAL_OK also when the server did not
+ * want the result any more; SHOAL_NOT_FOUND: the search is over. */
 shoal_status shoal_search_worker_unit(shoal_search_worker *worker, const char *json, size_t length,
                                       shoal_error *err);
 

@@ -417,7 +417,11 @@ static void check_chunk(shoal_swarm_node *n, shoal_swarm_event *e, double now) {
   shoal_error err = {0};
   shoal_status status =
       shelf->put(shelf->self, e->chunk, e->payload ? shoal_blob_bytes(e->payload) : NULL, length, &err);
-  if (status != SHOAL_OK && status != SHOAL_CORRUPT) give_up(n, &err);
+  shoal_blob_release(e->payload);
+  if (status != SHOAL_OK && status != SHOAL_CORRUPT) { /* this disk's fault, and not its sender's */
+    give_up(n, &err);
+    return;
+  }
   if (status == SHOAL_OK && m != NULL) {
     m->from += length;
     n->from_peers += length;
@@ -425,7 +429,6 @@ static void check_chunk(shoal_swarm_node *n, shoal_swarm_event *e, double now) {
     n->from_server += length;
   }
   shoal_swarm_checked(n->core, e->peer, e->chunk, status == SHOAL_OK, now);
-  shoal_blob_release(e->payload);
 }
 
 static void give_chunk(shoal_swarm_node *n, const shoal_swarm_event *e, double now) {
@@ -473,7 +476,7 @@ static void note_sent(shoal_swarm_node *n, double now) {
 
 static void follow_core(shoal_swarm_node *n, double now) {
   shoal_swarm_event e;
-  while (shoal_swarm_next(n->core, &e)) {
+  while (!n->over && shoal_swarm_next(n->core, &e)) {
     if (e.kind == SHOAL_SWARM_ARRIVED)
       check_chunk(n, &e, now);
     else if (e.kind == SHOAL_SWARM_GIVE)

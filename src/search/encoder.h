@@ -51,7 +51,7 @@ typedef struct shoal_target {
   uint32_t column;
   shoal_problem problem;
   shoal_names classes;    /* BINARY and MULTICLASS */
-  double mean, deviation; /* REGRESSION: the unit of what networks predict; of all rows */
+  double mean, deviation; /* REGRESSION: the unit of what networks predict */
   uint32_t categories;    /* of a CATEGORY column in the profile; 0: the classes are numbers */
   int32_t *class_of;      /* the class of each category */
   double *numbers;        /* the number of each class, ascending */
@@ -65,6 +65,10 @@ void shoal_target_init(shoal_target *target);
  * classes of a number that is not one, more than 1,000 classes. */
 shoal_status shoal_target_find(shoal_target *out, const shoal_rows *rows, const shoal_profile *profile,
                                uint32_t column, const shoal_problem *said, shoal_error *err);
+/* Mean and deviation, which were those of all rows, of the rows to learn from alone: those of any fold,
+ * never a test row. What the rows' parts are does not depend on them. */
+shoal_status shoal_target_fit(shoal_target *target, const shoal_rows *rows, const shoal_profile *profile,
+                              const shoal_table_split *split, shoal_error *err);
 void shoal_target_release(shoal_target *target);
 shoal_status shoal_target_copy(shoal_target *out, const shoal_target *target, shoal_error *err);
 void shoal_target_write(const shoal_target *target, shoal_json *json, const char *key);

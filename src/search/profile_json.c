@@ -46,9 +46,15 @@ static void write_column(const shoal_column *column, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+/* The last part of a path. */
+static const char *name_of(const char *path) {
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  return slash ? slash + 1 : path ? path : "";
+}
+
 void shoal_profile_write(const shoal_profile *profile, shoal_json *json, const char *key) {
   shoal_json_open(json, key, '{');
-  shoal_json_text(json, "file", profile->file ? profile->file : "");
+  shoal_json_text(json, "file", name_of(profile->file)); /* where it lies is nobody's business */
   shoal_dialect_write(&profile->dialect, json, "dialect");
   shoal_json_text(json, "sha256", profile->sha256);
   shoal_json_int(json, "rows", (int64_t)profile->rows);

@@ -229,6 +229,9 @@ static shoal_status open_new(shoal_search *s, shoal_error *err) {
     return status;
   }
   status = open_bench(s, rows, err);
+  if (status == SHOAL_OK)
+    status = shoal_target_fit(&s->brief.target, shoal_bench_rows(s->bench), &s->brief.profile,
+                              shoal_bench_split(s->bench), err);
   if (status == SHOAL_OK) status = shoal_search_begin_record(s, err);
   return status;
 }

@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "search/forward.h"
 #include "search/insight.h"
 #include "search/search_internal.h"
+
+/* Of a table with more columns than this the rest is not judged: it would take longer than it is worth. */
+enum { COLUMNS_JUDGED_MAX = 200 };
 
 enum {
   ROWS_MAX = 1000, /* that columns are judged by */
@@ -63,7 +67,8 @@ typedef struct dealt {
   const judges *judges;
   const uint64_t *deal; /* whose cells row i gets; NULL: its own */
   uint32_t column;
-  float *other; /* of one row */
+  uint32_t *column_of; /* of each value of the vector */
+  float *other;        /* of one row */
 } dealt;
 
 static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
@@ -79,7 +84,7 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
     if (d->deal == NULL) continue;
     shoal_encoder_row(d->encoder, d->judges->rows, d->judges->at[d->deal[place]], d->other);
     for (uint32_t v = 0; v < values; v++)
-      if (shoal_encoder_column(d->encoder, v) == d->column) x[v] = d->other[v];
+      if (d->column_of[v] == d->column) x[v] = d->other[v];
   }
 }
 
@@ -93,6 +98,25 @@ static int by_share(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
+static shoal_status predict_one(const shoal_trial_net *net, dealt *d, float *out, shoal_error *err) {
+  uint32_t values = shoal_encoder_values(net->encoder);
+  shoal_forward *forward;
+  d->encoder = net->encoder;
+  d->other = malloc(((size_t)values + 1) * sizeof *d->other);
+  d->column_of = malloc(((size_t)values + 1) * sizeof *d->column_of);
+  shoal_status status = d->other && d->column_of ? shoal_forward_create(&forward, net->graph, err)
+                                                 : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK) {
+    for (uint32_t v = 0; v < values; v++) d->column_of[v] = shoal_encoder_column(net->encoder, v);
+    const shoal_source source = {.self = d, .samples = d->judges->count, .fetch = fetch};
+    shoal_forward_run(forward, net->weights, &source, out);
+    shoal_forward_destroy(forward);
+  }
+  free(d->other);
+  free(d->column_of);
+  return status;
+}
+
 /* What some networks say together of the dealt rows. */
 static shoal_status predict(const chosen_net *nets, uint32_t count, dealt *d, float *sum, float *one,
                             shoal_error *err) {
@@ -100,17 +124,7 @@ static shoal_status predict(const chosen_net *nets, uint32_t count, dealt *d, fl
   double shares = 0;
   memset(sum, 0, values * sizeof *sum);
   for (uint32_t i = 0; i < count; i++) {
-    shoal_forward *forward;
-    d->encoder = nets[i].net->encoder;
-    d->other = malloc(((size_t)shoal_encoder_values(d->encoder) + 1) * sizeof *d->other);
-    shoal_status status = d->other ? shoal_forward_create(&forward, nets[i].net->graph, err)
-                                   : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-    if (status == SHOAL_OK) {
-      const shoal_source source = {.self = d, .samples = d->judges->count, .fetch = fetch};
-      shoal_forward_run(forward, nets[i].net->weights, &source, one);
-      shoal_forward_destroy(forward);
-    }
-    free(d->other);
+    shoal_status status = predict_one(nets[i].net, d, one, err);
     if (status != SHOAL_OK) return status;
     for (size_t v = 0; v < values; v++) sum[v] += (float)nets[i].share * one[v];
     shares += nets[i].share;
@@ -148,6 +162,13 @@ static void deal_cells(uint64_t *deal, uint64_t *order, uint64_t count, uint64_t
   for (uint64_t i = 0; i < count; i++) deal[order[i]] = order[(i + 1) % count];
 }
 
+/* The budget is over, or somebody waits for the end. */
+static bool is_late(const shoal_search *s) {
+  double seconds = s->options->seconds;
+  return __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0 ||
+         (seconds > 0 && shoal_clock_seconds() > s->begun + seconds);
+}
+
 static shoal_status write_columns(const shoal_search *s, const chosen_net *nets, uint32_t nets_count,
                                   const judges *j, shoal_json *json, shoal_error *err) {
   size_t values = (j->count + 1) * j->width;
@@ -161,8 +182,10 @@ static shoal_status write_columns(const shoal_search *s, const chosen_net *nets,
   double sign = shoal_score_higher_is_better(s->brief.metric) ? 1 : -1;
   bool scaled = s->brief.metric == SHOAL_SCORE_RMSE || s->brief.metric == SHOAL_SCORE_MAE;
   shoal_json_open(json, "columns", '[');
+  uint32_t judged = 0;
   for (uint32_t c = 0; c < s->brief.profile.columns_count && status == SHOAL_OK; c++) {
-    if (!s->brief.profile.columns[c].used) continue;
+    if (!s->brief.profile.columns[c].used || judged == COLUMNS_JUDGED_MAX || is_late(s)) continue;
+    judged++;
     deal_cells(deal, order, j->count, s->brief.seed, c);
     d.deal = deal;
     d.column = c;

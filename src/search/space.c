@@ -287,7 +287,7 @@ void shoal_space_usual(shoal_space *out, uint64_t rows, uint32_t columns) {
                             : "256 512 1024");
   set_range(out, SHOAL_SET_DECAY, small ? 1e-3 : 1e-5, small ? 1 : 0.1, true);
   set_words(out, SHOAL_SET_NUMBERS, "standard quantile pieces");
-  set_range(out, SHOAL_SET_PIECES, small ? 4 : 8, small ? 16 : middle ? 32 : 64, true);
+  set_range(out, SHOAL_SET_PIECES, small ? 4 : 8, small ? 16 : middle ? 64 : 128, true);
   /* A label's order means nothing to a network: it is there for who asks. */
   set_words(out, SHOAL_SET_CATEGORIES, "one-hot lookup");
   set_range(out, SHOAL_SET_EMBEDDING, 2, small ? 8 : 16, true);

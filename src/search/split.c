@@ -67,7 +67,7 @@ static void list_entries(cutter *c) {
   uint32_t time = c->options->time_column;
   uint64_t rows = shoal_rows_count(c->rows);
   for (uint64_t r = 0; r < rows; r++) {
-    double value = c->target->problem == SHOAL_REGRESSION ? (double)shoal_target_value(c->target, c->rows, r)
+    double value = c->target->problem == SHOAL_REGRESSION ? shoal_rows_number(c->rows, r, c->target->column)
                                                           : shoal_target_label(c->target, c->rows, r);
     c->part[r] = PART_NONE;
     if (isnan(value) || (c->target->problem != SHOAL_REGRESSION && value < 0)) continue;

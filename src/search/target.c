@@ -156,20 +156,22 @@ static shoal_status name_numbers(finder *f, uint32_t count) {
   return status;
 }
 
-static shoal_status measure_numbers(finder *f) {
+/* Mean and deviation of all rows, or of those that are marked. */
+static shoal_status measure_numbers(const finder *f, const bool *marked) {
   shoal_target *t = f->target;
   double sum = 0, squares = 0;
   uint64_t count = 0, rows = shoal_rows_count(f->rows);
   for (uint64_t r = 0; r < rows; r++) {
     double value = shoal_rows_number(f->rows, r, t->column);
-    if (isnan(value)) continue;
+    if (isnan(value) || (marked && !marked[r])) continue;
     sum += value;
     count++;
   }
   t->mean = sum / (double)(count > 0 ? count : 1);
   for (uint64_t r = 0; r < rows; r++) {
     double value = shoal_rows_number(f->rows, r, t->column);
-    if (!isnan(value)) squares += (value - t->mean) * (value - t->mean);
+    if (isnan(value) || (marked && !marked[r])) continue;
+    squares += (value - t->mean) * (value - t->mean);
   }
   t->deviation = sqrt(squares / (double)(count > 0 ? count : 1));
   if (!isfinite(t->mean) || !isfinite(t->deviation))
@@ -178,8 +180,8 @@ static shoal_status measure_numbers(finder *f) {
                       f->column->name);
   if (t->deviation == 0)
     return shoal_fail(f->err, SHOAL_INVALID,
-                      "the target '%s' has the same value in all rows: there is nothing to predict",
-                      f->column->name);
+                      "the target '%s' has the same value in all rows%s: there is nothing to predict",
+                      f->column->name, marked ? " to learn from" : "");
   return SHOAL_OK;
 }
 
@@ -194,7 +196,20 @@ static shoal_status find_numbers(finder *f, const shoal_problem *said) {
   free(t->numbers);
   t->numbers = NULL;
   t->problem = SHOAL_REGRESSION;
-  return measure_numbers(f);
+  return measure_numbers(f, NULL);
+}
+
+shoal_status shoal_target_fit(shoal_target *target, const shoal_rows *rows, const shoal_profile *profile,
+                              const shoal_table_split *split, shoal_error *err) {
+  if (target->problem != SHOAL_REGRESSION) return SHOAL_OK;
+  finder f = {.target = target, .rows = rows, .column = &profile->columns[target->column], .err = err};
+  bool *learns = calloc(shoal_rows_count(rows) + 1, sizeof *learns);
+  if (learns == NULL) return no_memory(&f);
+  for (uint32_t fold = 0; fold < split->folds; fold++)
+    for (uint64_t i = 0; i < split->train[fold].count; i++) learns[split->train[fold].at[i]] = true;
+  shoal_status status = measure_numbers(&f, learns);
+  free(learns);
+  return status;
 }
 
 static bool has_rows(const finder *f, bool category) {

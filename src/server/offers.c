@@ -1,8 +1,8 @@
 /* offers.c: see offers.h.
  *
- * The thread inside opens the queue, as often as it takes, and looks at its length every second. All else is done by
- * the caller's thread: it sends (which does not wait), beats, and keeps the list of offers, in the order in which they were
- * sent. `mutex` guards what both see. */
+ * The thread inside opens the queue, as often as it takes, and looks at its length every second. All else is
+ * done by the caller's thread: it sends (which does not wait), beats, and keeps the list of offers, in the
+ * order in which they were sent. `mutex` guards what both see. */
 #include "server/offers.h"
 
 #include <inttypes.h>
@@ -448,8 +448,8 @@ static void offer_more(shoal_offers *o, size_t wanted, double now) {
   }
 }
 
-/* A search begins when enough wait for it. One that was open when the server started goes on at once: those who computed
- * for it before do not receive, and wait for it with their results. */
+/* A search begins when enough wait for it. One that was open when the server started goes on at once: those
+ * who computed for it before do not receive, and wait for it with their results. */
 static void start_searches(shoal_offers *o, uint64_t receivers) {
   for (shoal_open_job *job = shoal_jobs_first(o->config.jobs), *next; job != NULL; job = next) {
     next = job->next;

@@ -6,24 +6,25 @@
  *   {"server":"http://HOST:PORT","token":"...","job":7,"data":"adult","unit":{as POST units gives it}}
  *
  * Everything else goes by HTTP, as for volunteers. The token is good for that job alone, is kept in the job's
- * folder, so that a server that was killed goes on with it, and is deleted when the job is over; it is "" where
- * none is needed.
+ * folder, so that a server that was killed goes on with it, and is deleted when the job is over; it is ""
+ * where none is needed.
  *
  *   offered --- its message leaves the queue ---> taken --- a worker's first beat ---> claimed
  *      |                                            |                                    |
  *      +-- nobody receives: given back              +-- no claim within a lease          +-- no beat: lost
  *
- * While an offer waits in the queue the server beats for it, so its lease cannot run out there. Which ones wait
- * follows from the queue's length: messages are taken in the order in which they were sent. Who has taken one has a
- * lease's time to claim it, and beats from then on. Who comes with a second copy of the message (a broker
- * gives them at least once) is told that the unit is somebody else's. What is lost is offered again by the search, as its
- * next attempt; what a broker may have lost with its disk is sent again after every reconnect.
+ * While an offer waits in the queue the server beats for it, so its lease cannot run out there. Which ones
+ * wait follows from the queue's length: messages are taken in the order in which they were sent. Who has
+ * taken one has a lease's time to claim it, and beats from then on. Who comes with a second copy of the
+ * message (a broker gives them at least once) is told that the unit is somebody else's. What is lost is
+ * offered again by the search, as its next attempt; what a broker may have lost with its disk is sent again
+ * after every reconnect.
  *
- * There are always some more offers than workers that wait. Where nobody receives and nobody computes there are
- * none, so that the units are free for volunteers.
+ * There are always some more offers than workers that wait. Where nobody receives and nobody computes there
+ * are none, so that the units are free for volunteers.
  *
- * Ownership: create, then destroy; all but the texts, which are copied, is borrowed. Threads: one; `wake` and `log` are
- * also called by the thread inside, which talks to the broker. */
+ * Ownership: create, then destroy; all but the texts, which are copied, is borrowed. Threads: one; `wake` and
+ * `log` are also called by the thread inside, which talks to the broker. */
 #ifndef SHOAL_SERVER_OFFERS_H
 #define SHOAL_SERVER_OFFERS_H
 
@@ -49,14 +50,16 @@ typedef struct shoal_offers_config {
   void (*log)(void *self, const char *text);
 } shoal_offers_config;
 
-/* SHOAL_INVALID: the URL, or the broker refuses user or password. One that cannot be reached is waited for. */
+/* SHOAL_INVALID: the URL, or the broker refuses user or password. A broker that cannot be reached is waited
+ * for. */
 shoal_status shoal_offers_create(shoal_offers **out, const shoal_offers_config *config, shoal_error *err);
 void shoal_offers_destroy(shoal_offers *offers); /* NULL is fine */
 
 /* Returns when it wants to be called again. */
 double shoal_offers_tick(shoal_offers *offers, double now);
 
-/* A worker beats for a unit, "" for one that does not say its name. False: another worker has claimed this offer. */
+/* A worker beats for a unit, "" for one that does not say its name. False: another worker has claimed this
+ * offer. */
 bool shoal_offers_claim(shoal_offers *offers, uint64_t job, uint64_t unit, uint32_t attempt,
                         const char *worker);
 /* A unit has its result, or its worker gave up. */

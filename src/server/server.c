@@ -459,13 +459,15 @@ static void log_queue(void *self, const char *text) {
   shoal_text_release(&fields);
 }
 
+/* Who comes without a token may have to use a name that the server knows as its own: under another one they
+ * get a token. */
 static shoal_status open_offers(server *s, shoal_error *err) {
   const shoal_server_config *c = s->config;
   if (c->queue == NULL) return SHOAL_OK;
   const shoal_offers_config offers = {.queue = c->queue,
                                       .url = c->public_url != NULL ? c->public_url : s->url.bytes,
                                       .fingerprint = s->api.fingerprint,
-                                      .open = c->open,
+                                      .open = c->public_url != NULL ? SHOAL_NOBODY : c->open,
                                       .folder = s->jobs_folder.bytes,
                                       .lease_s = c->lease_s > 0 ? c->lease_s : SHOAL_LEASE_S,
                                       .jobs = s->api.jobs,

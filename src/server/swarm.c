@@ -41,13 +41,14 @@ typedef struct member {
   struct member *next_sending;
   bool sending; /* in the swarm's list of these */
   uint64_t peer, id;
-  bool here;   /* has said HELLO */
-  bool untold; /* its neighbours have changed */
+  uint64_t person; /* behind it: the same in all its connections */
+  bool here;       /* has said HELLO */
+  bool untold;     /* its neighbours have changed */
   shoal_swarm_hello says;
   char observed[SHOAL_SWARM_HOST_MAX];
   struct member *neighbours[SHOAL_SWARM_NEIGHBOURS_MAX];
   uint32_t neighbours_count;
-  uint64_t blamed_by[BLAMES_MAX];
+  uint64_t blamed_by[BLAMES_MAX]; /* people */
   uint32_t blames;
   shoal_swarm_report report;
   double said;
@@ -133,7 +134,7 @@ static void isolate(member *m) {
 
 static bool was_blamed_by(const member *who, const member *by) {
   for (uint32_t i = 0; i < who->blames; i++)
-    if (who->blamed_by[i] == by->id) return true;
+    if (who->blamed_by[i] == by->person) return true;
   return false;
 }
 
@@ -350,7 +351,7 @@ static void refuse(shoal_swarms *s, member *m, const char *why) {
 }
 
 static void hear_hello(shoal_swarms *s, member *m, const shoal_message *message, const char *name,
-                       double now) {
+                       uint64_t person, double now) {
   size_t length;
   shoal_error err;
   const char *text = shoal_node_payload(message, &length);
@@ -363,6 +364,7 @@ static void hear_hello(shoal_swarms *s, member *m, const shoal_message *message,
     refuse(s, m, "too many fetch this data");
   } else {
     if (name != NULL) shoal_text_plain(m->says.name, sizeof m->says.name, name, strlen(name));
+    m->person = person != 0 ? person : m->id;
     m->here = m->untold = true;
     choose_neighbours(s, m->swarm, m);
   }
@@ -384,19 +386,21 @@ static void hear_report(shoal_swarms *s, member *m, const shoal_message *message
 /* Blamed by enough others, it is named to nobody any more; they have left it by themselves. */
 static void hear_blame(shoal_swarms *s, member *by, const shoal_message *message) {
   member *who = find_id(by->swarm, message->lease);
-  if (who == NULL || !are_neighbours(who, by) || was_blamed_by(who, by)) return;
-  s->calls.blamed(s->calls.self, by->swarm->set, who->says.name, by->says.name, message->shard);
+  if (who == NULL || !are_neighbours(who, by)) return;
   remove_neighbour(who, by);
   remove_neighbour(by, who);
-  if (who->blames < BLAMES_MAX) who->blamed_by[who->blames++] = by->id;
+  if (was_blamed_by(who, by)) return;
+  s->calls.blamed(s->calls.self, by->swarm->set, who->says.name, by->says.name, message->shard);
+  if (who->blames < BLAMES_MAX) who->blamed_by[who->blames++] = by->person;
   if (who->blames < BLAMES_MAX) return;
   isolate(who);
   shoal_swarm_distrust(who->swarm->core, who->peer);
 }
 
-static void hear(shoal_swarms *s, member *m, shoal_message *message, const char *name, double now) {
+static void hear(shoal_swarms *s, member *m, shoal_message *message, const char *name, uint64_t person,
+                 double now) {
   if (message->kind == SHOAL_MSG_HELLO)
-    hear_hello(s, m, message, name, now);
+    hear_hello(s, m, message, name, person, now);
   else if (!m->here)
     shoal_net_close(s->net, m->peer, "expected HELLO");
   else if (message->kind == SHOAL_MSG_REPORT)
@@ -407,9 +411,10 @@ static void hear(shoal_swarms *s, member *m, shoal_message *message, const char 
     shoal_swarm_receive(m->swarm->core, m->peer, message, now);
 }
 
-void shoal_swarms_received(shoal_swarms *s, uint64_t peer, shoal_message *message, const char *name) {
+void shoal_swarms_received(shoal_swarms *s, uint64_t peer, shoal_message *message, const char *name,
+                           uint64_t person) {
   member *m = find_peer(s, peer);
-  if (m != NULL) hear(s, m, message, name, shoal_clock_seconds());
+  if (m != NULL) hear(s, m, message, name, person, shoal_clock_seconds());
   shoal_message_release(message);
 }
 

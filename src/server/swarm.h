@@ -3,8 +3,8 @@
  * There is a swarm for every data set that volunteers work with, and one of its own for every private job, so
  * that its members are known to each other alone. The server is a member that has everything (proto/swarm.h).
  * It names to every member up to SHOAL_SWARM_NEIGHBOURS_MAX others, chosen at random, with a key for each
- * pair; when a is named to b, b is named to a. A member that two others have blamed for wrong chunks is named
- * to nobody any more.
+ * pair; when a is named to b, b is named to a. A member that two people have blamed for wrong chunks is named
+ * to nobody any more; who comes again, or with several machines, counts once.
  *
  * What members report (who got how much from whom) is for people to look at; nothing is decided by it.
  *
@@ -38,9 +38,11 @@ void shoal_swarms_destroy(shoal_swarms *swarms);
  * private job that it is for, 0 where that is not private. address: host, without the port. */
 int shoal_swarms_admit(shoal_swarms *swarms, uint64_t peer, const char *set, uint64_t job,
                        const char *address);
-/* What the net tells of those that were let in. Of a HELLO the name may have been replaced by the caller, who
- * knows it better: NULL takes what it says. The message is taken over. */
-void shoal_swarms_received(shoal_swarms *swarms, uint64_t peer, shoal_message *message, const char *name);
+/* What the net tells of those that were let in. With a HELLO the caller may say who it is: the name, where it
+ * knows it better (NULL: as it says), and a number that is the same for all connections of one person (0: it
+ * is somebody of its own). The message is taken over. */
+void shoal_swarms_received(shoal_swarms *swarms, uint64_t peer, shoal_message *message, const char *name,
+                           uint64_t person);
 void shoal_swarms_closed(shoal_swarms *swarms, uint64_t peer);
 
 /* What was read under a ticket; NULL: it cannot be. Taken over. */

@@ -24,7 +24,7 @@ struct shoal_hall {
 static void opened(void *self, uint64_t peer, const char *address) { (void)self, (void)peer, (void)address; }
 
 static void received(void *self, uint64_t peer, shoal_message *message) {
-  shoal_swarms_received(((shoal_hall *)self)->swarms, peer, message, NULL);
+  shoal_swarms_received(((shoal_hall *)self)->swarms, peer, message, NULL, 0);
 }
 
 static void closed(void *self, uint64_t peer, const char *reason) {

@@ -389,9 +389,11 @@ static bool see_hello(shoal_volunteers *v, channel_entry *channel, shoal_message
   return true;
 }
 
-/* What comes for the swarm; with HELLO the name of the volunteer, where it is known. */
+/* What comes for the swarm; with HELLO the name of the volunteer, where it is known, and who that is: a
+ * stranger is all that comes from its address. */
 static void pass_to_swarm(shoal_volunteers *v, channel_entry *channel, shoal_message *m) {
   const char *name = NULL;
+  uint64_t person = shoal_digest(channel->address, strlen(channel->address));
   if (m->kind == SHOAL_MSG_HELLO && channel->volunteer == 0) {
     size_t length;
     const char *text = shoal_node_payload(m, &length);
@@ -403,9 +405,11 @@ static void pass_to_swarm(shoal_volunteers *v, channel_entry *channel, shoal_mes
       volunteer->v.swarm = channel->peer;
       channel->volunteer = volunteer->v.id;
       name = volunteer->v.name;
+      person = shoal_standings_meet(shoal_jobs_standings(v->jobs), channel->caller.token, volunteer->said,
+                                    channel->address);
     }
   }
-  shoal_swarms_received(v->swarms, channel->peer, m, name);
+  shoal_swarms_received(v->swarms, channel->peer, m, name, person);
 }
 
 static void see_passing(shoal_volunteers *v, const channel_entry *outside, const shoal_message *m) {

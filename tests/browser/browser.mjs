@@ -31,7 +31,8 @@ function findBrowser() {
 
 export function watch(page, url, wrongs) {
   page.on("console", (message) => {
-    if (message.type() === "error") wrongs.push(`the console says: ${message.text()}`);
+    if (message.type() === "error")
+      wrongs.push(`the console says: ${message.text()} (${message.location().url})`);
   });
   page.on("pageerror", (error) => wrongs.push(`an error in the page: ${error.message}`));
   page.on("request", (request) => {

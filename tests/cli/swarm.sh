@@ -19,7 +19,7 @@ dense 3
 loss cross-entropy
 optimizer adam rate 0.001
 batch 2048
-epochs 60
+epochs 30
 NET
 
 # work NAME WORD...: a volunteer with a cache of its own that leaves after one job; what it says in NAME.log.
@@ -34,7 +34,7 @@ work() {
 # moved FIELD NAME: bytes that a volunteer tells of at its end.
 moved() { field "$1" "$2.log"; }
 # job DATA FILE WORKERS: hosts a training that begins when so many are there.
-job() { timeout 60 "$SHOAL" host images.net --data "$1" --server "$link" --out "$2" --workers "$3" > host.log 2>&1; }
+job() { timeout 120 "$SHOAL" host images.net --data "$1" --server "$link" --out "$2" --workers "$3" > host.log 2>&1; }
 sha() { "$SHOAL" inspect "$1" --json | grep -o '"sha256":"[^"]*"'; }
 
 mapfile -t port < <(ports 1)

@@ -111,8 +111,8 @@ typedef struct guest {
   uint8_t *bytes; /* what it has */
   _Atomic uint8_t has[CHUNKS];
   _Atomic int count;
-  _Atomic bool lies;
-  uint32_t wants; /* the first so many chunks, where it does not want all */
+  _Atomic bool lies, full; /* no room on its disk */
+  uint32_t wants;          /* the first so many chunks, where it does not want all */
   uint32_t told;
   char failure[200];
 } guest;
@@ -128,6 +128,7 @@ static shoal_status put(void *self, uint32_t chunk, const void *bytes, size_t le
   guest *g = self;
   if (!shoal_specimen_is_chunk(&specimen, chunk, bytes, length))
     return shoal_fail(err, SHOAL_CORRUPT, "not it");
+  if (g->full) return shoal_fail(err, SHOAL_IO, "no space left");
   memcpy(g->bytes + (size_t)chunk * SHOAL_CHUNK_BYTES, bytes, length);
   if (!g->has[chunk]) g->count++;
   g->has[chunk] = 1;
@@ -154,7 +155,7 @@ static void failed(void *self, const shoal_error *err) {
 
 typedef struct manners {
   const char *name, *listen, *certificate, *key, *fingerprint, *path;
-  bool alone;
+  bool alone, full;
   uint32_t wants; /* 0: all */
 } manners;
 
@@ -165,6 +166,7 @@ static void come(guest *g, const hall *h, const manners *how) {
   memset(g, 0, sizeof *g);
   g->bytes = calloc(1, BYTES);
   g->wants = how->wants;
+  g->full = how->full;
   snprintf(g->name, sizeof g->name, "%s", how->name);
   snprintf(g->server, sizeof g->server, "127.0.0.1:%u%s", shoal_hall_port(h->server),
            how->path ? how->path : "/data");
@@ -251,6 +253,27 @@ static void one_that_lies_is_left_and_reported_and_all_get_the_right_data(void *
   leave(&a);
   leave(&b);
   leave(&liar);
+  close_hall(&h);
+}
+
+static void who_cannot_write_gives_up_and_blames_nobody(void **state) {
+  (void)state;
+  hall h;
+  guest a, b;
+  open_hall(&h, NULL, NULL);
+  come(&a, &h, &(manners){.name = "anna"});
+  wait_for_all(&a);
+  come(&b, &h, &(manners){.name = "bert", .full = true});
+  double until = shoal_clock_seconds() + LIMIT_S;
+  while (look(&b).status == SHOAL_OK && shoal_clock_seconds() < until) shoal_clock_sleep(0.01);
+  assert_int_equal(look(&b).status, SHOAL_IO);
+  leave(&b);
+  assert_string_equal(b.failure, "no space left");
+  shoal_clock_sleep(0.2);
+  assert_int_equal(h.blames, 0);
+  assert_true(hall_says(&h, "\"blamed\":0"));
+  assert_false(hall_says(&h, "\"blamed\":1"));
+  leave(&a);
   close_hall(&h);
 }
 
@@ -494,6 +517,7 @@ int main(void) {
       cmocka_unit_test(wrong_words_are_refused),
       cmocka_unit_test(the_second_gets_most_from_the_first),
       cmocka_unit_test(one_that_lies_is_left_and_reported_and_all_get_the_right_data),
+      cmocka_unit_test(who_cannot_write_gives_up_and_blames_nobody),
       cmocka_unit_test(what_one_has_begun_to_give_comes_from_others_when_it_leaves),
       cmocka_unit_test(who_cannot_be_dialled_is_served_by_the_server),
       cmocka_unit_test(who_wants_to_be_alone_neither_dials_nor_is_dialled),

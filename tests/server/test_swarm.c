@@ -26,6 +26,7 @@ typedef struct world {
   uint32_t chunks[TICKETS_MAX];
   int count; /* of reads that were begun */
   int asked;
+  int blames; /* that the server was told of */
 } world;
 
 static shoal_status copy_manifest(void *self, const char *set, shoal_manifest *out, shoal_error *err) {
@@ -44,7 +45,8 @@ static bool begin_read(void *self, const char *sha256, uint64_t ticket) {
 }
 
 static void blamed(void *self, const char *set, const char *who, const char *by, uint32_t chunk) {
-  (void)self, (void)set, (void)who, (void)by, (void)chunk;
+  (void)set, (void)who, (void)by, (void)chunk;
+  ((world *)self)->blames++;
 }
 
 static void opened(void *self, uint64_t peer, const char *address) { (void)self, (void)peer, (void)address; }
@@ -73,23 +75,30 @@ static void close_world(world *w) {
   free(w->bytes);
 }
 
-static void say(world *w, uint64_t peer, shoal_message message, const char *text) {
+static void say_as(world *w, uint64_t peer, uint64_t person, shoal_message message, const char *text) {
   if (text != NULL) message.payload = shoal_blob_of(text, strlen(text));
-  shoal_swarms_received(w->swarms, peer, &message, NULL);
+  shoal_swarms_received(w->swarms, peer, &message, NULL, person);
+}
+
+static void say(world *w, uint64_t peer, shoal_message message, const char *text) {
+  say_as(w, peer, 0, message, text);
 }
 
 static void tick(world *w) { shoal_swarms_tick(w->swarms, shoal_clock_seconds()); }
 
 /* A member, whose number in the swarm is that of its connection as long as they come in order. */
-static void come(world *w, uint64_t peer) {
+static void come_as(world *w, uint64_t peer, uint64_t person) {
   char id[SHOAL_SHA256_HEX];
   shoal_manifest_id(w->specimen.manifest, id);
   assert_int_equal(shoal_swarms_admit(w->swarms, peer, "noise", 0, "127.0.0.1"), 0);
-  say(w, peer,
+  say_as(
+      w, peer, person,
       (shoal_message){
           .kind = SHOAL_MSG_HELLO, .count = SHOAL_ROLE_PEER, .round = shoal_swarm_set_of(id), .version = 1},
       "{\"name\":\"x\",\"port\":1}");
 }
+
+static void come(world *w, uint64_t peer) { come_as(w, peer, 0); }
 
 static void want(world *w, uint64_t peer, uint32_t chunk) {
   say(w, peer, (shoal_message){.kind = SHOAL_MSG_WANT, .lease = 1, .shard = chunk, .count = 1}, NULL);
@@ -237,6 +246,48 @@ static void nobody_is_believed_to_have_got_more_than_all(void **state) {
   close_world(&w);
 }
 
+/* What is said of a member, by its number. */
+static double blames_of(const world *w, uint64_t id) {
+  cJSON *json = look(w);
+  const cJSON *one;
+  double blames = -1;
+  cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(json, "members")) {
+    if (number_of(one, "id") == (double)id) blames = number_of(one, "blamed");
+  }
+  cJSON_Delete(json);
+  return blames;
+}
+
+static void blame(world *w, uint64_t by, uint64_t who) {
+  say(w, by, (shoal_message){.kind = SHOAL_MSG_BLAME, .lease = who}, NULL);
+}
+
+static void one_accuser_counts_once_however_often_it_comes(void **state) {
+  (void)state;
+  enum { ANNA = 71, BERT };
+  world w;
+  open_world(&w);
+  come(&w, 1);
+  come_as(&w, 2, ANNA);
+  come_as(&w, 3, ANNA);
+  blame(&w, 2, 1);
+  blame(&w, 2, 1);
+  blame(&w, 3, 1); /* another machine of the same person */
+  shoal_swarms_closed(w.swarms, 2);
+  come_as(&w, 4, ANNA); /* and the first one again */
+  blame(&w, 4, 1);
+  assert_int_equal(w.blames, 1);
+  assert_true(blames_of(&w, 1) == 1);
+  come_as(&w, 5, BERT);
+  blame(&w, 5, 1);
+  assert_int_equal(w.blames, 2);
+  assert_true(blames_of(&w, 1) == 2);
+  come(&w, 6); /* which is not told of the one that is left out: */
+  blame(&w, 6, 1);
+  assert_int_equal(w.blames, 2);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_chunk_is_given_when_it_has_been_read),
@@ -245,6 +296,7 @@ int main(void) {
       cmocka_unit_test(what_is_being_read_at_the_end_is_no_leak),
       cmocka_unit_test(of_too_many_flows_the_largest_are_written),
       cmocka_unit_test(nobody_is_believed_to_have_got_more_than_all),
+      cmocka_unit_test(one_accuser_counts_once_however_often_it_comes),
   };
   return RUN_TESTS(tests);
 }

@@ -318,11 +318,12 @@ export function searchJobPage(frame: Frame, id: number): Page {
     const newer = wholeJob(sent);
     const isOtherState = job !== null && job.state !== newer.state;
     const isOtherMetric = job === null || searchOf(job).metric !== searchOf(newer).metric;
+    const isOtherPhase = job !== null && searchOf(job).phase !== searchOf(newer).phase;
     const hadModel = job?.files.model ?? false;
     if (isOtherState) announce(`The search is now ${newer.state}`);
     job = { ...newer, spec: { ...job?.spec, ...newer.spec } };
     if (isOtherMetric) drawTrials();
-    if (isOtherState || !hadModel) void fetchInsight();
+    if (isOtherState || isOtherPhase || !hadModel) void fetchInsight();
     if (isOtherState) void fetchRest();
     draw();
   }
@@ -340,9 +341,9 @@ export function searchJobPage(frame: Frame, id: number): Page {
     }
   }
 
-  // It comes together with the model.
+  // It is written after the model.
   async function fetchInsight(): Promise<void> {
-    if (!job?.files.model) return;
+    if (!job?.files.model || searchOf(job).phase === "gathers") return;
     try {
       const found = await get<Insight>(`${path}/insight`);
       if (!isClosed) insight.set(found, metricName(), (number) => trials.get(number));
