@@ -126,7 +126,9 @@ static bool parse(options *o, int argc, char **argv, int *status) {
       {.name = "attack",
        .value = "LIST",
        .text = &o->attacks_text,
-       .help = "none, noise, flip, labels, alie, inner, copy, traitor; by default all"},
+       .help = "none, noise (random), flip (of signs), labels (flipped), alie, inner (product), copy (old "
+               "results again), traitor (honest until trusted); by default all. docs/attacks.md says what "
+               "they do"},
       {.name = "defence",
        .value = "LIST",
        .text = &o->defences_text,

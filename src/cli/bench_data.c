@@ -301,6 +301,8 @@ static shoal_status measure(session *s, uint32_t workers, result *r, shoal_error
   *r = (result){.ideal_s = (double)s->bytes * 8 / (o->rate_mbit * 1e6),
                 .bad_workers = (uint32_t)(o->bad_share * workers + 0.5)};
   shoal_status status = shoal_links_open(&links, workers + 1, o->rate_mbit, err);
+  if (status == SHOAL_UNSUPPORTED)
+    shoal_error_prefix(err, "'shoal sim --swarm %u' says what to expect without that: ", workers);
   if (status != SHOAL_OK) return status;
   const shoal_data_run run = {.way = o->way,
                               .workers = workers,

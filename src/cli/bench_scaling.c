@@ -235,6 +235,7 @@ static shoal_status open_session(session *s, shoal_error *err) {
     if (is_run(o, o->workers[i]) && o->workers[i] > most) most = o->workers[i];
   if (o->rate_mbit > 0 && most > 0)
     status = shoal_links_open(&s->links, (uint32_t)o->ps + most, o->rate_mbit, err);
+  if (status == SHOAL_UNSUPPORTED) shoal_error_prefix(err, "leave out --rate for links as they are: ");
   if (status == SHOAL_OK)
     status = shoal_bench_batch_time(o->net, s->scaling.batch, fmin(o->seconds, CALIBRATION_S),
                                     &s->scaling.batch_s, err);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/human.h"
 #include "cli/progress.h"
@@ -115,4 +116,10 @@ void shoal_cli_add_option(shoal_text *out, const char *name, const char *value) 
   if (!value) return;
   shoal_text_addf(out, " --%s ", name);
   shoal_human_quote(out, value);
+}
+
+bool shoal_cli_same_file(const char *a, const char *b) {
+  struct stat one, other;
+  return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
 }

@@ -51,6 +51,9 @@ void shoal_cli_print_line(shoal_text *line);
 void shoal_cli_event_begin(shoal_json *json, shoal_text *line, const char *event);
 void shoal_cli_event_end(shoal_json *json);
 
+/* Whether two paths lead to one file that is there. */
+bool shoal_cli_same_file(const char *a, const char *b);
+
 /* The processors that this process may use, at least 1: the default of --threads. */
 uint32_t shoal_cli_threads(void);
 enum { SHOAL_THREADS_MAX = 1024 };

@@ -79,8 +79,8 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .value = "WORD",
        .text = &o->settings[SHUFFLE],
        .help =
-           "all, or lanes: each part of the rounds keeps to its part of the data, so that a worker needs no "
-           "more than that"},
+           "all, or lanes: each part of the rounds keeps to its part of the data, so that of images a worker "
+           "fetches no more than that; all by default, and other data is fetched as a whole"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -100,8 +100,9 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .value = "RULE",
        .text = &o->rule,
        .help =
-           "how the contributions of a round become one: mean, median, trimmed:0.2, krum:1, multi-krum:1 or "
-           "clip; mean by default, and all others take some wrong ones"},
+           "how the contributions of a round, which are its parts, become one: mean, median, trimmed:0.2, "
+           "krum:1, multi-krum:1 or clip; mean by default, and all others take some wrong ones, where there "
+           "are parts enough ('shards N' in the model)"},
       {.name = "no-audits",
        .flag = &o->no_audits,
        .help = "compute no unit a second time: for volunteers who are known not to send wrong results"},
@@ -245,6 +246,16 @@ static void write_job(const host_options *o, const char *name, const char *model
   shoal_json_close(&json, '}');
 }
 
+/* A rule that cannot work on the parts of a round, or does nothing with them. */
+static shoal_status check_rule(const shoal_spec *spec, shoal_error *err) {
+  char advice[SHOAL_RULE_ADVICE_MAX];
+  uint32_t contributions = shoal_spec_contributions(spec);
+  shoal_status status = contributions > 0 ? shoal_rule_check(&spec->rule, contributions, err) : SHOAL_OK;
+  if (status == SHOAL_OK && contributions > 0 && shoal_rule_is_idle(&spec->rule, contributions, advice))
+    fprintf(stderr, "shoal host: warning: %s\n", advice);
+  return status;
+}
+
 /* What the server would say of it, before anything is sent there. */
 static shoal_status check_job(const host_options *o, const char *name, const char *model, shoal_error *err) {
   shoal_text body;
@@ -254,7 +265,10 @@ static shoal_status check_job(const host_options *o, const char *name, const cha
   write_job(o, name, model, "data", &body);
   shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
                                     : shoal_spec_parse(&spec, body.bytes, body.length, &fault, err);
-  if (status == SHOAL_OK) shoal_spec_release(&spec);
+  if (status == SHOAL_OK) {
+    status = check_rule(&spec, err);
+    shoal_spec_release(&spec);
+  }
   shoal_text_release(&body);
   return status;
 }

@@ -234,8 +234,7 @@ shoal_status shoal_links_open(shoal_links **out, uint32_t machines, double mbit,
   *out = NULL;
   if (geteuid() != 0)
     return shoal_fail(err, SHOAL_UNSUPPORTED,
-                      "links of a given rate are network namespaces, which need root; leave out --rate, or "
-                      "run this as root");
+                      "links of a given rate are network namespaces, which need root: run this as root");
   if (machines > SHOAL_LINKS_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "%u machines with links of their own; %d are possible", machines,
                       SHOAL_LINKS_MAX);

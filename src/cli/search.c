@@ -13,10 +13,12 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "train/training.h"
 
 static const char *const problems[] = {"regression", "classes", NULL};
 static const char *const schedulers[] = {"grid", "random", "halving", "model", NULL};
 static const double usual_budget_s = 600;
+static const uint64_t usual_seed = 1;
 enum { COLUMNS_SAID_MAX = 256 };
 
 typedef struct search_command {
@@ -108,12 +110,12 @@ static shoal_status check_resume(const search_command *c, shoal_error *err) {
   const struct {
     const char *name;
     bool said;
-  } fixed[] = {{"--target", c->target != NULL},    {"--test", c->test != NULL},
-               {"--space", c->space != NULL},      {"--metric", c->metric != NULL},
-               {"--problem", c->problem != NULL},  {"--scheduler", c->scheduler != NULL},
-               {"--time", c->time_column != NULL}, {"--columns", c->columns != NULL},
-               {"--folds", c->folds != 0},         {"--epochs", c->epochs != 0},
-               {"--valid", c->valid_share != 0}};
+  } fixed[] = {{"--target", c->target != NULL},       {"--space", c->space != NULL},
+               {"--metric", c->metric != NULL},       {"--problem", c->problem != NULL},
+               {"--scheduler", c->scheduler != NULL}, {"--time", c->time_column != NULL},
+               {"--columns", c->columns != NULL},     {"--folds", c->folds != 0},
+               {"--epochs", c->epochs != 0},          {"--valid", c->valid_share != 0},
+               {"--test-share", c->test_share >= 0},  {"--seed", c->seed != usual_seed}};
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
     if (fixed[i].said)
       return shoal_fail(err, SHOAL_INVALID,
@@ -121,10 +123,22 @@ static shoal_status check_resume(const search_command *c, shoal_error *err) {
   return SHOAL_OK;
 }
 
+/* What comes out must not take the place of what went in. */
+static shoal_status check_places(const search_command *c, shoal_error *err) {
+  const char *const in[] = {c->path, c->test, c->space}, *const out[] = {c->out, c->trials_out};
+  for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
+    for (size_t o = 0; o < sizeof out / sizeof out[0]; o++)
+      if (in[i] && out[o] && shoal_cli_same_file(in[i], out[o]))
+        return shoal_fail(err, SHOAL_INVALID, "%s would be written over %s; choose another name", out[o],
+                          in[i]);
+  return SHOAL_OK;
+}
+
 static shoal_status settle(search_command *c, shoal_error *err) {
   if (!c->resume && c->target == NULL)
     return shoal_fail(err, SHOAL_INVALID, "--target is missing: the column to predict");
   shoal_status status = c->resume ? check_resume(c, err) : SHOAL_OK;
+  if (status == SHOAL_OK) status = check_places(c, err);
   if (status == SHOAL_OK) status = read_words(c, err);
   if (status != SHOAL_OK) return status;
   shoal_search_options *o = &c->options;
@@ -428,6 +442,16 @@ static shoal_status write_table(const search_command *c, shoal_error *err) {
   return status;
 }
 
+/* The model of an earlier search is moved aside, as those of trainings are. */
+static void keep_previous(const search_command *c) {
+  shoal_text place;
+  shoal_text_init(&place);
+  shoal_training_path(&place, c->out, "previous");
+  if (!place.failed && shoal_file_exists(c->out) && rename(c->out, place.bytes) == 0)
+    shoal_cli_warn("search", "the model that was at %s is now %s", c->out, place.bytes);
+  shoal_text_release(&place);
+}
+
 /* A search that was stopped still gives the best model so far. */
 static shoal_status run_search(search_command *c, bool *stopped, shoal_error *err) {
   double start = shoal_clock_seconds();
@@ -443,6 +467,7 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   shoal_progress_clear(&c->progress);
   if (status != SHOAL_OK && !*stopped) return status;
   shoal_search_end end;
+  if (!c->resume) keep_previous(c);
   status = shoal_search_finish(c->search, c->out, &end, err);
   if (status == SHOAL_NOT_FOUND && *stopped) return SHOAL_OK;
   if (status == SHOAL_OK) status = write_table(c, err);
@@ -464,7 +489,7 @@ static void release(search_command *c) {
 
 static int run(int argc, char **argv) {
   search_command c = {.out = "best.safetensors",
-                      .seed = 1,
+                      .seed = usual_seed,
                       .threads = shoal_cli_threads(),
                       .test_share = -1,
                       .options = {.scheduler = SHOAL_BY_MODEL}};

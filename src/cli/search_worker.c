@@ -353,9 +353,14 @@ static bool is_unwanted(shoal_search_worker *w, const slot *s) {
   return unwanted;
 }
 
+/* A state that is missing, or not this trial's, or of other epochs, is a trouble of this unit alone. */
+static shoal_status of_unit(shoal_status status) {
+  return status == SHOAL_NOT_FOUND || status == SHOAL_CONFLICT ? SHOAL_CORRUPT : status;
+}
+
 static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoal_error *err) {
   shoal_search_worker *w = e->worker;
-  shoal_status status = get_state(e, err);
+  shoal_status status = of_unit(get_state(e, err));
   if (status != SHOAL_OK) return status;
   const shoal_trial_options options = {.unit = &e->taken->unit,
                                        .state = e->state,
@@ -363,7 +368,7 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
                                        .saved = saved,
                                        .self = e,
                                        .stop = &s->stop};
-  status = shoal_trial_run(w->bench, &options, result, err);
+  status = of_unit(shoal_trial_run(w->bench, &options, result, err));
   if (status == SHOAL_OK) status = report(e, result, err);
   if (status == SHOAL_OK) count_unit(w, e->taken);
   if (status != SHOAL_STOPPED) return status;

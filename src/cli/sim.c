@@ -44,6 +44,42 @@ typedef struct session {
   violation told[TOLD_MAX];
 } session;
 
+static const shoal_sim_swarm USUAL = {
+    .bytes = 1000000000, .chunk_bytes = 1 << 20, .rate = 100e6, .latency_ms = 1};
+
+/* A flag that does not apply to what is simulated; NULL: there is none. */
+static const char *find_astray(const options *o) {
+  const shoal_sim_swarm *s = &o->swarm;
+  bool spreads = s->members > 0 || s->swarms > 0, measures = s->members > 0;
+  const struct {
+    bool given;
+    const char *flag;
+  } flags[] = {
+      {spreads && o->seeds != 0, "--seeds"},
+      {spreads && o->workers != 0, "--workers"},
+      {spreads && o->mode_text != NULL, "--mode"},
+      {spreads && o->verbose, "--verbose"},
+      {spreads && o->trace, "--trace"},
+      {!measures && s->bytes != USUAL.bytes, "--bytes"},
+      {!measures && s->chunk_bytes != USUAL.chunk_bytes, "--chunk-bytes"},
+      {!measures && s->rate != USUAL.rate, "--rate"},
+      {!measures && s->server_rate != 0, "--server-rate"},
+      {!measures && s->mixed, "--mixed"},
+      {!measures && s->latency_ms != USUAL.latency_ms, "--latency"},
+      {!measures && s->churn != 0, "--churn"},
+      {!measures && s->killed != 0, "--kill"},
+      {!measures && s->corrupt != 0, "--corrupt"},
+      {!measures && s->server_leaves, "--server-leaves"},
+      {!measures && s->neighbours != 0, "--neighbours"},
+      {!measures && s->slots != 0, "--slots"},
+      {!measures && s->pieces != 0, "--pieces"},
+      {!measures && s->baseline != NULL, "--baseline"},
+  };
+  for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+    if (flags[i].given) return flags[i].flag;
+  return NULL;
+}
+
 static bool parse(options *o, int argc, char **argv, int *status) {
   const shoal_option table[] = {
       {.name = "seeds",
@@ -202,6 +238,14 @@ static bool parse(options *o, int argc, char **argv, int *status) {
   if (o->swarm.members > 0 && o->swarm.swarms > 0) {
     shoal_fail(&err, SHOAL_INVALID,
                "--swarm is one that is measured, --swarms are many that are drawn: give one");
+    *status = shoal_cli_misused("sim", &err);
+    return false;
+  }
+  const char *astray = find_astray(o);
+  if (astray != NULL) {
+    bool spreads = o->swarm.members > 0 || o->swarm.swarms > 0;
+    shoal_fail(&err, SHOAL_INVALID, "%s is %s: leave it out", astray,
+               spreads ? "for trainings, and not for --swarm or --swarms" : "for --swarm alone");
     *status = shoal_cli_misused("sim", &err);
     return false;
   }
@@ -404,9 +448,7 @@ static void print_json(const session *s) {
 }
 
 static int run(int argc, char **argv) {
-  options o = {.seed = NOT_GIVEN,
-               .threads = shoal_cli_threads(),
-               .swarm = {.bytes = 1000000000, .chunk_bytes = 1 << 20, .rate = 100e6, .latency_ms = 1}};
+  options o = {.seed = NOT_GIVEN, .threads = shoal_cli_threads(), .swarm = USUAL};
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   if (o.swarm.members > 0 || o.swarm.swarms > 0) {

@@ -175,7 +175,8 @@ static void print_session(const session *s) {
   printf("rules broken\n");
   for (int r = 1; r < SHOAL_SWARM_RULES; r++) print_row(shoal_swarm_rule_name(r), s->broken[r]);
   if (s->violations == 0)
-    printf("\nAll well: no rule was broken in %s swarms.\n", shoal_human_count(s->lives).text);
+    printf("\nAll well: no rule was broken in %s %s.\n", shoal_human_count(s->lives).text,
+           s->lives == 1 ? "swarm" : "swarms");
 }
 
 static void print_session_json(const session *s) {

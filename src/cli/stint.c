@@ -183,7 +183,14 @@ static shoal_status open_store(shoal_stint *s, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   pthread_mutex_lock(&s->lock);
   s->store = store;
+  bool is_here = s->view.is_here = shoal_chunk_store_is_whole(store);
   pthread_mutex_unlock(&s->lock);
+  if (is_here && shoal_chunk_store_count(store) > 0) {
+    char text[SHOAL_STINT_NOTE_MAX];
+    snprintf(text, sizeof text, "%.100s is on this machine, and is used as it is: nothing is fetched",
+             s->data);
+    note(s, text);
+  }
   return SHOAL_OK;
 }
 

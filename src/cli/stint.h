@@ -40,6 +40,7 @@ enum { SHOAL_STINT_NOTE_MAX = 256 };
 typedef struct shoal_stint_view {
   shoal_stint_phase phase;
   uint64_t bytes_done, bytes_all;             /* of the data that it wants */
+  bool is_here;                               /* all of the set was here before it began */
   uint64_t from_server, from_peers, to_peers; /* bytes of data, since it began */
   uint64_t notes;                             /* how many there were so far */
   char note[SHOAL_STINT_NOTE_MAX];            /* the last one */

@@ -74,13 +74,6 @@ static void add_cell(shoal_text *line, const char *text) {
   shoal_text_add(line, "\"", 1);
 }
 
-static uint32_t likeliest(const double *probability, uint32_t classes) {
-  uint32_t best = 0;
-  for (uint32_t c = 1; c < classes; c++)
-    if (probability[c] > probability[best]) best = c;
-  return best;
-}
-
 static void add_header(const shoal_target *target, const char *name, shoal_text *line) {
   add_cell(line, name);
   for (uint32_t c = 0; target->problem != SHOAL_REGRESSION && c < target->classes.count; c++) {
@@ -98,9 +91,8 @@ static void add_row(const shoal_target *target, const double *values, shoal_text
     shoal_text_addf(line, "%.9g", values[0]);
     return;
   }
-  uint32_t classes = target->classes.count;
-  add_cell(line, shoal_names_at(&target->classes, likeliest(values, classes)));
-  for (uint32_t c = 0; c < classes; c++) shoal_text_addf(line, ",%.6f", values[c]);
+  add_cell(line, shoal_names_at(&target->classes, shoal_prediction_class(target, values)));
+  for (uint32_t c = 0; c < target->classes.count; c++) shoal_text_addf(line, ",%.6f", values[c]);
 }
 
 static void add_json(const shoal_target *target, const double *values, uint64_t row, shoal_text *line) {
@@ -108,17 +100,7 @@ static void add_json(const shoal_target *target, const double *values, uint64_t 
   shoal_json_init(&json, line);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "row", (int64_t)row);
-  if (target->problem == SHOAL_REGRESSION) {
-    shoal_json_real(&json, "value", values[0]);
-  } else {
-    uint32_t classes = target->classes.count, best = likeliest(values, classes);
-    shoal_json_text(&json, "class", shoal_names_at(&target->classes, best));
-    shoal_json_real(&json, "probability", values[best]);
-    shoal_json_open(&json, "probabilities", '{');
-    for (uint32_t c = 0; c < classes; c++)
-      shoal_json_real(&json, shoal_names_at(&target->classes, c), values[c]);
-    shoal_json_close(&json, '}');
-  }
+  shoal_prediction_write(target, values, &json);
   shoal_json_close(&json, '}');
 }
 
@@ -134,7 +116,7 @@ static void emit(shoal_writer *file, shoal_text *line) {
 static void emit_all(const shoal_tables_options *o, const shoal_predictor *predictor, const double *values,
                      uint64_t rows, shoal_writer *file) {
   const shoal_target *target = shoal_predictor_target(predictor);
-  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  size_t width = shoal_target_width(target);
   shoal_text line;
   shoal_text_init(&line);
   if (!o->json) {
@@ -155,7 +137,7 @@ static void emit_all(const shoal_tables_options *o, const shoal_predictor *predi
 static shoal_status predict(const shoal_tables_options *o, const shoal_predictor *predictor,
                             const shoal_rows *rows, shoal_writer *file, shoal_error *err) {
   const shoal_target *target = shoal_predictor_target(predictor);
-  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  size_t width = shoal_target_width(target);
   uint64_t bytes, count = shoal_rows_count(rows) < o->count ? shoal_rows_count(rows) : o->count;
   double *values = NULL;
   if (!shoal_mul_u64(count + 1, width * sizeof *values, &bytes) || (values = malloc(bytes)) == NULL)
@@ -174,6 +156,8 @@ shoal_status shoal_tables_predict(const shoal_tables_options *o, shoal_error *er
   shoal_predictor *predictor = NULL;
   shoal_rows *rows = NULL;
   shoal_writer *file = NULL;
+  if (o->output && (shoal_cli_same_file(o->rows, o->output) || shoal_cli_same_file(o->model, o->output)))
+    return shoal_fail(err, SHOAL_INVALID, "%s would be written over; choose another --output", o->output);
   shoal_status status = shoal_predictor_load(&predictor, o->model, err);
   if (status == SHOAL_OK) status = open_rows(o, predictor, true, &rows, err);
   if (status == SHOAL_OK && o->output) status = shoal_writer_create(&file, o->output, err);

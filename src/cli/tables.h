@@ -19,8 +19,8 @@ typedef struct shoal_tables_options {
 
 /* Prints all scores of the rows' answers. */
 shoal_status shoal_tables_eval(const shoal_tables_options *options, shoal_error *err);
-/* CSV, a line for every row: the prediction, then of classes the probability of each; or lines of JSON. Ignores
- * answers, should the file have them. */
+/* CSV, a line for every row: the prediction, then of classes the probability of each; or lines of JSON.
+ * Ignores answers, should the file have them. */
 shoal_status shoal_tables_predict(const shoal_tables_options *options, shoal_error *err);
 
 #endif

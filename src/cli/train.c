@@ -103,7 +103,7 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
        .value = "WORD",
        .text = &o->settings[SHUFFLE],
        .help = "all: every sample may come anywhere in an epoch; lanes: each part of the rounds keeps to its "
-               "part of the data, so that a worker needs no more than that; all by default"},
+               "part of the data, so that of images a volunteer fetches no more than that; all by default"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],

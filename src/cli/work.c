@@ -206,6 +206,22 @@ static shoal_status read_limits(session *s, shoal_error *err) {
   return SHOAL_OK;
 }
 
+/* Better now than when the first job comes. */
+static shoal_status check_cache(const char *folder, shoal_error *err) {
+  shoal_text probe;
+  shoal_text_init(&probe);
+  shoal_text_addf(&probe, "%s/probe", folder);
+  shoal_writer *writer;
+  shoal_status status = probe.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                     : shoal_writer_create(&writer, probe.bytes, err);
+  if (status == SHOAL_OK)
+    shoal_writer_abandon(writer);
+  else
+    shoal_error_prefix(err, "data cannot be kept in %s; give another folder with --cache: ", folder);
+  shoal_text_release(&probe);
+  return status;
+}
+
 static shoal_status prepare(session *s, shoal_error *err) {
   s->cache = s->o.cache ? strdup(s->o.cache) : shoal_chunk_cache();
   if (!s->cache)
@@ -221,7 +237,8 @@ static shoal_status prepare(session *s, shoal_error *err) {
   s->config.once = s->o.once;
   s->config.alone = s->o.no_peers;
   s->config.all_data = s->o.all_data;
-  return shoal_make_folder(s->cache, err);
+  shoal_status status = shoal_make_folder(s->cache, err);
+  return status == SHOAL_OK ? check_cache(s->cache, err) : status;
 }
 
 /* From here on this process can do little more than compute and talk to the server. */
@@ -447,12 +464,14 @@ static void write_work(shoal_text *out, const shoal_work_view *v, bool of_queue)
 }
 
 static void write_line(shoal_text *out, const shoal_work_view *v, bool of_queue) {
-  if (v->state == SHOAL_WORK_FETCHING && v->bytes_all > 0)
+  if (v->state == SHOAL_WORK_FETCHING && v->is_here)
+    shoal_text_addf(out, "uses the data for %s that is on this machine", v->job_name);
+  else if (v->state == SHOAL_WORK_FETCHING && v->bytes_all > 0)
     shoal_text_addf(out, "fetching data for %s: %s of %s", v->job_name,
                     shoal_human_bytes((double)v->bytes_done).text,
                     shoal_human_bytes((double)v->bytes_all).text);
   else if (v->state == SHOAL_WORK_FETCHING)
-    shoal_text_addf(out, "fetching data for %s", v->job_name);
+    shoal_text_addf(out, "finds out what data %s needs", v->job_name);
   else if (v->state == SHOAL_WORK_COMPUTING)
     write_work(out, v, of_queue);
   else if (v->state == SHOAL_WORK_PAUSED)

@@ -36,6 +36,7 @@ typedef struct shoal_work_view {
   uint64_t job;           /* 0: none */
   const char *job_name, *host;
   uint64_t bytes_done, bytes_all;             /* of the data that comes */
+  bool is_here;                               /* nothing comes: this machine has all of it */
   uint64_t from_server, from_peers, to_peers; /* bytes of data, of all jobs so far */
   uint64_t units, samples;                    /* in all */
   double samples_per_s;

@@ -362,6 +362,7 @@ static void show(work *w, double now) {
                                 .host = w->host,
                                 .bytes_done = w->view.bytes_done,
                                 .bytes_all = w->view.bytes_all,
+                                .is_here = w->view.is_here,
                                 .from_server = w->from_server + w->view.from_server,
                                 .from_peers = w->from_peers + w->view.from_peers,
                                 .to_peers = w->to_peers + w->view.to_peers,

@@ -77,15 +77,6 @@ static uint64_t folder_bytes(const char *folder) {
   return bytes;
 }
 
-static void remove_folder(const char *folder) {
-  DIR *here = opendir(folder);
-  for (struct dirent *entry; here && (entry = readdir(here));)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-      unlinkat(dirfd(here), entry->d_name, 0);
-  if (here) closedir(here);
-  rmdir(folder);
-}
-
 static bool is_id(const char *name) {
   return strlen(name) == SHOAL_SHA256_HEX - 1 && strspn(name, "0123456789abcdef") == SHOAL_SHA256_HEX - 1;
 }
@@ -133,7 +124,7 @@ static bool remove_set(const taking *t, const char *id) {
   if (folder && lock_path && strcmp(folder, t->folder) != 0) {
     int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
-      remove_folder(folder);
+      (void)shoal_remove_folder(folder, NULL);
       unlink(lock_path);
       removed = true;
     }

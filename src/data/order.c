@@ -11,6 +11,7 @@
 
 /* Small networks are poor shuffles: with two bits there are only a few. */
 enum { HALF_BITS_MIN = 3, HALF_BITS_MAX = 31 };
+enum { GROUP = 64 }; /* walks side by side */
 
 void shoal_order_init_key(shoal_order *order, uint64_t n, shoal_key key) {
   *order = (shoal_order){.n = n, .half_bits = HALF_BITS_MIN};
@@ -30,18 +31,50 @@ static uint32_t scramble(uint32_t x) {
   return x ^ (x >> 16);
 }
 
+static uint64_t step(const shoal_order *order, uint64_t at) {
+  uint32_t mask = ((uint32_t)1 << order->half_bits) - 1;
+  uint32_t left = (uint32_t)(at >> order->half_bits), right = (uint32_t)at & mask;
+  for (int i = 0; i < SHOAL_ORDER_ROUNDS; i++) {
+    uint32_t next = left ^ (scramble(right ^ order->keys[i]) & mask);
+    left = right;
+    right = next;
+  }
+  return (uint64_t)left << order->half_bits | right;
+}
+
 uint64_t shoal_order_at(const shoal_order *order, uint64_t position) {
   SHOAL_ASSERT(position < order->n);
-  uint32_t mask = ((uint32_t)1 << order->half_bits) - 1;
   uint64_t at = position;
-  do {
-    uint32_t left = (uint32_t)(at >> order->half_bits), right = (uint32_t)at & mask;
-    for (int i = 0; i < SHOAL_ORDER_ROUNDS; i++) {
-      uint32_t next = left ^ (scramble(right ^ order->keys[i]) & mask);
-      left = right;
-      right = next;
-    }
-    at = (uint64_t)left << order->half_bits | right;
-  } while (at >= order->n);
+  do at = step(order, at);
+  while (at >= order->n);
   return at;
+}
+
+/* Every walk takes a step, then those that are not over take another, and so on: neighbours' steps
+ * do not wait for each other, and there is no branch to guess wrong. */
+static void walk_group(const shoal_order *order, uint64_t first, uint32_t count, uint64_t *out) {
+  uint32_t walking[GROUP], left = count;
+  for (uint32_t i = 0; i < count; i++) {
+    walking[i] = i;
+    out[i] = first + i;
+  }
+  while (left > 0) {
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < left; k++) {
+      uint32_t i = walking[k];
+      out[i] = step(order, out[i]);
+      walking[kept] = i;
+      kept += out[i] >= order->n;
+    }
+    left = kept;
+  }
+}
+
+void shoal_order_many(const shoal_order *order, uint64_t first, uint32_t count, uint64_t *out) {
+  SHOAL_ASSERT(first <= order->n && count <= order->n - first);
+  for (uint32_t done = 0; done < count;) {
+    uint32_t group = count - done < GROUP ? count - done : GROUP;
+    walk_group(order, first + done, group, out + done);
+    done += group;
+  }
 }

@@ -23,5 +23,7 @@ void shoal_order_init(shoal_order *order, uint64_t n, uint64_t seed, uint64_t ep
 void shoal_order_init_key(shoal_order *order, uint64_t n, shoal_key key);
 /* position < n. */
 uint64_t shoal_order_at(const shoal_order *order, uint64_t position);
+/* The same for `count` positions from `first` on, first + count <= n, in a fraction of the time. */
+void shoal_order_many(const shoal_order *order, uint64_t first, uint32_t count, uint64_t *out);
 
 #endif

@@ -19,6 +19,9 @@
 #define SHOAL_EACH_KERNEL(X) \
   X(gemm)                    \
   X(gemm_scratch)            \
+  X(sparse_rows)             \
+  X(sparse_turn)             \
+  X(gemm_sparse)             \
   X(conv_forward)            \
   X(conv_backward_input)     \
   X(conv_backward_weights)   \

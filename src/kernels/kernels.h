@@ -45,6 +45,14 @@ typedef struct shoal_gemm {
   float *scratch; /* gemm_scratch(m, n, k) floats, aligned to 64 bytes */
 } shoal_gemm;
 
+/* The elements of a matrix that are not zero, row after row: those of row i are numbers starts[i] ..
+ * starts[i + 1] - 1, by ascending column. */
+typedef struct shoal_sparse {
+  uint32_t *starts;  /* one more than there are rows */
+  uint32_t *columns; /* these two have room for SHOAL_LANES more than there are elements */
+  float *values;
+} shoal_sparse;
+
 /* A two-dimensional window moving over an image in LANES layout. For pooling,
  * out_c equals in_c. */
 typedef struct shoal_window {
@@ -121,6 +129,16 @@ typedef struct shoal_kernels {
 
   void (*gemm)(const shoal_gemm *gemm);
   size_t (*gemm_scratch)(uint32_t m, uint32_t n, uint32_t k); /* floats; grows with each argument */
+
+  /* sparse_rows writes the elements of a (m x k, its rows one after the other) that are not zero
+   * to the arrays of *out; false when there are more than `most`.
+   * sparse_turn writes the transposed (k x m) of a sparse m x k matrix.
+   * gemm_sparse is gemm with the elements of a given a second time, for a b whose b_col is 1: the
+   * same bits from the products with what is not zero, unless b has an infinity or a NaN that only
+   * zeros meet. It needs no scratch. */
+  bool (*sparse_rows)(uint32_t m, uint32_t k, const float *a, uint32_t most, shoal_sparse *out);
+  void (*sparse_turn)(uint32_t m, uint32_t k, const shoal_sparse *a, shoal_sparse *out);
+  void (*gemm_sparse)(const shoal_gemm *gemm, const shoal_sparse *a);
 
   /* Weights are out_c x in_c x k_h x k_w; bias may be NULL. Taps outside the image
    * are skipped. scratch: conv_scratch floats, 64-byte aligned.

@@ -155,6 +155,21 @@ V_INLINE void vf_transpose(vf v[16]) {
   }
 }
 
+/* The lanes that m leaves out, one after the other, and their numbers from `first` on; writes at most
+ * whole vectors and returns how many of the lanes count. */
+V_INLINE unsigned vf_pack(vm m, vf v, uint32_t first, float *values, uint32_t *numbers) {
+  float lane[16];
+  unsigned left_out = (unsigned)_mm256_movemask_ps(m.a) | (unsigned)_mm256_movemask_ps(m.b) << 8;
+  unsigned count = 0;
+  vf_store(lane, v);
+  for (unsigned chosen = left_out ^ 0xffff; chosen != 0; chosen &= chosen - 1) {
+    unsigned i = (unsigned)__builtin_ctz(chosen);
+    values[count] = lane[i];
+    numbers[count++] = first + i;
+  }
+  return count;
+}
+
 V_INLINE vr vr_set(float x) { return _mm256_set1_ps(x); }
 V_INLINE vr vr_load(const float *p) { return _mm256_loadu_ps(p); }
 V_INLINE void vr_store(float *p, vr v) { _mm256_storeu_ps(p, v); }
@@ -170,5 +185,9 @@ V_INLINE vr vr_pinned(vr v) {
 V_INLINE vr vr_add(vr x, vr y) { return _mm256_add_ps(x, y); }
 V_INLINE vr vr_sub(vr x, vr y) { return _mm256_sub_ps(x, y); }
 V_INLINE vr vr_mul(vr x, vr y) { return _mm256_mul_ps(x, y); }
+V_INLINE bool vr_any_negative_zero(vr v) {
+  __m256i same = _mm256_cmpeq_epi32(_mm256_castps_si256(v), _mm256_set1_epi32(INT32_MIN));
+  return _mm256_movemask_epi8(same) != 0;
+}
 
 #endif

@@ -89,6 +89,16 @@ V_INLINE void vf_transpose(vf v[16]) {
   }
 }
 
+/* The lanes that m leaves out, one after the other, and their numbers from `first` on; writes whole
+ * vectors and returns how many of the lanes count. */
+V_INLINE unsigned vf_pack(vm m, vf v, uint32_t first, float *values, uint32_t *numbers) {
+  const vi lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const vm chosen = (vm)~m;
+  vf_store(values, _mm512_maskz_compress_ps(chosen, v));
+  vi_store(numbers, _mm512_maskz_compress_epi32(chosen, vi_add(lane, vi_set(first))));
+  return (unsigned)__builtin_popcount(chosen);
+}
+
 V_INLINE vr vr_set(float x) { return vf_set(x); }
 V_INLINE vr vr_load(const float *p) { return vf_load(p); }
 V_INLINE void vr_store(float *p, vr v) { vf_store(p, v); }
@@ -99,5 +109,8 @@ V_INLINE vr vr_pinned(vr v) { return v; } /* there are enough registers */
 V_INLINE vr vr_add(vr a, vr b) { return vf_add(a, b); }
 V_INLINE vr vr_sub(vr a, vr b) { return vf_sub(a, b); }
 V_INLINE vr vr_mul(vr a, vr b) { return vf_mul(a, b); }
+V_INLINE bool vr_any_negative_zero(vr v) {
+  return _mm512_cmpeq_epi32_mask(vf_bits(v), vi_set(0x80000000u)) != 0;
+}
 
 #endif

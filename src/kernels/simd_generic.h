@@ -118,6 +118,18 @@ V_OP void vf_transpose(vf v[16]) {
     }
 }
 
+/* The lanes that m leaves out, one after the other, and their numbers from `first` on; writes at most
+ * whole vectors and returns how many of the lanes count. */
+V_OP unsigned vf_pack(vm m, vf v, uint32_t first, float *values, uint32_t *numbers) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < 16; i++) {
+    values[count] = v.at[i];
+    numbers[count] = first + i;
+    count += !m.at[i];
+  }
+  return count;
+}
+
 V_OP vr vr_set(float x) { return vf_set(x); }
 V_OP vr vr_load(const float *p) { return vf_load(p); }
 V_OP void vr_store(float *p, vr v) { vf_store(p, v); }
@@ -128,6 +140,15 @@ V_OP vr vr_pinned(vr v) { return v; }
 V_OP vr vr_add(vr a, vr b) { return vf_add(a, b); }
 V_OP vr vr_sub(vr a, vr b) { return vf_sub(a, b); }
 V_OP vr vr_mul(vr a, vr b) { return vf_mul(a, b); }
+V_OP bool vr_any_negative_zero(vr v) {
+  bool any = false;
+  for (int i = 0; i < 16; i++) {
+    uint32_t bits;
+    memcpy(&bits, &v.at[i], sizeof bits);
+    any |= bits == 0x80000000u;
+  }
+  return any;
+}
 
 #undef V_EACH
 #undef V_OP

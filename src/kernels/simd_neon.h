@@ -198,6 +198,22 @@ V_INLINE void vf_transpose(vf v[16]) {
   }
 }
 
+/* The lanes that m leaves out, one after the other, and their numbers from `first` on; writes at most
+ * whole vectors and returns how many of the lanes count. */
+V_INLINE unsigned vf_pack(vm m, vf v, uint32_t first, float *values, uint32_t *numbers) {
+  float lane[16];
+  uint32_t left_out[16];
+  unsigned count = 0;
+  vf_store(lane, v);
+  vi_store(left_out, (vi){m.a, m.b, m.c, m.d});
+  for (unsigned i = 0; i < 16; i++) {
+    values[count] = lane[i];
+    numbers[count] = first + i;
+    count += left_out[i] == 0;
+  }
+  return count;
+}
+
 V_INLINE vr vr_set(float x) {
   float32x4_t v = vdupq_n_f32(x);
   return (vr){v, v};
@@ -219,6 +235,11 @@ V_INLINE vr vr_pinned(vr v) { return v; } /* no instruction would take it from m
 V_INLINE vr vr_add(vr x, vr y) { return (vr){vaddq_f32(x.a, y.a), vaddq_f32(x.b, y.b)}; }
 V_INLINE vr vr_sub(vr x, vr y) { return (vr){vsubq_f32(x.a, y.a), vsubq_f32(x.b, y.b)}; }
 V_INLINE vr vr_mul(vr x, vr y) { return (vr){vmulq_f32(x.a, y.a), vmulq_f32(x.b, y.b)}; }
+V_INLINE bool vr_any_negative_zero(vr v) {
+  const uint32x4_t sign = vdupq_n_u32(0x80000000u);
+  uint32x4_t a = vceqq_u32(vreinterpretq_u32_f32(v.a), sign), b = vceqq_u32(vreinterpretq_u32_f32(v.b), sign);
+  return vmaxvq_u32(vorrq_u32(a, b)) != 0;
+}
 
 #undef V_EACH1
 #undef V_EACH2

@@ -233,22 +233,74 @@ static void drop(const work *w, const float *x, float *y) {
   w->kernels->dropout(&shape, keys, threshold, 1 / (1 - w->node->rate), x, y);
 }
 
+/* ---- inputs that are mostly zeros ---- */
+
+/* A dense node that reads vectors of the data, as categories and pieces of numbers make them, looks
+ * for their zeros: where at most one element in SPARSE_SHARE is something else, only that is
+ * multiplied. The bits are the same while weights and gradients are finite, so the data may decide,
+ * tile by tile. Beside fewer columns, looking for zeros costs more than multiplying them. */
+enum { SPARSE_SHARE = 5, SPARSE_COLUMNS_MIN = 32 };
+
+/* How many elements other than zero a tile may have; 0 where nobody looks for zeros. */
+static uint32_t sparse_most(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
+  const shoal_shape *in = &graph->nodes[0].shape;
+  if (node->op != SHOAL_NODE_DENSE || node->inputs[0] != 0 || in->kind != SHOAL_VECTOR) return 0;
+  if (node->shape.features < SPARSE_COLUMNS_MIN) return 0;
+  uint64_t most = (uint64_t)n * in->features / SPARSE_SHARE;
+  return most <= INT32_MAX ? (uint32_t)most : 0;
+}
+
+static size_t sparse_floats(uint32_t rows, uint32_t most) {
+  return most > 0 ? (size_t)rows + 1 + 2 * ((size_t)most + SHOAL_LANES) : 0;
+}
+
+/* A sparse matrix in memory of sparse_floats. */
+static shoal_sparse sparse_at(float *memory, uint32_t most) {
+  uint32_t *words = (uint32_t *)(void *)memory;
+  size_t room = (size_t)most + SHOAL_LANES;
+  return (shoal_sparse){.values = memory, .columns = words + room, .starts = words + 2 * room};
+}
+
+static const uint32_t NOT_SPARSE = UINT32_MAX; /* in the place of the first start */
+
+/* Looks at the tile's input and keeps in `saved` what was found. */
+static void find_sparse(const work *w) {
+  uint32_t most = sparse_most(w->exec->plan->graph, w->node, w->n);
+  if (w->saved == NULL || most == 0) return;
+  shoal_sparse a = sparse_at(w->saved, most);
+  if (!w->kernels->sparse_rows(w->n, w->in->features, w->x, most, &a)) a.starts[0] = NOT_SPARSE;
+}
+
+/* What find_sparse found; false when the tile is not sparse. */
+static bool take_sparse(const work *w, shoal_sparse *out) {
+  uint32_t most = sparse_most(w->exec->plan->graph, w->node, w->n);
+  if (w->saved == NULL || most == 0) return false;
+  *out = sparse_at(w->saved, most);
+  return out->starts[0] != NOT_SPARSE;
+}
+
 /* ---- forward ---- */
 
 static void dense_forward(const work *w) {
-  gemm(w, &(shoal_gemm){.m = rows_of(w, w->out),
-                        .n = w->out->features,
-                        .k = w->in->features,
-                        .a = w->x,
-                        .a_row = w->in->features,
-                        .a_col = 1,
-                        .b = weight_of(w, 0),
-                        .b_row = w->out->features,
-                        .b_col = 1,
-                        .c = w->y,
-                        .c_row = w->out->features,
-                        .bias = weight_of(w, 1),
-                        .scratch = w->scratch});
+  const shoal_gemm product = {.m = rows_of(w, w->out),
+                              .n = w->out->features,
+                              .k = w->in->features,
+                              .a = w->x,
+                              .a_row = w->in->features,
+                              .a_col = 1,
+                              .b = weight_of(w, 0),
+                              .b_row = w->out->features,
+                              .b_col = 1,
+                              .c = w->y,
+                              .c_row = w->out->features,
+                              .bias = weight_of(w, 1),
+                              .scratch = w->scratch};
+  shoal_sparse a;
+  find_sparse(w);
+  if (take_sparse(w, &a))
+    shoal_team_gemm_sparse(w->exec->team, w->kernels, &product, &a);
+  else
+    gemm(w, &product);
 }
 
 static void batchnorm_forward(const work *w) {
@@ -344,6 +396,17 @@ static void forward(const work *w) {
 
 /* ---- backward ---- */
 
+static void dense_backward_weights(const work *w, const shoal_gemm *product) {
+  shoal_sparse a;
+  if (!take_sparse(w, &a)) {
+    gemm(w, product);
+    return;
+  }
+  shoal_sparse turned = sparse_at(w->scratch, a.starts[w->n]);
+  w->kernels->sparse_turn(w->n, w->in->features, &a, &turned);
+  shoal_team_gemm_sparse(w->exec->team, w->kernels, product, &turned);
+}
+
 static void dense_backward(const work *w) {
   uint32_t rows = rows_of(w, w->out), in = w->in->features, out = w->out->features;
   if (w->dx != NULL)
@@ -359,19 +422,19 @@ static void dense_backward(const work *w) {
                           .c = w->dx,
                           .c_row = in,
                           .scratch = w->scratch});
-  gemm(w, &(shoal_gemm){.m = in,
-                        .n = out,
-                        .k = rows,
-                        .a = w->x,
-                        .a_row = 1,
-                        .a_col = in,
-                        .b = w->dy,
-                        .b_row = out,
-                        .b_col = 1,
-                        .c = gradient_of(w, 0),
-                        .c_row = out,
-                        .accumulate = !w->exec->fresh,
-                        .scratch = w->scratch});
+  dense_backward_weights(w, &(shoal_gemm){.m = in,
+                                          .n = out,
+                                          .k = rows,
+                                          .a = w->x,
+                                          .a_row = 1,
+                                          .a_col = in,
+                                          .b = w->dy,
+                                          .b_row = out,
+                                          .b_col = 1,
+                                          .c = gradient_of(w, 0),
+                                          .c_row = out,
+                                          .accumulate = !w->exec->fresh,
+                                          .scratch = w->scratch});
   if (w->node->params[1] != SHOAL_NO_PARAM) w->kernels->column_sums(rows, out, w->dy, gradient_of(w, 1));
 }
 
@@ -694,6 +757,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
 
 size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
   switch (node->op) {
+  case SHOAL_NODE_DENSE: return sparse_floats(n, sparse_most(graph, node, n));
   case SHOAL_NODE_RNN:
   case SHOAL_NODE_LSTM:
   case SHOAL_NODE_GRU: return shoal_cell_saved(node->op, node->shape.steps, n, node->shape.features);
@@ -714,7 +778,8 @@ size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *k, cons
   switch (node->op) {
   case SHOAL_NODE_DENSE:
     if (!back) return k->gemm_scratch(rows, out, in);
-    return larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows));
+    return larger(larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows)),
+                  sparse_floats(in, sparse_most(graph, node, n)));
   case SHOAL_NODE_CONV: {
     shoal_window window = node->window;
     window.lanes = shoal_lanes_for(n);

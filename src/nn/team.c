@@ -102,3 +102,34 @@ void shoal_team_gemm(shoal_team *team, const shoal_kernels *kernels, const shoal
   shared_product p = {team, kernels, gemm, by_columns <= by_rows};
   shoal_pool_run(team->pool, team->threads, multiply_band, &p);
 }
+
+typedef struct sparse_product {
+  const shoal_kernels *kernels;
+  const shoal_gemm *gemm;
+  const shoal_sparse *a;
+  uint32_t bands;
+} sparse_product;
+
+static void multiply_sparse_band(void *context, uint32_t band, uint32_t thread) {
+  (void)thread;
+  const sparse_product *p = context;
+  uint32_t first = (uint32_t)((uint64_t)p->gemm->m * band / p->bands);
+  uint32_t end = (uint32_t)((uint64_t)p->gemm->m * (band + 1) / p->bands);
+  shoal_gemm g = *p->gemm;
+  shoal_sparse a = *p->a;
+  g.m = end - first;
+  g.a += first * g.a_row;
+  g.c += first * g.c_row;
+  a.starts += first;
+  p->kernels->gemm_sparse(&g, &a);
+}
+
+void shoal_team_gemm_sparse(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm,
+                            const shoal_sparse *a) {
+  if (team == NULL || (uint64_t)a->starts[gemm->m] * gemm->n < WORTH_SHARING) {
+    kernels->gemm_sparse(gemm, a);
+    return;
+  }
+  sparse_product p = {kernels, gemm, a, team->threads};
+  shoal_pool_run(team->pool, team->threads, multiply_sparse_band, &p);
+}

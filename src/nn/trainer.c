@@ -110,7 +110,7 @@ static uint32_t least_rows(const shoal_graph *graph, uint32_t shards) {
 /* The number of shards decides the result's bits, so it follows from the model and the
  * batch alone: a power of two, with enough rows a shard that adding up the gradients is cheap
  * beside computing them. */
-static uint32_t choose_shards(const shoal_graph *graph, uint32_t batch) {
+uint32_t shoal_trainer_shards_of(const shoal_graph *graph, uint32_t batch) {
   uint32_t asked = graph->model->recipe.shards;
   if (asked > 0) return asked < batch ? asked : batch;
   uint64_t rows = (uint64_t)batch * (has_images(graph) ? 1 : graph->nodes[0].shape.steps);
@@ -202,7 +202,7 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   t->graph = graph;
   t->recipe = &graph->model->recipe;
   t->kernels = kernels;
-  t->shards = choose_shards(graph, config->batch);
+  t->shards = shoal_trainer_shards_of(graph, config->batch);
   t->threads = config->threads;
   t->unit = has_images(graph) ? SHOAL_LANES : 1;
   t->tile = choose_tile(t);

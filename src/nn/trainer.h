@@ -75,6 +75,8 @@ void shoal_trainer_destroy(shoal_trainer *trainer);
 shoal_train_state *shoal_trainer_state(shoal_trainer *trainer);
 uint64_t shoal_trainer_rounds(const shoal_trainer *trainer); /* in an epoch */
 uint32_t shoal_trainer_shards(const shoal_trainer *trainer);
+/* The same before there is a trainer. */
+uint32_t shoal_trainer_shards_of(const shoal_graph *graph, uint32_t batch);
 /* The row at which shard `shard` <= shards of a round with so many rows begins. */
 uint32_t shoal_trainer_shard_start(const shoal_trainer *trainer, uint32_t rows, uint32_t shard);
 size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved */

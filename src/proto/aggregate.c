@@ -80,6 +80,9 @@ const char *shoal_rule_text(const shoal_rule *rule, char out[SHOAL_RULE_TEXT_MAX
   return out;
 }
 
+static const char MORE_PARTS[] = "have more parts in a round: 'shards N' in the model's text, or a larger "
+                                 "batch; in mode local:H more workers";
+
 static uint32_t groups_of(const shoal_rule *rule, uint32_t contributions) {
   uint32_t size = rule->bucket > 1 ? rule->bucket : 1;
   return (contributions + size - 1) / size;
@@ -92,9 +95,34 @@ shoal_status shoal_rule_check(const shoal_rule *rule, uint32_t contributions, sh
   char text[SHOAL_RULE_TEXT_MAX];
   return shoal_fail(
       err, SHOAL_INVALID,
-      "rule %s needs at least 2 x %u + 3 = %u %s a round, and there are %u: name fewer liars, or "
-      "cut the round into more parts",
-      shoal_rule_text(rule, text), rule->bad, least, rule->bucket > 1 ? "groups" : "contributions", groups);
+      "rule %s needs at least 2 x %u + 3 = %u %s a round, and there are %u: name fewer liars, or %s",
+      shoal_rule_text(rule, text), rule->bad, least, rule->bucket > 1 ? "groups" : "contributions", groups,
+      MORE_PARTS);
+}
+
+/* How many of so many sorted are cut off at each end. */
+static uint32_t cut_of(const shoal_rule *rule, uint32_t groups) {
+  switch (rule->kind) {
+  case SHOAL_RULE_MEDIAN: return (groups - 1) / 2;
+  case SHOAL_RULE_TRIMMED: return (uint32_t)(rule->share * groups + 1e-9);
+  default: return 0;
+  }
+}
+
+bool shoal_rule_is_idle(const shoal_rule *rule, uint32_t contributions, char out[SHOAL_RULE_ADVICE_MAX]) {
+  uint32_t groups = groups_of(rule, contributions);
+  bool cuts = rule->kind == SHOAL_RULE_MEDIAN || rule->kind == SHOAL_RULE_TRIMMED;
+  bool is_idle = groups > 0 && cuts && cut_of(rule, groups) == 0;
+  if (rule->kind == SHOAL_RULE_CLIP) is_idle = groups == 1;
+  if (!is_idle) return false;
+  char text[SHOAL_RULE_TEXT_MAX];
+  snprintf(
+      out, SHOAL_RULE_ADVICE_MAX,
+      "a round has %u contribution%s%s, of which rule %s leaves out none: it does no more than mean; %s%s",
+      contributions, contributions == 1 ? "" : "s", rule->bucket > 1 ? " before they are grouped" : "",
+      shoal_rule_text(rule, text), rule->kind == SHOAL_RULE_TRIMMED ? "cut off a larger share, or " : "",
+      MORE_PARTS);
+  return true;
 }
 
 /* ---- memory ---- */
@@ -307,17 +335,8 @@ static void sort_columns(const shoal_aggregate *a) {
   }
 }
 
-/* How many of the sorted are cut off at each end. */
-static uint32_t cut_of(const shoal_aggregate *a) {
-  switch (a->config.rule.kind) {
-  case SHOAL_RULE_MEDIAN: return (a->groups - 1) / 2;
-  case SHOAL_RULE_TRIMMED: return (uint32_t)(a->config.rule.share * a->groups + 1e-9);
-  default: return 0;
-  }
-}
-
 static void by_columns(shoal_aggregate *a, float *out) {
-  uint32_t cut = cut_of(a);
+  uint32_t cut = cut_of(&a->config.rule, a->groups);
   for (size_t first = 0, length; (length = load(a, first)) > 0; first += length) {
     if (cut > 0) sort_columns(a);
     mean_of_rows(a, cut, a->groups - cut, length, out + first);

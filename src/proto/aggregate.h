@@ -41,7 +41,12 @@ typedef enum shoal_rule_kind {
   SHOAL_RULE_CLIP,
 } shoal_rule_kind;
 
-enum { SHOAL_RULE_BAD_MAX = 1000, SHOAL_RULE_BUCKET_MAX = 64, SHOAL_RULE_TEXT_MAX = 64 };
+enum {
+  SHOAL_RULE_BAD_MAX = 1000,
+  SHOAL_RULE_BUCKET_MAX = 64,
+  SHOAL_RULE_TEXT_MAX = 64,
+  SHOAL_RULE_ADVICE_MAX = 320
+};
 
 /* Zeros are the mean of all. */
 typedef struct shoal_rule {
@@ -57,6 +62,10 @@ const char *shoal_rule_text(const shoal_rule *rule, char out[SHOAL_RULE_TEXT_MAX
 
 /* Whether the rule can work on so many contributions a round. The error says how many it needs. */
 shoal_status shoal_rule_check(const shoal_rule *rule, uint32_t contributions, shoal_error *err);
+
+/* Whether the rule leaves out none of so many contributions a round, and so does nothing against liars that the
+ * mean does not: then `out` says so, and what would help. Of the mean nobody expects more. */
+bool shoal_rule_is_idle(const shoal_rule *rule, uint32_t contributions, char out[SHOAL_RULE_ADVICE_MAX]);
 
 /* What became of a contribution. A group's verdict is that of all in it. */
 typedef enum shoal_verdict {

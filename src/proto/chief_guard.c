@@ -287,22 +287,28 @@ static void tell_standing(shoal_chief *c, shoal_chief_event_kind kind, const sho
   shoal_chief_tell(c, event);
 }
 
+static void send_away(shoal_chief *c, uint64_t peer, const char *why) {
+  shoal_chief_say(c, peer,
+                  (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(why, strlen(why))});
+  shoal_chief_lose(c, peer, SHOAL_CHIEF_BANNED, why);
+}
+
+/* Who lied is told of first, and then the others that came under the same invitation. */
 static void ban(shoal_chief *c, const shoal_ruling *ruling) {
   const peer_entry *liar = shoal_chief_find(c, ruling->peer);
   uint64_t unchecked = shoal_guard_unchecked(c->guard, ruling->who);
   char name[SHOAL_NAME_MAX] = "";
   if (liar != NULL) memcpy(name, liar->name, sizeof name);
-  if (liar == NULL) tell_standing(c, SHOAL_CHIEF_BANNED, ruling);
-  for (uint32_t i = 0; i < c->peers_count;) { /* under one invitation there may be several */
+  if (liar != NULL)
+    send_away(c, ruling->peer, ruling->why);
+  else
+    tell_standing(c, SHOAL_CHIEF_BANNED, ruling);
+  for (uint32_t i = 0; i < c->peers_count;) {
     const peer_entry *p = &c->peers[i];
-    if (p->role != SHOAL_ROLE_WORKER || p->auditor || p->who != ruling->who) {
+    if (p->role == SHOAL_ROLE_WORKER && !p->auditor && p->who == ruling->who)
+      send_away(c, p->peer, "another machine with the same invitation sent wrong results");
+    else
       i++;
-      continue;
-    }
-    shoal_chief_say(c, p->peer,
-                    (shoal_message){.kind = SHOAL_MSG_REFUSE,
-                                    .payload = shoal_blob_of(ruling->why, strlen(ruling->why))});
-    shoal_chief_lose(c, p->peer, SHOAL_CHIEF_BANNED, ruling->why);
   }
   if (unchecked == UINT64_MAX || c->ended) return;
   undo(c, unchecked, name);

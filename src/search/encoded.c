@@ -10,6 +10,8 @@
 #include "data/order.h"
 #include "search/encoder.h"
 
+enum { GROUP = 64, AHEAD = 8 }; /* rows that are looked up at once, and asked for before their turn */
+
 typedef struct kept {
   atomic_uint users;
   float *x;
@@ -128,21 +130,45 @@ static uint64_t epoch_samples(const shoal_encoded *e) {
   return most > 0 && most < e->count ? most : e->count;
 }
 
-/* Passes over all rows follow each other; an epoch is a stretch of them. */
+/* Which rows stand at the n places from `first` of an epoch on. Passes over all rows follow each other;
+ * an epoch is a stretch of them. */
+static void find_rows(const shoal_encoded *e, uint64_t epoch, uint64_t first, uint32_t n, uint64_t *out) {
+  if (!e->options.order) {
+    for (uint32_t k = 0; k < n; k++) out[k] = first + k;
+    return;
+  }
+  uint64_t at = first + epoch * epoch_samples(e);
+  for (uint32_t k = 0; k < n;) {
+    uint64_t left = e->count - at % e->count;
+    uint32_t run = n - k < left ? n - k : (uint32_t)left;
+    shoal_order order;
+    shoal_order_init(&order, e->count, e->options.seed, at / e->count);
+    shoal_order_many(&order, at % e->count, run, out + k);
+    k += run;
+    at += run;
+  }
+}
+
+/* Asks for a kept row, which lies anywhere, before it is needed. */
+static void fetch_ahead(const shoal_encoded *e, uint64_t i) {
+  const float *x = e->kept->x + i * e->values;
+  for (uint32_t k = 0; k < e->values; k += 16) __builtin_prefetch(x + k);
+  __builtin_prefetch(e->kept->labels + i);
+  __builtin_prefetch(e->kept->targets + i);
+}
+
 static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, const shoal_batch *into) {
   const shoal_encoded *e = self;
-  uint64_t at = first, pass = 0, known_pass = UINT64_MAX;
-  shoal_order order;
-  if (e->options.order) at += epoch * epoch_samples(e);
-  for (uint32_t k = 0; k < n; k++, at++) {
-    uint64_t i = at;
-    if (e->options.order) {
-      pass = at / e->count;
-      if (pass != known_pass) shoal_order_init(&order, e->count, e->options.seed, pass);
-      known_pass = pass;
-      i = shoal_order_at(&order, at % e->count);
+  uint64_t at[GROUP];
+  for (uint32_t done = 0; done < n;) {
+    uint32_t group = n - done < GROUP ? n - done : GROUP;
+    find_rows(e, epoch, first + done, group, at);
+    for (uint32_t k = 0; e->kept && k < AHEAD && k < group; k++) fetch_ahead(e, at[k]);
+    for (uint32_t k = 0; k < group; k++) {
+      if (e->kept && k + AHEAD < group) fetch_ahead(e, at[k + AHEAD]);
+      fetch_row(e, at[k], done + k, into);
     }
-    fetch_row(e, i, k, into);
+    done += group;
   }
 }
 

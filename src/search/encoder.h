@@ -78,6 +78,8 @@ shoal_status shoal_target_read(shoal_target *out, const cJSON *json, const shoal
 /* The class of a row, or -1 where its target is none of them (or missing); the standardised number. */
 int32_t shoal_target_label(const shoal_target *target, const shoal_rows *rows, uint64_t row);
 float shoal_target_value(const shoal_target *target, const shoal_rows *rows, uint64_t row);
+/* Values that a prediction has: a probability for each class, or one number. */
+uint32_t shoal_target_width(const shoal_target *target);
 
 shoal_status shoal_encoder_fit(shoal_encoder **out, const shoal_profile *profile,
                                const shoal_encoding_choice *choice, const shoal_target *target,

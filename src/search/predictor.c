@@ -234,10 +234,9 @@ static bool check_model(const loader *l, const shoal_trial_net *net) {
     if (layer->vocabulary != shoal_encoder_vocabulary(encoder)) return false;
   }
   bool number = target->problem == SHOAL_REGRESSION;
-  uint32_t answers = number ? 1 : target->classes.count;
   return values <= NODE_VALUES_MAX && lookups == shoal_encoder_lookups(encoder) &&
          model->layers[0].shape.features == shoal_encoder_values(encoder) &&
-         model->layers[model->layers_count - 1].shape.features == answers &&
+         model->layers[model->layers_count - 1].shape.features == shoal_target_width(target) &&
          model->recipe.loss == (number ? SHOAL_MEAN_SQUARED : SHOAL_CROSS_ENTROPY);
 }
 
@@ -464,12 +463,33 @@ shoal_status shoal_predictor_run(const shoal_predictor *p, const shoal_rows *row
                .rows = rows,
                .at = list ? list->at : all,
                .count = count,
-               .width = p->target.problem == SHOAL_REGRESSION ? 1 : p->target.classes.count,
+               .width = shoal_target_width(&p->target),
                .out = out};
   atomic_init(&work.status, SHOAL_OK);
   shoal_status status = run_chunks(&work, threads > 0 ? threads : 1, err);
   free(all);
   return status;
+}
+
+uint32_t shoal_prediction_class(const shoal_target *target, const double *values) {
+  uint32_t best = 0;
+  for (uint32_t c = 1; c < target->classes.count; c++)
+    if (values[c] > values[best]) best = c;
+  return best;
+}
+
+void shoal_prediction_write(const shoal_target *target, const double *values, shoal_json *json) {
+  if (target->problem == SHOAL_REGRESSION) {
+    shoal_json_real(json, "value", values[0]);
+    return;
+  }
+  uint32_t best = shoal_prediction_class(target, values);
+  shoal_json_text(json, "class", shoal_names_at(&target->classes, best));
+  shoal_json_real(json, "probability", values[best]);
+  shoal_json_open(json, "probabilities", '{');
+  for (uint32_t c = 0; c < target->classes.count; c++)
+    shoal_json_real(json, shoal_names_at(&target->classes, c), values[c]);
+  shoal_json_close(json, '}');
 }
 
 static shoal_status score_classes(const shoal_predictor *p, const shoal_rows *rows,
@@ -513,8 +533,7 @@ shoal_status shoal_predictor_scores(const shoal_predictor *p, const shoal_rows *
                       p->profile.columns[p->target.column].name);
   uint64_t count = list ? list->count : shoal_rows_count(rows);
   bool numbers = p->target.problem == SHOAL_REGRESSION;
-  size_t width = numbers ? 1 : p->target.classes.count;
-  double *predicted = malloc((count * width + 1) * sizeof *predicted);
+  double *predicted = malloc((count * shoal_target_width(&p->target) + 1) * sizeof *predicted);
   if (predicted == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_status status = shoal_predictor_run(p, rows, list, threads, predicted, err);
   if (status == SHOAL_OK)

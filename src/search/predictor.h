@@ -45,6 +45,10 @@ uint64_t shoal_predictor_trial(const shoal_predictor *predictor, uint32_t i); /*
 /* Probabilities (rows x classes), or numbers in the target's own units (rows). */
 shoal_status shoal_predictor_run(const shoal_predictor *predictor, const shoal_rows *rows,
                                  const shoal_row_list *list, uint32_t threads, double *out, shoal_error *err);
+/* The class of a row's values that is likeliest. */
+uint32_t shoal_prediction_class(const shoal_target *target, const double *values);
+/* Adds to an open object: "value", or "class", "probability" and "probabilities", a member for each class. */
+void shoal_prediction_write(const shoal_target *target, const double *values, shoal_json *json);
 shoal_status shoal_predictor_scores(const shoal_predictor *predictor, const shoal_rows *rows,
                                     const shoal_row_list *list, uint32_t threads, shoal_scores *out,
                                     shoal_error *err);

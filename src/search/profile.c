@@ -230,7 +230,8 @@ static shoal_status read_rows(reading *r, shoal_error *err) {
   const shoal_profile_options *options = r->options;
   for (uint64_t row = 0;; row++) {
     if (row % NEWS_EVERY_ROWS == 0) {
-      if (options->stop && *options->stop) return shoal_fail(err, SHOAL_STOPPED, "%s: stopped", r->file.path);
+      if (options->stop && __atomic_load_n(options->stop, __ATOMIC_RELAXED))
+        return shoal_fail(err, SHOAL_STOPPED, "%s: stopped", r->file.path);
       if (options->progress)
         options->progress(options->self, (uint64_t)(r->csv.at - r->file.bytes), r->file.length);
     }

@@ -513,7 +513,8 @@ static shoal_status read_file_rows(opening *o, shoal_rows *rows, shoal_error *er
   const cell_maker maker = {.rows = rows, .dialect = &o->dialect, .cells = o->cells};
   for (uint64_t row = 0;; row++) {
     if (row % NEWS_EVERY_ROWS == 0) {
-      if (options->stop && *options->stop) return shoal_fail(err, SHOAL_STOPPED, "%s: stopped", o->file.path);
+      if (options->stop && __atomic_load_n(options->stop, __ATOMIC_RELAXED))
+        return shoal_fail(err, SHOAL_STOPPED, "%s: stopped", o->file.path);
       if (options->progress)
         options->progress(options->self, (uint64_t)(o->csv.at - o->file.bytes), o->file.length);
     }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "data/csv_file.h"
 #include "search/search_internal.h"
 #include "search/warnings.h"
 
@@ -236,10 +237,44 @@ static shoal_status open_new(shoal_search *s, shoal_error *err) {
   return status;
 }
 
+/* That it is the table which the search began with. */
+static shoal_status check_table(const shoal_search *s, shoal_error *err) {
+  shoal_csv_file file;
+  shoal_status status = shoal_csv_file_open(&file, s->options->path, NULL, err);
+  if (status != SHOAL_OK) return status;
+  if (strcmp(file.sha256, s->brief.profile.sha256) != 0)
+    status = shoal_fail(
+        err, SHOAL_INVALID,
+        "%s: it is not the table that this search began with; give that, or begin anew without --resume",
+        s->options->path);
+  shoal_csv_file_close(&file);
+  return status;
+}
+
+/* Better known now than when the budget is spent. */
+static shoal_status check_test(const shoal_search *s, shoal_error *err) {
+  if (s->test == NULL) return SHOAL_OK;
+  shoal_rows *rows;
+  const shoal_rows_options options = {.path = s->test,
+                                      .profile = &s->brief.profile,
+                                      .dialect = s->options->dialect,
+                                      .target = s->brief.target.column,
+                                      .stop = s->stop};
+  shoal_status status = shoal_rows_open(&rows, &options, err);
+  if (status == SHOAL_OK) shoal_rows_close(rows);
+  return status;
+}
+
 static shoal_status open_again(shoal_search *s, shoal_error *err) {
   shoal_status status = shoal_search_read_record(s, err);
+  if (status == SHOAL_OK) status = check_table(s, err);
   if (status != SHOAL_OK) return status;
   s->rules.scheduler.space = &s->brief.space;
+  if (s->options->test) {
+    free(s->test);
+    s->test = strdup(s->options->test);
+    if (s->test == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  }
   return open_bench(s, NULL, err);
 }
 
@@ -261,6 +296,7 @@ shoal_status shoal_search_open(shoal_search **out, const shoal_search_options *o
   shoal_text_addf(&s->states, "%s/trials", options->folder);
   shoal_status status = shoal_search_lock(s, err);
   if (status == SHOAL_OK) status = options->resume ? open_again(s, err) : open_new(s, err);
+  if (status == SHOAL_OK) status = check_test(s, err);
   s->rules.lease_s = options->lease_s > 0 ? options->lease_s : INFINITY;
   if (status == SHOAL_OK) status = shoal_board_create(&s->board, &s->rules, err);
   if (status == SHOAL_OK) status = shoal_search_replay(s, err);
@@ -310,7 +346,10 @@ shoal_status shoal_search_done(shoal_search *s, uint64_t unit, const char *worke
   pthread_mutex_lock(&s->mutex);
   shoal_unit about;
   bool wanted = shoal_board_wants(s->board, unit, &about);
-  if (wanted) status = shoal_search_keep(s, &about, worker, result, err);
+  if (wanted && result->epochs > about.epochs_to)
+    status = shoal_fail(err, SHOAL_INVALID, "the result is of %u epochs; the unit has %u", result->epochs,
+                        about.epochs_to);
+  if (wanted && status == SHOAL_OK) status = shoal_search_keep(s, &about, worker, result, err);
   if (wanted && status == SHOAL_OK) {
     bool best = !result->failed && is_better(s, result->score);
     *counts = shoal_board_done(s->board, unit, result, worker, shoal_clock_seconds());

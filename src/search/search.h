@@ -1,7 +1,8 @@
 /* search.h: a search: from a CSV file to a model that takes raw rows.
  *
- * Units (board.h), each a trial's next rung, are taken and reported by threads of this process (shoal_search_run), or by
- * workers anywhere for whom a server does it. What is finished is in the folder at once:
+ * Units (board.h), each a trial's next rung, are taken and reported by threads of this process
+ * (shoal_search_run), or by workers anywhere for whom a server does it. What is finished is in the folder at
+ * once:
  *
  *   FOLDER/brief.json        what workers need (trial.h)
  *   FOLDER/search.json       how trials are chosen
@@ -9,14 +10,14 @@
  *   FOLDER/trials/7.safetensors   the state of trial 7
  *   FOLDER/insight.json, trials.csv   at the end: what was learnt, and all trials
  *
- * so that a search which was stopped or killed goes on, to the same trials, and one that has ended can be extended. At
- * the end the best trials together (ensemble.h) become a predictor.
+ * so that a search which was stopped or killed goes on, to the same trials, and one that has ended can be
+ * extended. At the end the best trials together (ensemble.h) become a predictor.
  *
- * The budget is for everything, from reading to the last score. When it runs out, units at hand are stopped; what
- * they had begun counts when the search is resumed.
+ * The budget is for everything, from reading to the last score. When it runs out, units at hand are stopped;
+ * what they had begun counts when the search is resumed.
  *
- * Ownership: open, then close; options are borrowed until then. Threads: any for take, beat, done, fail and look; one for
- * all else. Calls come one at a time, from whatever thread something happened in. */
+ * Ownership: open, then close; options are borrowed until then. Threads: any for take, beat, done, fail and
+ * look; one for all else. Calls come one at a time, from whatever thread something happened in. */
 #ifndef SHOAL_SEARCH_SEARCH_H
 #define SHOAL_SEARCH_SEARCH_H
 
@@ -99,8 +100,8 @@ const shoal_brief *shoal_search_brief(const shoal_search *search);
 const shoal_board *shoal_search_board(const shoal_search *search);
 const shoal_table_split *shoal_search_split(const shoal_search *search);
 
-/* For those who compute elsewhere; shoal_search_run does the same with threads of its own. SHOAL_NEXT_NONE also when the
- * budget is spent. */
+/* For those who compute elsewhere; shoal_search_run does the same with threads of its own. SHOAL_NEXT_NONE
+ * also when the budget is spent. */
 shoal_next shoal_search_take(shoal_search *search, const char *worker, shoal_taken *out, shoal_error *err);
 bool shoal_search_beat(shoal_search *search, uint64_t unit, uint32_t attempt);
 /* *counts is false for a result that was late. */
@@ -124,7 +125,8 @@ typedef struct shoal_search_end {
   shoal_scores test;
   uint64_t test_rows;
 } shoal_search_end;
-/* Makes the model of the best trials so far and writes it to `out`. SHOAL_NOT_FOUND: no trial has a score. */
+/* Makes the model of the best trials so far and writes it to `out`. A trial whose state is missing or damaged
+ * is left out, with a warning. SHOAL_NOT_FOUND: no trial has a score. */
 shoal_status shoal_search_finish(shoal_search *search, const char *out, shoal_search_end *end,
                                  shoal_error *err);
 

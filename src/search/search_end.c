@@ -1,4 +1,4 @@
-/* search_end.c: the end of a search: the best trials together as a model, scored on rows that nothing has seen. */
+/* search_end.c: the end of a search: the best trials together as a model, scored on unseen rows. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ typedef struct gathering {
 } gathering;
 
 static void release(gathering *g) {
-  for (uint32_t i = 0; i < g->count; i++) free(g->predicted[i]);
+  for (uint32_t i = 0; i < CANDIDATES; i++) free(g->predicted[i]);
   for (uint32_t i = 0; g->nets && i < CANDIDATES; i++)
     for (uint32_t f = 0; f < SHOAL_FOLDS_MAX; f++) shoal_trial_net_release(&g->nets[i][f]);
   free(g->nets);
@@ -39,7 +39,7 @@ static shoal_status gather_answers(const shoal_search *s, gathering *g, shoal_er
   const shoal_target *target = &s->brief.target;
   const shoal_rows *rows = shoal_bench_rows(s->bench);
   for (uint32_t f = 0; f < split->folds; f++) g->rows += split->valid[f].count;
-  g->width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  g->width = shoal_target_width(target);
   g->label = malloc(g->rows * sizeof *g->label);
   g->right = malloc(g->rows * sizeof *g->right);
   if (g->label == NULL || g->right == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
@@ -77,14 +77,39 @@ static shoal_status gather_trial(shoal_search *s, gathering *g, uint32_t i, shoa
   return status;
 }
 
+/* States come from workers, too: one that is missing or damaged costs its trial, not the search. */
+static bool may_go_without(shoal_status status) {
+  return status == SHOAL_NOT_FOUND || status == SHOAL_CORRUPT;
+}
+
+static void warn_of_trial(const shoal_search *s, uint64_t trial, const char *why) {
+  shoal_text text = {0};
+  shoal_text_addf(&text, "trial %" PRIu64 " is left out: %s", trial, why);
+  if (s->calls.warn && !text.failed) s->calls.warn(s->calls.self, text.bytes);
+  shoal_text_release(&text);
+}
+
 static shoal_status gather(shoal_search *s, gathering *g, shoal_error *err) {
-  uint32_t best = (uint32_t)shoal_board_best(s->board, g->trials, CANDIDATES);
-  if (best == 0)
+  uint64_t best[CANDIDATES];
+  uint32_t found = (uint32_t)shoal_board_best(s->board, best, CANDIDATES);
+  if (found == 0)
     return shoal_fail(err, SHOAL_NOT_FOUND, "no trial has come to a score; give the search more time");
   g->nets = calloc(CANDIDATES, sizeof *g->nets);
   if (g->nets == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_status status = gather_answers(s, g, err);
-  for (; g->count < best && status == SHOAL_OK; g->count++) status = gather_trial(s, g, g->count, err);
+  for (uint32_t i = 0; i < found && status == SHOAL_OK; i++) {
+    shoal_error trouble;
+    g->trials[g->count] = best[i];
+    status = gather_trial(s, g, g->count, &trouble);
+    if (status == SHOAL_OK) {
+      g->count++;
+    } else if (may_go_without(status) && (i + 1 < found || g->count > 0)) {
+      warn_of_trial(s, best[i], trouble.text);
+      status = SHOAL_OK;
+    } else if (err) {
+      *err = trouble;
+    }
+  }
   return status;
 }
 
@@ -102,8 +127,8 @@ static shoal_status build(shoal_search *s, gathering *g, const double *share, sh
   return status;
 }
 
-/* The rows that the end is judged by: a file's (*opened is the caller's to close), the test part, or where there is none
- * the first fold's held-out rows, which have no say in the end's scores. */
+/* The rows that the end is judged by: a file's (*opened is the caller's to close), the test part, or where
+ * there is none the first fold's held-out rows, which have no say in the end's scores. */
 static shoal_status open_judges(const shoal_search *s, shoal_rows **opened, const shoal_rows **rows,
                                 const shoal_row_list **list, shoal_error *err) {
   const shoal_table_split *split = shoal_bench_split(s->bench);
@@ -142,7 +167,9 @@ shoal_status shoal_search_finish(shoal_search *s, const char *out, shoal_search_
   gathering g = {0};
   double share[CANDIDATES] = {0};
   shoal_predictor *predictor = NULL;
-  shoal_status status = gather(s, &g, err);
+  shoal_status status = s->status;
+  if (status != SHOAL_OK && err) *err = s->failure;
+  if (status == SHOAL_OK) status = gather(s, &g, err);
   if (status == SHOAL_OK) {
     shoal_candidates candidates = {.count = g.count,
                                    .rows = g.rows,

@@ -1,8 +1,8 @@
-/* search_insight.c: what a search has taught, as FOLDER/insight.json: which settings matter, which columns, and where the
- * model errs.
+/* search_insight.c: what a search has taught, as FOLDER/insight.json: which settings matter, which columns,
+ * and where the model errs.
  *
- * Columns: how much worse the score gets on rows that the model has not learned from when the cells of one column are
- * dealt to other rows (permutation importance). */
+ * Columns: how much worse the score gets on rows that the model has not learned from when the cells of one
+ * column are dealt to other rows (permutation importance). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static shoal_status find_judges(judges *j, const shoal_target *target, const sho
                                 const shoal_row_list *list, uint64_t most, shoal_error *err) {
   uint64_t all = list ? list->count : shoal_rows_count(rows);
   *j = (judges){.rows = rows, .count = all < most ? all : most};
-  j->width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  j->width = shoal_target_width(target);
   j->at = malloc((j->count + 1) * sizeof *j->at);
   j->label = malloc((j->count + 1) * sizeof *j->label);
   j->right = malloc((j->count + 1) * sizeof *j->right);
@@ -212,11 +212,8 @@ static void write_confusion(const shoal_target *target, const judges *j, const d
   if (classes > CLASSES_SHOWN_MAX) return;
   uint64_t counts[CLASSES_SHOWN_MAX][CLASSES_SHOWN_MAX] = {0};
   for (uint64_t i = 0; i < j->count; i++) {
-    const double *row = predicted + i * classes;
-    uint32_t best = 0;
-    for (uint32_t c = 1; c < classes; c++)
-      if (row[c] > row[best]) best = c;
-    if (j->label[i] >= 0) counts[j->label[i]][best]++;
+    uint32_t likeliest = shoal_prediction_class(target, predicted + i * classes);
+    if (j->label[i] >= 0) counts[j->label[i]][likeliest]++;
   }
   shoal_json_open(json, "confusion", '{');
   shoal_json_open(json, "classes", '[');

@@ -96,7 +96,8 @@ static shoal_status write_brief(shoal_search *s, shoal_error *err) {
 
 /* What an earlier search left goes to FOLDER/previous, where only one is kept. */
 static shoal_status move_aside(shoal_search *s, shoal_error *err) {
-  static const char *const names[] = {"search.json", "brief.json", "journal.jsonl", "trials"};
+  static const char *const names[] = {"search.json",  "brief.json", "journal.jsonl",
+                                      "insight.json", "trials.csv", "trials"};
   shoal_text from, to;
   path_of(s, "search.json", &from);
   bool any = !from.failed && shoal_file_exists(from.bytes);
@@ -275,7 +276,8 @@ static shoal_status keep_line(kept_list *list, const char *line, size_t length, 
   return status;
 }
 
-/* All whole lines; *whole is where the last of them ends: a process that was killed may have left half of one. */
+/* All whole lines; *whole is where the last of them ends: a process that was killed may have left half of
+ * one. */
 static shoal_status read_journal(const char *path, kept_list *list, size_t *whole, shoal_error *err) {
   uint8_t *text;
   size_t length, line = 1;
@@ -302,7 +304,8 @@ static int by_unit(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Units are given out as they were then, with the limits that there were; those whose result was lost are given back. */
+/* Units are given out as they were then, with the limits that there were; those whose result was lost are
+ * given back. */
 static shoal_status give_again(shoal_search *s, uint64_t unit, uint32_t *limit, shoal_error *err) {
   while (shoal_board_units(s->board) <= unit) {
     for (; *limit < s->limits_count && s->limits[*limit].units <= shoal_board_units(s->board); (*limit)++)

@@ -44,6 +44,10 @@ float shoal_target_value(const shoal_target *target, const shoal_rows *rows, uin
   return (float)((value - target->mean) / target->deviation);
 }
 
+uint32_t shoal_target_width(const shoal_target *target) {
+  return target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+}
+
 /* ---- finding ------------------------------------------------------------------------ */
 
 typedef struct finder {

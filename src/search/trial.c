@@ -63,7 +63,7 @@ static shoal_status open_fold(shoal_trial_work *w, uint32_t f, shoal_text *text,
   }
   if (status == SHOAL_OK) status = shoal_forward_create(&fold->forward, fold->graph, err);
   if (status != SHOAL_OK) return status;
-  size_t width = brief->target.problem == SHOAL_REGRESSION ? 1 : brief->target.classes.count;
+  size_t width = shoal_target_width(&brief->target);
   fold->predicted = malloc((shoal_bench_split(w->bench)->valid[f].count * width + 1) * sizeof(float));
   fold->best = shoal_trial_net_reserve(fold->graph);
   return fold->predicted && fold->best ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
@@ -111,7 +111,7 @@ typedef struct course {
 
 static bool stopped(const course *c) {
   const volatile sig_atomic_t *stop = c->work->options->stop;
-  return stop && *stop;
+  return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
 }
 
 static shoal_status save(course *c) {

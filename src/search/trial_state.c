@@ -16,6 +16,7 @@
 
 enum { VERSION = 1, VECTORS = 4, NAME_MAX_BYTES = 24 };
 static const char META[] = "shoal.trial";
+static const double seconds_max = 1e8; /* that somebody may say a unit took */
 static const char *const vector_names[VECTORS] = {"weights", "slot1", "slot2", "best"};
 
 /* ---- results ------------------------------------------------------------------------ */
@@ -110,6 +111,7 @@ shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json,
   bool brief = out->curve_count == 0; /* the curve may be kept elsewhere */
   if (good) good = (brief || out->epochs == out->curve_count) && out->best_epoch <= out->epochs;
   if (good) good = out->failed || out->best_epoch == 0 || isfinite(out->score);
+  if (good) good = out->seconds >= 0 && out->seconds <= seconds_max;
   if (!good) return shoal_fail(err, SHOAL_CORRUPT, "a trial's result is damaged");
   shoal_scores_read(&out->scores, scores);
   return SHOAL_OK;
@@ -204,6 +206,12 @@ static bool copy_vector(const shoal_safetensors *file, uint32_t fold, int vector
   return true;
 }
 
+static bool all_finite(const float *values, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!isfinite(values[i])) return false;
+  return true;
+}
+
 static bool read_folds(shoal_trial_work *w, const shoal_safetensors *file, const cJSON *array) {
   if (!cJSON_IsArray(array) || (uint32_t)cJSON_GetArraySize(array) != w->folds_count) return false;
   const cJSON *item = array->child;
@@ -280,7 +288,8 @@ shoal_status shoal_trial_state_best(const char *path, uint64_t trial, const char
     status = shoal_fail(err, SHOAL_NOT_FOUND, "%s: trial %llu has not finished an epoch", path,
                         (unsigned long long)trial);
   for (uint32_t f = 0; f < count && status == SHOAL_OK; f++)
-    if (!copy_vector(file, f, VECTORS - 1, nets[f].graph->weights_count, nets[f].weights))
+    if (!copy_vector(file, f, VECTORS - 1, nets[f].graph->weights_count, nets[f].weights) ||
+        !all_finite(nets[f].weights, nets[f].graph->weights_count))
       status = shoal_fail(err, SHOAL_CORRUPT, "%s: the weights of fold %u are damaged", path, f + 1);
   cJSON_Delete(json);
   shoal_safetensors_destroy(file);

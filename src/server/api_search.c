@@ -331,7 +331,7 @@ static const char *cell_of(const cJSON *value, char *room, size_t size) {
   return room;
 }
 
-enum { NUMBER_TEXT = 32 };
+enum { NUMBER_TEXT = 32, CELLS_MAX = 1 << 22 };
 
 /* Rows of the body as cells by column; names that the model does not know are wrong, missing ones are not. */
 static shoal_status read_cells(const shoal_profile *profile, const cJSON *rows, const char **cells,
@@ -354,28 +354,10 @@ static shoal_status read_cells(const shoal_profile *profile, const cJSON *rows, 
   return SHOAL_OK;
 }
 
-static void write_prediction(const shoal_target *target, const double *values, shoal_json *json) {
-  shoal_json_open(json, NULL, '{');
-  if (target->problem == SHOAL_REGRESSION) {
-    shoal_json_real(json, "value", values[0]);
-  } else {
-    uint32_t best = 0;
-    for (uint32_t c = 1; c < target->classes.count; c++)
-      if (values[c] > values[best]) best = c;
-    shoal_json_text(json, "class", shoal_names_at(&target->classes, best));
-    shoal_json_real(json, "probability", values[best]);
-    shoal_json_open(json, "probabilities", '{');
-    for (uint32_t c = 0; c < target->classes.count; c++)
-      shoal_json_real(json, shoal_names_at(&target->classes, c), values[c]);
-    shoal_json_close(json, '}');
-  }
-  shoal_json_close(json, '}');
-}
-
 static shoal_status predict_cells(const shoal_predictor *predictor, const char *const *cells, uint64_t count,
                                   shoal_text *answer, shoal_error *err) {
   const shoal_target *target = shoal_predictor_target(predictor);
-  size_t width = target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
+  size_t width = shoal_target_width(target);
   shoal_rows *rows = NULL;
   double *values = malloc((count + 1) * width * sizeof *values);
   shoal_status status = values == NULL ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
@@ -387,7 +369,11 @@ static shoal_status predict_cells(const shoal_predictor *predictor, const char *
     shoal_json_begin(&json, answer);
     shoal_json_open(&json, NULL, '{');
     shoal_json_open(&json, "predictions", '[');
-    for (uint64_t r = 0; r < count; r++) write_prediction(target, values + r * width, &json);
+    for (uint64_t r = 0; r < count; r++) {
+      shoal_json_open(&json, NULL, '{');
+      shoal_prediction_write(target, values + r * width, &json);
+      shoal_json_close(&json, '}');
+    }
     shoal_json_close(&json, ']');
     shoal_json_close(&json, '}');
   }
@@ -396,22 +382,30 @@ static shoal_status predict_cells(const shoal_predictor *predictor, const char *
   return status;
 }
 
+static shoal_status predict_rows(const shoal_predictor *predictor, const cJSON *rows, shoal_text *answer,
+                                 shoal_error *err) {
+  const shoal_profile *profile = shoal_predictor_profile(predictor);
+  uint64_t count = (uint64_t)cJSON_GetArraySize(rows);
+  size_t cells_count = (count + 1) * profile->columns_count;
+  if (cells_count > CELLS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "%" PRIu64 " rows of %u columns are too many at once; ask in parts",
+                      count, profile->columns_count);
+  const char **cells = calloc(cells_count, sizeof *cells);
+  char *room = malloc(cells_count * NUMBER_TEXT);
+  shoal_status status = cells != NULL && room != NULL ? read_cells(profile, rows, cells, room, err)
+                                                      : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK) status = predict_cells(predictor, cells, count, answer, err);
+  free(cells);
+  free(room);
+  return status;
+}
+
 static void run_prediction(void *self) {
   prediction *p = self;
   shoal_predictor *predictor = NULL;
   const cJSON *rows = cJSON_GetObjectItemCaseSensitive(p->body, "rows");
-  uint64_t count = (uint64_t)cJSON_GetArraySize(rows);
   p->status = shoal_predictor_load(&predictor, p->path.bytes, &p->err);
-  if (p->status != SHOAL_OK) return;
-  const shoal_profile *profile = shoal_predictor_profile(predictor);
-  size_t cells_count = (count + 1) * profile->columns_count;
-  const char **cells = calloc(cells_count, sizeof *cells);
-  char *room = malloc(cells_count * NUMBER_TEXT);
-  p->status = cells != NULL && room != NULL ? read_cells(profile, rows, cells, room, &p->err)
-                                            : shoal_fail(&p->err, SHOAL_NO_MEMORY, "out of memory");
-  if (p->status == SHOAL_OK) p->status = predict_cells(predictor, cells, count, &p->answer, &p->err);
-  free(cells);
-  free(room);
+  if (p->status == SHOAL_OK) p->status = predict_rows(predictor, rows, &p->answer, &p->err);
   shoal_predictor_destroy(predictor);
 }
 

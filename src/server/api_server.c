@@ -329,10 +329,12 @@ void shoal_api_lift_ban(const shoal_api_call *call) {
   char by[SHOAL_CALLER_TEXT_MAX];
   shoal_error err;
   shoal_access_describe(&call->caller, call->request->address, by);
-  if (shoal_jobs_lift_ban(call->api->jobs, call->id, by, &err) == SHOAL_OK)
-    shoal_api_empty(call, 204);
-  else
+  if (shoal_jobs_lift_ban(call->api->jobs, call->id, by, &err) != SHOAL_OK) {
     shoal_api_failed(call, &err);
+    return;
+  }
+  shoal_volunteers_reconsider(call->api->volunteers);
+  shoal_api_empty(call, 204);
 }
 
 /* ---- the audit log ---- */

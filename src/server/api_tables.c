@@ -1,4 +1,5 @@
-/* api_tables.c: POST /api/v1/datasets/NAME/profile: a table as it would be read with a person's corrections. */
+/* api_tables.c: POST /api/v1/datasets/NAME/profile: a table as it would be read with a person's
+ * corrections. */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>

@@ -97,26 +97,12 @@ static char *hidden_path(const shoal_datasets *sets, const char *prefix) {
   return path_of("%s/%s%016" PRIx64 "%016" PRIx64, sets->drafts, prefix, random[0], random[1]);
 }
 
-/* A flat folder, or a file. */
-static void remove_all(const char *path) {
-  DIR *here = opendir(path);
-  for (struct dirent *entry; here != NULL && (entry = readdir(here)) != NULL;)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-      unlinkat(dirfd(here), entry->d_name, 0);
-  if (here != NULL) {
-    closedir(here);
-    rmdir(path);
-  } else {
-    unlink(path);
-  }
-}
-
 /* Out of sight at once, then removed. */
 static shoal_status remove_folder(shoal_datasets *sets, const char *folder, shoal_error *err) {
   char *trash = hidden_path(sets, TRASH);
   if (trash == NULL) return fail_memory(err);
   shoal_status status = rename(folder, trash) == 0 || errno == ENOENT ? SHOAL_OK : fail_errno(folder, err);
-  if (status == SHOAL_OK) remove_all(trash);
+  if (status == SHOAL_OK) (void)shoal_remove_folder(trash, NULL);
   free(trash);
   return status;
 }
@@ -269,7 +255,7 @@ static void settle_all(shoal_datasets *sets) {
     if (entry->d_name[0] != '.') settle_draft(sets, entry->d_name);
     if (!starts_with(entry->d_name, INCOMING) && !starts_with(entry->d_name, TRASH)) continue;
     char *path = path_of("%s/%s", sets->drafts, entry->d_name);
-    if (path != NULL) remove_all(path);
+    if (path != NULL) (void)shoal_remove_folder(path, NULL);
     free(path);
   }
   if (drafts != NULL) closedir(drafts);

@@ -523,8 +523,8 @@ static void set_state(shoal_jobs *jobs, shoal_open_job *job, shoal_job_state sta
                                   NULL);
 }
 
-/* Puts points into the store, in their order. Where one goes back, or a runner begins, what the store has from there on
- * never was. The end of an epoch has the step of its last round, which stays. */
+/* Puts points into the store, in their order. Where one goes back, or a runner begins, what the store has
+ * from there on never was. The end of an epoch has the step of its last round, which stays. */
 static void store_points(shoal_jobs *jobs, shoal_open_job *job, const shoal_point *points, size_t count) {
   shoal_store *store = jobs->config.store;
   for (size_t i = 0, next; i < count; i = next) {

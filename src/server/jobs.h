@@ -1,8 +1,8 @@
 /* jobs.h: the jobs of a server: submitted, waiting, running, stopped; what the store knows and what runs now.
  *
- * A job is a training or a search. It is open while it waits for workers or runs; open ones are in memory, with a runner
- * (runner.h) or a searcher (searcher.h) once they have had as many workers as they want at least. All others are in the store alone. A server that starts takes up the open ones
- * where they were.
+ * A job is a training or a search. It is open while it waits for workers or runs; open ones are in memory,
+ * with a runner (runner.h) or a searcher (searcher.h) once they have had as many workers as they want at
+ * least. All others are in the store alone. A server that starts takes up the open ones where they were.
  *
  * Ownership: open, then close; store and data sets are borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_JOBS_H
@@ -74,8 +74,8 @@ shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, 
  * shoal_jobs_are_ending is false: the end of a job that is in order waits for the end of its round. */
 void shoal_jobs_end(shoal_jobs *jobs);
 bool shoal_jobs_are_ending(shoal_jobs *jobs);
-/* Ends all that runs, what is not at its end by now without its last round; all are open again when the server
- * starts anew. */
+/* Ends all that runs, what is not at its end by now without its last round; all are open again when the
+ * server starts anew. */
 void shoal_jobs_close(shoal_jobs *jobs);
 
 /* Looks at what runs; moves jobs from state to state. Returns when it wants to be called again. */
@@ -137,7 +137,8 @@ shoal_status shoal_jobs_list(shoal_jobs *jobs, int state, uint64_t before, size_
 bool shoal_jobs_is_private(shoal_jobs *jobs, uint64_t id);
 /* How many rounds an epoch of it has; 0: not known yet. */
 uint64_t shoal_jobs_rounds(shoal_jobs *jobs, uint64_t id);
-/* A point of the curves, the end of an epoch, which has so many rounds, and a line of the log, as the API has them. */
+/* A point of the curves, the end of an epoch, which has so many rounds, and a line of the log, as the API has
+ * them. */
 void shoal_jobs_write_round(const shoal_point *point, shoal_json *json);
 void shoal_jobs_write_epoch(const shoal_point *point, uint64_t rounds, shoal_json *json);
 void shoal_jobs_write_line(const shoal_log_row *line, shoal_json *json);

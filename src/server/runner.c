@@ -344,7 +344,7 @@ static void learn(void *self, const shoal_chief_event *event) {
   pthread_mutex_lock(&r->lock);
   shoal_runner_lesson *lesson = lesson_about(r, event->standing.who);
   if (lesson == NULL) lesson = add_lesson(r, event->kind == SHOAL_CHIEF_BANNED);
-  if (lesson != NULL) {
+  if (lesson != NULL && !lesson->standing.banned) { /* else who lied is told already */
     lesson->standing = event->standing;
     memcpy(lesson->name, event->name, sizeof lesson->name);
     if (event->kind == SHOAL_CHIEF_BANNED) snprintf(lesson->why, sizeof lesson->why, "%s", event->text);
@@ -416,6 +416,13 @@ static void *run_owner(void *self) {
   return NULL;
 }
 
+static void warn_of_rule(shoal_runner *r) {
+  char advice[SHOAL_RULE_ADVICE_MAX], text[SHOAL_RULE_ADVICE_MAX + 16];
+  if (!shoal_rule_is_idle(&r->job.rule, r->job.parts, advice)) return;
+  snprintf(text, sizeof text, "warning: %s", advice);
+  add_note(r, text);
+}
+
 static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   const shoal_spec *spec = r->config.spec;
   char owners[OWNERS][SHOAL_ADDRESS_MAX];
@@ -432,6 +439,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
                                .rule = spec->rule};
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
+  warn_of_rule(r);
   pthread_mutex_lock(&r->lock);
   r->view.part_samples = (double)r->job.samples / ((double)r->job.rounds * r->job.parts);
   pthread_mutex_unlock(&r->lock);

@@ -1,9 +1,10 @@
-/* search_spec.h: what a host submits to be searched: a table, what to predict, what to try; JSON, checked field by field.
+/* search_spec.h: what a host submits to be searched: a table, what to predict, what to try; JSON, checked
+ * field by field.
  *
- * {"kind":"search","name","data","target", and what `shoal search` has as options, each where it is not the usual:
- * "columns":{"zip":"category","id":"skip"},"dialect","metric","problem","space","scheduler","budget_s","trials","folds",
- * "valid","test_share","time_column","epochs","seed","private","workers_min","workers_max"}. The JSON that is written is
- * the JSON that is read.
+ * {"kind":"search","name","data","target", and what `shoal search` has as options, each where it is not the
+ * usual: "columns":{"zip":"category","id":"skip"},"dialect","metric","problem","space","scheduler","budget_s",
+ * "trials","folds","valid","test_share","time_column","epochs","seed","private","workers_min",
+ * "workers_max"}. The JSON that is written is the JSON that is read.
  *
  * Ownership: parse, then release. Threads: none. */
 #ifndef SHOAL_SERVER_SEARCH_SPEC_H

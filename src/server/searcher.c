@@ -1,7 +1,7 @@
 /* searcher.c: see searcher.h.
  *
- * The thread inside opens the search, sleeps until it is over or stopped, and makes its end. `mutex` guards the phase and what
- * is beside it; the search has a lock of its own. */
+ * The thread inside opens the search, sleeps until it is over or stopped, and makes its end. `mutex` guards
+ * the phase and what is beside it; the search has a lock of its own. */
 #include "server/searcher.h"
 
 #include <cjson/cJSON.h>
@@ -174,6 +174,23 @@ static void read_some(void *self, const shoal_search_view *view) {
   pthread_mutex_unlock(&s->mutex);
 }
 
+/* For the log, after what is noted already. */
+static void add_note(shoal_searcher *s, const char *text) {
+  pthread_mutex_lock(&s->mutex);
+  size_t length = strlen(s->note);
+  snprintf(s->note + length, sizeof s->note - length, "%s%s", length > 0 ? "; " : "", text);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+/* What there is to say of the table stands in its profile. */
+static void warn(void *self, const char *text) {
+  shoal_searcher *s = self;
+  pthread_mutex_lock(&s->mutex);
+  bool ends = s->phase == SHOAL_SEARCHER_GATHERS;
+  pthread_mutex_unlock(&s->mutex);
+  if (ends) add_note(s, text);
+}
+
 /* Whether it may go on to its end; false: it was abandoned. */
 static bool wait_for_end(shoal_searcher *s) {
   pthread_mutex_lock(&s->mutex);
@@ -194,9 +211,8 @@ static void save_onnx(shoal_searcher *s) {
   if (status == SHOAL_OK) status = shoal_predictor_onnx(predictor, path.bytes, &err);
   if (status != SHOAL_OK) {
     if (!path.failed) unlink(path.bytes); /* of the model before */
-    pthread_mutex_lock(&s->mutex);
-    snprintf(s->note, sizeof s->note, "the model is not there as ONNX: %.900s", err.text);
-    pthread_mutex_unlock(&s->mutex);
+    shoal_error_prefix(&err, "the model is not there as ONNX: ");
+    add_note(s, err.text);
   }
   shoal_predictor_destroy(predictor);
   shoal_text_release(&path);
@@ -218,7 +234,7 @@ static void make_end(shoal_searcher *s) {
 
 static void *run(void *self) {
   shoal_searcher *s = self;
-  shoal_search_calls calls = {.self = s, .progress = read_some};
+  shoal_search_calls calls = {.self = s, .warn = warn, .progress = read_some};
   shoal_error err;
   shoal_status status = shoal_search_open(&s->search, &s->options, &calls, &s->stop, &err);
   if (status == SHOAL_OK) {
@@ -233,6 +249,9 @@ static void *run(void *self) {
 
 /* ---- starting and ending ---- */
 
+/* "" is as good as nothing. */
+static const char *said(const shoal_text *text) { return text->length > 0 ? text->bytes : NULL; }
+
 static shoal_status fill_options(shoal_searcher *s, shoal_error *err) {
   const shoal_search_spec *spec = s->config.spec;
   shoal_text record = {0};
@@ -245,9 +264,9 @@ static shoal_status fill_options(shoal_searcher *s, shoal_error *err) {
       .target = spec->target.bytes,
       .columns = spec->columns,
       .columns_count = spec->columns_count,
-      .space = spec->space.bytes,
+      .space = said(&spec->space),
       .space_name = "space",
-      .time_column = spec->time_column.bytes,
+      .time_column = said(&spec->time_column),
       .scheduler = spec->scheduler,
       .folds = spec->folds,
       .valid_share = spec->valid_share,
@@ -342,9 +361,11 @@ void shoal_searcher_destroy(shoal_searcher *s) { release(s); }
 
 /* ---- what the loop asks ---- */
 
+/* Once the end is wanted nothing comes in any more: the thread inside may read the trials already. */
 static shoal_searcher_phase phase_of(shoal_searcher *s) {
   pthread_mutex_lock(&s->mutex);
   shoal_searcher_phase phase = s->phase;
+  if (phase == SHOAL_SEARCHER_OPEN && s->wants_end) phase = SHOAL_SEARCHER_GATHERS;
   pthread_mutex_unlock(&s->mutex);
   return phase;
 }

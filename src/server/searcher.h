@@ -1,11 +1,12 @@
 /* searcher.h: a search that runs in the server.
  *
- * A thread reads the table, and at the end chooses the members, scores them, and writes model and insight. In between
- * units are given out and taken in by whoever calls: the routes that workers ask, and the queue. Results are kept in
- * the store, one row for each unit; states of trials, and what the search needs to go on, in the job's folder.
+ * A thread reads the table, and at the end chooses the members, scores them, and writes model and insight. In
+ * between units are given out and taken in by whoever calls: the routes that workers ask, and the queue.
+ * Results are kept in the store, one row for each unit; states of trials, and what the search needs to go on,
+ * in the job's folder.
  *
- * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: all calls from one, but
- * `changed`, which comes from the thread inside. */
+ * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: all calls
+ * from one, but `changed`, which comes from the thread inside. */
 #ifndef SHOAL_SERVER_SEARCHER_H
 #define SHOAL_SERVER_SEARCHER_H
 
@@ -65,7 +66,8 @@ void shoal_searcher_tick(shoal_searcher *searcher);
 
 /* What workers need; SHOAL_CONFLICT while it reads, or after its end. */
 shoal_status shoal_searcher_brief(shoal_searcher *searcher, shoal_text *json, shoal_error *err);
-/* *next is SHOAL_NEXT_UNIT with a unit as JSON, SHOAL_NEXT_WAITS (ask again), or SHOAL_NEXT_NONE: it is over. */
+/* *next is SHOAL_NEXT_UNIT with a unit as JSON, SHOAL_NEXT_WAITS (ask again), or SHOAL_NEXT_NONE: it is
+ * over. */
 shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, shoal_next *next,
                                  shoal_taken *taken, shoal_text *json, shoal_error *err);
 bool shoal_searcher_beat(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
@@ -79,8 +81,8 @@ void shoal_searcher_give_back(shoal_searcher *searcher, uint64_t unit, uint32_t 
 bool shoal_searcher_reads(shoal_searcher *searcher);
 /* Where the state of a trial is, or would be. */
 void shoal_searcher_state_path(const shoal_searcher *searcher, uint64_t trial, shoal_text *out);
-/* The trial whose state who holds this lease may write; 0: the lease is nobody's or somebody else's by now. It counts as
- * a beat. */
+/* The trial whose state who holds this lease may write; 0: the lease is nobody's or somebody else's by now.
+ * It counts as a beat. */
 uint64_t shoal_searcher_held(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
 
 /* What finished units came to, as the API has it; the next one. False: none. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/human.h"
+#include "nn/trainer.h"
 #include "proto/codec.h"
 #include "proto/mode.h"
 
@@ -287,6 +288,18 @@ void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json) {
   shoal_json_int(json, "seed", (int64_t)recipe->seed);
   shoal_json_int(json, "early_stop", recipe->early_stop);
   shoal_json_close(json, '}');
+}
+
+uint32_t shoal_spec_contributions(const shoal_spec *spec) {
+  shoal_mode mode;
+  shoal_graph *graph;
+  if (shoal_mode_parse(spec->mode, &mode, NULL) != SHOAL_OK) return 0;
+  if (mode.kind == SHOAL_LOCAL)
+    return spec->workers_min < SHOAL_SHARDS_MAX ? spec->workers_min : SHOAL_SHARDS_MAX;
+  if (shoal_graph_create(&graph, spec->parsed, NULL) != SHOAL_OK) return 0;
+  uint32_t shards = shoal_trainer_shards_of(graph, spec->parsed->recipe.batch);
+  shoal_graph_destroy(graph);
+  return shards;
 }
 
 shoal_status shoal_spec_set_epochs(shoal_spec *spec, uint32_t epochs, shoal_error *err) {

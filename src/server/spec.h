@@ -36,6 +36,9 @@ shoal_status shoal_spec_parse(shoal_spec *out, const char *json, size_t length, 
 void shoal_spec_release(shoal_spec *spec);
 /* The fields of the object, into one that is open. with_model: its text too. */
 void shoal_spec_write(const shoal_spec *spec, bool with_model, shoal_json *json);
+/* How many contributions a round will have, which follows from the model and the batch, or in mode local from
+ * the workers; 0: that cannot be said yet. */
+uint32_t shoal_spec_contributions(const shoal_spec *spec);
 /* {"optimizer","rate","batch","epochs","schedule","seed","early_stop"} as a member "recipe". */
 void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json);
 /* Raises the epochs, for a training that goes on. */

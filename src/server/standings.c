@@ -120,15 +120,15 @@ const shoal_standing *shoal_standings_all(const shoal_standings *s, uint32_t *co
 bool shoal_standings_learn(shoal_standings *s, const shoal_standing *standing, const char *name,
                            const char *reason, uint64_t job) {
   uint32_t place = find(s, standing->who);
-  if (place == s->count) return false; /* somebody who came another way than through the server */
-  bool is_new = standing->banned && !s->all[place].banned;
-  if (s->all[place].banned && !standing->banned) return false; /* from a chief that has not heard of it yet */
+  if (place == s->count) return false;    /* somebody who came another way than through the server */
+  if (s->all[place].banned) return false; /* why, is known; or this chief has not heard of it yet */
+  bool is_new = standing->banned;
   uint64_t doubted = s->all[place].doubted;
   s->all[place] = *standing;
   if (standing->doubted < doubted) s->all[place].doubted = doubted; /* it has not heard of that either */
   double now = shoal_clock_wall_seconds();
   char text[SHOAL_STANDING_REASON_MAX + 80], what[2 * SHOAL_STANDING_REASON_MAX + 320];
-  snprintf(text, sizeof text, "%.63s: %.95s", name, reason);
+  snprintf(text, sizeof text, "%.63s: %.95s", name[0] != 0 ? name : "a machine that has left", reason);
   const shoal_standing_row row = {.who = s->names[place],
                                   .agreed = standing->agreed,
                                   .wrong = standing->wrong,
@@ -153,6 +153,23 @@ bool shoal_standings_blame(shoal_standings *s, uint64_t who, uint64_t by, shoal_
   return true;
 }
 
+/* "token 3 (bob)", as the audit log has it. */
+static void write_who(const shoal_standings *s, shoal_json *json, const char *who) {
+  static const char prefix[] = "token ";
+  size_t length = sizeof prefix - 1;
+  uint64_t id;
+  shoal_token_row token;
+  char text[WHO_MAX + 80];
+  bool is_token = strncmp(who, prefix, length) == 0 &&
+                  shoal_read_u64(who + length, strlen(who + length), &id) &&
+                  shoal_store_token_by_id(s->store, id, &token, NULL) == SHOAL_OK;
+  if (is_token) {
+    snprintf(text, sizeof text, "%.191s (%.63s)", who, token.name);
+    shoal_token_rows_free(&token, 1);
+  }
+  shoal_json_text(json, "who", is_token ? text : who);
+}
+
 shoal_status shoal_standings_write_bans(shoal_standings *s, shoal_json *json, shoal_error *err) {
   size_t count;
   shoal_standing_row *rows = calloc(BANS_TOLD_MAX, sizeof *rows);
@@ -164,7 +181,7 @@ shoal_status shoal_standings_write_bans(shoal_standings *s, shoal_json *json, sh
     for (size_t i = 0; i < count; i++) {
       shoal_json_open(json, NULL, '{');
       shoal_json_int(json, "id", (int64_t)rows[i].id);
-      shoal_json_text(json, "who", rows[i].who);
+      write_who(s, json, rows[i].who);
       shoal_json_text(json, "reason", rows[i].reason);
       if (rows[i].job > 0)
         shoal_json_int(json, "job", (int64_t)rows[i].job);

@@ -273,6 +273,16 @@ void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
       tell_assignment(v, volunteer);
 }
 
+void shoal_volunteers_reconsider(shoal_volunteers *v) {
+  for (volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next) {
+    if (!volunteer->v.registered || volunteer->v.job != 0) continue;
+    put_worker(v, volunteer);
+    volunteer->v.told = false; /* it may at least be another reason now */
+    v->untold = true;
+  }
+  settle(v);
+}
+
 void shoal_volunteers_drop_job(shoal_volunteers *v, uint64_t id) {
   shoal_match_drop_job(v->match, id);
   settle(v);

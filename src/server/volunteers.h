@@ -66,6 +66,8 @@ void shoal_volunteers_closed(shoal_volunteers *volunteers, uint64_t peer, const 
 /* A job has come or changed, or is gone: who works for what is decided anew. */
 void shoal_volunteers_put_job(shoal_volunteers *volunteers, const shoal_open_job *job);
 void shoal_volunteers_drop_job(shoal_volunteers *volunteers, uint64_t id);
+/* A ban was lifted: those who get no work are offered it again. */
+void shoal_volunteers_reconsider(shoal_volunteers *volunteers);
 /* Beats, and tells those whose job can now be worked for. Returns when it wants to be called again. */
 double shoal_volunteers_tick(shoal_volunteers *volunteers, double now);
 

@@ -55,6 +55,15 @@ numbers=$(ask "jobs/$(field data out | grep -o "'id': [0-9]*" | head -1 | tr -cd
   '(s["spec"]["epochs"], s["recipe"]["rate"], "seed 18446744073709551615" in s["spec"]["model"], s["spec"]["rule"], s["spec"]["guard"])')
 same "$numbers" "(2, 0.5, True, 'median', False)" "they arrive as they were given"
 
+# ---- rules that do nothing ----
+timeout 60 "$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 1 \
+  --rule trimmed:0 --out trimmed.safetensors > host.log 2> err
+same $? 0 "a rule that leaves out none is taken: $(cat err)"
+check "with a warning" grep -Eq "^shoal host: warning: a round has [0-9]+ contributions?, of which rule trimmed:0 leaves out none" err
+check "that the job's log has, too" grep -q "warning: a round has" <(ask "jobs/$(grep -o '^job [0-9]*' host.log | head -1 | tr -cd 0-9)/log" s)
+refused 1 "'shards N' in the model's text, or a larger batch" \
+  host table.net --data train.csv,other/train.csv --server "$link" --rule krum:200 --detach
+
 # ---- nothing is lost under a name that the server chose ----
 echo precious > net-1.safetensors
 timeout 20 "$SHOAL" job get 1 --server "$link" > get.log

@@ -98,6 +98,8 @@ wrong 2 "--target is missing" search shop.csv
 wrong 2 "no time" search shop.csv --target bought --budget soon
 wrong 2 "no kind of column" search shop.csv --target bought --columns age=colour
 wrong 2 "cannot be changed with --resume" search shop.csv --resume --target age --out one.safetensors
+wrong 2 "--seed cannot be changed" search shop.csv --resume --seed 2 --out one.safetensors
+wrong 2 "--test-share cannot be changed" search shop.csv --resume --test-share 0.1 --out one.safetensors
 wrong 1 "did you mean 'bought'" search shop.csv --target bougt
 wrong 1 "does not fit" search shop.csv --target bought --metric rmse
 wrong 1 "there is no search to go on with" search shop.csv --resume --out nothing.safetensors

@@ -15,12 +15,13 @@ refused() {
   check "$*: no token in '$(cat err)'" bash -c '! grep -q "secret" out err'
 }
 
-# until_true WHAT COMMAND...: waits for a command to succeed; fails after some seconds.
+# until_true WHAT COMMAND...: waits for a command to succeed, at most a minute and a half: volunteers have the lowest
+# priority, and wait for whatever else the machine does.
 until_true() {
   local what=$1
   shift
   checks=$((checks + 1))
-  for _ in $(seq 300); do
+  for _ in $(seq 900); do
     "$@" 2> /dev/null && return
     sleep 0.1
   done

@@ -55,4 +55,8 @@ assert swarm["ratio"] < 1.3 and swarm["server_copies"] < 1.1 and 3.9 < tree["rat
 PYTHON
 "$SHOAL" sim --swarm 8 --swarms 8 > out 2> err
 same $? 2 "--swarm and --swarms"
+refused 2 "--workers is for trainings" sim --swarm 8 --workers 3
+refused 2 "--seeds is for trainings" sim --swarms 8 --seeds 3
+refused 2 "--rate is for --swarm alone" sim --rate 5e6
+check "one swarm is one" bash -c '"$SHOAL" sim --swarms 1 | grep -q "in 1 swarm\."'
 finish

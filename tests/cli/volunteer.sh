@@ -26,6 +26,7 @@ refused 2 "--hours: '7' is no time" work h:1 --hours 7
 refused 2 "--memory: '4' is no size" work h:1 --memory 4
 refused 2 "--cache-size: 'x' is no size" work h:1 --cache-size x
 refused 2 "give one of them" work h:1 --job 1 --host alice
+refused 1 "give another folder with --cache" work h:1 --yes --cache /proc/self
 refused 2 "give one of them" work h:1 --pause-load 1 --no-pause
 refused 2 "--cores: 0 is out of range" work h:1 --cores 0
 refused 2 "missing.token" work h:1 --token-file missing.token

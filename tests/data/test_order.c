@@ -21,6 +21,20 @@ static void order_is_a_permutation_for_every_count(void **state) {
   }
 }
 
+static void many_positions_are_those_asked_one_by_one(void **state) {
+  (void)state;
+  const uint64_t counts[] = {1, 5, 63, 64, 65, 700, 60000, ((uint64_t)1 << 40) + 1};
+  uint64_t many[300];
+  for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+    for (uint32_t length = 0; length <= 300 && length <= counts[k]; length += 13) {
+      shoal_order order;
+      shoal_order_init(&order, counts[k], 5, length);
+      uint64_t first = counts[k] - length; /* up to the last */
+      shoal_order_many(&order, first, length, many);
+      for (uint32_t i = 0; i < length; i++) assert_true(many[i] == shoal_order_at(&order, first + i));
+    }
+}
+
 static void order_of_large_counts_stays_below_them(void **state) {
   (void)state;
   const uint64_t counts[] = {60000, 65536, 65537, UINT32_MAX, (uint64_t)1 << 40, ((uint64_t)1 << 62)};
@@ -118,6 +132,7 @@ static void parts_hold_every_sample_once(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(order_is_a_permutation_for_every_count),
+      cmocka_unit_test(many_positions_are_those_asked_one_by_one),
       cmocka_unit_test(order_of_large_counts_stays_below_them),
       cmocka_unit_test(order_differs_between_epochs_and_seeds),
       cmocka_unit_test(order_sends_a_position_everywhere),

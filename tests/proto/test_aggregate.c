@@ -447,6 +447,27 @@ static void other_words_are_refused_by_name(void **state) {
   }
 }
 
+static void a_rule_that_leaves_out_none_says_so(void **state) {
+  (void)state;
+  static const struct {
+    const char *rule;
+    uint32_t contributions;
+    bool is_idle;
+  } cases[] = {
+      {"mean", 1, false},       {"median", 1, true},       {"median", 2, true},    {"median", 3, false},
+      {"trimmed:0.2", 4, true}, {"trimmed:0.2", 5, false}, {"trimmed:0", 9, true}, {"median/2", 4, true},
+      {"median/2", 5, false},   {"clip", 1, true},         {"clip", 2, false},     {"krum:0", 3, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    shoal_rule rule = rule_of(cases[i].rule);
+    char text[SHOAL_RULE_ADVICE_MAX] = "";
+    if (shoal_rule_is_idle(&rule, cases[i].contributions, text) != cases[i].is_idle)
+      fail_msg("%s on %u", cases[i].rule, cases[i].contributions);
+    assert_true((strstr(text, cases[i].rule) != NULL && strstr(text, "shards N") != NULL) ==
+                cases[i].is_idle);
+  }
+}
+
 static void too_many_liars_are_a_clear_error(void **state) {
   (void)state;
   shoal_error err;
@@ -494,6 +515,7 @@ int main(void) {
       cmocka_unit_test(every_set_of_kernels_gives_the_same_bits),
       cmocka_unit_test(words_are_understood_and_written_back),
       cmocka_unit_test(other_words_are_refused_by_name),
+      cmocka_unit_test(a_rule_that_leaves_out_none_says_so),
       cmocka_unit_test(too_many_liars_are_a_clear_error),
       cmocka_unit_test(the_limit_on_norms_follows_the_last_hundred),
   };

@@ -651,6 +651,36 @@ static void a_newcomer_that_lies_is_banned_and_nothing_is_undone(void **state) {
   shoal_chief_destroy(chief);
 }
 
+/* Two machines share an invitation: both are sent away, and the one that lied is told of first. */
+static void of_those_who_share_an_invitation_the_liar_is_told_of_first(void **state) {
+  (void)state;
+  shoal_chief *chief = guarded_chief(NULL, 0);
+  shoal_message mine, check;
+  shoal_chief_event event;
+  uint64_t told[2];
+  size_t count = 0;
+  begin_guarded(chief);
+  come(chief, WORKER + 1, 77, 0, 1); /* honest, and here before the other */
+  come(chief, WORKER, 77, 0, 1);
+  come(chief, AUDITOR, 0, KEY, 1);
+  ask(chief, WORKER, 1);
+  assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &mine));
+  ask(chief, AUDITOR, 1);
+  assert_true(said(chief, AUDITOR, SHOAL_MSG_LEASE, &check));
+  send_result(chief, WORKER, &mine, 666, 2);
+  send_result(chief, AUDITOR, &check, 5, 3);
+  while (shoal_chief_next_event(chief, &event)) {
+    if (event.kind != SHOAL_CHIEF_BANNED) continue;
+    assert_true(count < 2);
+    assert_true((strstr(event.text, "another machine") != NULL) == (count == 1));
+    told[count++] = event.peer;
+  }
+  assert_int_equal(count, 2);
+  assert_true(told[0] == WORKER && told[1] == WORKER + 1);
+  assert_int_equal(shoal_chief_workers(chief), 0);
+  shoal_chief_destroy(chief);
+}
+
 /* A proven worker lies for a while: all go back to before its first unchecked unit. */
 static void lies_that_were_used_are_undone(void **state) {
   (void)state;
@@ -899,6 +929,7 @@ int main(void) {
       cmocka_unit_test(what_a_worker_has_done_stays_with_its_name),
       cmocka_unit_test(who_takes_all_back_is_named),
       cmocka_unit_test(a_newcomer_that_lies_is_banned_and_nothing_is_undone),
+      cmocka_unit_test(of_those_who_share_an_invitation_the_liar_is_told_of_first),
       cmocka_unit_test(lies_that_were_used_are_undone),
   };
   return RUN_TESTS(tests);

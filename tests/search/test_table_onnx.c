@@ -3,8 +3,8 @@
 #include "nn/onnx_check.h"
 #include "search/table_onnx.h"
 
-/* That ONNX Runtime answers the same is for tests/interop. Here: what goes in and comes out, and that the file is
- * whole. */
+/* That ONNX Runtime answers the same is for tests/interop. Here: what goes in and comes out, and that the
+ * file is whole. */
 
 static const char lookup_space[] =
     "layers 2\nwidth 16\nshape brick\nresidual yes\nactivation silu\ndropout 0.1\nnormalise batch\n"

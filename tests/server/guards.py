@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -412,6 +413,33 @@ def a_stop_outlives_the_server(folder):
     finish(server)
 
 
+def a_ban_that_is_lifted_gives_work_at_once(folder):
+    """To a volunteer that is connected, and does nothing but listen; until then it hears why it gets none."""
+    server = Server(SHOAL, folder, "--open", "nobody")
+    bob = made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "volunteer", "name": "bob"}))
+    with_table(server, server.admin)
+    admin = server.admin
+    finish(server)
+    with sqlite3.connect(os.path.join(folder, "shoal.db")) as store:
+        store.execute("INSERT INTO standings (id, who, agreed, wrong, banned, reason, job, changed) VALUES (7, ?, 3, 1, 1, 'pc: a lie', 0, 5.5)",
+                      (f"token {bob['id']}",))
+    store.close()
+    server = Server(SHOAL, folder, "--open", "nobody")
+    bans = made(ask(server, "GET", "/api/v1/bans", admin), 200)["bans"]
+    assert bans[0]["who"] == f"token {bob['id']} (bob)" and bans[0]["reason"] == "pc: a lie", bans
+    job = made(ask(server, "POST", "/api/v1/jobs", admin, {"name": "j", "model": MODEL, "data": "table"}))["id"]
+    one = Socket(server, "/work", bob["token"])
+    one.register("pc")
+    told = one.assigned()
+    assert told["job"] == 0 and "were wrong" in told["text"], told
+    made(ask(server, "DELETE", "/api/v1/bans/7", admin), 204)
+    one.socket.settimeout(10)
+    while told["job"] != job:
+        told = one.assigned()
+    one.close()
+    finish(server)
+
+
 def contributions_and_curves_are_whole(folder):
     """Every sample of every epoch is somebody's, also of those who left; every round has its point, and so has every epoch."""
     server = Server(SHOAL, folder)
@@ -490,7 +518,7 @@ def a_server_without_an_admin_makes_one(folder):
 
 CASES = [a_slow_upload_beside_many_requests, a_second_server_is_refused, a_foreign_page_opens_no_websocket, names_do_not_make_owners,
          a_revoked_token_ends_what_it_opened, tokens_are_found_behind_the_first_thousand, only_who_was_given_a_job_gets_to_its_chief,
-         a_volunteer_is_told_what_is_new_and_no_more, chunks_are_not_counted_as_requests, a_stop_outlives_the_server,
+         a_volunteer_is_told_what_is_new_and_no_more, a_ban_that_is_lifted_gives_work_at_once, chunks_are_not_counted_as_requests, a_stop_outlives_the_server,
          contributions_and_curves_are_whole, errors_keep_the_servers_folders_to_themselves, models_are_replaced_in_one_step,
          a_server_without_an_admin_makes_one]
 

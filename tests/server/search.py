@@ -94,6 +94,25 @@ def upload(server, csv, token=None):
     return ask(server, "POST", "/api/v1/datasets/shoppers", {"kind": "table"}, token=token)
 
 
+def lose_states(server, folder):
+    """States of trials are lost on the server: those trials are set aside at once, and the others make the model."""
+    job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "name": "lossy", "data": "shoppers", "target": "bought",
+                                               "trials": 24, "budget_s": 0, "epochs": EPOCHS, "folds": 1})["id"]
+    states = folder / "server" / "jobs" / str(job) / "trials"
+
+    def ended():
+        for trial in range(1, 13):
+            (states / f"{trial}.safetensors").unlink(missing_ok=True)
+        return ask(server, "GET", f"/api/v1/jobs/{job}")["state"] in ("finished", "failed")
+
+    wait_for("the end without some states", 45, ended)
+    errors = [row["result"]["error"] for row in results(server, job).values()]
+    assert any("set aside" in error and "state" in error for error in errors), errors
+    found = ask(server, "GET", f"/api/v1/jobs/{job}")
+    assert found["state"] == "finished", found
+    assert all(member["trial"] > 12 for member in ask(server, "GET", f"/api/v1/jobs/{job}/insight")["members"])
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="shoal-search-") as name:
         folder = Path(name)
@@ -128,6 +147,7 @@ def main():
         ask(server, "POST", f"/api/v1/jobs/{job}/resume", {"trials": TRIALS + 10})
         wait_for("the end of more", 120, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
         assert len(results(server, job)) == TRIALS + 10
+        lose_states(server, folder)
         for w in workers:
             w.end()
         ask(server, "DELETE", f"/api/v1/jobs/{job}")

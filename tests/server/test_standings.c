@@ -31,6 +31,7 @@ static uint64_t ban_of(world *w) {
   assert_int_equal(shoal_store_standings(w->store, true, 0, rows, 2, &count, NULL), SHOAL_OK);
   assert_true(count <= 1);
   uint64_t id = count > 0 ? rows[0].id : 0;
+  if (count > 0) assert_string_equal(rows[0].reason, "anna: its result was wrong");
   shoal_standing_rows_free(rows, count);
   return id;
 }
@@ -38,7 +39,8 @@ static uint64_t ban_of(world *w) {
 static void ban(world *w, uint64_t who) {
   const shoal_standing liar = {.who = who, .agreed = 3, .wrong = 1, .banned = true};
   assert_true(shoal_standings_learn(w->standings, &liar, "anna", "its result was wrong", 7));
-  assert_false(shoal_standings_learn(w->standings, &liar, "anna", "its result was wrong", 7)); /* no news */
+  /* No news, whichever machine of the same invitation it is told of. */
+  assert_false(shoal_standings_learn(w->standings, &liar, "another", "its result was wrong", 7));
 }
 
 static void somebody_is_a_token_or_a_name_and_an_address(void **state) {

@@ -200,6 +200,11 @@ export function accessPage(frame: Frame): Page {
       failure,
       card(
         "Invite",
+        h(
+          "p",
+          { class: "hint" },
+          "Make one invitation per machine: a ban holds for every machine that came with the same one.",
+        ),
         inviteForm(frame.server, null, () => void fetchTokens()),
       ),
       card("Invitations", tokens.node),

@@ -72,6 +72,7 @@ export function workPage(frame: Frame): Page {
           list([
             "Computes with the lowest priority, within the cores (--cores) and memory (--memory) you allow.",
             "Fetches the training data and the weights that its share of the work needs.",
+            "Shares data with others of the same job: they may connect to a port of this machine (--no-peers: nobody can).",
             "Pauses while other programs need the machine, on battery, and outside your hours (--hours).",
             "Says at any time what it computes and for whom.",
             "Leaves in order on Ctrl-C; nothing is lost, others take over.",
@@ -82,7 +83,7 @@ export function workPage(frame: Frame): Page {
           list([
             "It runs no code of others: networks and work come as data, which it checks first.",
             "It reads none of your files and writes only to its cache: where the system can, it is locked in.",
-            "It opens no port: it only calls the server.",
+            "It lets nobody in but those whom the server names to it, and gives them that job's data only.",
             "It starts nothing at boot, and leaves no program behind.",
           ]),
         ),
