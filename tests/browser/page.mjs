@@ -249,7 +249,10 @@ async function hostStripes(page, url) {
   await uploadStripes(url);
   await page.goto(`${url}/host`);
   await page.selectOption("select[name=model-name]", "mlp-mnist");
+  // The model is checked anew for other data; until then Start does not start.
+  const checked = page.waitForResponse((answer) => /\/models\/check$/.test(answer.url()));
   await page.selectOption("select[name=data]", "stripes");
+  await checked;
   await page.locator(".verdict", { hasText: "No mistakes" }).waitFor();
   await page.fill("input[name=epochs]", "1000");
   await page.fill("input[name=workers_min]", "2");
