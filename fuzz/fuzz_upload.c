@@ -132,7 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
   }
   shoal_text description = {0};
   shoal_error err = {0};
-  shoal_status status = shoal_datasets_check(draft, kinds[kind], target, &description, &err);
+  shoal_status status = shoal_datasets_check(draft, &(shoal_set_said){.kind = kinds[kind], .target = target},
+                                             &description, &err);
   if (status != SHOAL_OK) {
     SHOAL_ASSERT(status == SHOAL_INVALID && err.status == status && err.text[0] != 0);
     SHOAL_ASSERT(strncmp(err.text, draft, strlen(draft)) != 0 && description.length == 0);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -315,6 +316,27 @@ void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length) {
   writer->buffered_bytes += length;
 }
 
+shoal_status shoal_writer_patch(shoal_writer *writer, uint64_t offset, const void *bytes, size_t length,
+                                shoal_error *err) {
+  if (!writer->temporary)
+    return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: must be a file, and not a pipe or a device", writer->path);
+  flush(writer);
+  const uint8_t *from = bytes;
+  while (length > 0 && writer->status == SHOAL_OK) {
+    ssize_t n = pwrite(writer->fd, from, length, (off_t)offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      writer->status = fail_errno(&writer->err, writer->path, errno);
+      break;
+    }
+    from += n;
+    offset += (uint64_t)n;
+    length -= (size_t)n;
+  }
+  if (writer->status != SHOAL_OK && err) *err = writer->err;
+  return writer->status;
+}
+
 /* Makes the new name in the folder of `path` durable. A folder that may not be opened, or a
  * file system that has no such thing, is left alone: the file itself is in place by now. */
 static int sync_folder(const char *path) {
@@ -394,4 +416,17 @@ static int remove_one(const char *path, const struct stat *about, int kind, stru
 shoal_status shoal_remove_folder(const char *path, shoal_error *err) {
   if (nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) return SHOAL_OK;
   return fail_errno(err, path, errno);
+}
+
+char *shoal_path(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  char *path = NULL;
+  if (vasprintf(&path, format, arguments) < 0) path = NULL;
+  va_end(arguments);
+  return path;
+}
+
+shoal_status shoal_fail_errno(const char *path, shoal_error *err) {
+  return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
 }

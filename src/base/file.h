@@ -28,6 +28,9 @@ shoal_status shoal_writer_create(shoal_writer **out, const char *path, shoal_err
 shoal_status shoal_writer_create_secret(shoal_writer **out, const char *path, shoal_error *err);
 /* After a failed write the writer stays failed and commit says why. */
 void shoal_writer_add(shoal_writer *writer, const void *bytes, size_t length);
+/* Writes over what was added before, from byte `offset` on. SHOAL_UNSUPPORTED: it goes to a pipe or a device. */
+shoal_status shoal_writer_patch(shoal_writer *writer, uint64_t offset, const void *bytes, size_t length,
+                                shoal_error *err);
 /* Flush, fsync, rename, and destroy the writer, whether or not it succeeded. */
 shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err);
 /* Remove what was written and destroy the writer. NULL is fine. */
@@ -37,5 +40,10 @@ bool shoal_file_exists(const char *path);
 shoal_status shoal_make_folder(const char *path, shoal_error *err); /* with its parents */
 /* With all that is in it; links are removed and not followed. One that is not there is fine. */
 shoal_status shoal_remove_folder(const char *path, shoal_error *err);
+
+/* The text of a path, for the caller to free; NULL without memory. */
+char *shoal_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* SHOAL_IO: "PATH: what errno says". */
+shoal_status shoal_fail_errno(const char *path, shoal_error *err);
 
 #endif

@@ -22,6 +22,9 @@ typedef enum shoal_purpose {
   SHOAL_FOR_BUCKETS,
   SHOAL_FOR_AUDITS,
   SHOAL_FOR_SEARCH,
+  SHOAL_FOR_ACTING,
+  SHOAL_FOR_EPISODES,
+  SHOAL_FOR_LEARNING,
 } shoal_purpose;
 
 typedef struct shoal_key {

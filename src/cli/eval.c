@@ -23,7 +23,7 @@ static bool parse(eval_options *o, int argc, char **argv, int *status) {
        .value = "SET",
        .text = &o->data.data,
        .help = "what to evaluate on: a name from 'shoal data list', a folder, FILE.csv, text:FILE or "
-               "chars:FILE"},
+               "chars:FILE; for a model of 'shoal search' FILE.csv with the answers in it"},
       {.name = "target",
        .value = "COLUMN",
        .text = &o->data.target,
@@ -58,16 +58,20 @@ static bool parse(eval_options *o, int argc, char **argv, int *status) {
   };
   const shoal_usage usage = {
       .command = "eval",
-      .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]", NULL},
-      .about = "Evaluates a trained model and prints its loss and its accuracy, perplexity or error. Scales, "
-               "class names and vocabulary are those of the training.",
+      .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]",
+                                   "MODEL.safetensors --data FILE.csv [--json]", NULL},
+      .about =
+          "Evaluates a trained model and prints its loss and its accuracy, perplexity or error. Scales, "
+          "class names and vocabulary are those of the training. A model of 'shoal search' takes raw rows "
+          "of a table: all its scores are printed, how many rows were scored, and why others were not.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal eval lenet5.safetensors --data fashion-mnist\n"
-                  "  shoal eval lenet5.safetensors --data fashion-mnist --split train --json\n",
+                  "  shoal eval lenet5.safetensors --data fashion-mnist --split train --json\n"
+                  "  shoal eval best.safetensors --data new-rows.csv\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/human.h"
+#include "cli/found.h"
 #include "cli/progress.h"
 
 enum { PATH_MAX_BYTES = 64, NAME_MAX_BYTES = 128, LINE_MAX_BYTES = 400 };
@@ -20,6 +21,7 @@ typedef struct following {
   uint64_t epochs_told; /* so many */
   cJSON *early;         /* epochs that came before the job said what they are measured by; or NULL */
   char held_out[16];
+  shoal_found found; /* of a search: the best that was told */
 } following;
 
 static bool is_ended(const cJSON *job) {
@@ -92,9 +94,24 @@ static void tell_early(following *f) {
   f->early = NULL;
 }
 
+static void show_search(following *f, double now) {
+  const shoal_found *found = &f->found;
+  const shoal_progress_view view = {.share = found->share,
+                                    .per_s = NAN,
+                                    .loss = NAN,
+                                    .metric_name = found->metric,
+                                    .metric = found->score,
+                                    .eta_s = found->left_s};
+  shoal_progress_show(&f->progress, &view, now);
+}
+
 static void show_progress(following *f) {
   double now = shoal_clock_seconds();
   if (!shoal_progress_due(&f->progress, now)) return;
+  if (f->found.is_search) {
+    show_search(f, now);
+    return;
+  }
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
   double rounds = shoal_remote_number(f->job, "rounds");
@@ -114,6 +131,43 @@ static void show_progress(following *f) {
   if (view.epochs > 0 && view.epoch > view.epochs) view.epoch = view.epochs;
   if (!isfinite(view.share)) view.share = 0;
   shoal_progress_show(&f->progress, &view, now);
+}
+
+/* ---- searches ---- */
+
+static void print_best(following *f, uint64_t epochs) {
+  char line[LINE_MAX_BYTES];
+  const shoal_found *found = &f->found;
+  int used = snprintf(line, sizeof line, "trial %s  %s %s", shoal_human_count(found->best).text,
+                      found->metric, shoal_human_number(found->score).text);
+  if (epochs > 0)
+    snprintf(line + used, sizeof line - (size_t)used, "  after %s epochs", shoal_human_count(epochs).text);
+  print_line(f, line);
+}
+
+/* The best that was told stays, until a trial, or the server, has a better one. */
+static void look_at_search(following *f) {
+  shoal_found before = f->found;
+  shoal_found_read(&f->found, f->job);
+  if (!f->found.is_search) return;
+  bool news = before.best == 0 ? f->found.best > 0 : shoal_found_is_better(&before, f->found.score);
+  if (news) {
+    print_best(f, 0);
+  } else if (before.best > 0) {
+    f->found.best = before.best;
+    f->found.score = before.score;
+  }
+}
+
+static void hear_trial(following *f, const cJSON *row) {
+  const cJSON *result = cJSON_GetObjectItemCaseSensitive(row, "result");
+  double score = shoal_remote_number(result, "score");
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(result, "failed")) || f->found.metric[0] == 0 ||
+      !shoal_found_is_better(&f->found, score))
+    return;
+  f->found.best = shoal_remote_whole(row, "trial");
+  f->found.score = score;
+  print_best(f, shoal_remote_whole(result, "epochs"));
 }
 
 /* ---- what the server tells ---- */
@@ -139,6 +193,7 @@ static void take_job(following *f, cJSON *job) {
                      sizeof f->held_out);
   say_state(f, before);
   cJSON_Delete(before);
+  look_at_search(f);
   if (knows_words(f)) tell_early(f);
   if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
 }
@@ -148,11 +203,13 @@ static bool hear(void *self, const char *name, const char *data) {
   cJSON *json = shoal_utf8_valid(data, strlen(data)) ? cJSON_Parse(data) : NULL;
   if (!json) return true;
   bool passed_on = strcmp(name, "job") == 0 || strcmp(name, "log") == 0 || strcmp(name, "workers") == 0 ||
-                   strcmp(name, "rounds") == 0;
+                   strcmp(name, "rounds") == 0 || strcmp(name, "trial") == 0;
   if (f->config->json && passed_on) shoal_remote_event(name, json);
   if (strcmp(name, "epoch") == 0) {
     hear_epoch(f, json);
     return true;
+  } else if (strcmp(name, "trial") == 0) {
+    hear_trial(f, json);
   } else if (strcmp(name, "log") == 0) {
     char line[LINE_MAX_BYTES];
     print_line(f, shoal_remote_plain(json, "text", line, sizeof line));

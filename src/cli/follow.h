@@ -1,7 +1,8 @@
 /* follow.h: a job on a server, watched until it ends.
  *
- * The server's live events become what `shoal train` would show: a progress line, a line an epoch, notes. A
- * connection that breaks is made again; epochs that were missed are shown then.
+ * The server's live events become what `shoal train` would show: a progress line, a line an epoch, notes;
+ * of a search, a line for every trial that is better than all before it. A connection that breaks is made
+ * again; epochs that were missed are shown then, and the best trial.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_FOLLOW_H

@@ -1,4 +1,4 @@
-/* host.c: shoal host: submits a training to a server, follows it, and brings the model back. */
+/* host.c: shoal host: submits a training or a search to a server, follows it, and brings the model back. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/host_search.h"
 #include "cli/hosted.h"
 #include "cli/stop.h"
 #include "cli/upload.h"
 #include "nn/model.h"
-#include "server/spec.h"
+#include "server/search_spec.h"
 
 enum { NAME_BYTES = SHOAL_SPEC_NAME_MAX + 1 };
 static const uint64_t JSON_WHOLE_MAX = UINT64_C(1) << 53; /* larger ones are not exact as numbers of JSON */
@@ -26,11 +27,14 @@ static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "
 
 typedef struct host_options {
   shoal_remote_options api;
-  const char *model, *data, *data_name, *data_dir, *target, *name, *mode, *wire, *rule, *workers, *out;
+  const char *what; /* the model's text, or a table */
+  const char *data, *data_name, *data_dir, *target, *name, *mode, *wire, *rule, *workers, *out;
   const char *settings[SETTINGS]; /* as given, or NULL */
   double valid_share;
   bool is_private, no_audits, detach, json, quiet;
   uint32_t workers_min, workers_max; /* 0: not given */
+  bool is_search;
+  shoal_host_search search;
 } host_options;
 
 static bool parse(host_options *o, int argc, char **argv, int *status) {
@@ -47,9 +51,9 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "target",
        .value = "COLUMN",
        .text = &o->target,
-       .help =
-           "CSV: the column to predict; by default the one that the set was made for, which is the last one "
-           "unless its owner said otherwise"},
+       .help = "CSV: the column to predict; a training's is by default the one that the set was made for, "
+               "which is "
+               "the last one unless its owner said otherwise"},
       {.name = "valid",
        .value = "SHARE",
        .real = &o->valid_share,
@@ -113,7 +117,10 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "private", .flag = &o->is_private, .help = "only workers with an invitation to this job"},
 
       {.name = "Run"},
-      {.name = "name", .value = "NAME", .text = &o->name, .help = "of the job; the model's by default"},
+      {.name = "name",
+       .value = "NAME",
+       .text = &o->name,
+       .help = "of the job; the model's or the table's by default"},
       {.name = "out",
        .value = "FILE",
        .text = &o->out,
@@ -123,16 +130,22 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
       {.name = "Server"},
   };
-  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_REMOTE_OPTIONS };
+  enum { OWN = sizeof own / sizeof own[0], SEARCH = SHOAL_HOST_SEARCH_OPTIONS };
+  enum { ALL = SEARCH + OWN + SHOAL_REMOTE_OPTIONS };
   shoal_option options[ALL];
-  memcpy(options, own, sizeof own);
-  shoal_remote_declare(&o->api, options + OWN);
+  shoal_host_search_declare(&o->search, options);
+  memcpy(options + SEARCH, own, sizeof own);
+  shoal_remote_declare(&o->api, options + SEARCH + OWN);
   const shoal_usage usage = {
       .command = "host",
-      .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]", NULL},
-      .about = "Has a network trained by the volunteers of a server ('shoal work'), follows the training and "
-               "brings the model back. Ctrl-C stops following; the job goes on.",
-      .operand = "MODEL.net",
+      .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]",
+                                   "TABLE.csv --target COLUMN [--budget TIME] [OPTION...]", NULL},
+      .about =
+          "Has a network trained by the volunteers of a server ('shoal work'), or the best one for a table "
+          "searched for, as 'shoal search' does it on one machine; follows the job and brings the model "
+          "back. A table is a CSV file of this machine, or a data set of the server. Ctrl-C stops "
+          "following; the job goes on.",
+      .operand = "MODEL.net or TABLE.csv",
       .operands_min = 1,
       .operands_max = 1,
       .options = options,
@@ -140,11 +153,12 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       .examples =
           "  shoal host examples/lenet5.net --data fashion-mnist\n"
           "  shoal host examples/lenet5.net --data fashion-mnist --epochs 3 --workers 2-8 --detach\n"
+          "  shoal host adult.csv --target income --budget 10m --out best.safetensors\n"
           "  shoal host novel.net --data chars:novel.txt --server 'https://lab.example:8443/#t=TOKEN'\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  o->model = operands.at[0];
+  o->what = operands.at[0];
   return true;
 }
 
@@ -172,15 +186,62 @@ static shoal_status refuse_link(const char *what, const char *word, shoal_error 
                     shoal_options_shown(word), word);
 }
 
+static bool ends_in(const char *name, const char *end) {
+  size_t length = strlen(name), end_length = strlen(end);
+  return length > end_length && strcmp(name + length - end_length, end) == 0;
+}
+
+/* What is said of trainings alone, and what of searches alone. */
+static shoal_status check_kind(const host_options *o, shoal_error *err) {
+  const char *given = shoal_host_search_given(&o->search);
+  if (!o->is_search && given)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is for a search, of a table: shoal host TABLE.csv --target COLUMN, without --data",
+                      given);
+  if (!o->is_search) return SHOAL_OK;
+  const struct {
+    const char *name;
+    bool given;
+  } of_trainings[] = {{"--optimizer", o->settings[OPTIMIZER]},
+                      {"--rate", o->settings[RATE]},
+                      {"--schedule", o->settings[SCHEDULE]},
+                      {"--l2", o->settings[L2]},
+                      {"--clip", o->settings[CLIP]},
+                      {"--batch", o->settings[BATCH]},
+                      {"--shuffle", o->settings[SHUFFLE]},
+                      {"--early-stop", o->settings[EARLY_STOP]},
+                      {"--mode", o->mode},
+                      {"--wire", o->wire},
+                      {"--rule", o->rule},
+                      {"--no-audits", o->no_audits}};
+  for (size_t i = 0; i < sizeof of_trainings / sizeof of_trainings[0]; i++)
+    if (of_trainings[i].given)
+      return shoal_fail(
+          err, SHOAL_INVALID,
+          "%s is for a training: shoal host MODEL.net --data SET; what a search may try, --space "
+          "says",
+          of_trainings[i].name);
+  if (!o->target)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--target is missing: the column to predict (or, of a network, --data: what to train on)");
+  return SHOAL_OK;
+}
+
+/* A network needs data, a table is some. */
 static shoal_status check(host_options *o, shoal_error *err) {
-  shoal_status status = refuse_link("MODEL.net", o->model, err);
+  o->is_search = !o->data && !ends_in(o->what, ".net");
+  shoal_status status = refuse_link("MODEL.net", o->what, err);
   if (status == SHOAL_OK && o->data) status = refuse_link("--data", o->data, err);
   if (status != SHOAL_OK) return status;
-  if (!o->data) return shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
+  if (!o->data && !o->is_search)
+    return shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
   if (o->detach && o->out)
     return shoal_fail(err, SHOAL_INVALID,
                       "--out and --detach: who does not wait gets no model; 'shoal job get' does");
-  return read_workers(o, err);
+  status = check_kind(o, err);
+  if (status == SHOAL_OK && o->is_search) status = shoal_host_search_read(&o->search, err);
+  return status == SHOAL_OK ? read_workers(o, err) : status;
 }
 
 /* Whether a name may have such a character, in its middle. Of a character with several bytes all are good. */
@@ -189,9 +250,9 @@ static bool may_be_in_name(char c) {
   return shoal_spec_name_is_good(name);
 }
 
-/* The model's name without folder and ending, as the name of a job may be. */
-static void name_after_model(const char *model, char out[NAME_BYTES]) {
-  const char *slash = strrchr(model, '/'), *base = slash ? slash + 1 : model;
+/* The file's name without folder and ending, as the name of a job may be. */
+static void name_after(const char *file, char out[NAME_BYTES]) {
+  const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
   size_t length = strcspn(base, ".");
   shoal_text_plain(out, NAME_BYTES, base, length);
   for (char *c = out; *c; c++)
@@ -224,22 +285,36 @@ static void add_setting(shoal_json *json, const char *field, const char *value) 
     shoal_json_text(json, field, value);
 }
 
+static void write_training(const host_options *o, const char *model, shoal_json *json) {
+  shoal_json_text(json, "model", model);
+  for (int i = 0; i < SETTINGS; i++)
+    if (o->settings[i]) add_setting(json, fields[i], o->settings[i]);
+  shoal_json_text(json, "mode", o->mode ? o->mode : "sync");
+  shoal_json_text(json, "wire", o->wire ? o->wire : "f32");
+  if (o->rule) shoal_json_text(json, "rule", o->rule);
+  if (o->no_audits) shoal_json_bool(json, "guard", false);
+}
+
+static void write_search(const host_options *o, shoal_json *json) {
+  shoal_host_search_write(&o->search, json);
+  if (o->settings[EPOCHS]) add_setting(json, "epochs", o->settings[EPOCHS]);
+  if (o->settings[SEED]) add_setting(json, "seed", o->settings[SEED]);
+}
+
+/* model: its text, of a training. */
 static void write_job(const host_options *o, const char *name, const char *model, const char *data,
                       shoal_text *out) {
   shoal_json json;
   shoal_json_init(&json, out);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "name", name);
-  shoal_json_text(&json, "model", model);
   shoal_json_text(&json, "data", data);
   if (o->target) shoal_json_text(&json, "target", o->target);
   if (o->valid_share > 0) shoal_json_real(&json, "valid", o->valid_share);
-  for (int i = 0; i < SETTINGS; i++)
-    if (o->settings[i]) add_setting(&json, fields[i], o->settings[i]);
-  shoal_json_text(&json, "mode", o->mode ? o->mode : "sync");
-  shoal_json_text(&json, "wire", o->wire ? o->wire : "f32");
-  if (o->rule) shoal_json_text(&json, "rule", o->rule);
-  if (o->no_audits) shoal_json_bool(&json, "guard", false);
+  if (o->is_search)
+    write_search(o, &json);
+  else
+    write_training(o, model, &json);
   if (o->workers_min > 0) shoal_json_int(&json, "workers_min", o->workers_min);
   if (o->workers_max > 0) shoal_json_int(&json, "workers_max", o->workers_max);
   if (o->is_private) shoal_json_bool(&json, "private", true);
@@ -256,19 +331,32 @@ static shoal_status check_rule(const shoal_spec *spec, shoal_error *err) {
   return status;
 }
 
+static shoal_status check_training(const shoal_text *body, shoal_error *err) {
+  shoal_spec spec;
+  shoal_spec_fault fault;
+  shoal_status status = shoal_spec_parse(&spec, body->bytes, body->length, &fault, err);
+  if (status != SHOAL_OK) return status;
+  status = check_rule(&spec, err);
+  shoal_spec_release(&spec);
+  return status;
+}
+
+static shoal_status check_search(const shoal_text *body, shoal_error *err) {
+  shoal_search_spec spec;
+  shoal_spec_fault fault;
+  shoal_status status = shoal_search_spec_parse(&spec, body->bytes, body->length, &fault, err);
+  if (status == SHOAL_OK) shoal_search_spec_release(&spec);
+  return status;
+}
+
 /* What the server would say of it, before anything is sent there. */
 static shoal_status check_job(const host_options *o, const char *name, const char *model, shoal_error *err) {
   shoal_text body;
-  shoal_spec spec;
-  shoal_spec_fault fault;
   shoal_text_init(&body);
   write_job(o, name, model, "data", &body);
-  shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
-                                    : shoal_spec_parse(&spec, body.bytes, body.length, &fault, err);
-  if (status == SHOAL_OK) {
-    status = check_rule(&spec, err);
-    shoal_spec_release(&spec);
-  }
+  shoal_status status = body.failed    ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                        : o->is_search ? check_search(&body, err)
+                                       : check_training(&body, err);
   shoal_text_release(&body);
   return status;
 }
@@ -278,11 +366,14 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
   char data[SHOAL_FILE_NAME_MAX];
   uint8_t *model = NULL;
   shoal_status status = o->detach ? SHOAL_OK : shoal_hosted_check_out(o->out, err);
-  if (status == SHOAL_OK) status = read_model(o->model, &model, err);
+  if (status == SHOAL_OK && !o->is_search) status = read_model(o->what, &model, err);
   if (status == SHOAL_OK) status = check_job(o, name, (char *)model, err);
   const shoal_upload_config upload = {.api = api,
-                                      .data = o->data,
+                                      .data = o->is_search ? o->what : o->data,
                                       .target = o->target,
+                                      .is_table = o->is_search,
+                                      .test = o->search.test,
+                                      .dialect = o->search.dialect,
                                       .name = o->data_name,
                                       .data_dir = o->data_dir,
                                       .text = text};
@@ -331,7 +422,9 @@ static void tell_invitations(const shoal_hosted *h) {
 static bool has_begun_or_ended(const cJSON *job) {
   const char *state = shoal_remote_text(job, "state");
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
-  if (strcmp(state, "running") == 0) return shoal_remote_whole(progress, "step") > 0;
+  const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
+  if (strcmp(state, "running") == 0)
+    return shoal_remote_whole(progress, "step") > 0 || shoal_remote_whole(search, "units") > 0;
   return strcmp(state, "waiting") != 0;
 }
 
@@ -359,7 +452,7 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
                                      shoal_error *err) {
   char name[NAME_BYTES];
   cJSON *job = NULL;
-  name_after_model(o->model, name);
+  name_after(o->what, name);
   shoal_status status = submit(o, api, o->name ? o->name : name, text, &job, err);
   if (status == SHOAL_OK) {
     tell_submitted(o, job, text);
@@ -381,7 +474,7 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
 }
 
 static int run(int argc, char **argv) {
-  host_options o = {0};
+  host_options o = {.search.test_share = -1};
   shoal_remote api = {0};
   shoal_error err;
   int exit_status = SHOAL_EXIT_OK;
@@ -390,10 +483,12 @@ static int run(int argc, char **argv) {
   if (parsed && status == SHOAL_OK) status = shoal_remote_open(&api, &o.api, shoal_stop_flag(), &err);
   shoal_link_wipe(argc, argv, o.api.server);
   if (!parsed) return exit_status;
-  if (status != SHOAL_OK) return shoal_cli_misused("host", &err);
-  shoal_stop_catch();
-  status = submit_and_watch(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
+  bool good = status == SHOAL_OK;
+  if (good) shoal_stop_catch();
+  if (good) status = submit_and_watch(&o, &api, o.quiet || o.json ? NULL : stdout, &exit_status, &err);
+  shoal_host_search_release(&o.search);
   shoal_remote_close(&api);
+  if (!good) return shoal_cli_misused("host", &err);
   if (status == SHOAL_STOPPED) return shoal_cli_stopped("host");
   if (status != SHOAL_OK) shoal_remote_blame_flags(&err);
   if (status == SHOAL_INVALID && strncmp(err.text, "--", 2) == 0) return shoal_cli_misused("host", &err);
@@ -401,5 +496,5 @@ static int run(int argc, char **argv) {
   return shoal_cli_finish("host", exit_status);
 }
 
-const shoal_command shoal_command_host = {"host", "have a network trained by the volunteers of a server",
-                                          run};
+const shoal_command shoal_command_host = {
+    "host", "have a network trained, or searched for, by the volunteers of a server", run};

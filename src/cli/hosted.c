@@ -13,6 +13,7 @@
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
+#include "cli/found.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "server/spec.h"
@@ -182,6 +183,16 @@ shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_err
 
 /* ---- watching ---- */
 
+/* What a search has come to. */
+static void tell_found(const shoal_hosted *h, const cJSON *job) {
+  shoal_found found;
+  shoal_found_read(&found, job);
+  if (!found.is_search || found.trials == 0) return;
+  fprintf(h->text, "; %s trial%s", shoal_human_count(found.trials).text, found.trials == 1 ? "" : "s");
+  if (found.best > 0)
+    fprintf(h->text, ", the best with %s %s", found.metric, shoal_human_number(found.score).text);
+}
+
 /* Why a job has failed is left to the error that ends the command. */
 static void tell_end(const shoal_hosted *h, const cJSON *job) {
   char state[16], reason[REASON_MAX_BYTES], metric[32], held_out[16];
@@ -199,6 +210,7 @@ static void tell_end(const shoal_hosted *h, const cJSON *job) {
   double value = shoal_remote_number(progress, "held_out_metric");
   if (isfinite(value) && held_out[0])
     fprintf(h->text, "; %s %s %s", held_out, metric, shoal_human_number(value).text);
+  tell_found(h, job);
   fputc('\n', h->text);
   fflush(h->text);
 }

@@ -8,7 +8,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/tables.h"
 #include "nn/checkpoint.h"
+#include "search/predictor.h"
 
 typedef struct inspect_options {
   const char *path;
@@ -59,14 +61,16 @@ static bool parse(inspect_options *o, int argc, char **argv, int *status) {
       .synopses = (const char *[]){"MODEL.net [OPTION...]", "MODEL.safetensors [OPTION...]", NULL},
       .about = "Lists the layers of a model with their output shapes, weights and floating point operations "
                "(FLOPs, for one sample), the recipe, and the memory that training would reserve. Of a "
-               "checkpoint also where its training stands.",
+               "checkpoint also where its training stands. Of a model of 'shoal search': what it predicts, "
+               "its columns with their kinds, its networks and scores.",
       .operand = "MODEL.net or MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal inspect examples/lenet5.net\n"
-                  "  shoal inspect lenet5.safetensors --batch 512 --json\n",
+                  "  shoal inspect lenet5.safetensors --batch 512 --json\n"
+                  "  shoal inspect best.safetensors\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
@@ -274,10 +278,18 @@ static void print_text(const inspection *i, const inspect_options *o) {
   }
 }
 
+static int inspect_table(const inspect_options *o) {
+  shoal_error err;
+  shoal_tables_options options = {.model = o->path, .json = o->json};
+  if (shoal_tables_inspect(&options, &err) != SHOAL_OK) return shoal_cli_failed("inspect", &err);
+  return shoal_cli_finish("inspect", SHOAL_EXIT_OK);
+}
+
 static int run(int argc, char **argv) {
   inspect_options o = {.threads = shoal_cli_threads()};
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
+  if (shoal_predictor_is(o.path)) return inspect_table(&o);
   inspection i = {0};
   shoal_error err;
   if (look(&i, &o, &err) != SHOAL_OK) {

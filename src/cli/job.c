@@ -11,7 +11,9 @@
 typedef struct job_options {
   shoal_remote_options api;
   const char *verb, *out;
-  uint64_t job, epochs;
+  uint64_t job, epochs, trials;
+  const char *budget;
+  double budget_s;
   bool json, quiet;
 } job_options;
 
@@ -25,7 +27,17 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
        .whole = &o->epochs,
        .whole_min = 1,
        .whole_max = UINT32_MAX,
-       .help = "resume: go on to so many"},
+       .help = "resume: go on to so many, of a training"},
+      {.name = "budget",
+       .value = "TIME",
+       .text = &o->budget,
+       .help = "resume: go on for so long, of a search: 90s, 10m or 2h"},
+      {.name = "trials",
+       .value = "N",
+       .whole = &o->trials,
+       .whole_min = 1,
+       .whole_max = 1000000000,
+       .help = "resume: go on to so many in all, of a search"},
       {.name = "out", .value = "FILE", .text = &o->out, .help = "watch, get: where the model goes"},
       {.name = "json", .flag = &o->json, .help = "print JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
@@ -36,11 +48,12 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
   shoal_remote_declare(&o->api, options + OWN);
   const shoal_usage usage = {
       .command = "job",
-      .synopses = (const char *[]){"watch ID [OPTION...]", "stop ID", "resume ID [--epochs N]",
+      .synopses = (const char *[]){"watch ID [OPTION...]", "stop ID",
+                                   "resume ID [--epochs N] [--budget TIME] [--trials N]",
                                    "get ID [--out FILE]", "delete ID", NULL},
-      .about =
-          "Watches a job on a server, stops it, goes on with it, gets its model as it is now, or removes "
-          "it with everything that belongs to it. 'shoal status' lists the jobs.",
+      .about = "Watches a job on a server, a training or a search, stops it, goes on with it, gets its model "
+               "as it "
+               "is now, or removes it with everything that belongs to it. 'shoal status' lists the jobs.",
       .operand = "what to do",
       .operands_max = 2,
       .options = options,
@@ -48,6 +61,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
       .examples = "  shoal job watch 7\n"
                   "  shoal job stop 7 --server http://192.168.1.5:8080\n"
                   "  shoal job resume 7 --epochs 20\n"
+                  "  shoal job resume 8 --budget 30m\n"
                   "  shoal job get 7 --out best.safetensors\n",
   };
   return shoal_cli_parse(&usage, argc, argv, operands, status);
@@ -74,26 +88,48 @@ static shoal_status read_operands(job_options *o, const shoal_operands *operands
   if (!shoal_read_u64(operands->at[1], strlen(operands->at[1]), &o->job) || o->job == 0)
     return shoal_fail(err, SHOAL_INVALID, "'%.*s' is no number of a job; 'shoal status' lists them",
                       shoal_options_shown(operands->at[1]), operands->at[1]);
-  if (o->epochs > 0 && strcmp(o->verb, "resume") != 0)
-    return shoal_fail(err, SHOAL_INVALID, "--epochs is for 'shoal job resume'");
+  const char *more = o->epochs > 0 ? "--epochs" : o->budget ? "--budget" : o->trials > 0 ? "--trials" : NULL;
+  if (more && strcmp(o->verb, "resume") != 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s is for 'shoal job resume'", more);
+  if (o->budget && !shoal_options_read_time(o->budget, &o->budget_s))
+    return shoal_fail(err, SHOAL_INVALID, "--budget: '%.40s' is no time; write 90s, 10m or 2h", o->budget);
   if (o->out && !brings_model(o))
     return shoal_fail(err, SHOAL_INVALID, "--out is for 'shoal job watch' and 'shoal job get'");
   return SHOAL_OK;
 }
 
+static void write_more(const job_options *o, shoal_text *body) {
+  shoal_json json;
+  shoal_json_begin(&json, body);
+  shoal_json_open(&json, NULL, '{');
+  if (o->epochs > 0) shoal_json_int(&json, "epochs", (int64_t)o->epochs);
+  if (o->budget) shoal_json_real(&json, "budget_s", o->budget_s);
+  if (o->trials > 0) shoal_json_int(&json, "trials", (int64_t)o->trials);
+  shoal_json_close(&json, '}');
+}
+
+/* What a job wants to go on that is finished, as the server says it, in words of this command. */
+static shoal_status say_how_to_resume(const job_options *o, shoal_error *err) {
+  bool is_search = strstr(err->text, "\"trials\"") != NULL;
+  return shoal_fail(err, SHOAL_CONFLICT,
+                    "job %" PRIu64 " is finished; %s go on with it: shoal job resume %" PRIu64 " %s", o->job,
+                    is_search ? "more time or trials" : "more epochs than it had", o->job,
+                    is_search ? "--budget TIME, or --trials N" : "--epochs N");
+}
+
 /* Stops or resumes, and tells what the job is then. */
 static shoal_status change(const job_options *o, shoal_remote *api, shoal_error *err) {
-  char path[64], body[48] = "{}", state[16];
-  cJSON *job;
+  char path[64], state[16];
+  shoal_text body;
+  cJSON *job = NULL;
   snprintf(path, sizeof path, "/jobs/%" PRIu64 "/%s", o->job, o->verb);
-  if (o->epochs > 0) snprintf(body, sizeof body, "{\"epochs\":%" PRIu64 "}", o->epochs);
-  shoal_status status = shoal_remote_ask(api, "POST", path, body, &job, err);
+  write_more(o, &body);
+  shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                                    : shoal_remote_ask(api, "POST", path, body.bytes, &job, err);
+  shoal_text_release(&body);
   shoal_remote_plain(job, "state", state, sizeof state);
-  if (status == SHOAL_CONFLICT && o->epochs == 0 && strstr(err->text, "epochs"))
-    return shoal_fail(err, status,
-                      "job %" PRIu64 " is finished; more epochs than it had go on with it: "
-                      "shoal job resume %" PRIu64 " --epochs N",
-                      o->job, o->job);
+  if (status == SHOAL_CONFLICT && strstr(err->text, "is finished; give more"))
+    return say_how_to_resume(o, err);
   if (status == SHOAL_OK && state[0] == 0)
     status = shoal_fail(err, SHOAL_CORRUPT,
                         "the server took it, but does not say what becomes of job %" PRIu64, o->job);

@@ -227,6 +227,19 @@ static void add_option(shoal_text *out, const shoal_option *option, uint32_t ind
   add_wrapped(out, option->help, indent, indent, width);
 }
 
+bool shoal_options_read_time(const char *word, double *seconds) {
+  static const double seconds_max = 1e8;
+  size_t length = strlen(word);
+  double number, unit = 60;
+  if (length > 0 && strchr("smh", word[length - 1])) {
+    char letter = word[--length];
+    unit = letter == 's' ? 1 : letter == 'm' ? 60 : 3600;
+  }
+  if (!shoal_read_f64(word, length, &number) || !(number > 0 && number * unit <= seconds_max)) return false;
+  *seconds = number * unit;
+  return true;
+}
+
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out) {
   enum { INDENT = 23 };
   if (width > 100) width = 100;

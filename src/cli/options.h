@@ -64,6 +64,9 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
 /* How many characters of a word a complaint may repeat: behind a # stands the secret of a link. */
 int shoal_options_shown(const char *word);
 
+/* A time: "90s", "10m", "2h", or minutes without a letter; some years at most. */
+bool shoal_options_read_time(const char *word, double *seconds);
+
 /* The help, wrapped to `width` columns. */
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out);
 

@@ -92,7 +92,10 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
                                    "MODEL.safetensors --input FILE [OPTION...]",
                                    "MODEL.safetensors --prompt TEXT [OPTION...]", NULL},
       .about = "Prints what the model says about each sample: a class with its probability and the next "
-               "likely ones, or numbers. A text model goes on from a beginning.",
+               "likely ones, or numbers. A text model goes on from a beginning. A model of 'shoal search' "
+               "takes raw "
+               "rows of a table, FILE.csv, and answers with CSV: a line for every row, the prediction and of "
+               "classes the probability of each.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,
@@ -100,6 +103,7 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal predict lenet5.safetensors --data fashion-mnist --count 5\n"
                   "  shoal predict wine.safetensors --input new.csv --output answers.txt\n"
+                  "  shoal predict best.safetensors --input new-rows.csv --output answers.csv\n"
                   "  shoal predict shakespeare.safetensors --prompt ROMEO: --length 400 --temperature 0.8\n",
   };
   shoal_operands operands;

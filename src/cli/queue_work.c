@@ -20,11 +20,12 @@
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "cli/search_shelf.h"
+#include "cli/work_turn.h"
 #include "queue/queue.h"
 #include "server/offers.h"
 
 enum { DATA_NAME_MAX = 256, NOTES_MAX = 16, PATH_BYTES = 128 };
-static const double TURN_S = 0.1, LOOK_S = 5, RATE_S = 2, ONCE_S = 1, IDLE_S = 1;
+static const double TURN_S = 0.1, LOOK_S = 5, ONCE_S = 1, IDLE_S = 1;
 static const double USUAL_LEASE_S = 30, BEATS_A_LEASE = 4;
 static const double ASK_S = 5, LEAVE_ASK_S = 2, PATIENCE_S = 10;
 static const double FIRST_PAUSE_S = 0.2, LONGEST_PAUSE_S = 5; /* for a server or a broker that is away */
@@ -64,11 +65,9 @@ typedef struct work {
   double claim_at, claim_pause;
   bool has_spare; /* claimed, and no core is free */
   task spare;
-  double once_at, busy_at, looked_at, rate_at, samples_per_s;
-  uint64_t rate_samples;
-  shoal_guest_watch watch;
-  shoal_guest_mood mood;
-  shoal_guest_reason pause;
+  double once_at, busy_at;
+  shoal_work_rate rate;
+  shoal_work_rest rest;
   task last; /* its link and job alone: what it worked for; job 0: nothing yet */
   char job_name[SHOAL_LINK_ADDRESS_MAX + 32];
 
@@ -433,16 +432,9 @@ static void wait_for_slot(work *w) {
 }
 
 static void look_around(work *w, double now) {
-  if (now - w->looked_at < LOOK_S) return;
-  w->looked_at = now;
-  shoal_guest_sight sight;
-  shoal_guest_look(&w->watch, now, &sight);
-  shoal_guest_reason before = w->pause;
-  w->pause = shoal_guest_decide(&w->config->rules, &sight, now, &w->mood);
-  if (w->pause != before && w->pause != SHOAL_GUEST_WORKS)
-    tell(w, "pausing: %s; what has begun is finished", shoal_guest_reason_text(w->pause));
-  else if (w->pause != before)
-    tell(w, "going on");
+  char note[SHOAL_WORK_TEXT_MAX];
+  if (!shoal_work_rest_look(&w->rest, w->config, LOOK_S, now, note)) return;
+  tell(w, "%s%s", note, w->rest.reason != SHOAL_GUEST_WORKS ? "; what has begun is finished" : "");
 }
 
 /* With --once: whether the search that it worked for is over. A token that is good no more says so, too. */
@@ -472,32 +464,23 @@ static bool is_over(work *w, double now) {
   return over;
 }
 
-static void measure_rate(work *w, double now) {
-  double passed = now - w->rate_at;
-  if (passed < RATE_S) return;
-  uint64_t samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED);
-  w->samples_per_s = w->rate_at > 0 ? (double)(samples - w->rate_samples) / passed : 0;
-  w->rate_at = now;
-  w->rate_samples = samples;
-}
-
 /* Between two units it is not idle. */
 static shoal_work_state state_of(work *w, bool connected, double now) {
   if (free_slots(w) < w->slots_count) w->busy_at = now;
   if (w->shelf && shoal_search_shelf_opens(w->shelf)) return SHOAL_WORK_FETCHING;
   if (w->busy_at > 0 && now - w->busy_at < IDLE_S) return SHOAL_WORK_COMPUTING;
-  if (w->pause != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
+  if (w->rest.reason != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
   return connected ? SHOAL_WORK_IDLE : SHOAL_WORK_AWAY;
 }
 
 static void show(work *w, double now, bool leaves) {
   shoal_queue_view queue = {0};
-  measure_rate(w, now);
+  shoal_work_rate_measure(&w->rate, &w->count, now);
   if (w->queue) shoal_queue_look(w->queue, &queue);
   shoal_work_state state = state_of(w, queue.connected, now);
   bool works = state == SHOAL_WORK_FETCHING || state == SHOAL_WORK_COMPUTING;
   const shoal_work_view view = {.state = state,
-                                .text = state == SHOAL_WORK_PAUSED ? shoal_guest_reason_text(w->pause)
+                                .text = state == SHOAL_WORK_PAUSED ? shoal_guest_reason_text(w->rest.reason)
                                         : state == SHOAL_WORK_IDLE ? "no units are in the queue"
                                                                    : "",
                                 .connected = queue.connected,
@@ -508,7 +491,7 @@ static void show(work *w, double now, bool leaves) {
                                 .from_server = w->shelf ? shoal_search_shelf_fetched(w->shelf) : 0,
                                 .units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
                                 .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED),
-                                .samples_per_s = w->samples_per_s};
+                                .samples_per_s = w->rate.samples_per_s};
   w->config->shows(w->config->self, &view, now);
 }
 
@@ -517,7 +500,7 @@ static void turn(work *w, double now) {
   if (w->has_spare && hand_out(w, &w->spare)) w->has_spare = false;
   uint32_t room = free_slots(w);
   pthread_mutex_lock(&w->mutex);
-  bool rests = w->pause != SHOAL_GUEST_WORKS || now < w->not_before;
+  bool rests = w->rest.reason != SHOAL_GUEST_WORKS || now < w->not_before;
   pthread_mutex_unlock(&w->mutex);
   bool wants = room > 0 && !rests && !w->has_spare;
   if (!w->has_delivery) receive(w, wants);

@@ -97,9 +97,10 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
   return status;
 }
 
-static const char *const flags[] = {"data",      "target", "valid", "epochs",  "batch",      "seed",
-                                    "optimizer", "rate",   "l2",    "clip",    "early_stop", "schedule",
-                                    "shuffle",   "mode",   "wire",  "private", "name",       "rule"};
+static const char *const flags[] = {
+    "data",    "target",     "valid",    "epochs",  "batch", "seed",      "optimizer", "rate", "l2",
+    "clip",    "early_stop", "schedule", "shuffle", "mode",  "wire",      "private",   "name", "rule",
+    "columns", "dialect",    "metric",   "problem", "space", "scheduler", "trials",    "folds"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static void put_dashes(char *word, size_t length) {

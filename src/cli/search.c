@@ -12,14 +12,17 @@
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/search_said.h"
 #include "cli/stop.h"
+#include "cli/tables_columns.h"
 #include "train/training.h"
 
 static const char *const problems[] = {"regression", "classes", NULL};
 static const char *const schedulers[] = {"grid", "random", "halving", "model", NULL};
 static const double usual_budget_s = 600;
 static const uint64_t usual_seed = 1;
-enum { COLUMNS_SAID_MAX = 256 };
+enum { COLUMNS_SHOWN = 30 };
+#define NO_SEED UINT64_MAX
 
 typedef struct search_command {
   const char *path, *target, *test, *budget, *space, *metric, *problem, *scheduler, *time_column, *columns,
@@ -30,7 +33,7 @@ typedef struct search_command {
   shoal_text folder;
   shoal_problem problem_said;
   shoal_score_kind metric_said;
-  shoal_column_said said[COLUMNS_SAID_MAX];
+  shoal_column_said said[SHOAL_COLUMNS_SAID_MAX];
   char *said_words; /* what the names in it point at */
   uint8_t *space_text;
   shoal_search_options options;
@@ -54,31 +57,12 @@ static bool read_budget(const char *word, double *seconds) {
   return true;
 }
 
-/* "age=number,zip=category,note=skip" */
 static shoal_status read_columns(search_command *c, shoal_error *err) {
   if (c->columns == NULL) return SHOAL_OK;
   c->said_words = strdup(c->columns);
   if (c->said_words == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  size_t count = 0;
-  for (char *rest, *part = strtok_r(c->said_words, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-    char *equals = strrchr(part, '=');
-    if (equals == NULL || equals == part)
-      return shoal_fail(err, SHOAL_INVALID, "--columns: '%s' is not NAME=KIND", part);
-    if (count == COLUMNS_SAID_MAX)
-      return shoal_fail(err, SHOAL_LIMIT, "--columns: more than %d columns", COLUMNS_SAID_MAX);
-    *equals = 0;
-    shoal_column_said *said = &c->said[count++];
-    *said = (shoal_column_said){.name = part, .skip = strcmp(equals + 1, "skip") == 0};
-    if (!said->skip && !shoal_column_kind_parse(equals + 1, &said->kind))
-      return shoal_fail(
-          err, SHOAL_INVALID,
-          "--columns: '%s' is no kind of column; there are number, category, date, text, identifier, "
-          "constant and skip",
-          equals + 1);
-  }
   c->options.columns = c->said;
-  c->options.columns_count = count;
-  return SHOAL_OK;
+  return shoal_search_said_columns(c->said_words, c->said, &c->options.columns_count, err);
 }
 
 static shoal_status read_words(search_command *c, shoal_error *err) {
@@ -105,24 +89,6 @@ static shoal_status read_words(search_command *c, shoal_error *err) {
   return status;
 }
 
-/* What was said when the search began holds for all of it. */
-static shoal_status check_resume(const search_command *c, shoal_error *err) {
-  const struct {
-    const char *name;
-    bool said;
-  } fixed[] = {{"--target", c->target != NULL},       {"--space", c->space != NULL},
-               {"--metric", c->metric != NULL},       {"--problem", c->problem != NULL},
-               {"--scheduler", c->scheduler != NULL}, {"--time", c->time_column != NULL},
-               {"--columns", c->columns != NULL},     {"--folds", c->folds != 0},
-               {"--epochs", c->epochs != 0},          {"--valid", c->valid_share != 0},
-               {"--test-share", c->test_share >= 0},  {"--seed", c->seed != usual_seed}};
-  for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-    if (fixed[i].said)
-      return shoal_fail(err, SHOAL_INVALID,
-                        "%s cannot be changed with --resume: the search goes on as it began", fixed[i].name);
-  return SHOAL_OK;
-}
-
 /* What comes out must not take the place of what went in. */
 static shoal_status check_places(const search_command *c, shoal_error *err) {
   const char *const in[] = {c->path, c->test, c->space}, *const out[] = {c->out, c->trials_out};
@@ -137,8 +103,7 @@ static shoal_status check_places(const search_command *c, shoal_error *err) {
 static shoal_status settle(search_command *c, shoal_error *err) {
   if (!c->resume && c->target == NULL)
     return shoal_fail(err, SHOAL_INVALID, "--target is missing: the column to predict");
-  shoal_status status = c->resume ? check_resume(c, err) : SHOAL_OK;
-  if (status == SHOAL_OK) status = check_places(c, err);
+  shoal_status status = check_places(c, err);
   if (status == SHOAL_OK) status = read_words(c, err);
   if (status != SHOAL_OK) return status;
   shoal_search_options *o = &c->options;
@@ -158,7 +123,7 @@ static shoal_status settle(search_command *c, shoal_error *err) {
   o->epochs = (uint32_t)c->epochs;
   o->trials = c->trials;
   o->threads = (uint32_t)c->threads;
-  o->seed = c->seed;
+  o->seed = c->seed == NO_SEED ? usual_seed : c->seed;
   o->valid_share = c->valid_share;
   o->test_share = c->test_share;
   o->folder = c->folder.bytes;
@@ -182,7 +147,8 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
        .text = &c->columns,
        .help =
            "what columns are, where the guess is wrong: zip=category,note=text,id=skip; kinds are number, "
-           "category, date, text, identifier, constant"},
+           "category, date, text, identifier, constant. A name with a comma or an equals sign stands in "
+           "quotes: '\"a,b\"=category'"},
       {.name = "dialect",
        .value = "WORDS",
        .text = &c->dialect,
@@ -199,7 +165,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
        .whole = &c->trials,
        .whole_min = 1,
        .whole_max = 1000000000,
-       .help = "end after so many"},
+       .help = "end after so many in all; with --resume those of before count, too"},
       {.name = "metric",
        .value = "NAME",
        .text = &c->metric,
@@ -247,7 +213,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       {.name = "seed",
        .value = "N",
        .whole = &c->seed,
-       .whole_max = UINT64_MAX,
+       .whole_max = NO_SEED - 1,
        .help = "another seed tries others; 1 by default"},
       {.name = "threads",
        .value = "N",
@@ -265,10 +231,11 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       {.name = "table", .value = "FILE", .text = &c->trials_out, .help = "write all trials as CSV"},
       {.name = "resume",
        .flag = &c->resume,
-       .help = "go on with the search of this --out, for another budget"},
+       .help = "go on with the search of this --out, for another budget or up to more --trials; what it "
+               "began with can be left out, and cannot be changed"},
       {.name = "json",
        .flag = &c->json,
-       .help = "one line of JSON for every finished trial, and one at the end"},
+       .help = "a line of JSON with the columns, one for every finished trial, and one at the end"},
   };
   const shoal_usage usage = {
       .command = "search",
@@ -292,12 +259,21 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
   c->path = operands.at[0];
   shoal_error err;
-  if (settle(c, &err) == SHOAL_OK) return true;
-  *status = shoal_cli_misused("search", &err);
-  return false;
+  if (settle(c, &err) != SHOAL_OK) {
+    *status = shoal_cli_misused("search", &err);
+    return false;
+  }
+  shoal_status same =
+      c->resume ? shoal_search_said_again(&c->options, c->scheduler != NULL, c->seed != NO_SEED, &err)
+                : SHOAL_OK;
+  if (same == SHOAL_INVALID) *status = shoal_cli_misused("search", &err);
+  if (same != SHOAL_OK && same != SHOAL_INVALID) *status = shoal_cli_failed("search", &err);
+  return same == SHOAL_OK;
 }
 
 /* ---- what is shown ---- */
+
+static const char *plural(uint64_t count) { return count == 1 ? "" : "s"; }
 
 static void warn(void *self, const char *text) {
   search_command *c = self;
@@ -313,7 +289,7 @@ static void show(void *self, const shoal_search_view *view) {
   const char *metric = c->search ? shoal_score_name(shoal_search_brief(c->search)->metric) : NULL;
   shoal_progress_view line = {.share = view->share,
                               .per_s = reads ? NAN : (double)view->finished_units / view->seconds,
-                              .unit = "rungs",
+                              .unit = "trainings",
                               .loss = NAN,
                               .metric_name = metric,
                               .metric = view->best ? view->best_score : NAN,
@@ -343,11 +319,30 @@ static void finished(void *self, const shoal_board_trial *trial, bool best) {
     shoal_cli_event_end(&json);
   } else if (best) {
     shoal_progress_clear(&c->progress);
-    printf("trial %-5" PRIu64 " %s %s  %u epochs, %s weights\n", trial->trial,
+    printf("trial %-5" PRIu64 " %s %s  %u epoch%s, %s weights\n", trial->trial,
            shoal_score_name(shoal_search_brief(c->search)->metric), shoal_human_number(result->score).text,
-           result->epochs, shoal_human_count(result->weights).text);
+           result->epochs, plural(result->epochs), shoal_human_count(result->weights).text);
     fflush(stdout);
   }
+}
+
+/* What each column was taken for: better seen now than when the budget is spent. */
+static void print_columns(const search_command *c) {
+  const shoal_brief *brief = shoal_search_brief(c->search);
+  shoal_text text;
+  shoal_json json;
+  if (c->json) {
+    shoal_cli_event_begin(&json, &text, "columns");
+    shoal_json_int(&json, "rows", (int64_t)brief->profile.rows);
+    shoal_tables_columns_json(&brief->profile, brief->target.column, &json, "columns");
+    shoal_cli_event_end(&json);
+    return;
+  }
+  shoal_text_init(&text);
+  shoal_tables_columns_text(&brief->profile, brief->target.column, COLUMNS_SHOWN, &text);
+  fflush(stdout);
+  if (!text.failed) fputs(text.bytes, stderr);
+  shoal_text_release(&text);
 }
 
 static void print_table(const search_command *c) {
@@ -357,19 +352,21 @@ static void print_table(const search_command *c) {
   for (uint32_t i = 0; i < brief->profile.columns_count; i++) used += brief->profile.columns[i].used;
   shoal_text line;
   shoal_text_init(&line);
-  shoal_text_addf(&line, "%s: %s rows, %u of %u columns to learn from; %s: %s", c->path,
-                  shoal_human_count(brief->profile.rows).text, used, brief->profile.columns_count,
-                  brief->profile.columns[brief->target.column].name,
+  shoal_text_addf(&line, "%s: %s row%s, %u of %u columns to learn from; %s: %s", c->path,
+                  shoal_human_count(brief->profile.rows).text, plural(brief->profile.rows), used,
+                  brief->profile.columns_count, brief->profile.columns[brief->target.column].name,
                   shoal_problem_name(brief->target.problem));
   if (brief->target.problem != SHOAL_REGRESSION)
     shoal_text_addf(&line, ", %u classes", brief->target.classes.count);
   shoal_cli_print_line(&line);
   if (split->folds > 1)
-    shoal_text_addf(&line, "judged by %u-fold cross-validation", split->folds);
+    shoal_text_addf(&line, "trials are judged by %u-fold cross-validation", split->folds);
   else
-    shoal_text_addf(&line, "judged by %s held-out rows", shoal_human_count(split->valid[0].count).text);
+    shoal_text_addf(&line, "trials are judged by %s held-out row%s",
+                    shoal_human_count(split->valid[0].count).text, plural(split->valid[0].count));
   if (split->test.count > 0)
-    shoal_text_addf(&line, ", at the end by %s others", shoal_human_count(split->test.count).text);
+    shoal_text_addf(&line, ", the model by %s that nothing else sees",
+                    shoal_human_count(split->test.count).text);
   shoal_cli_print_line(&line);
   shoal_text_release(&line);
   fflush(stdout);
@@ -380,10 +377,14 @@ static void print_end(const search_command *c, const shoal_search_end *end, doub
   const char *metric = shoal_score_name(brief->metric);
   shoal_text line;
   shoal_text_init(&line);
-  shoal_text_addf(&line, "%s trials in %s; %u of them together: validation %s %s",
-                  shoal_human_count(shoal_board_trials(shoal_search_board(c->search))).text,
-                  shoal_human_seconds(seconds).text, end->members, metric,
-                  shoal_human_number(end->valid_score).text);
+  uint64_t trials = shoal_board_trials(shoal_search_board(c->search));
+  shoal_text_addf(&line, "%s trial%s in %s; the model is made of ", shoal_human_count(trials).text,
+                  plural(trials), shoal_human_seconds(seconds).text);
+  if (end->members == 1)
+    shoal_text_addf(&line, "the best one");
+  else
+    shoal_text_addf(&line, "%u of them", end->members);
+  shoal_text_addf(&line, ": validation %s %s", metric, shoal_human_number(end->valid_score).text);
   shoal_cli_print_line(&line);
   if (end->has_test) {
     shoal_text_addf(&line, "test");
@@ -391,7 +392,7 @@ static void print_end(const search_command *c, const shoal_search_end *end, doub
       if (isfinite(end->test.of[k]))
         shoal_text_addf(&line, "  %s %s", shoal_score_name((shoal_score_kind)k),
                         shoal_human_number(end->test.of[k]).text);
-    shoal_text_addf(&line, "  on %s rows", shoal_human_count(end->test_rows).text);
+    shoal_text_addf(&line, "  on %s row%s", shoal_human_count(end->test_rows).text, plural(end->test_rows));
     shoal_cli_print_line(&line);
   }
   shoal_text_addf(&line, "%s", c->out);
@@ -452,19 +453,34 @@ static void keep_previous(const search_command *c) {
   shoal_text_release(&place);
 }
 
+/* A search that is taken up again and has nothing left to try says so; its model is made anew all the same. */
+static void warn_of_nothing(const search_command *c, uint64_t units_before) {
+  shoal_search_view now;
+  shoal_search_look(c->search, &now);
+  bool reached = c->trials > 0 && now.trials >= c->trials;
+  if (!c->resume || !reached || now.finished_units > units_before) return;
+  shoal_cli_warn(
+      "search",
+      "nothing was tried: there %s %s trial%s already, and --trials %" PRIu64
+      " is how many there may be in all; give a larger number, or leave it out for another --budget",
+      now.trials == 1 ? "is" : "are", shoal_human_count(now.trials).text, plural(now.trials), c->trials);
+}
+
 /* A search that was stopped still gives the best model so far. */
 static shoal_status run_search(search_command *c, bool *stopped, shoal_error *err) {
   double start = shoal_clock_seconds();
   shoal_search_calls calls = {.self = c, .warn = warn, .progress = show, .finished = finished};
   shoal_status status = shoal_search_open(&c->search, &c->options, &calls, shoal_stop_flag(), err);
   if (status != SHOAL_OK) return status;
-  if (!c->json) {
-    shoal_progress_clear(&c->progress);
-    print_table(c);
-  }
+  shoal_progress_clear(&c->progress);
+  print_columns(c);
+  if (!c->json) print_table(c);
+  shoal_search_view before;
+  shoal_search_look(c->search, &before);
   status = shoal_search_run(c->search, err);
   *stopped = status == SHOAL_STOPPED;
   shoal_progress_clear(&c->progress);
+  if (status == SHOAL_OK) warn_of_nothing(c, before.finished_units);
   if (status != SHOAL_OK && !*stopped) return status;
   shoal_search_end end;
   if (!c->resume) keep_previous(c);
@@ -489,7 +505,7 @@ static void release(search_command *c) {
 
 static int run(int argc, char **argv) {
   search_command c = {.out = "best.safetensors",
-                      .seed = usual_seed,
+                      .seed = NO_SEED,
                       .threads = shoal_cli_threads(),
                       .test_share = -1,
                       .options = {.scheduler = SHOAL_BY_MODEL}};

@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,11 @@
 #include "base/file.h"
 #include "net/fetch.h"
 #include "search/board.h"
+#include "server/folders.h"
 
 enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 160, SLOTS_MAX = 1024 };
 static const double save_every_s = 20;
-static const double usual_lease_s = 30, beats_a_lease = 4;
+static const double usual_lease_s = 30, beats_a_lease = 4, beat_again_s = 1;
 static const double last_words_s = 2; /* for a server that is slow when this worker leaves */
 static const double first_pause_s = 0.2, longest_pause_s = 5, no_unit_pause_s = 0.3;
 
@@ -112,7 +114,8 @@ static shoal_status get_brief(shoal_search_worker *w, shoal_fetch *fetch, shoal_
 
 /* ---- beats ---- */
 
-static void beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint64_t unit, uint32_t attempt) {
+/* False: the server was not reached. */
+static bool beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint64_t unit, uint32_t attempt) {
   char path[PATH_BYTES];
   shoal_text body;
   shoal_json json;
@@ -126,37 +129,56 @@ static void beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint6
   shoal_json_close(&json, '}');
   if (!body.failed)
     shoal_fetch_ask(fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, &reply, &err);
+  bool heard = reply.status > 0 && reply.status < 500;
   bool unwanted = reply.status == 409 || reply.status == 410;
   shoal_reply_release(&reply);
   shoal_text_release(&body);
-  if (!unwanted) return;
+  if (!unwanted) return heard;
   pthread_mutex_lock(&w->mutex);
   if (s->used && s->unit == unit && s->attempt == attempt) {
     s->unwanted = true;
     __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
   }
   pthread_mutex_unlock(&w->mutex);
+  return true;
 }
 
+/* Whether a beat for it is due; then unit and attempt are what it is for. A beat that does not arrive is due
+ * again soon. */
+static bool is_due(shoal_search_worker *w, slot *s, double now, uint64_t *unit, uint32_t *attempt) {
+  bool stopping = stops(w);
+  pthread_mutex_lock(&w->mutex);
+  if (s->used && stopping) __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+  bool due = s->used && now >= s->beat_at && !stopping;
+  if (due) s->beat_at = now + s->beat_s;
+  *unit = s->unit;
+  *attempt = s->attempt;
+  pthread_mutex_unlock(&w->mutex);
+  return due;
+}
+
+/* The slot's next beat; infinity: none, there is nothing to beat for any more. */
+static void beat_next(shoal_search_worker *w, slot *s, uint64_t unit, double at) {
+  pthread_mutex_lock(&w->mutex);
+  if (s->used && s->unit == unit) s->beat_at = at;
+  pthread_mutex_unlock(&w->mutex);
+}
+
+/* Goes on, whatever happens, until the worker ends: a connection that could not be made is tried again. */
 static void *beat(void *self) {
   shoal_search_worker *w = self;
-  shoal_fetch *fetch;
+  shoal_fetch *fetch = NULL;
   shoal_error err;
-  if (reach(w, &fetch, &err) != SHOAL_OK) return NULL;
+  uint64_t unit;
+  uint32_t attempt;
   while (!__atomic_load_n(&w->end, __ATOMIC_RELAXED)) {
     shoal_clock_sleep(0.05);
-    bool stopping = stops(w);
     double now = shoal_clock_seconds();
     for (uint32_t i = 0; i < w->config.threads; i++) {
-      pthread_mutex_lock(&w->mutex);
-      slot *s = &w->slots[i];
-      if (s->used && stopping) __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
-      bool due = s->used && now >= s->beat_at && !stopping;
-      if (due) s->beat_at = now + s->beat_s;
-      uint64_t unit = s->unit;
-      uint32_t attempt = s->attempt;
-      pthread_mutex_unlock(&w->mutex);
-      if (due) beat_slot(w, fetch, s, unit, attempt);
+      if (!is_due(w, &w->slots[i], now, &unit, &attempt)) continue;
+      bool heard = (fetch != NULL || reach(w, &fetch, &err) == SHOAL_OK) &&
+                   beat_slot(w, fetch, &w->slots[i], unit, attempt);
+      if (!heard) beat_next(w, &w->slots[i], unit, now + beat_again_s);
     }
   }
   shoal_fetch_destroy(fetch);
@@ -322,13 +344,13 @@ static void tell_failure(const errand *e, const char *why) {
   shoal_text_release(&body);
 }
 
-static void count_unit(const shoal_search_worker *w, const shoal_taken *taken) {
+static void count_unit(const shoal_search_worker *w, const shoal_taken *taken,
+                       const shoal_trial_result *result) {
   shoal_worker_count *count = w->config.count;
   if (count == NULL) return;
-  uint64_t rows = shoal_bench_split(w->bench)->train[0].count;
+  uint64_t samples = shoal_trial_samples(&w->brief, shoal_bench_split(w->bench), &taken->unit, result);
   __atomic_add_fetch(&count->units, 1, __ATOMIC_RELAXED);
-  __atomic_add_fetch(&count->samples, rows * (taken->unit.epochs_to - taken->unit.epochs_from),
-                     __ATOMIC_RELAXED);
+  __atomic_add_fetch(&count->samples, samples, __ATOMIC_RELAXED);
 }
 
 /* Another worker goes on from here. This one is to stop, so its own connection answers no more. */
@@ -370,7 +392,7 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
                                        .stop = &s->stop};
   status = of_unit(shoal_trial_run(w->bench, &options, result, err));
   if (status == SHOAL_OK) status = report(e, result, err);
-  if (status == SHOAL_OK) count_unit(w, e->taken);
+  if (status == SHOAL_OK) count_unit(w, e->taken, result);
   if (status != SHOAL_STOPPED) return status;
   if (is_unwanted(w, s)) return SHOAL_OK;
   save_last(e);
@@ -391,6 +413,8 @@ shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, 
   if (status == SHOAL_OK) {
     status = compute(&e, s, result, err);
     bool own = status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT;
+    if (own) beat_next(w, s, taken.unit.number, INFINITY);
+    if (own) shoal_cut_folder(err->text, w->config.folder);
     if (own) tell_failure(&e, err->text);
     if (own) shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", taken.unit.number, err->text);
     if (own) status = SHOAL_OK;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 #include "cli/cli.h"
+#include "cli/found.h"
 #include "cli/remote.h"
 
 enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, HELD_OUT_MAX = 96, PATH_MAX_BYTES = 96 };
@@ -70,6 +71,21 @@ static const char *held_out_text(const cJSON *progress, char out[HELD_OUT_MAX]) 
   return out;
 }
 
+/* The same of a search: what its best trial has on the rows that judge. */
+static const char *best_text(const shoal_found *found, char out[HELD_OUT_MAX]) {
+  if (found->best > 0)
+    snprintf(out, HELD_OUT_MAX, "%s %s", found->metric, shoal_human_number(found->score).text);
+  else
+    snprintf(out, HELD_OUT_MAX, "-");
+  return out;
+}
+
+static const char *trials_text(const shoal_found *found, char out[HELD_OUT_MAX]) {
+  snprintf(out, HELD_OUT_MAX, "%s trial%s", shoal_human_count(found->trials).text,
+           found->trials == 1 ? "" : "s");
+  return out;
+}
+
 static const char *real_text(double number, char out[CELL_MAX]) {
   snprintf(out, CELL_MAX, "%s", isfinite(number) ? shoal_human_number(number).text : "-");
   return out;
@@ -114,16 +130,20 @@ static void print_jobs(const cJSON *answer, double all) {
   printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %10s  %-22s  %11s\n", "job", "name", "host", "state",
          "workers", "done", "train loss", "test or valid", "samples/s");
   cJSON_ArrayForEach(job, jobs) {
-    char name[21], host[13], state[10], loss[CELL_MAX], held_out[HELD_OUT_MAX], rate[CELL_MAX];
+    char name[21], host[13], state[10], loss[CELL_MAX], held_out[HELD_OUT_MAX], rate[HELD_OUT_MAX];
     const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
     double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
+    shoal_found found;
+    shoal_found_read(&found, job);
+    double share = found.is_search ? found.share : steps > 0 && step >= 0 ? step / steps : 0;
     printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %10s  %-22s  %11s\n",
            shoal_remote_whole(job, "id"), shoal_remote_plain(job, "name", name, sizeof name),
            shoal_remote_plain(job, "host", host, sizeof host),
            shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"),
-           steps > 0 && step >= 0 ? 100 * step / steps : 0,
-           real_text(shoal_remote_number(progress, "loss"), loss), held_out_text(progress, held_out),
-           count_text(shoal_remote_number(progress, "samples_per_s"), rate));
+           100 * share, real_text(shoal_remote_number(progress, "loss"), loss),
+           found.is_search ? best_text(&found, held_out) : held_out_text(progress, held_out),
+           found.is_search ? trials_text(&found, rate)
+                           : count_text(shoal_remote_number(progress, "samples_per_s"), rate));
   }
   bool shows_all = !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "next"));
   if (!shows_all) print_more(all, cJSON_GetArraySize(jobs));
@@ -148,14 +168,36 @@ static void print_workers(const cJSON *answer, double all) {
   if (cJSON_GetArraySize(workers) == WORKERS_SHOWN) print_more(all, WORKERS_SHOWN);
 }
 
+static void print_search(const shoal_found *found, const cJSON *job) {
+  char data[64], target[64], best[HELD_OUT_MAX], trials[HELD_OUT_MAX];
+  const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
+  double budget = shoal_remote_number(spec, "budget_s");
+  printf("a search: %s by the other columns of %s\n%s",
+         shoal_remote_plain(spec, "target", target, sizeof target),
+         shoal_remote_plain(spec, "data", data, sizeof data), trials_text(found, trials));
+  if (shoal_remote_whole(spec, "trials") > 0)
+    printf(" of %s", shoal_human_count(shoal_remote_whole(spec, "trials")).text);
+  if (isfinite(found->spent_s)) printf(", %s spent", shoal_human_seconds(found->spent_s).text);
+  if (budget > 0) printf(" of %s", shoal_human_seconds(budget).text);
+  if (isfinite(found->left_s)) printf(", %s left", shoal_human_seconds(found->left_s).text);
+  printf("\n");
+  if (found->best > 0) printf("the best is trial %" PRIu64 ": %s\n", found->best, best_text(found, best));
+}
+
 static void print_job(const cJSON *job) {
   char name[64], host[32], state[16], reason[200], metric[32];
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+  shoal_found found;
+  shoal_found_read(&found, job);
   shoal_remote_plain(job, "reason", reason, sizeof reason);
   printf("job %" PRIu64 ", %s, of %s: %s%s%s\n", shoal_remote_whole(job, "id"),
          shoal_remote_plain(job, "name", name, sizeof name),
          shoal_remote_plain(job, "host", host, sizeof host),
          shoal_remote_plain(job, "state", state, sizeof state), reason[0] ? ": " : "", reason);
+  if (found.is_search) {
+    print_search(&found, job);
+    return;
+  }
   printf("%s weights, %s samples, step %s of %s\n",
          shoal_human_count(shoal_remote_whole(job, "weights")).text,
          shoal_human_count(shoal_remote_whole(job, "samples")).text,

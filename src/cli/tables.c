@@ -12,50 +12,101 @@
 #include "base/human.h"
 #include "cli/cli.h"
 #include "search/predictor.h"
+#include "search/remarks.h"
 
-static shoal_status open_rows(const shoal_tables_options *o, const shoal_predictor *predictor, bool unlabeled,
-                              shoal_rows **rows, shoal_error *err) {
+static void say(void *command, const char *text) { shoal_cli_warn(command, "%s", text); }
+
+static shoal_listener listener_of(const char *command) {
+  return (shoal_listener){.self = (void *)command, .say = say};
+}
+
+static const char *target_name(const shoal_predictor *predictor) {
+  return shoal_predictor_profile(predictor)->columns[shoal_predictor_target(predictor)->column].name;
+}
+
+static shoal_status open_rows(const shoal_tables_options *o, const char *command,
+                              const shoal_predictor *predictor, bool unlabeled, shoal_rows **rows,
+                              shoal_error *err) {
   shoal_rows_options options = {.path = o->rows,
                                 .profile = shoal_predictor_profile(predictor),
                                 .target = shoal_predictor_target(predictor)->column,
-                                .unlabeled = unlabeled};
-  return shoal_rows_open(rows, &options, err);
+                                .unlabeled = unlabeled,
+                                .other_classes = true};
+  shoal_status status = shoal_rows_open(rows, &options, err);
+  if (status != SHOAL_OK) return status;
+  shoal_listener to = listener_of(command);
+  shoal_remark_file(*rows, options.profile, o->rows, &to);
+  return SHOAL_OK;
 }
 
 /* ---- eval ---- */
 
-static void print_scores(const shoal_tables_options *o, const shoal_predictor *predictor,
-                         const shoal_scores *scores, uint64_t rows, double seconds) {
+typedef struct evaluation {
+  const shoal_predictor *predictor;
+  shoal_scores scores;
+  shoal_answers answers;
+  uint64_t rows, ragged;
+  double seconds;
+} evaluation;
+
+static void print_json(const evaluation *e) {
   shoal_text line;
   shoal_json json;
-  if (o->json) {
-    shoal_cli_event_begin(&json, &line, NULL);
-    shoal_scores_write(scores, shoal_predictor_target(predictor)->problem, &json, "");
-    shoal_json_int(&json, "samples", (int64_t)rows);
-    shoal_json_real(&json, "seconds", seconds);
-    shoal_cli_event_end(&json);
-    return;
-  }
+  shoal_cli_event_begin(&json, &line, NULL);
+  shoal_scores_write(&e->scores, shoal_predictor_target(e->predictor)->problem, &json, "");
+  shoal_json_int(&json, "samples", (int64_t)e->answers.known);
+  shoal_json_int(&json, "rows", (int64_t)(e->rows + e->ragged));
+  shoal_json_int(&json, "no_answer", (int64_t)e->answers.missing);
+  shoal_json_int(&json, "unknown_class", (int64_t)e->answers.other);
+  shoal_json_int(&json, "ragged", (int64_t)e->ragged);
+  shoal_json_real(&json, "seconds", e->seconds);
+  shoal_cli_event_end(&json);
+}
+
+static void print_scores(const evaluation *e) {
+  shoal_text line;
   shoal_text_init(&line);
   for (uint32_t k = 0; k < SHOAL_SCORES; k++)
-    if (isfinite(scores->of[k]))
+    if (isfinite(e->scores.of[k]))
       shoal_text_addf(&line, "%s %s  ", shoal_score_name((shoal_score_kind)k),
-                      shoal_human_number(scores->of[k]).text);
-  shoal_text_addf(&line, "on %s rows in %s", shoal_human_count(rows).text, shoal_human_seconds(seconds).text);
+                      shoal_human_number(e->scores.of[k]).text);
+  shoal_text_addf(&line, "on %s row%s in %s", shoal_human_count(e->answers.known).text,
+                  e->answers.known == 1 ? "" : "s", shoal_human_seconds(e->seconds).text);
+  if (e->answers.known < e->rows + e->ragged)
+    shoal_text_addf(&line, "; %s not scored", shoal_human_count(e->rows + e->ragged - e->answers.known).text);
   shoal_cli_print_line(&line);
   shoal_text_release(&line);
+}
+
+static shoal_status score(const shoal_tables_options *o, const shoal_rows *rows, evaluation *e,
+                          shoal_error *err) {
+  const shoal_target *target = shoal_predictor_target(e->predictor);
+  shoal_listener to = listener_of("eval");
+  uint64_t line;
+  e->rows = shoal_rows_count(rows);
+  e->ragged = shoal_rows_ragged(rows, &line);
+  shoal_target_count(target, rows, NULL, &e->answers);
+  if (shoal_rows_is_own(rows))
+    shoal_cli_warn("eval", "%s is the table that the model was made from: scores on it flatter", o->rows);
+  shoal_remark_answers(&e->answers, o->rows, target_name(e->predictor), "not scored", &to);
+  if (e->answers.known == 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s: no row has an answer in '%.60s' to compare predictions with",
+                      o->rows, target_name(e->predictor));
+  return shoal_predictor_scores(e->predictor, rows, NULL, o->threads, &e->scores, err);
 }
 
 shoal_status shoal_tables_eval(const shoal_tables_options *o, shoal_error *err) {
   shoal_predictor *predictor = NULL;
   shoal_rows *rows = NULL;
-  shoal_scores scores;
   double start = shoal_clock_seconds();
+  evaluation e = {0};
   shoal_status status = shoal_predictor_load(&predictor, o->model, err);
-  if (status == SHOAL_OK) status = open_rows(o, predictor, false, &rows, err);
-  if (status == SHOAL_OK) status = shoal_predictor_scores(predictor, rows, NULL, o->threads, &scores, err);
-  if (status == SHOAL_OK)
-    print_scores(o, predictor, &scores, shoal_rows_count(rows), shoal_clock_seconds() - start);
+  if (status == SHOAL_OK) status = open_rows(o, "eval", predictor, false, &rows, err);
+  e.predictor = predictor;
+  if (status == SHOAL_OK) status = score(o, rows, &e, err);
+  e.seconds = shoal_clock_seconds() - start;
+  if (status == SHOAL_OK && o->json) print_json(&e);
+  if (status == SHOAL_OK && !o->json) print_scores(&e);
   shoal_rows_close(rows);
   shoal_predictor_destroy(predictor);
   return status;
@@ -159,7 +210,7 @@ shoal_status shoal_tables_predict(const shoal_tables_options *o, shoal_error *er
   if (o->output && (shoal_cli_same_file(o->rows, o->output) || shoal_cli_same_file(o->model, o->output)))
     return shoal_fail(err, SHOAL_INVALID, "%s would be written over; choose another --output", o->output);
   shoal_status status = shoal_predictor_load(&predictor, o->model, err);
-  if (status == SHOAL_OK) status = open_rows(o, predictor, true, &rows, err);
+  if (status == SHOAL_OK) status = open_rows(o, "predict", predictor, true, &rows, err);
   if (status == SHOAL_OK && o->output) status = shoal_writer_create(&file, o->output, err);
   if (status == SHOAL_OK) status = predict(o, predictor, rows, file, err);
   if (status == SHOAL_OK && file) {

@@ -128,6 +128,22 @@ static const char *find_comma(const char *path) {
   return NULL;
 }
 
+/* What one of two tables is sent as: which is which, the server sees by the names. */
+static const char *sent_as(const char *path, bool is_test) {
+  bool zipped = ends_in(path, ".gz");
+  if (is_test) return zipped ? "test.csv.gz" : "test.csv";
+  return zipped ? "train.csv.gz" : "train.csv";
+}
+
+static shoal_status find_table(local_set *set, const char *path, const char *test, shoal_error *err) {
+  set->kind = "table";
+  if (is_folder(path))
+    return shoal_fail(err, SHOAL_INVALID, "%s: is a folder; a search takes one CSV file", path);
+  shoal_status status = add_path(set, path, strlen(path), test ? sent_as(path, false) : NULL, err);
+  if (status == SHOAL_OK && test) status = add_path(set, test, strlen(test), sent_as(test, true), err);
+  return status;
+}
+
 /* FILE or FOLDER; "A.csv,B.csv" for a table with test rows of its own. Which is which, the server sees by the
  * names: they are sent under such as leave no doubt. */
 static shoal_status find_files(local_set *set, const char *path, shoal_error *err) {
@@ -146,11 +162,14 @@ static shoal_status find_files(local_set *set, const char *path, shoal_error *er
 static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal_error *err) {
   const char *path = c->data;
   const shoal_named_set *named = shoal_named_set_of(path);
-  if (strncmp(path, "text:", 5) == 0) set->kind = "text";
-  if (strncmp(path, "chars:", 6) == 0) set->kind = "chars";
+  if (!c->is_table && strncmp(path, "text:", 5) == 0) set->kind = "text";
+  if (!c->is_table && strncmp(path, "chars:", 6) == 0) set->kind = "chars";
   if (set->kind) path = strchr(path, ':') + 1;
   shoal_status status;
-  if (named) {
+  if (c->is_table) {
+    status = find_table(set, path, c->test, err);
+    name_after(path, set->name);
+  } else if (named) {
     char *folder;
     status = shoal_named_locate(named, c->data_dir, &folder, err);
     if (status == SHOAL_OK) status = find_files(set, folder, err);
@@ -219,6 +238,7 @@ static bool has_same_files(const local_set *set, const cJSON *manifest) {
 /* The same files can be read as words and as characters: those are two sets. */
 static shoal_status compare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
   char kind[16];
+  const char *in_place = c->is_table ? "" : "--data "; /* of which the other's name would be given */
   cJSON *manifest;
   shoal_status status = ask_of_set(c, "GET", set->name, "/manifest", NULL, &manifest, err);
   shoal_remote_plain(manifest, "kind", kind, sizeof kind);
@@ -226,13 +246,13 @@ static shoal_status compare(const shoal_upload_config *c, const local_set *set, 
   if (status == SHOAL_OK && !same_kind)
     status = shoal_fail(err, SHOAL_CONFLICT,
                         "the server has a data set '%s' of the kind %s, and this one is of the kind %s; give "
-                        "it a name with --data-name, or use that one with --data %s",
-                        set->name, kind, set->kind, set->name);
+                        "it a name with --data-name, or use that one: %s%s",
+                        set->name, kind, set->kind, in_place, set->name);
   if (status == SHOAL_OK && !has_same_files(set, manifest))
     status = shoal_fail(err, SHOAL_CONFLICT,
                         "the server has another data set that is called '%s'; give this one a name with "
-                        "--data-name, or use that one with --data %s",
-                        set->name, set->name);
+                        "--data-name, or use that one: %s%s",
+                        set->name, in_place, set->name);
   cJSON_Delete(manifest);
   return status;
 }
@@ -312,7 +332,8 @@ static shoal_status declare(const shoal_upload_config *c, const local_set *set, 
   shoal_json_begin(&json, &body);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "kind", set->kind);
-  if (c->target) shoal_json_text(&json, "target", c->target);
+  if (c->target && !c->is_table) shoal_json_text(&json, "target", c->target);
+  if (c->dialect) shoal_json_text(&json, "dialect", c->dialect);
   shoal_json_close(&json, '}');
   shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
                                     : ask_of_set(c, "POST", set->name, "", body.bytes, &answer, err);
@@ -331,8 +352,9 @@ static shoal_status send_set(const shoal_upload_config *c, local_set *set, shoal
   shoal_status status = SHOAL_OK;
   for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++) status = send_file(c, set, i, err);
   shoal_progress_clear(&set->progress);
+  if (status == SHOAL_OK) status = declare(c, set, err);
   if (status != SHOAL_OK) take_back(c, set);
-  return status == SHOAL_OK ? declare(c, set, err) : status;
+  return status;
 }
 
 /* A word that can only be a place on this machine. */
@@ -344,7 +366,7 @@ static bool is_place(const char *data) {
 shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAME_MAX], shoal_error *err) {
   bool has = false;
   snprintf(name, SHOAL_FILE_NAME_MAX, "%s", c->data);
-  bool toy = strncmp(c->data, "toy:", 4) == 0;
+  bool toy = !c->is_table && strncmp(c->data, "toy:", 4) == 0;
   shoal_status status = toy || is_place(c->data) ? SHOAL_OK : server_has(c, c->data, &has, err);
   if (status == SHOAL_OK && (has || toy) && c->name)
     return shoal_fail(

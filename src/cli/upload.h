@@ -2,7 +2,7 @@
  *
  * What --data means here (data/dataset.h) becomes a set there: a named set keeps its name, a file or folder
  * gives its own. A set that the server has already, with the same files, is not sent again. One that could
- * not be sent whole is taken back.
+ * not be sent whole, or is found wrong, is taken back.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_UPLOAD_H
@@ -17,6 +17,8 @@ typedef struct shoal_upload_config {
   shoal_remote *api;
   const char *data, *target;   /* as given to --data and --target; target may be NULL */
   const char *name, *data_dir; /* name there; or NULL */
+  bool is_table;               /* a CSV file to search on, of any columns; then also: */
+  const char *test, *dialect;  /* another one, and how they are written; or NULL */
   FILE *text;                  /* for people; NULL: nothing */
 } shoal_upload_config;
 

@@ -1,7 +1,7 @@
 /* work_loop.c: see work.h.
  *
  * Three things decide what this machine does: the server's last ASSIGN (`assigned`), its owner's rules
- * (`pause`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint
+ * (`rest`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint
  * that is there: one for another job is told to leave, one that is over is taken away, one that is wanted is
  * started. */
 #include <cjson/cJSON.h>
@@ -17,14 +17,13 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/work.h"
+#include "cli/work_turn.h"
 #include "kernels/kernels.h"
 #include "net/line.h"
 #include "net/node.h"
 
 enum { NAME_MAX_BYTES = 128, CONNECTIONS = 2 };
-static const double TURN_S = 0.1, LOOK_S = 1, RATE_S = 2;
-static const double LOAD_AGAIN_S = 600; /* between two notes that others keep the machine busy */
+static const double TURN_S = 0.1, LOOK_S = 1;
 static const double FIRST_RETRY_S = 2, LONGEST_RETRY_S = 60;
 static const double FLUSH_S = 0.3, PATIENCE_S = 2; /* at the end: for the last words, and for the last unit */
 
@@ -46,11 +45,7 @@ typedef struct work {
   uint64_t announced;                 /* the job that a note was made of last: the server may say it again */
 
   /* What its owner wants. */
-  shoal_guest_watch watch;
-  shoal_guest_mood mood;
-  shoal_guest_reason pause;
-  double looked_at, load_told_at; /* load_told_at: that it pauses for the load; 0: never */
-  bool pause_told;                /* a note says that it pauses now */
+  shoal_work_rest rest;
 
   /* What is being done. */
   shoal_stint *stint;
@@ -64,8 +59,7 @@ typedef struct work {
 
   shoal_worker_count count;
   uint64_t from_server, from_peers, to_peers; /* of stints that are over */
-  double rate_at, samples_per_s;
-  uint64_t rate_samples;
+  shoal_work_rate rate;
 
   /* What the server was told. */
   shoal_work_state told;
@@ -116,7 +110,7 @@ static void say_register(work *w) {
 }
 
 static shoal_work_state state_of(const work *w) {
-  if (w->pause != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
+  if (w->rest.reason != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
   if (w->leaving && w->stint) return SHOAL_WORK_IDLE; /* as good as */
   if (w->stint && w->view.phase == SHOAL_STINT_FETCHING) return SHOAL_WORK_FETCHING;
   if (w->stint && w->view.phase == SHOAL_STINT_COMPUTING) return SHOAL_WORK_COMPUTING;
@@ -124,7 +118,7 @@ static shoal_work_state state_of(const work *w) {
 }
 
 static const char *text_of_state(const work *w) {
-  if (w->pause != SHOAL_GUEST_WORKS) return shoal_guest_reason_text(w->pause);
+  if (w->rest.reason != SHOAL_GUEST_WORKS) return shoal_guest_reason_text(w->rest.reason);
   bool begins = state_of(w) == SHOAL_WORK_IDLE && w->assigned != 0 && w->prepared[0] != 0;
   return begins ? w->prepared : w->text;
 }
@@ -236,32 +230,9 @@ static void closed(void *self, uint64_t peer, const char *reason) {
 
 /* ---- what it does ---- */
 
-/* A load that comes and goes is not told of every time. */
-static void tell_pause(work *w, double load, double now) {
-  bool for_load = w->pause == SHOAL_GUEST_LOAD;
-  w->pause_told = !for_load || w->load_told_at == 0 || now - w->load_told_at >= LOAD_AGAIN_S;
-  if (!w->pause_told) return;
-  if (for_load) w->load_told_at = now;
-  if (for_load)
-    tell(w,
-         "pausing: other programs keep %.1f of %u processors busy (limit %.1f, --pause-load); --no-pause "
-         "works on",
-         load, w->config->cores, w->config->rules.pause_load);
-  else
-    tell(w, "pausing: %s", shoal_guest_reason_text(w->pause));
-}
-
 static void look_around(work *w, double now) {
-  if (now - w->looked_at < LOOK_S) return;
-  w->looked_at = now;
-  shoal_guest_sight sight;
-  shoal_guest_look(&w->watch, now, &sight);
-  shoal_guest_reason before = w->pause;
-  w->pause = shoal_guest_decide(&w->config->rules, &sight, now, &w->mood);
-  if (w->pause != before && w->pause != SHOAL_GUEST_WORKS)
-    tell_pause(w, sight.others_load, now);
-  else if (w->pause != before && w->pause_told)
-    tell(w, "going on");
+  char note[SHOAL_WORK_TEXT_MAX];
+  if (shoal_work_rest_look(&w->rest, w->config, LOOK_S, now, note)) tell(w, "%s", note);
 }
 
 static void start_stint(work *w, uint64_t job, double now) {
@@ -326,7 +297,7 @@ static void take_away(work *w, double now) {
 }
 
 static void follow(work *w, double now) {
-  bool free_to = w->pause == SHOAL_GUEST_WORKS && w->assigned != w->finished && now >= w->not_before;
+  bool free_to = w->rest.reason == SHOAL_GUEST_WORKS && w->assigned != w->finished && now >= w->not_before;
   uint64_t wanted = free_to ? w->assigned : 0;
   if (w->stint) {
     shoal_stint_look(w->stint, &w->view);
@@ -342,17 +313,8 @@ static void follow(work *w, double now) {
   }
 }
 
-static void measure_rate(work *w, double now) {
-  double passed = now - w->rate_at;
-  if (passed < RATE_S) return;
-  uint64_t samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED);
-  w->samples_per_s = w->rate_at > 0 ? (double)(samples - w->rate_samples) / passed : 0;
-  w->rate_at = now;
-  w->rate_samples = samples;
-}
-
 static void show(work *w, double now) {
-  measure_rate(w, now);
+  shoal_work_rate_measure(&w->rate, &w->count, now);
   const shoal_work_view view = {.state = state_of(w),
                                 .text = text_of_state(w),
                                 .connected = w->server.open,
@@ -368,7 +330,7 @@ static void show(work *w, double now) {
                                 .to_peers = w->to_peers + w->view.to_peers,
                                 .units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
                                 .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED),
-                                .samples_per_s = w->samples_per_s};
+                                .samples_per_s = w->rate.samples_per_s};
   w->config->shows(w->config->self, &view, now);
 }
 

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,24 +23,10 @@ static shoal_status fail_memory(shoal_error *err) {
   return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 }
 
-static shoal_status fail_errno(const char *path, shoal_error *err) {
-  return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
-}
-
-/* The text of a path, for the caller to free; NULL without memory. */
-__attribute__((format(printf, 1, 2))) static char *path_of(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *path = NULL;
-  if (vasprintf(&path, format, arguments) < 0) path = NULL;
-  va_end(arguments);
-  return path;
-}
-
 char *shoal_chunk_cache(void) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  if (cache && cache[0] == '/') return path_of("%s/shoal", cache);
-  return home && home[0] ? path_of("%s/.cache/shoal", home) : NULL;
+  if (cache && cache[0] == '/') return shoal_path("%s/shoal", cache);
+  return home && home[0] ? shoal_path("%s/.cache/shoal", home) : NULL;
 }
 
 /* ---- taking under way ---- */
@@ -101,8 +86,8 @@ static size_t list_sets(const taking *t, kept **out, uint64_t *bytes) {
       *out = larger;
     }
     kept *set = &(*out)[count];
-    char *folder = path_of("%s/%s", t->sets, entry->d_name);
-    char *lock = path_of("%s/%s.lock", t->sets, entry->d_name);
+    char *folder = shoal_path("%s/%s", t->sets, entry->d_name);
+    char *lock = shoal_path("%s/%s.lock", t->sets, entry->d_name);
     struct stat about = {0};
     if (lock) stat(lock, &about);
     memcpy(set->id, entry->d_name, SHOAL_SHA256_HEX);
@@ -119,7 +104,7 @@ static size_t list_sets(const taking *t, kept **out, uint64_t *bytes) {
 
 /* One that somebody uses stays. True: it is gone. */
 static bool remove_set(const taking *t, const char *id) {
-  char *folder = path_of("%s/%s", t->sets, id), *lock_path = path_of("%s/%s.lock", t->sets, id);
+  char *folder = shoal_path("%s/%s", t->sets, id), *lock_path = shoal_path("%s/%s.lock", t->sets, id);
   bool removed = false;
   if (folder && lock_path && strcmp(folder, t->folder) != 0) {
     int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
@@ -156,9 +141,9 @@ static shoal_status make_room(const taking *t, shoal_error *err) {
 static shoal_status lock_set(taking *t, shoal_error *err) {
   for (;;) {
     t->lock = open(t->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (t->lock < 0) return fail_errno(t->lock_path, err);
+    if (t->lock < 0) return shoal_fail_errno(t->lock_path, err);
     while (flock(t->lock, LOCK_SH | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) return fail_errno(t->lock_path, err);
+      if (errno != EWOULDBLOCK && errno != EINTR) return shoal_fail_errno(t->lock_path, err);
       if (stops(t)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
       shoal_clock_sleep(WAIT_S); /* somebody removes it */
     }
@@ -175,9 +160,9 @@ shoal_status shoal_chunk_cache_take(shoal_cached_set *out, const shoal_cache_pla
   taking t = {.place = place, .manifest = manifest, .lock = -1};
   char id[SHOAL_SHA256_HEX];
   shoal_manifest_id(manifest, id);
-  t.sets = path_of("%s/sets", place->cache);
-  t.folder = path_of("%s/sets/%s", place->cache, id);
-  t.lock_path = path_of("%s/sets/%s.lock", place->cache, id);
+  t.sets = shoal_path("%s/sets", place->cache);
+  t.folder = shoal_path("%s/sets/%s", place->cache, id);
+  t.lock_path = shoal_path("%s/sets/%s.lock", place->cache, id);
   shoal_status status = t.sets && t.folder && t.lock_path ? SHOAL_OK : fail_memory(err);
   if (status == SHOAL_OK) status = shoal_make_folder(t.sets, err);
   if (status == SHOAL_OK) status = lock_set(&t, err);

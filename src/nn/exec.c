@@ -203,8 +203,19 @@ static void lookup_forward(const work *w) {
   }
 }
 
+/* The gradient of the values that were taken over; numbers of rows have none. */
+static void lookup_backward_input(const work *w) {
+  uint32_t columns = w->node->columns, kept = w->in->features - columns;
+  for (uint32_t i = 0; i < w->n; i++) {
+    float *dx = w->dx + (size_t)i * w->in->features;
+    memcpy(dx, w->dy + (size_t)i * w->out->features, kept * sizeof *dx);
+    memset(dx + kept, 0, columns * sizeof *dx);
+  }
+}
+
 /* Sample after sample, column after column: the order of the sums. */
 static void lookup_backward(const work *w) {
+  if (w->dx != NULL) lookup_backward_input(w);
   const shoal_param *table = &w->exec->plan->graph->params[w->node->params[0]];
   uint32_t columns = w->node->columns, kept = w->in->features - columns;
   const int32_t *rows = (const int32_t *)(const void *)w->saved;
@@ -422,6 +433,7 @@ static void dense_backward(const work *w) {
                           .c = w->dx,
                           .c_row = in,
                           .scratch = w->scratch});
+  if (w->exec->input_only) return;
   dense_backward_weights(w, &(shoal_gemm){.m = in,
                                           .n = out,
                                           .k = rows,

@@ -21,6 +21,7 @@ typedef struct shoal_exec {
   const float *weights;       /* the flat vector */
   float *gradient;            /* of the same length; NULL without training */
   bool fresh;                 /* this is the first tile that adds to the gradient */
+  bool input_only;            /* only the input's gradient is wanted: `gradient` is of no use afterwards */
   shoal_team *team;           /* threads that share the tile's work, or NULL */
   uint32_t n;                 /* samples in this tile */
   uint32_t round_n;           /* samples in the whole round: gradients are means over it */

@@ -93,6 +93,7 @@ static bool gradient_in_place(const shoal_node *node) {
 }
 
 static void analyse(planner *p) {
+  p->needs_gradient[0] = p->plan->input_gradient;
   for (uint32_t i = 0; i < p->nodes; i++) {
     const shoal_node *node = &p->graph->nodes[i];
     p->shares[i] = p->gradient_shares[i] = i;
@@ -300,16 +301,23 @@ static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
 }
 
 shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
-                               bool training, uint32_t samples_max, shoal_error *err) {
+                               shoal_plan_use use, uint32_t samples_max, shoal_error *err) {
   SHOAL_ASSERT(samples_max > 0);
   *out = NULL;
+  bool training = use != SHOAL_PLAN_INFER, input_gradient = use == SHOAL_PLAN_TRAIN_INPUT;
+  if (input_gradient && graph->nodes[0].shape.kind == SHOAL_TOKENS)
+    return shoal_fail(err, SHOAL_INVALID, "the model's input is tokens, which have no gradient");
   shoal_status status = SHOAL_NO_MEMORY;
   shoal_arena work;
   shoal_arena_init(&work, (size_t)1 << 30);
   uint32_t nodes = graph->nodes_count;
   shoal_plan *plan = calloc(1, sizeof *plan);
   if (plan == NULL) goto fail;
-  *plan = (shoal_plan){.graph = graph, .kernels = kernels, .training = training, .samples_max = samples_max};
+  *plan = (shoal_plan){.graph = graph,
+                       .kernels = kernels,
+                       .training = training,
+                       .input_gradient = input_gradient,
+                       .samples_max = samples_max};
   plan->places = calloc(nodes, sizeof *plan->places);
   plan->steps = calloc(2 * (size_t)nodes, sizeof *plan->steps);
   planner p = {.plan = plan, .graph = graph, .nodes = nodes};

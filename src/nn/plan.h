@@ -18,7 +18,7 @@
 /* Offsets are in floats from the start of the block, multiples of 16. */
 typedef struct shoal_place {
   size_t value;    /* the output; tokens are int32 */
-  size_t gradient; /* of the output; NOWHERE when no parameter lies before it */
+  size_t gradient; /* of the output; NOWHERE when nobody wants what lies before it */
   size_t saved;    /* kept from forward to backward */
   size_t scratch_forward, scratch_backward;
   /* A tensor that several nodes read gets its gradient as a sum: all but the first to
@@ -31,10 +31,16 @@ typedef struct shoal_plan_step {
   bool backward;
 } shoal_plan_step;
 
+typedef enum shoal_plan_use {
+  SHOAL_PLAN_INFER,
+  SHOAL_PLAN_TRAIN,
+  SHOAL_PLAN_TRAIN_INPUT, /* the gradient of the input as well: places[0].gradient holds it at the end */
+} shoal_plan_use;
+
 typedef struct shoal_plan {
   const shoal_graph *graph;
   const shoal_kernels *kernels;
-  bool training;
+  bool training, input_gradient;
   uint32_t samples_max;
   shoal_place *places; /* one a node */
   uint32_t steps_count;
@@ -44,8 +50,9 @@ typedef struct shoal_plan {
   size_t floats;                             /* the block's size */
 } shoal_plan;
 
+/* An input of tokens has no gradient: SHOAL_INVALID. */
 shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
-                               bool training, uint32_t samples_max, shoal_error *err);
+                               shoal_plan_use use, uint32_t samples_max, shoal_error *err);
 void shoal_plan_destroy(shoal_plan *plan);
 
 /* Floats that a tensor of this shape takes for n samples, in its layout. */

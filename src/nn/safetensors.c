@@ -37,10 +37,8 @@ static const struct {
   const char *name;
   uint32_t bytes;
 } dtypes[] = {
-    [SHOAL_F32] = {"F32", 4},
-    [SHOAL_I64] = {"I64", 8},
-    [SHOAL_I32] = {"I32", 4},
-    [SHOAL_U8] = {"U8", 1},
+    [SHOAL_F32] = {"F32", 4}, [SHOAL_I64] = {"I64", 8}, [SHOAL_I32] = {"I32", 4},
+    [SHOAL_U8] = {"U8", 1},   [SHOAL_F64] = {"F64", 8},
 };
 enum { DTYPES_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
@@ -177,8 +175,8 @@ static shoal_status read_dtype(reader *r, shoal_tensor *tensor, const cJSON *ite
     }
   }
   return shoal_fail(r->err, SHOAL_UNSUPPORTED,
-                    "tensor '%s' holds values of type '%s'; Shoal reads F32, I64, I32 and U8", tensor->name,
-                    item->valuestring);
+                    "tensor '%s' holds values of type '%s'; Shoal reads F64, F32, I64, I32 and U8",
+                    tensor->name, item->valuestring);
 }
 
 static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *item) {

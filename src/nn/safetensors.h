@@ -18,7 +18,7 @@
 
 enum { SHOAL_TENSOR_DIMS_MAX = 8, SHOAL_SAFETENSORS_HEADER_MAX = 64 << 20 };
 
-typedef enum shoal_dtype { SHOAL_F32, SHOAL_I64, SHOAL_I32, SHOAL_U8 } shoal_dtype;
+typedef enum shoal_dtype { SHOAL_F32, SHOAL_I64, SHOAL_I32, SHOAL_U8, SHOAL_F64 } shoal_dtype;
 
 typedef struct shoal_tensor {
   const char *name;

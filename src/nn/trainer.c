@@ -207,9 +207,9 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   t->unit = has_images(graph) ? SHOAL_LANES : 1;
   t->tile = choose_tile(t);
 
-  shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, false, t->tile, err);
+  shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, SHOAL_PLAN_INFER, t->tile, err);
   if (status == SHOAL_OK && training)
-    status = shoal_plan_create(&t->train_plan, graph, kernels, true, t->tile, err);
+    status = shoal_plan_create(&t->train_plan, graph, kernels, SHOAL_PLAN_TRAIN, t->tile, err);
   if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
   if (status == SHOAL_OK && t->threads > t->shards && !has_images(graph))
     status = shoal_team_create(&t->team, t->pool, kernels, err);

@@ -33,6 +33,10 @@ struct shoal_board {
   shoal_board_trial *spare; /* for the next trial; or NULL */
   uint64_t *aside;          /* units that nobody was told of yet */
   size_t aside_count, aside_room;
+  uint64_t finals[SHOAL_CANDIDATES_MAX + 1]; /* the best that are trained to their end, the best first */
+  size_t finals_count;
+  uint64_t *spent; /* trials whose states nobody was told yet to drop */
+  size_t spent_count, spent_room;
   uint64_t late;
 };
 
@@ -66,6 +70,7 @@ void shoal_board_destroy(shoal_board *b) {
   free(b->spare);
   free(b->open);
   free(b->aside);
+  free(b->spent);
   shoal_scheduler_destroy(b->scheduler);
   free(b);
 }
@@ -102,6 +107,11 @@ static bool make_room(shoal_board *b) {
     uint64_t *aside = grown(b->aside, &b->aside_room, sizeof *aside);
     if (aside == NULL) return false;
     b->aside = aside;
+  }
+  if (b->spent_room < b->spent_count + b->open_count + 1) {
+    uint64_t *spent = grown(b->spent, &b->spent_room, sizeof *spent);
+    if (spent == NULL) return false;
+    b->spent = spent;
   }
   if (b->trials_count == b->trials_room) {
     shoal_board_trial **trials = grown(b->trials, &b->trials_room, sizeof *trials);
@@ -148,6 +158,34 @@ static void copy_result(shoal_trial_result *to, const shoal_trial_result *from) 
   to->curve_count = count;
 }
 
+static bool has_score(const shoal_board_trial *trial) {
+  return trial->result != NULL && !trial->result->failed && isfinite(trial->result->score);
+}
+
+/* The better one first; equal ones by their rung, then by their number. */
+static bool before(const shoal_board *b, uint64_t x, uint64_t y) {
+  const shoal_board_trial *a = b->trials[x - 1], *c = b->trials[y - 1];
+  if (a->result->score != c->result->score)
+    return (a->result->score > c->result->score) == b->config.scheduler.higher_is_better;
+  return a->rung != c->rung ? a->rung > c->rung : x < y;
+}
+
+/* Scores of trials that are trained to their end do not change any more: who is not among the best of them
+ * now, will never be. */
+static void rank_final(shoal_board *b, uint64_t trial) {
+  size_t place = b->finals_count++;
+  for (; place > 0 && before(b, trial, b->finals[place - 1]); place--)
+    b->finals[place] = b->finals[place - 1];
+  b->finals[place] = trial;
+  if (b->finals_count > SHOAL_CANDIDATES_MAX) b->spent[b->spent_count++] = b->finals[--b->finals_count];
+}
+
+bool shoal_board_spent(shoal_board *b, uint64_t *trial) {
+  if (b->spent_count == 0) return false;
+  *trial = b->spent[--b->spent_count];
+  return true;
+}
+
 static void set_worker(shoal_board_trial *trial, const char *worker) {
   shoal_text_plain(trial->worker, sizeof trial->worker, worker, strlen(worker));
 }
@@ -167,16 +205,28 @@ static bool finish(shoal_board *b, open_unit *open, const shoal_trial_result *re
   trial->ended = now;
   if (isfinite(result->seconds)) trial->seconds += result->seconds;
   shoal_scheduler_report(b->scheduler, unit.number, failed ? NAN : result->score);
+  if (failed)
+    b->spent[b->spent_count++] = unit.trial;
+  else if (last)
+    rank_final(b, unit.trial);
   size_t place = (size_t)(open - b->open);
   memmove(open, open + 1, (--b->open_count - place) * sizeof *open);
   return true;
 }
 
-bool shoal_board_done(shoal_board *b, uint64_t number, const shoal_trial_result *result, const char *worker,
-                      double now) {
+/* The unit, where it has no result yet; or NULL. One that was not given out since a restart is opened: those
+ * that somebody may have are within the window. */
+static open_unit *find_or_open(shoal_board *b, uint64_t number) {
+  uint64_t units = shoal_scheduler_units(b->scheduler);
+  if (number >= units && number - units > b->config.scheduler.window) return NULL;
   while (number >= shoal_scheduler_units(b->scheduler))
     if (open_next(b, NULL) != SHOAL_NEXT_UNIT) break;
-  open_unit *open = find_open(b, number);
+  return find_open(b, number);
+}
+
+bool shoal_board_done(shoal_board *b, uint64_t number, const shoal_trial_result *result, const char *worker,
+                      double now) {
+  open_unit *open = find_or_open(b, number);
   if (open == NULL || !finish(b, open, result, now)) {
     b->late++;
     return false;
@@ -270,14 +320,18 @@ bool shoal_board_unit(const shoal_board *b, uint64_t number, shoal_unit *out) {
   return shoal_scheduler_unit(b->scheduler, number, out);
 }
 
-bool shoal_board_wants(const shoal_board *b, uint64_t number, shoal_unit *out) {
-  return find_open(b, number) != NULL && shoal_scheduler_unit(b->scheduler, number, out);
+bool shoal_board_wants(shoal_board *b, uint64_t number, shoal_unit *out) {
+  return find_or_open(b, number) != NULL && shoal_scheduler_unit(b->scheduler, number, out);
 }
 
 bool shoal_board_beat(shoal_board *b, uint64_t number, uint32_t attempt, double now) {
-  open_unit *open = held(b, number, attempt);
-  if (open == NULL) return false;
+  open_unit *open = find_or_open(b, number);
+  if (open == NULL || attempt == 0) return false;
+  if (open->leased ? attempt != open->attempt : attempt < open->attempt) return false;
+  open->leased = true;
+  open->attempt = attempt;
   open->deadline = now + b->config.lease_s;
+  trial_of(b, number)->state = SHOAL_TRIAL_RUNS;
   return true;
 }
 
@@ -294,18 +348,6 @@ uint64_t shoal_board_trials(const shoal_board *b) { return b->trials_count; }
 const shoal_board_trial *shoal_board_trial_at(const shoal_board *b, uint64_t trial) {
   SHOAL_ASSERT(trial >= 1 && trial <= b->trials_count);
   return b->trials[trial - 1];
-}
-
-static bool has_score(const shoal_board_trial *trial) {
-  return trial->result != NULL && !trial->result->failed && isfinite(trial->result->score);
-}
-
-/* The better one first; equal ones by their rung, then by their number. */
-static bool before(const shoal_board *b, uint64_t x, uint64_t y) {
-  const shoal_board_trial *a = b->trials[x - 1], *c = b->trials[y - 1];
-  if (a->result->score != c->result->score)
-    return (a->result->score > c->result->score) == b->config.scheduler.higher_is_better;
-  return a->rung != c->rung ? a->rung > c->rung : x < y;
 }
 
 /* Of the `count` first of a heap whose worst is at hand, the one at i sinks to its place. */

@@ -6,7 +6,8 @@
  * set aside: its trial failed. What has happened can be told again: after a restart the results that were
  * kept are reported in the order of their units, those of units that were set aside among them, and
  * everything stands where it stood; units without one are given out again. (Changes of the number of
- * trials are told again, too, each after as many units as then.)
+ * trials are told again, too, each after as many units as then.) Who computed something before the restart
+ * goes on: its beat takes the lease up again.
  *
  * A trial that is over by patience may be promoted like others. Its units are given out like others; a
  * worker finds that there is nothing to do and reports the same result again.
@@ -17,7 +18,10 @@
 
 #include "search/trial.h"
 
-enum { SHOAL_ATTEMPTS_MAX = 3 };
+enum {
+  SHOAL_ATTEMPTS_MAX = 3,
+  SHOAL_CANDIDATES_MAX = 24, /* trials of which the model may be made */
+};
 
 typedef enum shoal_trial_state {
   SHOAL_TRIAL_WAITS, /* for its next rung, or for a worker */
@@ -56,11 +60,14 @@ typedef struct shoal_taken {
  * waits, and err says so. */
 shoal_next shoal_board_take(shoal_board *board, const char *worker, double now, shoal_taken *out,
                             shoal_error *err);
-/* False: the lease is somebody else's by now, or the unit is finished: stop computing it. */
+/* False: the lease is somebody else's by now, or the unit is finished: stop computing it. A unit that nobody
+ * holds, also one that was given out before a restart and not since, is the beating attempt's again, unless a
+ * later one was given out. */
 bool shoal_board_beat(shoal_board *board, uint64_t unit, uint32_t attempt, double now);
 bool shoal_board_unit(const shoal_board *board, uint64_t unit, shoal_unit *out); /* false: never given out */
-/* Whether a unit was given out and has no result yet: then a result of it would count. */
-bool shoal_board_wants(const shoal_board *board, uint64_t unit, shoal_unit *out);
+/* Whether a unit was given out, perhaps before a restart, and has no result yet: then a result of it would
+ * count. */
+bool shoal_board_wants(shoal_board *board, uint64_t unit, shoal_unit *out);
 /* True: it counts. False: late or unknown; nothing changed, or memory is out. result is copied. A unit
  * that was not given out yet, but would be next, counts: before a restart somebody took it. */
 bool shoal_board_done(shoal_board *board, uint64_t unit, const shoal_trial_result *result, const char *worker,
@@ -74,6 +81,10 @@ double shoal_board_tick(shoal_board *board, double now);
 /* The next unit that was set aside, each told once: its result (of its trial) must be kept like one of a
  * worker's. False: none. To be asked after take, failed and tick. */
 bool shoal_board_set_aside(shoal_board *board, uint64_t *unit);
+/* The next trial whose state is of no use to anybody any more, each told once: it has failed, or is
+ * trained to its end, where SHOAL_CANDIDATES_MAX others are better. False: none. To be asked after done
+ * and set_aside. */
+bool shoal_board_spent(shoal_board *board, uint64_t *trial);
 
 uint64_t shoal_board_trials(const shoal_board *board);
 const shoal_board_trial *shoal_board_trial_at(const shoal_board *board, uint64_t trial); /* from 1 */

@@ -1,4 +1,4 @@
-/* encoder_internal.h: what encoder.c, encoder_fit.c and encoder_json.c share. */
+/* encoder_internal.h: what encoder.c, encoder_fit.c, encoder_json.c and encoder_packed.c share. */
 #ifndef SHOAL_SEARCH_ENCODER_INTERNAL_H
 #define SHOAL_SEARCH_ENCODER_INTERNAL_H
 
@@ -28,5 +28,14 @@ double shoal_date_part_of(double seconds, shoal_date_part part);
 double shoal_tame(double x);
 uint32_t shoal_feature_slot(const shoal_feature *feature, uint32_t category);
 uint32_t shoal_text_bucket(uint32_t hash);
+
+enum { SHOAL_TEXT_VALUES_MAX = 1 << 16 };
+bool shoal_feature_has_scale(shoal_feature_kind kind);
+bool shoal_feature_has_slots(shoal_feature_kind kind);
+bool shoal_feature_has_points(shoal_feature_kind kind);
+/* Whether a column of this kind can have the feature. */
+bool shoal_feature_fits(const shoal_feature *feature, shoal_column_kind kind);
+/* The choice that shoal_encoder_write_choice wrote; false where it is none. */
+bool shoal_encoder_read_choice(const cJSON *json, shoal_encoding_choice *out);
 
 #endif

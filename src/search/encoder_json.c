@@ -15,7 +15,7 @@ static const char *const kind_names[SHOAL_FEATURES] = {
 static const char *const part_names[SHOAL_DATE_PARTS] = {"whole", "year", "day", "month", "weekday", "hour"};
 static const char *const number_names[] = {"standard", "robust", "quantile", "pieces"};
 static const char *const category_names[] = {"one-hot", "label", "lookup"};
-enum { NUMBER_WAYS = 4, CATEGORY_WAYS = 3, TEXT_VALUES_MAX = 1 << 16 };
+enum { NUMBER_WAYS = 4, CATEGORY_WAYS = 3 };
 
 /* ---- writing ------------------------------------------------------------------------ */
 
@@ -25,12 +25,16 @@ static void write_reals(shoal_json *json, const char *key, const double *values,
   shoal_json_close(json, ']');
 }
 
-static bool has_scale(shoal_feature_kind kind) {
+bool shoal_feature_has_scale(shoal_feature_kind kind) {
   return kind == SHOAL_FEATURE_SCALED || kind == SHOAL_FEATURE_LABEL;
 }
 
-static bool has_slots(shoal_feature_kind kind) {
+bool shoal_feature_has_slots(shoal_feature_kind kind) {
   return kind == SHOAL_FEATURE_ONE_HOT || kind == SHOAL_FEATURE_LABEL || kind == SHOAL_FEATURE_LOOKUP;
+}
+
+bool shoal_feature_has_points(shoal_feature_kind kind) {
+  return kind == SHOAL_FEATURE_TABLE || kind == SHOAL_FEATURE_PIECES;
 }
 
 static void write_feature(const shoal_feature *f, shoal_json *json) {
@@ -38,15 +42,15 @@ static void write_feature(const shoal_feature *f, shoal_json *json) {
   shoal_json_text(json, "kind", kind_names[f->kind]);
   shoal_json_int(json, "column", f->column);
   if (f->part != SHOAL_PART_WHOLE) shoal_json_text(json, "part", part_names[f->part]);
-  if (has_scale(f->kind)) {
+  if (shoal_feature_has_scale(f->kind)) {
     shoal_json_real(json, "centre", f->centre);
     shoal_json_real(json, "scale", f->scale);
   }
-  if (f->kind == SHOAL_FEATURE_TABLE || f->kind == SHOAL_FEATURE_PIECES) {
+  if (shoal_feature_has_points(f->kind)) {
     write_reals(json, "at", f->at, f->points);
     write_reals(json, "to", f->to, f->kind == SHOAL_FEATURE_TABLE ? f->points : f->points - 1);
   }
-  if (has_slots(f->kind)) {
+  if (shoal_feature_has_slots(f->kind)) {
     shoal_json_int(json, "slots", f->slots);
     shoal_json_int(json, "missing", f->missing);
     shoal_json_int(json, "skip", f->skip);
@@ -61,13 +65,23 @@ static void write_feature(const shoal_feature *f, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+static void write_choice(const shoal_encoding_choice *choice, shoal_json *json) {
+  shoal_json_text(json, "numbers", number_names[choice->numbers]);
+  shoal_json_int(json, "pieces", choice->pieces);
+  shoal_json_text(json, "categories", category_names[choice->categories]);
+  shoal_json_int(json, "one_hot_max", choice->one_hot_max);
+  shoal_json_int(json, "text_values", choice->text_values);
+}
+
+void shoal_encoder_write_choice(const shoal_encoder *e, shoal_json *json, const char *key) {
+  shoal_json_open(json, key, '{');
+  write_choice(&e->choice, json);
+  shoal_json_close(json, '}');
+}
+
 void shoal_encoder_write(const shoal_encoder *e, shoal_json *json, const char *key) {
   shoal_json_open(json, key, '{');
-  shoal_json_text(json, "numbers", number_names[e->choice.numbers]);
-  shoal_json_int(json, "pieces", e->choice.pieces);
-  shoal_json_text(json, "categories", category_names[e->choice.categories]);
-  shoal_json_int(json, "one_hot_max", e->choice.one_hot_max);
-  shoal_json_int(json, "text_values", e->choice.text_values);
+  write_choice(&e->choice, json);
   shoal_json_open(json, "features", '[');
   for (uint32_t i = 0; i < e->features_count; i++) write_feature(&e->features[i], json);
   shoal_json_close(json, ']');
@@ -151,12 +165,11 @@ static bool read_slots(shoal_encoder *e, shoal_feature *f, const cJSON *json, co
 static bool read_text(shoal_encoder *e, shoal_feature *f, const cJSON *json) {
   f->to = read_reals(e, json, "weights", false, &f->points);
   return f->to != NULL && f->points == SHOAL_TEXT_BUCKETS &&
-         read_whole(json, "values", TEXT_VALUES_MAX, &f->values) && f->values > 0;
+         read_whole(json, "values", SHOAL_TEXT_VALUES_MAX, &f->values) && f->values > 0;
 }
 
-/* Whether a column of this kind can have the feature. */
-static bool fits(const shoal_feature *f, shoal_column_kind kind) {
-  if (has_slots(f->kind)) return kind == SHOAL_CATEGORY && f->part == SHOAL_PART_WHOLE;
+bool shoal_feature_fits(const shoal_feature *f, shoal_column_kind kind) {
+  if (shoal_feature_has_slots(f->kind)) return kind == SHOAL_CATEGORY && f->part == SHOAL_PART_WHOLE;
   if (f->kind == SHOAL_FEATURE_TEXT) return kind == SHOAL_TEXT && f->part == SHOAL_PART_WHOLE;
   if (f->kind == SHOAL_FEATURE_CYCLE) return kind == SHOAL_DATE && f->part >= SHOAL_PART_MONTH;
   return kind == SHOAL_DATE || (kind == SHOAL_NUMBER && f->part == SHOAL_PART_WHOLE);
@@ -173,19 +186,18 @@ static bool read_feature(shoal_encoder *e, const cJSON *json, const shoal_profil
   f.kind = (shoal_feature_kind)kind;
   f.part = (shoal_date_part)part;
   const shoal_column *column = &profile->columns[f.column];
-  if (!column->used || !fits(&f, column->kind)) return false;
-  if (has_scale(f.kind) &&
+  if (!column->used || !shoal_feature_fits(&f, column->kind)) return false;
+  if (shoal_feature_has_scale(f.kind) &&
       !(read_real(json, "centre", &f.centre) && read_real(json, "scale", &f.scale) && f.scale > 0))
     return false;
-  if ((f.kind == SHOAL_FEATURE_TABLE || f.kind == SHOAL_FEATURE_PIECES) && !read_points(e, &f, json))
-    return false;
-  if (has_slots(f.kind) && !read_slots(e, &f, json, column)) return false;
+  if (shoal_feature_has_points(f.kind) && !read_points(e, &f, json)) return false;
+  if (shoal_feature_has_slots(f.kind) && !read_slots(e, &f, json, column)) return false;
   if (f.kind == SHOAL_FEATURE_TEXT && !read_text(e, &f, json)) return false;
   if (f.kind == SHOAL_FEATURE_CYCLE) f.values = 2;
   return shoal_encoder_append(e, &f) != NULL;
 }
 
-static bool read_choice(const cJSON *json, shoal_encoding_choice *out) {
+bool shoal_encoder_read_choice(const cJSON *json, shoal_encoding_choice *out) {
   uint32_t numbers, categories;
   if (!read_word(json, "numbers", number_names, NUMBER_WAYS, &numbers) ||
       !read_word(json, "categories", category_names, CATEGORY_WAYS, &categories))
@@ -202,7 +214,7 @@ shoal_status shoal_encoder_read(shoal_encoder **out, const shoal_profile *profil
   *out = NULL;
   shoal_encoding_choice choice = {0};
   const cJSON *features = cJSON_GetObjectItemCaseSensitive(json, "features"), *item;
-  if (!read_choice(json, &choice) || !cJSON_IsArray(features))
+  if (!shoal_encoder_read_choice(json, &choice) || !cJSON_IsArray(features))
     return shoal_fail(err, SHOAL_CORRUPT, "what turns cells into values ('encoder') is damaged");
   shoal_encoder *e = shoal_encoder_new(&choice);
   if (e == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");

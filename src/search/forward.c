@@ -22,7 +22,7 @@ shoal_status shoal_forward_create(shoal_forward **out, const shoal_graph *graph,
         "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run: unset it");
   shoal_forward *f = calloc(1, sizeof *f);
   if (f == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  shoal_status status = shoal_plan_create(&f->plan, graph, kernels, false, TILE, err);
+  shoal_status status = shoal_plan_create(&f->plan, graph, kernels, SHOAL_PLAN_INFER, TILE, err);
   if (status == SHOAL_OK) {
     size_t bytes = (f->plan->floats * sizeof(float) + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
     f->block = aligned_alloc(ALIGNMENT, bytes);

@@ -16,12 +16,16 @@
 #include "search/trial_internal.h"
 
 enum {
-  VERSION = 1,
+  VERSION = 2,
+  VERSION_INLINE = 1, /* profile and encoders in the metadata */
   CHUNK_ROWS = 1024,
   NODE_VALUES_MAX = 1 << 24, /* of one row, in all nodes of a network */
   NAME_BYTES_MAX = 160,
 };
-static const char META[] = "shoal.predictor";
+static const size_t profile_bytes_max = (size_t)256 << 20;
+static const char META[] = "shoal.predictor", PROFILE[] = "profile";
+/* The tensors of an encoder. */
+static const char FEATURES[] = "encoder.features", SLOTS[] = "encoder.slots", NUMBERS[] = "encoder.numbers";
 
 typedef struct member {
   shoal_trial_net net;
@@ -110,9 +114,22 @@ const shoal_trial_net *shoal_predictor_member(const shoal_predictor *p, uint32_t
 
 /* ---- saving ------------------------------------------------------------------------- */
 
-static void write_member(const member *m, shoal_json *json) {
+static bool hash_packed(const shoal_encoder_packed *p, char out[SHOAL_SHA256_HEX]) {
+  uint8_t digest[SHOAL_SHA256_BYTES];
+  shoal_sha256 *hash = shoal_sha256_create();
+  if (hash == NULL) return false;
+  shoal_sha256_add(hash, p->features, p->features_count * SHOAL_FEATURE_WORDS * sizeof *p->features);
+  shoal_sha256_add(hash, p->slots, p->slots_count * sizeof *p->slots);
+  shoal_sha256_add(hash, p->numbers, p->numbers_count * sizeof *p->numbers);
+  shoal_sha256_finish(hash, digest);
+  shoal_sha256_destroy(hash);
+  shoal_hex(digest, sizeof digest, out);
+  return true;
+}
+
+static void write_member(const member *m, const shoal_encoder_packed *packed, shoal_json *json) {
   shoal_text text;
-  char sha256[SHOAL_SHA256_HEX];
+  char sha256[SHOAL_SHA256_HEX], encoder_sha256[SHOAL_SHA256_HEX] = "";
   shoal_text_init(&text);
   shoal_model_write(m->net.model, &text);
   shoal_graph_weights_sha256(m->net.graph, m->net.weights, sha256);
@@ -121,15 +138,17 @@ static void write_member(const member *m, shoal_json *json) {
   shoal_json_int(json, "trial", (int64_t)m->trial);
   shoal_json_text_n(json, "model", text.bytes ? text.bytes : "", text.length);
   shoal_json_text(json, "sha256", sha256);
-  shoal_encoder_write(m->net.encoder, json, "encoder");
+  json->out->failed |= !hash_packed(packed, encoder_sha256);
+  shoal_json_text(json, "encoder_sha256", encoder_sha256);
+  shoal_encoder_write_choice(m->net.encoder, json, "encoder");
   shoal_json_close(json, '}');
   json->out->failed |= text.failed;
   shoal_text_release(&text);
 }
 
-static void write_meta(const shoal_predictor *p, shoal_text *out) {
+static void write_meta(const shoal_predictor *p, const shoal_encoder_packed *packed, shoal_text *out) {
   shoal_json json;
-  shoal_json_begin(&json, out);
+  shoal_json_init(&json, out);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "version", VERSION);
   shoal_json_text(&json, "metric", shoal_score_name(p->metric));
@@ -137,16 +156,14 @@ static void write_meta(const shoal_predictor *p, shoal_text *out) {
   shoal_scores_write(&p->valid, p->target.problem, &json, "");
   shoal_json_close(&json, '}');
   shoal_target_write(&p->target, &json, "target");
-  shoal_profile_write(&p->profile, &json, "profile");
   shoal_json_open(&json, "members", '[');
-  for (uint32_t i = 0; i < p->count; i++) write_member(&p->members[i], &json);
+  for (uint32_t i = 0; i < p->count; i++) write_member(&p->members[i], &packed[i], &json);
   shoal_json_close(&json, ']');
   shoal_json_close(&json, '}');
 }
 
-static shoal_tensor tensor_of(const shoal_param *param, const char *name, const float *weights) {
-  shoal_tensor tensor = {.name = name,
-                         .dtype = SHOAL_F32,
+static shoal_tensor tensor_of(const shoal_param *param, const float *weights) {
+  shoal_tensor tensor = {.dtype = SHOAL_F32,
                          .dims_count = param->dims_count,
                          .data = weights + param->offset,
                          .bytes = param->count * sizeof(float)};
@@ -158,30 +175,88 @@ static void tensor_name(char out[NAME_BYTES_MAX], uint32_t number, const char *p
   snprintf(out, NAME_BYTES_MAX, "%u.%s", number, param);
 }
 
-shoal_status shoal_predictor_save(const shoal_predictor *p, const char *path, shoal_error *err) {
-  size_t tensors_max = 0, count = 0;
-  for (uint32_t i = 0; i < p->count; i++) tensors_max += p->members[i].net.graph->params_count;
-  shoal_tensor *tensors = calloc(tensors_max + 1, sizeof *tensors);
-  char(*names)[NAME_BYTES_MAX] = calloc(tensors_max + 1, sizeof *names);
-  shoal_text text;
-  write_meta(p, &text);
-  shoal_status status;
-  if (tensors == NULL || names == NULL || text.failed) {
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
-  } else {
-    for (uint32_t i = 0; i < p->count; i++) {
-      const shoal_trial_net *net = &p->members[i].net;
-      for (uint32_t k = 0; k < net->graph->params_count; k++, count++) {
-        tensor_name(names[count], i, net->graph->params[k].name);
-        tensors[count] = tensor_of(&net->graph->params[k], names[count], net->weights);
-      }
-    }
-    const shoal_meta meta = {META, text.bytes};
-    status = shoal_safetensors_save(path, tensors, count, &meta, 1, err);
+/* The tensors of a file in the making. */
+typedef struct tensor_list {
+  shoal_tensor *at;
+  char (*names)[NAME_BYTES_MAX];
+  size_t count;
+} tensor_list;
+
+static void add_tensor(tensor_list *list, uint32_t number, const char *name, shoal_tensor tensor) {
+  tensor_name(list->names[list->count], number, name);
+  tensor.name = list->names[list->count];
+  list->at[list->count++] = tensor;
+}
+
+static void add_vector(tensor_list *list, uint32_t number, const char *name, shoal_dtype dtype,
+                       const void *data, uint64_t count, size_t each) {
+  add_tensor(
+      list, number, name,
+      (shoal_tensor){
+          .dtype = dtype, .dims_count = 1, .dims = {count}, .data = data, .bytes = (size_t)count * each});
+}
+
+/* Those of the widest values first: then all lie in the file at multiples of their size. */
+static void list_tensors(const shoal_predictor *p, const shoal_encoder_packed *packed,
+                         const shoal_text *profile, tensor_list *list) {
+  for (uint32_t i = 0; i < p->count; i++)
+    add_vector(list, i, NUMBERS, SHOAL_F64, packed[i].numbers, packed[i].numbers_count, sizeof(double));
+  for (uint32_t i = 0; i < p->count; i++) {
+    const shoal_trial_net *net = &p->members[i].net;
+    add_vector(list, i, FEATURES, SHOAL_I32, packed[i].features,
+               packed[i].features_count * SHOAL_FEATURE_WORDS, sizeof(int32_t));
+    add_vector(list, i, SLOTS, SHOAL_I32, packed[i].slots, packed[i].slots_count, sizeof(int32_t));
+    for (uint32_t k = 0; k < net->graph->params_count; k++)
+      add_tensor(list, i, net->graph->params[k].name, tensor_of(&net->graph->params[k], net->weights));
   }
-  free(tensors);
-  free(names);
-  shoal_text_release(&text);
+  list->at[list->count++] = (shoal_tensor){.name = PROFILE,
+                                           .dtype = SHOAL_U8,
+                                           .dims_count = 1,
+                                           .dims = {profile->length},
+                                           .data = profile->bytes,
+                                           .bytes = profile->length};
+}
+
+static shoal_status save(const shoal_predictor *p, const char *path, const shoal_encoder_packed *packed,
+                         shoal_error *err) {
+  size_t tensors_max = 1;
+  for (uint32_t i = 0; i < p->count; i++) tensors_max += 3 + p->members[i].net.graph->params_count;
+  tensor_list list = {.at = calloc(tensors_max, sizeof *list.at),
+                      .names = calloc(tensors_max, sizeof *list.names)};
+  shoal_text meta_text = {0}, profile = {0};
+  shoal_json json;
+  shoal_json_init(&json, &profile);
+  shoal_profile_write(&p->profile, &json, NULL);
+  write_meta(p, packed, &meta_text);
+  shoal_status status;
+  if (list.at == NULL || list.names == NULL || meta_text.failed || profile.failed) {
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  } else if (profile.length > profile_bytes_max) {
+    status = shoal_fail(err, SHOAL_LIMIT,
+                        "%s: names and categories of the columns take %zu bytes; %zu is the most: leave "
+                        "columns out",
+                        path, profile.length, profile_bytes_max);
+  } else {
+    list_tensors(p, packed, &profile, &list);
+    const shoal_meta meta = {META, meta_text.bytes};
+    status = shoal_safetensors_save(path, list.at, list.count, &meta, 1, err);
+  }
+  free(list.at);
+  free(list.names);
+  shoal_text_release(&meta_text);
+  shoal_text_release(&profile);
+  return status;
+}
+
+shoal_status shoal_predictor_save(const shoal_predictor *p, const char *path, shoal_error *err) {
+  shoal_encoder_packed *packed = calloc(p->count + 1, sizeof *packed);
+  if (packed == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  shoal_status status = SHOAL_OK;
+  for (uint32_t i = 0; i < p->count && status == SHOAL_OK; i++)
+    status = shoal_encoder_pack(&packed[i], p->members[i].net.encoder, err);
+  if (status == SHOAL_OK) status = save(p, path, packed, err);
+  for (uint32_t i = 0; i < p->count; i++) shoal_encoder_packed_release(&packed[i]);
+  free(packed);
   return status;
 }
 
@@ -200,6 +275,7 @@ typedef struct loader {
   const char *path;
   const shoal_safetensors *file;
   shoal_predictor *predictor;
+  bool is_inline; /* of VERSION_INLINE */
   shoal_error *err;
 } loader;
 
@@ -280,6 +356,48 @@ static shoal_status read_weights(const loader *l, uint32_t number, shoal_trial_n
   return SHOAL_OK;
 }
 
+/* A copy of a vector, whose length in values is a multiple of `each`; NULL where it is not there. */
+static void *copy_vector(const loader *l, uint32_t number, const char *name, shoal_dtype dtype, uint32_t each,
+                         uint64_t *count) {
+  char full[NAME_BYTES_MAX];
+  tensor_name(full, number, name);
+  const shoal_tensor *found = shoal_safetensors_find(l->file, full);
+  if (found == NULL || found->dtype != dtype || found->dims_count != 1 || found->dims[0] % each != 0)
+    return NULL;
+  void *out = malloc(found->bytes + 1);
+  if (out && found->bytes > 0) memcpy(out, found->data, found->bytes);
+  *count = found->dims[0] / each;
+  return out;
+}
+
+static shoal_status read_packed(const loader *l, uint32_t number, const cJSON *json, shoal_encoder **out) {
+  const cJSON *sha256 = cJSON_GetObjectItemCaseSensitive(json, "encoder_sha256");
+  char found[SHOAL_SHA256_HEX];
+  shoal_encoder_packed packed = {0};
+  packed.features = copy_vector(l, number, FEATURES, SHOAL_I32, SHOAL_FEATURE_WORDS, &packed.features_count);
+  packed.slots = copy_vector(l, number, SLOTS, SHOAL_I32, 1, &packed.slots_count);
+  packed.numbers = copy_vector(l, number, NUMBERS, SHOAL_F64, 1, &packed.numbers_count);
+  shoal_status status;
+  if (packed.features == NULL || packed.slots == NULL || packed.numbers == NULL)
+    status = shoal_fail(l->err, SHOAL_CORRUPT, "the tensors of its encoder are missing or do not fit");
+  else if (!hash_packed(&packed, found))
+    status = shoal_fail(l->err, SHOAL_NO_MEMORY, "out of memory");
+  else if (!cJSON_IsString(sha256) || strcmp(sha256->valuestring, found) != 0)
+    status =
+        shoal_fail(l->err, SHOAL_CORRUPT, "its encoder does not match its checksum; the file is damaged");
+  else
+    status = shoal_encoder_unpack(out, &l->predictor->profile,
+                                  cJSON_GetObjectItemCaseSensitive(json, "encoder"), &packed, l->err);
+  shoal_encoder_packed_release(&packed);
+  return status;
+}
+
+static shoal_status read_encoder(const loader *l, uint32_t number, const cJSON *json, shoal_encoder **out) {
+  if (!l->is_inline) return read_packed(l, number, json, out);
+  return shoal_encoder_read(out, &l->predictor->profile, cJSON_GetObjectItemCaseSensitive(json, "encoder"),
+                            l->err);
+}
+
 static shoal_status read_member(const loader *l, const cJSON *json) {
   uint32_t number = l->predictor->count;
   const cJSON *share = cJSON_GetObjectItemCaseSensitive(json, "share");
@@ -294,8 +412,7 @@ static shoal_status read_member(const loader *l, const cJSON *json) {
   member *m = &l->predictor->members[l->predictor->count++];
   m->share = share->valuedouble;
   m->trial = (uint64_t)trial->valuedouble;
-  shoal_status status = shoal_encoder_read(&m->net.encoder, &l->predictor->profile,
-                                           cJSON_GetObjectItemCaseSensitive(json, "encoder"), l->err);
+  shoal_status status = read_encoder(l, number, json, &m->net.encoder);
   if (status == SHOAL_OK)
     status =
         shoal_model_parse(&m->net.model, "network", model->valuestring, strlen(model->valuestring), l->err);
@@ -328,17 +445,33 @@ static shoal_status read_members(const loader *l, const cJSON *array) {
   return SHOAL_OK;
 }
 
-static shoal_status read_predictor(const loader *l, const cJSON *json) {
+static shoal_status read_profile(const loader *l, const cJSON *json) {
+  shoal_profile *out = &l->predictor->profile;
+  if (l->is_inline)
+    return shoal_profile_from_json(out, cJSON_GetObjectItemCaseSensitive(json, "profile"), l->err);
+  const shoal_tensor *tensor = shoal_safetensors_find(l->file, PROFILE);
+  if (tensor == NULL || tensor->dtype != SHOAL_U8 || tensor->bytes > profile_bytes_max)
+    return shoal_fail(l->err, SHOAL_CORRUPT, "the tensor '%s' is missing or too large", PROFILE);
+  cJSON *parsed = cJSON_ParseWithLength(tensor->data, tensor->bytes);
+  shoal_status status =
+      parsed ? shoal_profile_from_json(out, parsed, l->err)
+             : shoal_fail(l->err, SHOAL_CORRUPT, "the tensor '%s' is not JSON; the file is damaged", PROFILE);
+  cJSON_Delete(parsed);
+  return status;
+}
+
+static shoal_status read_predictor(loader *l, const cJSON *json) {
   shoal_predictor *p = l->predictor;
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(json, "version");
   const cJSON *metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
   if (!cJSON_IsNumber(version))
     return shoal_fail(l->err, SHOAL_CORRUPT, "%s: '%s' is damaged", l->path, META);
-  if (version->valuedouble != VERSION)
-    return shoal_fail(l->err, SHOAL_UNSUPPORTED, "%s: a model of version %g; this Shoal reads version %d",
-                      l->path, version->valuedouble, VERSION);
-  shoal_status status =
-      shoal_profile_from_json(&p->profile, cJSON_GetObjectItemCaseSensitive(json, "profile"), l->err);
+  l->is_inline = version->valuedouble == VERSION_INLINE;
+  if (version->valuedouble != VERSION && !l->is_inline)
+    return shoal_fail(l->err, SHOAL_UNSUPPORTED,
+                      "%s: a model of version %g; this Shoal reads versions %d and %d", l->path,
+                      version->valuedouble, VERSION_INLINE, VERSION);
+  shoal_status status = read_profile(l, json);
   if (status == SHOAL_OK)
     status =
         shoal_target_read(&p->target, cJSON_GetObjectItemCaseSensitive(json, "target"), &p->profile, l->err);

@@ -1,10 +1,12 @@
 /* predictor.h: a model that takes raw rows: networks, how much each counts, and what turns cells into
  * vectors.
  *
- * In one safetensors file: metadata "shoal.predictor" (JSON: version, profile, target, metric, scores,
- * members with model text, encoder and share), tensors "0.dense1.weight" and so on, member by member. What
- * `shoal search` leaves behind; `shoal eval` and `shoal predict` read it, `shoal export` writes ONNX with
- * the preprocessing inside.
+ * In one safetensors file: metadata "shoal.predictor" (JSON: version, target, metric, scores, members with
+ * model text and share), the profile as a tensor of bytes (JSON, too), and member by member tensors
+ * "0.dense1.weight" and so on and the encoder's vectors, "0.encoder.numbers" and so on. Files of version 1
+ * have profile and encoders in the metadata, which is too small for thousands of columns; they are read as
+ * well. What `shoal search` leaves behind; `shoal eval` and `shoal predict` read it, `shoal export` writes
+ * ONNX with the preprocessing inside.
  *
  * Ownership: build or load, then destroy. Threads: predict from many at once. */
 #ifndef SHOAL_SEARCH_PREDICTOR_H

@@ -50,7 +50,8 @@ struct shoal_rows {
   bool has_target;
   bool needs_target; /* a cell of it that is no number is an error */
   bool knows_target; /* and so is a class that the profile has not */
-  uint64_t count;
+  bool is_own, by_place;
+  uint64_t count, ragged, ragged_line;
   uint32_t record_bytes;
   uint32_t *places;    /* of each column in a record; NOWHERE */
   uint64_t *bad_cells; /* of each column */
@@ -408,17 +409,28 @@ static shoal_status match_places(opening *o, bool *has_target, shoal_error *err)
   return SHOAL_OK;
 }
 
-static shoal_status fail_no_column(const opening *o, const char *name, bool is_target, shoal_error *err) {
+static shoal_status fail_no_column(const char *file, const shoal_names *has, const char *name, bool is_target,
+                                   shoal_error *err) {
   if (is_target)
-    return shoal_fail(err, SHOAL_INVALID, "%s: the target column '%.60s' is missing", o->file.path, name);
-  const char **names = calloc(o->names.count, sizeof *names);
-  for (uint32_t i = 0; names && i < o->names.count; i++) names[i] = shoal_names_at(&o->names, i);
-  const char *nearest = names ? shoal_nearest(name, strlen(name), names, o->names.count) : NULL;
-  shoal_fail(err, SHOAL_INVALID, "%s: the column '%.60s' of the training data is missing%s%.60s%s",
-             o->file.path, name, nearest ? "; is it the one called '" : "", nearest ? nearest : "",
-             nearest ? "'?" : "");
+    return shoal_fail(err, SHOAL_INVALID, "%s: the target column '%.60s' is missing", file, name);
+  const char **names = calloc(has->count + 1, sizeof *names);
+  for (uint32_t i = 0; names && i < has->count; i++) names[i] = shoal_names_at(has, i);
+  const char *nearest = names ? shoal_nearest(name, strlen(name), names, has->count) : NULL;
+  shoal_fail(err, SHOAL_INVALID, "%s: the column '%.60s' of the training data is missing%s%.60s%s", file,
+             name, nearest ? "; is it the one called '" : "", nearest ? nearest : "", nearest ? "'?" : "");
   free(names);
   return SHOAL_INVALID;
+}
+
+shoal_status shoal_rows_check_names(const shoal_profile *profile, uint32_t target, bool unlabeled,
+                                    const char *file, const shoal_names *names, shoal_error *err) {
+  for (uint32_t c = 0; c < profile->columns_count; c++) {
+    const char *name = profile->columns[c].name;
+    bool is_target = c == target, wanted = is_target ? !unlabeled : profile->columns[c].used;
+    if (wanted && shoal_names_find(names, name, strlen(name)) == SHOAL_NO_NAME)
+      return fail_no_column(file, names, name, is_target, err);
+  }
+  return SHOAL_OK;
 }
 
 static shoal_status match_names(opening *o, bool *has_target, shoal_error *err) {
@@ -428,13 +440,11 @@ static shoal_status match_names(opening *o, bool *has_target, shoal_error *err) 
   for (uint32_t c = 0; c < profile->columns_count; c++) {
     const char *name = profile->columns[c].name;
     uint32_t i = shoal_names_find(&o->names, name, strlen(name));
-    bool is_target = c == target, wanted = is_target ? !o->options->unlabeled : profile->columns[c].used;
-    if (i == SHOAL_NO_NAME && wanted) return fail_no_column(o, name, is_target, err);
     if (i == SHOAL_NO_NAME) continue;
     o->columns[i] = c;
-    *has_target |= is_target;
+    *has_target |= c == target;
   }
-  return SHOAL_OK;
+  return shoal_rows_check_names(profile, target, o->options->unlabeled, o->file.path, &o->names, err);
 }
 
 /* Which column of the file is which of the profile; leaves the reader before the first row of cells. */
@@ -547,12 +557,16 @@ static shoal_status fill(opening *o, shoal_rows **out, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   shoal_rows *rows = *out;
   rows->needs_target = !options->unlabeled;
-  rows->knows_target = !options->unlabeled && !o->same_file;
+  rows->knows_target = !options->unlabeled && !options->other_classes && !o->same_file;
+  rows->is_own = o->same_file;
+  rows->by_place = o->dialect.header != options->profile->dialect.header;
   if (has_target && !o->same_file) status = find_loose_names(rows, err);
   if (status == SHOAL_OK) status = shoal_unnamed_file(options->folder, &rows->records.fd, err);
   if (status == SHOAL_OK) status = shoal_unnamed_file(options->folder, &rows->texts.fd, err);
   if (status == SHOAL_OK) status = read_file_rows(o, rows, err);
   if (status == SHOAL_OK) status = check_rows(o, rows, err);
+  rows->ragged = o->ragged;
+  rows->ragged_line = o->ragged_line;
   if (status == SHOAL_OK) status = sink_finish(&rows->records, err);
   if (status == SHOAL_OK) status = sink_finish(&rows->texts, err);
   return status;
@@ -626,6 +640,15 @@ uint64_t shoal_rows_bad_cells(const shoal_rows *rows, uint32_t column) {
 }
 
 bool shoal_rows_has_target(const shoal_rows *rows) { return rows->has_target; }
+
+bool shoal_rows_is_own(const shoal_rows *rows) { return rows->is_own; }
+
+bool shoal_rows_by_place(const shoal_rows *rows) { return rows->by_place; }
+
+uint64_t shoal_rows_ragged(const shoal_rows *rows, uint64_t *line) {
+  *line = rows->ragged_line;
+  return rows->ragged;
+}
 
 const char *shoal_rows_warning(const shoal_rows *rows) { return rows->warning; }
 

@@ -27,9 +27,10 @@ typedef struct shoal_rows_options {
   const char *path;
   const shoal_profile *profile; /* another file than its own has a dialect of its own */
   shoal_dialect_said dialect;
-  uint32_t target;                                           /* column of the profile; UINT32_MAX: none */
-  bool unlabeled;                                            /* the target need not be there */
-  const char *folder;                                        /* NULL: where temporary files go */
+  uint32_t target;    /* column of the profile; UINT32_MAX: none */
+  bool unlabeled;     /* the target need not be there */
+  bool other_classes; /* a class that the training data have not is SHOAL_UNSEEN, not an error */
+  const char *folder; /* NULL: where temporary files go */
   void (*progress)(void *self, uint64_t bytes, uint64_t of); /* or NULL */
   void *self;
   const volatile sig_atomic_t *stop;
@@ -37,11 +38,15 @@ typedef struct shoal_rows_options {
 
 /* In another file than the profile's, a class that differs from one of the training data only by case,
  * spaces or a dot at its end is that one, with a warning; other new classes are an error, unless
- * `unlabeled`. Cells that are not what their column is (a word among numbers) are missing and counted; in
+ * `unlabeled` or `other_classes`. Cells that are not what their column is (a word among numbers) are missing and counted; in
  * the target they are an error that names line and column. Ragged rows as in profile.h; where `unlabeled`,
  * they are an error, since every row wants an answer. A column that the profile uses and the file lacks is
  * an error. */
 shoal_status shoal_rows_open(shoal_rows **out, const shoal_rows_options *options, shoal_error *err);
+/* The rule of which columns rows must have, by name: all that the profile uses, and the target unless
+ * `unlabeled`; others are passed over. `file` is what the error calls the rows. */
+shoal_status shoal_rows_check_names(const shoal_profile *profile, uint32_t target, bool unlabeled,
+                                    const char *file, const shoal_names *names, shoal_error *err);
 /* Rows without a file, for a form or a request: cells by column of the profile, NULL where missing.
  * Numbers have a decimal point, or are written as the profile's file has them. */
 shoal_status shoal_rows_of_cells(shoal_rows **out, const shoal_profile *profile, uint32_t target,
@@ -52,6 +57,12 @@ uint64_t shoal_rows_count(const shoal_rows *rows);
 uint64_t shoal_rows_line(const shoal_rows *rows, uint64_t row); /* where it stands in the file */
 uint64_t shoal_rows_bad_cells(const shoal_rows *rows, uint32_t column);
 bool shoal_rows_has_target(const shoal_rows *rows);
+/* Whether it is the very file that the profile was made of. */
+bool shoal_rows_is_own(const shoal_rows *rows);
+/* Whether columns were found by their place, since of the two files only one has names. */
+bool shoal_rows_by_place(const shoal_rows *rows);
+/* Rows with too few or too many cells, which were left out; *line is the first one's. */
+uint64_t shoal_rows_ragged(const shoal_rows *rows, uint64_t *line);
 /* What a person should know of the file, or "". */
 const char *shoal_rows_warning(const shoal_rows *rows);
 double shoal_rows_number(const shoal_rows *rows, uint64_t row, uint32_t column);

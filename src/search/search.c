@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/lock.h"
 #include "data/csv_file.h"
+#include "search/remarks.h"
 #include "search/search_internal.h"
 #include "search/warnings.h"
 
@@ -161,9 +164,9 @@ static void warn_of_table(shoal_search *s) {
   }
   if (p->ragged > 0 && s->calls.warn) {
     shoal_text_clear(&text);
-    shoal_text_addf(&text,
-                    "%llu rows have too many or too few cells and are left out, the first in line %llu",
-                    (unsigned long long)p->ragged, (unsigned long long)p->ragged_line);
+    shoal_text_addf(&text, "%llu row%s too many or too few cells, the first in line %llu: left out",
+                    (unsigned long long)p->ragged, p->ragged == 1 ? " has" : "s have",
+                    (unsigned long long)p->ragged_line);
     if (!text.failed) s->calls.warn(s->calls.self, text.bytes);
   }
   shoal_text_release(&text);
@@ -174,11 +177,34 @@ static void warn_of_split(shoal_search *s) {
   if (duplicates == 0 || s->calls.warn == NULL) return;
   shoal_text text;
   shoal_text_init(&text);
-  shoal_text_addf(
-      &text, "%llu of the held-out rows have the same features as a row to learn from: scores may flatter",
-      (unsigned long long)duplicates);
+  shoal_text_addf(&text,
+                  "%llu of the held-out rows %s the same features as a row to learn from: scores may flatter",
+                  (unsigned long long)duplicates, duplicates == 1 ? "has" : "have");
   if (!text.failed) s->calls.warn(s->calls.self, text.bytes);
   shoal_text_release(&text);
+}
+
+/* What the caller is told about rows. */
+static shoal_listener listener_of(const shoal_search *s) {
+  return (shoal_listener){.self = s->calls.self, .say = s->calls.warn};
+}
+
+static const char *target_name(const shoal_search *s) {
+  return s->brief.profile.columns[s->brief.target.column].name;
+}
+
+/* The last part of a path: on a server, where files lie is nobody's business. */
+static const char *file_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static void warn_of_answers(const shoal_search *s, const shoal_rows *rows, const char *path,
+                            const char *fate) {
+  shoal_answers answers;
+  shoal_listener to = listener_of(s);
+  shoal_target_count(&s->brief.target, rows, NULL, &answers);
+  shoal_remark_answers(&answers, file_name(path), target_name(s), fate, &to);
 }
 
 /* Of a new search: all that the brief has, from the table and what was said. */
@@ -201,6 +227,7 @@ static shoal_status choose(shoal_search *s, shoal_rows **rows, shoal_error *err)
     choose_parts(s, shoal_rows_count(*rows));
     choose_rules(s);
     warn_of_table(s);
+    warn_of_answers(s, *rows, s->options->path, "left out");
   }
   return status;
 }
@@ -233,7 +260,6 @@ static shoal_status open_new(shoal_search *s, shoal_error *err) {
   if (status == SHOAL_OK)
     status = shoal_target_fit(&s->brief.target, shoal_bench_rows(s->bench), &s->brief.profile,
                               shoal_bench_split(s->bench), err);
-  if (status == SHOAL_OK) status = shoal_search_begin_record(s, err);
   return status;
 }
 
@@ -251,9 +277,25 @@ static shoal_status check_table(const shoal_search *s, shoal_error *err) {
   return status;
 }
 
+/* Everything there is to say of the rows that judge; test: of a file, or NULL. */
+static shoal_status warn_of_judges(const shoal_search *s, const shoal_rows *test, shoal_error *err) {
+  shoal_listener to = listener_of(s);
+  const shoal_rows *rows = shoal_bench_rows(s->bench);
+  shoal_status status = SHOAL_OK;
+  if (test) {
+    shoal_remark_file(test, &s->brief.profile, file_name(s->test), &to);
+    warn_of_answers(s, test, s->test, "not scored");
+    status = shoal_remark_shared(&s->brief.target, rows, file_name(s->options->path), test,
+                                 file_name(s->test), &to, err);
+  }
+  if (status == SHOAL_OK)
+    status = shoal_remark_rare(&s->brief.target, rows, shoal_bench_split(s->bench), test, &to, err);
+  return status;
+}
+
 /* Better known now than when the budget is spent. */
-static shoal_status check_test(const shoal_search *s, shoal_error *err) {
-  if (s->test == NULL) return SHOAL_OK;
+static shoal_status check_judges(const shoal_search *s, shoal_error *err) {
+  if (s->test == NULL) return warn_of_judges(s, NULL, err);
   shoal_rows *rows;
   const shoal_rows_options options = {.path = s->test,
                                       .profile = &s->brief.profile,
@@ -261,7 +303,9 @@ static shoal_status check_test(const shoal_search *s, shoal_error *err) {
                                       .target = s->brief.target.column,
                                       .stop = s->stop};
   shoal_status status = shoal_rows_open(&rows, &options, err);
-  if (status == SHOAL_OK) shoal_rows_close(rows);
+  if (status != SHOAL_OK) return status;
+  status = warn_of_judges(s, rows, err);
+  shoal_rows_close(rows);
   return status;
 }
 
@@ -276,6 +320,25 @@ static shoal_status open_again(shoal_search *s, shoal_error *err) {
     if (s->test == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   }
   return open_bench(s, NULL, err);
+}
+
+/* The folder is made when everything else is known to be good; one that is there already is nobody else's from
+ * the beginning. */
+static shoal_status open_folder(shoal_search *s, shoal_error *err) {
+  if (s->options->resume) return SHOAL_OK;
+  shoal_status status = s->lock == SHOAL_NO_LOCK ? shoal_search_lock(s, err) : SHOAL_OK;
+  return status == SHOAL_OK ? shoal_search_begin_record(s, err) : status;
+}
+
+/* States that nobody will want again: else the folder grows with every trial. With the mutex. */
+static void drop_spent(shoal_search *s) {
+  uint64_t trial;
+  while (shoal_board_spent(s->board, &trial)) {
+    shoal_text path = {0};
+    shoal_search_state_path(s, trial, &path);
+    if (!path.failed) unlink(path.bytes);
+    shoal_text_release(&path);
+  }
 }
 
 shoal_status shoal_search_open(shoal_search **out, const shoal_search_options *options,
@@ -294,17 +357,19 @@ shoal_status shoal_search_open(shoal_search **out, const shoal_search_options *o
   pthread_mutex_init(&s->mutex, NULL);
   pthread_cond_init(&s->news, NULL);
   shoal_text_addf(&s->states, "%s/trials", options->folder);
-  shoal_status status = shoal_search_lock(s, err);
+  shoal_status status = shoal_file_exists(options->folder) ? shoal_search_lock(s, err) : SHOAL_OK;
   if (status == SHOAL_OK) status = options->resume ? open_again(s, err) : open_new(s, err);
-  if (status == SHOAL_OK) status = check_test(s, err);
+  if (status == SHOAL_OK) status = check_judges(s, err);
   s->rules.lease_s = options->lease_s > 0 ? options->lease_s : INFINITY;
   if (status == SHOAL_OK) status = shoal_board_create(&s->board, &s->rules, err);
+  if (status == SHOAL_OK) status = open_folder(s, err);
   if (status == SHOAL_OK) status = shoal_search_replay(s, err);
   if (status == SHOAL_OK) status = shoal_search_extend(s, err);
   if (status != SHOAL_OK) {
     shoal_search_close(s);
     return status;
   }
+  drop_spent(s);
   warn_of_split(s);
   *out = s;
   return SHOAL_OK;
@@ -355,6 +420,7 @@ shoal_status shoal_search_done(shoal_search *s, uint64_t unit, const char *worke
     *counts = shoal_board_done(s->board, unit, result, worker, shoal_clock_seconds());
     s->finished_units++;
     if (best) s->best = about.trial;
+    drop_spent(s);
     if (s->calls.finished)
       s->calls.finished(s->calls.self, shoal_board_trial_at(s->board, about.trial), best);
   }
@@ -390,6 +456,7 @@ static void keep_set_aside(shoal_search *s) {
     s->finished_units++;
     if (s->calls.finished) s->calls.finished(s->calls.self, trial, false);
   }
+  drop_spent(s);
 }
 
 shoal_next shoal_search_take(shoal_search *s, const char *worker, shoal_taken *out, shoal_error *err) {

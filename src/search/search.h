@@ -7,7 +7,8 @@
  *   FOLDER/brief.json        what workers need (trial.h)
  *   FOLDER/search.json       how trials are chosen
  *   FOLDER/journal.jsonl     the result of every unit, one a line
- *   FOLDER/trials/7.safetensors   the state of trial 7
+ *   FOLDER/trials/7.safetensors   the state of trial 7, as long as it can be of use: it may go on, or is one of
+ *                            the best that are trained to their end (board.h)
  *   FOLDER/insight.json, trials.csv   at the end: what was learnt, and all trials
  *
  * so that a search which was stopped or killed goes on, to the same trials, and one that has ended can be
@@ -96,6 +97,10 @@ shoal_status shoal_search_open(shoal_search **out, const shoal_search_options *o
                                shoal_error *err);
 void shoal_search_close(shoal_search *search);
 
+/* What the search in a folder was asked for; the brief is the caller's to release, if this succeeds. */
+shoal_status shoal_search_recorded(const char *folder, shoal_brief *brief, shoal_scheduler_kind *scheduler,
+                                   shoal_error *err);
+
 const shoal_brief *shoal_search_brief(const shoal_search *search);
 const shoal_board *shoal_search_board(const shoal_search *search);
 const shoal_table_split *shoal_search_split(const shoal_search *search);
@@ -123,7 +128,7 @@ typedef struct shoal_search_end {
   double valid_score; /* of the members together */
   bool has_test;
   shoal_scores test;
-  uint64_t test_rows;
+  uint64_t test_rows; /* that were scored */
 } shoal_search_end;
 /* Makes the model of the best trials so far and writes it to `out`. A trial whose state is missing or damaged
  * is left out, with a warning. SHOAL_NOT_FOUND: no trial has a score. */

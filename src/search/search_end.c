@@ -8,8 +8,8 @@
 #include "search/search_internal.h"
 
 enum {
-  CANDIDATES = 24, /* trials that may become members */
-  SELECTIONS = 16, /* how often one is taken, so an upper bound on members, too */
+  CANDIDATES = SHOAL_CANDIDATES_MAX, /* trials that may become members */
+  SELECTIONS = 16,                   /* how often one is taken, so an upper bound on members, too */
 };
 
 /* The best trials, loaded, with what they say about the held-out rows. */
@@ -113,6 +113,34 @@ static shoal_status gather(shoal_search *s, gathering *g, shoal_error *err) {
   return status;
 }
 
+/* All scores of the members together on the held-out rows, in the target's own units. */
+static shoal_status score_members(const shoal_search *s, const gathering *g, const double *share,
+                                  shoal_scores *out, shoal_error *err) {
+  const shoal_target *target = &s->brief.target;
+  size_t values = g->rows * g->width;
+  double *sum = calloc(values + 1, sizeof *sum), *right = malloc((g->rows + 1) * sizeof *right);
+  float *probability = malloc((values + 1) * sizeof *probability);
+  shoal_status status = SHOAL_OK;
+  if (sum == NULL || right == NULL || probability == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (uint32_t i = 0; i < g->count && status == SHOAL_OK; i++)
+    for (size_t v = 0; v < values && share[i] > 0; v++) sum[v] += share[i] * (double)g->predicted[i][v];
+  if (status == SHOAL_OK && target->problem == SHOAL_REGRESSION) {
+    for (uint64_t r = 0; r < g->rows; r++) {
+      sum[r] = sum[r] * target->deviation + target->mean;
+      right[r] = g->right[r] * target->deviation + target->mean;
+    }
+    shoal_scores_numbers(out, sum, right, g->rows);
+  } else if (status == SHOAL_OK) {
+    for (size_t v = 0; v < values; v++) probability[v] = (float)sum[v];
+    status = shoal_scores_classes(out, probability, g->label, g->rows, g->width, err);
+  }
+  free(sum);
+  free(right);
+  free(probability);
+  return status;
+}
+
 static shoal_status build(shoal_search *s, gathering *g, const double *share, shoal_predictor **out,
                           uint32_t *members, shoal_error *err) {
   uint32_t folds = shoal_bench_split(s->bench)->folds;
@@ -124,6 +152,10 @@ static shoal_status build(shoal_search *s, gathering *g, const double *share, sh
     for (uint32_t f = 0; f < folds && status == SHOAL_OK; f++)
       status = shoal_predictor_add(*out, &g->nets[i][f], share[i] / folds, g->trials[i], err);
   }
+  shoal_scores scores;
+  shoal_scores_none(&scores);
+  if (status == SHOAL_OK) status = score_members(s, g, share, &scores, err);
+  if (status == SHOAL_OK) shoal_predictor_set_valid(*out, &scores);
   return status;
 }
 
@@ -153,8 +185,10 @@ static shoal_status judge(const shoal_search *s, const shoal_predictor *predicto
   const shoal_row_list *list;
   shoal_status status = open_judges(s, &opened, &rows, &list, err);
   if (status == SHOAL_OK && (s->test || shoal_bench_split(s->bench)->test.count > 0)) {
+    shoal_answers answers;
+    shoal_target_count(&s->brief.target, rows, list, &answers);
     end->has_test = true;
-    end->test_rows = list ? list->count : shoal_rows_count(rows);
+    end->test_rows = answers.known;
     status = shoal_predictor_scores(predictor, rows, list, s->options->threads, &end->test, err);
   }
   if (status == SHOAL_OK) status = shoal_search_write_insight(s, predictor, end, rows, list, err);

@@ -229,6 +229,25 @@ shoal_status shoal_search_read_record(shoal_search *s, shoal_error *err) {
   return status == SHOAL_OK ? read_with(s, "search.json", parse_record, err) : status;
 }
 
+shoal_status shoal_search_recorded(const char *folder, shoal_brief *brief, shoal_scheduler_kind *scheduler,
+                                   shoal_error *err) {
+  const shoal_search_options options = {.folder = folder};
+  shoal_search *s = calloc(1, sizeof *s);
+  if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  s->options = &options;
+  shoal_brief_init(&s->brief);
+  shoal_status status = shoal_search_read_record(s, err);
+  if (status == SHOAL_OK) {
+    *brief = s->brief;
+    *scheduler = s->rules.scheduler.kind;
+  } else {
+    shoal_brief_release(&s->brief);
+  }
+  free(s->test);
+  free(s);
+  return status;
+}
+
 /* ---- what has come out ---- */
 
 typedef struct kept {

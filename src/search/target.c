@@ -44,6 +44,25 @@ float shoal_target_value(const shoal_target *target, const shoal_rows *rows, uin
   return (float)((value - target->mean) / target->deviation);
 }
 
+static bool is_missing(const shoal_target *target, const shoal_rows *rows, uint64_t row) {
+  if (target->categories > 0) return shoal_rows_category(rows, row, target->column) == SHOAL_MISSING;
+  return isnan(shoal_rows_number(rows, row, target->column));
+}
+
+void shoal_target_count(const shoal_target *target, const shoal_rows *rows, const shoal_row_list *list,
+                        shoal_answers *out) {
+  *out = (shoal_answers){0};
+  for (uint64_t i = 0, count = list ? list->count : shoal_rows_count(rows); i < count; i++) {
+    uint64_t row = list ? list->at[i] : i;
+    if (is_missing(target, rows, row))
+      out->missing++;
+    else if (target->problem == SHOAL_REGRESSION || shoal_target_label(target, rows, row) >= 0)
+      out->known++;
+    else if (out->other++ == 0)
+      out->other_line = shoal_rows_line(rows, row);
+  }
+}
+
 uint32_t shoal_target_width(const shoal_target *target) {
   return target->problem == SHOAL_REGRESSION ? 1 : target->classes.count;
 }

@@ -330,3 +330,13 @@ shoal_status shoal_trial_run(shoal_bench *bench, const shoal_trial_options *opti
   free(w);
   return status;
 }
+
+uint64_t shoal_trial_samples(const shoal_brief *brief, const shoal_table_split *split, const shoal_unit *unit,
+                             const shoal_trial_result *result) {
+  uint64_t rows = 0;
+  for (uint32_t f = 0; f < split->folds; f++) {
+    uint64_t count = split->train[f].count, most = brief->epoch_rows;
+    rows += most > 0 && most < count ? most : count;
+  }
+  return result->epochs > unit->epochs_from ? rows * (result->epochs - unit->epochs_from) : 0;
+}

@@ -88,6 +88,10 @@ typedef struct shoal_trial_options {
 shoal_status shoal_trial_run(shoal_bench *bench, const shoal_trial_options *options, shoal_trial_result *out,
                              shoal_error *err);
 
+/* How many rows a unit has learned from, those of all folds, each as often as there were epochs. */
+uint64_t shoal_trial_samples(const shoal_brief *brief, const shoal_table_split *split, const shoal_unit *unit,
+                             const shoal_trial_result *result);
+
 /* The networks of a trial at their best epoch, one for each fold. */
 typedef struct shoal_trial_net {
   shoal_encoder *encoder;

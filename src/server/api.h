@@ -39,7 +39,7 @@ typedef struct shoal_api {
   shoal_offers *offers; /* NULL: there is no queue */
   shoal_live *live;
   shoal_chores *chores; /* what takes seconds */
-  shoal_chores *reads;  /* chunks, which do not wait for those */
+  shoal_chores *reads;  /* files, chunks and states of trials, which do not wait for those */
   shoal_role_level open;
   double started;          /* wall time */
   const char *fingerprint; /* of a certificate, or NULL */
@@ -122,6 +122,9 @@ bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t mos
 /* What GET /server answers. caller NULL: what anybody may know, for all who watch. */
 void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, shoal_json *json);
 
+/* Answers with a job as the API has it, or with why not. */
+void shoal_api_answer_job(const shoal_api_call *call, int status, uint64_t id);
+
 /* A call whose answer comes after its request is gone: what is left of that. */
 typedef struct shoal_kept_call {
   shoal_api_call call;
@@ -135,8 +138,8 @@ void shoal_api_release_call(shoal_kept_call *kept);
 /* ---- handlers, by subject ---- */
 
 void shoal_api_list_jobs(const shoal_api_call *call); /* api_jobs.c */
-void shoal_api_submit_job(const shoal_api_call *call);
 void shoal_api_show_job(const shoal_api_call *call);
+void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
 void shoal_api_stop_job(const shoal_api_call *call);
 void shoal_api_resume_job(const shoal_api_call *call);
 void shoal_api_delete_job(const shoal_api_call *call);

@@ -11,12 +11,6 @@
 
 enum { LIST_MAX = 1000, POINTS_MAX = 4000, LINES_MAX = 500, EVENTS_MAX = 64 << 20 };
 
-static const char *body_of(const shoal_api_call *call, size_t *length) {
-  shoal_blob *body = call->request->body;
-  *length = body != NULL ? shoal_blob_length(body) : 0;
-  return body != NULL ? (const char *)shoal_blob_bytes(body) : "";
-}
-
 void shoal_api_list_jobs(const shoal_api_call *call) {
   char word[16];
   int state = -1;
@@ -54,7 +48,7 @@ void shoal_api_list_jobs(const shoal_api_call *call) {
   shoal_api_finish(call, 200, status, &text, &err);
 }
 
-static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
+void shoal_api_answer_job(const shoal_api_call *call, int status, uint64_t id) {
   shoal_text text;
   shoal_json json;
   shoal_error err;
@@ -63,46 +57,13 @@ static void answer_job(const shoal_api_call *call, int status, uint64_t id) {
   shoal_api_finish(call, status, written, &text, &err);
 }
 
-void shoal_api_submit_job(const shoal_api_call *call) {
-  size_t length;
-  const char *body = body_of(call, &length);
-  shoal_any_spec spec;
-  shoal_spec_fault fault;
-  shoal_error err;
-  if (call->caller.job != 0) {
-    shoal_api_error(call, 403, "this token is for one job only");
-    return;
-  }
-  if (shoal_any_spec_parse(&spec, body, length, &fault, &err) != SHOAL_OK) {
-    shoal_api_error_at(call, fault.field[0] != 0 ? 422 : 400, err.text, fault.field, fault.line,
-                       fault.column);
-    return;
-  }
-  shoal_text path = {0};
-  uint64_t id;
-  shoal_status status = shoal_datasets_path(call->api->datasets, shoal_any_spec_data(&spec), &path, &err);
-  if (status == SHOAL_OK && !spec.is_search && spec.train.target.length == 0)
-    status = shoal_datasets_target(call->api->datasets, spec.train.data.bytes, &spec.train.target, &err);
-  shoal_text_release(&path);
-  if (status == SHOAL_NOT_FOUND || status == SHOAL_INVALID) {
-    shoal_api_error_at(call, 422, err.text, "data", 0, 0);
-  } else if (status != SHOAL_OK) {
-    shoal_api_failed(call, &err);
-  } else if (shoal_jobs_submit(call->api->jobs, &spec, call->caller.name, &id, &err) != SHOAL_OK) {
-    shoal_api_failed_full(call, &err);
-  } else {
-    answer_job(call, 201, id);
-  }
-  shoal_any_spec_release(&spec);
-}
-
 void shoal_api_show_job(const shoal_api_call *call) {
-  if (shoal_api_may_see(call, call->id)) answer_job(call, 200, call->id);
+  if (shoal_api_may_see(call, call->id)) shoal_api_answer_job(call, 200, call->id);
 }
 
 static void answer_change(const shoal_api_call *call, shoal_status status, const shoal_error *err) {
   if (status == SHOAL_OK)
-    answer_job(call, 200, call->id);
+    shoal_api_answer_job(call, 200, call->id);
   else
     shoal_api_failed_full(call, err);
 }

@@ -12,8 +12,9 @@
 #include "net/http_read.h"
 #include "search/predictor.h"
 #include "server/api.h"
+#include "server/folders.h"
 
-enum { TRIALS_AT_ONCE = 1000, ROWS_MAX = 10000, WORKER_NAME_MAX = 64 };
+enum { TRIALS_AT_ONCE = 1000, ROWS_MAX = 10000, WORKER_NAME_MAX = 64, ATTEMPT_MAX = 1000000000 };
 
 /* ---- for workers ---- */
 
@@ -66,7 +67,7 @@ static bool unit_of(const shoal_api_call *call, const cJSON *json, uint64_t *uni
     shoal_api_error(call, 404, "there is no such unit");
     return false;
   }
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= 1e9)) {
+  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= ATTEMPT_MAX)) {
     shoal_api_error_at(call, 400, "\"attempt\" must be a whole number from 1", "attempt", 0, 0);
     return false;
   }
@@ -157,11 +158,13 @@ void shoal_api_finish_unit(const shoal_api_call *call) {
   shoal_searcher *searcher = good ? find_open_search(call) : NULL;
   if (searcher != NULL) {
     shoal_error err;
-    shoal_status status = shoal_searcher_done(searcher, unit, worker, result, &err);
+    uint64_t samples;
+    shoal_status status = shoal_searcher_done(searcher, unit, worker, result, &samples, &err);
     if (status == SHOAL_CORRUPT) err.status = SHOAL_INVALID; /* it is the caller's */
     if (status == SHOAL_OK) {
       double spent = cJSON_IsNumber(seconds) && isfinite(seconds->valuedouble) ? seconds->valuedouble : 0;
-      shoal_jobs_credit_unit(call->api->jobs, call->id, worker, spent > 0 ? spent : 0);
+      shoal_jobs_credit_unit(call->api->jobs, call->id, worker, samples, spent > 0 ? spent : 0);
+      shoal_volunteers_credit(call->api->volunteers, call->id, worker, samples);
       end_offer(call, unit);
       shoal_api_empty(call, 204);
     } else {
@@ -196,47 +199,81 @@ void shoal_api_get_state(const shoal_api_call *call) {
   shoal_text_release(&path);
 }
 
+/* A state on its way to the disk, which a thread beside the loop writes. */
+typedef struct putting {
+  shoal_kept_call kept;
+  shoal_blob *body;
+  shoal_text path;
+  shoal_status status;
+  shoal_error err;
+} putting;
+
 /* A state that a crash takes away is computed again, so nothing waits for the disk. */
-static shoal_status put_file(const char *path, const shoal_blob *body, shoal_error *err) {
+static void put_file(void *self) {
+  putting *p = self;
   shoal_text part = {0};
-  shoal_text_addf(&part, "%s.part", path);
-  if (part.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  FILE *file = fopen(part.bytes, "wb");
-  size_t length = shoal_blob_length(body);
-  bool good = file != NULL && fwrite(shoal_blob_bytes((shoal_blob *)body), 1, length, file) == length;
+  shoal_text_addf(&part, "%s.part", p->path.bytes);
+  FILE *file = part.failed ? NULL : fopen(part.bytes, "wb");
+  size_t length = shoal_blob_length(p->body);
+  bool good = file != NULL && fwrite(shoal_blob_bytes(p->body), 1, length, file) == length;
   if (file != NULL && fclose(file) != 0) good = false;
-  if (good && rename(part.bytes, path) != 0) good = false;
-  shoal_status status = good ? SHOAL_OK : shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
-  if (!good) unlink(part.bytes);
+  if (good && rename(part.bytes, p->path.bytes) != 0) good = false;
+  if (!good) p->status = shoal_fail(&p->err, SHOAL_IO, "%s: %s", p->path.bytes, strerror(errno));
+  if (!good && !part.failed) unlink(part.bytes);
   shoal_text_release(&part);
-  return status;
+}
+
+static void release_putting(putting *p) {
+  shoal_api_release_call(&p->kept);
+  if (p->body != NULL) shoal_blob_release(p->body);
+  shoal_text_release(&p->path);
+  free(p);
+}
+
+static void end_putting(void *self, bool ran) {
+  putting *p = self;
+  const shoal_api_call *call = &p->kept.call;
+  if (!ran) p->status = shoal_fail(&p->err, SHOAL_STOPPED, "the server is being stopped");
+  if (p->status == SHOAL_OK)
+    shoal_api_empty(call, 204);
+  else if (shoal_jobs_searcher(call->api->jobs, call->id) == NULL) /* its folder may be gone */
+    shoal_api_error(call, 410, "the search is over");
+  else
+    shoal_api_failed(call, &p->err);
+  release_putting(p);
+}
+
+static void begin_putting(const shoal_api_call *call, const shoal_searcher *searcher, uint64_t trial) {
+  putting *p = calloc(1, sizeof *p);
+  if (p == NULL) {
+    shoal_api_error(call, 503, "out of memory");
+    return;
+  }
+  p->body = shoal_blob_share(call->request->body);
+  shoal_searcher_state_path(searcher, trial, &p->path);
+  const shoal_chore chore = {.subject = "", .self = p, .run = put_file, .done = end_putting};
+  if (shoal_api_keep_call(&p->kept, call) && !p->path.failed && shoal_chores_add(call->api->reads, &chore))
+    return;
+  shoal_api_error(call, 503, "too many wait already; try again");
+  release_putting(p);
 }
 
 void shoal_api_put_state(const shoal_api_call *call) {
   shoal_searcher *searcher = find_open_search(call);
   uint64_t unit, attempt;
-  if (searcher == NULL || !shoal_api_number(call, "attempt", UINT32_MAX, 0, &attempt)) return;
+  if (searcher == NULL || !shoal_api_number(call, "attempt", ATTEMPT_MAX, 0, &attempt)) return;
   if (call->request->body == NULL) {
     shoal_api_error(call, 400, "the body must be the state of the trial");
     return;
   }
   if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &unit)) unit = UINT64_MAX;
   uint64_t trial = shoal_searcher_held(searcher, unit, (uint32_t)attempt);
-  if (trial != 0) (void)claims(call, unit, (uint32_t)attempt, "");
   if (trial == 0) {
     shoal_api_error(call, 409, "the unit is somebody else's by now, or finished");
     return;
   }
-  shoal_text path = {0};
-  shoal_error err;
-  shoal_searcher_state_path(searcher, trial, &path);
-  shoal_status status = path.failed ? shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory")
-                                    : put_file(path.bytes, call->request->body, &err);
-  if (status == SHOAL_OK)
-    shoal_api_empty(call, 204);
-  else
-    shoal_api_failed(call, &err);
-  shoal_text_release(&path);
+  (void)claims(call, unit, (uint32_t)attempt, "");
+  begin_putting(call, searcher, trial);
 }
 
 /* ---- for people ---- */
@@ -333,25 +370,49 @@ static const char *cell_of(const cJSON *value, char *room, size_t size) {
 
 enum { NUMBER_TEXT = 32, CELLS_MAX = 1 << 22 };
 
-/* Rows of the body as cells by column; names that the model does not know are wrong, missing ones are not. */
-static shoal_status read_cells(const shoal_profile *profile, const cJSON *rows, const char **cells,
+/* A row of the body as cells by column. The names that it has are added to those of all rows. */
+static shoal_status read_row(const shoal_names *columns, const cJSON *row, const char **cells, char *room,
+                             shoal_names *names, shoal_error *err) {
+  if (!cJSON_IsObject(row)) return shoal_fail(err, SHOAL_INVALID, "a row is no object of columns and values");
+  for (const cJSON *item = row->child; item != NULL; item = item->next) {
+    size_t length = strlen(item->string);
+    uint32_t column = shoal_names_find(columns, item->string, length);
+    if (shoal_names_add(names, item->string, length) == SHOAL_NO_NAME)
+      return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+    if (column == SHOAL_NO_NAME) continue;
+    cells[column] = cell_of(item, room + (size_t)column * NUMBER_TEXT, NUMBER_TEXT);
+  }
+  return SHOAL_OK;
+}
+
+/* The rows of the body, by the rule of files (search/rows.h): a column that the model uses must be in
+ * some row, and names that it does not know are passed over. What a row lacks that another has is a
+ * missing cell. */
+static shoal_status read_cells(const shoal_predictor *predictor, const cJSON *rows, const char **cells,
                                char *room, shoal_error *err) {
+  const shoal_profile *profile = shoal_predictor_profile(predictor);
+  shoal_names columns, names;
+  shoal_names_init(&columns);
+  shoal_names_init(&names);
+  shoal_status status = SHOAL_OK;
+  for (uint32_t c = 0; c < profile->columns_count && status == SHOAL_OK; c++) {
+    const char *name = profile->columns[c].name;
+    if (shoal_names_add(&columns, name, strlen(name)) == SHOAL_NO_NAME)
+      status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  }
   size_t at = 0;
   const cJSON *row;
   cJSON_ArrayForEach(row, rows) {
-    if (!cJSON_IsObject(row))
-      return shoal_fail(err, SHOAL_INVALID, "a row is no object of columns and values");
-    for (const cJSON *item = row->child; item != NULL; item = item->next) {
-      uint32_t column;
-      shoal_status status = shoal_profile_find(profile, item->string, &column, err);
-      if (status != SHOAL_OK)
-        return shoal_fail(err, SHOAL_INVALID, "there is no column \"%.64s\"", item->string);
-      size_t place = at * profile->columns_count + column;
-      cells[place] = cell_of(item, room + place * NUMBER_TEXT, NUMBER_TEXT);
-    }
-    at++;
+    if (status == SHOAL_OK)
+      status = read_row(&columns, row, cells + at, room + at * NUMBER_TEXT, &names, err);
+    at += profile->columns_count;
   }
-  return SHOAL_OK;
+  if (status == SHOAL_OK && at > 0)
+    status = shoal_rows_check_names(profile, shoal_predictor_target(predictor)->column, true, "\"rows\"",
+                                    &names, err);
+  shoal_names_release(&columns);
+  shoal_names_release(&names);
+  return status;
 }
 
 static shoal_status predict_cells(const shoal_predictor *predictor, const char *const *cells, uint64_t count,
@@ -392,7 +453,7 @@ static shoal_status predict_rows(const shoal_predictor *predictor, const cJSON *
                       count, profile->columns_count);
   const char **cells = calloc(cells_count, sizeof *cells);
   char *room = malloc(cells_count * NUMBER_TEXT);
-  shoal_status status = cells != NULL && room != NULL ? read_cells(profile, rows, cells, room, err)
+  shoal_status status = cells != NULL && room != NULL ? read_cells(predictor, rows, cells, room, err)
                                                       : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (status == SHOAL_OK) status = predict_cells(predictor, cells, count, answer, err);
   free(cells);
@@ -419,6 +480,7 @@ static void release_prediction(prediction *p) {
 static void end_prediction(void *self, bool ran) {
   prediction *p = self;
   if (!ran) p->status = shoal_fail(&p->err, SHOAL_STOPPED, "the server is being stopped");
+  if (p->status != SHOAL_OK) shoal_cut_path(p->err.text, p->path.bytes, 1);
   shoal_api_finish(&p->kept.call, 200, p->status, &p->answer, &p->err);
   release_prediction(p);
 }

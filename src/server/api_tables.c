@@ -6,6 +6,7 @@
 
 #include "data/csv_file.h"
 #include "server/api.h"
+#include "server/folders.h"
 #include "server/search_spec.h"
 
 enum { PREVIEW_ROWS = 20, PREVIEW_CELL_MAX = 200 };
@@ -13,7 +14,7 @@ enum { PREVIEW_ROWS = 20, PREVIEW_CELL_MAX = 200 };
 /* A request that waits for the thread of chores. */
 typedef struct viewing {
   shoal_kept_call kept;
-  char *path;
+  shoal_set_table table;
   shoal_dialect_said dialect;
   shoal_column_said *columns;
   size_t columns_count;
@@ -25,7 +26,7 @@ typedef struct viewing {
 static void release(viewing *v) {
   shoal_api_release_call(&v->kept);
   shoal_columns_said_release(v->columns, v->columns_count);
-  free(v->path);
+  shoal_set_table_release(&v->table);
   free(v);
 }
 
@@ -46,7 +47,7 @@ static shoal_status write_preview(const viewing *v, const shoal_dialect *dialect
                                   shoal_error *err) {
   shoal_csv_file file;
   shoal_csv csv = {0};
-  shoal_status status = shoal_csv_file_open(&file, v->path, NULL, err);
+  shoal_status status = shoal_csv_file_open(&file, v->table.path.bytes, NULL, err);
   if (status != SHOAL_OK) return status;
   status = shoal_csv_file_read(&file, dialect, &csv, err);
   bool more = true, skips = dialect->header;
@@ -71,8 +72,11 @@ static void view(void *self) {
   shoal_profile profile;
   shoal_json json;
   shoal_profile_init(&profile);
-  const shoal_profile_options options = {
-      .path = v->path, .dialect = v->dialect, .said = v->columns, .said_count = v->columns_count, .seed = 1};
+  const shoal_profile_options options = {.path = v->table.path.bytes,
+                                         .dialect = v->dialect,
+                                         .said = v->columns,
+                                         .said_count = v->columns_count,
+                                         .seed = 1};
   v->status = shoal_profile_read(&profile, &options, &v->err);
   if (v->status == SHOAL_OK) {
     shoal_json_begin(&json, &v->answer);
@@ -84,25 +88,19 @@ static void view(void *self) {
   shoal_profile_release(&profile);
 }
 
-/* Errors name the file; where it lies is the server's own business. */
-static void strip_folder(viewing *v) {
-  const char *slash = strrchr(v->path, '/');
-  size_t folder = slash != NULL ? (size_t)(slash - v->path) + 1 : 0;
-  for (char *at = strstr(v->err.text, v->path); folder > 0 && at != NULL; at = strstr(v->err.text, v->path))
-    memmove(at, at + folder, strlen(at + folder) + 1);
-}
-
 static void answer(void *self, bool ran) {
   viewing *v = self;
   if (!ran) v->status = shoal_fail(&v->err, SHOAL_STOPPED, "the server is being stopped");
   if (v->status == SHOAL_CORRUPT || v->status == SHOAL_UNSUPPORTED) v->err.status = SHOAL_INVALID;
-  if (v->status != SHOAL_OK) strip_folder(v);
+  if (v->status != SHOAL_OK) shoal_cut_path(v->err.text, v->table.path.bytes, 1);
   shoal_api_finish(&v->kept.call, 200, v->status, &v->answer, &v->err);
   release(v);
 }
 
-/* What the body says; answers when it is wrong. */
+/* What the body says, and of the dialect else what was said of the set; answers when it is wrong. */
 static bool read_body(const shoal_api_call *call, viewing *v) {
+  if (v->table.dialect.length > 0)
+    (void)shoal_dialect_say(&v->dialect, "dialect", v->table.dialect.bytes, NULL); /* it was good then */
   if (call->request->body == NULL || shoal_blob_length(call->request->body) == 0) return true;
   cJSON *body = shoal_api_body(call);
   if (body == NULL) return false;
@@ -113,6 +111,7 @@ static bool read_body(const shoal_api_call *call, viewing *v) {
   if (status != SHOAL_OK) {
     shoal_api_error_at(call, 422, err.text, "columns", 0, 0);
   } else if (cJSON_IsString(dialect) && dialect->valuestring[0] != 0) {
+    v->dialect = (shoal_dialect_said){0};
     status = shoal_dialect_say(&v->dialect, "dialect", dialect->valuestring, &err);
     if (status != SHOAL_OK) shoal_api_error_at(call, 422, err.text, "dialect", 0, 0);
   }
@@ -121,27 +120,17 @@ static bool read_body(const shoal_api_call *call, viewing *v) {
 }
 
 void shoal_api_profile_dataset(const shoal_api_call *call) {
-  shoal_text path = {0};
   shoal_error err;
-  if (shoal_datasets_path(call->api->datasets, call->names[0], &path, &err) != SHOAL_OK) {
-    shoal_api_failed(call, &err);
-    shoal_text_release(&path);
-    return;
-  }
-  char *comma = strstr(path.bytes, ".csv,"); /* of two files the second is for test */
-  if (comma != NULL) comma[strlen(".csv")] = 0;
   viewing *v = calloc(1, sizeof *v);
-  char *copy = strdup(path.bytes);
-  shoal_text_release(&path);
-  if (v == NULL || copy == NULL) {
+  if (v == NULL) {
     shoal_api_error(call, 503, "out of memory");
-    free(v);
-    free(copy);
     return;
   }
-  v->path = copy;
   const shoal_chore chore = {.subject = "", .self = v, .run = view, .done = answer};
-  if (!read_body(call, v)) {
+  if (shoal_datasets_table(call->api->datasets, call->names[0], &v->table, &err) != SHOAL_OK) {
+    shoal_api_failed(call, &err);
+    release(v);
+  } else if (!read_body(call, v)) {
     release(v);
   } else if (!shoal_api_keep_call(&v->kept, call) || !shoal_chores_add(call->api->chores, &chore)) {
     shoal_api_error(call, 503, "too many wait already; try again");

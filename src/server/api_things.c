@@ -342,7 +342,7 @@ void shoal_api_upload_file(const shoal_api_call *call) {
 /* Sealing, from the request to its answer. Reading the files takes seconds, and is a chore. */
 typedef struct sealing {
   shoal_kept_call kept;
-  char *kind, *target; /* target may be NULL */
+  char *kind, *target, *dialect; /* target and dialect may be NULL */
   shoal_text folder, description;
   shoal_status status;
   shoal_error err;
@@ -352,6 +352,7 @@ static void release_sealing(sealing *s) {
   shoal_api_release_call(&s->kept);
   free(s->kind);
   free(s->target);
+  free(s->dialect);
   shoal_text_release(&s->folder);
   shoal_text_release(&s->description);
   free(s);
@@ -359,7 +360,8 @@ static void release_sealing(sealing *s) {
 
 static void check_draft(void *self) {
   sealing *s = self;
-  s->status = shoal_datasets_check(s->folder.bytes, s->kind, s->target, &s->description, &s->err);
+  const shoal_set_said said = {.kind = s->kind, .target = s->target, .dialect = s->dialect};
+  s->status = shoal_datasets_check(s->folder.bytes, &said, &s->description, &s->err);
 }
 
 static void seal_draft(void *self, bool ran) {
@@ -368,7 +370,7 @@ static void seal_draft(void *self, bool ran) {
   if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
   if (s->status == SHOAL_CORRUPT) s->err.status = SHOAL_INVALID; /* it is the caller's file */
   if (ran && s->status != SHOAL_OK && s->err.status == SHOAL_INVALID)
-    shoal_datasets_discard(call->api->datasets, call->names[0], owner_of(call), NULL);
+    shoal_datasets_refuse(call->api->datasets, call->names[0], owner_of(call), NULL);
   if (s->status == SHOAL_OK)
     s->status = shoal_datasets_seal(call->api->datasets, call->names[0], owner_of(call), s->description.bytes,
                                     &s->err);
@@ -379,17 +381,23 @@ static void seal_draft(void *self, bool ran) {
   release_sealing(s);
 }
 
-static void begin_sealing(const shoal_api_call *call, const char *kind, const char *target) {
+/* A copy; true also of NULL. */
+static bool copy_text(const char *text, char **out) {
+  *out = text != NULL ? strdup(text) : NULL;
+  return text == NULL || *out != NULL;
+}
+
+static void begin_sealing(const shoal_api_call *call, const shoal_set_said *said) {
   sealing *s = calloc(1, sizeof *s);
   if (s == NULL) {
     shoal_api_error(call, 503, "out of memory");
     return;
   }
   bool kept = shoal_api_keep_call(&s->kept, call);
-  s->kind = strdup(kind);
-  s->target = target != NULL ? strdup(target) : NULL;
+  bool copied = copy_text(said->kind, &s->kind) && copy_text(said->target, &s->target) &&
+                copy_text(said->dialect, &s->dialect);
   const shoal_chore chore = {call->names[0], s, check_draft, seal_draft};
-  if (!kept || s->kind == NULL || (target != NULL && s->target == NULL))
+  if (!kept || !copied)
     shoal_api_error(call, 503, "out of memory");
   else if (shoal_datasets_draft(call->api->datasets, call->names[0], owner_of(call), &s->folder, &s->err) !=
            SHOAL_OK)
@@ -404,23 +412,28 @@ static void begin_sealing(const shoal_api_call *call, const char *kind, const ch
 void shoal_api_seal_dataset(const shoal_api_call *call) {
   cJSON *body = shoal_api_body(call);
   if (body == NULL) return;
-  const char *kind = text_in(body, "kind");
-  if (kind == NULL)
-    shoal_api_error_at(call, 422, "\"kind\" is missing: csv, idx, cifar, text or chars", "kind", 0, 0);
+  const shoal_set_said said = {
+      .kind = text_in(body, "kind"), .target = text_in(body, "target"), .dialect = text_in(body, "dialect")};
+  if (said.kind == NULL)
+    shoal_api_error_at(call, 422, "\"kind\" is missing: csv, table, idx, cifar, text or chars", "kind", 0, 0);
   else if (is_at_rest(call))
-    begin_sealing(call, kind, text_in(body, "target"));
+    begin_sealing(call, &said);
   cJSON_Delete(body);
 }
 
 void shoal_api_delete_dataset(const shoal_api_call *call) {
   shoal_error err;
   if (!is_at_rest(call)) return;
-  for (const shoal_open_job *job = shoal_jobs_first(call->api->jobs); job != NULL; job = job->next)
-    if (strcmp(job->spec.data.bytes, call->names[0]) == 0) {
-      shoal_api_error(call, 409, "a job that is open uses this data set");
-      return;
-    }
-  if (shoal_datasets_delete(call->api->datasets, call->names[0], owner_of(call), &err) == SHOAL_OK)
+  uint64_t job;
+  shoal_status status = shoal_jobs_needing(call->api->jobs, call->names[0], &job, &err);
+  if (status == SHOAL_OK && job != 0)
+    status =
+        shoal_fail(&err, SHOAL_CONFLICT,
+                   "job %llu uses this data set, or can go on with it: let it finish, or delete it first",
+                   (unsigned long long)job);
+  if (status != SHOAL_OK)
+    shoal_api_failed(call, &err);
+  else if (shoal_datasets_delete(call->api->datasets, call->names[0], owner_of(call), &err) == SHOAL_OK)
     shoal_api_empty(call, 204);
   else
     shoal_api_failed(call, &err);

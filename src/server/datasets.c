@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +21,13 @@
 #include "data/limits.h"
 #include "data/toy.h"
 #include "server/datasets_internal.h"
+#include "server/folders.h"
 #include "server/spec.h"
 
 enum { OWNER_BYTES_MAX = 256 };
 
 static const char INCOMING[] = ".incoming-", TRASH[] = ".trash-";
-static const char OWNER[] = ".owner", SEALED[] = ".sealed", DELETED[] = ".deleted";
+static const char OWNER[] = ".owner", SEALED[] = ".sealed", DELETED[] = ".deleted", REFUSED[] = ".refused";
 static const uint64_t BYTES_MAX = (uint64_t)4 << 30;
 static const double DRAFT_S = 86400; /* how long a draft stays that nobody touches */
 
@@ -46,24 +46,10 @@ static shoal_status fail_memory(shoal_error *err) {
   return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 }
 
-static shoal_status fail_errno(const char *path, shoal_error *err) {
-  return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(errno));
-}
-
-/* The text of a path, for the caller to free; NULL without memory. */
-__attribute__((format(printf, 1, 2))) static char *path_of(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  char *path = NULL;
-  if (vasprintf(&path, format, arguments) < 0) path = NULL;
-  va_end(arguments);
-  return path;
-}
-
 static bool starts_with(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
 static bool is_in(const char *folder, const char *name) {
-  char *path = path_of("%s/%s", folder, name);
+  char *path = shoal_path("%s/%s", folder, name);
   bool there = path != NULL && shoal_file_exists(path);
   free(path);
   return there;
@@ -73,13 +59,13 @@ static bool is_in(const char *folder, const char *name) {
 static shoal_status sync_folder(const char *folder, shoal_error *err) {
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
-  shoal_status status = failed ? fail_errno(folder, err) : SHOAL_OK;
+  shoal_status status = failed ? shoal_fail_errno(folder, err) : SHOAL_OK;
   if (fd >= 0) close(fd);
   return status;
 }
 
 static shoal_status write_small(const char *folder, const char *name, const char *text, shoal_error *err) {
-  char *path = path_of("%s/%s", folder, name);
+  char *path = shoal_path("%s/%s", folder, name);
   shoal_writer *writer;
   shoal_status status = path == NULL ? fail_memory(err) : shoal_writer_create(&writer, path, err);
   if (status == SHOAL_OK) {
@@ -94,14 +80,15 @@ static shoal_status write_small(const char *folder, const char *name, const char
 static char *hidden_path(const shoal_datasets *sets, const char *prefix) {
   uint64_t random[2] = {0};
   if (getrandom(random, sizeof random, 0) != sizeof random) return NULL;
-  return path_of("%s/%s%016" PRIx64 "%016" PRIx64, sets->drafts, prefix, random[0], random[1]);
+  return shoal_path("%s/%s%016" PRIx64 "%016" PRIx64, sets->drafts, prefix, random[0], random[1]);
 }
 
 /* Out of sight at once, then removed. */
 static shoal_status remove_folder(shoal_datasets *sets, const char *folder, shoal_error *err) {
   char *trash = hidden_path(sets, TRASH);
   if (trash == NULL) return fail_memory(err);
-  shoal_status status = rename(folder, trash) == 0 || errno == ENOENT ? SHOAL_OK : fail_errno(folder, err);
+  shoal_status status =
+      rename(folder, trash) == 0 || errno == ENOENT ? SHOAL_OK : shoal_fail_errno(folder, err);
   if (status == SHOAL_OK) (void)shoal_remove_folder(trash, NULL);
   free(trash);
   return status;
@@ -167,7 +154,7 @@ static shoal_status find_uploaded(shoal_datasets *sets, found *f, shoal_error *e
   shoal_status status = shoal_store_thing(sets->store, SHOAL_THING_DATASET, f->name, &f->row, err);
   if (status == SHOAL_NOT_FOUND) return fail_unknown(f->name, err);
   if (status != SHOAL_OK) return status;
-  f->folder = path_of("%s/%s", sets->sets, f->name);
+  f->folder = shoal_path("%s/%s", sets->sets, f->name);
   if (f->folder == NULL) return fail_memory(err);
   f->kind = field_of(f->row.content, "kind");
   if (f->kind == NULL)
@@ -225,7 +212,7 @@ static shoal_status list_files(const found *f, shoal_set_files *out, shoal_error
 
 /* What a server that was killed had begun: see datasets.h. */
 static void settle_draft(shoal_datasets *sets, const char *name) {
-  char *draft = path_of("%s/%s", sets->drafts, name), *set = path_of("%s/%s", sets->sets, name);
+  char *draft = shoal_path("%s/%s", sets->drafts, name), *set = shoal_path("%s/%s", sets->sets, name);
   shoal_thing_row row = {0};
   if (draft != NULL && set != NULL && is_in(draft, SEALED) && !shoal_file_exists(set) &&
       shoal_store_thing(sets->store, SHOAL_THING_DATASET, name, &row, NULL) == SHOAL_OK) {
@@ -237,7 +224,7 @@ static void settle_draft(shoal_datasets *sets, const char *name) {
 }
 
 static void settle_set(shoal_datasets *sets, const char *name) {
-  char *set = path_of("%s/%s", sets->sets, name);
+  char *set = shoal_path("%s/%s", sets->sets, name);
   shoal_thing_row row = {0};
   shoal_status known = SHOAL_OK;
   if (set != NULL && is_in(set, DELETED))
@@ -254,7 +241,7 @@ static void settle_all(shoal_datasets *sets) {
   for (struct dirent *entry; drafts != NULL && (entry = readdir(drafts)) != NULL;) {
     if (entry->d_name[0] != '.') settle_draft(sets, entry->d_name);
     if (!starts_with(entry->d_name, INCOMING) && !starts_with(entry->d_name, TRASH)) continue;
-    char *path = path_of("%s/%s", sets->drafts, entry->d_name);
+    char *path = shoal_path("%s/%s", sets->drafts, entry->d_name);
     if (path != NULL) (void)shoal_remove_folder(path, NULL);
     free(path);
   }
@@ -274,7 +261,7 @@ void shoal_datasets_tidy(shoal_datasets *sets, double now) {
   DIR *drafts = opendir(sets->drafts);
   for (struct dirent *entry; drafts != NULL && (entry = readdir(drafts)) != NULL;) {
     if (entry->d_name[0] == '.') continue;
-    char *draft = path_of("%s/%s", sets->drafts, entry->d_name);
+    char *draft = shoal_path("%s/%s", sets->drafts, entry->d_name);
     shoal_thing_row row = {0};
     /* With a row it is a set that could not be moved. */
     if (draft != NULL && is_old(draft, now) &&
@@ -293,9 +280,9 @@ shoal_status shoal_datasets_open(shoal_datasets **out, const shoal_datasets_conf
   if (sets == NULL) return fail_memory(err);
   sets->store = config->store;
   sets->bytes_max = config->bytes_max > 0 ? config->bytes_max : BYTES_MAX;
-  sets->sets = path_of("%s/sets", config->folder);
-  sets->drafts = path_of("%s/drafts", config->folder);
-  sets->named = path_of("%s/named", config->folder);
+  sets->sets = shoal_path("%s/sets", config->folder);
+  sets->drafts = shoal_path("%s/drafts", config->folder);
+  sets->named = shoal_path("%s/named", config->folder);
   sets->named_dir = config->named_dir != NULL ? strdup(config->named_dir) : NULL;
   sets->chunks = shoal_chunk_table_create();
   bool failed = sets->sets == NULL || sets->drafts == NULL || sets->named == NULL || sets->chunks == NULL ||
@@ -351,7 +338,7 @@ static void describe_toy(const found *f, shoal_json *json) {
 static shoal_status describe_named(shoal_datasets *sets, const found *f, shoal_json *json, shoal_error *err) {
   shoal_set_files files;
   shoal_text text = {0};
-  char stamp[SHOAL_SHA256_HEX], *kept = path_of("%s/%s.description", sets->named, f->name);
+  char stamp[SHOAL_SHA256_HEX], *kept = shoal_path("%s/%s.description", sets->named, f->name);
   if (kept == NULL) return fail_memory(err);
   shoal_status status = list_files(f, &files, err);
   if (status != SHOAL_OK) {
@@ -361,7 +348,7 @@ static shoal_status describe_named(shoal_datasets *sets, const found *f, shoal_j
   shoal_set_files_stamp(&files, stamp);
   if (!shoal_kept_read(kept, stamp, &text)) {
     shoal_text_clear(&text);
-    status = shoal_set_describe(&files, f->kind, NULL, f->named, &text, err);
+    status = shoal_set_describe(&files, &(shoal_set_said){.kind = f->kind}, f->named, &text, err);
     if (status == SHOAL_OK) shoal_kept_write(kept, stamp, &text, NULL);
   }
   if (status == SHOAL_OK) write_dataset(f, &text, "", (double)files.files[0].changed_s, json);
@@ -428,6 +415,8 @@ shoal_status shoal_datasets_list(shoal_datasets *sets, shoal_json *json, shoal_e
   return json->out->failed ? fail_memory(err) : SHOAL_OK;
 }
 
+void shoal_datasets_cut_folder(const shoal_datasets *sets, char *text) { shoal_cut_folder(text, sets->sets); }
+
 shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err) {
   found f;
   shoal_set_files files;
@@ -453,6 +442,48 @@ shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_t
   return out->failed ? fail_memory(err) : SHOAL_OK;
 }
 
+/* Of an uploaded set: what its description says of a table. */
+static shoal_status copy_table(const shoal_thing_row *row, shoal_set_table *out, shoal_error *err) {
+  cJSON *json = cJSON_Parse(row->content);
+  const cJSON *dialect = cJSON_GetObjectItemCaseSensitive(json, "dialect");
+  const cJSON *profile = cJSON_GetObjectItemCaseSensitive(json, "profile");
+  char *text = cJSON_IsObject(profile) ? cJSON_PrintUnformatted(profile) : NULL;
+  bool failed = cJSON_IsObject(profile) && text == NULL;
+  if (cJSON_IsString(dialect)) shoal_text_addf(&out->dialect, "%s", dialect->valuestring);
+  if (text != NULL) shoal_text_addf(&out->profile, "%s", text);
+  cJSON_free(text);
+  cJSON_Delete(json);
+  failed = failed || out->dialect.failed || out->profile.failed;
+  return failed ? fail_memory(err) : SHOAL_OK;
+}
+
+shoal_status shoal_datasets_table(shoal_datasets *sets, const char *name, shoal_set_table *out,
+                                  shoal_error *err) {
+  *out = (shoal_set_table){0};
+  found f;
+  shoal_set_files files;
+  shoal_status status = find(sets, name, &f, err);
+  if (status != SHOAL_OK) return status;
+  bool table = strcmp(f.kind, "csv") == 0 || strcmp(f.kind, "table") == 0;
+  if (!table)
+    status =
+        shoal_fail(err, SHOAL_INVALID, "'%s' is no table: upload one, as a data set of the kind table", name);
+  if (status == SHOAL_OK) status = list_files(&f, &files, err);
+  if (status == SHOAL_OK) {
+    shoal_text_addf(&out->path, "%s/%s", f.folder, files.files[0].name);
+    shoal_set_files_release(&files);
+    status = out->path.failed ? fail_memory(err) : copy_table(&f.row, out, err);
+  }
+  found_release(&f);
+  return status;
+}
+
+void shoal_set_table_release(shoal_set_table *table) {
+  shoal_text_release(&table->path);
+  shoal_text_release(&table->dialect);
+  shoal_text_release(&table->profile);
+}
+
 shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal_text *out,
                                    shoal_error *err) {
   found f;
@@ -469,8 +500,8 @@ shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal
 
 /* Where the manifest of a set is kept. */
 static char *manifest_path(const shoal_datasets *sets, const found *f) {
-  return f->named != NULL ? path_of("%s/%s.manifest", sets->named, f->name)
-                          : path_of("%s/" SHOAL_SET_MANIFEST, f->folder);
+  return f->named != NULL ? shoal_path("%s/%s.manifest", sets->named, f->name)
+                          : shoal_path("%s/" SHOAL_SET_MANIFEST, f->folder);
 }
 
 /* Puts the chunks of a set into the table, unless they are there. */
@@ -520,7 +551,8 @@ static shoal_status unpack_all(const char *folder, shoal_set_files *files, shoal
   for (uint32_t i = 0; i < files->count && status == SHOAL_OK; i++) {
     char plain[SHOAL_FILE_NAME_MAX];
     shoal_set_is_zipped(files->files[i].name, plain);
-    char *from = path_of("%s/%s", files->folder, files->files[i].name), *to = path_of("%s/%s", folder, plain);
+    char *from = shoal_path("%s/%s", files->folder, files->files[i].name),
+         *to = shoal_path("%s/%s", folder, plain);
     status = from != NULL && to != NULL ? shoal_set_unpack(from, to, &room, err) : fail_memory(err);
     free(from);
     free(to);
@@ -550,7 +582,7 @@ static shoal_status get_manifest(shoal_datasets *sets, const found *f, bool only
   char stamp[SHOAL_SHA256_HEX], *kept = f->toy == NULL ? manifest_path(sets, f) : NULL, *folder = NULL;
   shoal_set_files_stamp(&files, stamp);
   bool zipped = is_zipped(f, &files);
-  if (f->toy == NULL) folder = zipped ? path_of("%s/%s", sets->named, f->name) : strdup(f->folder);
+  if (f->toy == NULL) folder = zipped ? shoal_path("%s/%s", sets->named, f->name) : strdup(f->folder);
   if (f->toy == NULL && (folder == NULL || kept == NULL)) status = fail_memory(err);
   bool here = status == SHOAL_OK && kept != NULL && (!zipped || is_unpacked(folder, &files)) &&
               shoal_kept_read(kept, stamp, out) && learn_chunks(sets, f, folder, stamp, out, err) == SHOAL_OK;
@@ -653,9 +685,11 @@ static shoal_status check_name(shoal_datasets *sets, const char *name, shoal_err
   }
   if (status != SHOAL_NOT_FOUND) return status;
   if (is_in(sets->sets, name))
-    return shoal_fail(err, SHOAL_CONFLICT,
-                      "%s/%s is there, but the store does not know of it; choose another name, or remove it",
-                      sets->sets, name);
+    return shoal_fail(
+        err, SHOAL_CONFLICT,
+        "the server has files of a data set '%s' that its store does not know of; choose another "
+        "name, or have them removed",
+        name);
   return SHOAL_OK;
 }
 
@@ -670,7 +704,7 @@ static shoal_status check_file(const char *file, shoal_error *err) {
 
 /* The owner of a draft, malloced; NULL where it has none yet. */
 static char *owner_of(const char *draft) {
-  char *path = path_of("%s/%s", draft, OWNER);
+  char *path = shoal_path("%s/%s", draft, OWNER);
   uint8_t *owner = NULL;
   size_t length;
   if (path != NULL) shoal_file_read(path, OWNER_BYTES_MAX, false, &owner, &length, NULL);
@@ -726,10 +760,10 @@ static void others_in(const char *draft, const char *file, uint64_t *bytes, uint
 
 uint64_t shoal_datasets_room(shoal_datasets *sets, const char *name, const char *file) {
   if (!shoal_spec_name_is_good(name) || !shoal_datasets_file_is_good(file)) return 0;
-  char *draft = path_of("%s/%s", sets->drafts, name);
+  char *draft = shoal_path("%s/%s", sets->drafts, name);
   uint64_t bytes = 0;
   uint32_t count;
-  if (draft != NULL) others_in(draft, file, &bytes, &count);
+  if (draft != NULL && !is_in(draft, REFUSED)) others_in(draft, file, &bytes, &count);
   free(draft);
   uint64_t room = bytes < sets->bytes_max ? sets->bytes_max - bytes : 0;
   return room < SHOAL_DATA_FILE_BYTES_MAX ? room : SHOAL_DATA_FILE_BYTES_MAX;
@@ -750,7 +784,7 @@ static shoal_status make_draft(shoal_datasets *sets, const char *draft, const ch
   if (!shoal_file_exists(draft)) {
     shoal_status status = check_room_for_set(sets, err);
     if (status != SHOAL_OK) return status;
-    if (mkdir(draft, 0777) != 0 && errno != EEXIST) return fail_errno(draft, err);
+    if (mkdir(draft, 0777) != 0 && errno != EEXIST) return shoal_fail_errno(draft, err);
   }
   return is_in(draft, OWNER) ? SHOAL_OK : write_small(draft, OWNER, owner, err);
 }
@@ -760,7 +794,7 @@ static shoal_status check_size(shoal_datasets *sets, const char *name, const cha
   struct stat about;
   uint64_t bytes, room = shoal_datasets_room(sets, name, file);
   uint32_t count;
-  if (stat(from, &about) != 0 || !S_ISREG(about.st_mode)) return fail_errno(from, err);
+  if (stat(from, &about) != 0 || !S_ISREG(about.st_mode)) return shoal_fail_errno(from, err);
   if ((uint64_t)about.st_size > room)
     return shoal_fail(err, SHOAL_LIMIT, "%s: too large: there is room for %" PRIu64 " bytes more in '%s'",
                       file, room, name);
@@ -775,12 +809,15 @@ shoal_status shoal_datasets_uploaded(shoal_datasets *sets, const char *name, con
   shoal_status status = check_file(file, err);
   if (status == SHOAL_OK) status = check_name(sets, name, err);
   if (status != SHOAL_OK) return status;
-  char *draft = path_of("%s/%s", sets->drafts, name), *to = path_of("%s/%s/%s", sets->drafts, name, file);
+  char *draft = shoal_path("%s/%s", sets->drafts, name),
+       *to = shoal_path("%s/%s/%s", sets->drafts, name, file);
   if (draft == NULL || to == NULL) status = fail_memory(err);
   if (status == SHOAL_OK) status = check_owner(draft, name, owner, err);
+  /* What was found wrong has no part in the next upload. */
+  if (status == SHOAL_OK && is_in(draft, REFUSED)) status = remove_folder(sets, draft, err);
   if (status == SHOAL_OK) status = check_size(sets, name, draft, file, from, err);
   if (status == SHOAL_OK) status = make_draft(sets, draft, owner, err);
-  if (status == SHOAL_OK && rename(from, to) != 0) status = fail_errno(to, err);
+  if (status == SHOAL_OK && rename(from, to) != 0) status = shoal_fail_errno(to, err);
   free(draft);
   free(to);
   return status;
@@ -790,7 +827,7 @@ shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const 
                                   shoal_error *err) {
   if (!shoal_spec_name_is_good(name) || !is_in(sets->drafts, name))
     return shoal_fail(err, SHOAL_NOT_FOUND, "nothing was uploaded for a data set '%.64s'", name);
-  char *draft = path_of("%s/%s", sets->drafts, name);
+  char *draft = shoal_path("%s/%s", sets->drafts, name);
   if (draft == NULL) return fail_memory(err);
   shoal_status status = check_owner(draft, name, owner, err);
   if (status == SHOAL_OK) {
@@ -808,7 +845,7 @@ static shoal_status check_checked(const char *draft, const char *name, const cha
   shoal_set_files files;
   shoal_status status = shoal_set_files_list(&files, draft, err);
   if (status != SHOAL_OK) return status;
-  char stamp[SHOAL_SHA256_HEX], *kept = path_of("%s/" SHOAL_SET_MANIFEST, draft);
+  char stamp[SHOAL_SHA256_HEX], *kept = shoal_path("%s/" SHOAL_SET_MANIFEST, draft);
   shoal_text manifest = {0};
   shoal_set_files_order(&files, kind);
   shoal_set_files_stamp(&files, stamp);
@@ -827,12 +864,15 @@ static shoal_status check_checked(const char *draft, const char *name, const cha
 /* Adds the row and moves the folder, in this order: see datasets.h. */
 static shoal_status move_draft(shoal_datasets *sets, const char *draft, const shoal_thing_row *row,
                                shoal_error *err) {
-  char *set = path_of("%s/%s", sets->sets, row->name);
+  char *set = shoal_path("%s/%s", sets->sets, row->name);
+  char *refused = shoal_path("%s/%s", draft, REFUSED); /* as something else, before */
+  if (refused != NULL) unlink(refused);
+  free(refused);
   shoal_status status = set == NULL ? fail_memory(err) : write_small(draft, SEALED, "", err);
   if (status == SHOAL_OK) status = sync_folder(sets->drafts, err);
   if (status == SHOAL_OK) status = shoal_store_add_thing(sets->store, SHOAL_THING_DATASET, row, err);
   if (status == SHOAL_OK && rename(draft, set) != 0) {
-    status = fail_errno(set, err);
+    status = shoal_fail_errno(set, err);
     shoal_store_delete_thing(sets->store, SHOAL_THING_DATASET, row->name, NULL);
   }
   if (status == SHOAL_OK) status = sync_folder(sets->sets, err);
@@ -861,6 +901,15 @@ shoal_status shoal_datasets_seal(shoal_datasets *sets, const char *name, const c
     free(set_name);
   }
   free(kind);
+  shoal_text_release(&draft);
+  return status;
+}
+
+shoal_status shoal_datasets_refuse(shoal_datasets *sets, const char *name, const char *owner,
+                                   shoal_error *err) {
+  shoal_text draft = {0};
+  shoal_status status = shoal_datasets_draft(sets, name, owner, &draft, err);
+  if (status == SHOAL_OK) status = write_small(draft.bytes, REFUSED, "", err);
   shoal_text_release(&draft);
   return status;
 }

@@ -16,8 +16,9 @@
  * Deleting marks the folder, removes the row, then the folder; opening removes a marked folder that has no
  * row. A folder without a row or a mark stays as it is: it may be another store's.
  *
- * A draft goes when its files are found wrong, so that nothing of it gets into the next upload of that name,
- * or when nobody has touched it for a day.
+ * A draft whose files are found wrong stays: it may be right when it is read in another way. The next upload
+ * of that name takes its place, so that nothing of it gets in there. A draft goes when nobody has touched it
+ * for a day.
  *
  * Ownership: open, then close; the store is borrowed. Threads: one, but shoal_datasets_check, which is
  * slow, may be called from any with a draft that nobody else touches. (When a file is uploaded into it
@@ -56,6 +57,17 @@ shoal_status shoal_datasets_describe(shoal_datasets *sets, const char *name, sho
                                      shoal_error *err);
 /* What --data would have on this machine: "fashion-mnist", "FOLDER/sets/wine/wine.csv", "text:..." */
 shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
+/* Takes out of a text, for those who host, where sets lie on this machine. */
+void shoal_datasets_cut_folder(const shoal_datasets *sets, char *text);
+/* What a search needs to know of a table: where its file is (of two the first), and, both empty where
+ * there is none, how it was said to be written and its profile (JSON) as it was read when it was sealed.
+ * SHOAL_INVALID: the set is no table. Ownership: release, also after a failure. */
+typedef struct shoal_set_table {
+  shoal_text path, dialect, profile;
+} shoal_set_table;
+shoal_status shoal_datasets_table(shoal_datasets *sets, const char *name, shoal_set_table *out,
+                                  shoal_error *err);
+void shoal_set_table_release(shoal_set_table *table);
 /* The target column that was chosen when a table was sealed, for jobs that do not say; empty for all
  * others. */
 shoal_status shoal_datasets_target(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
@@ -82,17 +94,26 @@ shoal_status shoal_datasets_incoming(shoal_datasets *sets, const char *name, con
                                      shoal_error *err);
 shoal_status shoal_datasets_uploaded(shoal_datasets *sets, const char *name, const char *file,
                                      const char *from, const char *owner, shoal_error *err);
-/* Reads the draft as kind ("csv", "table", "idx", "cifar", "text", "chars") and writes what it found into
- * `description` (JSON), or says which file, line and column is wrong: SHOAL_INVALID, "FILE:LINE:COLUMN:
- * ..." where there is a place, else "FILE: ...". target: a column's name or number, NULL for the last.
- * Also puts the files safely on the disk and makes the manifest. */
-shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
+/* What its owner says of an upload. */
+typedef struct shoal_set_said {
+  const char *kind;    /* "csv", "table", "idx", "cifar", "text", "chars" */
+  const char *target;  /* csv: a column's name or number; NULL: the last */
+  const char *dialect; /* table: how it is written, as in data/dialect.h; NULL: that is guessed */
+} shoal_set_said;
+/* Reads the draft as that and writes what it found into `description` (JSON), or says which file, line and
+ * column is wrong: SHOAL_INVALID, "FILE:LINE:COLUMN: ..." where there is a place, else "FILE: ...". Also puts
+ * the files safely on the disk and makes the manifest. */
+shoal_status shoal_datasets_check(const char *draft_folder, const shoal_set_said *said,
                                   shoal_text *description, shoal_error *err);
 /* The draft's folder, to be checked, which counts as touching it. SHOAL_NOT_FOUND. SHOAL_CONFLICT: it is
  * somebody else's (NULL: whoever's). */
 shoal_status shoal_datasets_draft(shoal_datasets *sets, const char *name, const char *owner, shoal_text *out,
                                   shoal_error *err);
-/* Removes a draft whose files were found wrong; the owner as above. */
+/* The draft's files were found wrong: they stay, to be read in another way, until more are uploaded; the
+ * owner as above. */
+shoal_status shoal_datasets_refuse(shoal_datasets *sets, const char *name, const char *owner,
+                                   shoal_error *err);
+/* Removes a draft; the owner as above. */
 shoal_status shoal_datasets_discard(shoal_datasets *sets, const char *name, const char *owner,
                                     shoal_error *err);
 /* Removes drafts that nobody has touched for a day before `now` (seconds since 1970); opening does so,

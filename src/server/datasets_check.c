@@ -18,6 +18,7 @@
 #include "search/profile.h"
 #include "server/datasets.h"
 #include "server/datasets_internal.h"
+#include "server/folders.h"
 
 enum {
   CLASSES_SHOWN_MAX = 1000, /* names in a description */
@@ -31,7 +32,7 @@ static shoal_status fail_memory(shoal_error *err) {
 /* What is being described. */
 typedef struct probe {
   const shoal_set_files *files;
-  const char *kind, *target;
+  const char *kind, *target, *dialect; /* target and dialect may be NULL */
   const shoal_named_set *named;
   shoal_json json;
 } probe;
@@ -341,18 +342,6 @@ static shoal_status describe_csv(probe *p, shoal_error *err) {
 
 /* ---- all of them ---- */
 
-/* Errors name files with their folder, which is nobody's business. */
-static void strip_folder(shoal_error *err, const char *folder) {
-  size_t length = strlen(folder);
-  for (char *at = err->text; (at = strstr(at, folder)) != NULL;) {
-    size_t skip = at[length] == '/' ? length + 1 : strncmp(at + length, ": ", 2) == 0 ? length + 2 : 0;
-    if (skip > 0)
-      memmove(at, at + skip, strlen(at + skip) + 1);
-    else
-      at += length;
-  }
-}
-
 /* A table to search on: any columns, described as search/profile.h sees them. */
 static shoal_status describe_profile(probe *p, shoal_error *err) {
   if (p->files->count > 2)
@@ -363,8 +352,10 @@ static shoal_status describe_profile(probe *p, shoal_error *err) {
   if (path == NULL) return fail_memory(err);
   shoal_profile profile;
   shoal_profile_init(&profile);
-  const shoal_profile_options options = {.path = path, .seed = 1};
-  shoal_status status = shoal_profile_read(&profile, &options, err);
+  shoal_profile_options options = {.path = path, .seed = 1};
+  shoal_status status =
+      p->dialect != NULL ? shoal_dialect_say(&options.dialect, "dialect", p->dialect, err) : SHOAL_OK;
+  if (status == SHOAL_OK) status = shoal_profile_read(&profile, &options, err);
   if (status == SHOAL_OK) {
     char shape[16];
     snprintf(shape, sizeof shape, "%u", profile.columns_count);
@@ -372,6 +363,7 @@ static shoal_status describe_profile(probe *p, shoal_error *err) {
     shoal_json_text(&p->json, "shape", shape);
     shoal_json_null(&p->json, "classes");
     shoal_json_null(&p->json, "columns");
+    if (p->dialect != NULL) shoal_json_text(&p->json, "dialect", p->dialect);
     shoal_profile_write(&profile, &p->json, "profile");
   }
   shoal_profile_release(&profile);
@@ -387,7 +379,7 @@ static shoal_status blame(shoal_error *err, shoal_status status) {
   return upload ? SHOAL_INVALID : status;
 }
 
-shoal_status shoal_set_describe(shoal_set_files *files, const char *kind, const char *target,
+shoal_status shoal_set_describe(shoal_set_files *files, const shoal_set_said *said,
                                 const shoal_named_set *named, shoal_text *out, shoal_error *err) {
   static const struct {
     const char *kind;
@@ -395,19 +387,22 @@ shoal_status shoal_set_describe(shoal_set_files *files, const char *kind, const 
   } kinds[] = {{"csv", describe_csv},     {"table", describe_profile}, {"idx", describe_idx},
                {"cifar", describe_cifar}, {"text", describe_text},     {"chars", describe_text}};
   enum { KINDS = sizeof kinds / sizeof *kinds };
+  const char *kind = said->kind;
   size_t k = 0;
   while (k < KINDS && strcmp(kind, kinds[k].kind) != 0) k++;
   if (k == KINDS)
     return shoal_fail(err, SHOAL_INVALID,
                       "'%.20s' is no kind of data; there are csv, table, idx, cifar, text and chars", kind);
-  if (target != NULL && strcmp(kind, "csv") != 0)
+  if (said->target != NULL && strcmp(kind, "csv") != 0)
     return shoal_fail(err, SHOAL_INVALID, "only a table (csv) has a target column to choose");
+  if (said->dialect != NULL && strcmp(kind, "table") != 0)
+    return shoal_fail(err, SHOAL_INVALID, "only a table to search on (table) has a dialect to say");
   if (files->count == 0) return shoal_fail(err, SHOAL_INVALID, "there is no file in it; upload some first");
 
   shoal_error local;
   if (err == NULL) err = &local;
   shoal_set_files_order(files, kind);
-  probe p = {.files = files, .kind = kind, .target = target, .named = named};
+  probe p = {.files = files, .kind = kind, .target = said->target, .dialect = said->dialect, .named = named};
   shoal_json_init(&p.json, out);
   shoal_json_open(&p.json, NULL, '{');
   shoal_json_text(&p.json, "kind", kind);
@@ -418,7 +413,7 @@ shoal_status shoal_set_describe(shoal_set_files *files, const char *kind, const 
   if (status == SHOAL_OK && out->failed) status = fail_memory(err);
   if (status == SHOAL_OK) return SHOAL_OK;
   shoal_text_clear(out);
-  strip_folder(err, files->folder);
+  shoal_cut_folder(err->text, files->folder);
   return blame(err, status);
 }
 
@@ -481,7 +476,7 @@ static shoal_status unpack_draft(shoal_set_files *files, shoal_error *err) {
   return status;
 }
 
-shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, const char *target,
+shoal_status shoal_datasets_check(const char *draft_folder, const shoal_set_said *said,
                                   shoal_text *description, shoal_error *err) {
   shoal_error local;
   if (err == NULL) err = &local;
@@ -494,11 +489,11 @@ shoal_status shoal_datasets_check(const char *draft_folder, const char *kind, co
   }
   shoal_text_clear(description);
   status = blame(err, unpack_draft(files, err));
-  if (status == SHOAL_OK) status = shoal_set_describe(files, kind, target, NULL, description, err);
+  if (status == SHOAL_OK) status = shoal_set_describe(files, said, NULL, description, err);
   if (status == SHOAL_OK) status = sync_files(files, err);
-  if (status == SHOAL_OK) status = keep_manifest(files, kind, err);
+  if (status == SHOAL_OK) status = keep_manifest(files, said->kind, err);
   if (status != SHOAL_OK) shoal_text_clear(description);
-  if (status != SHOAL_OK) strip_folder(err, draft_folder);
+  if (status != SHOAL_OK) shoal_cut_folder(err->text, draft_folder);
   shoal_set_files_release(files);
   free(files);
   return status;

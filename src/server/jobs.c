@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "server/folders.h"
 
 enum {
   POINTS_AT_ONCE = 256,
@@ -696,8 +697,10 @@ shoal_searcher *shoal_jobs_searcher(shoal_jobs *jobs, uint64_t id) {
   return job != NULL ? job->searcher : NULL;
 }
 
-void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, double seconds) {
-  const shoal_contribution row = {.worker = (char *)worker, .units = 1, .seconds = seconds};
+void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, uint64_t samples,
+                            double seconds) {
+  const shoal_contribution row = {
+      .worker = (char *)worker, .units = 1, .samples = samples, .seconds = seconds};
   (void)shoal_store_add_contributions(jobs->config.store, id, &row, 1, NULL);
 }
 
@@ -834,6 +837,8 @@ void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
     return;
   job->view.phase = SHOAL_RUNNER_ENDED; /* the next tick concludes it */
   job->view.outcome = SHOAL_BROKEN;
+  shoal_cut_folder(err.text, jobs->config.folder);
+  shoal_datasets_cut_folder(jobs->config.datasets, err.text);
   snprintf(job->view.error, sizeof job->view.error, "%s", err.text);
 }
 
@@ -985,9 +990,58 @@ shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err) 
   return SHOAL_OK;
 }
 
+static bool uses(const char *spec, const char *data) {
+  cJSON *json = cJSON_Parse(spec);
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "data");
+  bool same = cJSON_IsString(name) && strcmp(name->valuestring, data) == 0;
+  cJSON_Delete(json);
+  return same;
+}
+
+/* Of those that are in such a state; *id stays 0 when there is none. */
+static shoal_status find_needing(shoal_jobs *jobs, shoal_job_state state, const char *data, uint64_t *id,
+                                 shoal_error *err) {
+  shoal_job_row rows[LIST_AT_ONCE];
+  uint64_t before = 0;
+  size_t count = LIST_AT_ONCE;
+  while (*id == 0 && count == LIST_AT_ONCE) {
+    shoal_status status =
+        shoal_store_jobs(jobs->config.store, (int)state, before, rows, LIST_AT_ONCE, &count, err);
+    if (status != SHOAL_OK) return status;
+    for (size_t i = 0; i < count; i++) {
+      before = rows[i].id;
+      if (*id == 0 && uses(rows[i].spec, data)) *id = rows[i].id;
+    }
+    shoal_job_rows_free(rows, count);
+  }
+  return SHOAL_OK;
+}
+
+shoal_status shoal_jobs_needing(shoal_jobs *jobs, const char *data, uint64_t *id, shoal_error *err) {
+  *id = 0;
+  for (const shoal_open_job *job = jobs->first; job != NULL && *id == 0; job = job->next)
+    if (strcmp(job->spec.data.bytes, data) == 0) *id = job->id;
+  shoal_status status = SHOAL_OK;
+  if (*id == 0) status = find_needing(jobs, SHOAL_JOB_STOPPED, data, id, err);
+  if (*id == 0 && status == SHOAL_OK) status = find_needing(jobs, SHOAL_JOB_FAILED, data, id, err);
+  return status;
+}
+
+static bool is_search(shoal_jobs *jobs, uint64_t id) {
+  const shoal_open_job *open = shoal_jobs_find(jobs, id);
+  if (open != NULL) return open->is_search;
+  shoal_job_row row;
+  if (shoal_store_job(jobs->config.store, id, &row, NULL) != SHOAL_OK) return false;
+  bool is = shoal_search_spec_is(row.spec, strlen(row.spec));
+  shoal_job_rows_free(&row, 1);
+  return is;
+}
+
 /* When a file of a job's is there, for people. */
-static const char *when_there(const char *name) {
-  if (strcmp(name, "model.onnx") == 0) return "there is one when it is finished or stopped";
+static const char *when_there(const char *name, bool is_search) {
+  if (is_search && strcmp(name, "events") == 0) return "a search has none";
+  if (is_search || strcmp(name, "model.onnx") == 0) return "there is one when it is finished or stopped";
+  if (strcmp(name, "insight.json") == 0 || strcmp(name, "trials.csv") == 0) return "only searches have one";
   return strcmp(name, "events") == 0 ? "there are some after its first rounds"
                                      : "there is one after the first epoch";
 }
@@ -997,7 +1051,8 @@ shoal_status shoal_jobs_file(shoal_jobs *jobs, uint64_t id, const char *name, sh
   shoal_text_addf(out, "%s/%" PRIu64 "/%s", jobs->config.folder, id, name);
   if (out->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (access(out->bytes, R_OK) != 0)
-    return shoal_fail(err, SHOAL_NOT_FOUND, "job %" PRIu64 " has no %s yet; %s", id, name, when_there(name));
+    return shoal_fail(err, SHOAL_NOT_FOUND, "job %" PRIu64 " has no %s yet; %s", id, name,
+                      when_there(name, is_search(jobs, id)));
   return SHOAL_OK;
 }
 

@@ -123,7 +123,11 @@ shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, const shoal_job_mo
 /* A search that is open, or NULL. */
 shoal_searcher *shoal_jobs_searcher(shoal_jobs *jobs, uint64_t id);
 /* A worker has finished a unit of a search. */
-void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, double seconds);
+void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, uint64_t samples,
+                            double seconds);
+/* A job that needs a data set, or may yet: one that is open, and one that was stopped or has failed and
+ * can go on; 0: none. */
+shoal_status shoal_jobs_needing(shoal_jobs *jobs, const char *data, uint64_t *id, shoal_error *err);
 shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 
 /* A JOB of the API; with_model: with the model's text. */

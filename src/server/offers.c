@@ -24,6 +24,7 @@ static const double TICK_S = 0.25, LOOK_S = 1;
 static const double BEATS_A_LEASE = 8;
 static const double SLACK_S = 2;   /* a lease that should be over surely is, after that */
 static const double HELPER_S = 20; /* how long somebody counts as at work */
+static const double FULL_S = 1;    /* between two tries of a job that has as many workers as it wants */
 static const double OPEN_PAUSE_S_MAX = 10, TOKEN_PAUSE_S = 5;
 static const double TOKEN_DAYS = 365; /* should a server ever end between a job and its token */
 
@@ -44,6 +45,7 @@ typedef struct ground {
   uint64_t job;
   bool ready;
   double not_before; /* another try to get a token */
+  double full_until; /* somebody came too many: no more offers until then */
   uint64_t token_id; /* 0: it needs none */
   char token[SHOAL_TOKEN_CHARS + 1];
 } ground;
@@ -228,6 +230,17 @@ static void see_helper(shoal_offers *o, uint64_t job, const char *name, double n
   found->seen = now;
 }
 
+/* Whether a job has as many workers as it wants at most, and this one is none of them. */
+static bool is_full(const shoal_offers *o, const shoal_open_job *job, const char *name) {
+  uint32_t others = job->workers;
+  for (size_t i = 0; i < o->helpers_count; i++) {
+    if (o->helpers[i].job != job->id) continue;
+    if (strcmp(o->helpers[i].name, name) == 0) return false;
+    others++;
+  }
+  return others >= job->spec.workers_max;
+}
+
 static void count_helpers(shoal_offers *o, double now) {
   size_t kept = 0;
   for (size_t i = 0; i < o->helpers_count; i++)
@@ -301,11 +314,15 @@ static shoal_status get_token(shoal_offers *o, ground *g, const shoal_open_job *
   return status;
 }
 
+static ground *find_ground(const shoal_offers *o, uint64_t job) {
+  for (size_t i = 0; i < o->grounds_count; i++)
+    if (o->grounds[i].job == job) return &o->grounds[i];
+  return NULL;
+}
+
 /* The job's ground, with its token; NULL: not now. */
 static const ground *ground_of(shoal_offers *o, const shoal_open_job *job, double now) {
-  ground *g = NULL;
-  for (size_t i = 0; i < o->grounds_count && g == NULL; i++)
-    if (o->grounds[i].job == job->id) g = &o->grounds[i];
+  ground *g = find_ground(o, job->id);
   if (g == NULL) {
     if (!make_room((void **)&o->grounds, o->grounds_count, &o->grounds_room, sizeof *o->grounds)) return NULL;
     g = &o->grounds[o->grounds_count++];
@@ -317,7 +334,7 @@ static const ground *ground_of(shoal_offers *o, const shoal_open_job *job, doubl
     g->not_before = now + TOKEN_PAUSE_S;
     if (!g->ready) o->config.log(o->config.self, err.text);
   }
-  return g->ready ? g : NULL;
+  return g->ready && now >= g->full_until ? g : NULL;
 }
 
 static void leave_grounds(shoal_offers *o) {
@@ -369,7 +386,7 @@ static void beat_for_offered(shoal_offers *o, double now) {
   }
 }
 
-/* Their messages may still be in the queue: who takes one of them is told that the unit is not to be had. */
+/* Their messages may still be in the queue: who takes one of them gets the unit, if nobody has it by then. */
 static void give_back(shoal_offers *o) {
   for (size_t i = o->count; i-- > 0;) {
     offer *f = &o->offers[i];
@@ -497,12 +514,26 @@ double shoal_offers_tick(shoal_offers *o, double now) {
 
 /* ---- what workers say ---- */
 
+/* One worker too many: the unit is free again, for those that the job has. */
+static void turn_away(shoal_offers *o, offer *f, double now) {
+  shoal_searcher *searcher = shoal_jobs_searcher(o->config.jobs, f->job);
+  ground *g = find_ground(o, f->job);
+  if (g != NULL) g->full_until = now + FULL_S;
+  if (searcher != NULL) shoal_searcher_give_back(searcher, f->unit, f->attempt);
+  remove_offer(o, (size_t)(f - o->offers));
+}
+
 bool shoal_offers_claim(shoal_offers *o, uint64_t job, uint64_t unit, uint32_t attempt, const char *worker) {
   offer *f = find_offer(o, job, unit);
   if (f == NULL || f->attempt != attempt) return true;
   if (f->state == CLAIMED && f->worker[0] != 0 && worker[0] != 0 && strcmp(f->worker, worker) != 0)
     return false;
   double now = shoal_clock_seconds();
+  const shoal_open_job *open = shoal_jobs_find(o->config.jobs, job);
+  if (f->state != CLAIMED && worker[0] != 0 && open != NULL && is_full(o, open, worker)) {
+    turn_away(o, f, now);
+    return false;
+  }
   o->due = o->due || f->state != CLAIMED;
   f->state = CLAIMED;
   f->beaten = now;

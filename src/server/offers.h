@@ -20,6 +20,9 @@
  * offered again by the search, as its next attempt; what a broker may have lost with its disk is sent again
  * after every reconnect.
  *
+ * A job that has as many workers as it wants at most, volunteers among them, turns others away. Whom a broker
+ * gives a message to cannot be chosen, so it is offered again a second later.
+ *
  * There are always some more offers than workers that wait. Where nobody receives and nobody computes there
  * are none, so that the units are free for volunteers.
  *
@@ -58,8 +61,9 @@ void shoal_offers_destroy(shoal_offers *offers); /* NULL is fine */
 /* Returns when it wants to be called again. */
 double shoal_offers_tick(shoal_offers *offers, double now);
 
-/* A worker beats for a unit, "" for one that does not say its name. False: another worker has claimed this
- * offer. */
+/* A worker beats for a unit, "" for one that does not say its name. False: another worker has claimed
+ * this offer, or the job has as many workers as it wants at most and this one is none of them; then the
+ * unit is free again. */
 bool shoal_offers_claim(shoal_offers *offers, uint64_t job, uint64_t unit, uint32_t attempt,
                         const char *worker);
 /* A unit has its result, or its worker gave up. */

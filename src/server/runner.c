@@ -19,6 +19,7 @@
 #include "net/worker_node.h"
 #include "nn/events.h"
 #include "nn/onnx.h"
+#include "server/folders.h"
 #include "train/metric.h"
 
 enum {
@@ -79,15 +80,6 @@ struct shoal_runner {
 
 static void tell(shoal_runner *r) { r->config.changed(r->config.self); }
 
-/* Cuts a folder, with the slash behind it, out of a text. */
-static void cut_folder(char *text, const char *folder, size_t length) {
-  for (char *at = text; length > 0 && (at = strstr(at, folder)) != NULL;)
-    if (at[length] == '/')
-      memmove(at, at + length + 1, strlen(at + length + 1) + 1);
-    else
-      at += length;
-}
-
 /* A text for those who host: where things are on this machine is none of their business. What is left of a path is the
  * name of the set and of the file, "iris/iris.csv", or a file of the job's. */
 static void cut_folders(const shoal_runner *r, char *text) {
@@ -98,8 +90,8 @@ static void cut_folders(const shoal_runner *r, char *text) {
   shoal_text_addf(&inside, "/sets/%s", r->config.spec->data.bytes);
   const char *name = inside.failed ? NULL : strstr(data, inside.bytes);
   char *sets = name != NULL ? strndup(data, (size_t)(strchr(name + 1, '/') - data)) : NULL;
-  if (sets != NULL) cut_folder(text, sets, strlen(sets));
-  cut_folder(text, r->folder, strlen(r->folder));
+  if (sets != NULL) shoal_cut_folder(text, sets);
+  shoal_cut_folder(text, r->folder);
   free(sets);
   shoal_text_release(&inside);
 }

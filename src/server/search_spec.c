@@ -2,13 +2,14 @@
 #include "server/search_spec.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/spec_read.h"
+
 enum { TEXT_MAX = 1000 };
-static const double budget_max = 1e8, whole_max = 9007199254740992.0;
+static const double budget_max = 1e8;
 
 static const char *const fields[] = {
     "kind",   "name",     "data",  "target",    "columns",    "dialect",     "metric",
@@ -26,85 +27,24 @@ bool shoal_search_spec_is(const char *json, size_t length) {
 /* ---- reading ---- */
 
 typedef struct reading {
+  shoal_spec_reader in;
   shoal_search_spec *spec;
-  const cJSON *json;
-  shoal_spec_fault *fault;
-  shoal_error *err;
 } reading;
 
-static shoal_status wrong(reading *r, const char *field, const char *text) {
-  snprintf(r->fault->field, sizeof r->fault->field, "%s", field);
-  return shoal_fail(r->err, SHOAL_INVALID, "\"%s\" %s", field, text);
-}
-
-static const cJSON *find(const reading *r, const char *field) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(r->json, field);
-  return cJSON_IsNull(item) ? NULL : item;
+static shoal_status wrong(const reading *r, const char *field, const char *text) {
+  return shoal_spec_wrong(&r->in, field, text);
 }
 
 static shoal_status read_text(reading *r, const char *field, size_t most, shoal_text *out) {
-  const cJSON *item = find(r, field);
-  if (item == NULL) return SHOAL_OK;
-  if (!cJSON_IsString(item)) return wrong(r, field, "must be a text");
-  if (strlen(item->valuestring) > most) return wrong(r, field, "is too long");
-  shoal_text_addf(out, "%s", item->valuestring);
-  return out->failed ? shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
-}
-
-static shoal_status read_number(reading *r, const char *field, double least, double most, bool whole,
-                                double *out) {
-  const cJSON *item = find(r, field);
-  if (item == NULL) return SHOAL_OK;
-  char text[96];
-  snprintf(text, sizeof text, "must be a %snumber from %g to %g", whole ? "whole " : "", least, most);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
-      (whole && item->valuedouble != floor(item->valuedouble)))
-    return wrong(r, field, text);
-  *out = item->valuedouble;
-  return SHOAL_OK;
-}
-
-static shoal_status read_whole32(reading *r, const char *field, uint32_t least, uint32_t most,
-                                 uint32_t *out) {
-  double value = *out;
-  shoal_status status = read_number(r, field, least, most, true, &value);
-  *out = (uint32_t)value;
-  return status;
-}
-
-static shoal_status read_whole64(reading *r, const char *field, uint64_t *out) {
-  double value = (double)*out;
-  shoal_status status = read_number(r, field, 0, whole_max, true, &value);
-  *out = (uint64_t)value;
-  return status;
-}
-
-static shoal_status check_fields(reading *r) {
-  for (const cJSON *item = r->json->child; item != NULL; item = item->next) {
-    bool known = false;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0] && !known; i++)
-      known = strcmp(item->string, fields[i]) == 0;
-    if (known) continue;
-    char field[32];
-    shoal_text_plain(field, sizeof field, item->string, strlen(item->string));
-    return wrong(r, field, "is no field of a search");
-  }
-  return SHOAL_OK;
+  return shoal_spec_read_text(&r->in, field, most, out);
 }
 
 static shoal_status read_names(reading *r) {
-  shoal_search_spec *s = r->spec;
-  shoal_status status = read_text(r, "data", SHOAL_SPEC_NAME_MAX, &s->data);
-  if (status == SHOAL_OK) status = read_text(r, "name", SHOAL_SPEC_NAME_MAX, &s->name);
-  if (status == SHOAL_OK) status = read_text(r, "target", TEXT_MAX, &s->target);
-  if (status != SHOAL_OK) return status;
-  if (s->data.length == 0) return wrong(r, "data", "must be the name of a data set");
-  if (s->target.length == 0) return wrong(r, "target", "is missing: the column to predict");
-  if (s->name.length == 0) shoal_text_addf(&s->name, "%s", s->data.bytes);
-  if (s->name.failed) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
-  if (!shoal_spec_name_is_good(s->name.bytes))
-    return wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
-  return SHOAL_OK;
+  shoal_status status = shoal_spec_read_names(&r->in, &r->spec->name, &r->spec->data);
+  if (status == SHOAL_OK) status = read_text(r, "target", TEXT_MAX, &r->spec->target);
+  if (status == SHOAL_OK && r->spec->target.length == 0)
+    status = wrong(r, "target", "is missing: the column to predict");
+  return status;
 }
 
 void shoal_columns_said_release(shoal_column_said *said, size_t count) {
@@ -151,10 +91,9 @@ shoal_status shoal_columns_said_read(shoal_column_said **out, size_t *count, con
 }
 
 static shoal_status read_columns(reading *r) {
-  shoal_status status =
-      shoal_columns_said_read(&r->spec->columns, &r->spec->columns_count, find(r, "columns"), r->err);
-  if (status != SHOAL_OK) snprintf(r->fault->field, sizeof r->fault->field, "columns");
-  return status;
+  shoal_status status = shoal_columns_said_read(&r->spec->columns, &r->spec->columns_count,
+                                                shoal_spec_find(&r->in, "columns"), r->in.err);
+  return shoal_spec_blame(&r->in, "columns", status);
 }
 
 /* Words that search/ has names for. */
@@ -177,10 +116,9 @@ static shoal_status read_words(reading *r) {
   if (status == SHOAL_OK && s->problem.length > 0 && strcmp(s->problem.bytes, "regression") != 0 &&
       strcmp(s->problem.bytes, "classes") != 0)
     status = wrong(r, "problem", "must be regression or classes");
-  if (status == SHOAL_OK && s->dialect.length > 0) {
-    status = shoal_dialect_say(&dialect, "dialect", s->dialect.bytes, r->err);
-    if (status != SHOAL_OK) snprintf(r->fault->field, sizeof r->fault->field, "dialect");
-  }
+  if (status == SHOAL_OK && s->dialect.length > 0)
+    status = shoal_spec_blame(&r->in, "dialect",
+                              shoal_dialect_say(&dialect, "dialect", s->dialect.bytes, r->in.err));
   return status;
 }
 
@@ -190,39 +128,33 @@ static shoal_status check_space(reading *r) {
   if (text->length == 0) return SHOAL_OK;
   shoal_space space;
   shoal_space_usual(&space, 1000, 10);
-  shoal_status status = shoal_space_parse(&space, "space", text->bytes, text->length, r->err);
+  shoal_status status = shoal_space_parse(&space, "space", text->bytes, text->length, r->in.err);
   shoal_space_release(&space);
   if (status == SHOAL_OK) return SHOAL_OK;
   const char *reason;
-  snprintf(r->fault->field, sizeof r->fault->field, "space");
-  shoal_spec_place("space", r->err, &r->fault->line, &r->fault->column, &reason);
-  return status;
+  shoal_spec_place("space", r->in.err, &r->in.fault->line, &r->in.fault->column, &reason);
+  return shoal_spec_blame(&r->in, "space", status);
 }
 
 static shoal_status read_numbers(reading *r) {
   shoal_search_spec *s = r->spec;
-  const cJSON *private = find(r, "private");
-  if (private != NULL && !cJSON_IsBool(private)) return wrong(r, "private", "must be true or false");
-  s->is_private = cJSON_IsTrue(private);
-  shoal_status status = read_number(r, "budget_s", 0, budget_max, false, &s->budget_s);
-  if (status == SHOAL_OK) status = read_whole64(r, "trials", &s->trials);
-  if (status == SHOAL_OK) status = read_whole64(r, "seed", &s->seed);
-  if (status == SHOAL_OK) status = read_whole32(r, "folds", 0, SHOAL_FOLDS_MAX, &s->folds);
-  if (status == SHOAL_OK) status = read_whole32(r, "epochs", 0, SHOAL_CURVE_MAX, &s->epochs);
-  if (status == SHOAL_OK) status = read_number(r, "valid", 0, 0.9, false, &s->valid_share);
-  if (status == SHOAL_OK) status = read_number(r, "test_share", 0, 0.9, false, &s->test_share);
-  if (status == SHOAL_OK) status = read_whole32(r, "workers_min", 1, SHOAL_SPEC_WORKERS_MAX, &s->workers_min);
-  if (status == SHOAL_OK) status = read_whole32(r, "workers_max", 1, SHOAL_SPEC_WORKERS_MAX, &s->workers_max);
-  if (status == SHOAL_OK && s->workers_max < s->workers_min)
-    return wrong(r, "workers_max", "must not be less than \"workers_min\"");
+  const shoal_spec_reader *in = &r->in;
+  shoal_status status = shoal_spec_read_flag(in, "private", &s->is_private);
+  if (status == SHOAL_OK) status = shoal_spec_read_number(in, "budget_s", 0, budget_max, false, &s->budget_s);
+  if (status == SHOAL_OK) status = shoal_spec_read_u64(in, "trials", &s->trials);
+  if (status == SHOAL_OK) status = shoal_spec_read_u64(in, "seed", &s->seed);
+  if (status == SHOAL_OK) status = shoal_spec_read_u32(in, "folds", 0, SHOAL_FOLDS_MAX, &s->folds);
+  if (status == SHOAL_OK) status = shoal_spec_read_u32(in, "epochs", 0, SHOAL_CURVE_MAX, &s->epochs);
+  if (status == SHOAL_OK) status = shoal_spec_read_number(in, "valid", 0, 0.9, false, &s->valid_share);
+  if (status == SHOAL_OK) status = shoal_spec_read_number(in, "test_share", 0, 0.9, false, &s->test_share);
+  if (status == SHOAL_OK) status = shoal_spec_read_workers(in, &s->workers_min, &s->workers_max);
   if (status == SHOAL_OK && s->budget_s == 0 && s->trials == 0)
     return wrong(r, "budget_s", "and \"trials\" cannot both be 0: the search would not end");
   return status;
 }
 
 static shoal_status read_all(reading *r) {
-  if (!cJSON_IsObject(r->json)) return shoal_fail(r->err, SHOAL_INVALID, "the body is no JSON object");
-  shoal_status status = check_fields(r);
+  shoal_status status = shoal_spec_check_fields(&r->in, fields, sizeof fields / sizeof fields[0], "a search");
   if (status == SHOAL_OK) status = read_names(r);
   if (status == SHOAL_OK) status = read_columns(r);
   if (status == SHOAL_OK) status = read_words(r);
@@ -242,7 +174,7 @@ shoal_status shoal_search_spec_parse(shoal_search_spec *out, const char *json, s
   *fault = (shoal_spec_fault){0};
   cJSON *tree = cJSON_ParseWithLength(json, length);
   if (tree == NULL) return shoal_fail(err, SHOAL_INVALID, "the body is no JSON");
-  reading r = {&spec, tree, fault, err};
+  reading r = {{tree, fault, err}, &spec};
   shoal_status status = read_all(&r);
   cJSON_Delete(tree);
   if (status == SHOAL_OK)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "search/table_onnx.h"
+#include "server/folders.h"
 
 enum { UNITS_AT_ONCE = 256, NEWS_MAX = 4096 };
 
@@ -174,11 +175,26 @@ static void read_some(void *self, const shoal_search_view *view) {
   pthread_mutex_unlock(&s->mutex);
 }
 
+/* For those who host: what is left of a path is the name of the set and of the file, or a file of the
+ * job's. */
+static void cut_folders(const shoal_searcher *s, char *text) {
+  shoal_cut_path(text, s->data, 2);
+  shoal_cut_folder(text, s->folder);
+}
+
 /* For the log, after what is noted already. */
 static void add_note(shoal_searcher *s, const char *text) {
   pthread_mutex_lock(&s->mutex);
   size_t length = strlen(s->note);
   snprintf(s->note + length, sizeof s->note - length, "%s%s", length > 0 ? "; " : "", text);
+  cut_folders(s, s->note);
+  pthread_mutex_unlock(&s->mutex);
+}
+
+static void set_error(shoal_searcher *s, const shoal_error *err) {
+  pthread_mutex_lock(&s->mutex);
+  s->error = *err;
+  cut_folders(s, s->error.text);
   pthread_mutex_unlock(&s->mutex);
 }
 
@@ -224,11 +240,9 @@ static void make_end(shoal_searcher *s) {
   set_phase(s, SHOAL_SEARCHER_GATHERS);
   shoal_status status = shoal_search_finish(s->search, s->out, &end, &err);
   if (status == SHOAL_OK) save_onnx(s);
+  if (status != SHOAL_OK && status != SHOAL_STOPPED) set_error(s, &err);
   pthread_mutex_lock(&s->mutex);
-  if (status == SHOAL_OK)
-    s->has_model = true;
-  else if (status != SHOAL_STOPPED)
-    s->error = err;
+  s->has_model = status == SHOAL_OK;
   pthread_mutex_unlock(&s->mutex);
 }
 
@@ -241,7 +255,7 @@ static void *run(void *self) {
     set_phase(s, SHOAL_SEARCHER_OPEN);
     if (wait_for_end(s)) make_end(s);
   } else if (status != SHOAL_STOPPED) {
-    s->error = err;
+    set_error(s, &err);
   }
   set_phase(s, SHOAL_SEARCHER_ENDED);
   return NULL;
@@ -445,8 +459,16 @@ bool shoal_searcher_beat(shoal_searcher *s, uint64_t unit, uint32_t attempt) {
   return phase_of(s) == SHOAL_SEARCHER_OPEN && shoal_search_beat(s->search, unit, attempt);
 }
 
+/* How many rows were learned from, those of all folds, each as often as there were epochs. */
+static uint64_t count_samples(const shoal_searcher *s, uint64_t unit, const shoal_trial_result *result) {
+  shoal_unit about;
+  if (!shoal_board_unit(shoal_search_board(s->search), unit, &about)) return 0;
+  return shoal_trial_samples(shoal_search_brief(s->search), shoal_search_split(s->search), &about, result);
+}
+
 shoal_status shoal_searcher_done(shoal_searcher *s, uint64_t unit, const char *worker, const cJSON *json,
-                                 shoal_error *err) {
+                                 uint64_t *samples, shoal_error *err) {
+  *samples = 0;
   shoal_status status = check_open(s, err);
   if (status != SHOAL_OK) return status;
   shoal_trial_result *result = malloc(sizeof *result);
@@ -456,6 +478,7 @@ shoal_status shoal_searcher_done(shoal_searcher *s, uint64_t unit, const char *w
   if (status == SHOAL_OK) status = shoal_search_done(s->search, unit, worker, result, &counts, err);
   if (status == SHOAL_OK && !counts)
     status = shoal_fail(err, SHOAL_CONFLICT, "unit %" PRIu64 " has its result, or was never given out", unit);
+  if (status == SHOAL_OK) *samples = count_samples(s, unit, result);
   free(result);
   return status;
 }

@@ -71,9 +71,10 @@ shoal_status shoal_searcher_brief(shoal_searcher *searcher, shoal_text *json, sh
 shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, shoal_next *next,
                                  shoal_taken *taken, shoal_text *json, shoal_error *err);
 bool shoal_searcher_beat(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
-/* SHOAL_CONFLICT: late. SHOAL_INVALID: not what a result looks like. */
+/* SHOAL_CONFLICT: late. SHOAL_INVALID: not what a result looks like. *samples is how many rows were learned
+ * from for it, epoch by epoch. */
 shoal_status shoal_searcher_done(shoal_searcher *searcher, uint64_t unit, const char *worker,
-                                 const cJSON *result, shoal_error *err);
+                                 const cJSON *result, uint64_t *samples, shoal_error *err);
 void shoal_searcher_failed(shoal_searcher *searcher, uint64_t unit, uint32_t attempt, const char *why);
 /* Nobody has begun it: it is free again, and that does not count as an attempt. */
 void shoal_searcher_give_back(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);

@@ -2,7 +2,6 @@
 #include "server/spec.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "nn/trainer.h"
 #include "proto/codec.h"
 #include "proto/mode.h"
+#include "server/spec_read.h"
 
 /* Fields that are settings of the model's recipe, in the order in which they are applied: an optimiser
  * brings its own rate. */
@@ -23,7 +23,7 @@ static const struct {
     {"batch", "batch"},         {"seed", "seed"},
     {"shuffle", "shuffle"},     {"early_stop", "early-stop"},
 };
-enum { SETTINGS = sizeof settings / sizeof settings[0], VALUE_MAX = 256 };
+enum { SETTINGS = sizeof settings / sizeof settings[0], VALUE_MAX = 256, TARGET_MAX = 1000 };
 
 static const char *const others[] = {"name", "model",       "data",        "target",  "valid", "mode",
                                      "wire", "workers_min", "workers_max", "private", "guard", "rule"};
@@ -46,7 +46,8 @@ bool shoal_spec_name_is_good(const char *name) {
 void shoal_spec_place(const char *name, const shoal_error *err, uint32_t *line, uint32_t *column,
                       const char **text) {
   *line = *column = 0;
-  *text = err->text;
+  *text = err != NULL ? err->text : "";
+  if (err == NULL) return;
   size_t length = strlen(name);
   unsigned at_line, at_column;
   int used = 0;
@@ -61,70 +62,37 @@ void shoal_spec_place(const char *name, const shoal_error *err, uint32_t *line, 
 /* ---- reading ---- */
 
 typedef struct reading {
+  shoal_spec_reader in;
   shoal_spec *spec;
-  const cJSON *json;
-  shoal_spec_fault *fault;
-  shoal_error *err;
 } reading;
 
-static shoal_status wrong(reading *r, const char *field, const char *text) {
-  snprintf(r->fault->field, sizeof r->fault->field, "%s", field);
-  return shoal_fail(r->err, SHOAL_INVALID, "\"%s\" %s", field, text);
+static shoal_status wrong(const reading *r, const char *field, const char *text) {
+  return shoal_spec_wrong(&r->in, field, text);
 }
 
-/* Nothing, as for null, leaves *out NULL. */
-static shoal_status read_text(reading *r, const char *field, const char **out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(r->json, field);
-  *out = NULL;
-  if (item == NULL || cJSON_IsNull(item)) return SHOAL_OK;
-  if (!cJSON_IsString(item)) return wrong(r, field, "must be a text");
-  *out = item->valuestring;
-  return SHOAL_OK;
-}
-
-static shoal_status read_whole(reading *r, const char *field, uint32_t least, uint32_t most, uint32_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(r->json, field);
-  if (item == NULL || cJSON_IsNull(item)) return SHOAL_OK;
-  char text[64];
-  snprintf(text, sizeof text, "must be a whole number from %u to %u", least, most);
-  if (!cJSON_IsNumber(item)) return wrong(r, field, text);
-  double value = item->valuedouble;
-  if (!(value >= least && value <= most) || value != floor(value)) return wrong(r, field, text);
-  *out = (uint32_t)value;
-  return SHOAL_OK;
-}
-
-static shoal_status check_fields(reading *r) {
-  for (const cJSON *item = r->json->child; item != NULL; item = item->next) {
-    bool known = false;
-    for (size_t i = 0; i < SETTINGS && !known; i++) known = strcmp(item->string, settings[i].field) == 0;
-    for (size_t i = 0; i < OTHERS && !known; i++) known = strcmp(item->string, others[i]) == 0;
-    if (known) continue;
-    char field[32];
-    shoal_text_plain(field, sizeof field, item->string, strlen(item->string));
-    return wrong(r, field, "is no field of a job");
-  }
-  return SHOAL_OK;
+static shoal_status check_fields(const reading *r) {
+  const char *all[SETTINGS + OTHERS];
+  for (size_t i = 0; i < SETTINGS; i++) all[i] = settings[i].field;
+  memcpy(all + SETTINGS, others, sizeof others);
+  return shoal_spec_check_fields(&r->in, all, SETTINGS + OTHERS, "a job");
 }
 
 static shoal_status read_model(reading *r) {
-  const char *text;
-  shoal_status status = read_text(r, "model", &text);
-  if (status != SHOAL_OK) return status;
-  if (text == NULL) return wrong(r, "model", "is missing: the text of the network");
+  const cJSON *item = shoal_spec_find(&r->in, "model");
+  if (item == NULL) return wrong(r, "model", "is missing: the text of the network");
+  if (!cJSON_IsString(item)) return wrong(r, "model", "must be a text");
+  const char *text = item->valuestring, *reason;
   if (strlen(text) > SHOAL_SPEC_MODEL_MAX) return wrong(r, "model", "is longer than 1 MB");
-  status = shoal_model_parse(&r->spec->parsed, "model", text, strlen(text), r->err);
+  shoal_status status = shoal_model_parse(&r->spec->parsed, "model", text, strlen(text), r->in.err);
   if (status == SHOAL_OK) return SHOAL_OK;
-  const char *reason;
-  snprintf(r->fault->field, sizeof r->fault->field, "model");
-  shoal_spec_place("model", r->err, &r->fault->line, &r->fault->column, &reason);
-  return status;
+  shoal_spec_place("model", r->in.err, &r->in.fault->line, &r->in.fault->column, &reason);
+  return shoal_spec_blame(&r->in, "model", status);
 }
 
 /* A setting's value as a line of the model's text would have it. */
 static shoal_status apply_setting(reading *r, size_t index) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(r->json, settings[index].field);
-  if (item == NULL || cJSON_IsNull(item)) return SHOAL_OK;
+  const cJSON *item = shoal_spec_find(&r->in, settings[index].field);
+  if (item == NULL) return SHOAL_OK;
   char value[VALUE_MAX];
   if (cJSON_IsNumber(item))
     snprintf(value, sizeof value, "%.17g", item->valuedouble);
@@ -133,42 +101,31 @@ static shoal_status apply_setting(reading *r, size_t index) {
   else
     return wrong(r, settings[index].field, "must be a number or a short text");
   shoal_status status =
-      shoal_model_set(r->spec->parsed, settings[index].field, settings[index].setting, value, r->err);
-  if (status != SHOAL_OK) snprintf(r->fault->field, sizeof r->fault->field, "%s", settings[index].field);
-  return status;
+      shoal_model_set(r->spec->parsed, settings[index].field, settings[index].setting, value, r->in.err);
+  return shoal_spec_blame(&r->in, settings[index].field, status);
 }
 
 static shoal_status read_names(reading *r) {
-  shoal_spec *spec = r->spec;
-  const char *name, *data, *target;
-  shoal_status status = read_text(r, "name", &name);
-  if (status == SHOAL_OK) status = read_text(r, "data", &data);
-  if (status == SHOAL_OK) status = read_text(r, "target", &target);
-  if (status != SHOAL_OK) return status;
-  /* Whether there is such a set is for datasets.h to say. */
-  if (data == NULL || data[0] == 0 || strlen(data) > SHOAL_SPEC_NAME_MAX)
-    return wrong(r, "data", "must be the name of a data set");
-  if (name == NULL) name = data;
-  if (!shoal_spec_name_is_good(name))
-    return wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
-  if (target != NULL && strlen(target) > 1000) return wrong(r, "target", "is too long");
-  shoal_text_addf(&spec->name, "%s", name);
-  shoal_text_addf(&spec->data, "%s", data);
-  if (target != NULL) shoal_text_addf(&spec->target, "%s", target);
-  return SHOAL_OK;
+  shoal_status status = shoal_spec_read_names(&r->in, &r->spec->name, &r->spec->data);
+  if (status == SHOAL_OK) status = shoal_spec_read_text(&r->in, "target", TARGET_MAX, &r->spec->target);
+  return status;
+}
+
+/* A short word; *out is "" where it is not given. */
+static shoal_status read_word(reading *r, const char *field, const char **out) {
+  const cJSON *item = shoal_spec_find(&r->in, field);
+  *out = cJSON_IsString(item) ? item->valuestring : "";
+  return item == NULL || cJSON_IsString(item) ? SHOAL_OK : wrong(r, field, "must be a text");
 }
 
 /* Whether volunteers are believed, and how what they send becomes one. How many parts a rule needs is seen when the job
  * starts. */
 static shoal_status read_guard(reading *r, shoal_mode_kind mode) {
-  const cJSON *guard = cJSON_GetObjectItemCaseSensitive(r->json, "guard");
   const char *rule;
   shoal_error why;
-  if (guard != NULL && !cJSON_IsNull(guard) && !cJSON_IsBool(guard))
-    return wrong(r, "guard", "must be true or false");
-  r->spec->guarded = !cJSON_IsFalse(guard);
-  shoal_status status = read_text(r, "rule", &rule);
-  if (status != SHOAL_OK || rule == NULL) return status;
+  shoal_status status = shoal_spec_read_flag(&r->in, "guard", &r->spec->guarded);
+  if (status == SHOAL_OK) status = read_word(r, "rule", &rule);
+  if (status != SHOAL_OK || shoal_spec_find(&r->in, "rule") == NULL) return status;
   if (shoal_rule_parse(rule, &r->spec->rule, &why) != SHOAL_OK) return wrong(r, "rule", why.text);
   bool is_mean = r->spec->rule.kind == SHOAL_RULE_MEAN && r->spec->rule.bucket <= 1;
   if (mode == SHOAL_ASYNC && !is_mean)
@@ -181,11 +138,11 @@ static shoal_status read_way(reading *r) {
   const char *mode, *wire;
   shoal_mode parsed;
   shoal_wire_format format;
-  shoal_status status = read_text(r, "mode", &mode);
-  if (status == SHOAL_OK) status = read_text(r, "wire", &wire);
+  shoal_status status = read_word(r, "mode", &mode);
+  if (status == SHOAL_OK) status = read_word(r, "wire", &wire);
   if (status != SHOAL_OK) return status;
-  if (mode == NULL) mode = "sync";
-  if (wire == NULL) wire = "f32";
+  if (shoal_spec_find(&r->in, "mode") == NULL) mode = "sync";
+  if (shoal_spec_find(&r->in, "wire") == NULL) wire = "f32";
   if (strlen(mode) >= sizeof spec->mode || shoal_mode_parse(mode, &parsed, NULL) != SHOAL_OK)
     return wrong(r, "mode", "must be sync, stale:N, async or local:H");
   if (strlen(wire) >= sizeof spec->wire || !shoal_codec_named(wire, &format))
@@ -199,25 +156,13 @@ static shoal_status read_way(reading *r) {
 
 static shoal_status read_numbers(reading *r) {
   shoal_spec *spec = r->spec;
-  const cJSON *valid = cJSON_GetObjectItemCaseSensitive(r->json, "valid");
-  if (valid != NULL && !cJSON_IsNull(valid)) {
-    if (!cJSON_IsNumber(valid) || !(valid->valuedouble >= 0 && valid->valuedouble <= 0.9))
-      return wrong(r, "valid", "must be a share from 0 to 0.9");
-    spec->valid_share = valid->valuedouble;
-  }
-  const cJSON *private = cJSON_GetObjectItemCaseSensitive(r->json, "private");
-  if (private != NULL && !cJSON_IsBool(private)) return wrong(r, "private", "must be true or false");
-  spec->is_private = cJSON_IsTrue(private);
-  shoal_status status = read_whole(r, "workers_min", 1, SHOAL_SPEC_WORKERS_MAX, &spec->workers_min);
-  if (status == SHOAL_OK)
-    status = read_whole(r, "workers_max", 1, SHOAL_SPEC_WORKERS_MAX, &spec->workers_max);
-  if (status == SHOAL_OK && spec->workers_max < spec->workers_min)
-    return wrong(r, "workers_max", "must not be less than \"workers_min\"");
+  shoal_status status = shoal_spec_read_number(&r->in, "valid", 0, 0.9, false, &spec->valid_share);
+  if (status == SHOAL_OK) status = shoal_spec_read_flag(&r->in, "private", &spec->is_private);
+  if (status == SHOAL_OK) status = shoal_spec_read_workers(&r->in, &spec->workers_min, &spec->workers_max);
   return status;
 }
 
 static shoal_status read_all(reading *r) {
-  if (!cJSON_IsObject(r->json)) return shoal_fail(r->err, SHOAL_INVALID, "the body is no JSON object");
   shoal_status status = check_fields(r);
   if (status == SHOAL_OK) status = read_names(r);
   if (status == SHOAL_OK) status = read_model(r);
@@ -226,18 +171,16 @@ static shoal_status read_all(reading *r) {
   if (status == SHOAL_OK) status = read_numbers(r);
   if (status != SHOAL_OK) return status;
   shoal_model_write(r->spec->parsed, &r->spec->model);
-  bool failed =
-      r->spec->model.failed || r->spec->name.failed || r->spec->data.failed || r->spec->target.failed;
-  return failed ? shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
+  return r->spec->model.failed ? shoal_fail(r->in.err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
 shoal_status shoal_spec_parse(shoal_spec *out, const char *json, size_t length, shoal_spec_fault *fault,
                               shoal_error *err) {
-  shoal_spec spec = {.workers_min = 1, .workers_max = SHOAL_SPEC_WORKERS_MAX};
+  shoal_spec spec = {.guarded = true, .workers_min = 1, .workers_max = SHOAL_SPEC_WORKERS_MAX};
   *fault = (shoal_spec_fault){0};
   cJSON *tree = cJSON_ParseWithLength(json, length);
   if (tree == NULL) return shoal_fail(err, SHOAL_INVALID, "the body is no JSON");
-  reading r = {&spec, tree, fault, err};
+  reading r = {{tree, fault, err}, &spec};
   shoal_status status = read_all(&r);
   cJSON_Delete(tree);
   if (status == SHOAL_OK)

@@ -251,13 +251,19 @@ static void rematch(shoal_volunteers *v, volunteer_entry *volunteer) {
   if (!volunteer->v.told) tell_assignment(v, volunteer);
 }
 
+/* As many as the job wants at most, less those who help it from a queue. */
+static uint32_t most_of(const shoal_open_job *job) {
+  uint32_t least = job->spec.workers_min, most = job->spec.workers_max;
+  return most >= least + job->helpers ? most - job->helpers : least;
+}
+
 void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
   const shoal_match_job open = {.id = job->id,
                                 .name = job->name,
                                 .host = job->host,
                                 .is_private = job->is_private,
                                 .least = job->spec.workers_min,
-                                .most = job->spec.workers_max,
+                                .most = most_of(job),
                                 .memory_bytes = job->view.memory_bytes};
   /* One that stops, too: the round at hand wants its workers. There is room for as many as may be open. */
   (void)shoal_match_put_job(v->match, &open, NULL);
@@ -588,6 +594,8 @@ static void measure(shoal_volunteers *v, volunteer_entry *volunteer, double now)
   if (parts < volunteer->v.seen_parts) volunteer->v.seen_parts = 0;
   uint64_t samples =
       job != NULL ? (uint64_t)((double)(parts - volunteer->v.seen_parts) * job->view.part_samples + 0.5) : 0;
+  samples += volunteer->v.credited;
+  volunteer->v.credited = 0;
   double rate = volunteer->v.seen_at > 0 ? (double)samples / (now - volunteer->v.seen_at) : 0;
   bool tells = rate != volunteer->v.samples_per_s;
   volunteer->v.seen_parts = parts;
@@ -595,6 +603,14 @@ static void measure(shoal_volunteers *v, volunteer_entry *volunteer, double now)
   volunteer->v.samples += samples;
   volunteer->v.samples_per_s = rate;
   if (tells) changed(v, volunteer);
+}
+
+void shoal_volunteers_credit(shoal_volunteers *v, uint64_t job, const char *name, uint64_t samples) {
+  for (volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next)
+    if (volunteer->v.job == job && strcmp(volunteer->v.name, name) == 0) {
+      volunteer->v.credited += samples;
+      return;
+    }
 }
 
 void shoal_volunteers_close_token(shoal_volunteers *v, uint64_t token) {

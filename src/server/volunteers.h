@@ -31,7 +31,7 @@ typedef struct shoal_volunteer {
   uint64_t swarm;                /* likewise, for the job's data */
   uint64_t samples;              /* in this connection's life */
   double samples_per_s, seen_at; /* measured over the last seconds */
-  uint64_t seen_parts;
+  uint64_t seen_parts, credited; /* credited: samples of searches since then */
 } shoal_volunteer;
 
 typedef struct shoal_volunteers shoal_volunteers;
@@ -56,6 +56,8 @@ void shoal_volunteers_use_swarms(shoal_volunteers *volunteers, shoal_swarms *swa
  * "/jobs/7/chief?worker=3". */
 int shoal_volunteers_admit(shoal_volunteers *volunteers, uint64_t peer, const shoal_request *request,
                            const shoal_caller *caller);
+/* Who is called that has learned from so many samples for a search. */
+void shoal_volunteers_credit(shoal_volunteers *volunteers, uint64_t job, const char *name, uint64_t samples);
 /* A token is good no more: its connections are closed. */
 void shoal_volunteers_close_token(shoal_volunteers *volunteers, uint64_t token);
 /* What the net tells. */

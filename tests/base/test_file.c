@@ -180,6 +180,23 @@ static void pieces_of_any_size_come_out_in_order(void **state) {
   free(bytes);
 }
 
+static void what_was_written_can_be_written_over_in_a_file(void **state) {
+  (void)state;
+  shoal_writer *writer;
+  shoal_error err;
+  assert_int_equal(shoal_writer_create(&writer, "file", &err), SHOAL_OK);
+  shoal_writer_add(writer, "one two", 7);
+  assert_int_equal(shoal_writer_patch(writer, 4, "2", 1, &err), SHOAL_OK);
+  shoal_writer_add(writer, " three", 6);
+  assert_int_equal(shoal_writer_patch(writer, 0, "ONE", 3, &err), SHOAL_OK);
+  assert_int_equal(shoal_writer_commit(writer, &err), SHOAL_OK);
+  check_content("file", "ONE 2wo three", 13);
+  assert_int_equal(shoal_writer_create(&writer, "/dev/null", &err), SHOAL_OK);
+  assert_int_equal(shoal_writer_patch(writer, 0, "x", 1, &err), SHOAL_UNSUPPORTED);
+  assert_non_null(strstr(err.text, "/dev/null: must be a file"));
+  shoal_writer_abandon(writer);
+}
+
 static void a_replaced_file_keeps_its_permissions_and_links(void **state) {
   (void)state;
   put("real", "old", 3);
@@ -340,6 +357,7 @@ int main(void) {
       IN_FOLDER(nothing_appears_before_commit),
       IN_FOLDER(an_abandoned_file_leaves_no_trace),
       IN_FOLDER(pieces_of_any_size_come_out_in_order),
+      IN_FOLDER(what_was_written_can_be_written_over_in_a_file),
       IN_FOLDER(a_replaced_file_keeps_its_permissions_and_links),
       IN_FOLDER(a_secret_is_for_its_owner_alone),
       IN_FOLDER(a_full_disk_is_named_with_what_to_do),

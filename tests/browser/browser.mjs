@@ -62,6 +62,39 @@ async function heighten(page) {
   await page.setViewportSize({ ...page.viewportSize(), height });
 }
 
+// ---- what every page must keep ----
+
+// Controls that who cannot see them would know nothing of.
+function unnamed() {
+  const kinds = "input, select, textarea, button, a[href], summary, [tabindex='0']";
+  const hasText = (one) => !/^(INPUT|SELECT|TEXTAREA)$/.test(one.tagName) && one.textContent.trim() !== "";
+  const hasName = (one) => one.labels?.length > 0 || one.getAttribute("aria-label") || hasText(one);
+  const controls = [...document.querySelectorAll(kinds)];
+  return controls.filter((one) => one.checkVisibility() && !hasName(one)).map((one) => one.outerHTML);
+}
+
+// Words that only who made it knows, and plurals of one.
+const wrongWords = /\brungs?\b|(?<![\d.,])1 (trials|rows|columns|classes|workers|layers|weights|samples)\b/;
+
+async function keepRules(page, name) {
+  assert.deepEqual(await page.evaluate(unnamed), [], `controls of ${name} without a name`);
+  const [wrong] = wrongWords.exec(await page.evaluate(() => document.body.innerText)) ?? [];
+  assert.equal(wrong, undefined, `${name} says “${wrong}”`);
+}
+
+// Answers to such requests come so much later, until end(). `answered` counts them.
+export async function slowDown(page, pattern, ms) {
+  const slow = { answered: 0, end: () => page.unroute(pattern, hold) };
+  async function hold(route) {
+    await new Promise((done) => setTimeout(done, ms));
+    const response = await route.fetch().catch(() => null); // null: the page has dropped it
+    slow.answered++;
+    await (response ? route.fulfill({ response }) : route.abort()).catch(() => undefined);
+  }
+  await page.route(pattern, hold);
+  return slow;
+}
+
 export class Pictures {
   // Removes those of an earlier run, and nothing else that somebody keeps there. settleMs: for what is
   // drawn bit by bit.
@@ -95,6 +128,7 @@ export class Pictures {
       assert.ok(over <= 0, `${name} is ${over} pixels too wide for a ${size}`);
     }
     await look(page, "desktop", "light");
+    await keepRules(page, name);
     passed(`pictures of ${name}`);
   }
 }

@@ -10,11 +10,12 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { colours, drawn, look, passed, Pictures, run, sizes, tabTo } from "./browser.mjs";
+import { colours, drawn, look, passed, Pictures, run, sizes, slowDown, tabTo } from "./browser.mjs";
 
 const deadlineMs = 540_000; // for all of it
 const trainMs = 360_000;
 const accuracyMin = 0.88;
+const slowMs = 1500; // for an answer, where something is done before it comes
 const volunteers = ["desk", "laptop"];
 
 const program = process.argv[2];
@@ -58,13 +59,20 @@ async function writeWrongModel(page) {
   const lines = text.split("\n");
   const at = lines.findIndex((line) => line.startsWith("conv"));
   lines[at] = "conv 20 5x5 tanhh";
+  const slow = await slowDown(page, "**/models/check", slowMs);
   await page.fill("textarea[name=model]", lines.join("\n"));
+  await page.click("button[type=submit]");
+  assert.equal(slow.answered, 0, "Start was pressed too late to see whether it waits");
   await page.waitForSelector(".verdict.bad");
+  await page.waitForSelector("textarea[name=model]:focus");
+  await page.waitForSelector("button[type=submit]:text-is('Start')");
+  assert.match(page.url(), /\/host$/);
+  await slow.end();
   assert.match(await page.textContent(".verdict"), new RegExp(`^Line ${at + 1}, .*tanhh`));
   assert.equal(await page.textContent(".numbers .bad"), String(at + 1));
   await page.fill("textarea[name=model]", text);
   await page.waitForSelector(".verdict:not(.bad)");
-  passed("a wrong word in a model is marked on its line");
+  passed("a wrong word in a model is marked on its line, and nothing starts with it");
 }
 
 // What is no number stays in its box, and no job begins with a part of it.
@@ -120,8 +128,10 @@ async function round(page) {
 async function stopAndResume(page) {
   for (const name of volunteers) await page.waitForFunction(seesSamplesOf, name);
   passed("both volunteers contribute");
-  await page.click(".pagehead button:text-is('Stop')");
+  await page.focus(".pagehead button:text-is('Stop')");
+  await page.keyboard.press("Enter");
   await page.waitForSelector(".pagehead .chip.stopped");
+  await page.waitForFunction(() => document.activeElement !== document.body); // it is not lost with Stop
   const stopped = await round(page);
   assert.ok(stopped > 0, "no round was done before the stop");
   passed(`stopped in round ${stopped}`);
@@ -248,12 +258,10 @@ async function uploadStripes(url) {
 async function hostStripes(page, url) {
   await uploadStripes(url);
   await page.goto(`${url}/host`);
-  await page.selectOption("select[name=model-name]", "mlp-mnist");
-  // The model is checked anew for other data; until then Start does not start.
+  await page.waitForSelector(".layer");
   const checked = page.waitForResponse((answer) => /\/models\/check$/.test(answer.url()));
-  await page.selectOption("select[name=data]", "stripes");
+  await page.selectOption("select[name=model-name]", "mlp-mnist");
   await checked;
-  await page.locator(".verdict", { hasText: "No mistakes" }).waitFor();
   await page.fill("input[name=epochs]", "1000");
   await page.fill("input[name=workers_min]", "2");
   await page.click("summary:text-is('Advanced')");
@@ -263,11 +271,18 @@ async function hostStripes(page, url) {
   const asked = page.waitForRequest(
     (request) => request.method() === "POST" && /\/jobs$/.test(request.url()),
   );
+  // The model is checked anew for other data; Start waits for that and starts then.
+  const slow = await slowDown(page, "**/models/check", slowMs);
+  await page.selectOption("select[name=data]", "stripes");
   await page.click("button[type=submit]");
-  const { shuffle, rule, guard } = (await asked).postDataJSON();
+  assert.equal(slow.answered, 0, "Start was pressed too late to see whether it waits");
+  const { data, shuffle, rule, guard } = (await asked).postDataJSON();
+  assert.equal(slow.answered, 1, "a job was begun before its model was checked");
+  await slow.end();
+  assert.equal(data, "stripes");
   assert.deepEqual({ shuffle, rule, guard }, { shuffle: "all", rule: "median", guard: false });
   await page.waitForURL(/\/jobs\/2$/);
-  passed("a job with a shuffle, a rule and without audits is hosted");
+  passed("a job with a shuffle, a rule and without audits is hosted; Start waited for the model's check");
 }
 
 // Who has which parts of the data, as a picture and as a table, which opens by keyboard.

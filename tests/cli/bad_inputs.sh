@@ -74,8 +74,8 @@ bad 2 "--onnx FILE is missing" export good.safetensors
 bad 2 "what to do (list, info or get) is missing" data
 bad 2 "unknown action 'fetch'" data fetch
 bad 2 "the name of a set is missing" data get
-bad 2 "what to measure (train, gemm, ps, scaling, platform, data or attack) is missing" bench
-bad 2 "unknown measurement 'sleep'; there are train, gemm, ps, scaling, platform, data and attack" bench sleep
+bad 2 "what to measure (train, gemm, ps, scaling, platform, data, attack or envs) is missing" bench
+bad 2 "unknown measurement 'sleep'; there are train, gemm, ps, scaling, platform, data, attack and envs" bench sleep
 bad 2 "unknown option '--per-layer'" bench gemm --per-layer
 bad 2 "--seconds: 0 is out of range" bench gemm --seconds 0
 bad 2 "did you mean '--per-layer'?" bench train --per-layers
@@ -96,6 +96,8 @@ mkdir bad/empty
 bad 1 "no data in this folder" train images.net --data bad/empty
 bad 1 "toy:reverse" train images.net --data toy:elephant
 bad 1 "no-such-net" bench train --net no-such-net --seconds 0.1
+bad 1 "unknown environment 'CartPol-v1'; did you mean 'CartPole-v1'?" bench envs --env CartPol-v1
+bad 2 "--count: 0 is out of range" bench envs --count 0
 cp images.net bad/locked.net
 chmod 000 bad/locked.net
 [ "$(id -u)" -eq 0 ] || bad 1 "Permission denied" train bad/locked.net --data images

@@ -107,7 +107,7 @@ while True:
     threading.Thread(target=pass_on, args=(far, near, 0), daemon=True).start()
 PYTHON
 pids+=("$!")
-sleep 0.5
+until_true "the slow line is there" bash -c "exec 3<> /dev/tcp/127.0.0.1/${slow[0]}"
 start long.log host chars.net --data text:long --server "http://127.0.0.1:${slow[0]}"
 uploading=$started
 until_true "its first file is there: $(cat long.log)" test -f server/data/drafts/long/a.txt

@@ -58,6 +58,21 @@ check "and the same model's score" test "$(field test_accuracy killed.log)" = "$
 same $? 0 "more trials: $(tail -1 more.log)"
 same "$(field trials more.log)" 20 "there are more"
 
+same "$(grep -c '"event":"columns"' one.log)" 1 "the columns are told"
+check "each with its kind" python3 - <<'PYTHON'
+import json
+columns = json.loads(open("one.log").readline())["columns"]
+assert [(c["name"], c["kind"], c["use"]) for c in columns] == [
+    ("id", "identifier", "none"), ("age", "number", "feature"), ("city", "category", "feature"),
+    ("income", "number", "feature"), ("bought", "category", "target")], columns
+PYTHON
+"$SHOAL" search shop.csv --resume "${some[@]:0:2}" --trials 20 --epochs 6 --seed 1 --scheduler model --out one.safetensors \
+  > again.log 2> again.err
+same $? 0 "what it began with may be said again: $(cat again.err)"
+check "that all trials are done is said: $(cat again.err)" \
+  grep -q "there are 20 trials already, and --trials 20 is how many there may be in all" again.err
+check "the kinds are shown: $(cat again.err)" grep -Eq "^  city    category    3 values: .*Rome" again.err
+
 # ---- the budget, and Ctrl-C ----
 start=$SECONDS
 "$SHOAL" search shop.csv --target bought --budget 4s --out quick.safetensors > quick.log 2>&1
@@ -75,6 +90,31 @@ check "the best so far is there" test -s stopped.safetensors
 "$SHOAL" eval one.safetensors --data new.csv --json > eval.log
 same $? 0 "eval"
 check "on other rows" python3 -c "assert $(field accuracy eval.log) > 0.8 and $(field samples eval.log) == 300"
+
+# Rows that are not scored, and what could not be read, are said.
+(head -41 new.csv | tail -40; echo "900,old,Rome,12,yes"; echo "901,44,Rome,12,"; echo "902,44,Rome,12,perhaps") > odd.csv
+"$SHOAL" eval one.safetensors --data odd.csv --json > eval.log 2> eval.err
+same $? 0 "eval of odd rows: $(cat eval.err)"
+same "$(field samples eval.log) $(field rows eval.log) $(field no_answer eval.log) $(field unknown_class eval.log)" \
+  "41 43 1 1" "rows that are scored, and others"
+check "no names: $(cat eval.err)" grep -q "odd.csv has no row with the columns' names" eval.err
+check "no number: $(cat eval.err)" grep -q "1 cell of 'age' is no number: taken as missing" eval.err
+check "no class: $(cat eval.err)" grep -q "none of the classes, the first in line 43: not scored" eval.err
+"$SHOAL" eval one.safetensors --data shop.csv > eval.log 2> eval.err
+check "its own table: $(cat eval.err)" grep -q "shop.csv is the table that the model was made from" eval.err
+
+# What it is.
+"$SHOAL" inspect one.safetensors > inspect.log
+same $? 0 "inspect"
+for words in "a model of 'shoal search'" "target    bought, 2 classes: no, yes" "shop.csv, 2,400 rows" \
+  "accuracy 0." "  age     number " "share" "shoal predict one.safetensors --input"; do
+  check "inspect says '$words': $(cat inspect.log)" grep -qF -- "$words" inspect.log
+done
+"$SHOAL" inspect one.safetensors --json > inspect.log
+same "$(field target inspect.log) $(field problem inspect.log)" "bought binary" "inspect as JSON"
+for command in eval predict inspect; do
+  check "the help of $command has models of searches" grep -q "shoal search" <("$SHOAL" "$command" --help)
+done
 cut -d, -f1-4 new.csv > asked.csv
 "$SHOAL" predict one.safetensors --input asked.csv --output said.csv
 same $? 0 "predict"
@@ -96,6 +136,7 @@ wrong() {
 }
 wrong 2 "--target is missing" search shop.csv
 wrong 2 "no time" search shop.csv --target bought --budget soon
+wrong 2 "not NAME=KIND" search shop.csv --target bought --columns "a,b=number"
 wrong 2 "no kind of column" search shop.csv --target bought --columns age=colour
 wrong 2 "cannot be changed with --resume" search shop.csv --resume --target age --out one.safetensors
 wrong 2 "--seed cannot be changed" search shop.csv --resume --seed 2 --out one.safetensors
@@ -105,6 +146,32 @@ wrong 1 "does not fit" search shop.csv --target bought --metric rmse
 wrong 1 "there is no search to go on with" search shop.csv --resume --out nothing.safetensors
 wrong 1 "no such file" search none.csv --target x
 wrong 2 "takes raw rows" eval one.safetensors --data new.csv --split test
+check "nothing is left of what was refused" test ! -e best.search -a ! -e nothing.search
+printf 'layers many\n' > bad.space
+wrong 1 "bad.space:1" search shop.csv --target bought --space bad.space
+wrong 1 "no such file" search shop.csv --target bought --test none.csv
+check "nor of a space or a test file that is wrong" test ! -e best.search
+
+# ---- what a person should know of a table ----
+python3 - <<'PYTHON'
+import random
+draw = random.Random(5)
+with open("rare.csv", "w") as file:
+    file.write('"a,b",x,y\n')
+    for i in range(200):
+        kind = "odd" if i == 7 else draw.choice(["one", "two"])
+        file.write(f"{i % 3},{draw.random():.3f},{'' if i in (3, 5) else kind}\n")
+PYTHON
+head -100 rare.csv > rare-test.csv
+"$SHOAL" search rare.csv --target y --test rare-test.csv --columns '"a,b"=category' --trials 1 --epochs 1 --folds 1 \
+  --out rare.safetensors > rare.log 2> rare.err
+same $? 0 "a table with faults: $(cat rare.err)"
+check "a name with a comma: $(cat rare.err)" grep -Eq "^  a,b  category" rare.err
+check "rows without a target: $(cat rare.err)" grep -q "rare.csv: 2 rows have no value in 'y': left out" rare.err
+check "test rows of the table: $(cat rare.err)" grep -q "99 of the 99 rows of rare-test.csv stand in rare.csv" rare.err
+check "a rare class: $(cat rare.err)" grep -q "class 'odd' has 1 row, and none is among those that judge" rare.err
+check "one trial, not trials: $(cat rare.log)" grep -q "^1 trial in .* made of the best one" rare.log
+check "97 rows are scored: $(cat rare.log)" grep -q "on 97 rows" rare.log
 printf 'a,b\n1,2\n' > thin.csv
 wrong 1 "" search thin.csv --target b
 finish

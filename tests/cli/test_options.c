@@ -156,6 +156,20 @@ static void help_fits_the_width_and_names_every_option(void **state) {
   }
 }
 
+static void times_have_a_letter_or_are_minutes(void **state) {
+  (void)state;
+  static const struct {
+    const char *word;
+    double seconds;
+  } good[] = {{"90s", 90}, {"10m", 600}, {"2h", 7200}, {"1.5h", 5400}, {"3", 180}};
+  static const char *const bad[] = {"", "s", "soon", "-1m", "0s", "10 m", "1d", "1e9h", "10mm"};
+  double seconds;
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+    assert_true(shoal_options_read_time(good[i].word, &seconds) && seconds == good[i].seconds);
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    assert_false(shoal_options_read_time(bad[i], &seconds));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_and_operands_stand_in_any_order),
@@ -166,6 +180,7 @@ int main(void) {
       cmocka_unit_test(help_is_asked_for_with_a_word_or_a_letter),
       cmocka_unit_test(every_mistake_has_its_sentence),
       cmocka_unit_test(help_fits_the_width_and_names_every_option),
+      cmocka_unit_test(times_have_a_letter_or_are_minutes),
   };
   return RUN_TESTS(tests);
 }

@@ -32,7 +32,7 @@ refused 2 "--cores: 0 is out of range" work h:1 --cores 0
 refused 2 "missing.token" work h:1 --token-file missing.token
 SHOAL_TOKEN='not secret' refused 2 "SHOAL_TOKEN: its token has characters" work h:1
 refused 2 "--data is missing" host images.net
-refused 2 "MODEL.net is missing" host --data images
+refused 2 "MODEL.net or TABLE.csv is missing" host --data images
 refused 2 "--workers: '0' is not MIN-MAX" host images.net --data images --workers 0
 refused 2 "--workers: '5-2' is not MIN-MAX" host images.net --data images --workers 5-2
 refused 2 "who does not wait gets no model" host images.net --data images --detach --out x

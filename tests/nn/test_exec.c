@@ -46,7 +46,7 @@ static void train(const char *text, const shoal_kernels *kernels, shoal_team *te
   shoal_plan *plan;
   if (shoal_model_parse(&model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
   assert_int_equal(shoal_graph_create(&graph, model, &err), SHOAL_OK);
-  assert_int_equal(shoal_plan_create(&plan, graph, kernels, true, SAMPLES, &err), SHOAL_OK);
+  assert_int_equal(shoal_plan_create(&plan, graph, kernels, SHOAL_PLAN_TRAIN, SAMPLES, &err), SHOAL_OK);
   float *block = aligned_alloc(64, plan->floats * sizeof(float));
   float *weights = aligned_alloc(64, graph->weights_count * sizeof(float));
   float *gradient = aligned_alloc(64, graph->weights_count * sizeof(float));

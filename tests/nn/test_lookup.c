@@ -38,7 +38,7 @@ static void open_rig(rig *r, const shoal_kernels *kernels) {
   *r = (rig){0};
   if (shoal_model_parse(&r->model, "test", NET, strlen(NET), &err) != SHOAL_OK) fail_msg("%s", err.text);
   if (shoal_graph_create(&r->graph, r->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_plan_create(&r->plan, r->graph, kernels, true, SAMPLES, &err), SHOAL_OK);
+  assert_int_equal(shoal_plan_create(&r->plan, r->graph, kernels, SHOAL_PLAN_TRAIN, SAMPLES, &err), SHOAL_OK);
   r->weights = floats(r->graph->weights_count);
   r->gradient = floats(r->graph->weights_count);
   shoal_graph_init_weights(r->graph, 1, r->weights);

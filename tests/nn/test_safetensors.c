@@ -133,6 +133,7 @@ static void a_corrupt_header_is_refused_with_its_fault(void **state) {
       {"{\"a\":{\"dtype\":\"F32\",\"extra\":1}}", 4, "unknown field 'extra'"},
       {"{\"a\":{\"dtype\":4}}", 4, "'dtype' is not a text"},
       {"{" T("a", "F16", "[2]", "[0,4]") "}", 4, "type 'F16'"},
+      {"{" T("a", "F64", "[2]", "[0,8]") "}", 8, "has 8 bytes"},
       {"{" T("a", "f32", "[1]", "[0,4]") "}", 4, "type 'f32'"},
       {"{" T("a", "F32", "1", "[0,4]") "}", 4, "'shape' is not a list"},
       {"{" T("a", "F32", "[-1]", "[0,4]") "}", 4, "other than sizes"},

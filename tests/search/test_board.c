@@ -155,6 +155,71 @@ static void strange_results_change_nothing(void **state) {
   shoal_board_destroy(board);
 }
 
+/* After a restart who computed something goes on with it, unless somebody else has it by now. */
+static void a_beat_takes_a_lease_up_again(void **state) {
+  (void)state;
+  shoal_board *board = board_of(SHOAL_BY_CHANCE, 0, 4);
+  shoal_unit unit;
+  assert_true(shoal_board_beat(board, 2, 3, 0));
+  assert_int_equal(shoal_board_running(board), 1);
+  assert_true(shoal_board_beat(board, 2, 3, 5));
+  assert_false(shoal_board_beat(board, 2, 2, 5));
+  assert_false(shoal_board_beat(board, 1, 0, 5)); /* there is no attempt 0 */
+  assert_true(shoal_board_wants(board, 3, &unit) && unit.number == 3);
+  assert_false(shoal_board_wants(board, 1000, &unit));
+  /* Units that nobody speaks of are given out; the one that is held is not. */
+  shoal_taken first = take(board, "bob", 6), second = take(board, "bob", 6);
+  assert_true(first.unit.number == 0 && second.unit.number == 1);
+  assert_false(shoal_board_beat(board, 0, 0, 7));
+  /* A lease that ran out is good again while nobody else has the unit. */
+  shoal_board_tick(board, 15.5);
+  assert_int_equal(shoal_board_running(board), 2);
+  assert_true(shoal_board_beat(board, 2, 3, 15.6));
+  shoal_board_tick(board, 17);
+  assert_int_equal(take(board, "carla", 17).unit.number, 0);
+  assert_false(shoal_board_beat(board, 0, first.attempt, 18));
+  shoal_board_destroy(board);
+}
+
+/* All that is ever told to be of no use, in the order of their telling. */
+static uint64_t drain_spent(shoal_board *board, uint64_t *out, uint64_t at) {
+  while (shoal_board_spent(board, &out[at])) at++;
+  return at;
+}
+
+static void states_of_no_use_are_told_once(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    shoal_board *board = board_of(kind ? SHOAL_BY_HALVING : SHOAL_BY_CHANCE, 90, 4);
+    static uint64_t spent[1000];
+    uint64_t told = 0, kept = 0;
+    shoal_taken taken;
+    static shoal_trial_result result;
+    while (shoal_board_take(board, "anna", 0, &taken, NULL) == SHOAL_NEXT_UNIT) {
+      compute(&taken.unit, &result);
+      result.failed = result.failed || taken.unit.trial % 30 == 0;
+      assert_true(shoal_board_done(board, taken.unit.number, &result, "anna", 0));
+      told = drain_spent(board, spent, told);
+    }
+    bool dropped[91] = {false};
+    for (uint64_t i = 0; i < told; i++) {
+      assert_true(spent[i] >= 1 && spent[i] <= 90 && !dropped[spent[i]]);
+      dropped[spent[i]] = true;
+    }
+    uint64_t best[SHOAL_CANDIDATES_MAX], count = shoal_board_best(board, best, SHOAL_CANDIDATES_MAX);
+    for (uint64_t i = 0; i < count; i++) assert_false(dropped[best[i]]);
+    for (uint64_t t = 1; t <= shoal_board_trials(board); t++) {
+      const shoal_board_trial *trial = shoal_board_trial_at(board, t);
+      if (trial->state == SHOAL_TRIAL_FAILED) assert_true(dropped[t]);
+      if (trial->state == SHOAL_TRIAL_RESTS) assert_false(dropped[t]); /* it may be promoted yet */
+      kept += trial->state == SHOAL_TRIAL_DONE && trial->rung == 2 && !dropped[t];
+    }
+    assert_true(kept <= SHOAL_CANDIDATES_MAX);
+    if (kind == 0) assert_int_equal(kept, SHOAL_CANDIDATES_MAX);
+    shoal_board_destroy(board);
+  }
+}
+
 static void the_best_come_first(void **state) {
   (void)state;
   shoal_board *board = board_of(SHOAL_BY_HALVING, 60, 4);
@@ -398,6 +463,8 @@ int main(void) {
       cmocka_unit_test(a_unit_that_fails_three_times_is_set_aside),
       cmocka_unit_test(it_says_when_all_is_done),
       cmocka_unit_test(strange_results_change_nothing),
+      cmocka_unit_test(a_beat_takes_a_lease_up_again),
+      cmocka_unit_test(states_of_no_use_are_told_once),
       cmocka_unit_test(the_best_come_first),
       cmocka_unit_test(five_hundred_trials_survive_everything),
       cmocka_unit_test(what_was_set_aside_stays_so_after_a_restart),

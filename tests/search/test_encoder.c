@@ -285,6 +285,108 @@ static void an_encoder_survives_json(void **state) {
   table_close(&t);
 }
 
+/* The encoder that the vectors make, or NULL; the choice is that of another one. */
+static shoal_encoder *unpack(const table *t, const shoal_encoder *choice,
+                             const shoal_encoder_packed *packed) {
+  shoal_text text;
+  shoal_json json;
+  shoal_encoder *out;
+  shoal_json_begin(&json, &text);
+  shoal_encoder_write_choice(choice, &json, NULL);
+  cJSON *parsed = cJSON_Parse(text.bytes);
+  shoal_status status = shoal_encoder_unpack(&out, &t->profile, parsed, packed, NULL);
+  assert_int_equal(status == SHOAL_OK, out != NULL);
+  cJSON_Delete(parsed);
+  shoal_text_release(&text);
+  return out;
+}
+
+static void an_encoder_survives_packing(void **state) {
+  (void)state;
+  table t;
+  table_open(&t, mixed, "y", "n=number k=category when=date note=text y=number");
+  shoal_row_list list = all_rows(&t);
+  for (int way = 0; way < 12; way++) {
+    shoal_encoding_choice choice = {.numbers = (shoal_number_way)(way % 4),
+                                    .categories = (shoal_category_way)(way / 4)};
+    if (choice.numbers == SHOAL_PIECES) choice.pieces = 3;
+    shoal_encoder *e = fit(&t, &choice, &list);
+    shoal_encoder_packed packed;
+    shoal_text text, second;
+    shoal_json json;
+    assert_int_equal(shoal_encoder_pack(&packed, e, NULL), SHOAL_OK);
+    shoal_encoder *again = unpack(&t, e, &packed);
+    assert_non_null(again);
+    shoal_json_begin(&json, &text);
+    shoal_encoder_write(e, &json, NULL);
+    shoal_json_begin(&json, &second);
+    shoal_encoder_write(again, &json, NULL);
+    assert_string_equal(text.bytes, second.bytes);
+    shoal_text_release(&text);
+    shoal_text_release(&second);
+    shoal_encoder_packed_release(&packed);
+    shoal_encoder_destroy(e);
+    shoal_encoder_destroy(again);
+  }
+  free(list.at);
+  table_close(&t);
+}
+
+/* What is not refused must be safe to use. */
+static int try_packed(const table *t, const shoal_encoder *choice, const shoal_encoder_packed *packed) {
+  shoal_encoder *e = unpack(t, choice, packed);
+  if (e == NULL) return 1;
+  float *out = malloc(shoal_encoder_values(e) * sizeof *out);
+  for (uint64_t r = 0; r < shoal_rows_count(t->rows); r++) shoal_encoder_row(e, t->rows, r, out);
+  free(out);
+  shoal_encoder_destroy(e);
+  return 0;
+}
+
+static void damaged_vectors_are_refused_or_harmless(void **state) {
+  (void)state;
+  static const int32_t words[] = {-1, 0, 1, 7, 1000, INT32_MAX, INT32_MIN};
+  static const double numbers[] = {-1, 1e300, NAN, INFINITY};
+  table t;
+  int refused = 0;
+  table_open(&t, mixed, "y", "n=number k=category when=date note=text y=number");
+  shoal_row_list list = all_rows(&t);
+  shoal_encoder *e = fit(&t, &(shoal_encoding_choice){.numbers = SHOAL_PIECES, .pieces = 3}, &list);
+  shoal_encoder_packed packed;
+  assert_int_equal(shoal_encoder_pack(&packed, e, NULL), SHOAL_OK);
+  for (uint64_t i = 0; i < packed.features_count * SHOAL_FEATURE_WORDS + packed.slots_count; i++) {
+    uint64_t features = packed.features_count * SHOAL_FEATURE_WORDS;
+    int32_t *word = i < features ? &packed.features[i] : &packed.slots[i - features], before = *word;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+      *word = words[k];
+      refused += try_packed(&t, e, &packed);
+    }
+    *word = before;
+  }
+  for (uint64_t i = 0; i < packed.numbers_count; i += i < 100 ? 1 : 997) {
+    double before = packed.numbers[i];
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+      packed.numbers[i] = numbers[k];
+      refused += try_packed(&t, e, &packed);
+    }
+    packed.numbers[i] = before;
+  }
+  assert_true(refused > 100);
+  shoal_encoder_packed less = packed;
+  less.numbers_count--;
+  assert_int_equal(try_packed(&t, e, &less), 1);
+  less = packed;
+  less.slots_count--;
+  assert_int_equal(try_packed(&t, e, &less), 1);
+  less = packed;
+  less.features_count--;
+  assert_int_equal(try_packed(&t, e, &less), 1);
+  shoal_encoder_packed_release(&packed);
+  shoal_encoder_destroy(e);
+  free(list.at);
+  table_close(&t);
+}
+
 /* Every value of the JSON in turn is made something else; what is not refused must be safe to use. */
 static void damage(cJSON *item, const shoal_profile *profile, cJSON *root, const shoal_rows *rows,
                    int *refused) {
@@ -468,6 +570,8 @@ int main(void) {
       IN_FOLDER(dates_have_parts),
       IN_FOLDER(texts_have_one_length_and_equal_ones_equal_values),
       IN_FOLDER(an_encoder_survives_json),
+      IN_FOLDER(an_encoder_survives_packing),
+      IN_FOLDER(damaged_vectors_are_refused_or_harmless),
       IN_FOLDER(damaged_json_is_refused_or_harmless),
       IN_FOLDER(targets_are_found),
       IN_FOLDER(targets_survive_json),

@@ -101,6 +101,154 @@ static void a_file_with_learned_categories_answers_as_before(void **state) {
              "embedding 4\nbalance yes\n");
 }
 
+/* A member of version 1, which has all of its encoder in the metadata. */
+static void write_inline_member(const cJSON *member, const shoal_trial_net *net, shoal_json *json) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_real(json, "share", cJSON_GetObjectItem(member, "share")->valuedouble);
+  shoal_json_int(json, "trial", (int64_t)cJSON_GetObjectItem(member, "trial")->valuedouble);
+  shoal_json_text(json, "model", cJSON_GetObjectItem(member, "model")->valuestring);
+  shoal_json_text(json, "sha256", cJSON_GetObjectItem(member, "sha256")->valuestring);
+  shoal_encoder_write(net->encoder, json, "encoder");
+  shoal_json_close(json, '}');
+}
+
+/* The file "m" as version 1 had it, as "old". */
+static void put_inline_version(const trained *t) {
+  shoal_safetensors *file;
+  shoal_text text;
+  shoal_json json;
+  shoal_error err;
+  assert_int_equal(shoal_safetensors_load(&file, "m", &err), SHOAL_OK);
+  cJSON *meta = cJSON_Parse(shoal_safetensors_meta(file, "shoal.predictor"));
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "version", 1);
+  shoal_json_text(&json, "metric", cJSON_GetObjectItem(meta, "metric")->valuestring);
+  shoal_target_write(&t->brief.target, &json, "target");
+  shoal_profile_write(&t->brief.profile, &json, "profile");
+  shoal_json_open(&json, "members", '[');
+  uint32_t member = 0;
+  const cJSON *item;
+  cJSON_ArrayForEach(item, cJSON_GetObjectItem(meta, "members"))
+      write_inline_member(item, shoal_predictor_member(t->predictor, member++, NULL), &json);
+  shoal_json_close(&json, ']');
+  shoal_json_close(&json, '}');
+  shoal_tensor *tensors = calloc(file->tensors_count, sizeof *tensors);
+  size_t count = 0;
+  for (size_t i = 0; i < file->tensors_count; i++) {
+    const char *name = file->tensors[i].name;
+    if (strstr(name, ".encoder.") == NULL && strcmp(name, "profile") != 0)
+      tensors[count++] = file->tensors[i];
+  }
+  const shoal_meta old = {"shoal.predictor", text.bytes};
+  assert_int_equal(shoal_safetensors_save("old", tensors, count, &old, 1, &err), SHOAL_OK);
+  free(tensors);
+  cJSON_Delete(meta);
+  shoal_text_release(&text);
+  shoal_safetensors_destroy(file);
+}
+
+static void files_of_version_1_answer_the_same(void **state) {
+  (void)state;
+  trained t;
+  shoal_error err;
+  shoal_predictor *old;
+  train(&t, false, small_space);
+  assert_int_equal(shoal_predictor_save(t.predictor, "m", &err), SHOAL_OK);
+  put_inline_version(&t);
+  if (shoal_predictor_load(&old, "old", &err) != SHOAL_OK) fail_msg("%s", err.text);
+  const shoal_rows *rows = shoal_bench_rows(t.bench);
+  double *a = predict(&t, t.predictor, rows, 1), *b = predict(&t, old, rows, 1);
+  assert_memory_equal(a, b, shoal_rows_count(rows) * 2 * sizeof *a);
+  free(a);
+  free(b);
+  shoal_predictor_destroy(old);
+  end(&t);
+}
+
+/* A table of very many columns, each of few rows. */
+static void put_wide_table(uint32_t columns, uint32_t rows) {
+  shoal_text csv;
+  shoal_text_init(&csv);
+  for (uint32_t c = 0; c < columns; c++) shoal_text_addf(&csv, "a column with a name %u,", c);
+  shoal_text_addf(&csv, "y\n");
+  for (uint32_t r = 0; r < rows; r++) {
+    for (uint32_t c = 0; c < columns; c++) shoal_text_addf(&csv, "%u.5,", (r * 7919 + c * 104729) % 1009);
+    shoal_text_addf(&csv, "%s\n", r % 2 ? "yes" : "no");
+  }
+  put("t.csv", csv.bytes, csv.length);
+  shoal_text_release(&csv);
+}
+
+/* The header has a limit; what grows with the columns stands behind it. */
+static void ten_thousand_columns_are_saved_and_load_again(void **state) {
+  (void)state;
+  enum { COLUMNS = 10000, HEADER_MAX = 100000 };
+  shoal_brief brief;
+  shoal_error err;
+  shoal_predictor *predictor, *again;
+  shoal_trial_net nets[SHOAL_FOLDS_MAX];
+  uint32_t count;
+  put_wide_table(COLUMNS, 60);
+  brief_of(&brief, "t.csv", 1,
+           "layers 1\nwidth 2\nshape brick\nresidual no\nactivation relu\ndropout 0\nnormalise none\n"
+           "optimizer adamw\nrate 0.01\nbatch 32\ndecay 1e-4\nnumbers pieces\npieces 8\n"
+           "categories one-hot\nembedding 4\nbalance no\n");
+  shoal_bench *bench = bench_of(&brief, "t.csv");
+  assert_int_equal(shoal_predictor_create(&predictor, &brief.profile, &brief.target, brief.metric, &err),
+                   SHOAL_OK);
+  shoal_unit unit = unit_of(&brief, 1, 0, 1);
+  free(run_unit(bench, &unit, "state"));
+  if (shoal_trial_load(bench, &unit.values, 1, "state", nets, &count, &err) != SHOAL_OK)
+    fail_msg("%s", err.text);
+  assert_int_equal(shoal_predictor_add(predictor, &nets[0], 1, 1, &err), SHOAL_OK);
+  if (shoal_predictor_save(predictor, "m", &err) != SHOAL_OK) fail_msg("%s", err.text);
+  uint64_t header = 0;
+  FILE *file = fopen("m", "rb");
+  assert_int_equal(fread(&header, sizeof header, 1, file), 1);
+  fclose(file);
+  assert_true(header < HEADER_MAX);
+  if (shoal_predictor_load(&again, "m", &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_equal(shoal_predictor_profile(again)->columns_count, COLUMNS + 1);
+  double a[120], b[120];
+  assert_int_equal(shoal_predictor_run(predictor, shoal_bench_rows(bench), NULL, 1, a, &err), SHOAL_OK);
+  assert_int_equal(shoal_predictor_run(again, shoal_bench_rows(bench), NULL, 2, b, &err), SHOAL_OK);
+  assert_memory_equal(a, b, sizeof a);
+  shoal_predictor_destroy(predictor);
+  shoal_predictor_destroy(again);
+  shoal_bench_close(bench);
+  shoal_brief_release(&brief);
+}
+
+static void a_damaged_encoder_is_refused(void **state) {
+  (void)state;
+  static const char *const names[] = {"0.encoder.numbers", "1.encoder.features", "profile"};
+  trained t;
+  shoal_error err;
+  shoal_predictor *p;
+  shoal_safetensors *file;
+  train(&t, false, small_space);
+  assert_int_equal(shoal_predictor_save(t.predictor, "m", &err), SHOAL_OK);
+  assert_int_equal(shoal_safetensors_load(&file, "m", &err), SHOAL_OK);
+  const shoal_meta meta = {"shoal.predictor", shoal_safetensors_meta(file, "shoal.predictor")};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    shoal_tensor *tensor = (shoal_tensor *)shoal_safetensors_find(file, names[i]);
+    assert_non_null(tensor);
+    const void *before = tensor->data;
+    uint8_t *changed = malloc(tensor->bytes);
+    memcpy(changed, before, tensor->bytes);
+    changed[0] ^= 1;
+    tensor->data = changed;
+    assert_int_equal(shoal_safetensors_save("bad", file->tensors, file->tensors_count, &meta, 1, &err),
+                     SHOAL_OK);
+    assert_int_equal(shoal_predictor_load(&p, "bad", &err), SHOAL_CORRUPT);
+    tensor->data = before;
+    free(changed);
+  }
+  shoal_safetensors_destroy(file);
+  end(&t);
+}
+
 static void rows_without_a_target_are_predicted(void **state) {
   (void)state;
   trained t;
@@ -207,6 +355,9 @@ int main(void) {
       IN_FOLDER(a_file_answers_as_before),
       IN_FOLDER(a_file_of_numbers_answers_as_before),
       IN_FOLDER(a_file_with_learned_categories_answers_as_before),
+      IN_FOLDER(files_of_version_1_answer_the_same),
+      IN_FOLDER(ten_thousand_columns_are_saved_and_load_again),
+      IN_FOLDER(a_damaged_encoder_is_refused),
       IN_FOLDER(rows_without_a_target_are_predicted),
       IN_FOLDER(damaged_files_are_refused_or_harmless),
       IN_FOLDER(a_small_file_cannot_ask_for_much),

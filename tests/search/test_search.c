@@ -121,6 +121,59 @@ static void a_damaged_state_costs_its_trial_alone(void **state) {
   shoal_search_close(search);
 }
 
+static void refuse(const shoal_search_options *options, const char *word) {
+  shoal_search *search;
+  shoal_error err;
+  told t = {0};
+  const shoal_search_calls calls = {.self = &t, .warn = warn};
+  assert_int_not_equal(shoal_search_open(&search, options, &calls, &stop, &err), SHOAL_OK);
+  if (strstr(err.text, word) == NULL) fail_msg("'%s' is not in: %s", word, err.text);
+  assert_int_not_equal(access(options->folder, F_OK), 0);
+}
+
+static void nothing_is_made_before_all_is_known_to_be_good(void **state) {
+  (void)state;
+  put_table("t.csv", 500, false, 0);
+  put_text("bad.csv", "a,b,colour,y\n1,2,red,maybe\n");
+  shoal_search_options options = options_of("o", 2);
+  options.target = "yy";
+  refuse(&options, "yy");
+  options = options_of("o", 2);
+  options.path = "none.csv";
+  refuse(&options, "none.csv");
+  options = options_of("o", 2);
+  options.space = "layers many\n";
+  refuse(&options, "space:1");
+  options = options_of("o", 2);
+  options.test = "bad.csv";
+  refuse(&options, "maybe");
+  options = options_of("o", 2);
+  options.scheduler = SHOAL_BY_GRID;
+  options.space = "rate 1e-4..1e-2\n";
+  refuse(&options, "a grid needs choices");
+  options = options_of("o", 2);
+  options.resume = true;
+  refuse(&options, "no search to go on with");
+}
+
+static void what_a_search_began_with_is_told(void **state) {
+  (void)state;
+  told t = {0};
+  shoal_brief brief;
+  shoal_scheduler_kind scheduler;
+  shoal_error err;
+  put_table("t.csv", 500, false, 0);
+  assert_int_equal(shoal_search_recorded("o", &brief, &scheduler, &err), SHOAL_NOT_FOUND);
+  shoal_search_options options = options_of("o", 2);
+  options.seed = 77;
+  shoal_search_close(open_search(&options, &t));
+  if (shoal_search_recorded("o", &brief, &scheduler, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  assert_int_equal(scheduler, SHOAL_BY_CHANCE);
+  assert_int_equal(brief.seed, 77);
+  assert_int_equal(brief.epochs, 2);
+  shoal_brief_release(&brief);
+}
+
 static void a_result_of_too_many_epochs_is_refused(void **state) {
   (void)state;
   told t = {0};
@@ -148,6 +201,8 @@ int main(void) {
       IN_FOLDER(the_target_is_fitted_to_the_rows_to_learn_from),
       IN_FOLDER(a_worker_has_the_parts_of_the_server),
       IN_FOLDER(a_damaged_state_costs_its_trial_alone),
+      IN_FOLDER(nothing_is_made_before_all_is_known_to_be_good),
+      IN_FOLDER(what_a_search_began_with_is_told),
       IN_FOLDER(a_result_of_too_many_epochs_is_refused),
   };
   return RUN_TESTS(tests);

@@ -201,6 +201,8 @@ def check_jobs(server, tokens, fields):
         for name in set(change) & {"rule", "guard"}:
             check(answer["spec"][name] == change[name], f"a job with {change}: {answer['spec']}")
         check(server.ask("POST", f"/api/v1/jobs/{answer['id']}/stop", tokens["host"])[0] == 200, "stop")
+    status, answer = server.ask("DELETE", f"/api/v1/datasets/{job['data']}", tokens["host"])
+    check(status == 409 and re.search(r"job \d+ uses", answer["error"]["text"]), f"data that a stopped job needs: {status} {answer}")
     return server.ask("POST", "/api/v1/jobs", tokens["host"], job)[1]["id"]
 
 
@@ -211,9 +213,17 @@ def check_data(server, tokens):
     check(server.ask("PUT", where + "/files/t.csv", tokens["host"], TABLE + "1,2,3\n")[0] == 201, "upload")
     status, answer = server.ask("POST", where, tokens["host"], {"kind": "csv"})
     check(status == 422 and "t.csv" in answer["error"]["text"], f"a bad table: {status} {answer}")
-    check(server.ask("POST", where, tokens["host"], {"kind": "csv"})[0] == 404, "a refused upload is still there")
+    check(server.ask("POST", where, tokens["host"], {"kind": "csv"})[0] == 422, "a refused upload is gone")
+    status, answer = server.ask("POST", where, tokens["host"], {"kind": "table", "dialect": "delimiter sometimes"})
+    check(status == 422 and "sometimes" in answer["error"]["text"], f"a dialect that there is not: {status} {answer}")
     check(server.ask("PUT", where + "/files/other.csv", tokens["host"], TABLE)[0] == 201, "upload again")
     check(server.ask("DELETE", where, tokens["host"])[0] == 204, "a draft is deleted")
+    check(server.ask("PUT", "/api/v1/datasets/odd/files/o.csv", tokens["host"], "1;x\n2;y\n3;x\n")[0] == 201, "upload of a table")
+    status, answer = server.ask("POST", "/api/v1/datasets/odd", tokens["host"], {"kind": "csv", "dialect": "header no"})
+    check(status == 422, f"a dialect of what has none: {status} {answer}")
+    status, answer = server.ask("POST", "/api/v1/datasets/odd", tokens["host"], {"kind": "table", "dialect": "header no"})
+    check(status == 201 and answer["profile"]["rows"] == 3 and answer["dialect"] == "header no", f"read in another way: {status} {answer}")
+    check(server.ask("DELETE", "/api/v1/datasets/odd", tokens["host"])[0] == 204, "a table is deleted")
     check(server.ask("PUT", where + "/files/t.csv", tokens["host"], TABLE)[0] == 201, "upload once more")
     status, answer = server.ask("POST", where, tokens["host"], {"kind": "csv"})
     check(status == 201 and answer["kind"] == "csv" and len(answer["columns"]) == 5 and answer["target"] == "kind", f"a data set: {status} {answer}")

@@ -44,6 +44,79 @@ def ask(server, method, path, body=None, raw=None, token=None):
     return json.loads(text) if text else None
 
 
+def refused(server, method, path, body):
+    """The status and the error of a request that is wrong."""
+    try:
+        ask(server, method, path, body)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)["error"]
+    sys.exit(f"{method} {path} with {body} was taken")
+
+
+def refuse_searches(server, folder):
+    """What does not fit the table is said at once, by its field, without a folder of the server."""
+    good = {"kind": "search", "data": "shoppers", "target": "bought", "trials": 4, "budget_s": 0}
+    for change, field, words in (({"target": "bougt"}, "target", "did you mean 'bought'"), ({"metric": "rmse"}, "metric", "accuracy"),
+                                 ({"space": "layers 1..4\nwidht 3\n"}, "space", "width"), ({"scheduler": "grid"}, "space", "without end"),
+                                 ({"time_column": "city"}, "time_column", "a date or a number"), ({"data": "toy:wave", "name": "x"}, "data", "no table"),
+                                 ({"columns": {"aeg": "number"}}, "columns", "did you mean 'age'"), ({"problem": "regression"}, "problem", "numbers"),
+                                 ({"dialect": "delimiter ;", "target": "age"}, "target", "no column"),
+                                 ({"dialect": "delimiter often"}, "dialect", "often")):
+        status, error = refused(server, "POST", "/api/v1/jobs", {**good, **change})
+        assert status == 422 and error["field"] == field and words in error["text"], (change, status, error)
+        assert str(folder) not in error["text"], error
+    assert ask(server, "GET", "/api/v1/jobs")["jobs"] == [], "a search that was refused is there"
+
+
+def drop_states(server, folder):
+    """Of networks that are trained to their end, the states of the best are kept and no others."""
+    job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "data": "shoppers", "target": "bought", "scheduler": "random",
+                                               "trials": 40, "budget_s": 0, "epochs": 2, "folds": 1})["id"]
+    status, error = refused(server, "POST", f"/api/v1/jobs/{job}/predict", {"rows": []})
+    assert status == 404 and "finished or stopped" in error["text"], error
+    wait_for("the end of a random search", 60, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
+    states = list((folder / "server" / "jobs" / str(job) / "trials").glob("*.safetensors"))
+    assert len(states) == 24, f"{len(states)} states are left"
+    done = ask(server, "GET", f"/api/v1/jobs/{job}/workers")["workers"]
+    rows = 900 * 0.8 * 0.8
+    samples, units = sum(w["samples"] for w in done), sum(w["units"] for w in done)
+    assert units == 40 and abs(samples / (40 * 2 * rows) - 1) < 0.01, done
+    ask(server, "DELETE", f"/api/v1/jobs/{job}")
+
+
+def predict(server, job):
+    """Rows of JSON follow the rule of files: what the model uses must be there, other names do not matter."""
+    path, row = f"/api/v1/jobs/{job}/predict", {"age": 70, "city": "Rome", "income": 90, "visits": 19}
+    answer = ask(server, "POST", path, {"rows": [{**row, "colour": "blue"}, {"age": 20, "city": "Atlantis", "visits": 0}]})
+    assert [p["class"] for p in answer["predictions"]] == ["yes", "no"], answer
+    assert ask(server, "POST", path, {"rows": [{**row, "income": None}]})["predictions"][0]["class"] == "yes"
+    assert ask(server, "POST", path, {"rows": []})["predictions"] == []
+    lacks = {key: value for key, value in row.items() if key != "visits"}
+    status, error = refused(server, "POST", path, {"rows": [{**lacks, "visit": 3}]})
+    assert status == 422 and "'visits'" in error["text"] and "is it the one called 'visit'" in error["text"], (status, error)
+
+
+def fail_later(server, folder):
+    """What is not known before the search begins is told then, without a folder of the server."""
+    wrong = {"kind": "search", "data": "shoppers", "target": "visits", "problem": "classes", "columns": {"visits": "text"}, "trials": 4}
+    job = ask(server, "POST", "/api/v1/jobs", wrong)["id"]
+    wait_for("a search that fails", 30, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "failed")
+    found = ask(server, "GET", f"/api/v1/jobs/{job}")
+    assert "visits" in found["reason"] and str(folder) not in json.dumps(found), found
+    ask(server, "DELETE", f"/api/v1/jobs/{job}")
+
+
+def keep_data(server):
+    """The table of a search that was stopped, and could go on, stays."""
+    job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "data": "shoppers", "target": "bought", "workers_min": 9})["id"]
+    for _ in range(2):
+        status, error = refused(server, "DELETE", "/api/v1/datasets/shoppers", None)
+        assert status == 409 and f"job {job} " in error["text"], (status, error)
+        if ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "waiting":
+            ask(server, "POST", f"/api/v1/jobs/{job}/stop", {})
+    ask(server, "DELETE", f"/api/v1/jobs/{job}")
+
+
 def wait_for(what, seconds, found):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -124,6 +197,8 @@ def main():
         described = upload(server, csv)
         kinds = {c["name"]: c["kind"] for c in described["profile"]["columns"]}
         assert kinds["city"] == "category" and kinds["income"] == "number", kinds
+        assert str(folder) not in json.dumps(described), "a folder of the server is in the description"
+        refuse_searches(server, folder)
         job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "name": "shoppers", "data": "shoppers", "target": "bought",
                                                    "trials": TRIALS, "budget_s": 0, "epochs": EPOCHS})["id"]
         workers = [worker(server, folder, "anna"), worker(server, folder, "ben")]
@@ -137,9 +212,7 @@ def main():
         same(results(server, job), expected)
         curve = ask(server, "GET", f"/api/v1/jobs/{job}/trials/1")["curve"]
         assert curve and len(curve[0]) == 3, curve
-        answer = ask(server, "POST", f"/api/v1/jobs/{job}/predict", {"rows": [{"age": 70, "city": "Rome", "income": 90, "visits": 19},
-                                                                              {"age": 20, "city": "Atlantis", "visits": 0}]})
-        assert [p["class"] for p in answer["predictions"]] == ["yes", "no"], answer
+        predict(server, job)
         with urllib.request.urlopen(f"{server.url}/api/v1/jobs/{job}/model.onnx", timeout=30) as file:
             assert b"probabilities" in file.read(), "the model as ONNX"
         insight = ask(server, "GET", f"/api/v1/jobs/{job}/insight")
@@ -148,9 +221,13 @@ def main():
         wait_for("the end of more", 120, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
         assert len(results(server, job)) == TRIALS + 10
         lose_states(server, folder)
+        drop_states(server, folder)
+        fail_later(server, folder)
         for w in workers:
             w.end()
+        keep_data(server)
         ask(server, "DELETE", f"/api/v1/jobs/{job}")
+        ask(server, "DELETE", "/api/v1/datasets/shoppers")
         server.end()
         print(f"{TRIALS} trials as on one machine; accuracy of the model {end['test_accuracy']:.3f}")
 

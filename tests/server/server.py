@@ -1,6 +1,7 @@
 """server.py: `shoal serve` and other commands with --json, as processes of a test.
 
 What they print goes to a file, so that nobody has to read along: a pipe that nobody empties stops who writes to it."""
+import atexit
 import json
 import signal
 import subprocess
@@ -15,6 +16,7 @@ class Process:
     def __init__(self, command):
         self.printed = tempfile.NamedTemporaryFile("w+", prefix="shoal-printed-")
         self.process = subprocess.Popen(command, stdout=self.printed)
+        atexit.register(self.process.kill)  # nothing outlives a test that has failed
 
     def first_line(self, seconds=30):
         """The first line, once it is whole."""

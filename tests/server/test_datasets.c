@@ -58,7 +58,9 @@ static shoal_status seal(world *w, const char *name, const char *kind, const cha
                          shoal_error *err) {
   shoal_text draft = {0}, description = {0};
   shoal_status status = shoal_datasets_draft(w->sets, name, owner, &draft, err);
-  if (status == SHOAL_OK) status = shoal_datasets_check(draft.bytes, kind, target, &description, err);
+  if (status == SHOAL_OK)
+    status = shoal_datasets_check(draft.bytes, &(shoal_set_said){.kind = kind, .target = target},
+                                  &description, err);
   if (status == SHOAL_OK) status = shoal_datasets_seal(w->sets, name, owner, description.bytes, err);
   shoal_text_release(&draft);
   shoal_text_release(&description);
@@ -515,7 +517,8 @@ static void a_file_that_comes_after_the_check_stops_the_sealing(void **state) {
   open_world(&w, 0);
   must_upload(&w, "wine", "wine.csv", WINE, sizeof WINE - 1);
   assert_int_equal(shoal_datasets_draft(w.sets, "wine", "Ann", &draft, &err), SHOAL_OK);
-  assert_int_equal(shoal_datasets_check(draft.bytes, "csv", NULL, &description, &err), SHOAL_OK);
+  assert_int_equal(shoal_datasets_check(draft.bytes, &(shoal_set_said){.kind = "csv"}, &description, &err),
+                   SHOAL_OK);
   must_upload(&w, "wine", "wine.csv", "not,a\ntable", 11);
   assert_int_equal(shoal_datasets_seal(w.sets, "wine", "Ann", description.bytes, &err), SHOAL_CONFLICT);
   assert_int_equal(shoal_datasets_seal(w.sets, "wine", "Ann", "{}", &err), SHOAL_INVALID);
@@ -526,7 +529,58 @@ static void a_file_that_comes_after_the_check_stops_the_sealing(void **state) {
   close_world(&w);
 }
 
-static void a_refused_draft_leaves_nothing_and_an_old_one_goes(void **state) {
+static void a_refused_draft_can_be_read_in_another_way(void **state) {
+  (void)state;
+  world w;
+  shoal_error err;
+  static const char table[] = "a;b;c\n1,5;x;y\n2,5;z;y\n3,5;x;y\n";
+  open_world(&w, 0);
+  must_upload(&w, "wine", "wine.csv", table, sizeof table - 1);
+  assert_int_equal(seal(&w, "wine", "csv", NULL, "Ann", &err), SHOAL_INVALID);
+  assert_int_equal(shoal_datasets_refuse(w.sets, "wine", "Bob", &err), SHOAL_CONFLICT);
+  assert_int_equal(shoal_datasets_refuse(w.sets, "wine", "Ann", &err), SHOAL_OK);
+  assert_true(shoal_file_exists("server/data/drafts/wine/wine.csv"));
+  must_seal(&w, "wine", "table", NULL);
+  assert_false(shoal_file_exists("server/data/sets/wine/.refused"));
+  /* Another upload takes its place, and has all the room. */
+  must_upload(&w, "beer", "old.csv", table, sizeof table - 1);
+  assert_int_equal(shoal_datasets_refuse(w.sets, "beer", "Ann", &err), SHOAL_OK);
+  assert_int_equal(upload(&w, "beer", "new.csv", table, sizeof table - 1, "Bob", &err), SHOAL_CONFLICT);
+  must_upload(&w, "beer", "new.csv", table, sizeof table - 1);
+  must_upload(&w, "beer", "test.csv", table, sizeof table - 1);
+  assert_false(shoal_file_exists("server/data/drafts/beer/old.csv"));
+  assert_true(shoal_file_exists("server/data/drafts/beer/new.csv"));
+  close_world(&w);
+}
+
+static void a_table_says_how_it_is_written_and_what_it_has(void **state) {
+  (void)state;
+  world w;
+  shoal_error err;
+  shoal_set_table table;
+  shoal_text draft = {0}, description = {0};
+  static const char rows[] = "1;x\n2;y\n3;x\n4;y\n";
+  open_world(&w, 0);
+  must_upload(&w, "wine", "wine.csv", rows, sizeof rows - 1);
+  assert_int_equal(shoal_datasets_draft(w.sets, "wine", "Ann", &draft, &err), SHOAL_OK);
+  shoal_set_said said = {.kind = "table", .dialect = "header perhaps"};
+  assert_int_equal(shoal_datasets_check(draft.bytes, &said, &description, &err), SHOAL_INVALID);
+  said.dialect = "header no";
+  assert_int_equal(shoal_datasets_check(draft.bytes, &said, &description, &err), SHOAL_OK);
+  assert_int_equal(shoal_datasets_seal(w.sets, "wine", "Ann", description.bytes, &err), SHOAL_OK);
+  assert_int_equal(shoal_datasets_table(w.sets, "wine", &table, &err), SHOAL_OK);
+  assert_string_equal(table.path.bytes, "server/data/sets/wine/wine.csv");
+  assert_string_equal(table.dialect.bytes, "header no");
+  assert_non_null(strstr(table.profile.bytes, "\"rows\":4"));
+  shoal_set_table_release(&table);
+  assert_int_equal(shoal_datasets_table(w.sets, "toy:wave", &table, &err), SHOAL_INVALID);
+  assert_int_equal(shoal_datasets_table(w.sets, "beer", &table, &err), SHOAL_NOT_FOUND);
+  shoal_text_release(&draft);
+  shoal_text_release(&description);
+  close_world(&w);
+}
+
+static void a_discarded_draft_leaves_nothing_and_an_old_one_goes(void **state) {
   (void)state;
   world w;
   shoal_error err;
@@ -1056,7 +1110,9 @@ int main(void) {
       IN_FOLDER(no_name_leaves_the_folder),
       IN_FOLDER(a_name_is_had_once),
       IN_FOLDER(a_file_that_comes_after_the_check_stops_the_sealing),
-      IN_FOLDER(a_refused_draft_leaves_nothing_and_an_old_one_goes),
+      IN_FOLDER(a_refused_draft_can_be_read_in_another_way),
+      IN_FOLDER(a_table_says_how_it_is_written_and_what_it_has),
+      IN_FOLDER(a_discarded_draft_leaves_nothing_and_an_old_one_goes),
       IN_FOLDER(uploads_are_limited),
       IN_FOLDER(there_are_so_many_sets_at_most),
       IN_FOLDER(built_in_sets_are_listed_with_the_others),

@@ -25,6 +25,7 @@ export interface ChartOptions {
 // Each series has its own x: [xs, ys].
 export type Curve = [number[], (number | null)[]];
 
+const font = "12px system-ui, sans-serif";
 const secondsMin = 60; // that a time axis spans
 
 const redrawAll = new Set<() => void>();
@@ -116,7 +117,7 @@ export class Chart {
       stroke: colour("muted"),
       grid: { stroke: colour("line"), width: 1 },
       ticks: { show: false },
-      font: "12px system-ui, sans-serif",
+      font,
     });
     return {
       width: this.box.clientWidth,
@@ -132,8 +133,9 @@ export class Chart {
         {
           ...axis(),
           space: options.time ? 90 : 60,
-          size: 32,
-          ...(options.time ? { values: (_plot, splits) => splits.map(clock) } : {}),
+          ...(options.time
+            ? { size: 32, values: (_plot, splits) => splits.map(clock) }
+            : { size: 28, label: options.xName ?? "round", labelSize: 18, labelGap: 0, labelFont: font }),
         },
         { ...axis(), size: 52, space: 26, values: (_plot, splits) => splits.map(options.show ?? tidy) },
       ],

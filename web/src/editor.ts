@@ -59,6 +59,12 @@ export class Editor {
     this.number();
   }
 
+  // Puts the caret where the mistake is.
+  showMistake(): void {
+    if (this.line > 0) this.show(this.line);
+    else this.input.focus();
+  }
+
   // Puts the caret into a line, counted from 1.
   show(line: number): void {
     const before =

@@ -9,6 +9,16 @@ export function count(n: number): string {
     .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }
 
+// 1 trial, 24 trials
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+// As a sentence begins.
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 // At most four characters and a letter: 950, 1.2k, 34k, 5.1M
 export function short(n: number): string {
   if (!Number.isFinite(n)) return none;

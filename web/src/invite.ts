@@ -3,7 +3,7 @@
 import { Problem, post, textOf } from "./api";
 import { h, replace } from "./dom";
 import { Field, selectField, textField } from "./fields";
-import { shellWord } from "./format";
+import { capital, shellWord } from "./format";
 import { isLoopback, linkOf, linkToShare } from "./link";
 import { copyable } from "./parts";
 import { qr } from "./qr";
@@ -19,7 +19,7 @@ export const roleTexts: Record<Role, string> = {
 
 function roleHint(role: Role): string {
   const text = roleTexts[role];
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return `${capital(text)}.`;
 }
 
 // The command and the code for one link. `command` false: for looking only.

@@ -1,7 +1,9 @@
 // parts.ts: small pieces that several pages show: states, progress, commands to copy, questions, notices.
 
-import { textOf } from "./api";
+import { download, textOf } from "./api";
 import { announce, h, setClass, setText, svg, type Child } from "./dom";
+import { percent } from "./format";
+import type { Column } from "./table";
 import type { JobState, Progress, WorkerState } from "./types";
 
 export function mark(): SVGSVGElement {
@@ -58,6 +60,18 @@ export function fillBar(cell: HTMLTableCellElement, done: number, text: string):
   setText(made.text, text);
 }
 
+// A column of bars with their figures: what part of the whole each row has.
+export function shareColumn<T>(width: string, share: (row: T) => number): Column<T> {
+  return {
+    title: "Share",
+    width,
+    phoneWidth: "8rem",
+    kind: "number",
+    fill: (cell, row) => fillBar(cell, share(row), percent(share(row))),
+    sort: share,
+  };
+}
+
 export function card(title: string, ...children: Child[]): HTMLElement {
   return h("section", { class: "card" }, h("h2", null, title), ...children);
 }
@@ -72,6 +86,7 @@ export function button(
 
 // Runs `work` with the button switched off, so that nothing is done twice; says what went wrong.
 export async function busy(pressed: HTMLButtonElement, work: () => Promise<void>): Promise<void> {
+  const hadFocus = document.activeElement === pressed;
   pressed.disabled = true;
   try {
     await work();
@@ -79,6 +94,9 @@ export async function busy(pressed: HTMLButtonElement, work: () => Promise<void>
     notice(textOf(thrown), "bad");
   } finally {
     pressed.disabled = false;
+    // A button that is switched off loses the focus, and it may be gone by now.
+    if (hadFocus && document.activeElement === document.body)
+      (pressed.isConnected ? pressed : document.querySelector<HTMLElement>("main h1"))?.focus();
   }
 }
 
@@ -124,37 +142,47 @@ export function copyable(text: string, label: string): HTMLElement {
   );
 }
 
-// A sentence at the edge of the page, for some seconds.
+const noticeMs = 5000;
+
+// A sentence at the edge of the page: for some seconds, or, when something went wrong, until it is closed.
 export function notice(text: string, kind: "good" | "bad" = "good"): void {
-  const box = h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text);
-  box.append(
-    h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => box.remove() }, "×"),
-  );
   let region = document.getElementById("notices");
   if (!region) {
     region = h("div", { id: "notices" });
     document.body.append(region);
   }
+  for (const older of region.querySelectorAll(".notice"))
+    if (older.firstChild?.textContent === text) older.remove();
+  const box = h("div", { class: `notice ${kind}`, role: kind === "bad" ? "alert" : "status" }, text);
+  box.append(
+    h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => box.remove() }, "×"),
+  );
   region.append(box);
-  setTimeout(() => box.remove(), kind === "bad" ? 12_000 : 5_000);
+  if (kind === "good") setTimeout(() => box.remove(), noticeMs);
 }
 
-// Asks before something that cannot be undone.
-export function ask(question: string, explanation: string, yes: string): Promise<boolean> {
+// A question in a box above the page: false when it was called off. `focus`: where one begins to type.
+export function askWith(
+  title: string,
+  yes: string,
+  kind: "main" | "danger",
+  content: Child[],
+  focus?: HTMLInputElement,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = h(
       "dialog",
-      { class: "ask", "aria-label": question },
+      { class: "ask", "aria-label": title },
       h(
         "form",
         { method: "dialog" },
-        h("h2", null, question),
-        h("p", null, explanation),
+        h("h2", null, title),
+        ...content,
         h(
           "div",
           { class: "row end" },
-          h("button", { class: "button plain", value: "no" }, "Cancel"),
-          h("button", { class: "button danger", value: "yes" }, yes),
+          h("button", { class: "button plain", value: "no", formnovalidate: true }, "Cancel"),
+          h("button", { class: `button ${kind}`, value: "yes" }, yes),
         ),
       ),
     );
@@ -164,5 +192,41 @@ export function ask(question: string, explanation: string, yes: string): Promise
     });
     document.body.append(dialog);
     dialog.showModal();
+    focus?.select();
   });
+}
+
+// Asks before something that cannot be undone.
+export function ask(question: string, explanation: string, yes: string): Promise<boolean> {
+  return askWith(question, yes, "danger", [h("p", null, explanation)]);
+}
+
+// A card that is opened by its title; what is in it is made then.
+export function foldedCard(title: string, make: () => HTMLElement): HTMLDetailsElement {
+  const node = h("details", { class: "card" }, h("summary", null, h("h2", null, title)));
+  node.addEventListener("toggle", () => {
+    if (node.open && node.childElementCount === 1) node.append(make());
+  });
+  return node;
+}
+
+export interface SavedFile {
+  isThere: boolean;
+  text: string; // what it is
+  path: string;
+  name: string; // that it is saved under
+}
+
+export function downloadButtons(files: SavedFile[]): HTMLElement {
+  const row = h("div", { class: "row" });
+  for (const { isThere, text, path, name } of files) {
+    const press: HTMLButtonElement = button(
+      `Download ${text}`,
+      "plain",
+      () => void busy(press, () => download(path, name)),
+    );
+    press.disabled = !isThere;
+    row.append(press);
+  }
+  return row;
 }

@@ -7,6 +7,7 @@ import { Table, textColumn } from "./table";
 
 const rowHeight = 40;
 const chosenMax = 8;
+const firstText = "Trials appear here, the best first, as soon as a machine has trained one.";
 
 export interface BoardOptions {
   chosen(trials: number[]): void;
@@ -14,9 +15,29 @@ export interface BoardOptions {
   filtered(trials: Trial[]): void; // those that are shown
 }
 
-function stateText(trial: Trial): string {
+export interface Judging {
+  metric: string; // as people write it
+  isHigher: boolean; // better
+  isStaged: boolean; // trials begin with few epochs, and only the best go on
+  isFinished: boolean; // the search: there is no further stage than the last that was reached
+}
+
+// last: the stage after which nothing comes, where that is known.
+function stateText(trial: Trial, last: number): string {
   if (trial.failed) return "failed";
-  return trial.over ? "done" : `rung ${trial.rung + 1}`;
+  return trial.over || trial.rung >= last ? "done" : `stage ${trial.rung + 1}`;
+}
+
+function lastStage(trials: Trial[], { isStaged, isFinished }: Judging): number {
+  if (!isStaged) return 0;
+  return isFinished ? trials.reduce((most, trial) => Math.max(most, trial.rung), 0) : Infinity;
+}
+
+function judgingText({ metric, isHigher, isStaged }: Judging): string {
+  const better = isHigher ? "higher" : "lower";
+  const scores = `Scores are ${metric} on rows that were held out: the ${better} the better.`;
+  const stages = " Trials begin with a few epochs, stage 1; the best third of a stage goes on to the next.";
+  return isStaged ? scores + stages : scores;
 }
 
 export class Board {
@@ -26,14 +47,22 @@ export class Board {
   private ranks = new Map<number, number>();
   private test: Test = () => true;
   private kept: Test | null = null;
-  private higherIsBetter = true;
+  private isHigher = true;
+  private last = Infinity;
   private pointed = 0;
   private readonly table: Table<Trial>;
+  private readonly help = h(
+    "p",
+    { class: "hint", id: newId("filter") },
+    "A filter has words of settings, or comparisons such as layers=3, weights<10000, score>0.8. " +
+      "Trials with a tick show their settings and learning curves below; arrow keys go from trial to trial.",
+  );
+  private readonly about = h("p", { class: "hint", hidden: true });
   private readonly filter = h("input", {
     type: "search",
-    id: newId("trials"),
     placeholder: "width>64 relu",
     "aria-label": "Filter trials",
+    "aria-describedby": this.help.id,
     autocomplete: "off",
     spellcheck: "false",
   });
@@ -53,20 +82,19 @@ export class Board {
       "section",
       { class: "card" },
       h("div", { class: "cardhead" }, this.title, h("div", { class: "filter" }, this.filter)),
-      h(
-        "p",
-        { class: "hint" },
-        "A filter has words of settings, or comparisons such as layers=3, weights<10000, score>0.8. " +
-          "Trials with a tick show their learning curves.",
-      ),
+      this.about,
+      this.help,
       this.table.node,
       this.shown,
     );
   }
 
-  set(ranked: Trial[], higherIsBetter: boolean): void {
+  set(ranked: Trial[], judging: Judging): void {
     this.ranked = ranked;
-    this.higherIsBetter = higherIsBetter;
+    this.isHigher = judging.isHigher;
+    this.last = lastStage(ranked, judging);
+    setText(this.about, judgingText(judging));
+    this.about.hidden = ranked.length === 0;
     this.ranks = new Map(ranked.map((trial, i) => [trial.trial, i + 1]));
     this.fill();
   }
@@ -99,7 +127,7 @@ export class Board {
   private fillNow(): void {
     const { test, kept } = this;
     const rows = this.ranked.filter((trial) => test(trial) && (!kept || kept(trial)));
-    this.table.set(rows);
+    this.table.set(rows, this.ranked.length > 0 ? "No trial passes the filter." : firstText);
     setText(this.title, `Leaderboard (${count(this.ranked.length)})`);
     setText(
       this.shown,
@@ -128,14 +156,16 @@ export class Board {
   private makeTable(): Table<Trial> {
     return new Table<Trial>({
       label: "Trials",
-      empty: "No trial to show.",
+      control: "input[type=checkbox]",
+      empty: firstText,
       rowHeight,
       key: (trial) => trial.trial,
       rowClass: (trial) =>
         `${trial.failed ? "gone" : ""}${trial.trial === this.pointed ? " pointed" : ""}`.trim(),
       columns: [
         {
-          title: "",
+          title: "Choose",
+          isTitleAway: true,
           width: "3.2rem",
           phoneWidth: "2.6rem",
           fill: (cell, trial) => this.fillChoice(cell, trial),
@@ -143,9 +173,9 @@ export class Board {
         {
           title: "Rank",
           width: "4.2rem",
-          phoneWidth: "3.4rem",
           kind: "number",
           fill: textColumn((trial) => String(this.ranks.get(trial.trial) ?? none)),
+          hide: "phone",
         },
         {
           title: "Score",
@@ -154,7 +184,7 @@ export class Board {
           kind: "number",
           hint: "Of the metric, on held-out rows",
           fill: textColumn((trial) => figure(trial.score)),
-          sort: (trial) => sortScore(trial, this.higherIsBetter),
+          sort: (trial) => sortScore(trial, this.isHigher),
         },
         {
           title: "Trial",
@@ -184,7 +214,7 @@ export class Board {
           title: "Time",
           width: "5.2rem",
           kind: "number",
-          hint: "Of computing, all its units together",
+          hint: "Of computing, all its stages together",
           fill: textColumn((trial) => lag(trial.seconds)),
           sort: (trial) => trial.seconds,
           hide: "tablet",
@@ -200,9 +230,9 @@ export class Board {
         {
           title: "State",
           width: "5rem",
-          hint: "Done: more epochs change nothing. Rung: how far it has been promoted",
-          fill: textColumn(stateText),
-          sort: stateText,
+          hint: "Done: more epochs would change nothing, or there are none to come",
+          fill: textColumn((trial) => stateText(trial, this.last)),
+          sort: (trial) => stateText(trial, this.last),
           hide: "tablet",
         },
       ],

@@ -1,11 +1,22 @@
-// search_curves.ts: the learning curves of chosen trials, or of the best ones when none was chosen.
+// search_curves.ts: the settings and learning curves of chosen trials, or of the best ones when none was
+// chosen.
 
 import { get } from "./api";
 import { Chart, type Curve } from "./chart";
 import { h, replace, setText } from "./dom";
 import { figure } from "./format";
 import { chosenColours } from "./search_layers";
+import type { Trial } from "./search_trials";
 import type { CurvePoint, TrialWithCurve } from "./search_types";
+
+const waitingText = "Curves appear with the first trials that have a score.";
+const noneText = "These trials have no curve.";
+const failedText = "The curves could not be fetched; they are asked for again with the next change.";
+const bestText = "Of the best trials. Tick others in the leaderboard to compare them.";
+
+function described(trial: Trial): HTMLElement {
+  return h("li", null, h("strong", null, `Trial ${trial.trial}, ${figure(trial.score)}: `), trial.text);
+}
 
 export class LearningCurves {
   readonly node: HTMLElement;
@@ -14,15 +25,20 @@ export class LearningCurves {
   private wanted: number[] = [];
   private metric = "score";
   private isClosed = false;
-  private readonly holder = h("div", { class: "columns" });
-  private readonly note = h("p", { class: "empty" }, "Choose trials in the leaderboard to compare them.");
+  private readonly holder = h("div", { class: "columns", hidden: true });
+  private readonly note = h("p", { class: "empty" }, waitingText);
+  private readonly about = h("p", { class: "hint", hidden: true }, bestText);
+  private readonly list = h("ul", { class: "points small", hidden: true });
 
   constructor(private readonly path: string) {
-    this.node = h("div", null, this.holder, this.note);
+    this.node = h("div", { class: "stack" }, this.about, this.holder, this.note, this.list);
   }
 
-  // `epochs`: how far each of them is; what is known of one that has not gone on is not asked again.
-  show(trials: { trial: number; epochs: number }[], metric: string): void {
+  // A curve is asked for again only when its trial has gone on. `areChosen`: by a person.
+  show(trials: Trial[], metric: string, areChosen: boolean): void {
+    this.about.hidden = areChosen || trials.length === 0;
+    replace(this.list, ...trials.map(described));
+    this.list.hidden = trials.length === 0;
     const stale = trials.filter((one) => this.curves.get(one.trial)?.epochs !== one.epochs);
     const isSame =
       metric === this.metric &&
@@ -59,7 +75,9 @@ export class LearningCurves {
     for (const chart of this.charts) chart.close();
     const shown = this.wanted.filter((trial) => (this.curves.get(trial)?.points.length ?? 0) > 0);
     this.note.hidden = shown.length > 0;
-    if (this.wanted.length > 0) setText(this.note, "These trials have no curve.");
+    this.holder.hidden = shown.length === 0;
+    const areKnown = this.wanted.every((trial) => this.curves.has(trial));
+    setText(this.note, this.wanted.length === 0 ? waitingText : areKnown ? noneText : failedText);
     const chart = (label: string, at: 1 | 2): Chart => {
       const made = new Chart({
         label,

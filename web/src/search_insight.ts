@@ -2,9 +2,10 @@
 // where the final model errs and what it is made of.
 
 import { h, replace, setText } from "./dom";
-import { count, figure, percent } from "./format";
+import { capital, count, counted, figure, percent } from "./format";
 import { linearAxis, rangeOf } from "./search_axes";
 import { Plot } from "./search_plot";
+import { metricText } from "./search_spec";
 import type { Trial } from "./search_trials";
 import type { Insight } from "./search_types";
 
@@ -13,9 +14,9 @@ const classesMax = 40;
 const pointsMax = 5000;
 
 // Named bars, the longest first; what is below 0 counts as nothing.
-function bars(rows: { name: string; part: number; text: string }[]): HTMLElement {
+function bars(rows: { name: string; part: number; text: string }[], kind = ""): HTMLElement {
   const most = rows.reduce((max, row) => Math.max(max, row.part), 0) || 1;
-  const list = h("ul", { class: "bars" });
+  const list = h("ul", { class: `bars ${kind}`.trim() });
   for (const row of rows.slice(0, barsMax)) {
     const inside = h("span");
     inside.style.transform = `scaleX(${Math.max(row.part, 0) / most})`;
@@ -35,8 +36,7 @@ function bars(rows: { name: string; part: number; text: string }[]): HTMLElement
 }
 
 export function lessonText(lesson: string | { text: string }): string {
-  const text = typeof lesson === "string" ? lesson : lesson.text;
-  const sentence = text.charAt(0).toUpperCase() + text.slice(1);
+  const sentence = capital(typeof lesson === "string" ? lesson : lesson.text);
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
 }
 
@@ -71,7 +71,7 @@ function matrix(confusion: NonNullable<Insight["confusion"]>): HTMLElement {
       body,
     ),
     classes.length > classesMax &&
-      h("p", { class: "muted small" }, `and ${count(classes.length - classesMax)} classes more`),
+      small(`and ${counted(classes.length - classesMax, "more class", "more classes")}`),
   );
 }
 
@@ -87,19 +87,28 @@ function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HT
     h("th", { scope: "col" }, "Metric"),
     h("th", { scope: "col", class: "number" }, "Held out"),
   );
-  const rows = scores.test_rows ? ` (${count(scores.test_rows)})` : "";
-  if (isTested) head.append(h("th", { scope: "col", class: "number" }, `Test${rows}`));
+  if (isTested) head.append(h("th", { scope: "col", class: "number" }, "Test"));
   const body = names.map((name) =>
     h(
       "tr",
       null,
-      h("th", { scope: "row" }, name),
+      h("th", { scope: "row" }, metricText(name)),
       h("td", { class: "number" }, figure(valid[name])),
       isTested && h("td", { class: "number" }, figure(test[name])),
     ),
   );
   const table = h("table", { class: "scores" }, h("thead", null, head), h("tbody", null, ...body));
-  return h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Scores" }, table);
+  const rows = scores.test_rows ? counted(scores.test_rows, "row") : "rows";
+  return h(
+    "div",
+    { class: "stack" },
+    h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Scores" }, table),
+    isTested && small(`The test is on ${rows} that nothing has learned from or been chosen by.`),
+  );
+}
+
+function small(text: string): HTMLElement {
+  return h("p", { class: "muted small" }, text);
 }
 
 function nothing(text: string): HTMLElement {
@@ -124,12 +133,18 @@ export class InsightView {
     "Comes when the search ends, from 20 trials on.",
   );
   private readonly lessons = block(
-    "What the space teaches",
+    "What the settings teach",
     "Comes when the search ends: what chance alone would not explain, from 20 trials on.",
   );
-  private readonly errors = block("Where the model errs", "Comes when the search ends.");
-  private readonly columns = block("What matters of the columns", "Comes when the search ends.");
-  private readonly members = block("What the model is made of", "Comes when the search ends.");
+  private readonly errors = block("Where the model errs", "Comes with the model, when the search ends.");
+  private readonly columns = block(
+    "What matters of the columns",
+    "Comes with the model, when the search ends.",
+  );
+  private readonly members = block(
+    "What the model is made of",
+    "When the search ends, the best trials are put together to one model.",
+  );
   private readonly residuals = new Plot({
     label: "Predicted and right values",
     height: 280,
@@ -151,6 +166,9 @@ export class InsightView {
     const importance = insight.importance ?? [];
     this.settings.set(
       importance.length > 0
+        ? small("How much of the differences between scores each setting explains on its own.")
+        : null,
+      importance.length > 0
         ? bars(importance.map(({ setting, share }) => ({ name: setting, part: share, text: percent(share) })))
         : nothing("Too few trials to tell."),
     );
@@ -164,7 +182,10 @@ export class InsightView {
     const columns = (insight.columns ?? []).slice().sort((a, b) => b.importance - a.importance);
     this.columns.set(
       columns.length > 0
-        ? h("p", { class: "muted small" }, "How much worse it gets when a column is shuffled.")
+        ? small(
+            `How much worse the model's ${metricText(metric || "score")} gets when the cells of a column ` +
+              "are shuffled among the rows.",
+          )
         : null,
       columns.length > 0
         ? bars(columns.map(({ column, importance: part }) => ({ name: column, part, text: figure(part) })))
@@ -172,9 +193,14 @@ export class InsightView {
     );
     const members = insight.members ?? [];
     this.members.set(
-      insight.scores ? scoresTable(insight.scores, metric) : null,
+      insight.scores ? scoresTable(insight.scores, metric || "score") : null,
       members.length > 0 ? this.memberList(members, trial) : null,
     );
+  }
+
+  fail(text: string): void {
+    for (const one of [this.settings, this.lessons, this.errors, this.columns, this.members])
+      one.set(h("p", { class: "error" }, `This could not be fetched: ${text}.`));
   }
 
   repaint(): void {
@@ -194,7 +220,7 @@ export class InsightView {
       this.about,
       members.length === 1
         ? "One trial."
-        : `${count(members.length)} trials, whose predictions are added up by share.`,
+        : `${counted(members.length, "trial")}, whose predictions are added up by share.`,
     );
     return h(
       "div",
@@ -206,22 +232,30 @@ export class InsightView {
           const name = `Trial ${member.trial}${settings ? `: ${settings}` : ""}`;
           return { name, part: member.share, text: percent(member.share) };
         }),
+        "long",
       ),
     );
   }
 
   private errorParts(insight: Insight): (Node | null)[] {
-    if (insight.confusion && insight.confusion.classes.length > 0) return [matrix(insight.confusion)];
+    if (insight.confusion && insight.confusion.classes.length > 0)
+      return [
+        small("Rows that the model did not learn from, by their right class and by the one predicted."),
+        matrix(insight.confusion),
+      ];
     const pairs = (insight.residuals ?? []).slice(0, pointsMax);
     if (pairs.length === 0) return [null];
     const [low, high] = rangeOf(pairs.flat());
     const span: [number, number] = low < high ? [low, high] : [low - 0.5, high + 0.5];
     this.residuals.set({
-      x: linearAxis("right", ...span, 5),
-      y: linearAxis("predicted", ...span, 5),
+      x: linearAxis("right value", ...span, 5),
+      y: linearAxis("predicted value", ...span, 5),
       points: pairs.map(([predicted, right]) => ({ x: right, y: predicted, trial: 0 })),
       diagonal: true,
     });
-    return [this.residuals.node];
+    return [
+      small("Rows that the model did not learn from; on the line it would be right."),
+      this.residuals.node,
+    ];
   }
 }

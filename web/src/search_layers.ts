@@ -10,8 +10,39 @@ export interface Drawn {
   top(context: CanvasRenderingContext2D, width: number, height: number): void;
 }
 
+// A picture of trials of which some are chosen and one is pointed at, in it or in another view.
+export abstract class TrialPicture {
+  protected abstract layers: Layers;
+  protected chosen: number[] = [];
+  protected pointed = 0; // 0: none
+
+  // hovered: told which one is pointed at in this picture.
+  constructor(private readonly hovered: (trial: number) => void) {}
+
+  mark(chosen: number[], pointed: number): void {
+    this.chosen = chosen;
+    this.pointed = pointed;
+    this.layers.redrawTop();
+  }
+
+  repaint(): void {
+    this.layers.draw();
+  }
+
+  close(): void {
+    this.layers.close();
+  }
+
+  protected point(trial: number): void {
+    if (trial === this.pointed) return;
+    this.pointed = trial;
+    this.layers.redrawTop();
+    this.hovered(trial);
+  }
+}
+
 // Colours of chosen trials; each is of the style sheet.
-export const chosenColours = ["second", "accent", "good", "warn-bar", "bad", "muted", "edge", "ink"];
+export const chosenColours = [1, 2, 3, 4, 5, 6, 7, 8].map((n) => `trial-${n}`);
 
 export class Layers {
   readonly node: HTMLElement;
@@ -40,8 +71,8 @@ export class Layers {
       this.tip,
     );
     this.box.style.height = `${height}px`;
-    this.node = h("div", { class: "scroller sideways" }, this.box);
-    if (widthMin > 0) this.node.tabIndex = 0;
+    const scrolled = { tabindex: 0, role: "region", "aria-label": `${label}, to be scrolled sideways` };
+    this.node = h("div", { class: "scroller sideways", ...(widthMin > 0 ? scrolled : {}) }, this.box);
     this.sizes.observe(this.node);
     this.sight.observe(this.node);
     this.over.addEventListener("pointerleave", () => this.hideTip());

@@ -5,8 +5,9 @@
 
 import { fitted } from "./canvas";
 import { colour, h, setText } from "./dom";
+import { counted } from "./format";
 import { axesOf, nearestLine, placesOf, type Axis } from "./search_axes";
-import { chosenColours, Layers } from "./search_layers";
+import { chosenColours, Layers, TrialPicture } from "./search_layers";
 import type { Test, Trial } from "./search_trials";
 
 const height = 320;
@@ -39,19 +40,17 @@ export interface ParallelOptions {
   tip(trial: number): string[];
 }
 
-export class Parallel {
+export class Parallel extends TrialPicture {
   readonly node: HTMLElement;
-  private layers: Layers;
+  protected layers: Layers;
   private trials: Trial[] = []; // the best first
   private axes: Axis[] = [];
   private places: Float32Array = new Float32Array();
-  private chosen: number[] = [];
-  private pointed = 0;
   private readonly stretches = new Map<string, Stretch>();
   private drag: { axis: Axis; from: number; moved: boolean } | null = null;
   private run = 0; // of drawing; an older one ends
   private readonly holder = h("div");
-  private readonly note = h("p", { class: "empty" }, "Comes with the first trials.");
+  private readonly note = h("p", { class: "empty" }, "Lines appear with the first trials that differ.");
   private readonly all = h(
     "button",
     { type: "button", class: "link small", hidden: true, onclick: () => this.clear() },
@@ -65,6 +64,7 @@ export class Parallel {
   );
 
   constructor(private readonly options: ParallelOptions) {
+    super((trial) => options.hover(trial));
     this.layers = this.makeLayers(0);
     this.node = h(
       "div",
@@ -85,23 +85,14 @@ export class Parallel {
     const enough = axes.length > 1;
     this.holder.hidden = this.help.hidden = !enough;
     this.note.hidden = enough;
-    this.layers.label(`Settings of ${scored.length} trials: ${axes.map((axis) => axis.name).join(", ")}`);
+    const names = axes.map((axis) => axis.name).join(", ");
+    this.layers.label(`Settings of ${counted(scored.length, "trial")}: ${names}`);
     this.layers.draw();
   }
 
-  mark(chosen: number[], pointed: number): void {
-    this.chosen = chosen;
-    this.pointed = pointed;
-    this.layers.redrawTop();
-  }
-
-  repaint(): void {
-    this.layers.draw();
-  }
-
-  close(): void {
+  override close(): void {
     this.run++;
-    this.layers.close();
+    super.close();
   }
 
   private makeLayers(axes: number): Layers {
@@ -211,7 +202,10 @@ export class Parallel {
       context.stroke();
       context.fillStyle = colour("ink");
       context.textAlign = "center";
-      context.fillText(fitted(context, axis.name, space - 8), x, a % 2 === 0 ? 12 : 26);
+      // Names of neighbours are in different lines: there is room for two, less at the edges.
+      const isEnd = a === 0 || a === this.axes.length - 1;
+      const room = Math.min(2 * space - 12, isEnd ? 2 * side : Infinity);
+      context.fillText(fitted(context, axis.name, room), x, a % 2 === 0 ? 12 : 26);
     });
   }
 
@@ -221,7 +215,7 @@ export class Parallel {
     this.axes.forEach((axis, a) => {
       const last = a === this.axes.length - 1;
       for (const tick of axis.ticks) {
-        const text = fitted(context, tick.text, last ? side - 8 : space * 0.6);
+        const text = fitted(context, tick.text, last ? side - 8 : space - 12);
         const width = context.measureText(text).width;
         const y = Math.min(Math.max(this.y(tick.at), top + 6), height - bottom - 2);
         context.fillStyle = `${colour("surface")}cc`;
@@ -283,13 +277,6 @@ export class Parallel {
     if (trial > 0) this.layers.showTip(event, ...this.options.tip(trial));
     else this.layers.hideTip();
     this.point(trial);
-  }
-
-  private point(trial: number): void {
-    if (trial === this.pointed) return;
-    this.pointed = trial;
-    this.layers.redrawTop();
-    this.options.hover(trial);
   }
 
   private down(event: PointerEvent): void {

@@ -1,10 +1,10 @@
 // search_plot.ts: points of trials over two axes, on a canvas: thousands cost no more than a picture. A
 // line of steps may go through them.
 
-import { colour, h } from "./dom";
-import { figure } from "./format";
+import { colour, h, setText } from "./dom";
+import { counted, figure } from "./format";
 import { nearestPoint, type Axis } from "./search_axes";
-import { chosenColours, Layers } from "./search_layers";
+import { chosenColours, Layers, TrialPicture } from "./search_layers";
 
 export interface Point {
   x: number;
@@ -18,6 +18,7 @@ export interface PlotData {
   points: Point[];
   line?: { x: number; y: number }[]; // steps: level, then up or down
   diagonal?: boolean; // where both are alike
+  empty?: string | undefined; // what to say where there are no points
 }
 
 export interface PlotOptions {
@@ -33,18 +34,18 @@ const right = 14;
 const top = 26;
 const bottom = 42;
 const nearPx = 14;
+const emptyText = "Points appear with the first trials that have a score.";
 
-export class Plot {
+export class Plot extends TrialPicture {
   readonly node: HTMLElement;
   private data: PlotData | null = null;
   private xs: Float32Array = new Float32Array();
   private ys: Float32Array = new Float32Array();
-  private chosen: number[] = [];
-  private pointed = 0;
-  private readonly layers: Layers;
-  private readonly note = h("p", { class: "empty" }, "Nothing to show yet.");
+  protected readonly layers: Layers;
+  private readonly note = h("p", { class: "empty" }, emptyText);
 
   constructor(private readonly options: PlotOptions) {
+    super((trial) => options.hover?.(trial));
     this.layers = new Layers(options.label, options.height, {
       base: (context, width, height) => this.drawBase(context, width, height),
       top: (context) => this.drawTop(context),
@@ -64,25 +65,13 @@ export class Plot {
     this.data = data;
     this.layers.node.hidden = data.points.length === 0;
     this.note.hidden = data.points.length > 0;
+    setText(this.note, data.empty ?? emptyText);
     const last = data.line?.[data.line.length - 1];
     this.layers.label(
-      `${this.options.label}: ${data.points.length} points` + (last ? `, the best ${figure(last.y)}` : ""),
+      `${this.options.label}: ${counted(data.points.length, "point")}` +
+        (last ? `, the best ${figure(last.y)}` : ""),
     );
     this.layers.draw();
-  }
-
-  mark(chosen: number[], pointed: number): void {
-    this.chosen = chosen;
-    this.pointed = pointed;
-    this.layers.redrawTop();
-  }
-
-  repaint(): void {
-    this.layers.draw();
-  }
-
-  close(): void {
-    this.layers.close();
   }
 
   private place(width: number, height: number): { x(at: number): number; y(at: number): number } {
@@ -205,12 +194,5 @@ export class Plot {
     if (at) this.layers.showTip(event, ...this.options.tip(at));
     else this.layers.hideTip();
     this.point(at?.trial ?? 0);
-  }
-
-  private point(trial: number): void {
-    if (trial === this.pointed) return;
-    this.pointed = trial;
-    this.layers.redrawTop();
-    this.options.hover?.(trial);
   }
 }

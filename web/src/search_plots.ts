@@ -71,16 +71,24 @@ export class SearchPlots {
     const at = (time: number): number => (time - start) / unit.seconds;
     const points = (x: (trial: Trial) => number): Point[] =>
       scored.map((trial) => ({ x: x(trial), y: trial.score as number, trial: trial.trial }));
+    const empty = all.count > 0 && shown.length === 0 ? "No trial passes the filter." : undefined;
     this.best.set({
-      x: linearAxis(unit.name, 0, Math.max(at(last), 1e-9), 6),
+      empty,
+      x: linearAxis(`${unit.name} since the start`, 0, Math.max(at(last), 1e-9), 6),
       y,
       points: points((trial) => at(trial.time)),
       line: best.map((point) => ({ x: at(point.time), y: point.score })),
     });
     const weights = scored.map((trial) => trial.weights);
-    this.bySize.set({ x: numberAxis("weights", weights, 5), y, points: points((trial) => trial.weights) });
+    this.bySize.set({
+      empty,
+      x: numberAxis("weights", weights, 5),
+      y,
+      points: points((trial) => trial.weights),
+    });
     const seconds = scored.map((trial) => trial.seconds);
     this.byTime.set({
+      empty,
       x: numberAxis("seconds of computing", seconds, 5),
       y,
       points: points((trial) => trial.seconds),

@@ -2,9 +2,9 @@
 // its kind.
 
 import { post, Problem, textOf } from "./api";
-import { announce, h, replace } from "./dom";
+import { announce, h, replace, setText } from "./dom";
 import { Field } from "./fields";
-import { count, figure, percent, tidy } from "./format";
+import { count, counted, figure, percent, tidy } from "./format";
 import type { Prediction, Profile, SearchSpec, TableColumn } from "./search_types";
 
 const listMax = 200; // categories of a select; above, they are proposed while one types
@@ -21,14 +21,15 @@ export function inputColumns(profile: Profile, spec: Partial<SearchSpec>): Table
   });
 }
 
-// The cells as they are sent: what is empty is missing. Pure.
-export function rowOf(cells: [name: string, kind: string, text: string][]): Record<string, string | number> {
-  const row: Record<string, string | number> = {};
+// The cells as they are sent: what is empty is missing, and said to be. Pure.
+export function rowOf(
+  cells: [name: string, kind: string, text: string][],
+): Record<string, string | number | null> {
+  const row: Record<string, string | number | null> = {};
   for (const [name, kind, typed] of cells) {
     const text = typed.trim();
-    if (text === "") continue;
     const number = Number(text);
-    row[name] = kind === "number" && Number.isFinite(number) ? number : text;
+    row[name] = text === "" ? null : kind === "number" && Number.isFinite(number) ? number : text;
   }
   return row;
 }
@@ -74,9 +75,11 @@ function usualText(column: TableColumn, kind: string): string {
   return kind === "number" && typeof middle === "number" ? String(Number(middle.toPrecision(6))) : "";
 }
 
-function show(prediction: Prediction, target: string): HTMLElement {
-  if (prediction.value !== undefined)
-    return h("p", { class: "predicted" }, `${target}: `, h("strong", null, figure(prediction.value)));
+function show(prediction: Prediction, target: string, unit: string): HTMLElement {
+  if (prediction.value !== undefined) {
+    const value = `${figure(prediction.value)}${unit ? ` ${unit}` : ""}`;
+    return h("p", { class: "predicted" }, `${target}: `, h("strong", null, value));
+  }
   const classes = Object.entries(prediction.probabilities ?? {}).sort((a, b) => b[1] - a[1]);
   const list = h("ul", { class: "bars" });
   for (const [name, part] of classes.slice(0, classesMax)) {
@@ -102,6 +105,7 @@ function show(prediction: Prediction, target: string): HTMLElement {
 
 export function predictForm(path: string, profile: Profile, spec: Partial<SearchSpec>): HTMLElement {
   const target = spec.target ?? "target";
+  const unit = profile.columns.find((column) => column.name === target)?.unit ?? "";
   const columns = inputColumns(profile, spec);
   const fields = columns.slice(0, fieldsMax).map((column) => {
     const kind = spec.columns?.[column.name] ?? column.kind;
@@ -123,18 +127,22 @@ export function predictForm(path: string, profile: Profile, spec: Partial<Search
         return;
       }
     submit.disabled = true;
+    setText(submit, "Predicts…");
     try {
       const row = rowOf(fields.map(({ column, kind, field }) => [column.name, kind, field.input.value]));
+      for (const column of columns.slice(fieldsMax)) row[column.name] = null;
       const { predictions } = await post<{ predictions: Prediction[] }>(`${path}/predict`, { rows: [row] });
       const [first] = predictions;
       if (!first) throw new Problem(0, "", "the server predicted nothing");
-      replace(answer, show(first, target));
+      replace(answer, show(first, target, unit));
       announce(first.class ?? figure(first.value));
     } catch (thrown) {
       failure.textContent = textOf(thrown);
       failure.hidden = false;
     } finally {
       submit.disabled = false;
+      setText(submit, "Predict");
+      if (document.activeElement === document.body) submit.focus({ preventScroll: true });
     }
   }
 
@@ -144,7 +152,7 @@ export function predictForm(path: string, profile: Profile, spec: Partial<Search
     h("p", { class: "muted small" }, "What is left empty counts as missing."),
     h("div", { class: "columns three" }, ...fields.map(({ field }) => field.node)),
     columns.length > fieldsMax &&
-      h("p", { class: "hint" }, `${count(columns.length - fieldsMax)} columns more count as missing.`),
+      h("p", { class: "hint" }, `Counted as missing: ${counted(columns.length - fieldsMax, "more column")}.`),
     h("div", { class: "row" }, submit),
     failure,
     answer,

@@ -37,7 +37,7 @@ export class SpacePart {
   constructor() {
     this.ranges = [
       this.range("layers", "Hidden layers", 1, 64, false),
-      this.range("width", "Width", 1, 65536, true),
+      this.range("width", "Width", 1, 65536, true, "Units of the widest layer."),
     ];
     this.editor.input.name = "space";
     this.editor.input.rows = 8;
@@ -103,8 +103,15 @@ export class SpacePart {
     return true;
   }
 
-  private range(setting: string, label: string, least: number, most: number, log: boolean): RangeControl {
-    const from = new Field(`${label}, from`, numberInput(`${setting}-from`, least, most));
+  private range(
+    setting: string,
+    label: string,
+    least: number,
+    most: number,
+    log: boolean,
+    hint = "",
+  ): RangeControl {
+    const from = new Field(`${label}, from`, numberInput(`${setting}-from`, least, most), hint);
     const to = new Field(`${label}, to`, numberInput(`${setting}-to`, least, most));
     const control: RangeControl = { setting, log, least, most, from, to };
     for (const field of [from, to]) field.input.addEventListener("change", () => this.takeRange(control));
@@ -129,7 +136,7 @@ export class SpacePart {
         { class: "plain" },
         h("legend", null, "Activations"),
         boxes,
-        h("p", { class: "hint" }, "None ticked: the usual ones. Each network is of one kind."),
+        h("p", { class: "hint" }, "None ticked: the usual ones. All layers of a network have the same."),
       ),
     );
   }

@@ -23,12 +23,43 @@ export const metricsOf: Record<"classes" | "regression", [string, string][]> = {
   ],
 };
 
+const metricTexts: Record<string, string> = {
+  "balanced-accuracy": "balanced accuracy",
+  "log-loss": "log loss",
+  f1: "F1",
+  auc: "AUC",
+  rmse: "RMSE",
+  mae: "MAE",
+  r2: "R²",
+};
+
+// A metric as people write it.
+export function metricText(metric: string): string {
+  return metricTexts[metric] ?? metric;
+}
+
 export const schedulers: [string, string][] = [
   ["model", "by a model of what was good so far"],
   ["halving", "halving: many start, the best go on"],
   ["random", "random"],
   ["grid", "grid: everything, one after another"],
 ];
+
+// Trials begin with few epochs, and only the best go on.
+export function isStaged(spec: { scheduler?: string }): boolean {
+  return spec.scheduler !== "random" && spec.scheduler !== "grid";
+}
+
+// How trials are chosen, in a few words.
+export function schedulerText(scheduler: string): string {
+  const texts: Record<string, string> = {
+    model: "trials chosen by what was good so far",
+    halving: "trials chosen by chance, of which the best go on",
+    random: "trials chosen by chance",
+    grid: "every combination is tried",
+  };
+  return texts[scheduler] ?? scheduler;
+}
 
 export const activations = ["relu", "silu", "gelu", "tanh", "leaky-relu", "elu", "sigmoid"];
 

@@ -8,6 +8,7 @@ import { windowOf } from "./window";
 
 export interface Column<T> {
   title: string;
+  isTitleAway?: boolean; // only for who cannot see the table
   width: string; // of the style sheet: "30%", "6rem", "auto"
   phoneWidth?: string;
   kind?: "number" | "text";
@@ -25,6 +26,9 @@ export interface TableOptions<T> {
   columns: Column<T>[];
   key(row: T): string | number;
   rowClass?(row: T): string;
+  // The control that every row has one of. Tab leads to one of them and on, arrow keys from row to row: a
+  // table of thousands is no wall for who has no pointer.
+  control?: string; // a selector
 }
 
 const spareRows = 6;
@@ -48,6 +52,7 @@ export class Table<T> {
   private sorted: T[] = [];
   private sortBy = -1;
   private descending = false;
+  private reached: string | number | null = null; // the row whose control Tab leads to
   private readonly draw = eachFrame(() => this.drawNow());
   private readonly sizes = new ResizeObserver(() => this.draw());
 
@@ -70,11 +75,17 @@ export class Table<T> {
     this.showColumns();
     this.scroller.addEventListener("scroll", this.draw, { passive: true });
     this.sizes.observe(this.scroller);
+    if (options.control) {
+      this.body.addEventListener("keydown", (event) => this.press(event));
+      this.body.addEventListener("focusin", (event) => this.reach(this.indexOf(event.target as Element)));
+    }
     this.node = h("div", { class: "tablebox" }, this.scroller, this.note);
   }
 
-  set(rows: T[]): void {
+  // `empty`: what to say where there are none, when that changes.
+  set(rows: T[], empty?: string): void {
     this.rows = rows;
+    if (empty !== undefined) setText(this.note, empty);
     this.showColumns();
     this.sort();
     this.draw();
@@ -121,7 +132,7 @@ export class Table<T> {
         head.append(
           h("button", { type: "button", class: "sort", onclick: () => this.sortOn(i) }, column.title),
         );
-      else head.append(column.title);
+      else head.append(column.isTitleAway ? h("span", { class: "away" }, column.title) : column.title);
       this.heads.push(head);
       row.append(head);
     });
@@ -168,6 +179,7 @@ export class Table<T> {
       spareRows,
     );
     const used = new Set<string | number>();
+    const focused = this.body.querySelector<HTMLElement>(":focus");
     let before: Element = this.above;
     for (let i = shown.first; i < shown.end; i++) {
       const row = rows[i] as T;
@@ -185,7 +197,58 @@ export class Table<T> {
     }
     setHeight(this.above, shown.above);
     setHeight(this.below, shown.below);
+    this.setTabStop(shown.first);
+    // A row that is moved loses the focus.
+    if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
   }
+
+  // ---- the keyboard ----
+
+  private controlOf(id: string | number | null): HTMLElement | null {
+    const row = id === null ? undefined : this.made.get(id);
+    return row && this.options.control ? row.querySelector<HTMLElement>(this.options.control) : null;
+  }
+
+  private indexOf(inside: Element): number {
+    return Number(inside.closest("tr")?.getAttribute("aria-rowindex") ?? 0) - 2;
+  }
+
+  // Where the row that was reached is out of sight, Tab leads to the first one that exists.
+  private setTabStop(first: number): void {
+    if (!this.options.control) return;
+    const row = this.sorted[first];
+    if (!this.controlOf(this.reached) && row !== undefined) this.reached = this.options.key(row);
+    for (const id of this.made.keys()) {
+      const control = this.controlOf(id);
+      if (control) control.tabIndex = id === this.reached ? 0 : -1;
+    }
+  }
+
+  private reach(index: number): void {
+    const row = this.sorted[index];
+    if (row === undefined) return;
+    const before = this.controlOf(this.reached);
+    if (before) before.tabIndex = -1;
+    this.reached = this.options.key(row);
+    const control = this.controlOf(this.reached);
+    if (control) control.tabIndex = 0;
+  }
+
+  private press(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    const index = this.indexOf(event.target as Element) + step;
+    if (step === 0 || this.sorted[index] === undefined) return;
+    event.preventDefault();
+    const { rowHeight } = this.options;
+    const head = this.table.tHead?.offsetHeight ?? 0;
+    const lowest = (index + 1) * rowHeight + head - this.scroller.clientHeight;
+    this.scroller.scrollTop = Math.min(Math.max(this.scroller.scrollTop, lowest), index * rowHeight);
+    this.drawNow();
+    this.reach(index);
+    this.controlOf(this.reached)?.focus({ preventScroll: true });
+  }
+
+  // ---- rows ----
 
   private makeRow(id: string | number): HTMLTableRowElement {
     const row = h("tr");

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import {
   ago,
   bytes,
+  capital,
   count,
+  counted,
   duration,
   figure,
   fileName,
@@ -23,6 +25,20 @@ test("counts have commas", () => {
   assert.equal(count(999), "999");
   assert.equal(count(431080), "431,080");
   assert.equal(count(12345678.4), "12,345,678");
+});
+
+test("one of a thing is not many", () => {
+  assert.deepEqual(
+    [0, 1, 2, 1200].map((n) => counted(n, "trial")),
+    ["0 trials", "1 trial", "2 trials", "1,200 trials"],
+  );
+  assert.equal(counted(1, "worker is", "workers are"), "1 worker is");
+  assert.equal(counted(3, "worker is", "workers are"), "3 workers are");
+});
+
+test("sentences begin with a capital letter", () => {
+  assert.equal(capital("waits for workers"), "Waits for workers");
+  assert.equal(capital(""), "");
 });
 
 test("short numbers never get longer than they may", () => {

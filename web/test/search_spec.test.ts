@@ -10,11 +10,15 @@ import { barHeights, rangeText as valuesRange, valuesText } from "../src/search_
 import {
   dialectText,
   dialectWord,
+  isStaged,
+  metricText,
   parseDialect,
   parseRange,
   problemOf,
   problemText,
   rangeText,
+  schedulers,
+  schedulerText,
   searchCommand,
   spaceLine,
   usualMore,
@@ -34,6 +38,22 @@ function column(name: string, more: Partial<TableColumn>): TableColumn {
     ...more,
   };
 }
+
+test("metrics are written as people write them", () => {
+  assert.deepEqual(["accuracy", "rmse", "r2", "log-loss"].map(metricText), [
+    "accuracy",
+    "RMSE",
+    "R²",
+    "log loss",
+  ]);
+});
+
+test("every way to choose trials has words, and stages where there are some", () => {
+  for (const [name] of schedulers) assert.notEqual(schedulerText(name), name);
+  const staged = schedulers.map(([name]) => name).filter((scheduler) => isStaged({ scheduler }));
+  assert.deepEqual(staged, ["model", "halving"]);
+  assert.ok(isStaged({})); // as usual
+});
 
 test("the problem follows from the target", () => {
   assert.equal(problemOf(column("y", { kind: "category", distinct: 2 })), "binary");
@@ -126,7 +146,7 @@ test("a form asks for the columns that the model learns from", () => {
   assert.deepEqual(names({ id: "category", zip: "skip" }), ["id", "age"]);
 });
 
-test("a row has numbers as numbers, and nothing where nothing was typed", () => {
+test("a row has numbers as numbers, and null where nothing was typed", () => {
   assert.deepEqual(
     rowOf([
       ["age", "number", " 39 "],
@@ -134,7 +154,7 @@ test("a row has numbers as numbers, and nothing where nothing was typed", () => 
       ["fare", "number", ""],
       ["size", "number", "5 kg"],
     ]),
-    { age: 39, zip: "01234", size: "5 kg" },
+    { age: 39, zip: "01234", fare: null, size: "5 kg" },
   );
 });
 

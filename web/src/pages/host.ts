@@ -1,17 +1,16 @@
 // host.ts: the page that starts a training: a model, data, a few sliders.
 
-import { get, Problem, post, textOf } from "../api";
-import { h, setText } from "../dom";
+import { get, Problem } from "../api";
+import { h } from "../dom";
 import { Field, SliderField, checkField, selectField, textField } from "../fields";
-import { Fleet } from "../fleet";
-import { count } from "../format";
 import type { Frame, Page } from "../page";
 import { card } from "../parts";
 import { countScale, logScale, powerScale } from "../scales";
 import { goodName, nameBytesMax, rules, shuffles, wires } from "../spec";
-import { may, type Job, type JobSpec, type Recipe } from "../types";
+import type { Job, JobSpec, Recipe } from "../types";
 import { DataPart } from "./host_data";
 import { ModelPart } from "./host_model";
+import { refusal, StartForm, type StartOptions } from "./start_form";
 
 // What the example models were made for.
 const dataOf: Record<string, string[]> = {
@@ -286,49 +285,25 @@ class Settings {
   }
 }
 
+const starting: StartOptions = {
+  title: "Host",
+  heading: "Host a training",
+  doing: "hosting",
+  noun: "job",
+};
+
 export function hostPage(frame: Frame, from: number | null): Page {
-  if (!may(frame.server.role, "host")) {
-    return {
-      title: "Host",
-      node: h(
-        "div",
-        { class: "page narrow" },
-        h("h1", { tabindex: -1 }, "Host a training"),
-        h(
-          "p",
-          null,
-          "Your invitation does not include hosting. Ask whoever gave it to you for one for hosts.",
-        ),
-      ),
-      close: () => undefined,
-    };
-  }
+  const refused = refusal(frame, starting);
+  if (refused) return refused;
   const model = new ModelPart();
   const data = new DataPart();
   const settings = new Settings();
   const name = textField("Name of the job", "name", "Empty: called after the model and the data.", {
     maxlength: String(nameBytesMax),
   });
-  const start = h("button", { class: "button main large", type: "submit" }, "Start");
-  const failure = h("p", { class: "error", role: "alert", hidden: true });
-  const idle = h("p", { class: "muted small", role: "status" });
-  let isModelRight = false;
   let modelName = "";
 
-  const fleet = new Fleet(frame, () => {
-    const n = frame.server.idle;
-    setText(
-      idle,
-      n === 0
-        ? "No worker is idle now; the job waits until one comes."
-        : `${count(n)} ${n === 1 ? "worker is" : "workers are"} idle now.`,
-    );
-  });
-
-  model.checked = (recipe) => {
-    isModelRight = recipe !== null;
-    if (recipe) settings.propose(recipe);
-  };
+  model.checked = (recipe) => settings.propose(recipe);
   model.chosen = (chosen) => {
     modelName = chosen;
     if (chosen && !from) data.propose(dataOf[chosen] ?? []);
@@ -338,68 +313,43 @@ export function hostPage(frame: Frame, from: number | null): Page {
     model.recheck();
   };
 
-  function proposedName(): string {
-    return goodName(`${modelName || "own model"} on ${data.name}`);
-  }
-
-  function showProblem(thrown: unknown): void {
-    const problem = thrown instanceof Problem ? thrown : null;
-    const text = textOf(thrown);
-    const field = problem?.field ?? "";
-    if (field === "model") model.setError(text, problem?.line ?? 0);
-    else if (field === "data") data.setError(text);
-    else if (field === "target") data.setTargetError(text);
-    else if (field === "name") name.setError(text);
-    else if (settings.setError(field, text)) {
-      // It is beside its field now.
-    } else {
-      failure.textContent = text;
-      failure.hidden = false;
-      return;
-    }
-    form.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
-  }
-
-  async function submit(): Promise<void> {
-    failure.hidden = true;
-    name.setError("");
-    data.setError("");
-    data.setTargetError("");
-    settings.clearErrors();
-    if (!isModelRight) {
-      model.editor.input.focus();
-      return;
-    }
-    start.disabled = true;
-    try {
+  const form = new StartForm(frame, starting, {
+    clearErrors() {
+      name.setError("");
+      data.setError("");
+      data.setTargetError("");
+      settings.clearErrors();
+    },
+    async spec() {
+      const chosen = settings.spec();
+      if (!(await model.settled())) return null;
       const spec: JobSpec = {
-        name: name.input.value.trim() || proposedName(),
+        name: name.input.value.trim() || goodName(`${modelName || "own model"} on ${data.name}`),
         model: model.editor.text,
         data: data.name,
-        ...settings.spec(),
+        ...chosen,
       };
       if (data.chosenTarget) spec.target = data.chosenTarget;
-      const job = await post<Job>("/jobs", spec);
-      frame.go(`/jobs/${job.id}`);
-    } catch (thrown) {
-      showProblem(thrown);
-    } finally {
-      start.disabled = false;
-    }
-  }
-
-  async function fill(): Promise<void> {
-    const earlier = from ? (await get<Job>(`/jobs/${from}`)).spec : null;
-    if (earlier) settings.copy(earlier);
-    if (earlier?.name) name.input.value = earlier.name;
-    await data.start(earlier?.data ?? null, earlier?.target ?? null);
-    await model.start(earlier?.model ?? null);
-  }
-
-  const form = h(
-    "form",
-    { class: "page" },
-    h("h1", { tabindex: -1 }, "Host a training"),
+      return spec;
+    },
+    setError({ field, message, line }) {
+      if (field === "model") model.setError(message, line ?? 0);
+      else if (field === "data") data.setError(message);
+      else if (field === "target") data.setTargetError(message);
+      else if (field === "name") name.setError(message);
+      else return settings.setError(field ?? "", message);
+      return true;
+    },
+    async fill() {
+      const earlier = from ? (await get<Job>(`/jobs/${from}`)).spec : null;
+      if (earlier) settings.copy(earlier);
+      if (earlier?.name) name.input.value = earlier.name;
+      await data.start(earlier?.data ?? null, earlier?.target ?? null);
+      await model.start(earlier?.model ?? null);
+    },
+  });
+  return form.page(
+    "page",
     h(
       "div",
       { class: "hostgrid" },
@@ -409,20 +359,9 @@ export function hostPage(frame: Frame, from: number | null): Page {
         card("1. Model", model.node),
         card("2. Data", data.node),
         card("3. Training", name.node, settings.node),
-        h("div", { class: "startrow" }, start, h("div", null, failure, idle)),
+        form.row,
       ),
       h("div", { class: "sticky" }, card("The network", model.drawing)),
     ),
   );
-  form.setAttribute("novalidate", "");
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    void submit();
-  });
-  // Enter in a box should not start a training by accident.
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.target instanceof HTMLInputElement) event.preventDefault();
-  });
-  fill().catch(showProblem);
-  return { title: "Host", node: form, close: () => fleet.close() };
 }

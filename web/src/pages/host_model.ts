@@ -2,11 +2,12 @@
 // drawn.
 
 import { get, post, put, remove, textOf } from "../api";
-import { h, later, replace, setText } from "../dom";
+import { h, replace, setText } from "../dom";
 import { drawLayers } from "../drawing";
 import { Editor } from "../editor";
 import { selectField, textField } from "../fields";
 import { count, short } from "../format";
+import { Latest } from "../latest";
 import { ask, busy, button, notice } from "../parts";
 import type { ModelCheck, ModelInfo, Recipe } from "../types";
 
@@ -16,7 +17,7 @@ export class ModelPart {
   readonly node: HTMLElement;
   readonly drawing: HTMLElement;
   readonly editor = new Editor("The model's text, one layer a line");
-  checked: (recipe: Recipe | null) => void = () => undefined;
+  checked: (recipe: Recipe) => void = () => undefined; // no mistakes were found
   chosen: (name: string) => void = () => undefined;
   data = ""; // the data set to check against; "" for none
   private models: ModelInfo[] = [];
@@ -31,12 +32,17 @@ export class ModelPart {
     "aria-label": "Drawing of the network",
   });
   private readonly facts = h("p", { class: "muted small" });
-  private asked: AbortController | null = null;
-  private readonly checkSoon = later(checkAfterMs, () => void this.check());
+  private isRight = false; // as of the last check
+  private isUnchecked = false; // the server could not be asked
+  private loads = 0; // a text that comes after a newer choice is dropped
+  private loading: Promise<void> = Promise.resolve();
+  private readonly checks = new Latest(checkAfterMs, (signal) => this.check(signal));
 
   constructor() {
-    this.editor.changed = () => this.checkSoon();
-    this.select.input.addEventListener("change", () => void this.load(this.select.input.value));
+    this.editor.changed = () => this.recheck();
+    this.select.input.addEventListener("change", () => {
+      this.loading = this.load(this.select.input.value);
+    });
     this.drop.hidden = true;
     const save = button("Keep", "plain", () => void busy(save, () => this.save()));
     this.node = h(
@@ -66,7 +72,17 @@ export class ModelPart {
 
   // Checks anew, against other data say.
   recheck(): void {
-    this.checkSoon();
+    this.isRight = false;
+    this.checks.soon();
+  }
+
+  // Waits for what is being fetched or checked. False: the text is wrong, and the place is shown.
+  async settled(): Promise<boolean> {
+    await this.loading;
+    if (this.isUnchecked) this.checks.now();
+    await this.checks.settled();
+    if (!this.isRight) this.editor.showMistake();
+    return this.isRight;
   }
 
   setError(text: string, line: number): void {
@@ -99,6 +115,7 @@ export class ModelPart {
   }
 
   private async load(name: string): Promise<void> {
+    const number = ++this.loads;
     this.drop.hidden = this.models.find((model) => model.name === name)?.built_in ?? true;
     if (name === "") {
       this.write("input  1x28x28\n\nloss   cross-entropy\n", "");
@@ -106,9 +123,9 @@ export class ModelPart {
     }
     try {
       const model = await get<{ text: string }>(`/models/${encodeURIComponent(name)}`);
-      this.write(model.text, name);
+      if (number === this.loads) this.write(model.text, name);
     } catch (thrown) {
-      this.editor.say(textOf(thrown), 0, true);
+      if (number === this.loads) this.editor.say(textOf(thrown), 0, true);
     }
   }
 
@@ -117,27 +134,30 @@ export class ModelPart {
     this.editor.text = text;
     this.select.input.value = name;
     this.chosen(name);
-    void this.check();
+    this.checks.now();
   }
 
-  private async check(): Promise<void> {
-    this.asked?.abort();
-    this.asked = new AbortController();
+  private async check(signal: AbortSignal): Promise<void> {
+    this.isUnchecked = false;
     try {
       const body = { text: this.editor.text, ...(this.data ? { data: this.data } : {}) };
-      this.show(await post<ModelCheck>("/models/check", body, this.asked.signal));
+      const answer = await post<ModelCheck>("/models/check", body, signal);
+      if (!signal.aborted) this.show(answer);
     } catch (thrown) {
-      if (!(thrown instanceof DOMException)) this.editor.say(textOf(thrown), 0, true);
+      if (signal.aborted) return;
+      this.isRight = false;
+      this.isUnchecked = true;
+      this.editor.say(`The text could not be checked: ${textOf(thrown)}.`, 0, true);
     }
   }
 
   private show(answer: ModelCheck): void {
+    this.isRight = answer.ok;
     if (!answer.ok) {
       const { line = 0, column, text } = answer.error;
       const where = line > 0 ? `Line ${line}${column ? `, column ${column}` : ""}: ` : "";
       this.editor.say(where + text, line, true);
       this.picture.classList.add("stale");
-      this.checked(null);
       return;
     }
     const edited = this.editor.text !== this.text ? ", changed by you" : "";

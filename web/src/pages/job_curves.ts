@@ -3,7 +3,7 @@
 import { Chart } from "../chart";
 import { addPoints, smooth } from "../curve";
 import { h, setText } from "../dom";
-import { short, value } from "../format";
+import { capital, short, value } from "../format";
 import type { EpochPoint, History, Job, RoundPoint } from "../types";
 
 const roundsMax = 4000;
@@ -55,8 +55,8 @@ export class JobCurves {
   }
 
   name(job: Job): void {
-    const name = job.progress.metric_name ?? "metric";
-    setText(this.metricTitle, name.charAt(0).toUpperCase() + name.slice(1));
+    const name = job.progress.metric_name || "metric";
+    setText(this.metricTitle, capital(name));
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { Fleet, throughput } from "../fleet";
 import { bytes, count, duration, lag, none, percent, rate, short, value } from "../format";
 import { shareDone } from "../job_shape";
 import type { Frame, Page } from "../page";
-import { busy, button, card, fillBar, part, setState } from "../parts";
+import { busy, button, card, fillBar, part, setState, shareColumn } from "../parts";
 import { Table, textColumn, type Column } from "../table";
 import { may, type Contribution, type Job, type Worker } from "../types";
 
@@ -211,14 +211,7 @@ const contributionColumns: Column<Shared>[] = [
     fill: textColumn((row) => short(row.samples)),
     sort: (row) => row.samples,
   },
-  {
-    title: "Share",
-    width: "26%",
-    phoneWidth: "8.5rem",
-    kind: "number",
-    fill: (cell, row) => fillBar(cell, row.share, percent(row.share)),
-    sort: (row) => row.share,
-  },
+  shareColumn("26%", (row) => row.share),
   {
     title: "Units",
     width: "6rem",

@@ -3,9 +3,10 @@
 // again.
 
 import { post, Problem, textOf } from "../api";
-import { announce, h, later, replace, setText } from "../dom";
+import { announce, h, replace, setText } from "../dom";
 import { selectField, type Field } from "../fields";
-import { count, percent } from "../format";
+import { count, counted, percent } from "../format";
+import { Latest } from "../latest";
 import { dialectChoices, dialectText, dialectWord, parseDialect } from "../search_spec";
 import { smallPicture } from "../search_small";
 import { columnKinds, type Preview, type Profile, type TableColumn } from "../search_types";
@@ -13,6 +14,8 @@ import { Table, textColumn } from "../table";
 
 const rowHeight = 64;
 const previewColumnsMax = 60;
+const warningsMax = 20; // that a phone shows
+const askAfterMs = 150;
 
 // A table's first rows, as they are in the file.
 function previewTable(profile: Profile, rows: (string | null)[][]): HTMLElement {
@@ -42,7 +45,7 @@ function previewTable(profile: Profile, rows: (string | null)[][]): HTMLElement 
         ),
       ),
     ),
-    more > 0 && h("p", { class: "muted small" }, `and ${count(more)} columns more`),
+    more > 0 && h("p", { class: "muted small" }, `and ${counted(more, "more column")}`),
   );
 }
 
@@ -53,12 +56,12 @@ export class ColumnsPart {
   private name = "";
   private said: Record<string, string> = {}; // kinds of columns
   private dialect: Record<string, string> = {};
-  private asked = 0; // an older answer than the last question is dropped
-  private abort: AbortController | null = null;
+  private wrong = ""; // why the table cannot be read as was said
   private readonly table: Table<TableColumn>;
   private readonly status = h("p", { class: "muted small", role: "status" });
-  private readonly failure = h("p", { class: "error", role: "alert", hidden: true });
+  private readonly failure = h("p", { class: "error", role: "alert", tabindex: -1, hidden: true });
   private readonly warnings = h("ul", { class: "warnings" });
+  private readonly columnWarnings = h("ul", { class: "warnings only-phone" }); // cut in the table there
   private readonly preview = h("div");
   private readonly parts: Record<string, Field> = {};
   private readonly back = h(
@@ -66,7 +69,7 @@ export class ColumnsPart {
     { type: "button", class: "link small", hidden: true, onclick: () => this.reset() },
     "Back to what was guessed",
   );
-  private readonly ask = later(150, () => void this.fetch());
+  private readonly questions = new Latest(askAfterMs, (signal) => this.fetch(signal));
 
   constructor() {
     this.table = this.makeTable();
@@ -93,6 +96,7 @@ export class ColumnsPart {
       this.failure,
       this.status,
       this.warnings,
+      this.columnWarnings,
       dialect,
       h("details", { open: true }, h("summary", null, "The first rows"), this.preview),
       this.table.node,
@@ -111,11 +115,18 @@ export class ColumnsPart {
     this.said = { ...columns };
     this.dialect = parseDialect(dialect);
     this.profile = null;
-    void this.fetch();
+    this.questions.now();
+  }
+
+  // Waits for the table to be read as was said last. Throws why that is not possible.
+  async settled(): Promise<void> {
+    if (this.wrong) this.questions.now(); // the server may not have been there
+    await this.questions.settled();
+    if (this.wrong) throw new Problem(0, "bad_request", this.wrong, "columns");
   }
 
   clear(): void {
-    this.abort?.abort();
+    this.questions.drop();
     this.name = "";
     this.profile = null;
     this.changed(null);
@@ -126,10 +137,15 @@ export class ColumnsPart {
     this.failure.hidden = text === "";
   }
 
+  // Only what is wrong with the table stays.
+  clearErrors(): void {
+    this.setError(this.wrong);
+  }
+
   private reset(): void {
     this.said = {};
     this.dialect = {};
-    this.ask();
+    this.questions.soon();
   }
 
   private sayDialect(part: string, word: string): void {
@@ -137,49 +153,53 @@ export class ColumnsPart {
     else delete this.dialect[part];
     // Columns may have other names now.
     if (part === "header" || part === "delimiter") this.said = {};
-    this.ask();
+    this.questions.soon();
   }
 
   private sayKind(column: TableColumn, kind: string): void {
     if (kind === column.guessed) delete this.said[column.name];
     else this.said[column.name] = kind;
-    this.ask();
+    this.questions.soon();
   }
 
-  private async fetch(): Promise<void> {
-    const number = ++this.asked;
-    this.abort?.abort();
-    this.abort = new AbortController();
+  private async fetch(signal: AbortSignal): Promise<void> {
+    this.wrong = "";
     this.setError("");
     setText(this.status, "Reads the table…");
     this.node.setAttribute("aria-busy", "true");
     try {
       const path = `/datasets/${encodeURIComponent(this.name)}/profile`;
-      const answer = await post<Preview>(path, this.corrections, this.abort.signal);
-      if (number === this.asked) this.take(answer);
+      const answer = await post<Preview>(path, this.corrections, signal);
+      if (!signal.aborted) this.take(answer);
     } catch (thrown) {
-      if (number !== this.asked) return;
+      if (signal.aborted) return;
       setText(this.status, "");
       // The line of the file is where the trouble is.
       const line = thrown instanceof Problem && thrown.line !== null ? `Line ${thrown.line}: ` : "";
-      this.setError(line + textOf(thrown));
+      this.wrong = line + textOf(thrown);
+      this.setError(this.wrong);
       this.showFields();
       this.table.refresh();
     } finally {
-      if (number === this.asked) this.node.removeAttribute("aria-busy");
+      if (!signal.aborted) this.node.removeAttribute("aria-busy");
     }
   }
 
   private take(answer: Preview): void {
     const { profile } = answer;
     this.profile = profile;
-    const text = `${count(profile.rows)} rows, ${count(profile.columns.length)} columns.`;
+    const text = `${counted(profile.rows, "row")}, ${counted(profile.columns.length, "column")}.`;
     setText(this.status, text);
     announce(text);
-    const ragged = `${count(profile.ragged)} rows have too few or too many cells and are left out`;
+    const ragged = `Left out for too few or too many cells: ${counted(profile.ragged, "row")}`;
     replace(
       this.warnings,
       profile.ragged > 0 && h("li", null, `${ragged}, the first in line ${profile.ragged_line}.`),
+    );
+    const warned = profile.columns.filter((column) => column.warning !== "").slice(0, warningsMax);
+    replace(
+      this.columnWarnings,
+      ...warned.map((column) => h("li", null, `${column.name}: ${column.warning}.`)),
     );
     replace(this.preview, previewTable(profile, answer.preview));
     this.showFields();
@@ -191,7 +211,8 @@ export class ColumnsPart {
     for (const [part, field] of Object.entries(this.parts)) {
       field.input.value = this.dialect[part] ?? "";
       const found = this.profile && dialectWord(this.profile.dialect, part);
-      field.setHint(found ? `Read as: ${found}.` : "");
+      const text = dialectChoices[part]?.find(([word]) => word === found)?.[1] ?? found;
+      field.setHint(text ? `Read as: ${text}` : "");
     }
     this.back.hidden = Object.keys(this.said).length === 0 && Object.keys(this.dialect).length === 0;
   }
@@ -224,7 +245,7 @@ export class ColumnsPart {
     const rows = (): number => this.profile?.rows ?? 0;
     return new Table<TableColumn>({
       label: "Columns",
-      empty: "No column to show.",
+      empty: "Columns appear when the table has been read.",
       rowHeight,
       key: (column) => column.name,
       columns: [
@@ -264,7 +285,7 @@ export class ColumnsPart {
         {
           title: "Values",
           width: "30%",
-          phoneWidth: "7.4rem",
+          phoneWidth: "5.4rem",
           fill: (cell, column) => replace(cell, smallPicture(column, rows())),
         },
       ],

@@ -1,9 +1,8 @@
 // search_downloads.ts: what one can take away from a search: its files, and commands that go with them.
 
-import { download } from "../api";
 import { h } from "../dom";
 import { fileName, shellWord } from "../format";
-import { busy, button, copyable } from "../parts";
+import { copyable, downloadButtons } from "../parts";
 import { searchCommand } from "../search_spec";
 import type { SearchSpec } from "../search_types";
 import type { Job } from "../types";
@@ -12,27 +11,22 @@ import type { Job } from "../types";
 export function searchDownloads(job: Job, path: string): HTMLElement {
   const spec = job.spec as Partial<SearchSpec>;
   const name = fileName(job.name);
-  const files: [boolean, string, string, string][] = [
-    [job.files.model, "model", "/model", `${name}.safetensors`],
-    [job.files.onnx, "ONNX", "/model.onnx", `${name}.onnx`],
-    [job.files.model, "table of trials", "/trials.csv", `${name}-trials.csv`],
-  ];
-  const row = h("div", { class: "row" });
-  for (const [there, text, file, saved] of files) {
-    const press: HTMLButtonElement = button(
-      `Download ${text}`,
-      "plain",
-      () => void busy(press, () => download(path + file, saved)),
-    );
-    press.disabled = !there;
-    row.append(press);
-  }
+  const { files } = job;
   const rows = shellWord('{"rows": [{"COLUMN": "VALUE"}]}');
   return h(
     "div",
     { class: "stack" },
-    row,
-    !job.files.model &&
+    downloadButtons([
+      { isThere: files.model, text: "model", path: `${path}/model`, name: `${name}.safetensors` },
+      { isThere: files.onnx, text: "ONNX", path: `${path}/model.onnx`, name: `${name}.onnx` },
+      {
+        isThere: files.model,
+        text: "table of trials",
+        path: `${path}/trials.csv`,
+        name: `${name}-trials.csv`,
+      },
+    ]),
+    !files.model &&
       h("p", { class: "muted small" }, "The model is made when the search ends or is stopped."),
     h("p", { class: "muted small" }, "Predict the rows of a file with it; what prepares them is inside:"),
     copyable(
@@ -44,6 +38,11 @@ export function searchDownloads(job: Job, path: string): HTMLElement {
     h("p", { class: "muted small" }, "Or ask the server, up to 10,000 rows at a time:"),
     copyable(`curl -d ${rows} ${location.origin}/api/v1${path}/predict`, "The request that predicts rows"),
     spec.space &&
-      h("details", null, h("summary", null, "The space's text"), h("pre", { tabindex: 0 }, spec.space)),
+      h(
+        "details",
+        null,
+        h("summary", null, "What may be tried, as text"),
+        h("pre", { tabindex: 0 }, spec.space),
+      ),
   );
 }

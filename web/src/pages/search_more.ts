@@ -3,12 +3,17 @@
 import { h } from "../dom";
 import { Field } from "../fields";
 import { count } from "../format";
+import { askWith } from "../parts";
 import { usualMore, type More } from "../search_spec";
 import type { SearchSpec } from "../search_types";
 import type { Job } from "../types";
 
+export function moreText(job: Job): string {
+  return job.state === "finished" ? "Search on" : "Resume";
+}
+
 // null when it was called off. One that was stopped may go on with what was left.
-export function askMore(job: Job): Promise<More | null> {
+export async function askMore(job: Job): Promise<More | null> {
   const spec = job.spec as Partial<SearchSpec>;
   const isFinished = job.state === "finished";
   const minutes = h("input", { type: "number", name: "more-minutes", min: 0.1, step: "any", max: 1_000_000 });
@@ -27,33 +32,10 @@ export function askMore(job: Job): Promise<More | null> {
     trials,
     spec.trials ? `It had ${count(spec.trials)}.` : "Empty: as many as the time allows.",
   );
-  return new Promise((resolve) => {
-    const dialog = h(
-      "dialog",
-      { class: "ask", "aria-label": "Search on" },
-      h(
-        "form",
-        { method: "dialog" },
-        h("h2", null, "Search on"),
-        byMinutes.node,
-        byTrials.node,
-        h(
-          "div",
-          { class: "row end" },
-          h("button", { class: "button plain", value: "no", formnovalidate: true }, "Cancel"),
-          h("button", { class: "button main", value: "yes" }, "Search on"),
-        ),
-      ),
-    );
-    dialog.addEventListener("close", () => {
-      const more: More = {};
-      if (minutes.value !== "") more.budget_s = Number(minutes.value) * 60;
-      if (trials.value !== "") more.trials = Number(trials.value);
-      resolve(dialog.returnValue === "yes" ? more : null);
-      dialog.remove();
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-    minutes.select();
-  });
+  const content = [byMinutes.node, byTrials.node];
+  if (!(await askWith("Search on", moreText(job), "main", content, minutes))) return null;
+  const more: More = {};
+  if (minutes.value !== "") more.budget_s = Number(minutes.value) * 60;
+  if (trials.value !== "") more.trials = Number(trials.value);
+  return more;
 }

@@ -18,6 +18,10 @@ function numberField(
   return new Field(label, h("input", { type: "number", name, step: "any", ...more }), hint);
 }
 
+function newestText(column: string): string {
+  return `the newest, by ${column}`;
+}
+
 export class TargetPart {
   readonly node: HTMLElement;
   changed: () => void = () => undefined;
@@ -126,32 +130,32 @@ export class SettingsPart {
   private readonly folds = selectField("How trials are judged", "folds", [
     ["0", "as usual: 5 folds below 2,000 rows"],
     ["1", "hold-out: a part is kept aside"],
-    ...[3, 5, 10].map((n): [string, string] => [String(n), `${n} folds`]),
+    ...[3, 5, 10].map((n): [string, string] => [String(n), `${n} folds: each part judges once`]),
   ]);
-  private readonly valid = numberField("Share that is held out", "valid", "Without folds. Empty: a fifth.", {
-    min: 0.01,
-    max: 0.9,
-  });
+  private readonly valid = numberField(
+    "Share that is held out",
+    "valid",
+    "Of the rows, without folds. Empty: 0.2.",
+    { min: 0.01, max: 0.9 },
+  );
   private readonly testShare = numberField(
     "Share for the last test",
     "test_share",
-    "Rows that nothing learns from.",
-    {
-      min: 0,
-      max: 0.9,
-      value: 0.2,
-    },
+    "Of the rows; nothing learns from them.",
+    { min: 0, max: 0.9, value: 0.2 },
   );
   private readonly time = selectField(
-    "Parts by time",
+    "Rows that are held out",
     "time_column",
-    [["", "no: by chance"]],
-    "The newest rows judge.",
+    [["", "any, by chance"]],
+    "The newest ones tell how well the future is predicted.",
   );
-  private readonly epochs = numberField("Epochs of a whole training", "epochs", "Empty: by the rows.", {
-    min: 1,
-    step: 1,
-  });
+  private readonly epochs = numberField(
+    "Epochs of a whole training",
+    "epochs",
+    "Passes over the rows. Empty: as suits their number.",
+    { min: 1, step: 1 },
+  );
   private readonly seed = numberField("Seed", "seed", "The same seed searches the same way.", {
     min: 0,
     step: 1,
@@ -221,8 +225,8 @@ export class SettingsPart {
     const columns = profile.columns.filter((column) => column.kind === "date" || column.kind === "number");
     replace(
       this.time.input,
-      h("option", { value: "" }, "no: by chance"),
-      ...columns.map((column) => h("option", { value: column.name }, `by ${column.name}`)),
+      h("option", { value: "" }, "any, by chance"),
+      ...columns.map((column) => h("option", { value: column.name }, newestText(column.name))),
     );
     this.time.input.value = columns.some((column) => column.name === before) ? before : "";
   }
@@ -237,7 +241,7 @@ export class SettingsPart {
     this.valid.input.value = text(spec.valid);
     this.testShare.input.value = String(spec.test_share ?? 0.2);
     if (spec.time_column) {
-      this.time.input.append(h("option", { value: spec.time_column }, `by ${spec.time_column}`));
+      this.time.input.append(h("option", { value: spec.time_column }, newestText(spec.time_column)));
       this.time.input.value = spec.time_column;
     }
     this.epochs.input.value = text(spec.epochs);
@@ -269,7 +273,6 @@ export class SettingsPart {
     };
     if (spec.budget_s === 0 && spec.trials === 0)
       throw new Problem(0, "bad_request", "say how long: minutes, or trials", "budget_s");
-    if (!this.space.check()) throw new Problem(0, "bad_request", "", "space-controls");
     const more: [keyof SearchSpec & ("valid" | "epochs" | "workers_max"), number | null][] = [
       ["valid", this.number("valid")],
       ["epochs", this.number("epochs")],

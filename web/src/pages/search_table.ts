@@ -27,7 +27,7 @@ export class TablePart {
       h("summary", null, "Upload a CSV file"),
       h(
         "p",
-        { class: "hint" },
+        { class: "hint uploadhelp" },
         "With or without a header; commas, semicolons or tabs; UTF-8 or Latin-1; also as .csv.gz. Two files, " +
           "of which one has test in its name, are rows to learn from and rows to judge by.",
       ),

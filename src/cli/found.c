@@ -1,0 +1,42 @@
+/* found.c: see found.h. */
+#include "cli/found.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/remote.h"
+
+/* Of the time, or where it has none of the trials. */
+static double share_of(const shoal_found *found, const cJSON *job) {
+  const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
+  double budget = shoal_remote_number(spec, "budget_s"), trials = shoal_remote_number(spec, "trials");
+  double share = NAN;
+  if (strcmp(shoal_remote_text(job, "state"), "finished") == 0) return 1;
+  if (budget > 0)
+    share = found->spent_s / budget;
+  else if (trials > 0)
+    share = (double)found->trials / trials;
+  return isfinite(share) ? fmin(1, fmax(0, share)) : 0;
+}
+
+void shoal_found_read(shoal_found *out, const cJSON *job) {
+  const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
+  *out = (shoal_found){.is_search = strcmp(shoal_remote_text(job, "kind"), "search") == 0};
+  if (!out->is_search) return;
+  out->reads = strcmp(shoal_remote_text(search, "phase"), "reads") == 0;
+  out->trials = shoal_remote_whole(search, "trials");
+  out->units = shoal_remote_whole(search, "units");
+  out->best = shoal_remote_whole(search, "best");
+  out->score = out->best > 0 ? shoal_remote_number(search, "best_score") : NAN;
+  out->higher_is_better = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(search, "higher_is_better"));
+  shoal_remote_plain(search, "metric", out->metric, sizeof out->metric);
+  out->spent_s = shoal_remote_number(search, "spent_s");
+  out->left_s = shoal_remote_number(search, "left_s");
+  out->share = share_of(out, job);
+}
+
+bool shoal_found_is_better(const shoal_found *found, double score) {
+  if (!isfinite(score)) return false;
+  if (!isfinite(found->score)) return true;
+  return found->higher_is_better ? score > found->score : score < found->score;
+}

@@ -1,0 +1,26 @@
+/* found.h: what a search on a server has come to, as the server's JSON of the job tells it.
+ *
+ * Threads: any. */
+#ifndef SHOAL_CLI_FOUND_H
+#define SHOAL_CLI_FOUND_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct shoal_found {
+  bool is_search; /* false: it is a training, and there is nothing else to know */
+  bool reads;     /* it reads the table */
+  uint64_t trials, units;
+  uint64_t best; /* the trial; 0: none yet */
+  double score;  /* of it; NaN */
+  bool higher_is_better;
+  char metric[32];               /* "accuracy"; "" before the table was read */
+  double share, spent_s, left_s; /* of what it was asked for, 0 to 1; left_s NaN: no limit, or not known */
+} shoal_found;
+
+void shoal_found_read(shoal_found *out, const cJSON *job);
+/* Whether a score is better than the best so far. */
+bool shoal_found_is_better(const shoal_found *found, double score);
+
+#endif

@@ -1,0 +1,136 @@
+/* tables_columns.c: see tables_columns.h. */
+#include "cli/tables_columns.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/human.h"
+
+enum {
+  NAME_BYTES = 33, /* of a name that is shown, with its zero */
+  VALUE_BYTES = 21,
+  VALUES_SHOWN = 3,
+};
+/* Of dates that a calendar has: the years 0 and 9999. */
+static const double date_min = -62167219200.0, date_max = 253402300799.0;
+
+/* Whole numbers whole, others with some figures. */
+static void add_number(double number, shoal_text *out) {
+  bool whole = fabs(number) < 1e12 && number == floor(number);
+  shoal_text_addf(out, whole ? "%.0f" : "%.5g", number);
+}
+
+static void add_date(double seconds, shoal_text *out) {
+  struct tm day;
+  char text[32];
+  time_t whole = (time_t)(seconds < date_min ? date_min : seconds > date_max ? date_max : seconds);
+  if (gmtime_r(&whole, &day) == NULL || strftime(text, sizeof text, "%Y-%m-%d", &day) == 0) return;
+  shoal_text_addf(out, "%s", text);
+}
+
+static void add_values(const shoal_column *column, shoal_text *out) {
+  uint32_t count = column->categories.count;
+  shoal_text_addf(out, "%s value%s", shoal_human_count(column->distinct).text,
+                  column->distinct == 1 ? "" : "s");
+  for (uint32_t i = 0; i < count && i < VALUES_SHOWN; i++) {
+    const char *name = shoal_names_at(&column->categories, i);
+    char shown[VALUE_BYTES];
+    shoal_text_plain(shown, sizeof shown, name, strlen(name));
+    shoal_text_addf(out, "%s%s", i == 0 ? ": " : ", ", shown);
+  }
+  if (count > VALUES_SHOWN) shoal_text_addf(out, ", ...");
+}
+
+static void add_content(const shoal_column *column, shoal_text *out) {
+  switch (column->kind) {
+  case SHOAL_NUMBER:
+    add_number(column->min, out);
+    shoal_text_addf(out, " to ");
+    add_number(column->max, out);
+    shoal_text_addf(out, "%s%s", column->unit[0] ? " " : "", column->unit);
+    break;
+  case SHOAL_DATE:
+    add_date(column->min, out);
+    shoal_text_addf(out, " to ");
+    add_date(column->max, out);
+    break;
+  case SHOAL_CATEGORY: add_values(column, out); break;
+  default: shoal_text_addf(out, "%s different", shoal_human_count(column->distinct).text); break;
+  }
+}
+
+static void add_missing(const shoal_column *column, uint64_t rows, shoal_text *out) {
+  if (column->missing == 0 || rows == 0) return;
+  double percent = 100 * (double)column->missing / (double)rows;
+  if (percent < 0.1)
+    shoal_text_addf(out, ", under 0.1%% missing");
+  else
+    shoal_text_addf(out, ", %.3g%% missing", percent);
+}
+
+static void plain_name(const shoal_column *column, char out[NAME_BYTES]) {
+  shoal_text_plain(out, NAME_BYTES, column->name, strlen(column->name));
+}
+
+/* Characters, of a name in UTF-8. */
+static int width_of(const char *text) {
+  int width = 0;
+  for (; *text; text++) width += ((unsigned char)*text & 0xc0) != 0x80;
+  return width;
+}
+
+static void add_line(const shoal_profile *profile, uint32_t c, bool is_target, int width, shoal_text *out) {
+  const shoal_column *column = &profile->columns[c];
+  char name[NAME_BYTES];
+  plain_name(column, name);
+  shoal_text_addf(out, "  %s%*s  %-10s  ", name, width - width_of(name), "",
+                  shoal_column_kind_name(column->kind));
+  add_content(column, out);
+  add_missing(column, profile->rows, out);
+  if (is_target)
+    shoal_text_addf(out, " (the target)");
+  else if (!column->used)
+    shoal_text_addf(out, " (not learned from)");
+  shoal_text_add(out, "\n", 1);
+}
+
+/* The target is shown in any case; of the others as many as there is room for. */
+static bool is_shown(uint32_t c, uint32_t target, uint32_t max) {
+  return c == target || c < (target < max ? max : max - 1);
+}
+
+void shoal_tables_columns_text(const shoal_profile *profile, uint32_t target, uint32_t max, shoal_text *out) {
+  int width = 0;
+  uint32_t count = profile->columns_count;
+  if (max == 0 || max > count) max = count;
+  for (uint32_t c = 0; c < count; c++) {
+    char name[NAME_BYTES];
+    plain_name(&profile->columns[c], name);
+    if (is_shown(c, target, max) && width_of(name) > width) width = width_of(name);
+  }
+  for (uint32_t c = 0; c < count; c++)
+    if (is_shown(c, target, max)) add_line(profile, c, c == target, width, out);
+  if (count > max) shoal_text_addf(out, "  and %s more\n", shoal_human_count(count - max).text);
+}
+
+void shoal_tables_columns_json(const shoal_profile *profile, uint32_t target, shoal_json *json,
+                               const char *key) {
+  shoal_json_open(json, key, '[');
+  for (uint32_t c = 0; c < profile->columns_count; c++) {
+    const shoal_column *column = &profile->columns[c];
+    shoal_json_open(json, NULL, '{');
+    shoal_json_text(json, "name", column->name);
+    shoal_json_text(json, "kind", shoal_column_kind_name(column->kind));
+    shoal_json_text(json, "use", c == target ? "target" : column->used ? "feature" : "none");
+    shoal_json_int(json, "missing", (int64_t)column->missing);
+    shoal_json_int(json, "distinct", (int64_t)column->distinct);
+    if (column->kind == SHOAL_NUMBER || column->kind == SHOAL_DATE) {
+      shoal_json_real(json, "min", column->min);
+      shoal_json_real(json, "max", column->max);
+    }
+    shoal_json_close(json, '}');
+  }
+  shoal_json_close(json, ']');
+}

@@ -1,0 +1,170 @@
+/* api_submit.c: POST /api/v1/jobs: a training or a search, checked as far as that can be done at once.
+ *
+ * A search is compared with its table. What was found when the table was uploaded is enough for that, unless
+ * it is to be read in another way: then it is read now, by the thread of chores. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api.h"
+#include "server/folders.h"
+#include "server/search_check.h"
+
+/* A search on its way from the request to its answer. */
+typedef struct submission {
+  shoal_kept_call kept;
+  shoal_any_spec spec;
+  shoal_set_table table;
+  shoal_spec_fault fault;
+  shoal_status status;
+  shoal_error err;
+} submission;
+
+static void release(submission *s) {
+  shoal_api_release_call(&s->kept);
+  shoal_any_spec_release(&s->spec);
+  shoal_set_table_release(&s->table);
+  free(s);
+}
+
+static void answer_fault(const shoal_api_call *call, const shoal_spec_fault *fault, const shoal_error *err) {
+  shoal_api_error_at(call, fault->field[0] != 0 ? 422 : 400, err->text, fault->field, fault->line,
+                     fault->column);
+}
+
+static void submit(const shoal_api_call *call, shoal_any_spec *spec) {
+  uint64_t id;
+  shoal_error err;
+  if (shoal_jobs_submit(call->api->jobs, spec, call->caller.name, &id, &err) == SHOAL_OK)
+    shoal_api_answer_job(call, 201, id);
+  else
+    shoal_api_failed_full(call, &err);
+}
+
+/* ---- searches ---- */
+
+/* As the table was read when it became a data set. */
+static shoal_status check_known(submission *s) {
+  shoal_profile profile;
+  cJSON *json = cJSON_Parse(s->table.profile.bytes);
+  shoal_status status = shoal_profile_from_json(&profile, json, &s->err);
+  cJSON_Delete(json);
+  if (status != SHOAL_OK) return status;
+  status = shoal_search_check(&s->spec.search, &profile, &s->fault, &s->err);
+  shoal_profile_release(&profile);
+  return status;
+}
+
+/* As it is said to be now. */
+static shoal_status check_anew(submission *s) {
+  const shoal_search_spec *spec = &s->spec.search;
+  shoal_profile profile;
+  shoal_profile_options options = {.path = s->table.path.bytes,
+                                   .said = spec->columns,
+                                   .said_count = spec->columns_count,
+                                   .seed = spec->seed};
+  shoal_profile_init(&profile);
+  shoal_status status = shoal_dialect_say(&options.dialect, "dialect",
+                                          spec->dialect.bytes != NULL ? spec->dialect.bytes : "", &s->err);
+  if (status == SHOAL_OK) status = shoal_profile_read(&profile, &options, &s->err);
+  if (status == SHOAL_OK)
+    status = shoal_search_check(spec, &profile, &s->fault, &s->err);
+  else if (status == SHOAL_INVALID || status == SHOAL_CORRUPT)
+    snprintf(s->fault.field, sizeof s->fault.field, "%s",
+             spec->columns_count > 0    ? "columns"
+             : spec->dialect.length > 0 ? "dialect"
+                                        : "data");
+  shoal_profile_release(&profile);
+  return status;
+}
+
+static void finish(submission *s) {
+  const shoal_api_call *call = &s->kept.call;
+  if (s->table.path.bytes != NULL) shoal_cut_path(s->err.text, s->table.path.bytes, 2);
+  if (s->status == SHOAL_OK)
+    submit(call, &s->spec);
+  else if (s->fault.field[0] != 0)
+    answer_fault(call, &s->fault, &s->err);
+  else
+    shoal_api_failed(call, &s->err);
+  release(s);
+}
+
+static void run(void *self) {
+  submission *s = self;
+  s->status = check_anew(s);
+}
+
+static void end(void *self, bool ran) {
+  submission *s = self;
+  if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
+  finish(s);
+}
+
+/* The spec is taken over. */
+static void submit_search(const shoal_api_call *call, shoal_any_spec *spec) {
+  submission *s = calloc(1, sizeof *s);
+  if (s == NULL || !shoal_api_keep_call(&s->kept, call)) {
+    shoal_any_spec_release(spec);
+    if (s != NULL) release(s);
+    shoal_api_error(call, 503, "out of memory");
+    return;
+  }
+  s->spec = *spec;
+  shoal_text *said = &s->spec.search.dialect;
+  s->status = shoal_datasets_table(call->api->datasets, spec->search.data.bytes, &s->table, &s->err);
+  if (s->status == SHOAL_NOT_FOUND || s->status == SHOAL_INVALID)
+    snprintf(s->fault.field, sizeof s->fault.field, "data");
+  bool as_before =
+      said->length == 0 || (s->table.dialect.length > 0 && strcmp(said->bytes, s->table.dialect.bytes) == 0);
+  if (s->status == SHOAL_OK && said->length == 0 && s->table.dialect.length > 0)
+    shoal_text_addf(said, "%s", s->table.dialect.bytes);
+  if (s->status == SHOAL_OK && said->failed)
+    s->status = shoal_fail(&s->err, SHOAL_NO_MEMORY, "out of memory");
+  bool reads = s->status == SHOAL_OK && (!as_before || s->table.profile.length == 0);
+  const shoal_chore chore = {.subject = "", .self = s, .run = run, .done = end};
+  if (reads && shoal_chores_add(call->api->chores, &chore)) return;
+  if (reads) {
+    shoal_api_error(call, 503, "too many wait already; try again");
+    release(s);
+    return;
+  }
+  if (s->status == SHOAL_OK) s->status = check_known(s);
+  finish(s);
+}
+
+/* ---- all ---- */
+
+/* The spec is taken over. */
+static void submit_training(const shoal_api_call *call, shoal_any_spec *spec) {
+  shoal_text path = {0};
+  shoal_error err;
+  shoal_status status = shoal_datasets_path(call->api->datasets, spec->train.data.bytes, &path, &err);
+  if (status == SHOAL_OK && spec->train.target.length == 0)
+    status = shoal_datasets_target(call->api->datasets, spec->train.data.bytes, &spec->train.target, &err);
+  shoal_text_release(&path);
+  if (status == SHOAL_NOT_FOUND || status == SHOAL_INVALID)
+    shoal_api_error_at(call, 422, err.text, "data", 0, 0);
+  else if (status != SHOAL_OK)
+    shoal_api_failed(call, &err);
+  else
+    submit(call, spec);
+  shoal_any_spec_release(spec);
+}
+
+void shoal_api_submit_job(const shoal_api_call *call) {
+  shoal_blob *body = call->request->body;
+  size_t length = body != NULL ? shoal_blob_length(body) : 0;
+  shoal_any_spec spec;
+  shoal_spec_fault fault;
+  shoal_error err;
+  if (call->caller.job != 0)
+    shoal_api_error(call, 403, "this token is for one job only");
+  else if (shoal_any_spec_parse(&spec, body != NULL ? (const char *)shoal_blob_bytes(body) : "", length,
+                                &fault, &err) != SHOAL_OK)
+    answer_fault(call, &fault, &err);
+  else if (spec.is_search)
+    submit_search(call, &spec);
+  else
+    submit_training(call, &spec);
+}

@@ -1,0 +1,94 @@
+/* What --columns says, and how the columns of a table are shown. */
+#include "cli/search_said.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "cli/tables_columns.h"
+
+static shoal_column_said said[SHOAL_COLUMNS_SAID_MAX];
+static char words[256];
+
+static size_t read_columns(const char *text) {
+  shoal_error err;
+  size_t count;
+  snprintf(words, sizeof words, "%s", text);
+  if (shoal_search_said_columns(words, said, &count, &err) != SHOAL_OK) fail_msg("%s: %s", text, err.text);
+  return count;
+}
+
+static void refuse(const char *text, const char *word) {
+  shoal_error err;
+  size_t count;
+  snprintf(words, sizeof words, "%s", text);
+  assert_int_equal(shoal_search_said_columns(words, said, &count, &err), SHOAL_INVALID);
+  if (strstr(err.text, word) == NULL) fail_msg("%s: %s", text, err.text);
+}
+
+static void columns_are_named_with_their_kinds(void **state) {
+  (void)state;
+  assert_int_equal(read_columns("zip=category,note=skip,a=b=number"), 3);
+  assert_string_equal(said[0].name, "zip");
+  assert_int_equal(said[0].kind, SHOAL_CATEGORY);
+  assert_true(said[1].skip && !said[0].skip);
+  assert_string_equal(said[2].name, "a=b");
+  assert_int_equal(said[2].kind, SHOAL_NUMBER);
+}
+
+static void names_can_stand_in_quotes(void **state) {
+  (void)state;
+  assert_int_equal(read_columns("\"a,b\"=category,\"say \"\"x\"\", y=z\"=text,plain=date"), 3);
+  assert_string_equal(said[0].name, "a,b");
+  assert_int_equal(said[0].kind, SHOAL_CATEGORY);
+  assert_string_equal(said[1].name, "say \"x\", y=z");
+  assert_int_equal(said[1].kind, SHOAL_TEXT);
+  assert_string_equal(said[2].name, "plain");
+}
+
+static void other_words_are_refused(void **state) {
+  (void)state;
+  refuse("zip", "not NAME=KIND");
+  refuse("=number", "not NAME=KIND");
+  refuse("a,b=number", "not NAME=KIND");
+  refuse("\"\"=number", "not NAME=KIND");
+  refuse("\"a\"number", "not NAME=KIND");
+  refuse("\"a,b=number", "has no end");
+  refuse("a=colour", "no kind of column");
+  refuse("a=", "no kind of column");
+  refuse("a=a-kind-that-is-far-too-long-to-be-one", "no kind of column");
+}
+
+static void columns_beyond_some_are_counted(void **state) {
+  (void)state;
+  shoal_column columns[6] = {
+      {.name = "age", .kind = SHOAL_NUMBER, .min = 18, .max = 80, .missing = 11, .used = true},
+      {.name = "id", .kind = SHOAL_IDENTIFIER, .distinct = 100},
+      {.name = "b", .kind = SHOAL_NUMBER, .used = true},
+      {.name = "c", .kind = SHOAL_NUMBER, .used = true},
+      {.name = "d", .kind = SHOAL_DATE, .max = 86400, .used = true},
+      {.name = "y", .kind = SHOAL_NUMBER}};
+  const shoal_profile profile = {.rows = 100, .columns_count = 6, .columns = columns};
+  shoal_text text = {0};
+  shoal_tables_columns_text(&profile, 5, 3, &text);
+  assert_non_null(strstr(text.bytes, "  age  number      18 to 80, 11% missing\n"));
+  assert_non_null(strstr(text.bytes, "  id   identifier  100 different (not learned from)\n"));
+  assert_non_null(strstr(text.bytes, "(the target)\n"));
+  assert_null(strstr(text.bytes, "  b  "));
+  assert_non_null(strstr(text.bytes, "  and 3 more\n"));
+  shoal_text_clear(&text);
+  shoal_tables_columns_text(&profile, 5, 30, &text);
+  assert_null(strstr(text.bytes, "more"));
+  assert_non_null(strstr(text.bytes, "1970-01-01 to 1970-01-02\n"));
+  shoal_text_release(&text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(columns_are_named_with_their_kinds),
+      cmocka_unit_test(names_can_stand_in_quotes),
+      cmocka_unit_test(other_words_are_refused),
+      cmocka_unit_test(columns_beyond_some_are_counted),
+  };
+  return RUN_TESTS(tests);
+}
