@@ -13,7 +13,7 @@ static const struct {
 } measurements[] = {
     {"train", shoal_bench_train},     {"gemm", shoal_bench_gemm},         {"ps", shoal_bench_ps},
     {"scaling", shoal_bench_scaling}, {"platform", shoal_bench_platform}, {"data", shoal_bench_data},
-    {"attack", shoal_bench_attack},
+    {"attack", shoal_bench_attack},   {"envs", shoal_bench_envs},
 };
 enum { MEASUREMENTS_COUNT = sizeof measurements / sizeof measurements[0] };
 
@@ -30,9 +30,9 @@ shoal_option shoal_bench_option_json(bool *json, const char *help) {
 static int overview(int argc, char **argv) {
   const shoal_usage usage = {
       .command = "bench",
-      .synopses =
-          (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]", "scaling [OPTION...]",
-                           "platform LINK [OPTION...]", "data [OPTION...]", "attack [OPTION...]", NULL},
+      .synopses = (const char *[]){"train [OPTION...]", "gemm [OPTION...]", "ps [OPTION...]",
+                                   "scaling [OPTION...]", "platform LINK [OPTION...]", "data [OPTION...]",
+                                   "attack [OPTION...]", "envs [OPTION...]", NULL},
       .about =
           "train measures how fast this machine trains a network on made-up data: rounds a second, and "
           "the share of the processors' peak that this is. gemm measures matrix products of the sizes "
@@ -41,8 +41,9 @@ static int overview(int argc, char **argv) {
           "how soon a server answers while many volunteers work for it. data measures how soon many workers "
           "have a "
           "data set. attack trains with bad workers under "
-          "all attacks and defences. Each has --help of its own: shoal bench train --help.",
-      .operand = "what to measure (train, gemm, ps, scaling, platform, data or attack)",
+          "all attacks and defences. envs measures how fast environments are stepped. "
+          "Each has --help of its own: shoal bench train --help.",
+      .operand = "what to measure (train, gemm, ps, scaling, platform, data, attack or envs)",
       .operands_min = 1,
       .operands_max = 1,
       .examples = "  shoal bench train\n"
@@ -55,7 +56,7 @@ static int overview(int argc, char **argv) {
   if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
   shoal_error err;
   shoal_fail(&err, SHOAL_INVALID,
-             "unknown measurement '%s'; there are train, gemm, ps, scaling, platform, data and attack",
+             "unknown measurement '%s'; there are train, gemm, ps, scaling, platform, data, attack and envs",
              operands.at[0]);
   return shoal_cli_misused("bench", &err);
 }

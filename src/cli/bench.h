@@ -20,6 +20,7 @@ int shoal_bench_scaling(int argc, char **argv);
 int shoal_bench_platform(int argc, char **argv);
 int shoal_bench_data(int argc, char **argv);
 int shoal_bench_attack(int argc, char **argv);
+int shoal_bench_envs(int argc, char **argv);
 
 /* Lines that several tables of options have. */
 shoal_option shoal_bench_option_seconds(double *seconds, const char *help);

@@ -24,7 +24,7 @@ typedef struct shoal_command {
 extern const shoal_command shoal_command_train, shoal_command_eval, shoal_command_predict,
     shoal_command_inspect, shoal_command_export, shoal_command_data, shoal_command_launch,
     shoal_command_bench, shoal_command_sim, shoal_command_version, shoal_command_serve, shoal_command_work,
-    shoal_command_host, shoal_command_job, shoal_command_status, shoal_command_search;
+    shoal_command_host, shoal_command_job, shoal_command_status, shoal_command_search, shoal_command_agent;
 
 /* Parses, and prints the help or the complaint. False: the command ends with *status. */
 bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status);

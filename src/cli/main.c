@@ -5,10 +5,11 @@
 #include "cli/cli.h"
 
 static const shoal_command *const commands[] = {
-    &shoal_command_train, &shoal_command_search,  &shoal_command_launch,  &shoal_command_serve,
-    &shoal_command_work,  &shoal_command_host,    &shoal_command_job,     &shoal_command_status,
-    &shoal_command_eval,  &shoal_command_predict, &shoal_command_inspect, &shoal_command_export,
-    &shoal_command_data,  &shoal_command_bench,   &shoal_command_sim,     &shoal_command_version,
+    &shoal_command_train,   &shoal_command_search, &shoal_command_agent,   &shoal_command_launch,
+    &shoal_command_serve,   &shoal_command_work,   &shoal_command_host,    &shoal_command_job,
+    &shoal_command_status,  &shoal_command_eval,   &shoal_command_predict, &shoal_command_inspect,
+    &shoal_command_export,  &shoal_command_data,   &shoal_command_bench,   &shoal_command_sim,
+    &shoal_command_version,
 };
 enum { COMMANDS_COUNT = sizeof commands / sizeof commands[0] };
 

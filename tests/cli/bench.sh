@@ -53,4 +53,18 @@ assert len(set(shapes)) == len(shapes)
 for shape in ((512, 500, 800, 0, 0), (20, 200, 800, 0, 1), (200, 10000, 600, 1, 0), (33, 33, 33, 0, 0)):
     assert shape in shapes, shape
 PYTHON
+
+"$SHOAL" bench envs --seconds 0.05 > out 2> err
+same $? 0 "bench envs"
+same "$(cat err)" "" "bench envs says nothing on standard error"
+for env in CartPole-v1 Acrobot-v1 MountainCarContinuous-v0 Snake-v0 Maze-v0; do
+  check "a row of the table: $env" grep -Eq "^$env +[0-9,]+$" out
+done
+"$SHOAL" bench envs --env Pendulum-v1 --count 3 --seconds 0.05 --json > envs.json
+check "bench envs --json" python3 - <<'PYTHON'
+import json
+rows = [json.loads(line) for line in open("envs.json")]
+assert len(rows) == 1 and list(rows[0]) == ["env", "count", "steps_per_s"], rows
+assert rows[0]["env"] == "Pendulum-v1" and rows[0]["count"] == 3 and rows[0]["steps_per_s"] > 0, rows
+PYTHON
 finish

@@ -11,12 +11,17 @@
  *   events FOLDER            an event file with the tags and values that test_events.py knows
  *   scores IN                IN: "probability" (rows x classes) and "labels", or "predicted" and "right";
  *                            all scores as JSON on standard output
+ *   play NAME SEED IN OUT    IN: "actions" (steps x environments x width) for environments of that name and
+ *                            seed. OUT: "first" observations, and of every step "observations", "lasts" (of
+ *                            episodes that ended in it), "rewards" and "ends"
  *
  * A failure ends the program with a sentence; nothing is released then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/bridge.h"
+#include "agent/vector.h"
 #include "base/assert.h"
 #include "nn/checkpoint.h"
 #include "nn/events.h"
@@ -305,6 +310,50 @@ static void print_scores(const char *in_path) {
   puts(text.bytes);
 }
 
+/* ---- environments ------------------------------------------------------------------- */
+
+static void play(const char *name, const char *seed, const char *in_path, const char *out_path) {
+  shoal_error err;
+  shoal_safetensors *in;
+  const shoal_env_kind *kind;
+  shoal_vector *vector;
+  check(shoal_env_open(name, &kind, &err), &err);
+  check(shoal_safetensors_load(&in, in_path, &err), &err);
+  const shoal_tensor *actions = shoal_safetensors_find(in, "actions");
+  SHOAL_ASSERT(actions && actions->dtype == SHOAL_F32 && actions->dims_count == 3);
+  size_t steps = actions->dims[0], envs = actions->dims[1], width = actions->dims[2],
+         seen = kind->observation;
+  SHOAL_ASSERT(width == kind->action_width);
+  check(shoal_vector_create(&vector, kind, (uint32_t)envs, &err), &err);
+  shoal_vector_reset(vector, strtoull(seed, NULL, 10));
+
+  results out = {0};
+  add_result(&out, "", "first", shoal_vector_observations(vector), envs * seen);
+  float *observations = take(steps * envs * seen, sizeof(float)),
+        *lasts = take(steps * envs * seen, sizeof(float));
+  float *rewards = take(steps * envs, sizeof(float)), *ends = take(steps * envs, sizeof(float));
+  float *action = take(envs * width, sizeof(float));
+  uint8_t *ended = take(envs, 1);
+  for (size_t t = 0; t < steps; t++) {
+    memcpy(action, (const float *)actions->data + t * envs * width, envs * width * sizeof *action);
+    shoal_vector_step(vector, action, rewards + t * envs, ended);
+    memcpy(observations + t * envs * seen, shoal_vector_observations(vector), envs * seen * sizeof(float));
+    for (size_t e = 0; e < envs; e++) {
+      size_t row = t * envs + e;
+      ends[row] = ended[e];
+      if (ended[e]) memcpy(lasts + row * seen, shoal_vector_last(vector, (uint32_t)e), seen * sizeof(float));
+    }
+  }
+  add_result(&out, "", "observations", observations, steps * envs * seen);
+  add_result(&out, "", "lasts", lasts, steps * envs * seen);
+  add_result(&out, "", "rewards", rewards, steps * envs);
+  add_result(&out, "", "ends", ends, steps * envs);
+  check(shoal_vector_check(vector, &err), &err);
+  save_results(&out, out_path);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
 int main(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   if (strcmp(command, "train") == 0 && argc == 5)
@@ -319,6 +368,8 @@ int main(int argc, char **argv) {
     write_events(argv[2]);
   else if (strcmp(command, "scores") == 0 && argc == 3)
     print_scores(argv[2]);
+  else if (strcmp(command, "play") == 0 && argc == 6)
+    play(argv[2], argv[3], argv[4], argv[5]);
   else
     return fprintf(stderr, "usage: see the head of tests/interop/dump.c\n"), 2;
   return 0;

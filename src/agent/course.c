@@ -1,0 +1,313 @@
+/* course.c: see course.h.
+ *
+ * A stream is in one of these states:
+ *
+ *   waits   its next unit may be given out as soon as there is room, and (exact) its version is there
+ *   leased  an actor has the unit; the lease ends with its rollout, when the actor is lost, or by its deadline:
+ *           then the stream waits again, with the same unit
+ *
+ * `next` is the stretch that is played or to be played; rollouts that came in are for the stretches before it,
+ * and not learned from yet. `learned` is where the stream stood after the last stretch that was. */
+#include "agent/course.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/bytes.h"
+#include "base/assert.h"
+
+static const double LEASE_S = 30;
+static const char MAGIC[8] = "shoalco1";
+enum { EAGER_ROOM = 2 };
+
+typedef struct stream {
+  uint64_t next;      /* stretch */
+  bool leased, given; /* now; ever, this stretch */
+  char actor[SHOAL_ACTOR_NAME_MAX];
+  double deadline;
+  uint32_t in_count;  /* rollouts that wait for the learner */
+  shoal_text state;   /* where `next` begins */
+  shoal_text learned; /* where the stretch learned_next begins */
+  uint64_t learned_next;
+} stream;
+
+struct shoal_course {
+  shoal_course_config config;
+  stream *streams;
+  uint32_t room; /* rollouts of a stream in memory */
+  shoal_rollout *
+      *in; /* those that came in. exact: slot (stretch % room) * streams + stream; eager: in order */
+  uint32_t in_count;
+  uint64_t version;
+  shoal_play_unit unit; /* lent */
+  shoal_course_view counts;
+};
+
+shoal_status shoal_course_create(shoal_course **out, const shoal_course_config *config, shoal_error *err) {
+  *out = NULL;
+  if (config->streams < 1 || config->streams > SHOAL_STREAMS_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "%u streams: must be 1 to %d", config->streams, SHOAL_STREAMS_MAX);
+  if (config->lag > SHOAL_LAG_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "a lag of %u: must be 0 to %d", config->lag, SHOAL_LAG_MAX);
+  shoal_course *c = calloc(1, sizeof *c);
+  if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for the units of a training");
+  c->config = *config;
+  if (!(c->config.lease_s > 0)) c->config.lease_s = LEASE_S;
+  c->room = config->eager ? EAGER_ROOM : config->lag + 1;
+  c->streams = calloc(config->streams, sizeof *c->streams);
+  c->in = calloc((size_t)config->streams * c->room, sizeof(shoal_rollout *));
+  if (c->streams == NULL || c->in == NULL) {
+    shoal_course_destroy(c);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for the units of a training");
+  }
+  c->unit.seed = config->seed;
+  *out = c;
+  return SHOAL_OK;
+}
+
+void shoal_course_destroy(shoal_course *c) {
+  if (c == NULL) return;
+  for (uint32_t s = 0; c->streams && s < c->config.streams; s++) {
+    shoal_text_release(&c->streams[s].state);
+    shoal_text_release(&c->streams[s].learned);
+  }
+  for (uint32_t i = 0; c->in && i < c->config.streams * c->room; i++) shoal_rollout_destroy(c->in[i]);
+  free(c->streams);
+  free(c->in);
+  shoal_text_release(&c->unit.state);
+  free(c);
+}
+
+/* ---- giving out --------------------------------------------------------------------- */
+
+static uint64_t unit_number(const shoal_course *c, uint32_t s) {
+  return c->streams[s].next * c->config.streams + s;
+}
+
+/* The version that a stretch is played with. */
+static uint64_t version_for(const shoal_course *c, uint64_t stretch) {
+  if (c->config.eager) return c->version;
+  return stretch > c->config.lag ? stretch - c->config.lag : 0;
+}
+
+static bool may_play(const shoal_course *c, const stream *s) {
+  return !s->leased && s->in_count < c->room && version_for(c, s->next) <= c->version;
+}
+
+static void end_lease(shoal_course *c, stream *s) {
+  s->leased = false;
+  s->actor[0] = 0;
+  c->counts.running--;
+}
+
+/* False: out of memory. */
+static bool copy_text(shoal_text *to, const shoal_text *from) {
+  shoal_text_clear(to);
+  to->failed = false;
+  shoal_text_add(to, from->bytes, from->length);
+  return !to->failed;
+}
+
+bool shoal_course_take(shoal_course *c, const char *actor, double now, const shoal_play_unit **out) {
+  shoal_course_tick(c, now);
+  stream *best = NULL;
+  for (uint32_t i = 0; i < c->config.streams; i++) {
+    stream *s = &c->streams[i];
+    if (may_play(c, s) && (best == NULL || s->next < best->next)) best = s;
+  }
+  if (best == NULL || !copy_text(&c->unit.state, &best->state)) return false;
+  uint32_t s = (uint32_t)(best - c->streams);
+  c->counts.given_again += best->given;
+  c->counts.running++;
+  best->leased = best->given = true;
+  best->deadline = now + c->config.lease_s;
+  shoal_text_plain(best->actor, sizeof best->actor, actor, strlen(actor));
+  c->unit.number = unit_number(c, s);
+  c->unit.stream = s;
+  c->unit.version = version_for(c, best->next);
+  *out = &c->unit;
+  return true;
+}
+
+static bool holds(const stream *s, const char *actor) {
+  char plain[SHOAL_ACTOR_NAME_MAX];
+  shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
+  return s->leased && strcmp(s->actor, plain) == 0;
+}
+
+bool shoal_course_beat(shoal_course *c, uint64_t unit, const char *actor, double now) {
+  uint32_t i = (uint32_t)(unit % c->config.streams);
+  stream *s = &c->streams[i];
+  if (unit_number(c, i) != unit || !holds(s, actor)) return false;
+  s->deadline = now + c->config.lease_s;
+  return true;
+}
+
+void shoal_course_lost(shoal_course *c, const char *actor, double now) {
+  (void)now;
+  for (uint32_t i = 0; i < c->config.streams; i++)
+    if (holds(&c->streams[i], actor)) end_lease(c, &c->streams[i]);
+}
+
+double shoal_course_tick(shoal_course *c, double now) {
+  double soonest = INFINITY;
+  for (uint32_t i = 0; i < c->config.streams; i++) {
+    stream *s = &c->streams[i];
+    if (!s->leased) continue;
+    if (s->deadline <= now)
+      end_lease(c, s);
+    else
+      soonest = fmin(soonest, s->deadline);
+  }
+  return soonest;
+}
+
+/* ---- coming in ---------------------------------------------------------------------- */
+
+static bool same_shape(const shoal_rollout_shape *a, const shoal_rollout_shape *b) {
+  return a->kind == b->kind && a->envs == b->envs && a->steps == b->steps &&
+         a->memory_floats == b->memory_floats;
+}
+
+/* A rollout that is asked for: of the stretch that its stream is at, by a version that it may have. */
+static bool is_wanted(const shoal_course *c, const shoal_rollout *rollout) {
+  if (rollout->stream >= c->config.streams || !same_shape(&rollout->shape, &c->config.shape)) return false;
+  const stream *s = &c->streams[rollout->stream];
+  if (!s->given || rollout->number != unit_number(c, rollout->stream) || s->in_count == c->room) return false;
+  return c->config.eager ? rollout->version <= c->version : rollout->version == version_for(c, s->next);
+}
+
+bool shoal_course_done(shoal_course *c, shoal_rollout *rollout, const char *actor, double now) {
+  (void)actor;
+  (void)now;
+  stream *s = is_wanted(c, rollout) ? &c->streams[rollout->stream] : NULL;
+  if (s == NULL || !copy_text(&s->state, &rollout->state)) {
+    shoal_rollout_destroy(rollout);
+    c->counts.late++;
+    return false;
+  }
+  size_t slot =
+      c->config.eager ? c->in_count : (size_t)(s->next % c->room) * c->config.streams + rollout->stream;
+  SHOAL_ASSERT(c->in[slot] == NULL);
+  c->in[slot] = rollout;
+  c->in_count++;
+  c->counts.units++;
+  if (s->leased) end_lease(c, s);
+  s->given = false;
+  s->in_count++;
+  s->next++;
+  return true;
+}
+
+/* ---- rounds ------------------------------------------------------------------------- */
+
+/* Where the rollouts of the oldest round that nobody has learned from are. */
+static shoal_rollout **oldest_round(shoal_course *c) {
+  return c->config.eager ? c->in : c->in + (size_t)(c->counts.rounds % c->room) * c->config.streams;
+}
+
+shoal_rollout *const *shoal_course_round(shoal_course *c, uint32_t *count) {
+  shoal_rollout **round = oldest_round(c);
+  for (uint32_t i = 0; i < c->config.streams; i++)
+    if (round[i] == NULL) return NULL;
+  *count = c->config.streams;
+  return round;
+}
+
+/* Where the rollout's stream stands after it becomes where it goes on from after a restart. */
+static void settle(shoal_course *c, shoal_rollout *rollout) {
+  stream *s = &c->streams[rollout->stream];
+  shoal_text_release(&s->learned);
+  s->learned = rollout->state;
+  shoal_text_init(&rollout->state);
+  s->learned_next = rollout->number / c->config.streams + 1;
+  s->in_count--;
+  shoal_rollout_destroy(rollout);
+}
+
+void shoal_course_learned(shoal_course *c, uint64_t version) {
+  shoal_rollout **round = oldest_round(c);
+  uint32_t count = c->config.streams;
+  for (uint32_t i = 0; i < count; i++) {
+    settle(c, round[i]);
+    round[i] = NULL;
+  }
+  c->in_count -= count;
+  if (c->config.eager) {
+    memmove(c->in, c->in + count, c->in_count * sizeof(shoal_rollout *));
+    memset(c->in + c->in_count, 0, count * sizeof(shoal_rollout *));
+  }
+  c->counts.rounds++;
+  c->version = version;
+}
+
+uint64_t shoal_course_oldest(const shoal_course *c) {
+  return c->config.eager ? c->version : version_for(c, c->counts.rounds);
+}
+
+void shoal_course_look(const shoal_course *c, shoal_course_view *out) { *out = c->counts; }
+
+/* ---- restarts ----------------------------------------------------------------------- */
+
+/* The bytes, little-endian:
+ *
+ *   offset  bytes  what
+ *   0       8      "shoalco1"
+ *   8       4      streams
+ *   12      4      1: eager
+ *   16      8      rounds learned from
+ *   24      8      version
+ *   32      ...    for every stream: 8 its next stretch, 8 the length of its state, the state */
+void shoal_course_write(const shoal_course *c, shoal_text *out) {
+  shoal_text_add(out, MAGIC, sizeof MAGIC);
+  shoal_put_u32(out, c->config.streams);
+  shoal_put_u32(out, c->config.eager);
+  shoal_put_u64(out, c->counts.rounds);
+  shoal_put_u64(out, c->version);
+  for (uint32_t i = 0; i < c->config.streams; i++) {
+    const stream *s = &c->streams[i];
+    shoal_put_u64(out, s->learned_next);
+    shoal_put_u64(out, s->learned.length);
+    shoal_text_add(out, s->learned.bytes, s->learned.length);
+  }
+}
+
+static shoal_status damaged(shoal_error *err) {
+  return shoal_fail(err, SHOAL_INVALID, "where the streams stand is damaged");
+}
+
+static shoal_status read_stream(const shoal_course *c, stream *s, shoal_reader *r, shoal_error *err) {
+  s->next = s->learned_next = shoal_get_u64(r);
+  uint64_t length = shoal_get_u64(r);
+  bool strange =
+      c->config.eager ? s->next > c->counts.rounds * c->config.streams : s->next != c->counts.rounds;
+  if (strange || length > r->left) return damaged(err);
+  const uint8_t *state = shoal_get(r, (size_t)length);
+  if (r->failed) return damaged(err);
+  shoal_text_add(&s->learned, state, (size_t)length);
+  if (s->learned.failed || !copy_text(&s->state, &s->learned))
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for where the streams stand");
+  return SHOAL_OK;
+}
+
+shoal_status shoal_course_read(shoal_course *c, const void *bytes, size_t length, shoal_error *err) {
+  SHOAL_ASSERT(c->counts.rounds == 0 && c->in_count == 0 && c->counts.running == 0);
+  shoal_reader r = shoal_reader_of(bytes, length);
+  const uint8_t *magic = shoal_get(&r, sizeof MAGIC);
+  uint32_t streams = shoal_get_u32(&r), eager = shoal_get_u32(&r);
+  uint64_t rounds = shoal_get_u64(&r), version = shoal_get_u64(&r);
+  if (r.failed || memcmp(magic, MAGIC, sizeof MAGIC) != 0 || rounds > UINT64_MAX / SHOAL_STREAMS_MAX)
+    return damaged(err);
+  if (streams != c->config.streams || eager != c->config.eager)
+    return shoal_fail(err, SHOAL_INVALID, "it has %u %sstreams, and %u %sstreams are asked for", streams,
+                      eager ? "eager " : "", c->config.streams, c->config.eager ? "eager " : "");
+  c->counts.rounds = rounds;
+  c->counts.units = rounds * streams;
+  c->version = version;
+  shoal_status status = SHOAL_OK;
+  for (uint32_t i = 0; i < c->config.streams && status == SHOAL_OK; i++)
+    status = read_stream(c, &c->streams[i], &r, err);
+  return status == SHOAL_OK && r.left > 0 ? damaged(err) : status;
+}

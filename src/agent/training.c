@@ -1,0 +1,517 @@
+/* training.c: see training.h.
+ *
+ * The course and the last versions of the policy are shared, under one lock. A thread takes a unit, and its stream's
+ * player has read the unit's version, plays, and hands the rollout in. A stream has a player of its own, whose
+ * environments stand where the next unit begins; it has one unit at a time, so one thread. Each version is there
+ * as bytes until no unit can ask for it any more. */
+#include "agent/training.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "agent/bytes.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+enum { VERSIONS = SHOAL_LAG_MAX + 2, RECENT = 100, NEAR_EPISODES = 25 };
+enum { SCORE_PARTS = 10, FIRST_PARTS = 2, PART_EPISODES = SHOAL_SCORE_EPISODES / SCORE_PARTS };
+static const double LEASE_S = 1e9; /* threads are not lost */
+static const char ACTOR[] = "thread";
+/* How near the goal recent returns are, as a share of its size, and how many steps for each step of a score lie
+ * between two scores then. What is learned is often better than what is played to learn. */
+static const struct { double within, cost; } nearness[] = {{0.2, 1}, {0.5, 4}, {1, 8}, {INFINITY, 50}};
+static const double PROMISING = 0.1; /* of the goal's size: how near the first parts of a score must be */
+static const uint64_t SCORE_STREAM = (uint64_t)1 << 32; /* beyond those that are learned from */
+static const long WAIT_NS = 100000000;
+
+typedef struct trainer trainer;
+
+typedef struct player {
+  trainer *trainer;
+  shoal_actor *actor;
+  uint64_t version; /* that its policy is; UINT64_MAX: none yet */
+  shoal_play_unit unit;
+} player;
+
+struct trainer {
+  const shoal_training_options *o;
+  shoal_course *course;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;        /* a rollout came in, a version is there, or it is over */
+  shoal_text versions[VERSIONS]; /* version v in place v % VERSIONS */
+  uint64_t newest;
+  bool over;
+  shoal_status failed; /* a player's */
+  shoal_error error;
+  player *players;    /* one a stream */
+  pthread_t *threads; /* that play while the caller's learns */
+  uint32_t threads_count;
+
+  double begun, saved;
+  uint64_t steps_before; /* of earlier sessions */
+  float recent[RECENT];  /* returns, a ring */
+  uint64_t episodes;
+  uint64_t scored_at, score_steps; /* learner's steps at the last score; what the score took */
+  uint64_t scores;
+  shoal_training_view view;
+};
+
+/* ---- versions ----------------------------------------------------------------------- */
+
+static shoal_status publish(trainer *t, shoal_error *err) {
+  shoal_policy *policy = shoal_learner_policy(t->o->learner);
+  t->newest = shoal_policy_state_of(policy)->version;
+  shoal_text *bytes = &t->versions[t->newest % VERSIONS];
+  shoal_text_clear(bytes);
+  shoal_policy_write(policy, bytes);
+  return bytes->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a version of the policy")
+                       : SHOAL_OK;
+}
+
+static shoal_status read_version(trainer *t, player *p, uint64_t version, shoal_error *err) {
+  if (p->version == version) return SHOAL_OK;
+  const shoal_text *bytes = &t->versions[version % VERSIONS];
+  shoal_status status = shoal_policy_read(shoal_actor_policy(p->actor), bytes->bytes, bytes->length, err);
+  if (status == SHOAL_OK) p->version = version;
+  return status;
+}
+
+/* ---- playing ------------------------------------------------------------------------ */
+
+static void fail(trainer *t, shoal_status status, const shoal_error *err) {
+  if (t->failed == SHOAL_OK) {
+    t->failed = status;
+    t->error = *err;
+  }
+  t->over = true;
+  pthread_cond_broadcast(&t->changed);
+}
+
+static shoal_status copy_unit(shoal_play_unit *to, const shoal_play_unit *from, shoal_error *err) {
+  shoal_text state = to->state;
+  *to = *from;
+  to->state = state;
+  shoal_text_clear(&to->state);
+  shoal_text_add(&to->state, from->state.bytes, from->state.length);
+  return to->state.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a unit") : SHOAL_OK;
+}
+
+/* With the lock: who has a unit and its version, if there is one to play; else NULL. */
+static player *take(trainer *t) {
+  const shoal_play_unit *unit;
+  shoal_error err;
+  if (t->over || !shoal_course_take(t->course, ACTOR, shoal_clock_seconds(), &unit)) return NULL;
+  player *p = &t->players[unit->stream];
+  shoal_status status = copy_unit(&p->unit, unit, &err);
+  if (status == SHOAL_OK) status = read_version(t, p, p->unit.version, &err);
+  if (status != SHOAL_OK) fail(t, status, &err);
+  return status == SHOAL_OK ? p : NULL;
+}
+
+/* Without the lock: plays the unit; and with it again, hands it in. */
+static void play(player *p) {
+  trainer *t = p->trainer;
+  const shoal_rollout_shape shape = shoal_learner_shape(t->o->learner);
+  shoal_rollout *rollout = NULL;
+  shoal_error err;
+  shoal_status status = shoal_rollout_create(&rollout, &shape, &err);
+  if (status == SHOAL_OK) status = shoal_actor_play(p->actor, &p->unit, rollout, &err);
+  pthread_mutex_lock(&t->lock);
+  if (status == SHOAL_OK) {
+    shoal_course_done(t->course, rollout, ACTOR, shoal_clock_seconds());
+    pthread_cond_broadcast(&t->changed);
+  } else {
+    shoal_rollout_destroy(rollout);
+    fail(t, status, &err);
+  }
+}
+
+/* A unit of this round, by whatever thread of the pool is free. */
+static void play_task(void *context, uint32_t task, uint32_t thread) {
+  (void)task;
+  (void)thread;
+  trainer *t = context;
+  pthread_mutex_lock(&t->lock);
+  player *p = take(t);
+  if (p) {
+    pthread_mutex_unlock(&t->lock);
+    play(p);
+  }
+  pthread_mutex_unlock(&t->lock);
+}
+
+/* A thread that plays while the learner learns. */
+static void *play_on(void *context) {
+  trainer *t = context;
+  pthread_mutex_lock(&t->lock);
+  while (!t->over) {
+    player *p = take(t);
+    if (p) {
+      pthread_mutex_unlock(&t->lock);
+      play(p);
+    } else if (!t->over) {
+      pthread_cond_wait(&t->changed, &t->lock);
+    }
+  }
+  pthread_mutex_unlock(&t->lock);
+  return NULL;
+}
+
+static bool is_stopped(const trainer *t) { return t->o->stop && *t->o->stop; }
+static bool plays_apart(const trainer *t) { return t->o->config.settings.lag > 0; }
+
+/* Waits for a round of threads that play apart; a signal is seen soon, too. */
+static shoal_rollout *const *wait_for_round(trainer *t, uint32_t *count) {
+  shoal_rollout *const *round;
+  pthread_mutex_lock(&t->lock);
+  while ((round = shoal_course_round(t->course, count)) == NULL && !t->over && !is_stopped(t)) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WAIT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&t->changed, &t->lock, &until);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return round;
+}
+
+static shoal_rollout *const *play_round(trainer *t, uint32_t *count) {
+  if (plays_apart(t)) return wait_for_round(t, count);
+  uint32_t streams = t->o->config.settings.streams;
+  shoal_pool *pool = shoal_learner_pool(t->o->learner);
+  if (pool)
+    shoal_pool_run(pool, streams, play_task, t);
+  else
+    for (uint32_t i = 0; i < streams; i++) play_task(t, i, 0);
+  return shoal_course_round(t->course, count);
+}
+
+/* ---- the score ---------------------------------------------------------------------- */
+
+static double recent_mean(const trainer *t, uint64_t of) {
+  uint64_t count = t->episodes < of ? t->episodes : of;
+  double sum = 0;
+  for (uint64_t i = 0; i < count; i++) sum += t->recent[(t->episodes - 1 - i) % RECENT];
+  return count > 0 ? sum / (double)count : NAN;
+}
+
+static double recent_deviation(const trainer *t, double mean) {
+  uint64_t count = t->episodes < RECENT ? t->episodes : RECENT;
+  double squares = 0;
+  for (uint64_t i = 0; i < count; i++) squares += (t->recent[i] - mean) * (t->recent[i] - mean);
+  return count > 0 ? sqrt(squares / (double)count) : NAN;
+}
+
+/* Follows from steps and returns alone. */
+static bool score_is_due(const trainer *t) {
+  double goal = t->o->config.kind->solved, away = INFINITY;
+  double since = (double)(shoal_learner_steps(t->o->learner) - t->scored_at);
+  if (t->o->until_solved && t->episodes >= NEAR_EPISODES && !isnan(goal))
+    away = (goal - recent_mean(t, NEAR_EPISODES)) / fmax(fabs(goal), 1e-9);
+  int level = 0;
+  while (away > nearness[level].within) level++;
+  bool far = isinf(nearness[level].within);
+  return (!far || t->scores > 0) && since >= nearness[level].cost * (double)t->score_steps;
+}
+
+/* A score is made of parts, each with a seed of its own, so that threads can share it. */
+typedef struct score_parts {
+  trainer *trainer;
+  uint32_t from, to, lanes; /* those that are played now; how many at a time */
+  shoal_evaluation at[SCORE_PARTS];
+  shoal_status status[SCORE_PARTS];
+  shoal_error errors[SCORE_PARTS];
+} score_parts;
+
+static shoal_status score_part(score_parts *parts, shoal_policy *policy, uint32_t part) {
+  const trainer *t = parts->trainer;
+  shoal_key key = shoal_key_make(t->o->config.seed, SHOAL_FOR_EPISODES, SCORE_STREAM + part, t->scores);
+  return shoal_evaluate_policy(policy, t->o->config.kind, PART_EPISODES, shoal_random_u64(key, 0),
+                               &parts->at[part], &parts->errors[part]);
+}
+
+/* Players rest while all threads of the pool score: each lends its policy, for every so many parts one. */
+static void score_task(void *context, uint32_t lane, uint32_t thread) {
+  (void)thread;
+  score_parts *parts = context;
+  trainer *t = parts->trainer;
+  player *p = &t->players[lane];
+  for (uint32_t part = parts->from + lane; part < parts->to; part += parts->lanes) {
+    parts->status[part] = read_version(t, p, t->newest, &parts->errors[part]);
+    if (parts->status[part] == SHOAL_OK)
+      parts->status[part] = score_part(parts, shoal_actor_policy(p->actor), part);
+  }
+}
+
+/* Parts [from, to). */
+static shoal_status play_parts(score_parts *parts, uint32_t from, uint32_t to, shoal_error *err) {
+  trainer *t = parts->trainer;
+  shoal_pool *pool = shoal_learner_pool(t->o->learner);
+  uint32_t streams = t->o->config.settings.streams;
+  parts->from = from;
+  parts->to = to;
+  parts->lanes = streams < to - from ? streams : to - from;
+  if (pool && !plays_apart(t))
+    shoal_pool_run(pool, parts->lanes, score_task, parts);
+  else
+    for (uint32_t i = from; i < to; i++)
+      parts->status[i] = score_part(parts, shoal_learner_policy(t->o->learner), i);
+  for (uint32_t i = from; i < to; i++)
+    if (parts->status[i] != SHOAL_OK) {
+      *err = parts->errors[i];
+      return parts->status[i];
+    }
+  return SHOAL_OK;
+}
+
+static void join_parts(const score_parts *parts, uint32_t count, shoal_evaluation *out) {
+  double mean = 0, squares = 0, length = 0;
+  *out = (shoal_evaluation){.episodes = count * PART_EPISODES, .least = INFINITY, .most = -INFINITY};
+  for (uint32_t i = 0; i < count; i++) {
+    const shoal_evaluation *part = &parts->at[i];
+    mean += part->mean / count;
+    squares += (part->deviation * part->deviation + part->mean * part->mean) / count;
+    length += part->mean_length / count;
+    out->least = fmin(out->least, part->least);
+    out->most = fmax(out->most, part->most);
+  }
+  out->mean = mean;
+  out->deviation = sqrt(fmax(squares - mean * mean, 0));
+  out->mean_length = length;
+}
+
+/* Unless `whole`, it ends after the first parts where these are not promising. */
+static shoal_status score(trainer *t, bool whole, shoal_error *err) {
+  score_parts parts = {.trainer = t};
+  double goal = t->o->config.kind->solved;
+  shoal_evaluation *evaluation = &t->view.evaluation;
+  shoal_status status = play_parts(&parts, 0, FIRST_PARTS, err);
+  if (status != SHOAL_OK) return status;
+  join_parts(&parts, FIRST_PARTS, evaluation);
+  if (whole || evaluation->mean >= goal - PROMISING * fabs(goal)) {
+    status = play_parts(&parts, FIRST_PARTS, SCORE_PARTS, err);
+    if (status != SHOAL_OK) return status;
+    join_parts(&parts, SCORE_PARTS, evaluation);
+  }
+  t->scores++;
+  t->scored_at = shoal_learner_steps(t->o->learner);
+  t->score_steps = (uint64_t)(evaluation->mean_length * FIRST_PARTS * PART_EPISODES);
+  t->view.scored = true;
+  t->view.solved = evaluation->episodes == SHOAL_SCORE_EPISODES && evaluation->mean >= goal;
+  shoal_learner_scored(t->o->learner, evaluation->mean);
+  return SHOAL_OK;
+}
+
+/* ---- files -------------------------------------------------------------------------- */
+
+/* The notes, little-endian: 8 the course's length, the course; then, until the end, versions that units may
+ * ask for and that the learner has not itself any more: 8 number, 8 length, bytes. */
+static shoal_status write_notes(trainer *t, shoal_error *err) {
+  shoal_text course = {0}, *notes = shoal_learner_notes(t->o->learner);
+  pthread_mutex_lock(&t->lock);
+  shoal_course_write(t->course, &course);
+  uint64_t oldest = shoal_course_oldest(t->course);
+  pthread_mutex_unlock(&t->lock);
+  shoal_text_clear(notes);
+  shoal_put_u64(notes, course.length);
+  shoal_text_add(notes, course.bytes, course.length);
+  for (uint64_t version = oldest; version < t->newest; version++) {
+    const shoal_text *bytes = &t->versions[version % VERSIONS];
+    shoal_put_u64(notes, version);
+    shoal_put_u64(notes, bytes->length);
+    shoal_text_add(notes, bytes->bytes, bytes->length);
+  }
+  bool failed = course.failed || notes->failed;
+  shoal_text_release(&course);
+  return failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for where the streams stand") : SHOAL_OK;
+}
+
+static shoal_status read_notes(trainer *t, shoal_error *err) {
+  const shoal_text *notes = shoal_learner_notes(t->o->learner);
+  if (notes->length == 0) return SHOAL_OK;
+  shoal_reader r = shoal_reader_of(notes->bytes, notes->length);
+  uint64_t length = shoal_get_u64(&r);
+  const uint8_t *course = length <= r.left ? shoal_get(&r, (size_t)length) : NULL;
+  if (course == NULL) return shoal_fail(err, SHOAL_CORRUPT, "where the streams stand is damaged");
+  shoal_status status = shoal_course_read(t->course, course, (size_t)length, err);
+  while (status == SHOAL_OK && r.left > 0) {
+    uint64_t version = shoal_get_u64(&r), bytes_length = shoal_get_u64(&r);
+    const uint8_t *bytes = bytes_length <= r.left ? shoal_get(&r, (size_t)bytes_length) : NULL;
+    if (bytes == NULL || version >= t->newest || t->newest - version >= VERSIONS)
+      return shoal_fail(err, SHOAL_CORRUPT, "the older versions of the policy are damaged");
+    shoal_text_clear(&t->versions[version % VERSIONS]);
+    shoal_text_add(&t->versions[version % VERSIONS], bytes, (size_t)bytes_length);
+  }
+  return status;
+}
+
+static shoal_status save(trainer *t, shoal_error *err) {
+  t->saved = shoal_clock_seconds();
+  if (t->o->out == NULL) return SHOAL_OK;
+  shoal_status status = write_notes(t, err);
+  return status == SHOAL_OK ? shoal_learner_save(t->o->learner, t->o->out, true, err) : status;
+}
+
+/* ---- the loop ----------------------------------------------------------------------- */
+
+static void note_episodes(trainer *t, shoal_rollout *const *rollouts, uint32_t count) {
+  for (uint32_t k = 0; k < count; k++)
+    for (uint32_t i = 0; i < rollouts[k]->episodes_count; i++)
+      t->recent[t->episodes++ % RECENT] = rollouts[k]->returns[i];
+}
+
+static void look(trainer *t) {
+  shoal_training_view *view = &t->view;
+  view->seconds = shoal_clock_seconds() - t->begun;
+  view->steps_per_second =
+      (double)(shoal_learner_steps(t->o->learner) - t->steps_before) / fmax(view->seconds, 1e-9);
+  view->episodes = t->episodes;
+  view->return_mean = recent_mean(t, RECENT);
+  view->return_deviation = recent_deviation(t, view->return_mean);
+}
+
+static bool is_over(const trainer *t) {
+  const shoal_training_options *o = t->o;
+  if (o->steps > 0 && shoal_learner_steps(o->learner) >= o->steps) return true;
+  if (o->seconds > 0 && shoal_clock_seconds() - t->begun >= o->seconds) return true;
+  return o->until_solved && t->view.scored && t->view.solved;
+}
+
+static shoal_status learn_round(trainer *t, shoal_rollout *const *rollouts, uint32_t count,
+                                shoal_error *err) {
+  note_episodes(t, rollouts, count);
+  t->view.scored = false;
+  shoal_status status = shoal_learner_round(t->o->learner, rollouts, count, &t->view.round, err);
+  if (status != SHOAL_OK) return status;
+  pthread_mutex_lock(&t->lock);
+  status = publish(t, err);
+  shoal_course_learned(t->course, t->newest);
+  pthread_cond_broadcast(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+  if (status == SHOAL_OK && score_is_due(t)) status = score(t, false, err);
+  look(t);
+  if (status == SHOAL_OK && t->o->round) t->o->round(t->o->self, &t->view);
+  return status;
+}
+
+static shoal_status rounds(trainer *t, shoal_error *err) {
+  shoal_status status = SHOAL_OK;
+  while (status == SHOAL_OK && !is_over(t)) {
+    if (is_stopped(t)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    uint32_t count;
+    shoal_rollout *const *round = play_round(t, &count);
+    if (t->over) {
+      *err = t->error;
+      return t->failed;
+    }
+    if (round) status = learn_round(t, round, count, err);
+    if (status == SHOAL_OK && t->o->save_every_s > 0 &&
+        shoal_clock_seconds() - t->saved >= t->o->save_every_s)
+      status = save(t, err);
+  }
+  return status;
+}
+
+/* A policy that was not scored since it changed is. */
+static shoal_status finish(trainer *t, shoal_status status, shoal_error *err) {
+  bool scored = t->view.scored && t->view.evaluation.episodes == SHOAL_SCORE_EPISODES;
+  if (status == SHOAL_OK && !scored) status = score(t, true, err);
+  look(t);
+  if (status != SHOAL_OK && status != SHOAL_STOPPED) return status;
+  shoal_status saved = save(t, err);
+  return saved == SHOAL_OK ? status : saved;
+}
+
+/* ---- beginning and end -------------------------------------------------------------- */
+
+static shoal_status create_course(trainer *t, shoal_error *err) {
+  const shoal_agent_settings *settings = &t->o->config.settings;
+  const shoal_course_config config = {.shape = shoal_learner_shape(t->o->learner),
+                                      .streams = settings->streams,
+                                      .lag = settings->lag,
+                                      .seed = t->o->config.seed,
+                                      .lease_s = LEASE_S};
+  shoal_status status = shoal_course_create(&t->course, &config, err);
+  if (status == SHOAL_OK) status = publish(t, err);
+  return status == SHOAL_OK ? read_notes(t, err) : status;
+}
+
+static shoal_status create_players(trainer *t, shoal_error *err) {
+  const shoal_agent_settings *settings = &t->o->config.settings;
+  t->players = calloc(settings->streams, sizeof *t->players);
+  if (t->players == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for players");
+  for (uint32_t i = 0; i < settings->streams; i++) {
+    player *p = &t->players[i];
+    p->trainer = t;
+    p->version = UINT64_MAX;
+    shoal_status status = shoal_actor_create(&p->actor, shoal_learner_spec(t->o->learner), settings->envs,
+                                             settings->steps, err);
+    if (status != SHOAL_OK) return status;
+  }
+  return SHOAL_OK;
+}
+
+/* Signals are the caller's business: a thread inherits a mask that blocks them all. */
+static shoal_status start_threads(trainer *t, shoal_error *err) {
+  if (!plays_apart(t)) return SHOAL_OK;
+  uint32_t wanted = t->o->threads > 0 ? t->o->threads : 1;
+  t->threads = calloc(wanted, sizeof *t->threads);
+  if (t->threads == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for threads");
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failure = 0;
+  while (!failure && t->threads_count < wanted) {
+    failure = pthread_create(&t->threads[t->threads_count], NULL, play_on, t);
+    t->threads_count += !failure;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!failure) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s; ask for fewer", strerror(failure));
+}
+
+static void release(trainer *t) {
+  pthread_mutex_lock(&t->lock);
+  t->over = true;
+  pthread_cond_broadcast(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+  for (uint32_t i = 0; i < t->threads_count; i++) pthread_join(t->threads[i], NULL);
+  free(t->threads);
+  for (uint32_t i = 0; t->players && i < t->o->config.settings.streams; i++) {
+    shoal_actor_destroy(t->players[i].actor);
+    shoal_text_release(&t->players[i].unit.state);
+  }
+  free(t->players);
+  shoal_course_destroy(t->course);
+  for (int i = 0; i < VERSIONS; i++) shoal_text_release(&t->versions[i]);
+  pthread_cond_destroy(&t->changed);
+  pthread_mutex_destroy(&t->lock);
+}
+
+shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
+                               shoal_error *err) {
+  shoal_error own;
+  if (err == NULL) err = &own;
+  trainer t = {.o = options,
+               .begun = shoal_clock_seconds(),
+               .steps_before = shoal_learner_steps(options->learner),
+               .scored_at = shoal_learner_steps(options->learner)};
+  t.saved = t.begun;
+  t.view.return_mean = t.view.return_deviation = t.view.evaluation.mean = NAN;
+  pthread_mutex_init(&t.lock, NULL);
+  pthread_cond_init(&t.changed, NULL);
+  shoal_status status = create_course(&t, err);
+  if (status == SHOAL_OK) status = create_players(&t, err);
+  if (status == SHOAL_OK) status = start_threads(&t, err);
+  if (status == SHOAL_OK) status = finish(&t, rounds(&t, err), err);
+  release(&t);
+  *out = t.view;
+  return status;
+}

@@ -1,0 +1,50 @@
+/* training.h: a whole training on this machine: threads play, the learner learns, and now and then the policy
+ * is scored.
+ *
+ * Where the learner's lag is 0, all threads play a round and then all learn from it. Else threads play while the
+ * caller's learns. Scores are taken when the episodes that were played to learn come near the goal, and else
+ * seldom; when, follows from steps and returns alone. One that begins badly ends after 20 episodes. So the weights, and where a training ends by its goal, are
+ * the same with any number of threads.
+ *
+ * Ownership: everything in the options is borrowed for the call. Threads: the caller's, and its own; calls
+ * come from the caller's. */
+#ifndef SHOAL_AGENT_TRAINING_H
+#define SHOAL_AGENT_TRAINING_H
+
+#include <signal.h>
+
+#include "agent/course.h"
+
+enum { SHOAL_SCORE_EPISODES = 100 };
+
+typedef struct shoal_training_view {
+  shoal_round_view round;
+  double seconds, steps_per_second;
+  uint64_t episodes;
+  double return_mean,
+      return_deviation; /* of the last hundred episodes that were played to learn; NAN: none */
+  bool scored;          /* the policy was scored after this round: */
+  bool solved;          /* and reached the goal */
+  shoal_evaluation evaluation;
+} shoal_training_view;
+
+typedef struct shoal_training_options {
+  shoal_learner *learner; /* the caller's; may have been loaded */
+  shoal_learner_config config;
+  uint32_t threads;
+  double seconds;    /* 0: no limit */
+  uint64_t steps;    /* in all; 0: no limit */
+  bool until_solved; /* ends as soon as an evaluation of 100 episodes reaches the goal */
+  const char *out;   /* saved there now and then and at the end; NULL: not */
+  double save_every_s;
+  const volatile sig_atomic_t *stop;
+  void *self;
+  void (*round)(void *self, const shoal_training_view *view); /* may be NULL */
+} shoal_training_options;
+
+/* The last view, with an evaluation of 100 episodes. SHOAL_STOPPED: by `stop`; all is saved all the same, but not
+ * scored again. */
+shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
+                               shoal_error *err);
+
+#endif

@@ -1,0 +1,45 @@
+/* vtrace.c: an actor-critic for rollouts that an older policy has played.
+ *
+ * How much likelier or less likely each action has become since is part of the targets (advantage.h), so actors
+ * need not wait while the learner learns. With several epochs, each begins with ratios and targets of its own:
+ * then it is the learner itself that has gone on. */
+#include <math.h>
+#include <string.h>
+
+#include "agent/actor_critic.h"
+
+void shoal_vtrace_defaults(const shoal_env_kind *kind, shoal_agent_settings *s) {
+  shoal_ppo_defaults(kind, s);
+  s->lag = 1;
+  s->epochs = 4;
+  s->rate = 3e-4f;
+}
+
+static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
+                          shoal_round_view *view, shoal_error *err) {
+  const shoal_agent_settings *s = &learner->config.settings;
+  float rate = shoal_actor_critic_rate(learner);
+  shoal_epoch_sums sums = {0};
+  shoal_actor_critic_begin(learner, rollouts, count);
+  for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
+    shoal_actor_critic_ratios(learner);
+    shoal_actor_critic_values(learner);
+    shoal_actor_critic_advantages(learner, true);
+    sums = (shoal_epoch_sums){0};
+    if (shoal_actor_critic_epoch(learner, epoch, rate, 0, &sums)) continue;
+    shoal_actor_critic_undo(learner);
+    return shoal_fail(err, SHOAL_INVALID,
+                      "the loss of vtrace is not finite any more; a lower rate than %g may help",
+                      (double)rate);
+  }
+  shoal_actor_critic_end(learner);
+  shoal_actor_critic_tell(&sums, rate, view);
+  return SHOAL_OK;
+}
+
+const shoal_algorithm_ops shoal_vtrace = {.spec = shoal_actor_critic_spec,
+                                          .create = shoal_actor_critic_create,
+                                          .destroy = shoal_actor_critic_destroy,
+                                          .round = learn,
+                                          .kept = shoal_actor_critic_kept,
+                                          .output_scale = 0.01f};

@@ -1,0 +1,394 @@
+/* agent_train.c: shoal agent train: from an environment to an agent that acts in it. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/bridge.h"
+#include "agent/training.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/human.h"
+#include "cli/agent.h"
+#include "cli/cli.h"
+#include "cli/hosted.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+
+static const char COMMAND[] = "agent train";
+static const char *const algorithms[] = {"ppo", "vtrace", "dqn", "sac", "clone", NULL};
+static const uint64_t usual_seed = 1;
+static const double save_every_s = 30, tell_every_s = 1;
+
+typedef struct train_command {
+  const char *env, *algorithm, *set, *model, *out;
+  uint64_t steps, seed, threads;
+  double seconds;
+  bool resume, full, json;
+  shoal_text out_made;
+  const shoal_env_kind *kind;
+  shoal_learner_config config;
+  shoal_learner *learner;
+  shoal_progress progress;
+  double told; /* when a line of JSON was printed last */
+} train_command;
+
+/* ---- the command line --------------------------------------------------------------- */
+
+static bool parse(train_command *c, int argc, char **argv, int *status) {
+  const shoal_option options[] = {
+      {.name = "env",
+       .value = "NAME",
+       .text = &c->env,
+       .help = "a name of 'shoal agent list', or gym:NAME for one of Gymnasium's"},
+      {.name = "algorithm",
+       .value = "NAME",
+       .text = &c->algorithm,
+       .choices = algorithms,
+       .help = "ppo, vtrace, dqn, sac or clone; by default what suits the environment"},
+      {.name = "seconds",
+       .value = "S",
+       .real = &c->seconds,
+       .real_min = 0.001,
+       .real_max = 1e8,
+       .help = "end after so many seconds"},
+      {.name = "steps",
+       .value = "N",
+       .whole = &c->steps,
+       .whole_min = 1,
+       .whole_max = 1000000000000000,
+       .help = "end after so many steps of environments; by default what usually suffices"},
+      {.name = "full", .flag = &c->full, .help = "go on to the end, even when it is solved before"},
+      {.name = "seed",
+       .value = "N",
+       .whole = &c->seed,
+       .whole_max = UINT64_MAX,
+       .help = "the same seed, the same agent; 1 by default"},
+      {.name = "threads",
+       .value = "N",
+       .whole = &c->threads,
+       .whole_min = 1,
+       .whole_max = SHOAL_THREADS_MAX,
+       .help = "by default one for every processor"},
+      {.name = "set",
+       .value = "LIST",
+       .text = &c->set,
+       .help = "settings as name=value,name=value: rate=0.001,epochs=4; docs/agents.md lists them"},
+      {.name = "model",
+       .value = "FILE",
+       .text = &c->model,
+       .help =
+           "the layers between what is seen and what is done, as in model texts; 'dense 64 tanh' twice, or "
+           "what suits"},
+      {.name = "out", .value = "FILE", .text = &c->out, .help = "the agent; NAME.safetensors by default"},
+      {.name = "resume", .flag = &c->resume, .help = "go on with the training of this --out"},
+      {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
+  };
+  const shoal_usage usage = {
+      .command = COMMAND,
+      .synopses = (const char *[]){"--env NAME [OPTION...]", "--resume --out FILE [OPTION...]", NULL},
+      .about =
+          "Trains an agent until it is solved: until the mean return of 100 episodes, played with what was "
+          "learned and with nothing left to chance, reaches the environment's goal; or until the time or the "
+          "steps are used up. Ctrl-C ends it, too; what was learned is saved.",
+      .options = options,
+      .options_count = sizeof options / sizeof options[0],
+      .examples = "  shoal agent train --env CartPole-v1\n"
+                  "  shoal agent train --env Acrobot-v1 --algorithm ppo --seed 3 --json\n"
+                  "  shoal agent train --env CartPole-v1 --set rate=0.0005,epochs=5 --seconds 10\n",
+  };
+  shoal_operands operands;
+  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+}
+
+/* NAME.safetensors, where a name may have signs in it that are no part of a file's. */
+static shoal_status name_out(train_command *c, shoal_error *err) {
+  if (c->out) return SHOAL_OK;
+  shoal_text_addf(&c->out_made, "%s", c->env);
+  for (size_t i = 0; i < c->out_made.length; i++)
+    if (!isalnum((unsigned char)c->out_made.bytes[i]) && !strchr("-_.", c->out_made.bytes[i]))
+      c->out_made.bytes[i] = '-';
+  shoal_text_addf(&c->out_made, ".safetensors");
+  if (c->out_made.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  c->out = c->out_made.bytes;
+  return SHOAL_OK;
+}
+
+/* What was said when the training began holds for all of it. */
+static shoal_status check_words(const train_command *c, shoal_error *err) {
+  if (!c->resume && c->env == NULL)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--env is missing: where to act; 'shoal agent list' tells what there is");
+  if (!c->resume) return SHOAL_OK;
+  const struct {
+    const char *name;
+    bool said;
+  } fixed[] = {{"--algorithm", c->algorithm != NULL},
+               {"--set", c->set != NULL},
+               {"--model", c->model != NULL},
+               {"--seed", c->seed != usual_seed}};
+  for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+    if (fixed[i].said)
+      return shoal_fail(err, SHOAL_INVALID,
+                        "%s cannot be changed with --resume: the training goes on as it began",
+                        fixed[i].name);
+  if (c->out == NULL && c->env == NULL)
+    return shoal_fail(err, SHOAL_INVALID, "--out is missing: the file of the training to go on with");
+  return SHOAL_OK;
+}
+
+/* ---- settings ----------------------------------------------------------------------- */
+
+static shoal_status read_set(train_command *c, shoal_error *err) {
+  if (c->set == NULL) return SHOAL_OK;
+  char *words = strdup(c->set), *rest;
+  if (words == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = SHOAL_OK;
+  for (char *part = strtok_r(words, ",", &rest); part && status == SHOAL_OK;
+       part = strtok_r(NULL, ",", &rest)) {
+    char *equals = strchr(part, '=');
+    if (equals) *equals = 0;
+    status = equals ? shoal_agent_set(&c->config.settings, part, equals + 1, err)
+                    : shoal_fail(err, SHOAL_INVALID, "'%.64s' is not name=value", part);
+  }
+  free(words);
+  if (status != SHOAL_OK) shoal_error_prefix(err, "--set: ");
+  return status;
+}
+
+static shoal_status read_model(train_command *c, shoal_error *err) {
+  if (c->model == NULL) return SHOAL_OK;
+  uint8_t *text;
+  size_t length;
+  shoal_agent_settings *settings = &c->config.settings;
+  shoal_status status = shoal_file_read(c->model, sizeof settings->body - 1, false, &text, &length, err);
+  if (status != SHOAL_OK) return status;
+  memcpy(settings->body, text, length);
+  settings->body[length] = 0;
+  free(text);
+  return SHOAL_OK;
+}
+
+static shoal_status choose(train_command *c, shoal_error *err) {
+  shoal_algorithm algorithm = SHOAL_ALGORITHMS;
+  if (c->algorithm) shoal_algorithm_parse(c->algorithm, &algorithm);
+  shoal_status status = shoal_env_open(c->env, &c->kind, err);
+  if (status == SHOAL_OK) status = shoal_agent_defaults(c->kind, algorithm, &c->config.settings, err);
+  if (status == SHOAL_OK) status = read_model(c, err);
+  if (status == SHOAL_OK) status = read_set(c, err);
+  if (status == SHOAL_OK) status = name_out(c, err);
+  c->config.seed = c->seed;
+  c->config.steps_all = c->steps > 0 ? c->steps : c->config.settings.budget;
+  return status;
+}
+
+/* All that the file says, and from the command line how long. */
+static shoal_status choose_again(train_command *c, shoal_error *err) {
+  shoal_agent_file *file = calloc(1, sizeof *file);
+  shoal_status status = file ? name_out(c, err) : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK && !shoal_file_exists(c->out))
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not there: there is no training to go on with", c->out);
+  if (status == SHOAL_OK) status = shoal_agent_open(c->out, file, NULL, err);
+  if (status == SHOAL_OK && c->env && strcmp(c->env, file->env) != 0)
+    status =
+        shoal_fail(err, SHOAL_INVALID, "%s is a training in %s, and not in %s", c->out, file->env, c->env);
+  if (status == SHOAL_OK && !c->env && shoal_env_imports(file->env))
+    status =
+        shoal_fail(err, SHOAL_INVALID,
+                   "%s is a training in %s, for which Python imports a module; if you trust that, say so: "
+                   "--env %s",
+                   c->out, file->env, file->env);
+  if (status == SHOAL_OK) status = shoal_env_open(file->env, &c->kind, err);
+  if (status == SHOAL_OK) {
+    c->config.settings = file->settings;
+    c->config.seed = file->seed;
+    c->config.steps_all = c->steps > 0 ? c->steps : file->steps_all;
+  }
+  free(file);
+  return status;
+}
+
+static shoal_status open_learner(train_command *c, shoal_error *err) {
+  shoal_status status = c->resume ? choose_again(c, err) : choose(c, err);
+  if (status == SHOAL_OK) status = shoal_hosted_check_out(c->out, err);
+  if (status != SHOAL_OK) return status;
+  c->config.kind = c->kind;
+  c->config.threads = (uint32_t)c->threads;
+  status = shoal_learner_create(&c->learner, &c->config, err);
+  return status == SHOAL_OK && c->resume ? shoal_learner_load(c->learner, c->out, err) : status;
+}
+
+/* ---- what is shown ------------------------------------------------------------------ */
+
+/* Until the time or the steps are used up, as it looks now; NAN: there is no end in sight. */
+static double seconds_left(const train_command *c, const shoal_training_view *view) {
+  double left = c->seconds > 0 ? c->seconds - view->seconds : INFINITY;
+  uint64_t steps = view->round.steps, all = c->config.steps_all;
+  if (all > steps && view->steps_per_second > 0)
+    left = fmin(left, (double)(all - steps) / view->steps_per_second);
+  return isfinite(left) ? fmax(left, 0) : NAN;
+}
+
+static void show_line(train_command *c, const shoal_training_view *view, double now) {
+  if (!shoal_progress_due(&c->progress, now)) return;
+  shoal_text line;
+  shoal_text_init(&line);
+  shoal_text_addf(&line, "%s steps  %s/s", shoal_human_count(view->round.steps).text,
+                  shoal_human_count((uint64_t)view->steps_per_second).text);
+  if (isfinite(view->return_mean))
+    shoal_text_addf(&line, "  return %s +- %s", shoal_human_number(view->return_mean).text,
+                    shoal_human_number(view->return_deviation).text);
+  double left = seconds_left(c, view);
+  if (isfinite(left))
+    shoal_text_addf(&line, "  %s left%s", shoal_human_seconds(left).text, c->full ? "" : " at most");
+  int width = (int)shoal_terminal_of(c->progress.stream).width - 1;
+  if (!line.failed && c->progress.is_terminal)
+    fprintf(c->progress.stream, "\r%.*s\x1b[K", width, line.bytes);
+  else if (!line.failed)
+    fprintf(c->progress.stream, "%s\n", line.bytes);
+  fflush(c->progress.stream);
+  c->progress.drawn = c->progress.is_terminal;
+  c->progress.last = now;
+  shoal_text_release(&line);
+}
+
+static void write_evaluation(shoal_json *json, const shoal_evaluation *evaluation) {
+  shoal_json_int(json, "episodes", evaluation->episodes);
+  shoal_json_real(json, "return_mean", evaluation->mean);
+  shoal_json_real(json, "return_deviation", evaluation->deviation);
+  shoal_json_real(json, "return_least", evaluation->least);
+  shoal_json_real(json, "return_most", evaluation->most);
+  shoal_json_real(json, "length_mean", evaluation->mean_length);
+}
+
+static void print_round(const shoal_training_view *view) {
+  const shoal_round_view *round = &view->round;
+  shoal_json json;
+  shoal_text line;
+  shoal_cli_event_begin(&json, &line, "round");
+  shoal_json_int(&json, "version", (int64_t)round->version);
+  shoal_json_int(&json, "steps", (int64_t)round->steps);
+  shoal_json_real(&json, "seconds", view->seconds);
+  shoal_json_real(&json, "steps_per_second", view->steps_per_second);
+  shoal_json_int(&json, "episodes", (int64_t)view->episodes);
+  shoal_json_real(&json, "return_mean", view->return_mean);
+  shoal_json_real(&json, "return_deviation", view->return_deviation);
+  shoal_json_real(&json, "loss", round->loss);
+  shoal_json_real(&json, "value_loss", round->value_loss);
+  shoal_json_real(&json, "entropy", round->entropy);
+  shoal_json_real(&json, "divergence", round->divergence);
+  shoal_json_real(&json, "clipped", round->clipped);
+  shoal_json_real(&json, "rate", round->rate);
+  shoal_json_real(&json, "epsilon", round->epsilon);
+  shoal_json_real(&json, "lag", round->lag);
+  shoal_json_int(&json, "refused", (int64_t)round->refused);
+  shoal_cli_event_end(&json);
+}
+
+static void print_score(const shoal_training_view *view) {
+  shoal_json json;
+  shoal_text line;
+  shoal_cli_event_begin(&json, &line, "score");
+  shoal_json_int(&json, "steps", (int64_t)view->round.steps);
+  shoal_json_real(&json, "seconds", view->seconds);
+  write_evaluation(&json, &view->evaluation);
+  shoal_json_bool(&json, "solved", view->solved);
+  shoal_cli_event_end(&json);
+}
+
+static void round_done(void *self, const shoal_training_view *view) {
+  train_command *c = self;
+  double now = shoal_clock_seconds();
+  if (!c->json) {
+    show_line(c, view, now);
+    return;
+  }
+  if (now - c->told >= tell_every_s) {
+    print_round(view);
+    c->told = now;
+  }
+  if (view->scored) print_score(view);
+}
+
+static void print_end(const train_command *c, const shoal_training_view *view) {
+  uint64_t steps = shoal_learner_steps(c->learner);
+  bool goal = !isnan(c->kind->solved);
+  if (c->json) {
+    shoal_json json;
+    shoal_text line;
+    shoal_cli_event_begin(&json, &line, "end");
+    shoal_json_text(&json, "env", c->kind->name);
+    shoal_json_text(&json, "algorithm", shoal_algorithm_name(c->config.settings.algorithm));
+    shoal_json_int(&json, "seed", (int64_t)c->config.seed);
+    shoal_json_int(&json, "steps", (int64_t)steps);
+    shoal_json_real(&json, "seconds", view->seconds);
+    shoal_json_real(&json, "steps_per_second", view->steps_per_second);
+    write_evaluation(&json, &view->evaluation);
+    if (goal)
+      shoal_json_bool(&json, "solved", view->solved);
+    else
+      shoal_json_null(&json, "solved");
+    shoal_json_text(&json, "out", c->out);
+    shoal_cli_event_end(&json);
+    return;
+  }
+  printf("%s after %s steps in %s: return %s +- %s over %u episodes",
+         !goal          ? "done"
+         : view->solved ? "solved"
+                        : "not solved",
+         shoal_human_count(steps).text, shoal_human_seconds(view->seconds).text,
+         shoal_human_number(view->evaluation.mean).text, shoal_human_number(view->evaluation.deviation).text,
+         view->evaluation.episodes);
+  if (goal) printf(" (goal %g)", c->kind->solved);
+  printf("\n%s\n", c->out);
+}
+
+/* ---- the command -------------------------------------------------------------------- */
+
+static shoal_status train(train_command *c, shoal_training_view *view, shoal_error *err) {
+  const shoal_training_options options = {
+      .learner = c->learner,
+      .config = c->config,
+      .threads = (uint32_t)c->threads,
+      .seconds = c->seconds,
+      .steps = c->config.steps_all,
+      .until_solved = !c->full,
+      .out = c->out,
+      .save_every_s = save_every_s,
+      .stop = shoal_stop_flag(),
+      .self = c,
+      .round = round_done,
+  };
+  shoal_progress_init(&c->progress, c->json ? NULL : stderr, shoal_clock_seconds());
+  shoal_stop_says("stopping; what was learned is saved");
+  shoal_status status = shoal_train_agent(&options, view, err);
+  shoal_progress_clear(&c->progress);
+  return status;
+}
+
+static void release(train_command *c) {
+  shoal_learner_destroy(c->learner);
+  shoal_env_close(c->kind);
+  shoal_text_release(&c->out_made);
+}
+
+int shoal_cli_agent_train(int argc, char **argv) {
+  train_command c = {.seed = usual_seed, .threads = shoal_cli_threads()};
+  shoal_training_view view;
+  shoal_error err;
+  int exit_status;
+  if (!parse(&c, argc, argv, &exit_status)) return exit_status;
+  if (check_words(&c, &err) != SHOAL_OK) return shoal_cli_misused(COMMAND, &err);
+  shoal_stop_catch();
+  shoal_status status = open_learner(&c, &err);
+  if (status == SHOAL_OK) status = train(&c, &view, &err);
+  if (status == SHOAL_OK) {
+    print_end(&c, &view);
+    exit_status = shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);
+  } else {
+    exit_status = status == SHOAL_STOPPED ? shoal_cli_stopped(COMMAND) : shoal_cli_failed(COMMAND, &err);
+  }
+  release(&c);
+  return exit_status;
+}

@@ -1,0 +1,382 @@
+/* Environments of another process are stepped by the rules of vector.h, and whatever that process does, an
+ * error comes of it and no hang. fake_gym.py is that process here; tests/interop has the real Gymnasium. */
+#include "agent/bridge.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "../nn/in_folder.h"
+#include "agent/vector.h"
+#include "base/clock.h"
+
+enum { COUNT = 4 };
+
+/* A Python that runs the stand-in, whatever it is told to run. */
+static int with_fake(void **state) {
+  if (enter_folder(state) != 0) return -1;
+  FILE *file = fopen("python", "w");
+  if (!file) return -1;
+  fprintf(file, "#!/bin/sh\nexec python3 -B %s/tests/agent/fake_gym.py\n", SHOAL_SOURCE_DIR);
+  if (fclose(file) != 0 || chmod("python", 0700) != 0) return -1;
+  char path[128];
+  snprintf(path, sizeof path, "%s/python", test_folder);
+  return setenv("SHOAL_PYTHON", path, 1);
+}
+
+#define WITH_FAKE(f) cmocka_unit_test_setup_teardown(f, with_fake, leave_folder)
+
+static const shoal_env_kind *open_kind(const char *name) {
+  const shoal_env_kind *kind;
+  shoal_error err;
+  if (shoal_env_open(name, &kind, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  return kind;
+}
+
+static shoal_vector *make_vector(const shoal_env_kind *kind, uint32_t count) {
+  shoal_vector *vector;
+  shoal_error err;
+  if (shoal_vector_create(&vector, kind, count, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  return vector;
+}
+
+static pid_t process_of(const shoal_vector *vector) { return (pid_t)shoal_vector_observations(vector)[0]; }
+
+static bool is_gone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+static void a_built_in_name_needs_no_python(void **state) {
+  (void)state;
+  const shoal_env_kind *kind;
+  shoal_error err;
+  setenv("SHOAL_PYTHON", "/nowhere/python", 1);
+  assert_int_equal(shoal_env_open("CartPole-v1", &kind, &err), SHOAL_OK);
+  assert_ptr_equal(kind, shoal_env_find("CartPole-v1"));
+  shoal_env_close(kind);
+  shoal_env_close(NULL);
+  assert_int_equal(shoal_env_open("CartPoel-v1", &kind, &err), SHOAL_NOT_FOUND);
+  assert_non_null(strstr(err.text, "did you mean 'CartPole-v1'?"));
+  assert_null(kind);
+}
+
+static void names_say_whether_python_runs_and_imports(void **state) {
+  (void)state;
+  assert_false(shoal_env_is_bridged("CartPole-v1"));
+  assert_true(shoal_env_is_bridged("gym:CartPole-v1"));
+  assert_false(shoal_env_imports("CartPole-v1"));
+  assert_false(shoal_env_imports("gym:CartPole-v1"));
+  assert_false(shoal_env_imports("gym:CartPole-v1?render_mode=a:b"));
+  assert_true(shoal_env_imports("gym:my_module:Env-v0"));
+}
+
+static void a_kind_is_what_the_process_says(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  assert_string_equal(kind->name, "gym:counts");
+  assert_int_equal(kind->observation, 3);
+  assert_int_equal(kind->choices, 5);
+  assert_int_equal(kind->action_width, 1);
+  assert_int_equal(kind->limit, 0);
+  assert_true(kind->solved == 12.5 && kind->pace == 20);
+  const shoal_env_kind *again = open_kind("gym:counts"), *real = open_kind("gym:real");
+  assert_ptr_equal(again, kind);
+  assert_int_equal(real->choices, 0);
+  assert_int_equal(real->action_width, 2);
+  assert_true(real->action_low == -2 && real->action_high == 3 && isnan(real->solved) && real->pace == 30);
+  shoal_env_close(again);
+  shoal_env_close(kind);
+  shoal_env_close(real);
+}
+
+/* What environment i has seen after so many steps since seed s. */
+static void check_seen(const float *seen, float episode, float step) {
+  assert_true(seen[1] == episode);
+  assert_true(seen[2] == step);
+}
+
+static void episodes_end_and_begin_by_the_rules_of_vectors(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector = make_vector(kind, COUNT);
+  shoal_vector_reset(vector, 1000);
+  for (uint32_t i = 0; i < COUNT; i++)
+    check_seen(shoal_vector_observations(vector) + 3 * i, 1000 + (float)i, 0);
+  for (uint32_t step = 1; step <= 30; step++) {
+    float actions[COUNT], rewards[COUNT];
+    uint8_t ends[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) actions[i] = (float)((step + i) % 5);
+    shoal_vector_step(vector, actions, rewards, ends);
+    for (uint32_t i = 0; i < COUNT; i++) {
+      uint32_t length = i % 2 == 0 ? 4 : 6, at = (step - 1) % length + 1;
+      float episode = 1000 + (float)i + 100 * (float)((step - 1) / length);
+      assert_true(rewards[i] == actions[i] * (float)at);
+      if (at < length) {
+        assert_int_equal(ends[i], SHOAL_GOES_ON);
+        check_seen(shoal_vector_observations(vector) + 3 * i, episode, (float)at);
+      } else {
+        assert_int_equal(ends[i], i % 2 == 0 ? SHOAL_TERMINATED : SHOAL_TRUNCATED);
+        check_seen(shoal_vector_last(vector, i), episode, (float)length);
+        check_seen(shoal_vector_observations(vector) + 3 * i, episode + 100, 0);
+      }
+    }
+  }
+  assert_int_equal(shoal_vector_check(vector, NULL), SHOAL_OK);
+  assert_int_equal(shoal_vector_bytes(vector), 0);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
+static void a_process_serves_one_vector_after_the_other(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  pid_t pid = 0;
+  for (uint32_t count = 6; count > 0; count -= 2) { /* fewer each time */
+    shoal_vector *vector = make_vector(kind, count);
+    assert_true(pid == 0 || pid == process_of(vector));
+    pid = process_of(vector);
+    shoal_vector_reset(vector, 50);
+    float actions[6] = {1, 1, 1, 1, 1, 1}, rewards[6];
+    uint8_t ends[6];
+    shoal_vector_step(vector, actions, rewards, ends);
+    for (uint32_t i = 0; i < count; i++) {
+      check_seen(shoal_vector_observations(vector) + 3 * i, 50 + (float)i, 1);
+      assert_true(rewards[i] == 1);
+    }
+    shoal_vector_destroy(vector);
+    assert_false(is_gone(pid));
+  }
+  shoal_env_close(kind);
+  assert_true(is_gone(pid));
+}
+
+static void one_that_died_while_it_waited_is_replaced(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector = make_vector(kind, 1);
+  pid_t pid = process_of(vector);
+  shoal_vector_destroy(vector);
+  assert_int_equal(kill(pid, SIGKILL), 0);
+  shoal_clock_sleep(0.1);
+  vector = make_vector(kind, 1);
+  assert_int_not_equal(process_of(vector), pid);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
+static void vectors_have_processes_of_their_own(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *a = make_vector(kind, 1), *b = make_vector(kind, 2);
+  assert_int_not_equal(process_of(a), process_of(b));
+  shoal_vector_destroy(a);
+  float actions[2] = {1, 2}, rewards[2];
+  uint8_t ends[2];
+  shoal_vector_step(b, actions, rewards, ends);
+  assert_true(rewards[0] == 1 && rewards[1] == 2);
+  shoal_vector_destroy(b);
+  shoal_env_close(kind);
+}
+
+static void it_is_drawn_as_bars(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector = make_vector(kind, 2);
+  shoal_canvas canvas;
+  uint8_t pixels[60 * 40];
+  uint32_t painted = 0;
+  shoal_canvas_init(&canvas);
+  kind->draw(shoal_vector_state(vector, 1), &canvas);
+  shoal_canvas_pixels(&canvas, 60, 40, pixels);
+  for (size_t i = 0; i < sizeof pixels; i++) painted += pixels[i] == 1 + SHOAL_INK_BODY;
+  assert_true(painted > 100 && painted < sizeof pixels);
+  shoal_canvas_release(&canvas);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
+/* ---- what goes wrong ---- */
+
+static void what_cannot_be_opened_says_why(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    shoal_status status;
+    const char *text;
+  } cases[] = {
+      {"gym:refused", SHOAL_UNSUPPORTED, "gym:refused: its actions are strange"},
+      {"gym:missing", SHOAL_NOT_FOUND, "gym:missing: there is none"},
+      {"gym:raises", SHOAL_IO, "gym:raises: ValueError: no (its traceback stands above)"},
+      {"gym:nonsense", SHOAL_IO, "gym:nonsense: its Python process answers nonsense"},
+      {"gym:short", SHOAL_IO, "gym:short: its Python process answers nonsense"},
+      {"gym:silent", SHOAL_IO, "gym:silent: its Python process ended with status 0"},
+      {"gym:huge", SHOAL_UNSUPPORTED, "gym:huge: an observation is 1073741824 numbers"},
+      {"gym:wide", SHOAL_UNSUPPORTED, "gym:wide: an action is 1048576 numbers"},
+      {"gym:nothing", SHOAL_UNSUPPORTED, "gym:nothing: there is nothing to see"},
+      {"gym:boundless", SHOAL_UNSUPPORTED, "gym:boundless: there is nothing to see or to do"},
+      {"gym:many", SHOAL_UNSUPPORTED, "gym:many: "},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const shoal_env_kind *kind;
+    shoal_error err;
+    assert_int_equal(shoal_env_open(cases[i].name, &kind, &err), cases[i].status);
+    if (!strstr(err.text, cases[i].text)) fail_msg("'%s' is not '%s'", err.text, cases[i].text);
+    assert_null(kind);
+  }
+}
+
+static void a_python_that_cannot_run_is_named(void **state) {
+  (void)state;
+  const shoal_env_kind *kind;
+  shoal_error err;
+  setenv("SHOAL_PYTHON", "/nowhere/python", 1);
+  assert_int_equal(shoal_env_open("gym:counts", &kind, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "gym:counts: cannot run '/nowhere/python': No such file"));
+  assert_non_null(strstr(err.text, "SHOAL_PYTHON"));
+  setenv("SHOAL_PYTHON", "false", 1);
+  assert_int_equal(shoal_env_open("gym:counts", &kind, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "ended with status 1"));
+}
+
+static void too_long_a_name_is_refused(void **state) {
+  (void)state;
+  char name[3000];
+  memset(name, 'x', sizeof name);
+  memcpy(name, "gym:", 4);
+  name[sizeof name - 1] = 0;
+  const shoal_env_kind *kind;
+  shoal_error err;
+  assert_int_equal(shoal_env_open(name, &kind, &err), SHOAL_INVALID);
+  assert_int_equal(shoal_env_open("gym:\xff", &kind, &err), SHOAL_INVALID);
+}
+
+/* Steps until the failure, and some more. */
+static void check_failure(shoal_vector *vector, const char *text) {
+  float actions[COUNT] = {1, 1, 1, 1}, rewards[COUNT];
+  uint8_t ends[COUNT];
+  double start = shoal_clock_seconds();
+  for (int step = 0; step < 6; step++) shoal_vector_step(vector, actions, rewards, ends);
+  shoal_vector_reset(vector, 1);
+  assert_true(shoal_clock_seconds() - start < 5);
+  for (uint32_t i = 0; i < COUNT; i++) {
+    assert_int_equal(ends[i], SHOAL_TRUNCATED);
+    assert_true(rewards[i] == 0);
+    assert_true(shoal_vector_observations(vector)[3 * i] == 0 && shoal_vector_last(vector, i)[0] == 0);
+  }
+  shoal_error err;
+  assert_int_not_equal(shoal_vector_check(vector, &err), SHOAL_OK);
+  if (!strstr(err.text, text)) fail_msg("'%s' is not '%s'", err.text, text);
+}
+
+static void whatever_it_does_in_a_step_is_an_error_and_no_hang(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"gym:exits", "gym:exits: its Python process ended with status 7"},
+      {"gym:dies", "gym:dies: its Python process died of signal 11"},
+      {"gym:fails", "gym:fails: RuntimeError: the world ended (its traceback stands above)"},
+      {"gym:nan", "gym:nan: it gave an observation or a reward that is not a finite number"},
+      {"gym:inf", "gym:inf: it gave an observation or a reward that is not a finite number"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const shoal_env_kind *kind = open_kind(cases[i][0]);
+    shoal_vector *vector = make_vector(kind, COUNT);
+    check_failure(vector, cases[i][1]);
+    shoal_vector_destroy(vector);
+    shoal_env_close(kind);
+  }
+}
+
+static void a_process_that_is_killed_between_steps_is_told(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector = make_vector(kind, COUNT);
+  assert_int_equal(kill(process_of(vector), SIGKILL), 0);
+  check_failure(vector, "gym:counts: its Python process died of signal 9");
+  shoal_vector_destroy(vector);
+  vector = make_vector(kind, COUNT); /* the kind is none the worse for it */
+  assert_int_equal(shoal_vector_check(vector, NULL), SHOAL_OK);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
+typedef struct killer {
+  pid_t pid;
+  int signal;
+} killer;
+
+static void *kill_later(void *self) {
+  const killer *k = self;
+  shoal_clock_sleep(0.2);
+  kill(k->pid, k->signal);
+  return NULL;
+}
+
+/* Stopped, it can say nothing; the step waits, until it is killed. */
+static void a_process_that_is_killed_during_a_step_is_told(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector = make_vector(kind, COUNT);
+  killer k = {process_of(vector), SIGKILL};
+  pthread_t thread;
+  assert_int_equal(kill(k.pid, SIGSTOP), 0);
+  assert_int_equal(pthread_create(&thread, NULL, kill_later, &k), 0);
+  check_failure(vector, "gym:counts: its Python process died of signal 9");
+  pthread_join(thread, NULL);
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+}
+
+static void too_many_environments_are_an_error(void **state) {
+  (void)state;
+  const shoal_env_kind *kind = open_kind("gym:counts");
+  shoal_vector *vector;
+  shoal_error err;
+  assert_int_equal(shoal_vector_create(&vector, kind, 77, &err), SHOAL_IO);
+  assert_non_null(strstr(err.text, "gym:counts: MemoryError: too many"));
+  assert_int_equal(shoal_vector_create(&vector, kind, 0, &err), SHOAL_LIMIT);
+  shoal_env_close(kind);
+}
+
+static void *open_and_close(void *self) {
+  const shoal_env_kind *kind;
+  if (shoal_env_open("gym:counts", &kind, NULL) != SHOAL_OK) return NULL;
+  shoal_vector *vector = NULL;
+  if (shoal_vector_create(&vector, kind, 2, NULL) == SHOAL_OK) *(bool *)self = true;
+  shoal_vector_destroy(vector);
+  shoal_env_close(kind);
+  return NULL;
+}
+
+static void threads_may_open_the_same_name(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  bool done[4] = {false};
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &done[i]), 0);
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    assert_true(done[i]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WITH_FAKE(a_built_in_name_needs_no_python),
+      WITH_FAKE(names_say_whether_python_runs_and_imports),
+      WITH_FAKE(a_kind_is_what_the_process_says),
+      WITH_FAKE(episodes_end_and_begin_by_the_rules_of_vectors),
+      WITH_FAKE(a_process_serves_one_vector_after_the_other),
+      WITH_FAKE(one_that_died_while_it_waited_is_replaced),
+      WITH_FAKE(vectors_have_processes_of_their_own),
+      WITH_FAKE(it_is_drawn_as_bars),
+      WITH_FAKE(what_cannot_be_opened_says_why),
+      WITH_FAKE(a_python_that_cannot_run_is_named),
+      WITH_FAKE(too_long_a_name_is_refused),
+      WITH_FAKE(whatever_it_does_in_a_step_is_an_error_and_no_hang),
+      WITH_FAKE(a_process_that_is_killed_between_steps_is_told),
+      WITH_FAKE(a_process_that_is_killed_during_a_step_is_told),
+      WITH_FAKE(too_many_environments_are_an_error),
+      WITH_FAKE(threads_may_open_the_same_name),
+  };
+  return RUN_TESTS(tests);
+}

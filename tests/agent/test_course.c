@@ -1,0 +1,301 @@
+/* The course: what waits for what, actors that are lost or late, bounded memory, restarts, and the same training
+ * whoever plays it. */
+#include "agent/course.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+#include "check.h"
+
+enum { STREAMS = 4 };
+
+static shoal_course *course_of(uint32_t lag, bool eager) {
+  shoal_course_config config = {
+      .shape = {.kind = shoal_env_find("CartPole-v1"), .envs = 1, .steps = 1, .memory_floats = 0},
+      .streams = STREAMS,
+      .lag = lag,
+      .eager = eager,
+      .seed = 7,
+      .lease_s = 10};
+  shoal_course *course;
+  shoal_error err = {0};
+  if (shoal_course_create(&course, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  return course;
+}
+
+/* What an actor makes of a unit: its number, its version and where it began are in where it ends. */
+static shoal_rollout *play(const shoal_play_unit *unit) {
+  shoal_rollout_shape shape = {.kind = shoal_env_find("CartPole-v1"), .envs = 1, .steps = 1};
+  shoal_rollout *rollout;
+  assert_int_equal(shoal_rollout_create(&rollout, &shape, NULL), SHOAL_OK);
+  rollout->number = unit->number;
+  rollout->version = unit->version;
+  rollout->stream = unit->stream;
+  uint64_t before = shoal_digest(unit->state.bytes, unit->state.length);
+  shoal_text_addf(&rollout->state, "%llu %llu %llx", (unsigned long long)unit->number,
+                  (unsigned long long)unit->version, (unsigned long long)before);
+  return rollout;
+}
+
+static shoal_play_unit take(shoal_course *course, const char *actor, double now) {
+  const shoal_play_unit *unit;
+  assert_true(shoal_course_take(course, actor, now, &unit));
+  return *unit;
+}
+
+static bool has_nothing(shoal_course *course, double now) {
+  const shoal_play_unit *unit;
+  return !shoal_course_take(course, "idle", now, &unit);
+}
+
+static void play_round(shoal_course *course) {
+  const shoal_play_unit *unit;
+  for (int i = 0; i < STREAMS; i++) {
+    assert_true(shoal_course_take(course, "actor", 0, &unit));
+    assert_true(shoal_course_done(course, play(unit), "actor", 0));
+  }
+}
+
+static shoal_course_view look(const shoal_course *course) {
+  shoal_course_view view;
+  shoal_course_look(course, &view);
+  return view;
+}
+
+static void without_lag_actors_wait_for_the_learner(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  uint32_t count;
+  for (uint64_t round = 0; round < 5; round++) {
+    assert_null(shoal_course_round(course, &count));
+    play_round(course);
+    assert_true(has_nothing(course, 0));
+    shoal_rollout *const *rollouts = shoal_course_round(course, &count);
+    assert_non_null(rollouts);
+    assert_int_equal(count, STREAMS);
+    for (uint32_t i = 0; i < count; i++) {
+      assert_int_equal(rollouts[i]->number, round * STREAMS + i);
+      assert_int_equal(rollouts[i]->version, round);
+    }
+    shoal_course_learned(course, round + 1);
+  }
+  shoal_course_destroy(course);
+}
+
+static void with_lag_one_round_more_is_played(void **state) {
+  (void)state;
+  shoal_course *course = course_of(1, false);
+  uint32_t count;
+  play_round(course); /* round 0, version 0 */
+  play_round(course); /* round 1, version 0 */
+  assert_true(has_nothing(course, 0));
+  shoal_course_learned(course, 1);
+  assert_int_equal(shoal_course_oldest(course), 0); /* for round 1, should it be played again */
+  play_round(course);                               /* round 2, version 1 */
+  assert_true(has_nothing(course, 0));
+  for (uint64_t round = 1; round < 3; round++) {
+    shoal_rollout *const *rollouts = shoal_course_round(course, &count);
+    assert_non_null(rollouts);
+    for (uint32_t i = 0; i < count; i++) assert_int_equal(rollouts[i]->version, round - 1);
+    shoal_course_learned(course, round + 1);
+  }
+  shoal_course_destroy(course);
+}
+
+static void a_lost_actors_units_are_played_by_others(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  shoal_play_unit first = take(course, "gone", 0), second = take(course, "gone", 0);
+  take(course, "here", 0);
+  assert_int_equal(look(course).running, 3);
+  shoal_course_lost(course, "gone", 1);
+  assert_int_equal(look(course).running, 1);
+  assert_int_equal(take(course, "here", 1).number, first.number);
+  assert_int_equal(take(course, "here", 1).number, second.number);
+  assert_int_equal(look(course).given_again, 2);
+  shoal_course_destroy(course);
+}
+
+static void a_silent_actor_loses_its_unit_and_one_that_beats_keeps_it(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  shoal_play_unit silent = take(course, "silent", 0), slow = take(course, "slow", 0);
+  assert_float_equal(shoal_course_tick(course, 1), 10, 0);
+  assert_true(shoal_course_beat(course, slow.number, "slow", 8));
+  assert_false(shoal_course_beat(course, slow.number, "silent", 8));
+  assert_false(shoal_course_beat(course, 99, "slow", 8));
+  assert_float_equal(shoal_course_tick(course, 10), 18, 0);
+  assert_false(shoal_course_beat(course, silent.number, "silent", 10));
+  assert_int_equal(take(course, "other", 10).number, silent.number);
+  assert_true(isinf(shoal_course_tick(course, 100)));
+  shoal_course_destroy(course);
+}
+
+static void the_first_rollout_counts_and_the_second_is_late(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  shoal_play_unit unit = take(course, "slow", 0);
+  shoal_rollout *slow = play(&unit), *again = play(&unit);
+  shoal_course_tick(course, 20);
+  assert_int_equal(take(course, "quick", 20).number, unit.number);
+  assert_true(shoal_course_done(course, slow, "slow", 21)); /* overdue, but first */
+  assert_false(shoal_course_done(course, again, "quick", 22));
+  assert_int_equal(look(course).late, 1);
+  assert_int_equal(look(course).units, 1);
+  shoal_course_destroy(course);
+}
+
+static void what_nobody_asked_for_is_refused(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  shoal_play_unit unit = take(course, "actor", 0), strange = unit;
+  strange.number += STREAMS; /* the next round's */
+  assert_false(shoal_course_done(course, play(&strange), "actor", 0));
+  strange = unit;
+  strange.version = 1;
+  assert_false(shoal_course_done(course, play(&strange), "actor", 0));
+  strange = unit;
+  strange.stream = STREAMS;
+  assert_false(shoal_course_done(course, play(&strange), "actor", 0));
+  strange = unit;
+  strange.stream = strange.number = 2; /* not given out yet */
+  assert_false(shoal_course_done(course, play(&strange), "actor", 0));
+  assert_int_equal(look(course).late, 4);
+  assert_true(shoal_course_done(course, play(&unit), "actor", 0));
+  shoal_course_destroy(course);
+}
+
+static void eager_units_have_the_newest_version_and_rounds_are_what_comes_first(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, true);
+  uint32_t count;
+  shoal_play_unit slow = take(course, "slow", 0);
+  assert_int_equal(slow.number, 0);
+  shoal_rollout *old = play(&slow);
+  for (int i = 0; i < STREAMS; i++) {
+    shoal_play_unit unit = take(course, "quick", 0);
+    assert_int_not_equal(unit.stream, 0);
+    assert_true(shoal_course_done(course, play(&unit), "quick", 0));
+  }
+  shoal_rollout *const *rollouts = shoal_course_round(course, &count);
+  assert_non_null(rollouts);
+  assert_int_equal(rollouts[3]->stream, 1); /* its second */
+  shoal_course_learned(course, 5);
+  assert_int_equal(take(course, "quick", 0).version, 5);
+  assert_true(shoal_course_done(course, old, "slow", 0)); /* version 0: the learner's to judge */
+  shoal_course_destroy(course);
+}
+
+static void memory_is_bounded_however_quick_actors_are(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, true);
+  const shoal_play_unit *unit;
+  uint32_t played = 0, count;
+  while (shoal_course_take(course, "quick", 0, &unit)) {
+    assert_true(shoal_course_done(course, play(unit), "quick", 0));
+    played++;
+    assert_true(played <= 2 * STREAMS);
+  }
+  assert_int_equal(played, 2 * STREAMS);
+  assert_non_null(shoal_course_round(course, &count));
+  shoal_course_learned(course, 1);
+  played = 0;
+  for (; shoal_course_take(course, "quick", 0, &unit); played++)
+    assert_true(shoal_course_done(course, play(unit), "quick", 0));
+  assert_int_equal(played, STREAMS);
+  shoal_course_destroy(course);
+}
+
+/* A digest of all that is learned in so many rounds. Actors are chosen by chance, and with `faults` they are
+ * lost, silent, late and twofold; now and then the course is written and read again. */
+static uint64_t train(uint32_t lag, uint64_t rounds, bool faults, uint64_t seed) {
+  shoal_course *course = course_of(lag, false);
+  shoal_key key = shoal_key_make(seed, SHOAL_FOR_SIMULATION, 0, 0);
+  uint64_t digest = 0, draw = 0;
+  double now = 0;
+  shoal_text learned = {0};
+  for (uint64_t round = 0; round < rounds;) {
+    char actor[16];
+    snprintf(actor, sizeof actor, "a%u", (unsigned)shoal_random_below(key, draw++, 5));
+    const shoal_play_unit *unit;
+    uint32_t count;
+    uint64_t fault = faults ? shoal_random_below(key, draw++, 8) : 7;
+    now += fault == 0 ? 11 : 0.5;
+    if (fault == 1) shoal_course_lost(course, actor, now);
+    if (shoal_course_take(course, actor, now, &unit) && fault != 2) {
+      shoal_rollout *rollout = play(unit), *twin = play(unit);
+      shoal_course_done(course, rollout, actor, now);
+      if (fault == 3)
+        assert_false(shoal_course_done(course, twin, actor, now));
+      else
+        shoal_rollout_destroy(twin);
+    }
+    shoal_rollout *const *rollouts = shoal_course_round(course, &count);
+    if (rollouts && (!faults || fault > 4)) {
+      for (uint32_t i = 0; i < count; i++)
+        shoal_text_add(&learned, rollouts[i]->state.bytes, rollouts[i]->state.length + 1);
+      shoal_course_learned(course, ++round);
+    }
+    if (fault == 4) {
+      shoal_text bytes = {0};
+      shoal_error err = {0};
+      shoal_course_write(course, &bytes);
+      shoal_course_destroy(course);
+      course = course_of(lag, false);
+      if (shoal_course_read(course, bytes.bytes, bytes.length, &err) != SHOAL_OK) fail_msg("%s", err.text);
+      shoal_text_release(&bytes);
+    }
+  }
+  digest = shoal_digest(learned.bytes, learned.length);
+  shoal_text_release(&learned);
+  shoal_course_destroy(course);
+  return digest;
+}
+
+static void what_is_learned_does_not_depend_on_who_plays(void **state) {
+  (void)state;
+  for (uint32_t lag = 0; lag < 3; lag++) {
+    uint64_t calm = train(lag, 30, false, 1);
+    for (uint64_t seed = 1; seed <= 50; seed++) assert_int_equal(train(lag, 30, true, seed), calm);
+    assert_int_not_equal(train(lag, 29, false, 1), calm);
+  }
+}
+
+static void damaged_bytes_are_refused(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  shoal_text bytes = {0};
+  play_round(course);
+  shoal_course_learned(course, 1);
+  shoal_course_write(course, &bytes);
+  shoal_course_destroy(course);
+  for (size_t length = 0; length < bytes.length; length++) {
+    course = course_of(0, false);
+    assert_int_equal(shoal_course_read(course, bytes.bytes, length, NULL), SHOAL_INVALID);
+    shoal_course_destroy(course);
+  }
+  course = course_of(0, true);
+  assert_int_equal(shoal_course_read(course, bytes.bytes, bytes.length, NULL), SHOAL_INVALID);
+  shoal_course_destroy(course);
+  shoal_text_release(&bytes);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(without_lag_actors_wait_for_the_learner),
+      cmocka_unit_test(with_lag_one_round_more_is_played),
+      cmocka_unit_test(a_lost_actors_units_are_played_by_others),
+      cmocka_unit_test(a_silent_actor_loses_its_unit_and_one_that_beats_keeps_it),
+      cmocka_unit_test(the_first_rollout_counts_and_the_second_is_late),
+      cmocka_unit_test(what_nobody_asked_for_is_refused),
+      cmocka_unit_test(eager_units_have_the_newest_version_and_rounds_are_what_comes_first),
+      cmocka_unit_test(memory_is_bounded_however_quick_actors_are),
+      cmocka_unit_test(what_is_learned_does_not_depend_on_who_plays),
+      cmocka_unit_test(damaged_bytes_are_refused),
+  };
+  return RUN_TESTS(tests);
+}

@@ -1,0 +1,297 @@
+/* Learners and whole trainings: settings as text, what is refused, files and damaged ones, the same weights with
+ * any number of threads, and training that was interrupted. */
+#include "agent/learner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/training.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "check.h"
+
+static void must(shoal_status status, const shoal_error *err) {
+  if (status != SHOAL_OK) fail_msg("%s", err->text);
+}
+
+static shoal_learner_config config_of(const char *env, shoal_algorithm algorithm, uint32_t threads) {
+  shoal_error err = {0};
+  shoal_learner_config config = {.kind = shoal_env_find(env), .seed = 5, .threads = threads};
+  must(shoal_agent_defaults(config.kind, algorithm, &config.settings, &err), &err);
+  config.settings.streams = 3;
+  config.settings.envs = 4;
+  config.settings.steps = 32;
+  config.settings.epochs = 2;
+  config.settings.minibatch = 64;
+  return config;
+}
+
+static uint64_t round_steps(const shoal_learner_config *config) {
+  return (uint64_t)config->settings.streams * config->settings.envs * config->settings.steps;
+}
+
+/* ---- settings ----------------------------------------------------------------------- */
+
+static void settings_survive_as_text(void **state) {
+  (void)state;
+  shoal_error err = {0};
+  shoal_agent_settings before, after;
+  must(shoal_agent_defaults(shoal_env_find("CartPole-v1"), SHOAL_PPO, &before, &err), &err);
+  must(shoal_agent_set(&before, "rate", "0.00123", &err), &err);
+  must(shoal_agent_set(&before, "anneal", "no", &err), &err);
+  must(shoal_agent_set(&before, "epochs", "7", &err), &err);
+  must(shoal_agent_set(&before, "body", "dense 8 relu;dense 4", &err), &err);
+  shoal_text text = {0};
+  shoal_agent_settings_write(&before, &text);
+  memset(&after, 0, sizeof after);
+  must(shoal_agent_settings_read(&after, text.bytes, &err), &err);
+  shoal_text again = {0};
+  shoal_agent_settings_write(&after, &again);
+  assert_string_equal(text.bytes, again.bytes);
+  assert_string_equal(after.body, "dense 8 relu\ndense 4");
+  assert_int_equal(after.epochs, 7);
+  assert_float_equal(after.rate, 0.00123f, 0);
+  shoal_text_release(&text);
+  shoal_text_release(&again);
+}
+
+static void wrong_settings_are_named(void **state) {
+  (void)state;
+  const char *const wrong[][3] = {{"rat", "1", "did you mean 'rate'"},
+                                  {"rate", "fast", "'fast' is not a number"},
+                                  {"rate", "-1", "not within"},
+                                  {"epochs", "0", "not within"},
+                                  {"epochs", "1.5", "not a whole number"},
+                                  {"anneal", "maybe", "yes or no"}};
+  shoal_agent_settings settings;
+  shoal_error err = {0};
+  must(shoal_agent_defaults(shoal_env_find("CartPole-v1"), SHOAL_PPO, &settings, &err), &err);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    assert_int_equal(shoal_agent_set(&settings, wrong[i][0], wrong[i][1], &err), SHOAL_INVALID);
+    if (strstr(err.text, wrong[i][2]) == NULL) fail_msg("%s", err.text);
+  }
+  shoal_learner_config config = config_of("CartPole-v1", SHOAL_PPO, 1);
+  shoal_learner *learner;
+  must(shoal_agent_set(&config.settings, "body", "dense many", &err), &err);
+  assert_int_equal(shoal_learner_create(&learner, &config, &err), SHOAL_INVALID);
+  assert_null(learner);
+}
+
+/* ---- refusing ----------------------------------------------------------------------- */
+
+static void rollouts_that_are_too_old_are_refused_and_counted(void **state) {
+  (void)state;
+  shoal_error err = {0};
+  shoal_learner_config config = config_of("CartPole-v1", SHOAL_VTRACE, 1);
+  config.settings.lag_max = 2;
+  shoal_learner *learner;
+  shoal_actor *actor;
+  shoal_rollout *rollout;
+  must(shoal_learner_create(&learner, &config, &err), &err);
+  must(shoal_actor_create(&actor, shoal_learner_spec(learner), 4, 32, &err), &err);
+  shoal_rollout_shape shape = shoal_learner_shape(learner);
+  must(shoal_rollout_create(&rollout, &shape, &err), &err);
+  const shoal_play_unit unit = {.seed = 1};
+  must(shoal_actor_play(actor, &unit, rollout, &err), &err);
+  shoal_round_view view;
+  const double lags[] = {0, 1, 2, 0};
+  for (uint64_t round = 0; round < 4; round++) {
+    must(shoal_learner_round(learner, &rollout, 1, &view, &err), &err); /* of version 0 */
+    assert_int_equal(view.version, round + 1);
+    assert_float_equal(view.lag, lags[round], 0);
+    assert_int_equal(view.refused, round < 3 ? 0 : 1);
+    assert_int_equal(view.steps, 128 * (round < 3 ? round + 1 : 3));
+  }
+  rollout->version = 5; /* one that is yet to come */
+  must(shoal_learner_round(learner, &rollout, 1, &view, &err), &err);
+  assert_int_equal(view.refused, 2);
+  rollout->version = 5;
+  rollout->stream = 3;
+  must(shoal_learner_round(learner, &rollout, 1, &view, &err), &err);
+  assert_int_equal(view.refused, 3);
+  shoal_rollout_destroy(rollout);
+  shoal_actor_destroy(actor);
+  shoal_learner_destroy(learner);
+}
+
+/* ---- trainings ---------------------------------------------------------------------- */
+
+static uint64_t weights_of(shoal_learner *learner) {
+  const shoal_policy_state *policy = shoal_policy_state_of(shoal_learner_policy(learner));
+  return shoal_digest(policy->weights, policy->weights_count * sizeof(float));
+}
+
+static shoal_learner *train(const shoal_learner_config *config, uint64_t steps, const char *in,
+                            const char *out) {
+  shoal_error err = {0};
+  shoal_learner *learner;
+  shoal_training_view view;
+  must(shoal_learner_create(&learner, config, &err), &err);
+  if (in) must(shoal_learner_load(learner, in, &err), &err);
+  const shoal_training_options options = {
+      .learner = learner, .config = *config, .threads = config->threads, .steps = steps, .out = out};
+  must(shoal_train_agent(&options, &view, &err), &err);
+  assert_int_equal(shoal_learner_steps(learner), steps);
+  assert_int_equal(view.evaluation.episodes, 100);
+  return learner;
+}
+
+static const struct {
+  const char *env;
+  shoal_algorithm algorithm;
+  uint32_t lag;
+} cases[] = {{"CartPole-v1", SHOAL_PPO, 0},
+             {"CartPole-v1", SHOAL_VTRACE, 1},
+             {"CartPole-v1", SHOAL_VTRACE, 3},
+             {"Pendulum-v1", SHOAL_PPO, 0}};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static shoal_learner_config case_of(int i, uint32_t threads) {
+  shoal_learner_config config = config_of(cases[i].env, cases[i].algorithm, threads);
+  config.settings.lag = cases[i].lag;
+  return config;
+}
+
+static void any_number_of_threads_trains_the_same(void **state) {
+  (void)state;
+  for (int i = 0; i < CASES; i++) {
+    uint64_t hashes[4];
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+      shoal_learner_config config = case_of(i, threads);
+      shoal_learner *learner = train(&config, 12 * round_steps(&config), NULL, NULL);
+      hashes[threads] = weights_of(learner);
+      shoal_learner_destroy(learner);
+    }
+    assert_int_equal(hashes[1], hashes[2]);
+    assert_int_equal(hashes[1], hashes[3]);
+    shoal_learner_config other = case_of(i, 2);
+    other.seed++;
+    shoal_learner *learner = train(&other, 12 * round_steps(&other), NULL, NULL);
+    assert_int_not_equal(weights_of(learner), hashes[1]);
+    shoal_learner_destroy(learner);
+  }
+}
+
+static void an_interrupted_training_comes_to_the_same(void **state) {
+  (void)state;
+  for (int i = 0; i < CASES; i++) {
+    char path[] = "/tmp/shoal-test-learner-XXXXXX";
+    close(mkstemp(path));
+    shoal_learner_config config = case_of(i, 2);
+    uint64_t steps = round_steps(&config);
+    shoal_learner *straight = train(&config, 12 * steps, NULL, NULL);
+    shoal_learner_destroy(train(&config, 5 * steps, NULL, path));
+    shoal_learner_destroy(train(&config, 7 * steps, path, path));
+    shoal_learner *resumed = train(&config, 12 * steps, path, NULL);
+    assert_int_equal(weights_of(straight), weights_of(resumed));
+    shoal_learner_destroy(straight);
+    shoal_learner_destroy(resumed);
+    unlink(path);
+  }
+}
+
+static volatile sig_atomic_t stop;
+static void stop_soon(void *self, const shoal_training_view *view) {
+  (void)self;
+  stop = view->round.version >= 3;
+}
+
+static void a_signal_ends_it_and_all_is_saved(void **state) {
+  (void)state;
+  for (int i = 0; i < CASES; i++) {
+    char path[] = "/tmp/shoal-test-learner-XXXXXX";
+    close(mkstemp(path));
+    shoal_error err = {0};
+    shoal_learner *learner;
+    shoal_training_view view;
+    shoal_learner_config config = case_of(i, 2);
+    must(shoal_learner_create(&learner, &config, &err), &err);
+    stop = 0;
+    const shoal_training_options options = {.learner = learner,
+                                            .config = config,
+                                            .threads = 2,
+                                            .steps = 1000000000,
+                                            .out = path,
+                                            .stop = &stop,
+                                            .round = stop_soon};
+    assert_int_equal(shoal_train_agent(&options, &view, &err), SHOAL_STOPPED);
+    shoal_agent_file file;
+    must(shoal_agent_open(path, &file, NULL, &err), &err);
+    assert_int_equal(file.steps, 3 * round_steps(&config));
+    assert_true(file.whole);
+    shoal_learner_destroy(learner);
+    unlink(path);
+  }
+}
+
+/* ---- files -------------------------------------------------------------------------- */
+
+static void a_file_plays_as_the_learner_did(void **state) {
+  (void)state;
+  char path[] = "/tmp/shoal-test-learner-XXXXXX";
+  close(mkstemp(path));
+  shoal_error err = {0};
+  shoal_learner_config config = config_of("CartPole-v1", SHOAL_PPO, 1);
+  shoal_learner *learner = train(&config, 10 * round_steps(&config), NULL, NULL);
+  shoal_evaluation before, after;
+  must(shoal_evaluate_policy(shoal_learner_policy(learner), config.kind, 10, 9, &before, &err), &err);
+  must(shoal_learner_save(learner, path, false, &err), &err);
+  shoal_agent_file file;
+  shoal_policy *policy;
+  must(shoal_agent_open(path, &file, &policy, &err), &err);
+  assert_string_equal(file.env, "CartPole-v1");
+  assert_int_equal(file.algorithm, SHOAL_PPO);
+  assert_int_equal(file.seed, 5);
+  assert_false(file.whole);
+  must(shoal_evaluate_policy(policy, config.kind, 10, 9, &after, &err), &err);
+  assert_memory_equal(&before, &after, sizeof before);
+  assert_int_equal(shoal_learner_load(learner, path, &err), SHOAL_INVALID); /* the policy alone */
+  shoal_policy_destroy(policy);
+  shoal_learner_destroy(learner);
+  unlink(path);
+}
+
+/* Any byte may be wrong: the file is refused, or it is one that no byte of matters. */
+static void damaged_files_are_refused(void **state) {
+  (void)state;
+  char path[] = "/tmp/shoal-test-learner-XXXXXX";
+  close(mkstemp(path));
+  shoal_error err = {0};
+  shoal_learner_config config = config_of("CartPole-v1", SHOAL_PPO, 1);
+  must(shoal_agent_set(&config.settings, "body", "dense 4", &err), &err);
+  shoal_learner *learner = train(&config, round_steps(&config), NULL, path);
+  uint8_t *bytes;
+  size_t length, refused = 0, tried = 0;
+  must(shoal_file_read(path, 1 << 24, false, &bytes, &length, &err), &err);
+  for (size_t at = 0; at < length; at += 1 + length / 400, tried++) {
+    FILE *file = fopen(path, "wb");
+    bytes[at] ^= 0x10;
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    fclose(file);
+    bytes[at] ^= 0x10;
+    refused += shoal_learner_load(learner, path, &err) != SHOAL_OK;
+  }
+  assert_true(refused > tried * 8 / 10);
+  assert_int_equal(truncate(path, (off_t)(length / 2)), 0);
+  assert_int_not_equal(shoal_learner_load(learner, path, &err), SHOAL_OK);
+  free(bytes);
+  shoal_learner_destroy(learner);
+  unlink(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(settings_survive_as_text),
+      cmocka_unit_test(wrong_settings_are_named),
+      cmocka_unit_test(rollouts_that_are_too_old_are_refused_and_counted),
+      cmocka_unit_test(any_number_of_threads_trains_the_same),
+      cmocka_unit_test(an_interrupted_training_comes_to_the_same),
+      cmocka_unit_test(a_signal_ends_it_and_all_is_saved),
+      cmocka_unit_test(a_file_plays_as_the_learner_did),
+      cmocka_unit_test(damaged_files_are_refused),
+  };
+  return RUN_TESTS(tests);
+}

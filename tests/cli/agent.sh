@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# shoal agent: trains until solved, repeats exactly, stops and goes on, lists, and says what is wrong.
+. "$(dirname "$0")/common.bash"
+
+# train OUT WORD...: JSON in OUT.log.
+train() {
+  local out=$1
+  shift
+  "$SHOAL" agent train --json --out "$out.safetensors" "$@" > "$out.log" 2> "$out.err"
+}
+# weights OUT: what the policy is, whatever the time was.
+weights() {
+  python3 - "$1.safetensors" <<'PYTHON'
+import hashlib, json, struct, sys
+data = open(sys.argv[1], "rb").read()
+length = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + length])
+start, end = header["policy"]["data_offsets"]
+print(hashlib.sha256(data[8 + length + start:8 + length + end]).hexdigest())
+PYTHON
+}
+
+# ---- solved ----
+train one --env CartPole-v1 --algorithm ppo --threads 1
+same $? 0 "training: $(cat one.err)"
+same "$(field solved one.log)" True "CartPole-v1 is solved"
+check "by the goal" python3 -c "assert $(field return_mean one.log) >= 475"
+check "the end says steps and seconds" python3 -c "assert $(field steps one.log) > 0 and $(field seconds one.log) > 0"
+check "rounds are told" grep -q '"event":"round"' one.log
+train two --env CartPole-v1 --algorithm ppo --threads 2
+same "$(weights two)" "$(weights one)" "two threads train the same agent"
+same "$(field steps two.log)" "$(field steps one.log)" "and end at the same step"
+train other --env CartPole-v1 --algorithm ppo --seed 2
+check "another seed, another agent" test "$(weights other)" != "$(weights one)"
+train lagging --env CartPole-v1 --algorithm vtrace
+same "$(field solved lagging.log)" True "vtrace solves it, too"
+
+# ---- limits ----
+some=(--env CartPole-v1 --algorithm ppo --full --set streams=2,envs=4,steps=32,epochs=2)
+train short "${some[@]}" --steps 2048
+same "$(field steps short.log)" 2048 "--steps"
+start=$SECONDS
+train timed "${some[@]}" --seconds 1 --steps 1000000000
+same $? 0 "--seconds: $(cat timed.err)"
+check "holds: $((SECONDS - start)) s" test $((SECONDS - start)) -le 4
+
+# ---- interrupted, and taken up again ----
+train straight "${some[@]}" --steps 8192
+train halves "${some[@]}" --steps 8192 --seconds 0.001
+check "it was interrupted" python3 -c "assert $(field steps halves.log) < 8192"
+train halves --resume --full
+same $? 0 "going on: $(cat halves.err)"
+same "$(field steps halves.log)" 8192 "to the end that was planned"
+same "$(weights halves)" "$(weights straight)" "the same agent as undisturbed"
+"$SHOAL" agent train "${some[@]}" --steps 1000000000 --json --out stopped.safetensors > stopped.log 2> stopped.err &
+pid=$!
+until [ -s stopped.log ] || ! kill -0 $pid 2> /dev/null; do sleep 0.02; done
+kill -INT $pid
+wait $pid
+same $? 130 "Ctrl-C"
+check "says so" grep -q "stopped by SIGINT" stopped.err
+check "what was learned is saved" "$SHOAL" agent train --resume --full --out stopped.safetensors --seconds 0.01
+
+# ---- a body of one's own ----
+printf '# who remembers\ngru 16\n' > body.net
+train body --env CartPole-v1 --algorithm ppo --model body.net --steps 4096 --full
+same $? 0 "a recurrent body: $(cat body.err)"
+printf 'dense many\n' > bad.net
+
+# ---- the list ----
+"$SHOAL" agent list > list.txt
+same $? 0 "agent list"
+check "environments" grep -q '^CartPole-v1 .* 475 ' list.txt
+check "algorithms" grep -q '^ppo  ' list.txt
+"$SHOAL" agent list --json > list.json
+check "as JSON" python3 -c "
+import json
+all = json.load(open('list.json'))
+cart = [e for e in all['environments'] if e['name'] == 'CartPole-v1'][0]
+assert (cart['observation'], cart['choices'], cart['limit'], cart['goal']) == (4, 2, 500, 475), cart
+assert {'ppo', 'vtrace'} <= {a['name'] for a in all['algorithms']}"
+
+# ---- help ----
+for command in "agent" "agent train" "agent list"; do
+  "$SHOAL" $command --help > help.txt
+  same $? 0 "shoal $command --help"
+  check "shoal $command --help has examples" grep -q "^Examples:" help.txt
+  same "$(COLUMNS=60 "$SHOAL" $command --help | sed '/^Examples/,$d; /^Usage/d; /^   or/d' | awk 'length > 60')" "" \
+    "shoal $command --help keeps to 60 columns"
+done
+check "shoal lists agent" grep -q "^  agent " <("$SHOAL")
+
+# ---- what is wrong ----
+# wrong STATUS WORDS ARGUMENT...
+wrong() {
+  local status=$1 words=$2
+  shift 2
+  "$SHOAL" "$@" > wrong.log 2>&1
+  same $? "$status" "$*: $(cat wrong.log)"
+  check "$*: $(cat wrong.log)" grep -qF -- "$words" wrong.log
+}
+wrong 2 "'trian' is not one of train, play and list; did you mean 'train'?" agent trian
+wrong 2 "--env is missing" agent train
+wrong 1 "CartPole-v1" agent train --env CartPole
+wrong 2 "--algorithm" agent train --env CartPole-v1 --algorithm magic
+wrong 1 "dqn" agent train --env Pendulum-v1 --algorithm dqn
+wrong 1 "did you mean 'rate'" agent train --env CartPole-v1 --set rat=1
+wrong 1 "not name=value" agent train --env CartPole-v1 --set rate
+wrong 1 "not within" agent train --env CartPole-v1 --set epochs=0
+wrong 1 "more than lag_max" agent train --env CartPole-v1 --set lag=7,lag_max=1
+wrong 1 "line" agent train --env CartPole-v1 --model bad.net
+wrong 1 "no such file" agent train --env CartPole-v1 --model none.net
+wrong 1 "no training to go on with" agent train --resume --out none.safetensors
+wrong 2 "--out is missing" agent train --resume
+wrong 2 "--seed cannot be changed" agent train --resume --out one.safetensors --seed 7
+wrong 1 "is a training in CartPole-v1" agent train --resume --out one.safetensors --env Acrobot-v1
+head -c 2000 one.safetensors > cut.safetensors
+wrong 1 "cut.safetensors" agent train --resume --out cut.safetensors
+wrong 1 "none/of/this" agent train --env CartPole-v1 --steps 100 --out none/of/this.safetensors
+finish
