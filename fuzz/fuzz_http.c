@@ -104,6 +104,10 @@ static void job_points(void *self, const shoal_open_job *job, const shoal_point 
 static void job_trial(void *self, const shoal_open_job *job, const shoal_text *row) {
   (void)self, (void)job, (void)row;
 }
+static bool is_here(void *self, uint64_t job, const char *worker) {
+  (void)self, (void)job, (void)worker;
+  return false;
+}
 static void job_line(void *self, const shoal_open_job *job, const shoal_log_row *line) {
   (void)self, (void)job, (void)line;
 }
@@ -162,8 +166,8 @@ static void open_server(void) {
   const shoal_access_config access = {.store = api.store, .open = api.open, .wrong_per_minute = 1 << 20};
   const shoal_datasets_config sets = {
       .store = api.store, .folder = data_folder, .named_dir = named_folder, .bytes_max = BODY_MAX};
-  const shoal_jobs_calls jobs_calls = {&api,       job_changed, job_closed, job_deleted,
-                                       job_points, job_line,    job_trial,  wake};
+  const shoal_jobs_calls jobs_calls = {&api,     job_changed, job_closed, job_deleted, job_points,
+                                       job_line, job_trial,   wake,       is_here};
   SHOAL_ASSERT(shoal_access_create(&api.access, &access, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_datasets_open(&api.datasets, &sets, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_live_create(&api.live, &err) == SHOAL_OK);

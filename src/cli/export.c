@@ -1,5 +1,6 @@
 /* export.c: shoal export: a trained model in the format of another program. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/loaded.h"
@@ -19,6 +20,24 @@ static shoal_status export_network(const char *path, const char *onnx, bool quie
   return status;
 }
 
+/* ONNX cannot take texts apart: whoever calls the model does that before. */
+static void print_texts(const shoal_profile *profile) {
+  uint32_t texts = 0, first = 0;
+  for (uint32_t c = 0; c < profile->columns_count; c++)
+    if (profile->columns[c].used && profile->columns[c].kind == SHOAL_TEXT && texts++ == 0) first = c;
+  if (texts == 0) return;
+  char name[61];
+  shoal_text_plain(name, sizeof name, profile->columns[first].name, strlen(profile->columns[first].name));
+  if (texts > 1)
+    printf("the %u columns of free text, such as '%s', are not taken as they are", texts, name);
+  else
+    printf("the free text '%s' is not taken as it is", name);
+  printf(": in its place is an input '%s.hashed', 64 hashes of its words and parts of words; docs/formats.md "
+         "has "
+         "the function that makes them\n",
+         name);
+}
+
 static shoal_status export_table(const char *path, const char *onnx, bool quiet, shoal_error *err) {
   shoal_predictor *predictor;
   shoal_status status = shoal_predictor_load(&predictor, path, err);
@@ -28,6 +47,7 @@ static shoal_status export_table(const char *path, const char *onnx, bool quiet,
     bool numbers = shoal_predictor_target(predictor)->problem == SHOAL_REGRESSION;
     printf("%s: ONNX, an input for each column, outputs %s\n", onnx,
            numbers ? "'value'" : "'label' and 'probabilities'");
+    print_texts(shoal_predictor_profile(predictor));
   }
   shoal_predictor_destroy(predictor);
   return status;
@@ -48,7 +68,9 @@ static int run(int argc, char **argv) {
       .synopses = (const char *[]){"MODEL.safetensors --onnx FILE", NULL},
       .about = "Writes a trained model for use elsewhere. The input is called 'input', the output 'output', "
                "and the first axis of both is the batch. A model of 'shoal search' takes raw rows, one input "
-               "for every column, and answers 'label' and 'probabilities', or 'value'. The weights alone can "
+               "for every column, and answers 'label' and 'probabilities', or 'value'; in place of a column "
+               "NAME of free text it takes "
+               "hashes of its words, 'NAME.hashed'. The weights alone can "
                "be read by everything that reads safetensors, without an export.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,

@@ -23,9 +23,7 @@ void shoal_found_read(shoal_found *out, const cJSON *job) {
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
   *out = (shoal_found){.is_search = strcmp(shoal_remote_text(job, "kind"), "search") == 0};
   if (!out->is_search) return;
-  out->reads = strcmp(shoal_remote_text(search, "phase"), "reads") == 0;
   out->trials = shoal_remote_whole(search, "trials");
-  out->units = shoal_remote_whole(search, "units");
   out->best = shoal_remote_whole(search, "best");
   out->score = out->best > 0 ? shoal_remote_number(search, "best_score") : NAN;
   out->higher_is_better = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(search, "higher_is_better"));

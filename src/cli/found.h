@@ -10,8 +10,7 @@
 
 typedef struct shoal_found {
   bool is_search; /* false: it is a training, and there is nothing else to know */
-  bool reads;     /* it reads the table */
-  uint64_t trials, units;
+  uint64_t trials;
   uint64_t best; /* the trial; 0: none yet */
   double score;  /* of it; NaN */
   bool higher_is_better;

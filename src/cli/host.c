@@ -52,8 +52,7 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .value = "COLUMN",
        .text = &o->target,
        .help = "CSV: the column to predict; a training's is by default the one that the set was made for, "
-               "which is "
-               "the last one unless its owner said otherwise"},
+               "which is the last one unless its owner said otherwise"},
       {.name = "valid",
        .value = "SHARE",
        .real = &o->valid_share,
@@ -218,8 +217,7 @@ static shoal_status check_kind(const host_options *o, shoal_error *err) {
     if (of_trainings[i].given)
       return shoal_fail(
           err, SHOAL_INVALID,
-          "%s is for a training: shoal host MODEL.net --data SET; what a search may try, --space "
-          "says",
+          "%s is for a training: shoal host MODEL.net --data SET; --space says what a search may try",
           of_trainings[i].name);
   if (!o->target)
     return shoal_fail(

@@ -191,6 +191,17 @@ static void tell_found(const shoal_hosted *h, const cJSON *job) {
   fprintf(h->text, "; %s trial%s", shoal_human_count(found.trials).text, found.trials == 1 ? "" : "s");
   if (found.best > 0)
     fprintf(h->text, ", the best with %s %s", found.metric, shoal_human_number(found.score).text);
+  const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
+  uint64_t members = shoal_remote_whole(search, "members"), rows = shoal_remote_whole(search, "test_rows");
+  double test = shoal_remote_number(search, "test_score");
+  if (members == 0) return;
+  if (members == 1)
+    fprintf(h->text, "\nthe model is made of the best one");
+  else
+    fprintf(h->text, "\nthe model is made of %s of them", shoal_human_count(members).text);
+  if (isfinite(test) && rows > 0)
+    fprintf(h->text, ": test %s %s on %s row%s", found.metric, shoal_human_number(test).text,
+            shoal_human_count(rows).text, rows == 1 ? "" : "s");
 }
 
 /* Why a job has failed is left to the error that ends the command. */

@@ -52,8 +52,8 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
                                    "resume ID [--epochs N] [--budget TIME] [--trials N]",
                                    "get ID [--out FILE]", "delete ID", NULL},
       .about = "Watches a job on a server, a training or a search, stops it, goes on with it, gets its model "
-               "as it "
-               "is now, or removes it with everything that belongs to it. 'shoal status' lists the jobs.",
+               "(of a training as it is now, of a search when it is finished or stopped), or removes it with "
+               "everything that belongs to it. 'shoal status' lists the jobs.",
       .operand = "what to do",
       .operands_max = 2,
       .options = options,
@@ -73,7 +73,7 @@ static bool brings_model(const job_options *o) {
 
 static shoal_status read_operands(job_options *o, const shoal_operands *operands, shoal_error *err) {
   if (operands->count == 0)
-    return shoal_fail(err, SHOAL_INVALID, "what to do is missing: watch, stop, resume, delete or get");
+    return shoal_fail(err, SHOAL_INVALID, "what to do is missing: watch, stop, resume, get or delete");
   for (size_t i = 0; i < VERBS; i++)
     if (strcmp(operands->at[0], verbs[i]) == 0) o->verb = verbs[i];
   if (!o->verb) {
@@ -133,7 +133,8 @@ static shoal_status change(const job_options *o, shoal_remote *api, shoal_error 
   if (status == SHOAL_OK && state[0] == 0)
     status = shoal_fail(err, SHOAL_CORRUPT,
                         "the server took it, but does not say what becomes of job %" PRIu64, o->job);
-  bool is_still = strcmp(o->verb, "stop") == 0 && strcmp(state, "running") == 0;
+  bool is_still =
+      strcmp(o->verb, "stop") == 0 && (strcmp(state, "running") == 0 || strcmp(state, "waiting") == 0);
   if (status == SHOAL_OK && o->json) shoal_remote_event("job", job);
   if (status == SHOAL_OK && !o->json && !o->quiet)
     printf("job %" PRIu64 " is %s\n", o->job, is_still ? "being stopped" : state);

@@ -93,9 +93,8 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
                                    "MODEL.safetensors --prompt TEXT [OPTION...]", NULL},
       .about = "Prints what the model says about each sample: a class with its probability and the next "
                "likely ones, or numbers. A text model goes on from a beginning. A model of 'shoal search' "
-               "takes raw "
-               "rows of a table, FILE.csv, and answers with CSV: a line for every row, the prediction and of "
-               "classes the probability of each.",
+               "takes raw rows of a table, FILE.csv, and answers with CSV: a line for every row, the "
+               "prediction and of classes the probability of each.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,

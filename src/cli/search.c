@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -14,15 +15,15 @@
 #include "cli/progress.h"
 #include "cli/search_said.h"
 #include "cli/stop.h"
+#include "cli/tables.h"
 #include "cli/tables_columns.h"
 #include "train/training.h"
 
 static const char *const problems[] = {"regression", "classes", NULL};
 static const char *const schedulers[] = {"grid", "random", "halving", "model", NULL};
 static const double usual_budget_s = 600;
-static const uint64_t usual_seed = 1;
+static const uint64_t usual_seed = 1, no_seed = UINT64_MAX; /* no_seed: none was said */
 enum { COLUMNS_SHOWN = 30 };
-#define NO_SEED UINT64_MAX
 
 typedef struct search_command {
   const char *path, *target, *test, *budget, *space, *metric, *problem, *scheduler, *time_column, *columns,
@@ -31,6 +32,7 @@ typedef struct search_command {
   double valid_share, test_share;
   bool resume, json;
   shoal_text folder;
+  shoal_text kinds; /* the columns' kinds, to be shown where the search cannot begin */
   shoal_problem problem_said;
   shoal_score_kind metric_said;
   shoal_column_said said[SHOAL_COLUMNS_SAID_MAX];
@@ -43,20 +45,6 @@ typedef struct search_command {
 
 /* ---- the command line ---- */
 
-/* "90s", "10m", "2h", or minutes without a letter. */
-static bool read_budget(const char *word, double *seconds) {
-  size_t length = strlen(word);
-  double unit = 60;
-  if (length > 0 && strchr("smh", word[length - 1])) {
-    char letter = word[--length];
-    unit = letter == 's' ? 1 : letter == 'm' ? 60 : 3600;
-  }
-  double number;
-  if (!shoal_read_f64(word, length, &number) || !(number > 0 && number * unit <= 1e8)) return false;
-  *seconds = number * unit;
-  return true;
-}
-
 static shoal_status read_columns(search_command *c, shoal_error *err) {
   if (c->columns == NULL) return SHOAL_OK;
   c->said_words = strdup(c->columns);
@@ -67,7 +55,7 @@ static shoal_status read_columns(search_command *c, shoal_error *err) {
 
 static shoal_status read_words(search_command *c, shoal_error *err) {
   shoal_search_options *o = &c->options;
-  if (c->budget && !read_budget(c->budget, &o->seconds))
+  if (c->budget && !shoal_options_read_time(c->budget, &o->seconds))
     return shoal_fail(err, SHOAL_INVALID, "--budget: '%s' is no time; write 90s, 10m or 2h", c->budget);
   if (c->metric && !shoal_score_parse(c->metric, &c->metric_said))
     return shoal_fail(
@@ -89,7 +77,7 @@ static shoal_status read_words(search_command *c, shoal_error *err) {
   return status;
 }
 
-/* What comes out must not take the place of what went in. */
+/* What comes out must not take the place of what went in, nor of a folder. */
 static shoal_status check_places(const search_command *c, shoal_error *err) {
   const char *const in[] = {c->path, c->test, c->space}, *const out[] = {c->out, c->trials_out};
   for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
@@ -97,6 +85,13 @@ static shoal_status check_places(const search_command *c, shoal_error *err) {
       if (in[i] && out[o] && shoal_cli_same_file(in[i], out[o]))
         return shoal_fail(err, SHOAL_INVALID, "%s would be written over %s; choose another name", out[o],
                           in[i]);
+  for (size_t o = 0; o < sizeof out / sizeof out[0]; o++) {
+    struct stat about;
+    size_t length = out[o] ? strlen(out[o]) : 1;
+    if (length == 0) return shoal_fail(err, SHOAL_INVALID, "a file to write needs a name");
+    if (out[o] && (out[o][length - 1] == '/' || (stat(out[o], &about) == 0 && S_ISDIR(about.st_mode))))
+      return shoal_fail(err, SHOAL_INVALID, "%s: is a folder; give the name of a file in it", out[o]);
+  }
   return SHOAL_OK;
 }
 
@@ -123,7 +118,7 @@ static shoal_status settle(search_command *c, shoal_error *err) {
   o->epochs = (uint32_t)c->epochs;
   o->trials = c->trials;
   o->threads = (uint32_t)c->threads;
-  o->seed = c->seed == NO_SEED ? usual_seed : c->seed;
+  o->seed = c->seed == no_seed ? usual_seed : c->seed;
   o->valid_share = c->valid_share;
   o->test_share = c->test_share;
   o->folder = c->folder.bytes;
@@ -169,7 +164,9 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       {.name = "metric",
        .value = "NAME",
        .text = &c->metric,
-       .help = "accuracy (of classes), balanced-accuracy, f1, auc, log-loss; rmse (of numbers), mae, r2"},
+       .help = "accuracy (of classes), balanced-accuracy, f1 (of two classes that of the rarer one), auc, "
+               "log-loss; "
+               "rmse (of numbers), mae, r2"},
       {.name = "problem",
        .value = "KIND",
        .text = &c->problem,
@@ -213,7 +210,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       {.name = "seed",
        .value = "N",
        .whole = &c->seed,
-       .whole_max = NO_SEED - 1,
+       .whole_max = no_seed - 1,
        .help = "another seed tries others; 1 by default"},
       {.name = "threads",
        .value = "N",
@@ -264,7 +261,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
     return false;
   }
   shoal_status same =
-      c->resume ? shoal_search_said_again(&c->options, c->scheduler != NULL, c->seed != NO_SEED, &err)
+      c->resume ? shoal_search_said_again(&c->options, c->scheduler != NULL, c->seed != no_seed, &err)
                 : SHOAL_OK;
   if (same == SHOAL_INVALID) *status = shoal_cli_misused("search", &err);
   if (same != SHOAL_OK && same != SHOAL_INVALID) *status = shoal_cli_failed("search", &err);
@@ -279,6 +276,12 @@ static void warn(void *self, const char *text) {
   search_command *c = self;
   shoal_progress_clear(&c->progress);
   shoal_cli_warn("search", "%s", text);
+}
+
+static void keep_kinds(void *self, const shoal_profile *profile, uint32_t target) {
+  search_command *c = self;
+  shoal_text_clear(&c->kinds);
+  shoal_tables_columns_text(profile, target, COLUMNS_SHOWN, &c->kinds);
 }
 
 static void show(void *self, const shoal_search_view *view) {
@@ -374,7 +377,6 @@ static void print_table(const search_command *c) {
 
 static void print_end(const search_command *c, const shoal_search_end *end, double seconds) {
   const shoal_brief *brief = shoal_search_brief(c->search);
-  const char *metric = shoal_score_name(brief->metric);
   shoal_text line;
   shoal_text_init(&line);
   uint64_t trials = shoal_board_trials(shoal_search_board(c->search));
@@ -384,15 +386,14 @@ static void print_end(const search_command *c, const shoal_search_end *end, doub
     shoal_text_addf(&line, "the best one");
   else
     shoal_text_addf(&line, "%u of them", end->members);
-  shoal_text_addf(&line, ": validation %s %s", metric, shoal_human_number(end->valid_score).text);
+  shoal_text_addf(&line, ": validation ");
+  shoal_tables_score_name(brief->metric, &brief->target, &line);
+  shoal_text_addf(&line, " %s", shoal_human_number(end->valid_score).text);
   shoal_cli_print_line(&line);
   if (end->has_test) {
-    shoal_text_addf(&line, "test");
-    for (uint32_t k = 0; k < SHOAL_SCORES; k++)
-      if (isfinite(end->test.of[k]))
-        shoal_text_addf(&line, "  %s %s", shoal_score_name((shoal_score_kind)k),
-                        shoal_human_number(end->test.of[k]).text);
-    shoal_text_addf(&line, "  on %s row%s", shoal_human_count(end->test_rows).text, plural(end->test_rows));
+    shoal_text_addf(&line, "test  ");
+    shoal_tables_scores_text(&end->test, &brief->target, &line);
+    shoal_text_addf(&line, "on %s row%s", shoal_human_count(end->test_rows).text, plural(end->test_rows));
     shoal_cli_print_line(&line);
   }
   shoal_text_addf(&line, "%s", c->out);
@@ -408,6 +409,7 @@ static void print_end_json(const search_command *c, const shoal_search_end *end,
   shoal_json_int(&json, "trials", (int64_t)shoal_board_trials(shoal_search_board(c->search)));
   shoal_json_real(&json, "seconds", seconds);
   shoal_json_text(&json, "metric", shoal_score_name(brief->metric));
+  shoal_tables_positive_json(&brief->target, &json);
   shoal_json_int(&json, "members", end->members);
   shoal_json_real(&json, "valid_score", end->valid_score);
   uint64_t best;
@@ -445,19 +447,32 @@ static shoal_status write_table(const search_command *c, shoal_error *err) {
 
 /* The model of an earlier search is moved aside, as those of trainings are. */
 static void keep_previous(const search_command *c) {
+  struct stat about;
+  if (stat(c->out, &about) != 0 || !S_ISREG(about.st_mode)) return;
   shoal_text place;
   shoal_text_init(&place);
   shoal_training_path(&place, c->out, "previous");
-  if (!place.failed && shoal_file_exists(c->out) && rename(c->out, place.bytes) == 0)
+  if (!place.failed && rename(c->out, place.bytes) == 0)
     shoal_cli_warn("search", "the model that was at %s is now %s", c->out, place.bytes);
   shoal_text_release(&place);
+}
+
+/* Trials that were begun may still be trained on. */
+static void warn_of_enough(const search_command *c, uint64_t trials) {
+  if (!c->resume || c->trials == 0 || trials <= c->trials) return;
+  shoal_cli_warn(
+      "search",
+      "%s are done already, and --trials %" PRIu64
+      " is how many there may be in all: no new one is begun; give a larger number, or leave it out "
+      "for another --budget",
+      shoal_human_count(trials).text, c->trials);
 }
 
 /* A search that is taken up again and has nothing left to try says so; its model is made anew all the same. */
 static void warn_of_nothing(const search_command *c, uint64_t units_before) {
   shoal_search_view now;
   shoal_search_look(c->search, &now);
-  bool reached = c->trials > 0 && now.trials >= c->trials;
+  bool reached = c->trials > 0 && now.trials == c->trials; /* of more it is said before */
   if (!c->resume || !reached || now.finished_units > units_before) return;
   shoal_cli_warn(
       "search",
@@ -469,14 +484,18 @@ static void warn_of_nothing(const search_command *c, uint64_t units_before) {
 /* A search that was stopped still gives the best model so far. */
 static shoal_status run_search(search_command *c, bool *stopped, shoal_error *err) {
   double start = shoal_clock_seconds();
-  shoal_search_calls calls = {.self = c, .warn = warn, .progress = show, .finished = finished};
+  shoal_search_calls calls = {
+      .self = c, .warn = warn, .remark = warn, .read = keep_kinds, .progress = show, .finished = finished};
   shoal_status status = shoal_search_open(&c->search, &c->options, &calls, shoal_stop_flag(), err);
-  if (status != SHOAL_OK) return status;
   shoal_progress_clear(&c->progress);
+  if (status != SHOAL_OK && !c->json && !c->kinds.failed && c->kinds.length > 0)
+    fputs(c->kinds.bytes, stderr);
+  if (status != SHOAL_OK) return status;
   print_columns(c);
   if (!c->json) print_table(c);
   shoal_search_view before;
   shoal_search_look(c->search, &before);
+  warn_of_enough(c, before.trials);
   status = shoal_search_run(c->search, err);
   *stopped = status == SHOAL_STOPPED;
   shoal_progress_clear(&c->progress);
@@ -499,18 +518,20 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
 static void release(search_command *c) {
   shoal_search_close(c->search);
   shoal_text_release(&c->folder);
+  shoal_text_release(&c->kinds);
   free(c->said_words);
   free(c->space_text);
 }
 
 static int run(int argc, char **argv) {
   search_command c = {.out = "best.safetensors",
-                      .seed = NO_SEED,
+                      .seed = no_seed,
                       .threads = shoal_cli_threads(),
                       .test_share = -1,
                       .options = {.scheduler = SHOAL_BY_MODEL}};
   int exit_status;
   shoal_text_init(&c.folder);
+  shoal_text_init(&c.kinds);
   if (!parse(&c, argc, argv, &exit_status)) {
     release(&c);
     return exit_status;

@@ -412,12 +412,13 @@ shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, 
   status = s ? reach(w, &e.fetch, err) : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   if (status == SHOAL_OK) {
     status = compute(&e, s, result, err);
-    bool own = status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT;
-    if (own) beat_next(w, s, taken.unit.number, INFINITY);
-    if (own) shoal_cut_folder(err->text, w->config.folder);
-    if (own) tell_failure(&e, err->text);
-    if (own) shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", taken.unit.number, err->text);
-    if (own) status = SHOAL_OK;
+    if (status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT) {
+      beat_next(w, s, taken.unit.number, INFINITY);
+      shoal_cut_folder(err->text, w->config.folder);
+      tell_failure(&e, err->text);
+      shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", taken.unit.number, err->text);
+      status = SHOAL_OK;
+    }
     shoal_fetch_destroy(e.fetch);
   }
   if (s) give_slot(w, s);

@@ -168,6 +168,21 @@ static void print_workers(const cJSON *answer, double all) {
   if (cJSON_GetArraySize(workers) == WORKERS_SHOWN) print_more(all, WORKERS_SHOWN);
 }
 
+/* The model that was made at the end. */
+static void print_made(const shoal_found *found, const cJSON *search) {
+  uint64_t members = shoal_remote_whole(search, "members"), rows = shoal_remote_whole(search, "test_rows");
+  double test = shoal_remote_number(search, "test_score");
+  if (members == 0) return;
+  if (members == 1)
+    printf("the model is made of the best one");
+  else
+    printf("the model is made of %s trials", shoal_human_count(members).text);
+  if (isfinite(test) && rows > 0)
+    printf(": test %s %s on %s row%s", found->metric, shoal_human_number(test).text,
+           shoal_human_count(rows).text, rows == 1 ? "" : "s");
+  printf("\n");
+}
+
 static void print_search(const shoal_found *found, const cJSON *job) {
   char data[64], target[64], best[HELD_OUT_MAX], trials[HELD_OUT_MAX];
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
@@ -182,6 +197,7 @@ static void print_search(const shoal_found *found, const cJSON *job) {
   if (isfinite(found->left_s)) printf(", %s left", shoal_human_seconds(found->left_s).text);
   printf("\n");
   if (found->best > 0) printf("the best is trial %" PRIu64 ": %s\n", found->best, best_text(found, best));
+  print_made(found, cJSON_GetObjectItemCaseSensitive(job, "search"));
 }
 
 static void print_job(const cJSON *job) {

@@ -39,6 +39,30 @@ static shoal_status open_rows(const shoal_tables_options *o, const char *command
   return SHOAL_OK;
 }
 
+/* ---- scores ---- */
+
+void shoal_tables_score_name(shoal_score_kind kind, const shoal_target *target, shoal_text *out) {
+  shoal_text_addf(out, "%s", shoal_score_name(kind));
+  if (kind != SHOAL_SCORE_F1 || target->problem != SHOAL_BINARY) return;
+  const char *name = shoal_names_at(&target->classes, target->positive);
+  char shown[41];
+  shoal_text_plain(shown, sizeof shown, name, strlen(name));
+  shoal_text_addf(out, " of '%s'", shown);
+}
+
+void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *target, shoal_text *out) {
+  for (uint32_t k = 0; k < SHOAL_SCORES; k++) {
+    if (!isfinite(scores->of[k])) continue;
+    shoal_tables_score_name((shoal_score_kind)k, target, out);
+    shoal_text_addf(out, " %s  ", shoal_human_number(scores->of[k]).text);
+  }
+}
+
+void shoal_tables_positive_json(const shoal_target *target, shoal_json *json) {
+  if (target->problem == SHOAL_BINARY)
+    shoal_json_text(json, "positive", shoal_names_at(&target->classes, target->positive));
+}
+
 /* ---- eval ---- */
 
 typedef struct evaluation {
@@ -54,6 +78,7 @@ static void print_json(const evaluation *e) {
   shoal_json json;
   shoal_cli_event_begin(&json, &line, NULL);
   shoal_scores_write(&e->scores, shoal_predictor_target(e->predictor)->problem, &json, "");
+  shoal_tables_positive_json(shoal_predictor_target(e->predictor), &json);
   shoal_json_int(&json, "samples", (int64_t)e->answers.known);
   shoal_json_int(&json, "rows", (int64_t)(e->rows + e->ragged));
   shoal_json_int(&json, "no_answer", (int64_t)e->answers.missing);
@@ -66,10 +91,7 @@ static void print_json(const evaluation *e) {
 static void print_scores(const evaluation *e) {
   shoal_text line;
   shoal_text_init(&line);
-  for (uint32_t k = 0; k < SHOAL_SCORES; k++)
-    if (isfinite(e->scores.of[k]))
-      shoal_text_addf(&line, "%s %s  ", shoal_score_name((shoal_score_kind)k),
-                      shoal_human_number(e->scores.of[k]).text);
+  shoal_tables_scores_text(&e->scores, shoal_predictor_target(e->predictor), &line);
   shoal_text_addf(&line, "on %s row%s in %s", shoal_human_count(e->answers.known).text,
                   e->answers.known == 1 ? "" : "s", shoal_human_seconds(e->seconds).text);
   if (e->answers.known < e->rows + e->ragged)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/status.h"
+#include "search/predictor.h"
 
 typedef struct shoal_tables_options {
   const char *model, *rows; /* MODEL.safetensors, FILE.csv */
@@ -19,6 +19,13 @@ typedef struct shoal_tables_options {
   uint32_t threads;
   bool json;
 } shoal_tables_options;
+
+/* The name of a score; of f1, where there are two classes, with the one that is meant: "f1 of 'fraud'". */
+void shoal_tables_score_name(shoal_score_kind kind, const shoal_target *target, shoal_text *out);
+/* All that there are: "accuracy 0.98  f1 of 'fraud' 0.7  ". */
+void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *target, shoal_text *out);
+/* The positive class, of two, as "positive". */
+void shoal_tables_positive_json(const shoal_target *target, shoal_json *json);
 
 /* Prints all scores of the rows that have an answer, and how many have none. */
 shoal_status shoal_tables_eval(const shoal_tables_options *options, shoal_error *err);

@@ -22,11 +22,16 @@ static void add_number(double number, shoal_text *out) {
   shoal_text_addf(out, whole ? "%.0f" : "%.5g", number);
 }
 
-static void add_date(double seconds, shoal_text *out) {
+/* Times of day have no date: they are kept as on the first of January 1970. */
+static bool is_time(const shoal_column *column) { return column->min >= 0 && column->max < 86400; }
+
+static void add_date(double seconds, bool is_time, shoal_text *out) {
   struct tm day;
   char text[32];
   time_t whole = (time_t)(seconds < date_min ? date_min : seconds > date_max ? date_max : seconds);
-  if (gmtime_r(&whole, &day) == NULL || strftime(text, sizeof text, "%Y-%m-%d", &day) == 0) return;
+  if (gmtime_r(&whole, &day) == NULL ||
+      strftime(text, sizeof text, is_time ? "%H:%M:%S" : "%Y-%m-%d", &day) == 0)
+    return;
   shoal_text_addf(out, "%s", text);
 }
 
@@ -44,17 +49,19 @@ static void add_values(const shoal_column *column, shoal_text *out) {
 }
 
 static void add_content(const shoal_column *column, shoal_text *out) {
+  char unit[sizeof column->unit];
   switch (column->kind) {
   case SHOAL_NUMBER:
     add_number(column->min, out);
     shoal_text_addf(out, " to ");
     add_number(column->max, out);
-    shoal_text_addf(out, "%s%s", column->unit[0] ? " " : "", column->unit);
+    shoal_text_plain(unit, sizeof unit, column->unit, strlen(column->unit));
+    shoal_text_addf(out, "%s%s", unit[0] ? " " : "", unit);
     break;
   case SHOAL_DATE:
-    add_date(column->min, out);
+    add_date(column->min, is_time(column), out);
     shoal_text_addf(out, " to ");
-    add_date(column->max, out);
+    add_date(column->max, is_time(column), out);
     break;
   case SHOAL_CATEGORY: add_values(column, out); break;
   default: shoal_text_addf(out, "%s different", shoal_human_count(column->distinct).text); break;

@@ -69,6 +69,15 @@ static void print_json(const shoal_tables_options *o, const shoal_predictor *p, 
   shoal_json_open(&json, "scores", '{');
   shoal_scores_write(shoal_predictor_valid(p), target->problem, &json, "");
   shoal_json_close(&json, '}');
+  uint64_t test_rows;
+  const shoal_scores *test = shoal_predictor_test(p, &test_rows);
+  if (test_rows > 0) {
+    shoal_json_open(&json, "test_scores", '{');
+    shoal_scores_write(test, target->problem, &json, "");
+    shoal_json_close(&json, '}');
+    shoal_json_int(&json, "test_rows", (int64_t)test_rows);
+  }
+  shoal_tables_positive_json(target, &json);
   shoal_tables_columns_json(profile, target->column, &json, "columns");
   shoal_json_open(&json, "members", '[');
   for (uint32_t i = 0; i < count; i++) {
@@ -117,21 +126,25 @@ static void print_target(const shoal_predictor *p, shoal_text *line) {
   shoal_cli_print_line(line);
 }
 
-/* On the rows that its networks were chosen by. */
+/* On the rows that its networks were chosen by, and on those that nothing else has seen. */
 static void print_scores(const shoal_predictor *p, shoal_text *line) {
   const shoal_scores *scores = shoal_predictor_valid(p);
-  bool any = false;
-  shoal_text_addf(line, "%-9s", "scores");
-  for (uint32_t k = 0; k < SHOAL_SCORES; k++) {
-    if (!isfinite(scores->of[k])) continue;
-    any = true;
-    shoal_text_addf(line, " %s %s ", shoal_score_name((shoal_score_kind)k),
-                    shoal_human_number(scores->of[k]).text);
-  }
-  if (any)
-    shoal_text_addf(line, " on the rows that its networks were chosen by");
+  const shoal_target *target = shoal_predictor_target(p);
+  uint64_t test_rows;
+  const shoal_scores *test = shoal_predictor_test(p, &test_rows);
+  shoal_text_addf(line, "%-9s ", "scores");
+  size_t before = line->length;
+  shoal_tables_scores_text(scores, target, line);
+  if (line->length > before)
+    shoal_text_addf(line, "on the rows that its networks were chosen by");
   else
-    shoal_text_addf(line, " not recorded; chosen for %s", shoal_score_name(shoal_predictor_metric(p)));
+    shoal_text_addf(line, "not recorded; chosen for %s", shoal_score_name(shoal_predictor_metric(p)));
+  shoal_cli_print_line(line);
+  if (test_rows == 0) return;
+  shoal_text_addf(line, "%-9s ", "test");
+  shoal_tables_scores_text(test, target, line);
+  shoal_text_addf(line, "on %s row%s that nothing else saw", shoal_human_count(test_rows).text,
+                  test_rows == 1 ? "" : "s");
   shoal_cli_print_line(line);
 }
 

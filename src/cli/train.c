@@ -20,6 +20,7 @@
 #include "cli/train.h"
 #include "cli/train_mpi.h"
 #include "nn/checkpoint.h"
+#include "search/predictor.h"
 #include "train/metric.h"
 #include "train/training.h"
 
@@ -200,12 +201,17 @@ static bool ends_with(const char *word, const char *end) {
 
 /* ---- setting up --------------------------------------------------------------------- */
 
-/* What can be said without looking at any file. */
+/* What can be said without looking at data. */
 static shoal_status check_options(train_options *o, shoal_error *err) {
   if (!o->model && !o->resume)
     return shoal_fail(
         err, SHOAL_INVALID,
         "MODEL.net is missing: the text that describes the network; or --resume FILE, to go on");
+  const char *given = o->resume ? o->resume : o->model;
+  if (ends_with(given, ".safetensors") && shoal_predictor_is(given))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is a model of 'shoal search'; go on with shoal search FILE.csv --resume --out %s",
+                      given, given);
   if (o->model && !o->resume && ends_with(o->model, ".safetensors"))
     return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to go on from it, write --resume %s", o->model,
                       o->model);

@@ -366,7 +366,7 @@ static double score_of(const preview *p, char delimiter, char comment) {
   return alike * alike * (0.5 + 0.5 * clean) * (1 + 0.05 * (usual > 20 ? 20 : usual));
 }
 
-/* A delimiter that no row has more than once: a table of one column, whose cells may hold the others. */
+/* For a table of one column: the delimiter that its cells hold least often. */
 static char least_seen(const preview *p) {
   size_t seen[sizeof DELIMITERS] = {0}, best = 0;
   for (size_t i = 0; i < p->length; i++) {

@@ -15,6 +15,8 @@
 
 static const double LEASE_S = 30;
 
+enum { RESUMED_ATTEMPT_MAX = 1000000 }; /* of one from before a restart; none gets that far */
+
 typedef struct open_unit {
   uint64_t number;
   bool leased;
@@ -324,10 +326,16 @@ bool shoal_board_wants(shoal_board *b, uint64_t number, shoal_unit *out) {
   return find_or_open(b, number) != NULL && shoal_scheduler_unit(b->scheduler, number, out);
 }
 
+/* Whether an attempt holds the unit, or may take it up again. The number comes from outside: a huge one would
+ * leave none for the attempts after it. */
+static bool may_hold(const open_unit *open, uint32_t attempt) {
+  if (open->leased || attempt == open->attempt) return attempt == open->attempt && attempt > 0;
+  return attempt > open->attempt && attempt <= RESUMED_ATTEMPT_MAX;
+}
+
 bool shoal_board_beat(shoal_board *b, uint64_t number, uint32_t attempt, double now) {
   open_unit *open = find_or_open(b, number);
-  if (open == NULL || attempt == 0) return false;
-  if (open->leased ? attempt != open->attempt : attempt < open->attempt) return false;
+  if (open == NULL || !may_hold(open, attempt)) return false;
   open->leased = true;
   open->attempt = attempt;
   open->deadline = now + b->config.lease_s;

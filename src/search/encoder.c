@@ -78,7 +78,6 @@ shoal_status shoal_encoder_place(shoal_encoder *e, shoal_error *err) {
 uint32_t shoal_encoder_values(const shoal_encoder *e) { return e->values; }
 uint32_t shoal_encoder_lookups(const shoal_encoder *e) { return e->lookups; }
 uint32_t shoal_encoder_vocabulary(const shoal_encoder *e) { return e->vocabulary; }
-shoal_encoding_choice shoal_encoder_choice(const shoal_encoder *e) { return e->choice; }
 
 const shoal_feature *shoal_encoder_features(const shoal_encoder *e, uint32_t *count) {
   *count = e->features_count;

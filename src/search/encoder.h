@@ -51,6 +51,7 @@ typedef struct shoal_target {
   uint32_t column;
   shoal_problem problem;
   shoal_names classes;    /* BINARY and MULTICLASS */
+  uint32_t positive;      /* BINARY: the class that f1 is of: the rarer one of the rows to learn from */
   double mean, deviation; /* REGRESSION: the unit of what networks predict */
   uint32_t categories;    /* of a CATEGORY column in the profile; 0: the classes are numbers */
   int32_t *class_of;      /* the class of each category */
@@ -66,7 +67,8 @@ void shoal_target_init(shoal_target *target);
 shoal_status shoal_target_find(shoal_target *out, const shoal_rows *rows, const shoal_profile *profile,
                                uint32_t column, const shoal_problem *said, shoal_error *err);
 /* Mean and deviation, which were those of all rows, of the rows to learn from alone: those of any fold,
- * never a test row. What the rows' parts are does not depend on them. */
+ * never a test row; of two classes the positive one: the rarer, of equal ones the second. What the rows' parts
+ * are does not depend on them. */
 shoal_status shoal_target_fit(shoal_target *target, const shoal_rows *rows, const shoal_profile *profile,
                               const shoal_table_split *split, shoal_error *err);
 void shoal_target_release(shoal_target *target);
@@ -118,7 +120,6 @@ uint32_t shoal_encoder_vocabulary(const shoal_encoder *encoder); /* above all of
 void shoal_encoder_row(const shoal_encoder *encoder, const shoal_rows *rows, uint64_t row, float *out);
 /* The column that value i comes from. */
 uint32_t shoal_encoder_column(const shoal_encoder *encoder, uint32_t value);
-shoal_encoding_choice shoal_encoder_choice(const shoal_encoder *encoder);
 
 /* What the vector is made of, in its order: all that an export needs to say the same in other words. */
 typedef enum shoal_feature_kind {

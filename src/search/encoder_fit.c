@@ -343,6 +343,50 @@ static shoal_status fit_column(fitter *f, const shoal_profile *profile, uint32_t
   }
 }
 
+/* Two categories that are numbers with different units: "70.1 kg" and "70100 g". */
+static bool mixed_units(const shoal_names *names, const char *found[2]) {
+  const char *first = NULL;
+  for (uint32_t i = 0; i < names->count; i++) {
+    const char *name = shoal_names_at(names, i), *unit = name + strspn(name, "+-0123456789.,");
+    unit += strspn(unit, " ");
+    if (unit == name || *unit == 0 || strcspn(name, "0123456789") > 1) continue;
+    if (first == NULL) {
+      first = unit;
+      found[0] = name;
+    } else if (strcmp(first, unit) != 0) {
+      found[1] = name;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Why nothing was left to learn from. */
+static shoal_status no_features(const shoal_profile *profile, const shoal_target *target, shoal_error *err) {
+  const shoal_column *rare = NULL;
+  for (uint32_t c = 0; c < profile->columns_count && rare == NULL; c++)
+    if (is_feature(profile, target, c) && profile->columns[c].kind == SHOAL_CATEGORY)
+      rare = &profile->columns[c];
+  if (rare == NULL)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "there is no column to learn from: all but the target are identifiers, constant or left out");
+  const char *cells[2];
+  if (mixed_units(&rare->categories, cells))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "there is nothing to learn from: no value of '%.60s' is frequent enough, of %llu. It has "
+        "numbers with different units, such as '%.30s' and '%.30s': write all in one, and it "
+        "is a number",
+        rare->name, (unsigned long long)rare->distinct, cells[0], cells[1]);
+  return shoal_fail(
+      err, SHOAL_INVALID,
+      "there is nothing to learn from: no value of '%.60s' is frequent enough, of %llu: three rows "
+      "to learn from must have it; if it is a number or a text, say so: %.60s=number or "
+      "%.60s=text",
+      rare->name, (unsigned long long)rare->distinct, rare->name, rare->name);
+}
+
 shoal_status shoal_encoder_fit(shoal_encoder **out, const shoal_profile *profile,
                                const shoal_encoding_choice *choice, const shoal_target *target,
                                const shoal_rows *rows, const shoal_row_list *training, shoal_error *err) {
@@ -353,10 +397,7 @@ shoal_status shoal_encoder_fit(shoal_encoder **out, const shoal_profile *profile
   for (uint32_t c = 0; c < profile->columns_count && status == SHOAL_OK; c++)
     if (is_feature(profile, target, c)) status = fit_column(&f, profile, c);
   if (status == SHOAL_OK) status = shoal_encoder_place(f.encoder, err);
-  if (status == SHOAL_OK && f.encoder->values == 0)
-    status = shoal_fail(
-        err, SHOAL_INVALID,
-        "there is no column to learn from: all but the target are identifiers, constant or left out");
+  if (status == SHOAL_OK && f.encoder->values == 0) status = no_features(profile, target, err);
   free(f.sample);
   free(f.cells);
   free(f.sorted);

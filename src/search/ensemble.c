@@ -42,14 +42,14 @@ static shoal_status judge(chooser *c, uint32_t taken, const float *more, judged 
   }
   for (uint64_t i = 0; i < c->values; i++)
     c->mean[i] = (float)((c->sum[i] + (more ? (double)more[i] : 0)) / count);
-  shoal_status status =
-      shoal_score_classes(c->metric, &out->score, c->mean, k->label, k->rows, k->classes, c->err);
+  shoal_status status = shoal_score_classes(c->metric, &out->score, c->mean, k->label, k->rows, k->classes,
+                                            k->positive, c->err);
   if (status != SHOAL_OK || c->metric == SHOAL_SCORE_LOG_LOSS) {
     out->loss = out->score;
     return status;
   }
   return shoal_score_classes(SHOAL_SCORE_LOG_LOSS, &out->loss, c->mean, k->label, k->rows, k->classes,
-                             c->err);
+                             k->positive, c->err);
 }
 
 /* The candidate that helps most. */

@@ -13,6 +13,7 @@ typedef struct shoal_candidates {
   uint32_t count; /* trials, the best first */
   uint64_t rows;
   uint32_t classes;              /* 0: numbers */
+  uint32_t positive;             /* of two classes: see score.h */
   const float *const *predicted; /* of each: rows x classes, or rows (standardised) */
   const int32_t *label;          /* classes */
   const double *right;           /* numbers, standardised */

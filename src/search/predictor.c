@@ -37,7 +37,8 @@ struct shoal_predictor {
   shoal_profile profile;
   shoal_target target;
   shoal_score_kind metric;
-  shoal_scores valid;
+  shoal_scores valid, test;
+  uint64_t test_rows;
   uint32_t count;
   member members[SHOAL_MEMBERS_MAX];
 };
@@ -64,6 +65,7 @@ static shoal_predictor *new_predictor(shoal_score_kind metric) {
   shoal_profile_init(&p->profile);
   shoal_target_init(&p->target);
   shoal_scores_none(&p->valid);
+  shoal_scores_none(&p->test);
   return p;
 }
 
@@ -100,6 +102,17 @@ void shoal_predictor_destroy(shoal_predictor *p) {
 
 void shoal_predictor_set_valid(shoal_predictor *p, const shoal_scores *scores) { p->valid = *scores; }
 const shoal_scores *shoal_predictor_valid(const shoal_predictor *p) { return &p->valid; }
+
+void shoal_predictor_set_test(shoal_predictor *p, const shoal_scores *scores, uint64_t rows) {
+  p->test = *scores;
+  p->test_rows = rows;
+}
+
+const shoal_scores *shoal_predictor_test(const shoal_predictor *p, uint64_t *rows) {
+  *rows = p->test_rows;
+  return &p->test;
+}
+
 const shoal_profile *shoal_predictor_profile(const shoal_predictor *p) { return &p->profile; }
 const shoal_target *shoal_predictor_target(const shoal_predictor *p) { return &p->target; }
 shoal_score_kind shoal_predictor_metric(const shoal_predictor *p) { return p->metric; }
@@ -155,6 +168,12 @@ static void write_meta(const shoal_predictor *p, const shoal_encoder_packed *pac
   shoal_json_open(&json, "scores", '{');
   shoal_scores_write(&p->valid, p->target.problem, &json, "");
   shoal_json_close(&json, '}');
+  if (p->test_rows > 0) {
+    shoal_json_open(&json, "test_scores", '{');
+    shoal_scores_write(&p->test, p->target.problem, &json, "");
+    shoal_json_close(&json, '}');
+    shoal_json_int(&json, "test_rows", (int64_t)p->test_rows);
+  }
   shoal_target_write(&p->target, &json, "target");
   shoal_json_open(&json, "members", '[');
   for (uint32_t i = 0; i < p->count; i++) write_member(&p->members[i], &packed[i], &json);
@@ -356,36 +375,46 @@ static shoal_status read_weights(const loader *l, uint32_t number, shoal_trial_n
   return SHOAL_OK;
 }
 
-/* A copy of a vector, whose length in values is a multiple of `each`; NULL where it is not there. */
-static void *copy_vector(const loader *l, uint32_t number, const char *name, shoal_dtype dtype, uint32_t each,
-                         uint64_t *count) {
+/* A copy of a vector, whose length in values must be a multiple of `each`; where it lies in the file is the file's
+ * choice, and need not suit its type. */
+static shoal_status copy_vector(const loader *l, uint32_t number, const char *name, shoal_dtype dtype,
+                                uint32_t each, void **out, uint64_t *count) {
   char full[NAME_BYTES_MAX];
   tensor_name(full, number, name);
   const shoal_tensor *found = shoal_safetensors_find(l->file, full);
   if (found == NULL || found->dtype != dtype || found->dims_count != 1 || found->dims[0] % each != 0)
-    return NULL;
-  void *out = malloc(found->bytes + 1);
-  if (out && found->bytes > 0) memcpy(out, found->data, found->bytes);
+    return shoal_fail(l->err, SHOAL_CORRUPT, "the tensor '%s' is missing or does not fit", full);
+  *out = malloc(found->bytes + 1);
+  if (*out == NULL) return shoal_fail(l->err, SHOAL_NO_MEMORY, "out of memory");
+  if (found->bytes > 0) memcpy(*out, found->data, found->bytes);
   *count = found->dims[0] / each;
-  return out;
+  return SHOAL_OK;
+}
+
+static shoal_status copy_packed(const loader *l, uint32_t number, shoal_encoder_packed *out) {
+  void *features = NULL, *slots = NULL, *numbers = NULL;
+  shoal_status status =
+      copy_vector(l, number, FEATURES, SHOAL_I32, SHOAL_FEATURE_WORDS, &features, &out->features_count);
+  if (status == SHOAL_OK) status = copy_vector(l, number, SLOTS, SHOAL_I32, 1, &slots, &out->slots_count);
+  if (status == SHOAL_OK)
+    status = copy_vector(l, number, NUMBERS, SHOAL_F64, 1, &numbers, &out->numbers_count);
+  out->features = features;
+  out->slots = slots;
+  out->numbers = numbers;
+  return status;
 }
 
 static shoal_status read_packed(const loader *l, uint32_t number, const cJSON *json, shoal_encoder **out) {
   const cJSON *sha256 = cJSON_GetObjectItemCaseSensitive(json, "encoder_sha256");
   char found[SHOAL_SHA256_HEX];
   shoal_encoder_packed packed = {0};
-  packed.features = copy_vector(l, number, FEATURES, SHOAL_I32, SHOAL_FEATURE_WORDS, &packed.features_count);
-  packed.slots = copy_vector(l, number, SLOTS, SHOAL_I32, 1, &packed.slots_count);
-  packed.numbers = copy_vector(l, number, NUMBERS, SHOAL_F64, 1, &packed.numbers_count);
-  shoal_status status;
-  if (packed.features == NULL || packed.slots == NULL || packed.numbers == NULL)
-    status = shoal_fail(l->err, SHOAL_CORRUPT, "the tensors of its encoder are missing or do not fit");
-  else if (!hash_packed(&packed, found))
+  shoal_status status = copy_packed(l, number, &packed);
+  if (status == SHOAL_OK && !hash_packed(&packed, found))
     status = shoal_fail(l->err, SHOAL_NO_MEMORY, "out of memory");
-  else if (!cJSON_IsString(sha256) || strcmp(sha256->valuestring, found) != 0)
+  if (status == SHOAL_OK && (!cJSON_IsString(sha256) || strcmp(sha256->valuestring, found) != 0))
     status =
         shoal_fail(l->err, SHOAL_CORRUPT, "its encoder does not match its checksum; the file is damaged");
-  else
+  if (status == SHOAL_OK)
     status = shoal_encoder_unpack(out, &l->predictor->profile,
                                   cJSON_GetObjectItemCaseSensitive(json, "encoder"), &packed, l->err);
   shoal_encoder_packed_release(&packed);
@@ -483,6 +512,11 @@ static shoal_status read_predictor(loader *l, const cJSON *json) {
       !shoal_score_fits(p->metric, p->target.problem))
     return shoal_fail(l->err, SHOAL_CORRUPT, "%s: its metric is unknown or does not fit the target", l->path);
   shoal_scores_read(&p->valid, cJSON_GetObjectItemCaseSensitive(json, "scores"));
+  const cJSON *test_rows = cJSON_GetObjectItemCaseSensitive(json, "test_rows");
+  if (cJSON_IsNumber(test_rows) && test_rows->valuedouble >= 1 && test_rows->valuedouble < 1e15) {
+    shoal_scores_read(&p->test, cJSON_GetObjectItemCaseSensitive(json, "test_scores"));
+    p->test_rows = (uint64_t)test_rows->valuedouble;
+  }
   return read_members(l, cJSON_GetObjectItemCaseSensitive(json, "members"));
 }
 
@@ -638,7 +672,7 @@ static shoal_status score_classes(const shoal_predictor *p, const shoal_rows *ro
     for (uint64_t i = 0; i < count * classes; i++) probability[i] = (float)predicted[i];
     for (uint64_t i = 0; i < count; i++)
       label[i] = shoal_target_label(&p->target, rows, list ? list->at[i] : i);
-    status = shoal_scores_classes(out, probability, label, count, classes, err);
+    status = shoal_scores_classes(out, probability, label, count, classes, p->target.positive, err);
   }
   free(probability);
   free(label);

@@ -39,6 +39,9 @@ shoal_score_kind shoal_predictor_metric(const shoal_predictor *predictor);
 /* All scores of the networks together on the rows that they were chosen by; NaN until they are set. */
 void shoal_predictor_set_valid(shoal_predictor *predictor, const shoal_scores *scores);
 const shoal_scores *shoal_predictor_valid(const shoal_predictor *predictor);
+/* Likewise on rows that nothing else has seen, and how many had an answer; 0: there are none, or the file is older. */
+void shoal_predictor_set_test(shoal_predictor *predictor, const shoal_scores *scores, uint64_t rows);
+const shoal_scores *shoal_predictor_test(const shoal_predictor *predictor, uint64_t *rows);
 uint32_t shoal_predictor_members(const shoal_predictor *predictor);
 /* One member, for export. */
 const shoal_trial_net *shoal_predictor_member(const shoal_predictor *predictor, uint32_t i, double *share);

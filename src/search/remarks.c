@@ -20,6 +20,7 @@ __attribute__((format(printf, 2, 3))) static void say(const shoal_listener *to, 
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
+  shoal_text_plain(text, sizeof text, text, strlen(text)); /* names and classes are from strangers */
   if (to->say) to->say(to->self, text);
 }
 

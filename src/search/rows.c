@@ -311,7 +311,7 @@ static shoal_status put_number(const cell_maker *maker, uint32_t c, span cell, u
   memcpy(place, &value, sizeof value);
   if (good) return SHOAL_OK;
   rows->bad_cells[c]++;
-  if (c != rows->target || !rows->needs_target) return SHOAL_OK;
+  if (c != rows->target || !rows->needs_target || column->kind != column->guessed) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID, "which is not a %s; mend the cell, or empty it to leave the row out",
                     shoal_column_kind_name(column->kind));
 }

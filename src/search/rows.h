@@ -38,10 +38,11 @@ typedef struct shoal_rows_options {
 
 /* In another file than the profile's, a class that differs from one of the training data only by case,
  * spaces or a dot at its end is that one, with a warning; other new classes are an error, unless
- * `unlabeled` or `other_classes`. Cells that are not what their column is (a word among numbers) are missing and counted; in
- * the target they are an error that names line and column. Ragged rows as in profile.h; where `unlabeled`,
- * they are an error, since every row wants an answer. A column that the profile uses and the file lacks is
- * an error. */
+ * `unlabeled` or `other_classes`. Cells that are not what their column is (a word among numbers) are missing
+ * and counted; in the target they are an error that names line and column, unless only a person's word has made it
+ * a number: then other cells were known to be there. Ragged rows as in profile.h; where
+ * `unlabeled`, they are an error, since every row wants an answer. A column that the profile uses and the file
+ * lacks is an error. */
 shoal_status shoal_rows_open(shoal_rows **out, const shoal_rows_options *options, shoal_error *err);
 /* The rule of which columns rows must have, by name: all that the profile uses, and the target unless
  * `unlabeled`; others are passed over. `file` is what the error calls the rows. */

@@ -397,4 +397,3 @@ bool shoal_scheduler_unit(const shoal_scheduler *s, uint64_t number, shoal_unit 
 }
 
 uint64_t shoal_scheduler_units(const shoal_scheduler *s) { return s->units_count; }
-uint64_t shoal_scheduler_trials(const shoal_scheduler *s) { return s->trials_count; }

@@ -75,8 +75,7 @@ void shoal_scheduler_report(shoal_scheduler *scheduler, uint64_t unit, double sc
  * after an end know of all results before it, so they wait for them. */
 void shoal_scheduler_extend(shoal_scheduler *scheduler, uint64_t trials);
 bool shoal_scheduler_unit(const shoal_scheduler *scheduler, uint64_t unit,
-                          shoal_unit *out);                        /* one given out earlier */
-uint64_t shoal_scheduler_units(const shoal_scheduler *scheduler);  /* given out */
-uint64_t shoal_scheduler_trials(const shoal_scheduler *scheduler); /* begun */
+                          shoal_unit *out);                       /* one given out earlier */
+uint64_t shoal_scheduler_units(const shoal_scheduler *scheduler); /* given out */
 
 #endif

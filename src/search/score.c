@@ -107,8 +107,8 @@ static double f1_of(const tally *t) {
 }
 
 /* Classes that are neither said nor right are left out of the mean. */
-static double f1(const tally *tallies, uint32_t classes) {
-  if (classes == 2) return f1_of(&tallies[1]);
+static double f1(const tally *tallies, uint32_t classes, uint32_t positive) {
+  if (classes == 2) return f1_of(&tallies[positive]);
   double sum = 0;
   uint32_t there = 0;
   for (uint32_t c = 0; c < classes; c++) {
@@ -183,11 +183,12 @@ static double auc(const float *probability, const int32_t *label, uint64_t rows,
 }
 
 static double score_of(shoal_score_kind kind, const float *probability, const int32_t *label, uint64_t rows,
-                       uint32_t classes, const tally *tallies, uint64_t counted, ranked *scratch) {
+                       uint32_t classes, uint32_t positive, const tally *tallies, uint64_t counted,
+                       ranked *scratch) {
   switch (kind) {
   case SHOAL_SCORE_ACCURACY: return accuracy(tallies, classes, counted);
   case SHOAL_SCORE_BALANCED_ACCURACY: return balanced_accuracy(tallies, classes);
-  case SHOAL_SCORE_F1: return f1(tallies, classes);
+  case SHOAL_SCORE_F1: return f1(tallies, classes, positive);
   case SHOAL_SCORE_AUC: return auc(probability, label, rows, classes, scratch);
   case SHOAL_SCORE_LOG_LOSS: return log_loss(probability, label, rows, classes, counted);
   default: return NAN;
@@ -196,7 +197,8 @@ static double score_of(shoal_score_kind kind, const float *probability, const in
 
 /* Every one that the set has. */
 static shoal_status some_scores(shoal_scores *out, uint32_t set, const float *probability,
-                                const int32_t *label, uint64_t rows, uint32_t classes, shoal_error *err) {
+                                const int32_t *label, uint64_t rows, uint32_t classes, uint32_t positive,
+                                shoal_error *err) {
   shoal_scores_none(out);
   for (uint64_t i = 0; i < rows * classes; i++)
     if (isnan(probability[i])) return SHOAL_OK;
@@ -211,8 +213,8 @@ static shoal_status some_scores(shoal_scores *out, uint32_t set, const float *pr
     uint64_t counted = count_answers(probability, label, rows, classes, tallies);
     for (int k = 0; k < SHOAL_SCORES && counted > 0; k++)
       if (set & (1u << k))
-        out->of[k] =
-            score_of((shoal_score_kind)k, probability, label, rows, classes, tallies, counted, scratch);
+        out->of[k] = score_of((shoal_score_kind)k, probability, label, rows, classes, positive, tallies,
+                              counted, scratch);
   }
   free(tallies);
   free(scratch);
@@ -220,14 +222,15 @@ static shoal_status some_scores(shoal_scores *out, uint32_t set, const float *pr
 }
 
 shoal_status shoal_scores_classes(shoal_scores *out, const float *probability, const int32_t *label,
-                                  uint64_t rows, uint32_t classes, shoal_error *err) {
-  return some_scores(out, UINT32_MAX, probability, label, rows, classes, err);
+                                  uint64_t rows, uint32_t classes, uint32_t positive, shoal_error *err) {
+  return some_scores(out, UINT32_MAX, probability, label, rows, classes, positive, err);
 }
 
 shoal_status shoal_score_classes(shoal_score_kind kind, double *out, const float *probability,
-                                 const int32_t *label, uint64_t rows, uint32_t classes, shoal_error *err) {
+                                 const int32_t *label, uint64_t rows, uint32_t classes, uint32_t positive,
+                                 shoal_error *err) {
   shoal_scores scores;
-  shoal_status status = some_scores(&scores, 1u << kind, probability, label, rows, classes, err);
+  shoal_status status = some_scores(&scores, 1u << kind, probability, label, rows, classes, positive, err);
   *out = scores.of[kind];
   return status;
 }

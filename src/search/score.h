@@ -12,8 +12,8 @@
 typedef enum shoal_score_kind {
   SHOAL_SCORE_ACCURACY,
   SHOAL_SCORE_BALANCED_ACCURACY,
-  SHOAL_SCORE_F1,  /* of the second of two classes; the mean over classes of more */
-  SHOAL_SCORE_AUC, /* likewise, each class against the rest */
+  SHOAL_SCORE_F1,  /* of two classes that of the positive one; the mean over classes of more */
+  SHOAL_SCORE_AUC, /* of two classes the same for both; the mean of each class against the rest */
   SHOAL_SCORE_LOG_LOSS,
   SHOAL_SCORE_RMSE,
   SHOAL_SCORE_MAE,
@@ -35,12 +35,14 @@ void shoal_scores_none(shoal_scores *out); /* all NaN */
 
 /* Probabilities rows x classes (two classes: two), or numbers; labels -1 and right ones that are NaN are
  * left out. As scikit-learn has them: a class that is neither said nor right does not count for f1, one
- * that is not there counts for nothing else; log loss keeps probabilities within [e, 1 - e], e = 2^-23. */
+ * that is not there counts for nothing else; log loss keeps probabilities within [e, 1 - e], e = 2^-23.
+ * positive: the class of two whose f1 is meant (shoal_target.positive). */
 shoal_status shoal_scores_classes(shoal_scores *out, const float *probability, const int32_t *label,
-                                  uint64_t rows, uint32_t classes, shoal_error *err);
+                                  uint64_t rows, uint32_t classes, uint32_t positive, shoal_error *err);
 /* One of them alone, which is quicker. */
 shoal_status shoal_score_classes(shoal_score_kind kind, double *out, const float *probability,
-                                 const int32_t *label, uint64_t rows, uint32_t classes, shoal_error *err);
+                                 const int32_t *label, uint64_t rows, uint32_t classes, uint32_t positive,
+                                 shoal_error *err);
 void shoal_scores_numbers(shoal_scores *out, const double *predicted, const double *right, uint64_t rows);
 void shoal_scores_write(const shoal_scores *scores, shoal_problem problem, shoal_json *json,
                         const char *prefix);

@@ -18,7 +18,11 @@
 static const uint64_t rows_for_folds = 2000;  /* below that one part is too small to judge by */
 static const uint64_t rows_of_epoch = 100000; /* of a longer table an epoch is a part */
 static const double share_held_out = 0.2;
-enum { WINDOW = 16, FOLDS = 5 };
+enum {
+  WINDOW = 16,
+  FOLDS = 5,
+  NUMBERS_OF_CLASSES = 20, /* as in target.c */
+};
 
 /* ---- choosing ---- */
 
@@ -174,19 +178,19 @@ static void warn_of_table(shoal_search *s) {
 
 static void warn_of_split(shoal_search *s) {
   uint64_t duplicates = shoal_bench_split(s->bench)->duplicates;
-  if (duplicates == 0 || s->calls.warn == NULL) return;
+  if (duplicates == 0 || s->calls.remark == NULL) return;
   shoal_text text;
   shoal_text_init(&text);
   shoal_text_addf(&text,
                   "%llu of the held-out rows %s the same features as a row to learn from: scores may flatter",
                   (unsigned long long)duplicates, duplicates == 1 ? "has" : "have");
-  if (!text.failed) s->calls.warn(s->calls.self, text.bytes);
+  if (!text.failed) s->calls.remark(s->calls.self, text.bytes);
   shoal_text_release(&text);
 }
 
 /* What the caller is told about rows. */
 static shoal_listener listener_of(const shoal_search *s) {
-  return (shoal_listener){.self = s->calls.self, .say = s->calls.warn};
+  return (shoal_listener){.self = s->calls.self, .say = s->calls.remark};
 }
 
 static const char *target_name(const shoal_search *s) {
@@ -199,12 +203,97 @@ static const char *file_name(const char *path) {
   return slash ? slash + 1 : path;
 }
 
+/* Rows whose target is no number, though it was said to be one. */
+static uint64_t warn_of_words(const shoal_search *s, const shoal_rows *rows, const char *path,
+                              const char *fate) {
+  uint64_t words = shoal_rows_bad_cells(rows, s->brief.target.column);
+  if (words == 0) return 0;
+  shoal_text text = {0};
+  shoal_text_addf(&text, "%s: %llu row%s no number in '%.60s': %s", file_name(path),
+                  (unsigned long long)words, words == 1 ? " has" : "s have", target_name(s), fate);
+  if (s->calls.remark && !text.failed) s->calls.remark(s->calls.self, text.bytes);
+  shoal_text_release(&text);
+  return words;
+}
+
 static void warn_of_answers(const shoal_search *s, const shoal_rows *rows, const char *path,
                             const char *fate) {
   shoal_answers answers;
   shoal_listener to = listener_of(s);
   shoal_target_count(&s->brief.target, rows, NULL, &answers);
+  answers.missing -= warn_of_words(s, rows, path, fate);
   shoal_remark_answers(&answers, file_name(path), target_name(s), fate, &to);
+}
+
+/* ---- a target that is nearly a number ---- */
+
+/* What was said of a column, or NULL. */
+static const shoal_column_said *said_of(const shoal_search *s, uint32_t column) {
+  for (size_t i = 0; i < s->options->columns_count; i++) {
+    uint32_t at;
+    if (shoal_profile_find(&s->brief.profile, s->options->columns[i].name, &at, NULL) == SHOAL_OK &&
+        at == column)
+      return &s->options->columns[i];
+  }
+  return NULL;
+}
+
+/* Categories that are numbers in most rows, and more different ones than classes that are called by numbers are: a few
+ * words have made classes of a quantity. The sentence that says so. */
+static bool says_numbers(const shoal_search *s, uint32_t target, shoal_text *out) {
+  const shoal_column *column = &s->brief.profile.columns[target];
+  if (column->kind != SHOAL_CATEGORY || said_of(s, target)) return false;
+  uint64_t values = 0, numbers = 0, words = 0, others = 0;
+  const char *other = NULL;
+  for (uint32_t i = 0; i < column->categories.count; i++) {
+    const char *name = shoal_names_at(&column->categories, i);
+    double number;
+    if (shoal_read_f64(name, strlen(name), &number)) {
+      values++;
+      numbers += column->category_counts[i];
+    } else {
+      others += column->category_counts[i];
+      if (words++ == 0) other = name;
+    }
+  }
+  if (other == NULL || values <= NUMBERS_OF_CLASSES || numbers <= others) return false;
+  shoal_text_addf(out,
+                  "'%.60s' is a number in %llu of %llu rows, but %llu hold%s %s'%.40s': correct them, or say "
+                  "--columns %.60s=number, which leaves those rows out",
+                  column->name, (unsigned long long)numbers, (unsigned long long)(numbers + others),
+                  (unsigned long long)others, others == 1 ? "s" : "", words == 1 ? "" : "others, such as ",
+                  other, column->name);
+  return !out->failed;
+}
+
+/* An error about too many or too rare classes, where the target is nearly a number, says that instead. */
+static shoal_status explain(const shoal_search *s, uint32_t target, shoal_status status, shoal_error *err) {
+  shoal_text text = {0};
+  if ((status == SHOAL_INVALID || status == SHOAL_LIMIT) && says_numbers(s, target, &text))
+    shoal_fail(err, status, "%s", text.bytes);
+  shoal_text_release(&text);
+  return status;
+}
+
+static void warn_of_numbers(const shoal_search *s) {
+  shoal_text text = {0};
+  if (s->calls.remark && says_numbers(s, s->brief.target.column, &text))
+    s->calls.remark(s->calls.self, text.bytes);
+  shoal_text_release(&text);
+}
+
+static shoal_status find_target(shoal_search *s, uint32_t *target, shoal_error *err) {
+  shoal_status status = shoal_profile_find(&s->brief.profile, s->options->target, target, err);
+  if (status != SHOAL_OK) return status;
+  shoal_column *column = &s->brief.profile.columns[*target];
+  column->used = false;
+  if (s->calls.read) s->calls.read(s->calls.self, &s->brief.profile, *target);
+  const shoal_column_said *said = said_of(s, *target);
+  if (said && said->skip)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "'%.60s' is the target, and cannot be left out (%.60s=skip): say one or the other",
+                      column->name, column->name);
+  return SHOAL_OK;
 }
 
 /* Of a new search: all that the brief has, from the table and what was said. */
@@ -212,15 +301,14 @@ static shoal_status choose(shoal_search *s, shoal_rows **rows, shoal_error *err)
   uint32_t target = 0;
   shoal_profile *profile = &s->brief.profile;
   shoal_status status = read_profile(s, err);
-  if (status == SHOAL_OK) status = shoal_profile_find(profile, s->options->target, &target, err);
-  if (status == SHOAL_OK) {
-    profile->columns[target].used = false;
-    status = read_rows(s, target, rows, err);
-  }
+  if (status == SHOAL_OK) status = find_target(s, &target, err);
+  if (status == SHOAL_OK) status = read_rows(s, target, rows, err);
   if (status == SHOAL_OK)
-    status = shoal_target_find(&s->brief.target, *rows, profile, target, s->options->problem, err);
+    status =
+        explain(s, target,
+                shoal_target_find(&s->brief.target, *rows, profile, target, s->options->problem, err), err);
   if (status == SHOAL_OK) status = shoal_warn_leaks(profile, *rows, target, s->brief.target.problem, err);
-  if (status == SHOAL_OK) status = choose_metric(s, err);
+  if (status == SHOAL_OK) status = explain(s, target, choose_metric(s, err), err);
   if (status == SHOAL_OK) status = choose_space(s, err);
   if (status == SHOAL_OK) status = choose_time_column(s, err);
   if (status == SHOAL_OK) {
@@ -256,7 +344,8 @@ static shoal_status open_new(shoal_search *s, shoal_error *err) {
     shoal_rows_close(rows);
     return status;
   }
-  status = open_bench(s, rows, err);
+  status = explain(s, s->brief.target.column, open_bench(s, rows, err), err);
+  if (status == SHOAL_OK) warn_of_numbers(s);
   if (status == SHOAL_OK)
     status = shoal_target_fit(&s->brief.target, shoal_bench_rows(s->bench), &s->brief.profile,
                               shoal_bench_split(s->bench), err);
@@ -432,6 +521,12 @@ shoal_status shoal_search_done(shoal_search *s, uint64_t unit, const char *worke
 /* What choosing members and scoring them will take, guessed from what there is to do. */
 static double time_to_finish(const shoal_search *s) {
   return fmin(0.05 * s->options->seconds, 10 + 2e-5 * (double)s->brief.profile.rows);
+}
+
+void shoal_search_waited(shoal_search *s, double seconds) {
+  pthread_mutex_lock(&s->mutex);
+  s->begun += seconds;
+  pthread_mutex_unlock(&s->mutex);
 }
 
 static bool is_spent(const shoal_search *s) {

@@ -83,7 +83,10 @@ typedef struct shoal_search_view {
 
 typedef struct shoal_search_calls {
   void *self;
-  void (*warn)(void *self, const char *text);
+  void (*warn)(void *self, const char *text);   /* of columns: what stands in the profile, too */
+  void (*remark)(void *self, const char *text); /* of rows and trials */
+  /* Of a new search: what the columns are, before anything that may be wrong with them. */
+  void (*read)(void *self, const shoal_profile *profile, uint32_t target);
   void (*progress)(void *self, const shoal_search_view *view); /* about ten times a second */
   /* A trial has finished a rung. */
   void (*finished)(void *self, const shoal_board_trial *trial, bool best);
@@ -116,6 +119,8 @@ void shoal_search_failed(shoal_search *search, uint64_t unit, uint32_t attempt, 
                          bool given_back);
 /* Ends overdue leases. True: there is nothing to do any more, and nobody does anything. */
 bool shoal_search_tick(shoal_search *search);
+/* So long nobody was there to take a unit: it costs no budget. */
+void shoal_search_waited(shoal_search *search, double seconds);
 /* Where the state of a trial is. */
 void shoal_search_state_path(const shoal_search *search, uint64_t trial, shoal_text *out);
 void shoal_search_look(shoal_search *search, shoal_search_view *out);

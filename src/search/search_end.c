@@ -85,7 +85,7 @@ static bool may_go_without(shoal_status status) {
 static void warn_of_trial(const shoal_search *s, uint64_t trial, const char *why) {
   shoal_text text = {0};
   shoal_text_addf(&text, "trial %" PRIu64 " is left out: %s", trial, why);
-  if (s->calls.warn && !text.failed) s->calls.warn(s->calls.self, text.bytes);
+  if (s->calls.remark && !text.failed) s->calls.remark(s->calls.self, text.bytes);
   shoal_text_release(&text);
 }
 
@@ -133,7 +133,7 @@ static shoal_status score_members(const shoal_search *s, const gathering *g, con
     shoal_scores_numbers(out, sum, right, g->rows);
   } else if (status == SHOAL_OK) {
     for (size_t v = 0; v < values; v++) probability[v] = (float)sum[v];
-    status = shoal_scores_classes(out, probability, g->label, g->rows, g->width, err);
+    status = shoal_scores_classes(out, probability, g->label, g->rows, g->width, target->positive, err);
   }
   free(sum);
   free(right);
@@ -178,18 +178,31 @@ static shoal_status open_judges(const shoal_search *s, shoal_rows **opened, cons
   return status;
 }
 
-static shoal_status judge(const shoal_search *s, const shoal_predictor *predictor, shoal_search_end *end,
-                          shoal_error *err) {
+static shoal_status score_test(const shoal_search *s, shoal_predictor *predictor, const shoal_rows *rows,
+                               const shoal_row_list *list, shoal_search_end *end, shoal_error *err) {
+  if (s->test == NULL && shoal_bench_split(s->bench)->test.count == 0) return SHOAL_OK;
+  shoal_answers answers;
+  shoal_target_count(&s->brief.target, rows, list, &answers);
+  end->has_test = true;
+  end->test_rows = answers.known;
+  shoal_status status = shoal_predictor_scores(predictor, rows, list, s->options->threads, &end->test, err);
+  if (status == SHOAL_OK) shoal_predictor_set_test(predictor, &end->test, end->test_rows);
+  return status;
+}
+
+/* The model holds its test scores. Where they cannot be had it is saved all the same, and then it fails. */
+static shoal_status save_judged(const shoal_search *s, shoal_predictor *predictor, const char *out,
+                                shoal_search_end *end, shoal_error *err) {
   shoal_rows *opened = NULL;
   const shoal_rows *rows;
   const shoal_row_list *list;
   shoal_status status = open_judges(s, &opened, &rows, &list, err);
-  if (status == SHOAL_OK && (s->test || shoal_bench_split(s->bench)->test.count > 0)) {
-    shoal_answers answers;
-    shoal_target_count(&s->brief.target, rows, list, &answers);
-    end->has_test = true;
-    end->test_rows = answers.known;
-    status = shoal_predictor_scores(predictor, rows, list, s->options->threads, &end->test, err);
+  if (status == SHOAL_OK) status = score_test(s, predictor, rows, list, end, err);
+  shoal_error trouble;
+  shoal_status saved = shoal_predictor_save(predictor, out, &trouble);
+  if (status == SHOAL_OK && saved != SHOAL_OK) {
+    status = saved;
+    if (err) *err = trouble;
   }
   if (status == SHOAL_OK) status = shoal_search_write_insight(s, predictor, end, rows, list, err);
   shoal_rows_close(opened);
@@ -208,6 +221,7 @@ shoal_status shoal_search_finish(shoal_search *s, const char *out, shoal_search_
     shoal_candidates candidates = {.count = g.count,
                                    .rows = g.rows,
                                    .classes = s->brief.target.problem == SHOAL_REGRESSION ? 0 : g.width,
+                                   .positive = s->brief.target.positive,
                                    .predicted = (const float *const *)g.predicted,
                                    .label = g.label,
                                    .right = g.right};
@@ -216,8 +230,7 @@ shoal_status shoal_search_finish(shoal_search *s, const char *out, shoal_search_
   if (s->brief.metric == SHOAL_SCORE_RMSE || s->brief.metric == SHOAL_SCORE_MAE)
     end->valid_score *= s->brief.target.deviation; /* candidates are compared in units of it */
   if (status == SHOAL_OK) status = build(s, &g, share, &predictor, &end->members, err);
-  if (status == SHOAL_OK) status = shoal_predictor_save(predictor, out, err);
-  if (status == SHOAL_OK) status = judge(s, predictor, end, err);
+  if (status == SHOAL_OK) status = save_judged(s, predictor, out, end, err);
   shoal_predictor_destroy(predictor);
   release(&g);
   return status;

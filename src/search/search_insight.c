@@ -138,7 +138,8 @@ static shoal_status score_of(const shoal_search *s, const judges *j, const float
   shoal_scores scores;
   shoal_status status = SHOAL_OK;
   if (s->brief.target.problem != SHOAL_REGRESSION) {
-    status = shoal_scores_classes(&scores, predicted, j->label, j->count, j->width, err);
+    status =
+        shoal_scores_classes(&scores, predicted, j->label, j->count, j->width, s->brief.target.positive, err);
   } else {
     double *numbers = malloc((j->count + 1) * sizeof *numbers);
     if (numbers == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");

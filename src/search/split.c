@@ -185,28 +185,35 @@ static shoal_status list_parts(cutter *c, shoal_table_split *out) {
 
 /* ---- what must hold ----------------------------------------------------------------- */
 
+static uint64_t count_class(const cutter *c, uint32_t class) {
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < c->count; i++)
+    count += shoal_target_label(c->target, c->rows, c->entries[i].row) == (int32_t) class;
+  return count;
+}
+
 static shoal_status check_classes(const cutter *c, const shoal_row_list *train, uint32_t fold) {
   uint32_t classes = c->target->classes.count;
-  bool *seen = calloc(classes, sizeof *seen);
+  uint64_t *seen = calloc(classes, sizeof *seen);
   if (seen == NULL) return shoal_fail(c->err, SHOAL_NO_MEMORY, "out of memory");
-  for (uint64_t i = 0; i < train->count; i++)
-    seen[shoal_target_label(c->target, c->rows, train->at[i])] = true;
+  for (uint64_t i = 0; i < train->count; i++) seen[shoal_target_label(c->target, c->rows, train->at[i])]++;
   shoal_status status = SHOAL_OK;
   for (uint32_t k = 0; k < classes && status == SHOAL_OK; k++) {
-    if (seen[k]) continue;
+    if (seen[k] > 0) continue;
+    unsigned long long rows = count_class(c, k);
     const char *name = shoal_names_at(&c->target->classes, k);
     status =
         c->folds > 1
-            ? shoal_fail(
-                  c->err, SHOAL_INVALID,
-                  "class '%.100s' has no row to learn from in fold %u: it has too few rows for %u folds; "
-                  "use fewer folds, a hold-out part, or leave its rows out",
-                  name, fold + 1, c->folds)
+            ? shoal_fail(c->err, SHOAL_INVALID,
+                         "class '%.100s' has %llu row%s, too few for %u folds: none is left to learn from in "
+                         "fold %u; "
+                         "--folds 1 holds rows out instead; or leave its rows out of the file",
+                         name, rows, rows == 1 ? "" : "s", c->folds, fold + 1)
             : shoal_fail(
                   c->err, SHOAL_INVALID,
-                  "class '%.100s' has no row to learn from: all of its rows fall into the other parts; "
+                  "class '%.100s' has %llu row%s, and none to learn from: all fall into the other parts; "
                   "leave them out of the file, or split the table in another way",
-                  name);
+                  name, rows, rows == 1 ? "" : "s");
   }
   free(seen);
   return status;

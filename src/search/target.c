@@ -9,7 +9,7 @@
 enum { CLASSES_OF_NUMBERS = 20 };
 
 void shoal_target_init(shoal_target *target) {
-  *target = (shoal_target){.deviation = 1};
+  *target = (shoal_target){.deviation = 1, .positive = 1};
   shoal_names_init(&target->classes);
 }
 
@@ -222,15 +222,29 @@ static shoal_status find_numbers(finder *f, const shoal_problem *said) {
   return measure_numbers(f, NULL);
 }
 
+/* Of the rows that are marked: the rarer of two classes, of equal ones the second. */
+static void find_positive(const finder *f, const bool *marked) {
+  uint64_t counts[2] = {0};
+  for (uint64_t r = 0, rows = shoal_rows_count(f->rows); r < rows; r++) {
+    int32_t label = marked[r] ? shoal_target_label(f->target, f->rows, r) : -1;
+    if (label >= 0) counts[label]++;
+  }
+  f->target->positive = counts[0] < counts[1] ? 0 : 1;
+}
+
 shoal_status shoal_target_fit(shoal_target *target, const shoal_rows *rows, const shoal_profile *profile,
                               const shoal_table_split *split, shoal_error *err) {
-  if (target->problem != SHOAL_REGRESSION) return SHOAL_OK;
+  if (target->problem == SHOAL_MULTICLASS) return SHOAL_OK;
   finder f = {.target = target, .rows = rows, .column = &profile->columns[target->column], .err = err};
   bool *learns = calloc(shoal_rows_count(rows) + 1, sizeof *learns);
   if (learns == NULL) return no_memory(&f);
   for (uint32_t fold = 0; fold < split->folds; fold++)
     for (uint64_t i = 0; i < split->train[fold].count; i++) learns[split->train[fold].at[i]] = true;
-  shoal_status status = measure_numbers(&f, learns);
+  shoal_status status = SHOAL_OK;
+  if (target->problem == SHOAL_BINARY)
+    find_positive(&f, learns);
+  else
+    status = measure_numbers(&f, learns);
   free(learns);
   return status;
 }
@@ -292,6 +306,7 @@ shoal_status shoal_target_copy(shoal_target *out, const shoal_target *target, sh
   shoal_target_init(out);
   out->column = target->column;
   out->problem = target->problem;
+  out->positive = target->positive;
   out->mean = target->mean;
   out->deviation = target->deviation;
   out->categories = target->categories;
@@ -327,6 +342,7 @@ void shoal_target_write(const shoal_target *target, shoal_json *json, const char
     shoal_json_real(json, "deviation", target->deviation);
   } else {
     shoal_names_write(&target->classes, json, "classes");
+    if (target->problem == SHOAL_BINARY) shoal_json_int(json, "positive", target->positive);
     shoal_json_open(json, target->categories > 0 ? "class_of" : "numbers", '[');
     for (uint32_t c = 0; c < target->categories; c++) shoal_json_int(json, NULL, target->class_of[c]);
     for (uint32_t c = 0; target->categories == 0 && c < target->classes.count; c++)
@@ -371,11 +387,20 @@ static bool read_numbers(shoal_target *t, const cJSON *array) {
   return true;
 }
 
+/* Older files do not say it: then it is the second class. */
+static bool read_positive(shoal_target *t, const cJSON *json) {
+  double positive = 1;
+  if (cJSON_HasObjectItem(json, "positive") && !read_real(json, "positive", &positive)) return false;
+  t->positive = positive == 0 ? 0 : 1;
+  return positive == 0 || positive == 1;
+}
+
 static bool read_classes(shoal_target *t, const cJSON *json, const shoal_column *column, shoal_error *err) {
   if (shoal_names_read(&t->classes, cJSON_GetObjectItemCaseSensitive(json, "classes"),
                        SHOAL_TARGET_CLASSES_MAX, "the target's classes", err) != SHOAL_OK)
     return false;
   if (t->classes.count < 2 || (t->problem == SHOAL_BINARY) != (t->classes.count == 2)) return false;
+  if (!read_positive(t, json)) return false;
   if (column->kind == SHOAL_CATEGORY)
     return read_class_of(t, cJSON_GetObjectItemCaseSensitive(json, "class_of"), column);
   return read_numbers(t, cJSON_GetObjectItemCaseSensitive(json, "numbers"));

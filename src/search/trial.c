@@ -169,17 +169,17 @@ static shoal_status score_fold(course *c, uint32_t f, bool all, shoal_scores *ou
   const shoal_brief *brief = shoal_bench_brief(c->work->bench);
   const shoal_trial_fold *fold = &c->work->folds[f];
   uint64_t rows = shoal_bench_split(c->work->bench)->valid[f].count;
-  uint32_t classes = brief->target.classes.count;
+  uint32_t classes = brief->target.classes.count, positive = brief->target.positive;
   if (brief->target.problem == SHOAL_REGRESSION) {
     shoal_scores_numbers(out, own_units(c, fold->predicted, rows), shoal_bench_right(c->work->bench, f),
                          rows);
     return SHOAL_OK;
   }
   const int32_t *labels = shoal_bench_labels(c->work->bench, f);
-  if (all) return shoal_scores_classes(out, fold->predicted, labels, rows, classes, c->err);
+  if (all) return shoal_scores_classes(out, fold->predicted, labels, rows, classes, positive, c->err);
   shoal_scores_none(out);
   return shoal_score_classes(brief->metric, &out->of[brief->metric], fold->predicted, labels, rows, classes,
-                             c->err);
+                             positive, c->err);
 }
 
 /* The mean over the folds. */

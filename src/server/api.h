@@ -139,7 +139,6 @@ void shoal_api_release_call(shoal_kept_call *kept);
 
 void shoal_api_list_jobs(const shoal_api_call *call); /* api_jobs.c */
 void shoal_api_show_job(const shoal_api_call *call);
-void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
 void shoal_api_stop_job(const shoal_api_call *call);
 void shoal_api_resume_job(const shoal_api_call *call);
 void shoal_api_delete_job(const shoal_api_call *call);
@@ -152,6 +151,7 @@ void shoal_api_job_model(const shoal_api_call *call);
 void shoal_api_job_onnx(const shoal_api_call *call);
 void shoal_api_job_events(const shoal_api_call *call);
 void shoal_api_job_live(const shoal_api_call *call);
+void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
 
 void shoal_api_search_brief(const shoal_api_call *call); /* api_search.c */
 void shoal_api_take_unit(const shoal_api_call *call);

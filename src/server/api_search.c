@@ -1,6 +1,5 @@
 /* api_search.c: the routes of searches: what workers ask, and what people look at. */
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -218,7 +217,10 @@ static void put_file(void *self) {
   bool good = file != NULL && fwrite(shoal_blob_bytes(p->body), 1, length, file) == length;
   if (file != NULL && fclose(file) != 0) good = false;
   if (good && rename(part.bytes, p->path.bytes) != 0) good = false;
-  if (!good) p->status = shoal_fail(&p->err, SHOAL_IO, "%s: %s", p->path.bytes, strerror(errno));
+  if (part.failed)
+    p->status = shoal_fail(&p->err, SHOAL_NO_MEMORY, "out of memory");
+  else if (!good)
+    p->status = shoal_fail_errno(p->path.bytes, &p->err);
   if (!good && !part.failed) unlink(part.bytes);
   shoal_text_release(&part);
 }

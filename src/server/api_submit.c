@@ -1,20 +1,27 @@
 /* api_submit.c: POST /api/v1/jobs: a training or a search, checked as far as that can be done at once.
  *
- * A search is compared with its table. What was found when the table was uploaded is enough for that, unless
- * it is to be read in another way: then it is read now, by the thread of chores. */
+ * A search is compared with its table: first with what was found when that was uploaded, at once, unless it is
+ * to be read in another way; then with its rows, by the thread of chores, as the search itself begins. Tables
+ * that take long to read are left to the search. */
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/api.h"
 #include "server/folders.h"
 #include "server/search_check.h"
+
+enum { TRIED_BYTES_MAX = 32 << 20 };
 
 /* A search on its way from the request to its answer. */
 typedef struct submission {
   shoal_kept_call kept;
   shoal_any_spec spec;
   shoal_set_table table;
+  shoal_text data;  /* all files of the set, for shoal_searcher_try */
+  bool anew, tries; /* the table must be read in another way than it was; its rows are looked at */
   shoal_spec_fault fault;
   shoal_status status;
   shoal_error err;
@@ -24,6 +31,7 @@ static void release(submission *s) {
   shoal_api_release_call(&s->kept);
   shoal_any_spec_release(&s->spec);
   shoal_set_table_release(&s->table);
+  shoal_text_release(&s->data);
   free(s);
 }
 
@@ -90,15 +98,45 @@ static void finish(submission *s) {
   release(s);
 }
 
+/* What only the rows tell. */
+static shoal_status check_rows(submission *s) {
+  const shoal_text *metric = &s->spec.search.metric;
+  shoal_status status = shoal_searcher_try(&s->spec.search, s->data.bytes, &s->err);
+  if (status != SHOAL_INVALID && status != SHOAL_CORRUPT && status != SHOAL_LIMIT) return status;
+  bool is_metric = metric->length > 0 && strncmp(s->err.text, metric->bytes, metric->length) == 0;
+  snprintf(s->fault.field, sizeof s->fault.field, "%s", is_metric ? "metric" : "target");
+  return status;
+}
+
 static void run(void *self) {
   submission *s = self;
-  s->status = check_anew(s);
+  s->status = s->anew ? check_anew(s) : SHOAL_OK;
+  if (s->status == SHOAL_OK && s->tries) s->status = check_rows(s);
 }
 
 static void end(void *self, bool ran) {
   submission *s = self;
   if (!ran) s->status = shoal_fail(&s->err, SHOAL_STOPPED, "the server is being stopped");
   finish(s);
+}
+
+/* The table, and how it is read: as the spec says, or else as was said of the set. */
+static shoal_status find_table(submission *s) {
+  struct stat file;
+  shoal_text *said = &s->spec.search.dialect;
+  const shoal_text *before = &s->table.dialect;
+  shoal_status status =
+      shoal_datasets_table(s->kept.call.api->datasets, s->spec.search.data.bytes, &s->table, &s->err);
+  if (status == SHOAL_NOT_FOUND || status == SHOAL_INVALID)
+    snprintf(s->fault.field, sizeof s->fault.field, "data");
+  if (status != SHOAL_OK) return status;
+  bool as_before = said->length == 0 || (before->length > 0 && strcmp(said->bytes, before->bytes) == 0);
+  s->anew = !as_before || s->table.profile.length == 0;
+  status = shoal_datasets_path(s->kept.call.api->datasets, s->spec.search.data.bytes, &s->data, &s->err);
+  if (status != SHOAL_OK) return status;
+  s->tries = stat(s->table.path.bytes, &file) == 0 && file.st_size <= TRIED_BYTES_MAX;
+  if (said->length == 0 && before->length > 0) shoal_text_addf(said, "%s", before->bytes);
+  return said->failed ? shoal_fail(&s->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
 /* The spec is taken over. */
@@ -111,26 +149,15 @@ static void submit_search(const shoal_api_call *call, shoal_any_spec *spec) {
     return;
   }
   s->spec = *spec;
-  shoal_text *said = &s->spec.search.dialect;
-  s->status = shoal_datasets_table(call->api->datasets, spec->search.data.bytes, &s->table, &s->err);
-  if (s->status == SHOAL_NOT_FOUND || s->status == SHOAL_INVALID)
-    snprintf(s->fault.field, sizeof s->fault.field, "data");
-  bool as_before =
-      said->length == 0 || (s->table.dialect.length > 0 && strcmp(said->bytes, s->table.dialect.bytes) == 0);
-  if (s->status == SHOAL_OK && said->length == 0 && s->table.dialect.length > 0)
-    shoal_text_addf(said, "%s", s->table.dialect.bytes);
-  if (s->status == SHOAL_OK && said->failed)
-    s->status = shoal_fail(&s->err, SHOAL_NO_MEMORY, "out of memory");
-  bool reads = s->status == SHOAL_OK && (!as_before || s->table.profile.length == 0);
-  const shoal_chore chore = {.subject = "", .self = s, .run = run, .done = end};
-  if (reads && shoal_chores_add(call->api->chores, &chore)) return;
-  if (reads) {
+  s->status = find_table(s);
+  if (s->status == SHOAL_OK && !s->anew) s->status = check_known(s);
+  const shoal_chore chore = {.subject = s->spec.search.data.bytes, .self = s, .run = run, .done = end};
+  if (s->status != SHOAL_OK || !(s->anew || s->tries)) {
+    finish(s);
+  } else if (!shoal_chores_add(call->api->chores, &chore)) {
     shoal_api_error(call, 503, "too many wait already; try again");
     release(s);
-    return;
   }
-  if (s->status == SHOAL_OK) s->status = check_known(s);
-  finish(s);
 }
 
 /* ---- all ---- */

@@ -433,10 +433,12 @@ void shoal_api_delete_dataset(const shoal_api_call *call) {
                    (unsigned long long)job);
   if (status != SHOAL_OK)
     shoal_api_failed(call, &err);
-  else if (shoal_datasets_delete(call->api->datasets, call->names[0], owner_of(call), &err) == SHOAL_OK)
-    shoal_api_empty(call, 204);
-  else
+  else if (shoal_datasets_delete(call->api->datasets, call->names[0], owner_of(call), &err) != SHOAL_OK)
     shoal_api_failed(call, &err);
+  else {
+    shoal_volunteers_forget_set(call->api->volunteers, call->names[0]);
+    shoal_api_empty(call, 204);
+  }
 }
 
 static void answer_chunk(void *self, uint64_t number, shoal_blob *chunk, const shoal_error *err) {

@@ -18,8 +18,9 @@ void shoal_cut_folder(char *text, const char *folder) { cut(text, folder, strlen
 
 void shoal_cut_path(char *text, const char *path, int levels) {
   size_t length = strlen(path);
-  for (; levels > 0 && length > 0; levels--) do
-      length--;
-    while (length > 0 && path[length] != '/');
+  for (; levels > 0; levels--) {
+    const char *slash = memrchr(path, '/', length);
+    length = slash != NULL ? (size_t)(slash - path) : 0;
+  }
   cut(text, path, length);
 }

@@ -72,6 +72,28 @@ static uint64_t count_in(const cJSON *json, const char *key) {
   return cJSON_IsNumber(item) && item->valuedouble >= 0 ? (uint64_t)item->valuedouble : 0;
 }
 
+static double real_in(const cJSON *json, const char *key) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+/* What a search had found, likewise; json may be NULL. */
+static void recall_search(shoal_searcher_view *found, const cJSON *json) {
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(json, "metric");
+  shoal_score_kind metric;
+  found->spent_s = fmax(0, real_in(json, "spent_s")); /* 0 of NaN */
+  found->search.trials = count_in(json, "trials");
+  found->search.finished_units = count_in(json, "units");
+  found->search.best_score = real_in(json, "best_score");
+  found->search.best = isfinite(found->search.best_score) ? count_in(json, "best") : 0;
+  found->members = (uint32_t)count_in(json, "members");
+  found->test_score = real_in(json, "test_score");
+  found->test_rows = count_in(json, "test_rows");
+  if (!cJSON_IsString(name) || !shoal_score_parse(name->valuestring, &metric)) return;
+  found->metric = shoal_score_name(metric);
+  found->higher_is_better = shoal_score_higher_is_better(metric);
+}
+
 /* How far a job was, until its runner knows better. */
 static void recall_progress(shoal_open_job *job, const char *details) {
   cJSON *json = cJSON_Parse(details);
@@ -83,9 +105,7 @@ static void recall_progress(shoal_open_job *job, const char *details) {
   job->view.progress.round = count_in(progress, "round");
   job->view.progress.step = count_in(progress, "step");
   if (!job->is_search) job->view.progress.steps = job->view.rounds * job->spec.parsed->recipe.epochs;
-  const cJSON *spent =
-      cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "search"), "spent_s");
-  if (cJSON_IsNumber(spent)) job->found.spent_s = spent->valuedouble;
+  recall_search(&job->found, cJSON_GetObjectItemCaseSensitive(json, "search"));
   cJSON_Delete(json);
 }
 
@@ -169,10 +189,6 @@ void shoal_any_spec_write(const shoal_any_spec *spec, shoal_json *json) {
     shoal_spec_write(&spec->train, true, json);
 }
 
-const char *shoal_any_spec_data(const shoal_any_spec *spec) {
-  return spec->is_search ? spec->search.data.bytes : spec->train.data.bytes;
-}
-
 /* ---- as JSON ---- */
 
 static void write_time(shoal_json *json, const char *key, double time) {
@@ -248,6 +264,9 @@ static void write_search_details(const shoal_open_job *job, shoal_json *json) {
   shoal_json_real(json, "best_score", found->search.best > 0 ? found->search.best_score : NAN);
   shoal_json_text(json, "metric", found->metric != NULL ? found->metric : "");
   shoal_json_bool(json, "higher_is_better", found->higher_is_better);
+  shoal_json_int(json, "members", found->members);
+  shoal_json_real(json, "test_score", found->test_score);
+  shoal_json_int(json, "test_rows", (int64_t)found->test_rows);
   shoal_json_close(json, '}');
 }
 
@@ -291,6 +310,8 @@ static void write_files(const shoal_jobs *jobs, uint64_t id, shoal_json *json) {
 static void write_reason(const shoal_open_job *job, char *out, size_t size) {
   if (job->stopping)
     snprintf(out, size, "is being stopped");
+  else if (job->state == SHOAL_JOB_WAITING && job->workers >= job->spec.workers_min)
+    snprintf(out, size, "begins");
   else if (job->state == SHOAL_JOB_WAITING)
     snprintf(out, size, "waits for workers: %u of at least %u", job->workers, job->spec.workers_min);
   else
@@ -456,12 +477,18 @@ static const shoal_chief_peer *peer_called(const shoal_open_job *job, const char
   return NULL;
 }
 
-static void write_worker(const shoal_open_job *job, const shoal_contribution *c, uint64_t samples,
-                         shoal_json *json) {
+/* Who tries for a search has no connection to a chief. */
+static bool is_here(const shoal_jobs *jobs, const shoal_open_job *job, const char *worker) {
+  const shoal_jobs_calls *calls = &jobs->config.calls;
+  return job != NULL && job->is_search && calls->is_here(calls->self, job->id, worker);
+}
+
+static void write_worker(const shoal_jobs *jobs, const shoal_open_job *job, const shoal_contribution *c,
+                         uint64_t samples, shoal_json *json) {
   const shoal_chief_peer *peer = peer_called(job, c->worker);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", c->worker);
-  shoal_json_bool(json, "here", peer != NULL);
+  shoal_json_bool(json, "here", peer != NULL || is_here(jobs, job, c->worker));
   shoal_json_int(json, "units", (int64_t)c->units);
   shoal_json_int(json, "samples", (int64_t)c->samples);
   shoal_json_real(json, "share", samples > 0 ? (double)c->samples / (double)samples : 0);
@@ -491,7 +518,8 @@ shoal_status shoal_jobs_workers(shoal_jobs *jobs, uint64_t id, shoal_json *json,
     for (size_t i = 0; i < count; i++) samples += rows[i].samples;
     shoal_json_open(json, NULL, '{');
     shoal_json_open(json, "workers", '[');
-    for (size_t i = 0; i < count; i++) write_worker(shoal_jobs_find(jobs, id), &rows[i], samples, json);
+    const shoal_open_job *job = shoal_jobs_find(jobs, id);
+    for (size_t i = 0; i < count; i++) write_worker(jobs, job, &rows[i], samples, json);
     shoal_json_close(json, ']');
     shoal_json_close(json, '}');
     shoal_contributions_free(rows, count);
@@ -656,6 +684,16 @@ static void take_trials(shoal_jobs *jobs, shoal_open_job *job) {
   shoal_text_release(&row);
 }
 
+static void take_remarks(shoal_jobs *jobs, shoal_open_job *job) {
+  shoal_text lines = {0};
+  if (shoal_searcher_take_notes(job->searcher, &lines)) {
+    char *rest = lines.bytes;
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+      if (line[0] != 0) add_line(jobs, job, shoal_clock_wall_seconds(), line);
+  }
+  shoal_text_release(&lines);
+}
+
 /* The searcher has ended: what becomes of the job? */
 static void conclude_search(shoal_jobs *jobs, shoal_open_job *job) {
   const shoal_searcher_view *found = &job->found;
@@ -664,7 +702,6 @@ static void conclude_search(shoal_jobs *jobs, shoal_open_job *job) {
                           : found->finished ? SHOAL_JOB_FINISHED
                                             : SHOAL_JOB_STOPPED;
   store_details(jobs, job);
-  if (found->note[0]) add_line(jobs, job, shoal_clock_wall_seconds(), found->note);
   add_line(jobs, job, shoal_clock_wall_seconds(),
            broken            ? found->error
            : found->finished ? "finished"
@@ -673,12 +710,29 @@ static void conclude_search(shoal_jobs *jobs, shoal_open_job *job) {
   close_job(jobs, job);
 }
 
+/* What was found before stays known until the searcher knows it, too: it may never come to that. */
+static void look_at_found(shoal_open_job *job) {
+  shoal_searcher_view before = job->found, *found = &job->found;
+  shoal_searcher_look(job->searcher, found);
+  if (found->metric != NULL) return;
+  found->search.trials = before.search.trials;
+  found->search.finished_units = before.search.finished_units;
+  found->search.best = before.search.best;
+  found->search.best_score = before.search.best_score;
+  found->metric = before.metric;
+  found->higher_is_better = before.higher_is_better;
+  found->members = before.members;
+  found->test_score = before.test_score;
+  found->test_rows = before.test_rows;
+}
+
 static void look_at_search(shoal_jobs *jobs, shoal_open_job *job, double now) {
   shoal_searcher_phase before = job->found.phase;
   uint64_t units = job->found.search.finished_units, trials = job->found.search.trials;
-  shoal_searcher_tick(job->searcher);
-  shoal_searcher_look(job->searcher, &job->found);
+  shoal_searcher_tick(job->searcher, job->workers + job->helpers > 0);
+  look_at_found(job);
   take_trials(jobs, job);
+  take_remarks(jobs, job);
   if (job->found.phase == SHOAL_SEARCHER_ENDED) {
     shoal_searcher_wait(job->searcher);
     conclude_search(jobs, job);
@@ -905,7 +959,7 @@ shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
 }
 
 /* Changes what there is to do. */
-static shoal_status add_more(shoal_any_spec *spec, const shoal_job_more *more, const char *progress,
+static shoal_status add_more(shoal_any_spec *spec, const shoal_job_more *more, const shoal_job_row *row,
                              shoal_error *err) {
   if (!spec->is_search) {
     if (more->epochs == 0) return SHOAL_OK;
@@ -914,17 +968,61 @@ static shoal_status add_more(shoal_any_spec *spec, const shoal_job_more *more, c
       return shoal_fail(err, SHOAL_INVALID, "\"epochs\" must not be less than %u", epochs);
     return shoal_spec_set_epochs(&spec->train, more->epochs, err);
   }
+  cJSON *json = cJSON_Parse(row->progress);
+  const cJSON *search = cJSON_GetObjectItemCaseSensitive(json, "search");
+  uint64_t done = count_in(search, "trials");
+  double spent_s = fmax(0, real_in(search, "spent_s"));
+  cJSON_Delete(json);
+  bool has_all = more->trials == done && row->state == SHOAL_JOB_FINISHED && more->budget_s == 0;
+  if (more->trials > 0 && (more->trials < done || has_all))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%" PRIu64 " trials are done already; \"trials\" is how many in all", done);
   if (more->trials > 0 && more->trials < spec->search.trials)
     return shoal_fail(err, SHOAL_INVALID, "\"trials\" must not be less than %" PRIu64, spec->search.trials);
   if (more->trials > 0) spec->search.trials = more->trials;
-  if (more->budget_s > 0) {
-    cJSON *json = cJSON_Parse(progress);
-    const cJSON *spent =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(json, "search"), "spent_s");
-    spec->search.budget_s = more->budget_s + (cJSON_IsNumber(spent) ? spent->valuedouble : 0);
-    cJSON_Delete(json);
-  }
+  if (more->budget_s > 0) spec->search.budget_s = more->budget_s + spent_s;
   return SHOAL_OK;
+}
+
+/* Whether the table of a search is still the one that it began with. */
+static shoal_status check_table(shoal_jobs *jobs, uint64_t id, const char *data, shoal_error *err) {
+  shoal_set_table table = {0};
+  shoal_text folder = {0}, record = {0};
+  shoal_brief brief;
+  shoal_scheduler_kind scheduler;
+  shoal_status status = shoal_datasets_table(jobs->config.datasets, data, &table, err);
+  if (status == SHOAL_OK) status = folder_of(jobs, id, &folder, err);
+  shoal_text_addf(&record, "%s/search.json", folder.bytes != NULL ? folder.bytes : "");
+  bool has_both = table.profile.length > 0 && !record.failed && shoal_file_exists(record.bytes);
+  if (status == SHOAL_OK && has_both &&
+      shoal_search_recorded(folder.bytes, &brief, &scheduler, NULL) == SHOAL_OK) {
+    cJSON *profile = cJSON_Parse(table.profile.bytes);
+    const cJSON *sha256 = cJSON_GetObjectItemCaseSensitive(profile, "sha256");
+    if (cJSON_IsString(sha256) && strcmp(sha256->valuestring, brief.profile.sha256) != 0)
+      status = shoal_fail(err, SHOAL_CONFLICT,
+                          "the data set '%s' is not the one that job %" PRIu64
+                          " began with: upload that again, or begin a new search",
+                          data, id);
+    cJSON_Delete(profile);
+    shoal_brief_release(&brief);
+  }
+  shoal_set_table_release(&table);
+  shoal_text_release(&folder);
+  shoal_text_release(&record);
+  return status;
+}
+
+/* Without its data a job that goes on would fail, and what became of it before would be gone. */
+static shoal_status check_set(shoal_jobs *jobs, uint64_t id, const shoal_any_spec *spec, shoal_error *err) {
+  const char *data = spec->is_search ? spec->search.data.bytes : spec->train.data.bytes;
+  shoal_text path = {0};
+  shoal_status status = spec->is_search ? check_table(jobs, id, data, err)
+                                        : shoal_datasets_path(jobs->config.datasets, data, &path, err);
+  shoal_text_release(&path);
+  if (status != SHOAL_NOT_FOUND && status != SHOAL_INVALID) return status;
+  return shoal_fail(err, SHOAL_CONFLICT,
+                    "the data set '%s', which job %" PRIu64 " needs to go on, is not there any more", data,
+                    id);
 }
 
 static shoal_status store_spec(shoal_jobs *jobs, uint64_t id, const shoal_any_spec *spec, shoal_error *err) {
@@ -950,7 +1048,8 @@ static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, const sho
   if (row->state == SHOAL_JOB_FINISHED && !has_more)
     status = shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more %s to go on", row->id,
                         spec.is_search ? "\"budget_s\" or \"trials\"" : "\"epochs\"");
-  if (status == SHOAL_OK) status = add_more(&spec, more, row->progress, err);
+  if (status == SHOAL_OK) status = check_set(jobs, row->id, &spec, err);
+  if (status == SHOAL_OK) status = add_more(&spec, more, row, err);
   if (status == SHOAL_OK) status = store_spec(jobs, row->id, &spec, err);
   if (status == SHOAL_OK)
     status = shoal_store_set_job_state(jobs->config.store, row->id, SHOAL_JOB_WAITING, "", 0, 0, err);
@@ -1119,7 +1218,7 @@ static void see_off(shoal_jobs *jobs, shoal_open_job *job) {
 
 static void see_search_off(shoal_jobs *jobs, shoal_open_job *job) {
   shoal_searcher_wait(job->searcher);
-  shoal_searcher_look(job->searcher, &job->found);
+  look_at_found(job);
   take_trials(jobs, job);
   store_details(jobs, job);
 }

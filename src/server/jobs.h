@@ -56,7 +56,8 @@ typedef struct shoal_jobs_calls {
   void (*points)(void *self, const shoal_open_job *job, const shoal_point *points, size_t count);
   void (*line)(void *self, const shoal_open_job *job, const shoal_log_row *line);
   void (*trial)(void *self, const shoal_open_job *job, const shoal_text *row); /* JSON */
-  void (*wake)(void *self); /* from any thread: tick is due */
+  void (*wake)(void *self);                                      /* from any thread: tick is due */
+  bool (*is_here)(void *self, uint64_t job, const char *worker); /* whether it works for the job now */
 } shoal_jobs_calls;
 
 typedef struct shoal_jobs_config {
@@ -106,7 +107,6 @@ shoal_status shoal_any_spec_parse(shoal_any_spec *out, const char *json, size_t 
 void shoal_any_spec_release(shoal_any_spec *spec);
 /* All fields, into an object that is open. */
 void shoal_any_spec_write(const shoal_any_spec *spec, shoal_json *json);
-const char *shoal_any_spec_data(const shoal_any_spec *spec); /* the name of the set */
 
 /* The spec is taken over on success. */
 shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const char *host, uint64_t *id,

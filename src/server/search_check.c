@@ -7,18 +7,19 @@
 
 /* A number with more different values than this is an amount and not a class, however they are written; see
  * search/target.c, where the rows decide. */
-enum { SURELY_AMOUNTS = 40, WINDOW = 16 };
+enum { SURELY_AMOUNTS = 40 };
+enum { WINDOW = 16 }; /* of a scheduler that is made only to see whether it can be */
 
+/* Memory that is out is no fault of a field. */
 static shoal_status blame(shoal_spec_fault *fault, const char *field, shoal_status status) {
-  if (status != SHOAL_OK) snprintf(fault->field, sizeof fault->field, "%s", field);
+  if (status != SHOAL_OK && status != SHOAL_NO_MEMORY)
+    snprintf(fault->field, sizeof fault->field, "%s", field);
   return status;
 }
 
 static shoal_status find(const shoal_profile *profile, const char *name, const char *field, uint32_t *column,
                          shoal_spec_fault *fault, shoal_error *err) {
-  shoal_status status = shoal_profile_find(profile, name, column, err);
-  if (status != SHOAL_OK && err != NULL) err->status = SHOAL_INVALID;
-  return blame(fault, field, status != SHOAL_OK ? SHOAL_INVALID : SHOAL_OK);
+  return blame(fault, field, shoal_profile_find(profile, name, column, err));
 }
 
 static shoal_status check_columns(const shoal_search_spec *spec, const shoal_profile *profile,

@@ -2,7 +2,7 @@
  *
  * What a profile tells without reading the rows: whether the columns that are named are there, whether the
  * metric can judge such a target, whether the space is one, and has an end where it must. What only the rows
- * tell (a class with one row, too many classes) is told when the search begins.
+ * tell (a class with one row, too many classes) is told by shoal_searcher_try, or when the search begins.
  *
  * Threads: any. */
 #ifndef SHOAL_SERVER_SEARCH_CHECK_H

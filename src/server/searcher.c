@@ -18,7 +18,7 @@
 #include "search/table_onnx.h"
 #include "server/folders.h"
 
-enum { UNITS_AT_ONCE = 256, NEWS_MAX = 4096 };
+enum { UNITS_AT_ONCE = 256, NEWS_MAX = 4096, NOTES_BYTES_MAX = 16384 };
 
 struct shoal_searcher {
   shoal_searcher_config config;
@@ -35,11 +35,13 @@ struct shoal_searcher {
   bool wants_end, abandoned;
   bool finished, has_model;
   shoal_error error; /* its text is "" without one */
-  char note[SHOAL_ERROR_TEXT_MAX];
+  shoal_text notes;  /* lines for the log, which nobody has taken yet */
   shoal_search *search;
-  double begun;
-  double reading; /* share of the table that was read */
-  char **told;    /* what units came to, as JSON, not taken yet */
+  double begun;         /* later by the time without workers */
+  double ticked;        /* the loop's alone */
+  shoal_search_end end; /* members 0: there is no model yet */
+  double reading;       /* share of the table that was read */
+  char **told;          /* what units came to, as JSON, not taken yet */
   size_t told_count;
 
   volatile sig_atomic_t stop; /* ends reading and the rest at once */
@@ -182,13 +184,24 @@ static void cut_folders(const shoal_searcher *s, char *text) {
   shoal_cut_folder(text, s->folder);
 }
 
-/* For the log, after what is noted already. */
-static void add_note(shoal_searcher *s, const char *text) {
+/* For the log. */
+static void add_note(void *self, const char *text) {
+  shoal_searcher *s = self;
+  char line[SHOAL_ERROR_TEXT_MAX];
+  snprintf(line, sizeof line, "%s", text);
+  cut_folders(s, line);
   pthread_mutex_lock(&s->mutex);
-  size_t length = strlen(s->note);
-  snprintf(s->note + length, sizeof s->note - length, "%s%s", length > 0 ? "; " : "", text);
-  cut_folders(s, s->note);
+  if (s->notes.length < NOTES_BYTES_MAX) shoal_text_addf(&s->notes, "%s\n", line);
   pthread_mutex_unlock(&s->mutex);
+}
+
+bool shoal_searcher_take_notes(shoal_searcher *s, shoal_text *lines) {
+  pthread_mutex_lock(&s->mutex);
+  bool any = s->notes.length > 0;
+  if (any) shoal_text_add(lines, s->notes.bytes, s->notes.length);
+  shoal_text_clear(&s->notes);
+  pthread_mutex_unlock(&s->mutex);
+  return any && !lines->failed;
 }
 
 static void set_error(shoal_searcher *s, const shoal_error *err) {
@@ -196,15 +209,6 @@ static void set_error(shoal_searcher *s, const shoal_error *err) {
   s->error = *err;
   cut_folders(s, s->error.text);
   pthread_mutex_unlock(&s->mutex);
-}
-
-/* What there is to say of the table stands in its profile. */
-static void warn(void *self, const char *text) {
-  shoal_searcher *s = self;
-  pthread_mutex_lock(&s->mutex);
-  bool ends = s->phase == SHOAL_SEARCHER_GATHERS;
-  pthread_mutex_unlock(&s->mutex);
-  if (ends) add_note(s, text);
 }
 
 /* Whether it may go on to its end; false: it was abandoned. */
@@ -243,12 +247,13 @@ static void make_end(shoal_searcher *s) {
   if (status != SHOAL_OK && status != SHOAL_STOPPED) set_error(s, &err);
   pthread_mutex_lock(&s->mutex);
   s->has_model = status == SHOAL_OK;
+  if (s->has_model) s->end = end;
   pthread_mutex_unlock(&s->mutex);
 }
 
 static void *run(void *self) {
   shoal_searcher *s = self;
-  shoal_search_calls calls = {.self = s, .warn = warn, .progress = read_some};
+  shoal_search_calls calls = {.self = s, .remark = add_note, .progress = read_some};
   shoal_error err;
   shoal_status status = shoal_search_open(&s->search, &s->options, &calls, &s->stop, &err);
   if (status == SHOAL_OK) {
@@ -333,6 +338,7 @@ static void release(shoal_searcher *s) {
   free(s->out);
   pthread_cond_destroy(&s->news);
   pthread_mutex_destroy(&s->mutex);
+  shoal_text_release(&s->notes);
   free(s);
 }
 
@@ -356,6 +362,45 @@ shoal_status shoal_searcher_start(shoal_searcher **out, const shoal_searcher_con
   }
   *out = s;
   return SHOAL_OK;
+}
+
+static shoal_status keep_nothing(void *self, const shoal_unit *unit, const char *worker,
+                                 const shoal_trial_result *result, shoal_error *err) {
+  (void)self, (void)unit, (void)worker, (void)result, (void)err;
+  return SHOAL_OK;
+}
+
+static shoal_status replay_nothing(void *self, take_result take, void *to, shoal_error *err) {
+  (void)self, (void)take, (void)to, (void)err;
+  return SHOAL_OK;
+}
+
+shoal_status shoal_searcher_try(const shoal_search_spec *spec, const char *data, shoal_error *err) {
+  const char *place = getenv("TMPDIR");
+  shoal_text folder = {0};
+  shoal_text_addf(&folder, "%s/shoal-try-XXXXXX", place != NULL && place[0] != 0 ? place : "/tmp");
+  shoal_searcher *s = calloc(1, sizeof *s);
+  shoal_status status = SHOAL_OK;
+  if (folder.failed || s == NULL)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  else if (mkdtemp(folder.bytes) == NULL)
+    status = shoal_fail(err, SHOAL_IO, "no temporary folder could be made");
+  if (status != SHOAL_OK) {
+    shoal_text_release(&folder);
+    free(s);
+    return status;
+  }
+  s->config = (shoal_searcher_config){.spec = spec, .folder = folder.bytes, .data = data, .threads = 1};
+  pthread_mutex_init(&s->mutex, NULL);
+  pthread_cond_init(&s->news, NULL);
+  status = copy_paths(s) ? fill_options(s, err) : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  s->journal = (shoal_search_journal){.self = s, .keep = keep_nothing, .replay = replay_nothing};
+  const shoal_search_calls calls = {.self = s};
+  if (status == SHOAL_OK) status = shoal_search_open(&s->search, &s->options, &calls, &s->stop, err);
+  release(s);
+  (void)shoal_remove_folder(folder.bytes, NULL);
+  shoal_text_release(&folder);
+  return status;
 }
 
 static void end(shoal_searcher *s, bool abandoned) {
@@ -391,19 +436,36 @@ void shoal_searcher_look(shoal_searcher *s, shoal_searcher_view *out) {
                             .finished = s->finished,
                             .has_model = s->has_model,
                             .spent_s = s->config.spent_s + shoal_clock_seconds() - s->begun,
+                            .members = s->end.members,
+                            .test_score = NAN,
+                            .test_rows = s->end.has_test ? s->end.test_rows : 0,
                             .search = {.phase = SHOAL_SEARCH_READS, .share = s->reading, .best_score = NAN}};
+  const shoal_search_end made = s->end;
   if (s->phase == SHOAL_SEARCHER_ENDED) snprintf(out->error, sizeof out->error, "%s", s->error.text);
-  if (s->phase == SHOAL_SEARCHER_ENDED) snprintf(out->note, sizeof out->note, "%s", s->note);
   pthread_mutex_unlock(&s->mutex);
   if (out->phase == SHOAL_SEARCHER_READS || s->search == NULL) return;
   shoal_score_kind metric = shoal_search_brief(s->search)->metric;
   shoal_search_look(s->search, &out->search);
   out->metric = shoal_score_name(metric);
   out->higher_is_better = shoal_score_higher_is_better(metric);
+  if (made.has_test) out->test_score = made.test.of[metric];
 }
 
-void shoal_searcher_tick(shoal_searcher *s) {
-  if (phase_of(s) != SHOAL_SEARCHER_OPEN || !shoal_search_tick(s->search)) return;
+/* Both clocks go on from where they stood. */
+static void wait_unpaid(shoal_searcher *s, double seconds) {
+  pthread_mutex_lock(&s->mutex);
+  s->begun += seconds;
+  pthread_mutex_unlock(&s->mutex);
+  shoal_search_waited(s->search, seconds);
+}
+
+void shoal_searcher_tick(shoal_searcher *s, bool has_workers) {
+  double now = shoal_clock_seconds(), before = s->ticked;
+  shoal_searcher_phase phase = phase_of(s);
+  s->ticked = phase == SHOAL_SEARCHER_OPEN ? now : 0;
+  if (phase != SHOAL_SEARCHER_OPEN) return;
+  if (!has_workers && before > 0) wait_unpaid(s, now - before);
+  if (!shoal_search_tick(s->search)) return;
   pthread_mutex_lock(&s->mutex);
   s->finished = !s->wants_end;
   s->wants_end = true;
@@ -459,7 +521,6 @@ bool shoal_searcher_beat(shoal_searcher *s, uint64_t unit, uint32_t attempt) {
   return phase_of(s) == SHOAL_SEARCHER_OPEN && shoal_search_beat(s->search, unit, attempt);
 }
 
-/* How many rows were learned from, those of all folds, each as often as there were epochs. */
 static uint64_t count_samples(const shoal_searcher *s, uint64_t unit, const shoal_trial_result *result) {
   shoal_unit about;
   if (!shoal_board_unit(shoal_search_board(s->search), unit, &about)) return 0;

@@ -42,13 +42,15 @@ typedef enum shoal_searcher_phase {
 typedef struct shoal_searcher_view {
   shoal_searcher_phase phase;
   char error[SHOAL_ERROR_TEXT_MAX]; /* "" unless it ended with one */
-  char note[SHOAL_ERROR_TEXT_MAX];  /* likewise: what its log should say besides */
   bool finished;                    /* to its end, and not because it was stopped */
   bool has_model;
   double spent_s;
   shoal_search_view search;
-  const char *metric; /* "accuracy"; NULL while it reads */
+  const char *metric; /* "accuracy"; NULL while it reads, and where it could not be opened */
   bool higher_is_better;
+  uint32_t members;  /* of the model; 0: there is none yet */
+  double test_score; /* of the model; NaN: there is none, or nothing to test it with */
+  uint64_t test_rows;
 } shoal_searcher_view;
 
 shoal_status shoal_searcher_start(shoal_searcher **out, const shoal_searcher_config *config,
@@ -61,8 +63,12 @@ void shoal_searcher_wait(shoal_searcher *searcher);
 void shoal_searcher_destroy(shoal_searcher *searcher); /* after wait */
 
 void shoal_searcher_look(shoal_searcher *searcher, shoal_searcher_view *out);
-/* Overdue leases; whether it is over. */
-void shoal_searcher_tick(shoal_searcher *searcher);
+/* Overdue leases; whether it is over. The time since the last tick costs no budget while it has no workers. */
+void shoal_searcher_tick(shoal_searcher *searcher, bool has_workers);
+
+/* Whether a search could begin: reads the table as the search would, and leaves nothing behind. Slow. `data`
+ * as above. */
+shoal_status shoal_searcher_try(const shoal_search_spec *spec, const char *data, shoal_error *err);
 
 /* What workers need; SHOAL_CONFLICT while it reads, or after its end. */
 shoal_status shoal_searcher_brief(shoal_searcher *searcher, shoal_text *json, shoal_error *err);
@@ -85,6 +91,9 @@ void shoal_searcher_state_path(const shoal_searcher *searcher, uint64_t trial, s
 /* The trial whose state who holds this lease may write; 0: the lease is nobody's or somebody else's by now.
  * It counts as a beat. */
 uint64_t shoal_searcher_held(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
+
+/* Lines for the job's log since the last call, each with its newline. False: none. */
+bool shoal_searcher_take_notes(shoal_searcher *searcher, shoal_text *lines);
 
 /* What finished units came to, as the API has it; the next one. False: none. */
 bool shoal_searcher_take_news(shoal_searcher *searcher, shoal_text *json);

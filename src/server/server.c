@@ -198,6 +198,10 @@ static void tell_workers(server *s) {
   s->workers_changed.count = s->workers_gone.count = 0;
 }
 
+static bool is_at_work(void *self, uint64_t job, const char *worker) {
+  return shoal_volunteers_are_at(((server *)self)->api.volunteers, job, worker);
+}
+
 static void tell_server(server *s) {
   shoal_text text;
   shoal_json json;
@@ -380,7 +384,7 @@ static shoal_status open_parts(server *s, shoal_error *err) {
       .named_dir = c->named_dir,
       .threads = c->threads,
       .lease_s = c->lease_s,
-      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, job_trial, wake}};
+      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, job_trial, wake, is_at_work}};
   const shoal_volunteers_calls volunteers = {s, worker_changed, worker_gone};
   status = shoal_jobs_open(&api->jobs, &jobs, err);
   if (status == SHOAL_OK)

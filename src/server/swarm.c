@@ -68,6 +68,7 @@ typedef struct swarm {
   char *set;
   uint64_t job; /* private; or 0 */
   uint64_t id;  /* of the set's content */
+  bool is_retired;
   shoal_manifest manifest;
   shoal_swarm *core;
   member *members;
@@ -228,7 +229,7 @@ static void tell_peers(shoal_swarms *s, member *m, double now) {
 
 static swarm *find_swarm(const shoal_swarms *s, const char *set, uint64_t job) {
   swarm *w = s != NULL ? s->swarms : NULL;
-  while (w != NULL && !(w->job == job && strcmp(w->set, set) == 0)) w = w->next;
+  while (w != NULL && (w->is_retired || w->job != job || strcmp(w->set, set) != 0)) w = w->next;
   return w;
 }
 
@@ -290,6 +291,18 @@ static void forget_swarm(shoal_swarms *s, swarm *w) {
   for (give *g = s->reading; g != NULL; g = g->next)
     if (g->swarm == w) g->swarm = NULL;
   destroy_swarm(w);
+}
+
+/* Nobody finds it under its name any more; it goes when its members have left. */
+static void retire(shoal_swarms *s, swarm *w) {
+  w->is_retired = true;
+  for (member *m = w->members; m != NULL; m = m->next)
+    shoal_net_close(s->net, m->peer, "the data set is deleted");
+}
+
+void shoal_swarms_forget(shoal_swarms *s, const char *set) {
+  for (swarm *w = s->swarms; w != NULL; w = w->next)
+    if (!w->is_retired && strcmp(w->set, set) == 0) retire(s, w);
 }
 
 /* ---- who comes and goes ---- */
@@ -559,7 +572,7 @@ double shoal_swarms_tick(shoal_swarms *s, double now) {
   if (tells) next = s->next_tell = now + TELL_S;
   for (swarm *w = s->swarms, *after; w != NULL; w = after) {
     after = w->next;
-    if (w->count == 0 && now - w->empty_since > KEPT_S)
+    if (w->count == 0 && (w->is_retired || now - w->empty_since > KEPT_S))
       forget_swarm(s, w);
     else
       next = fmin(next, look_after_swarm(s, w, tells, now));

@@ -45,6 +45,9 @@ void shoal_swarms_received(shoal_swarms *swarms, uint64_t peer, shoal_message *m
                            uint64_t person);
 void shoal_swarms_closed(shoal_swarms *swarms, uint64_t peer);
 
+/* The set is deleted: who comes under its name from now on comes for another one. */
+void shoal_swarms_forget(shoal_swarms *swarms, const char *set);
+
 /* What was read under a ticket; NULL: it cannot be. Taken over. */
 void shoal_swarms_take(shoal_swarms *swarms, uint64_t ticket, shoal_blob *chunk);
 

@@ -745,6 +745,16 @@ void shoal_volunteers_blame(shoal_volunteers *v, const char *who, const char *by
 
 void shoal_volunteers_use_swarms(shoal_volunteers *v, shoal_swarms *swarms) { v->swarms = swarms; }
 
+void shoal_volunteers_forget_set(shoal_volunteers *v, const char *set) {
+  if (v->swarms != NULL) shoal_swarms_forget(v->swarms, set);
+}
+
+bool shoal_volunteers_are_at(const shoal_volunteers *v, uint64_t job, const char *name) {
+  for (const volunteer_entry *one = v->first; one != NULL; one = one->next)
+    if (one->v.registered && one->v.job == job && strcmp(one->v.name, name) == 0) return true;
+  return false;
+}
+
 void shoal_volunteers_destroy(shoal_volunteers *v) {
   if (v == NULL) return;
   for (size_t b = 0; b < BUCKETS; b++)

@@ -78,6 +78,10 @@ uint32_t shoal_volunteers_count(const shoal_volunteers *volunteers, uint32_t *id
 const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *volunteers,
                                              const shoal_volunteer *after);
 const shoal_volunteer *shoal_volunteers_find(const shoal_volunteers *volunteers, uint64_t id); /* or NULL */
+/* A data set is deleted: shoal_swarms_forget. */
+void shoal_volunteers_forget_set(shoal_volunteers *volunteers, const char *set);
+/* Whether somebody of that name works for a job now. */
+bool shoal_volunteers_are_at(const shoal_volunteers *volunteers, uint64_t job, const char *name);
 /* The swarm that a job's data comes from, as shoal_swarms_write does; one that is not open has none. */
 void shoal_volunteers_write_swarm(const shoal_volunteers *volunteers, uint64_t job, shoal_json *json);
 /* A WORKER of the API; where it comes from is for admins alone. */

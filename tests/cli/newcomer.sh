@@ -12,7 +12,7 @@ link="http://127.0.0.1:${port[0]}"
 host() { timeout 60 "$SHOAL" host "$@" --server "$link"; }
 
 # ---- what needs no server ----
-refused 2 "what to do is missing: watch, stop, resume, delete or get" job
+refused 2 "what to do is missing: watch, stop, resume, get or delete" job
 refused 2 "the number of a job is missing: shoal job stop ID" job stop
 refused 2 "the link lacks '#'" work "$link/t=secret" --yes
 refused 2 "the link lacks '#'" status --server "$link/t=secret"

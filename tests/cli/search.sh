@@ -174,4 +174,55 @@ check "one trial, not trials: $(cat rare.log)" grep -q "^1 trial in .* made of t
 check "97 rows are scored: $(cat rare.log)" grep -q "on 97 rows" rare.log
 printf 'a,b\n1,2\n' > thin.csv
 wrong 1 "" search thin.csv --target b
+
+# ---- a model takes no folder's place ----
+mkdir models
+wrong 2 "models: is a folder; give the name of a file in it" search shop.csv --target bought --out models
+wrong 2 "models: is a folder" search shop.csv --target bought --table models
+check "the folder is where it was" test -d models -a ! -e models.previous.safetensors -a ! -e models.search
+
+# ---- what a new user's tables had ----
+python3 - <<'PYTHON'
+import random
+draw = random.Random(5)
+def table(name, header, rows):
+    with open(name, "w") as file:
+        file.write(header + "\n" + "".join(",".join(row) + "\n" for row in rows))
+number = lambda: f"{draw.gauss(0, 1):.2f}"
+table("skew.csv", "a,at,class", [(number(), f"{i % 24:02}:15:00", "ok" if i % 60 else "fraud") for i in range(300)])
+table("nearly.csv", "a,y", [(number(), number() if i % 9 else "unknown") for i in range(300)])
+table("lone.csv", "a,y", [(number(), "odd" if i == 7 else draw.choice(["one", "two"])) for i in range(200)])
+weights = [f"{50 + i / 10:.1f} kg" if i % 2 else f"{5000 + 10 * i}0 g" for i in range(274)]
+table("units.csv", "weight,y", [(weight, draw.choice("ab")) for weight in weights + weights[:26]])
+words = "the quick brown fox jumps over a lazy dog until night falls again".split()
+table("notes.csv", "note,y", [(" ".join(draw.choices(words, k=12)), draw.choice("ab")) for i in range(200)])
+PYTHON
+brief=(--trials 2 --epochs 1)
+"$SHOAL" search skew.csv --target class "${brief[@]}" --out skew.safetensors > skew.log 2> skew.err
+same $? 0 "a skewed table: $(cat skew.err)"
+check "f1 is of the rarer class: $(cat skew.log)" grep -q "f1 of 'fraud' 0.0000" skew.log
+check "times of day: $(cat skew.err)" grep -q "  at .*00:15:00 to 23:15:00" skew.err
+"$SHOAL" eval skew.safetensors --data skew.csv > eval.log 2> /dev/null
+check "in eval, too: $(cat eval.log)" grep -q "f1 of 'fraud'" eval.log
+"$SHOAL" inspect skew.safetensors > inspect.log
+check "inspect has the scores of the test: $(cat inspect.log)" grep -q "^test .*f1 of 'fraud'.*on 60 rows that nothing else saw" inspect.log
+same "$("$SHOAL" inspect skew.safetensors --json | python3 -c "import json; d = json.load(open(0)); print(d['positive'], d['test_rows'])")" \
+  "fraud 60" "as JSON"
+"$SHOAL" search skew.csv --resume --trials 1 --out skew.safetensors > skew.log 2> skew.err
+check "fewer than there are: $(cat skew.err)" grep -q "2 are done already, and --trials 1 is" skew.err
+wrong 1 "'class' is the target, and cannot be left out" search skew.csv --target class --columns class=skip
+wrong 2 "is a model of 'shoal search'; go on with shoal search" train skew.safetensors
+wrong 1 "'y' is a number in 266 of 300 rows, but 34 hold 'unknown'" search nearly.csv --target y
+check "with the kinds: $(cat wrong.log)" grep -Eq "^  y  category" wrong.log
+"$SHOAL" search nearly.csv --target y --columns y=number "${brief[@]}" --out nearly.safetensors > nearly.log 2> nearly.err
+same $? 0 "a number where it is one: $(cat nearly.err)"
+check "others are left out: $(cat nearly.err)" grep -q "34 rows have no number in 'y': left out" nearly.err
+wrong 1 "class 'odd' has 1 row, too few for 5 folds" search lone.csv --target y
+check "what helps: $(cat wrong.log)" grep -q -- "--folds 1" wrong.log
+check "it does" "$SHOAL" search lone.csv --target y "${brief[@]}" --folds 1 --out lone.safetensors
+wrong 1 "no value of 'weight' is frequent enough" search units.csv --target y "${brief[@]}"
+check "two units: $(cat wrong.log)" grep -q "different units, such as .* kg' and .* g'\|different units, such as .* g' and .* kg'" wrong.log
+"$SHOAL" search notes.csv --target y "${brief[@]}" --out notes.safetensors > notes.log 2>&1
+"$SHOAL" export notes.safetensors --onnx notes.onnx > export.log
+check "hashed texts: $(cat export.log)" grep -q "an input 'note.hashed'" export.log
 finish

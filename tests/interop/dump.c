@@ -294,8 +294,9 @@ static void print_scores(const char *in_path) {
   const shoal_tensor *probability = shoal_safetensors_find(in, "probability");
   shoal_scores scores;
   if (probability) {
+    const int32_t *positive = data_of(in, "positive");
     check(shoal_scores_classes(&scores, probability->data, data_of(in, "labels"), probability->dims[0],
-                               (uint32_t)probability->dims[1], &err),
+                               (uint32_t)probability->dims[1], positive ? (uint32_t)*positive : 1, &err),
           &err);
   } else {
     uint64_t rows = shoal_safetensors_find(in, "right")->dims[0];

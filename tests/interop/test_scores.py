@@ -23,15 +23,15 @@ def random_classes(random, rows, classes):
     return probability.astype(np.float32), labels.astype(np.int32)
 
 
-def check_classes(seed, rows, classes):
+def check_classes(seed, rows, classes, positive=1):
     probability, labels = random_classes(np.random.default_rng(seed), rows, classes)
-    found = ours({"probability": probability, "labels": labels})
+    found = ours({"probability": probability, "labels": labels, "positive": np.array([positive], np.int32)})
     said = probability.argmax(1)
     two = classes == 2
     wanted = {
         "accuracy": metrics.accuracy_score(labels, said),
         "balanced-accuracy": metrics.balanced_accuracy_score(labels, said),
-        "f1": metrics.f1_score(labels, said, average="binary" if two else "macro"),
+        "f1": metrics.f1_score(labels, said, pos_label=positive, average="binary" if two else "macro"),
         "auc": np.mean([metrics.roc_auc_score(labels == c, probability[:, c]) for c in ([1] if two else range(classes))]),
         "log-loss": metrics.log_loss(labels, probability, labels=range(classes)),
     }
@@ -54,5 +54,6 @@ def cases():
     for classes in (2, 3, 7):
         for rows in (10, 500):
             yield f"{classes} classes, {rows} rows", lambda r=rows, c=classes: check_classes(r + c, r, c)
+    yield "the first class is the positive one", lambda: check_classes(9, 300, 2, positive=0)
     for rows in (2, 500):
         yield f"numbers, {rows} rows", lambda r=rows: check_numbers(r, r)

@@ -165,6 +165,8 @@ static void a_beat_takes_a_lease_up_again(void **state) {
   assert_true(shoal_board_beat(board, 2, 3, 5));
   assert_false(shoal_board_beat(board, 2, 2, 5));
   assert_false(shoal_board_beat(board, 1, 0, 5)); /* there is no attempt 0 */
+  assert_false(shoal_board_beat(board, 1, 1000000000, 5));
+  assert_false(shoal_board_beat(board, 1, UINT32_MAX, 5));
   assert_true(shoal_board_wants(board, 3, &unit) && unit.number == 3);
   assert_false(shoal_board_wants(board, 1000, &unit));
   /* Units that nobody speaks of are given out; the one that is held is not. */

@@ -465,17 +465,23 @@ static void targets_survive_json(void **state) {
     shoal_text text;
     shoal_json json;
     table_open(&t, tables[i], "y", i == 2 ? "y=number" : "x=number");
+    if (i == 0) t.target.positive = 0;
     shoal_json_begin(&json, &text);
     shoal_target_write(&t.target, &json, NULL);
     cJSON *parsed = cJSON_Parse(text.bytes);
     assert_int_equal(shoal_target_read(&again, parsed, &t.profile, NULL), SHOAL_OK);
     assert_int_equal(again.problem, t.target.problem);
+    assert_int_equal(again.positive, t.target.positive);
     for (uint64_t r = 0; r < 3; r++) {
       if (again.problem == SHOAL_REGRESSION)
         assert_true(shoal_target_value(&again, t.rows, r) == shoal_target_value(&t.target, t.rows, r));
       else
         assert_int_equal(shoal_target_label(&again, t.rows, r), shoal_target_label(&t.target, t.rows, r));
     }
+    shoal_target_release(&again);
+    cJSON_DeleteItemFromObject(parsed, "positive"); /* as in files of before */
+    assert_int_equal(shoal_target_read(&again, parsed, &t.profile, NULL), SHOAL_OK);
+    assert_int_equal(again.positive, 1);
     shoal_target_release(&again);
     cJSON_DeleteItemFromObject(parsed, "column");
     assert_int_equal(shoal_target_read(&again, parsed, &t.profile, NULL), SHOAL_CORRUPT);

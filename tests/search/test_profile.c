@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/clock.h"
+
 /* Rows of one column, made by a format of the row's number. */
 static void put_column(const char *path, const char *name, int rows, const char *format) {
   FILE *file = fopen(path, "w");
@@ -214,6 +216,27 @@ static void names_are_made_different(void **state) {
   static const char *const names[] = {"a", "column 2", "a (2)", "two lines"};
   for (int i = 0; i < 4; i++) assert_string_equal(p.columns[i].name, names[i]);
   shoal_profile_release(&p);
+  put_text("t.csv", "a,a (3),a,a,a,a (3)\n1,2,3,4,5,6\n");
+  p = profile_of("t.csv");
+  static const char *const taken[] = {"a", "a (3)", "a (2)", "a (4)", "a (5)", "a (3) (2)"};
+  for (int i = 0; i < 6; i++) assert_string_equal(p.columns[i].name, taken[i]);
+  shoal_profile_release(&p);
+}
+
+static void thousands_of_equal_names_take_no_time(void **state) {
+  (void)state;
+  enum { COLUMNS = 16000 };
+  FILE *file = fopen("t.csv", "w");
+  assert_non_null(file);
+  for (int row = 0; row < 3; row++)
+    for (int i = 0; i < COLUMNS; i++)
+      fprintf(file, "%s%s", row == 0 ? "a" : "1", i + 1 < COLUMNS ? "," : "\n");
+  assert_int_equal(fclose(file), 0);
+  double start = shoal_clock_seconds();
+  shoal_profile p = profile_of("t.csv");
+  assert_true(shoal_clock_seconds() - start < 5);
+  assert_string_equal(p.columns[COLUMNS - 1].name, "a (16000)");
+  shoal_profile_release(&p);
 }
 
 static shoal_text json_of(const shoal_profile *profile) {
@@ -290,6 +313,7 @@ int main(void) {
       IN_FOLDER(the_order_of_days_and_months_is_the_columns),
       IN_FOLDER(a_person_has_the_last_word),
       IN_FOLDER(names_are_made_different),
+      IN_FOLDER(thousands_of_equal_names_take_no_time),
       IN_FOLDER(a_profile_comes_back_from_json),
       IN_FOLDER(stop_and_progress_work),
   };

@@ -140,12 +140,27 @@ static void classes_that_a_part_lacks_are_named(void **state) {
   table_close(&t);
 }
 
+static void what_is_said_is_fit_for_a_terminal(void **state) {
+  (void)state;
+  table t;
+  shoal_error err;
+  shoal_text heard = {0};
+  const shoal_listener to = {.self = &heard, .say = hear};
+  table_open(&t, "x,k,y\n1.5,a,yes\n2.5,b,n\x1bo\n3.5,a,yes\n4.5,b,n\x1bo\n5.5,a,yes\n", "y",
+             "x=number k=category y=category");
+  uint64_t yes[] = {0}, both[] = {1, 2};
+  const shoal_table_split split = {.folds = 1, .valid = {{both, 2}}, .test = {yes, 1}};
+  assert_int_equal(shoal_remark_rare(&t.target, t.rows, &split, NULL, &to, &err), SHOAL_OK);
+  CHECK_HEARD(&heard, "class 'n?o' has 2 rows, and none is there for the last score\n");
+  shoal_text_release(&heard);
+  table_close(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      IN_FOLDER(what_is_odd_in_a_file_is_said),
-      IN_FOLDER(rows_without_an_answer_are_counted),
-      IN_FOLDER(rows_of_both_files_are_found),
-      IN_FOLDER(classes_that_a_part_lacks_are_named),
+      IN_FOLDER(what_is_odd_in_a_file_is_said),      IN_FOLDER(rows_without_an_answer_are_counted),
+      IN_FOLDER(rows_of_both_files_are_found),       IN_FOLDER(classes_that_a_part_lacks_are_named),
+      IN_FOLDER(what_is_said_is_fit_for_a_terminal),
   };
   return RUN_TESTS(tests);
 }

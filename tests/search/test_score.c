@@ -12,7 +12,7 @@ static void near(double found, double wanted) {
 static shoal_scores of_classes(const float *probability, const int32_t *label, uint64_t rows,
                                uint32_t classes) {
   shoal_scores scores;
-  assert_int_equal(shoal_scores_classes(&scores, probability, label, rows, classes, NULL), SHOAL_OK);
+  assert_int_equal(shoal_scores_classes(&scores, probability, label, rows, classes, 1, NULL), SHOAL_OK);
   return scores;
 }
 
@@ -33,6 +33,15 @@ static void two_classes(void **state) {
   for (int i = 0; i < 5; i++) sum -= log((double)right[i]);
   near(s.of[SHOAL_SCORE_LOG_LOSS], sum / 5);
   assert_true(isnan(s.of[SHOAL_SCORE_RMSE]));
+}
+
+static void f1_is_of_the_positive_class(void **state) {
+  (void)state;
+  shoal_scores zero, one = of_classes(two, two_labels, 5, 2);
+  assert_int_equal(shoal_scores_classes(&zero, two, two_labels, 5, 2, 0, NULL), SHOAL_OK);
+  near(zero.of[SHOAL_SCORE_F1], 2.0 * 1 / (2 + 2));
+  for (int k = 0; k <= SHOAL_SCORE_LOG_LOSS; k++)
+    if (k != SHOAL_SCORE_F1) near(zero.of[k], one.of[k]);
 }
 
 static void equal_probabilities_count_half(void **state) {
@@ -89,7 +98,8 @@ static void one_score_alone_is_the_same(void **state) {
   shoal_scores all = of_classes(two, two_labels, 5, 2);
   for (int k = 0; k <= SHOAL_SCORE_LOG_LOSS; k++) {
     double one;
-    assert_int_equal(shoal_score_classes((shoal_score_kind)k, &one, two, two_labels, 5, 2, NULL), SHOAL_OK);
+    assert_int_equal(shoal_score_classes((shoal_score_kind)k, &one, two, two_labels, 5, 2, 1, NULL),
+                     SHOAL_OK);
     assert_true(one == all.of[k]);
   }
 }
@@ -153,6 +163,7 @@ static void scores_survive_json(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_classes),
+      cmocka_unit_test(f1_is_of_the_positive_class),
       cmocka_unit_test(equal_probabilities_count_half),
       cmocka_unit_test(rows_without_a_label_are_left_out),
       cmocka_unit_test(three_classes),

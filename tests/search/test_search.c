@@ -34,7 +34,7 @@ static shoal_search_options options_of(const char *place, uint64_t trials) {
 static shoal_search *open_search(const shoal_search_options *options, told *t) {
   shoal_search *search;
   shoal_error err;
-  const shoal_search_calls calls = {.self = t, .warn = warn};
+  const shoal_search_calls calls = {.self = t, .warn = warn, .remark = warn};
   if (shoal_search_open(&search, options, &calls, &stop, &err) != SHOAL_OK) fail_msg("%s", err.text);
   return search;
 }
@@ -125,7 +125,7 @@ static void refuse(const shoal_search_options *options, const char *word) {
   shoal_search *search;
   shoal_error err;
   told t = {0};
-  const shoal_search_calls calls = {.self = &t, .warn = warn};
+  const shoal_search_calls calls = {.self = &t, .warn = warn, .remark = warn};
   assert_int_not_equal(shoal_search_open(&search, options, &calls, &stop, &err), SHOAL_OK);
   if (strstr(err.text, word) == NULL) fail_msg("'%s' is not in: %s", word, err.text);
   assert_int_not_equal(access(options->folder, F_OK), 0);

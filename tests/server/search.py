@@ -96,13 +96,77 @@ def predict(server, job):
     assert status == 422 and "'visits'" in error["text"] and "is it the one called 'visit'" in error["text"], (status, error)
 
 
-def fail_later(server, folder):
-    """What is not known before the search begins is told then, without a folder of the server."""
-    wrong = {"kind": "search", "data": "shoppers", "target": "visits", "problem": "classes", "columns": {"visits": "text"}, "trials": 4}
-    job = ask(server, "POST", "/api/v1/jobs", wrong)["id"]
-    wait_for("a search that fails", 30, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "failed")
-    found = ask(server, "GET", f"/api/v1/jobs/{job}")
-    assert "visits" in found["reason"] and str(folder) not in json.dumps(found), found
+def refuse_rows(server, folder):
+    """What only the rows tell is said at once, too, as `shoal search` says it, without a folder of the server."""
+    rows = [f"{i},{i % 7},{i % 2},same,{'rare' if i == 5 else 'often' if i % 2 else 'seldom'}" for i in range(60)]
+    csv = folder / "odd.csv"
+    csv.write_text("\n".join(["a,b,few,one,rare", *rows]) + "\n")
+    upload(server, csv, name="odd")
+    good = {"kind": "search", "data": "odd", "target": "few", "trials": 4, "budget_s": 0}
+    before = len(ask(server, "GET", "/api/v1/jobs")["jobs"])
+    for change, field, options in (({"metric": "rmse"}, "metric", ["--metric", "rmse"]), ({"target": "one"}, "target", []),
+                                   ({"target": "one", "columns": {"one": "category"}}, "target", ["--columns", "one=category"]),
+                                   ({"target": "rare", "folds": 5}, "target", ["--folds", "5"]),
+                                   ({"target": "a", "columns": {"a": "text"}}, "target", ["--columns", "a=text"])):
+        status, error = refused(server, "POST", "/api/v1/jobs", {**good, **change})
+        assert status == 422 and error["field"] == field and str(folder) not in error["text"], (change, status, error)
+        alone = subprocess.run([SHOAL, "search", csv, "--target", change.get("target", "few"), "--trials", "4", "--out",
+                                folder / "odd.safetensors", *options], capture_output=True, text=True)
+        assert alone.returncode != 0 and error["text"].removeprefix("odd/") in alone.stderr, (change, error, alone.stderr)
+    assert len(ask(server, "GET", "/api/v1/jobs")["jobs"]) == before, "a search that was refused is there"
+    ask(server, "DELETE", "/api/v1/datasets/odd")
+
+
+def replace_set(server, folder):
+    """A set that was deleted and came again with other rows goes to workers; who began with the other does not go on."""
+    csv = folder / "again.csv"
+    table(csv, rows=300)
+    upload(server, csv, name="again")
+    begin = lambda: ask(server, "POST", "/api/v1/jobs", {"kind": "search", "data": "again", "target": "bought", "trials": 4,
+                                                         "budget_s": 0, "epochs": 2, "folds": 1})["id"]
+    first = begin()
+    end = lambda job: wait_for(f"the end of job {job}", 60, lambda: ask(server, "GET", f"/api/v1/jobs/{job}")["state"] == "finished")
+    end(first)
+    found = ask(server, "GET", f"/api/v1/jobs/{first}")
+    assert found["search"]["members"] >= 1 and found["search"]["test_rows"] == 60 and found["search"]["test_score"] > 0, found
+    status, error = refused(server, "POST", f"/api/v1/jobs/{first}/resume", {"trials": 3})
+    assert status == 422 and "4 trials are done already" in error["text"], (status, error)
+    ask(server, "DELETE", "/api/v1/datasets/again")
+    status, error = refused(server, "POST", f"/api/v1/jobs/{first}/resume", {"trials": 8})
+    assert status == 409 and "not there any more" in error["text"], (status, error)
+    table(csv, rows=250)
+    upload(server, csv, name="again")
+    second = begin()
+    end(second)
+    status, error = refused(server, "POST", f"/api/v1/jobs/{first}/resume", {"trials": 8})
+    assert status == 409 and "not the one" in error["text"], (status, error)
+    assert ask(server, "GET", f"/api/v1/jobs/{first}") == found, "a job that could not go on has changed"
+    file, = (folder / "server").rglob("again.csv")
+    file.write_text(file.read_text() + "20,Rome,50,3,no\n")  # behind the server's back: it fails only when it has begun
+    before = ask(server, "GET", f"/api/v1/jobs/{second}")["search"]
+    ask(server, "POST", f"/api/v1/jobs/{second}/resume", {"trials": 8})
+    wait_for("the failure", 30, lambda: ask(server, "GET", f"/api/v1/jobs/{second}")["state"] == "failed")
+    after = ask(server, "GET", f"/api/v1/jobs/{second}")["search"]
+    assert all(after[key] == before[key] for key in ("trials", "best", "best_score", "metric", "members")), (before, after)
+
+
+def wait_unpaid(server, folder):
+    """The budget of a search stands still while nobody works for it."""
+    job = ask(server, "POST", "/api/v1/jobs", {"kind": "search", "data": "shoppers", "target": "bought", "budget_s": 8, "epochs": 2})["id"]
+    look = lambda: ask(server, "GET", f"/api/v1/jobs/{job}")
+    one = worker(server, folder, "dora")
+    wait_for("the first trials", 30, lambda: look()["search"]["units"] > 2)
+    here = {w["name"]: w["here"] for w in ask(server, "GET", f"/api/v1/jobs/{job}/workers")["workers"]}
+    assert here == {"dora": True}, here
+    one.end()
+    wait_for("waiting", 30, lambda: look()["state"] == "waiting")
+    time.sleep(0.5)
+    before = look()["search"]
+    time.sleep(3)
+    after = look()["search"]
+    assert after["spent_s"] - before["spent_s"] < 0.6 and before["left_s"] - after["left_s"] < 0.6, (before, after)
+    assert ask(server, "POST", f"/api/v1/jobs/{job}/stop", {})["reason"] == "is being stopped"
+    wait_for("the end", 30, lambda: look()["state"] == "stopped")
     ask(server, "DELETE", f"/api/v1/jobs/{job}")
 
 
@@ -162,9 +226,9 @@ def same(mine, theirs):
             f"trial {trial}: {row['result']['score']} against {theirs[trial]['score']}"
 
 
-def upload(server, csv, token=None):
-    ask(server, "PUT", "/api/v1/datasets/shoppers/files/shoppers.csv", raw=csv.read_bytes(), token=token)
-    return ask(server, "POST", "/api/v1/datasets/shoppers", {"kind": "table"}, token=token)
+def upload(server, csv, token=None, name="shoppers"):
+    ask(server, "PUT", f"/api/v1/datasets/{name}/files/{csv.name}", raw=csv.read_bytes(), token=token)
+    return ask(server, "POST", f"/api/v1/datasets/{name}", {"kind": "table"}, token=token)
 
 
 def lose_states(server, folder):
@@ -222,9 +286,11 @@ def main():
         assert len(results(server, job)) == TRIALS + 10
         lose_states(server, folder)
         drop_states(server, folder)
-        fail_later(server, folder)
+        refuse_rows(server, folder)
+        replace_set(server, folder)
         for w in workers:
             w.end()
+        wait_unpaid(server, folder)
         keep_data(server)
         ask(server, "DELETE", f"/api/v1/jobs/{job}")
         ask(server, "DELETE", "/api/v1/datasets/shoppers")

@@ -288,6 +288,33 @@ static void one_accuser_counts_once_however_often_it_comes(void **state) {
   close_world(&w);
 }
 
+/* A set that was deleted may come again with other content. */
+static void a_set_that_is_deleted_is_not_found_again(void **state) {
+  (void)state;
+  world w;
+  open_world(&w);
+  come(&w, 1);
+  cJSON *json = look(&w);
+  assert_true(number_of(json, "chunks") == CHUNKS);
+  cJSON_Delete(json);
+  shoal_swarms_forget(w.swarms, "another");
+  json = look(&w);
+  assert_true(number_of(json, "chunks") == CHUNKS);
+  cJSON_Delete(json);
+  shoal_swarms_forget(w.swarms, "noise");
+  json = look(&w);
+  assert_true(number_of(json, "chunks") == 0);
+  cJSON_Delete(json);
+  shoal_swarms_closed(w.swarms, 1);
+  tick(&w);
+  come(&w, 2);
+  json = look(&w);
+  assert_true(number_of(json, "chunks") == CHUNKS);
+  assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(json, "members")), 1);
+  cJSON_Delete(json);
+  close_world(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_chunk_is_given_when_it_has_been_read),
@@ -297,6 +324,7 @@ int main(void) {
       cmocka_unit_test(of_too_many_flows_the_largest_are_written),
       cmocka_unit_test(nobody_is_believed_to_have_got_more_than_all),
       cmocka_unit_test(one_accuser_counts_once_however_often_it_comes),
+      cmocka_unit_test(a_set_that_is_deleted_is_not_found_again),
   };
   return RUN_TESTS(tests);
 }
