@@ -445,8 +445,8 @@ static void gather(shoal_learner *learner, shoal_actor_critic *m) {
   measure_advantages(m);
 }
 
-/* How the loss changes with the logarithm of an action's probability. The clipped ratio has no slope where the
- * policy has already gone further than it should on this round's word. */
+/* How the loss changes with the logarithm of an action's probability. The clipped ratio has no slope where
+ * the policy has already gone further than it should on this round's word. */
 static double slope_of(const shoal_actor_critic *m, double log_ratio_now, double advantage, double sums[8]) {
   if (!(m->ratio_clip > 0)) {
     sums[0] -= advantage * log_ratio_now;

@@ -1,8 +1,9 @@
-/* actor_critic.h: what ppo and vtrace share: a policy and a value network that learn from a round of rollouts.
+/* actor_critic.h: what ppo and vtrace share: a policy and a value network that learn from a round of
+ * rollouts.
  *
- * A round's steps are samples: number (k * steps + t) * envs + e for environment e at step t of rollout k. They
- * are learned from in sequences: single steps, or with a recurrent body stretches of an episode, which begin
- * with the state that the network had there. Values of a whole round come from one run of the network.
+ * A round's steps are samples: number (k * steps + t) * envs + e for environment e at step t of rollout k.
+ * They are learned from in sequences: single steps, or with a recurrent body stretches of an episode, which
+ * begin with the state that the network had there. Values of a whole round come from one run of the network.
  *
  * Ownership: the learner's `mind`. Threads: those of the learner. */
 #ifndef SHOAL_AGENT_ACTOR_CRITIC_H

@@ -7,8 +7,8 @@
  *           acc_t = delta_t + g c_t acc_{t+1};  target v_t = V_t + acc_t;
  *           A_t = rho_t (r_t + g v_{t+1} - V_t)
  *
- * Where an episode terminated nothing follows: V_{t+1} is 0. Where it was cut off V_{t+1} is the value of what
- * was seen last, which `last_values` has. Neither looks across the end of an episode.
+ * Where an episode terminated nothing follows: V_{t+1} is 0. Where it was cut off V_{t+1} is the value of
+ * what was seen last, which `last_values` has. Neither looks across the end of an episode.
  *
  * Threads: any. */
 #ifndef SHOAL_AGENT_ADVANTAGE_H

@@ -1,10 +1,10 @@
 /* agent_file.c: an agent in one safetensors file.
  *
- * Metadata: "shoal.agent" (the version of this format), "shoal.agent.env", "shoal.agent.settings" (lines "name
- * value", settings.c), "shoal.agent.state" (JSON: seed, steps, what was planned, the last score),
- * "shoal.agent.sha256" (of all tensors, in their order). Tensors: "policy", a version's bytes as policy.h writes
- * them; in a whole file also what the learner and its algorithm keep, each under its name, and "notes", where
- * the streams of the training stand.
+ * Metadata: "shoal.agent" (the version of this format), "shoal.agent.env", "shoal.agent.settings" (lines
+ * "name value", settings.c), "shoal.agent.state" (JSON: seed, steps, what was planned, the last score),
+ * "shoal.agent.sha256" (of all tensors, in their order). Tensors: "policy", a version's bytes as policy.h
+ * writes them; in a whole file also what the learner and its algorithm keep, each under its name, and
+ * "notes", where the streams of the training stand.
  *
  * Loading trusts nothing: tensors are looked up by the names and sizes that the settings ask for, and the
  * policy's bytes are checked by the policy. */
@@ -182,9 +182,6 @@ static shoal_status create_policy(const shoal_agent_file *file, const char *path
     return shoal_fail(err, SHOAL_NOT_FOUND,
                       "%s: an agent for '%s', which is not there; 'shoal agent list' tells what is", path,
                       file->env);
-  if (ops == NULL)
-    return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: an agent of the algorithm '%s', which is not there", path,
-                      shoal_algorithm_name(file->algorithm));
   shoal_policy_spec spec;
   shoal_status status = ops->spec(&config, &spec, err);
   if (status == SHOAL_OK) status = shoal_policy_create(out, &spec, err);

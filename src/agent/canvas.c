@@ -1,5 +1,5 @@
-/* canvas.c: see canvas.h. Pixels are filled row by row: a polygon between every other two of its edges, a disc
- * between its two ends; a line is a polygon for each of its pieces and a disc at each of its points. */
+/* canvas.c: see canvas.h. Pixels are filled row by row: a polygon between every other two of its edges, a
+ * disc between its two ends; a line is a polygon for each of its pieces and a disc at each of its points. */
 #include "agent/canvas.h"
 
 #include <math.h>

@@ -3,11 +3,11 @@
  * A stream is in one of these states:
  *
  *   waits   its next unit may be given out as soon as there is room, and (exact) its version is there
- *   leased  an actor has the unit; the lease ends with its rollout, when the actor is lost, or by its deadline:
- *           then the stream waits again, with the same unit
+ *   leased  an actor has the unit; the lease ends with its rollout, or when the actor is lost or overdue: then
+ *           the stream waits again, with the same unit
  *
- * `next` is the stretch that is played or to be played; rollouts that came in are for the stretches before it,
- * and not learned from yet. `learned` is where the stream stood after the last stretch that was. */
+ * `next` is the stretch that is played or to be played; rollouts that came in are for the stretches before
+ * it, and not learned from yet. `learned` is where the stream stood after the last stretch that was. */
 #include "agent/course.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  *
  * A pure state machine, used alike by threads of this process, by volunteers through the server and by actors
  * behind a broker. Units are leases: one whose actor is lost or silent is given out again, and the first
- * rollout of a unit counts. Unit n is stretch n / streams of stream n % streams; a stretch begins where the one
- * before it ended, so a stream has one unit to play at a time. Two ways:
+ * rollout of a unit counts. Unit n is stretch n / streams of stream n % streams; a stretch begins where the
+ * one before it ended, so a stream has one unit to play at a time. Two ways:
  *
  *   exact   units of round r wait for version r - lag, and are played with that one; a round is complete when
  *           all its streams are in. What comes of it is a function of the seed, whoever plays.
@@ -60,8 +60,8 @@ typedef struct shoal_course_view {
 } shoal_course_view;
 void shoal_course_look(const shoal_course *course, shoal_course_view *out);
 
-/* Where all streams stood after the last round that was learned from, to go on after a restart; and back, into
- * a course that is new. SHOAL_INVALID: not for a course like this, or damaged. */
+/* Where all streams stood after the last round that was learned from, to go on after a restart; and back,
+ * into a course that is new. SHOAL_INVALID: not for a course like this, or damaged. */
 void shoal_course_write(const shoal_course *course, shoal_text *out);
 shoal_status shoal_course_read(shoal_course *course, const void *bytes, size_t length, shoal_error *err);
 

@@ -9,12 +9,13 @@
  *   release   gives back what a state owns; NULL where it owns nothing
  *
  * An environment knows nothing of time limits, of seeds, nor of what follows an episode: vector.h does. It
- * draws random numbers in `reset` and `step` from the generator that it is handed, and from nothing else, so
- * an episode is a function of seed and actions. States may come from elsewhere (vector.h, load): step, observe
- * and draw stay within bounds whatever the bytes are. The first reset finds a state that is all zeros.
+ * draws random numbers in `reset` and `step` from the generator that it is handed, and from nothing else,
+ * so an episode is a function of seed and actions. States may come from elsewhere (vector.h, load): step,
+ * observe and draw stay within bounds whatever the bytes are. The first reset finds a state that is all
+ * zeros.
  *
- * An action is `action_width` floats. Where `choices` is set it is one float, a whole number 0 .. choices - 1;
- * else each is a real number, which the environment cuts to its own bounds.
+ * An action is `action_width` floats. Where `choices` is set it is one float, a whole number below
+ * that; else each is a real number, which the environment cuts to its own bounds.
  *
  * Ownership: kinds are constants; states belong to the caller. Threads: any, on states of their own. */
 #ifndef SHOAL_AGENT_ENV_H
@@ -56,8 +57,8 @@ typedef struct shoal_env_kind {
 /* All kinds that are built in, in the order of a list; NULL ends it. */
 extern const shoal_env_kind *const shoal_env_kinds[];
 const shoal_env_kind *shoal_env_find(const char *name); /* NULL: there is none */
-/* Likewise, with a sentence: SHOAL_NOT_FOUND names what is near, SHOAL_UNSUPPORTED a library that this program
- * was built without. */
+/* Likewise, with a sentence: SHOAL_NOT_FOUND names what is near, SHOAL_UNSUPPORTED a library that this
+ * program was built without. */
 shoal_status shoal_env_need(const shoal_env_kind **out, const char *name, shoal_error *err);
 
 /* For those with choices: which one an action is; 0 for what is none. */

@@ -56,9 +56,7 @@ shoal_status shoal_learner_create(shoal_learner **out, const shoal_learner_confi
   learner->config = *config;
   learner->ops = shoal_algorithm_ops_of(config->settings.algorithm);
   learner->return_mean = NAN;
-  status = learner->ops ? create_parts(learner, err)
-                        : shoal_fail(err, SHOAL_UNSUPPORTED, "the algorithm '%s' is not there yet",
-                                     shoal_algorithm_name(config->settings.algorithm));
+  status = create_parts(learner, err);
   if (status != SHOAL_OK) {
     shoal_learner_destroy(learner);
     return status;

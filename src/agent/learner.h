@@ -1,10 +1,11 @@
 /* learner.h: learns from rollouts; one of several algorithms.
  *
  * Work goes in rounds. A round is one unit of each stream; the learner takes their rollouts, in the order of
- * their numbers, trains, and has a new version of the policy. Units of round r are played with version r - lag:
- * with a lag of 0 actors wait while it learns (ppo, clone), with 1 they play meanwhile. Played so, a training is
- * a function of its seed, whoever plays. Actors far away may lag more: then the learner is given rollouts as they
- * come, older ones than `lag_max` versions are refused (counted), and V-trace corrects for the others.
+ * their numbers, trains, and has a new version of the policy. Units of round r are played with version r -
+ * lag: with a lag of 0 actors wait while it learns (ppo, clone), with 1 they play meanwhile. Played so, a
+ * training is a function of its seed, whoever plays. Actors far away may lag more: then the learner is given
+ * rollouts as they come, older ones than `lag_max` versions are refused (counted), and V-trace corrects for
+ * the others.
  *
  * Ownership: create, then destroy. Threads: one caller; the threads inside are its own. */
 #ifndef SHOAL_AGENT_LEARNER_H
@@ -50,8 +51,8 @@ typedef struct shoal_agent_settings {
   uint32_t keep_steps; /* kept at most */
 } shoal_agent_settings;
 
-/* Defaults for an algorithm in an environment; algorithm SHOAL_ALGORITHMS chooses that, too. SHOAL_INVALID: it
- * cannot act there (dqn in a continuous one). */
+/* Defaults for an algorithm in an environment; algorithm SHOAL_ALGORITHMS chooses that, too. SHOAL_INVALID:
+ * it cannot act there (dqn in a continuous one). */
 shoal_status shoal_agent_defaults(const shoal_env_kind *kind, shoal_algorithm algorithm,
                                   shoal_agent_settings *out, shoal_error *err);
 /* One setting by its name, as `shoal agent train --set rate=0.001` has it. */
@@ -82,8 +83,8 @@ shoal_rollout_shape shoal_learner_shape(const shoal_learner *learner);
 uint64_t shoal_learner_steps(const shoal_learner *learner); /* of environments, in all */
 /* Its threads, for who plays while it does not learn; NULL with one thread. */
 shoal_pool *shoal_learner_pool(shoal_learner *learner);
-/* What else a whole file keeps, for who trains: where the streams stand. Owned by the learner; whoever writes it
- * does so before it is saved. */
+/* What else a whole file keeps, for who trains: where the streams stand. Owned by the learner; whoever writes
+ * it does so before it is saved. */
 shoal_text *shoal_learner_notes(shoal_learner *learner);
 /* The score of the newest version, for files. */
 void shoal_learner_scored(shoal_learner *learner, double return_mean);
@@ -98,8 +99,8 @@ typedef struct shoal_round_view {
   double lag; /* versions, mean of the round's rollouts */
 } shoal_round_view;
 
-/* One round's rollouts; those that are too old, or of another shape, are refused. SHOAL_INVALID: the losses are
- * not finite any more; the learner stays as it was. */
+/* One round's rollouts; those that are too old, or of another shape, are refused. SHOAL_INVALID: the losses
+ * are not finite any more; the learner stays as it was. */
 shoal_status shoal_learner_round(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                                  shoal_round_view *out, shoal_error *err);
 
@@ -117,8 +118,8 @@ typedef struct shoal_agent_file {
   double return_mean; /* of its last evaluation; NAN: none */
   shoal_agent_settings settings;
 } shoal_agent_file;
-/* policy may be NULL, where it is not wanted. For one, an environment of Gymnasium's must be open (bridge.h), and
- * stay so as long as the policy lives. */
+/* policy may be NULL, where it is not wanted. For one, an environment of Gymnasium's must be open (bridge.h),
+ * and stay so as long as the policy lives. */
 shoal_status shoal_agent_open(const char *path, shoal_agent_file *file, shoal_policy **policy,
                               shoal_error *err);
 

@@ -18,12 +18,13 @@ typedef struct shoal_kept {
 enum { SHOAL_KEPT_MAX = 64 };
 
 typedef struct shoal_algorithm_ops {
-  /* How the policy's outputs become an action in this kind of environment; SHOAL_INVALID where they cannot. */
+  /* How the policy's outputs become an action in this kind of environment; SHOAL_INVALID where they
+   * cannot. */
   shoal_status (*spec)(const shoal_learner_config *config, shoal_policy_spec *out, shoal_error *err);
   shoal_status (*create)(shoal_learner *learner, shoal_error *err); /* sets learner->mind */
   void (*destroy)(shoal_learner *learner);
-  /* Trains on a round. Observations in rollouts are raw; rewards too (learner.c has `reward_scale`). Writes the
-   * new weights, epsilon and the like into the policy's state; the caller counts versions. */
+  /* Trains on a round. Observations in rollouts are raw; rewards too (learner.c has `reward_scale`). Writes
+   * the new weights, epsilon and the like into the policy's state; the caller counts versions. */
   shoal_status (*round)(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                         shoal_round_view *view, shoal_error *err);
   /* What a whole file keeps beside the policy; numbers are kept as floats of their own. Returns how many. */
@@ -32,7 +33,7 @@ typedef struct shoal_algorithm_ops {
 } shoal_algorithm_ops;
 
 extern const shoal_algorithm_ops shoal_ppo, shoal_vtrace, shoal_dqn, shoal_sac, shoal_clone;
-const shoal_algorithm_ops *shoal_algorithm_ops_of(shoal_algorithm algorithm); /* NULL: there is none */
+const shoal_algorithm_ops *shoal_algorithm_ops_of(shoal_algorithm algorithm);
 
 /* What suits an environment, over what is usual (settings.c). */
 void shoal_ppo_defaults(const shoal_env_kind *kind, shoal_agent_settings *settings);

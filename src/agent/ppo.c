@@ -1,16 +1,16 @@
 /* ppo.c: proximal policy optimisation.
  *
- * A round's advantages are computed once (GAE); then the round is gone over several times in minibatches, with a
- * loss that stops rewarding a change once the policy has moved further from the one that played than
+ * A round's advantages are computed once (GAE); then the round is gone over several times in minibatches,
+ * with a loss that stops rewarding a change once the policy has moved further from the one that played than
  * settings.ratio_clip. */
 #include <math.h>
 #include <string.h>
 
 #include "agent/actor_critic.h"
 
-/* A bridged environment begins anew with every unit, and a lander is carried by playing its episode again: their
- * units are long. A lander's reward for landing comes late, and hovering is a trap for who does not look that
- * far ahead. */
+/* A bridged environment begins anew with every unit, and a lander is carried by playing its episode again:
+ * their units are long. A lander's reward for landing comes late, and hovering is a trap for who does not
+ * look that far ahead. */
 void shoal_ppo_defaults(const shoal_env_kind *kind, shoal_agent_settings *s) {
   bool lands = strncmp(kind->name, "LunarLander", strlen("LunarLander")) == 0;
   if (kind->bridge != NULL || lands) {

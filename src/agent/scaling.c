@@ -1,7 +1,8 @@
-/* scaling.c: means and spreads of what is seen and of what is earned, so that networks meet numbers around one.
+/* scaling.c: means and spreads of what is seen and of what is earned, so that networks meet numbers around
+ * one.
  *
- * Each round's numbers are summed up in the order of the rollouts, and joined with those before (Chan's way of
- * joining two sets of a count, a mean and a sum of squared distances). */
+ * Each round's numbers are summed up in the order of the rollouts, and joined with those before (Chan's way
+ * of joining two sets of a count, a mean and a sum of squared distances). */
 #include <math.h>
 #include <stdlib.h>
 
@@ -84,7 +85,8 @@ void shoal_scaling_publish(shoal_learner *learner) {
   }
 }
 
-/* What has been earned up to each step, discounted as if time ran backwards: its spread is that of returns. */
+/* What has been earned up to each step, discounted as if time ran backwards: its spread is that of
+ * returns. */
 void shoal_scaling_reward(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count) {
   const shoal_agent_settings *settings = &learner->config.settings;
   if (!settings->scale_rewards) return;

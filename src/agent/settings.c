@@ -12,7 +12,7 @@
 
 static const struct {
   const char *name, *says;
-  const shoal_algorithm_ops *ops; /* NULL: not there yet */
+  const shoal_algorithm_ops *ops;
   void (*defaults)(const shoal_env_kind *kind, shoal_agent_settings *settings);
 } algorithms[SHOAL_ALGORITHMS] = {
     [SHOAL_PPO] = {"ppo", "proximal policy optimisation: actor and critic, a few epochs a round", &shoal_ppo,
@@ -256,8 +256,8 @@ shoal_status shoal_agent_settings_read(shoal_agent_settings *settings, const cha
 
 static shoal_algorithm usual_algorithm(const shoal_env_kind *kind) {
   bool sparse = strncmp(kind->name, "MountainCar", 11) == 0;
-  if (kind->choices == 0 && algorithms[SHOAL_SAC].ops) return SHOAL_SAC;
-  if (kind->choices > 0 && sparse && algorithms[SHOAL_DQN].ops) return SHOAL_DQN;
+  if (kind->choices == 0) return SHOAL_SAC;
+  if (sparse) return SHOAL_DQN;
   return SHOAL_PPO;
 }
 
@@ -301,9 +301,6 @@ shoal_status shoal_agent_defaults(const shoal_env_kind *kind, shoal_algorithm al
                                   shoal_agent_settings *out, shoal_error *err) {
   if (algorithm == SHOAL_ALGORITHMS) algorithm = usual_algorithm(kind);
   const shoal_algorithm_ops *ops = shoal_algorithm_ops_of(algorithm);
-  if (ops == NULL)
-    return shoal_fail(err, SHOAL_UNSUPPORTED, "the algorithm '%s' is not there yet",
-                      algorithms[algorithm].name);
   *out = usual;
   out->algorithm = algorithm;
   algorithms[algorithm].defaults(kind, out);

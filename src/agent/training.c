@@ -1,21 +1,19 @@
 /* training.c: see training.h.
  *
- * The course and the last versions of the policy are shared, under one lock. A thread takes a unit, and its stream's
- * player has read the unit's version, plays, and hands the rollout in. A stream has a player of its own, whose
- * environments stand where the next unit begins; it has one unit at a time, so one thread. Each version is there
- * as bytes until no unit can ask for it any more. */
+ * The course and the last versions of the policy are shared, under one lock. A thread takes a unit, and plays
+ * it with the player of its stream, whose environments stand where the unit begins; a stream has one unit at
+ * a time, so its player has one thread. Each version is there as bytes until no unit can ask for it any more.
+ * */
 #include "agent/training.h"
 
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "agent/agent_trainer.h"
 #include "agent/bytes.h"
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/random.h"
 
@@ -23,14 +21,14 @@ enum { VERSIONS = SHOAL_LAG_MAX + 2, RECENT = 100, NEAR_EPISODES = 25 };
 enum { SCORE_PARTS = 10, FIRST_PARTS = 2, PART_EPISODES = SHOAL_SCORE_EPISODES / SCORE_PARTS };
 static const double LEASE_S = 1e9; /* threads are not lost */
 static const char ACTOR[] = "thread";
-/* How near the goal recent returns are, as a share of its size, and how many steps for each step of a score lie
- * between two scores then. What is learned is often better than what is played to learn. */
+/* How near the goal recent returns are, as a share of its size, and how many steps for each step of a score
+ * lie between two scores then. What is learned is often better than what is played to learn. */
 static const struct { double within, cost; } nearness[] = {{0.2, 1}, {0.5, 4}, {1, 8}, {INFINITY, 50}};
 static const double PROMISING = 0.1; /* of the goal's size: how near the first parts of a score must be */
 static const uint64_t SCORE_STREAM = (uint64_t)1 << 32; /* beyond those that are learned from */
 static const long WAIT_NS = 100000000;
 
-typedef struct trainer trainer;
+typedef struct shoal_agent_trainer trainer;
 
 typedef struct player {
   trainer *trainer;
@@ -39,8 +37,9 @@ typedef struct player {
   shoal_play_unit unit;
 } player;
 
-struct trainer {
+struct shoal_agent_trainer {
   const shoal_training_options *o;
+  const shoal_agent_trainer_outside *outside; /* NULL: threads of its own play */
   shoal_course *course;
   pthread_mutex_t lock;
   pthread_cond_t changed;        /* a rollout came in, a version is there, or it is over */
@@ -163,14 +162,21 @@ static void *play_on(void *context) {
   return NULL;
 }
 
-static bool is_stopped(const trainer *t) { return t->o->stop && *t->o->stop; }
-static bool plays_apart(const trainer *t) { return t->o->config.settings.lag > 0; }
+static bool is_stopped(const trainer *t) {
+  return t->o->stop && __atomic_load_n(t->o->stop, __ATOMIC_RELAXED);
+}
+static bool plays_apart(const trainer *t) { return t->outside || t->o->config.settings.lag > 0; }
 
-/* Waits for a round of threads that play apart; a signal is seen soon, too. */
+static bool is_timed_out(const trainer *t) {
+  return t->o->seconds > 0 && shoal_clock_seconds() - t->begun >= t->o->seconds;
+}
+
+/* Waits for a round of those who play apart; a signal is seen soon, too. */
 static shoal_rollout *const *wait_for_round(trainer *t, uint32_t *count) {
   shoal_rollout *const *round;
   pthread_mutex_lock(&t->lock);
-  while ((round = shoal_course_round(t->course, count)) == NULL && !t->over && !is_stopped(t)) {
+  while ((round = shoal_course_round(t->course, count)) == NULL && !t->over && !is_stopped(t) &&
+         !is_timed_out(t)) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WAIT_NS;
@@ -380,7 +386,7 @@ static void look(trainer *t) {
 static bool is_over(const trainer *t) {
   const shoal_training_options *o = t->o;
   if (o->steps > 0 && shoal_learner_steps(o->learner) >= o->steps) return true;
-  if (o->seconds > 0 && shoal_clock_seconds() - t->begun >= o->seconds) return true;
+  if (is_timed_out(t)) return true;
   return o->until_solved && t->view.scored && t->view.solved;
 }
 
@@ -437,7 +443,8 @@ static shoal_status create_course(trainer *t, shoal_error *err) {
                                       .streams = settings->streams,
                                       .lag = settings->lag,
                                       .seed = t->o->config.seed,
-                                      .lease_s = LEASE_S};
+                                      .eager = t->outside && t->outside->eager,
+                                      .lease_s = t->outside ? t->outside->lease_s : LEASE_S};
   shoal_status status = shoal_course_create(&t->course, &config, err);
   if (status == SHOAL_OK) status = publish(t, err);
   return status == SHOAL_OK ? read_notes(t, err) : status;
@@ -445,6 +452,7 @@ static shoal_status create_course(trainer *t, shoal_error *err) {
 
 static shoal_status create_players(trainer *t, shoal_error *err) {
   const shoal_agent_settings *settings = &t->o->config.settings;
+  if (t->outside) return SHOAL_OK;
   t->players = calloc(settings->streams, sizeof *t->players);
   if (t->players == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for players");
   for (uint32_t i = 0; i < settings->streams; i++) {
@@ -460,7 +468,7 @@ static shoal_status create_players(trainer *t, shoal_error *err) {
 
 /* Signals are the caller's business: a thread inherits a mask that blocks them all. */
 static shoal_status start_threads(trainer *t, shoal_error *err) {
-  if (!plays_apart(t)) return SHOAL_OK;
+  if (!plays_apart(t) || t->outside) return SHOAL_OK;
   uint32_t wanted = t->o->threads > 0 ? t->o->threads : 1;
   t->threads = calloc(wanted, sizeof *t->threads);
   if (t->threads == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for threads");
@@ -495,23 +503,84 @@ static void release(trainer *t) {
   pthread_mutex_destroy(&t->lock);
 }
 
-shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
-                               shoal_error *err) {
+static shoal_status train(trainer *t, shoal_error *err) {
+  const shoal_agent_trainer_outside *outside = t->outside;
+  if (outside) outside->opened(outside->self, t);
+  shoal_status status = finish(t, rounds(t, err), err);
+  if (outside) outside->closes(outside->self);
+  return status;
+}
+
+shoal_status shoal_train_outside(const shoal_training_options *options,
+                                 const shoal_agent_trainer_outside *outside, shoal_training_view *out,
+                                 shoal_error *err) {
   shoal_error own;
   if (err == NULL) err = &own;
   trainer t = {.o = options,
+               .outside = outside,
                .begun = shoal_clock_seconds(),
                .steps_before = shoal_learner_steps(options->learner),
                .scored_at = shoal_learner_steps(options->learner)};
   t.saved = t.begun;
+  t.view.round.steps = t.steps_before;
   t.view.return_mean = t.view.return_deviation = t.view.evaluation.mean = NAN;
   pthread_mutex_init(&t.lock, NULL);
   pthread_cond_init(&t.changed, NULL);
   shoal_status status = create_course(&t, err);
   if (status == SHOAL_OK) status = create_players(&t, err);
   if (status == SHOAL_OK) status = start_threads(&t, err);
-  if (status == SHOAL_OK) status = finish(&t, rounds(&t, err), err);
+  if (status == SHOAL_OK) status = train(&t, err);
   release(&t);
   *out = t.view;
   return status;
+}
+
+shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
+                               shoal_error *err) {
+  return shoal_train_outside(options, NULL, out, err);
+}
+
+/* ---- those who play elsewhere --------------------------------------------------------- */
+
+bool shoal_agent_trainer_take(trainer *t, const char *actor, uint64_t known, shoal_text *unit,
+                              shoal_text *policy) {
+  const shoal_play_unit *next;
+  pthread_mutex_lock(&t->lock);
+  bool any = shoal_course_take(t->course, actor, shoal_clock_seconds(), &next);
+  if (any) {
+    const shoal_text *version = &t->versions[next->version % VERSIONS];
+    shoal_play_unit_write(next, unit);
+    if (known != next->version) shoal_text_add(policy, version->bytes, version->length);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return any;
+}
+
+bool shoal_agent_trainer_done(trainer *t, shoal_rollout *rollout, const char *actor) {
+  pthread_mutex_lock(&t->lock);
+  bool counted = shoal_course_done(t->course, rollout, actor, shoal_clock_seconds());
+  if (counted) pthread_cond_broadcast(&t->changed);
+  pthread_mutex_unlock(&t->lock);
+  return counted;
+}
+
+void shoal_agent_trainer_lost(trainer *t, const char *actor) {
+  pthread_mutex_lock(&t->lock);
+  shoal_course_lost(t->course, actor, shoal_clock_seconds());
+  pthread_mutex_unlock(&t->lock);
+}
+
+uint64_t shoal_agent_trainer_policy(trainer *t, shoal_text *bytes) {
+  pthread_mutex_lock(&t->lock);
+  uint64_t version = t->newest;
+  const shoal_text *newest = &t->versions[version % VERSIONS];
+  if (bytes) shoal_text_add(bytes, newest->bytes, newest->length);
+  pthread_mutex_unlock(&t->lock);
+  return version;
+}
+
+void shoal_agent_trainer_course(trainer *t, shoal_course_view *out) {
+  pthread_mutex_lock(&t->lock);
+  shoal_course_look(t->course, out);
+  pthread_mutex_unlock(&t->lock);
 }

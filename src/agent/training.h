@@ -1,10 +1,10 @@
 /* training.h: a whole training on this machine: threads play, the learner learns, and now and then the policy
  * is scored.
  *
- * Where the learner's lag is 0, all threads play a round and then all learn from it. Else threads play while the
- * caller's learns. Scores are taken when the episodes that were played to learn come near the goal, and else
- * seldom; when, follows from steps and returns alone. One that begins badly ends after 20 episodes. So the weights, and where a training ends by its goal, are
- * the same with any number of threads.
+ * Where the learner's lag is 0, all threads play a round and then all learn from it. Else threads play while
+ * the caller's learns. Scores are taken when the episodes that were played to learn come near the goal, and
+ * else seldom; when, follows from steps and returns alone. One that begins badly ends after 20 episodes. So
+ * the weights, and where a training ends by its goal, are the same with any number of threads.
  *
  * Ownership: everything in the options is borrowed for the call. Threads: the caller's, and its own; calls
  * come from the caller's. */
@@ -42,8 +42,8 @@ typedef struct shoal_training_options {
   void (*round)(void *self, const shoal_training_view *view); /* may be NULL */
 } shoal_training_options;
 
-/* The last view, with an evaluation of 100 episodes. SHOAL_STOPPED: by `stop`; all is saved all the same, but not
- * scored again. */
+/* The last view, with an evaluation of 100 episodes. SHOAL_STOPPED: by `stop`; all is saved all the same, but
+ * not scored again. */
 shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
                                shoal_error *err);
 

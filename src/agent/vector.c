@@ -1,5 +1,5 @@
-/* vector.c: see vector.h. A step goes over the environments in blocks that stay in the nearest cache while they
- * are moved, looked at and, where an episode has ended, begun anew. */
+/* vector.c: see vector.h. A step goes over the environments in blocks that stay in the nearest cache while
+ * they are moved, looked at and, where an episode has ended, begun anew. */
 #include "agent/vector.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * One rule for the end: an environment whose episode ended is reset in the same step. So the observations
  * after a step are those to act on next, always; the last one of the episode that ended is kept beside them
  * (shoal_vector_last). Terminated and cut off are told apart: an episode that ended by itself is
- * SHOAL_TERMINATED even when that was its last step in time, one that only ran out of time is SHOAL_TRUNCATED,
- * and what comes after it still has a value.
+ * SHOAL_TERMINATED even when that was its last step in time, one that only ran out of time is
+ * SHOAL_TRUNCATED, and what comes after it still has a value.
  *
  * Environment i of seed s begins with seed s + i, as Gymnasium's vector environments do; later episodes go
  * on with its generator.
@@ -32,18 +32,18 @@ void shoal_vector_reset(shoal_vector *vector, uint64_t seed);
 /* rewards and ends: `count` each. */
 void shoal_vector_step(shoal_vector *vector, const float *actions, float *rewards, uint8_t *ends);
 
-/* SHOAL_OK, or why environments that run elsewhere (bridge.h) do not answer any more: after that every episode
- * is cut off at every step, and observations are zeros. Whoever plays asks after a stretch of steps. */
+/* SHOAL_OK, or why environments that run elsewhere (bridge.h) do not answer any more: after that every
+ * episode is cut off at every step, and observations are zeros. Whoever plays asks after a stretch of
+ * steps. */
 shoal_status shoal_vector_check(const shoal_vector *vector, shoal_error *err);
 
-const float *
-shoal_vector_observations(const shoal_vector *vector); /* count x observation, for the next act */
-const float *shoal_vector_last(const shoal_vector *vector,
-                               uint32_t index); /* of the episode that just ended */
+/* count x observation, for the next act; and the last one of an episode that just ended. */
+const float *shoal_vector_observations(const shoal_vector *vector);
+const float *shoal_vector_last(const shoal_vector *vector, uint32_t index);
 const void *shoal_vector_state(const shoal_vector *vector, uint32_t index); /* for draw */
 
-/* All of it as bytes, to go on elsewhere (on machines of the same byte order, which is little-endian): 0 bytes
- * where a state owns more than itself.
+/* All of it as bytes, to go on elsewhere (on machines of the same byte order, which is little-endian): 0
+ * bytes where a state owns more than itself.
  *
  *   0   8   digest of the kind's name
  *   8   4   count

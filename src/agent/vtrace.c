@@ -1,8 +1,8 @@
 /* vtrace.c: an actor-critic for rollouts that an older policy has played.
  *
- * How much likelier or less likely each action has become since is part of the targets (advantage.h), so actors
- * need not wait while the learner learns. With several epochs, each begins with ratios and targets of its own:
- * then it is the learner itself that has gone on. */
+ * How much likelier or less likely each action has become since is part of the targets (advantage.h), so
+ * actors need not wait while the learner learns. With several epochs, each begins with ratios and targets of
+ * its own: then it is the learner itself that has gone on. */
 #include <math.h>
 #include <string.h>
 

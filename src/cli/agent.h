@@ -4,6 +4,7 @@
 #define SHOAL_CLI_AGENT_H
 
 int shoal_cli_agent_train(int argc, char **argv);
+int shoal_cli_agent_act(int argc, char **argv);
 int shoal_cli_agent_play(int argc, char **argv);
 int shoal_cli_agent_list(int argc, char **argv);
 

@@ -21,13 +21,6 @@ static const char *usual_algorithm(const shoal_env_kind *kind) {
   return status == SHOAL_OK ? shoal_algorithm_name(settings.algorithm) : "none";
 }
 
-static bool is_there(shoal_algorithm algorithm) {
-  shoal_agent_settings settings;
-  for (const shoal_env_kind *const *kind = shoal_env_kinds; *kind; kind++)
-    if (shoal_agent_defaults(*kind, algorithm, &settings, NULL) == SHOAL_OK) return true;
-  return false;
-}
-
 static void print_text(void) {
   printf("%-26s  %4s  %-14s  %6s  %6s  %-6s  %s\n", "environment", "sees", "does", "steps", "goal", "usual",
          "what is to be done");
@@ -42,9 +35,7 @@ static void print_text(void) {
   }
   printf("\n");
   for (int i = 0; i < SHOAL_ALGORITHMS; i++)
-    if (is_there((shoal_algorithm)i))
-      printf("%-8s  %s\n", shoal_algorithm_name((shoal_algorithm)i),
-             shoal_algorithm_says((shoal_algorithm)i));
+    printf("%-8s  %s\n", shoal_algorithm_name((shoal_algorithm)i), shoal_algorithm_says((shoal_algorithm)i));
   printf("\nEnvironments of Gymnasium's are called gym:NAME; they need Python with that package.\n");
 }
 
@@ -73,7 +64,6 @@ static void print_json(void) {
   shoal_json_close(&json, ']');
   shoal_json_open(&json, "algorithms", '[');
   for (int i = 0; i < SHOAL_ALGORITHMS; i++) {
-    if (!is_there((shoal_algorithm)i)) continue;
     shoal_json_open(&json, NULL, '{');
     shoal_json_text(&json, "name", shoal_algorithm_name((shoal_algorithm)i));
     shoal_json_text(&json, "says", shoal_algorithm_says((shoal_algorithm)i));

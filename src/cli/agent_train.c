@@ -11,18 +11,22 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "cli/agent.h"
+#include "cli/agent_queue.h"
 #include "cli/cli.h"
 #include "cli/hosted.h"
 #include "cli/progress.h"
+#include "cli/queue_url.h"
 #include "cli/stop.h"
 
 static const char COMMAND[] = "agent train";
 static const char *const algorithms[] = {"ppo", "vtrace", "dqn", "sac", "clone", NULL};
 static const uint64_t usual_seed = 1;
 static const double save_every_s = 30, tell_every_s = 1;
+static const double queue_save_every_s = 5, queue_lease_s = 10;
 
 typedef struct train_command {
-  const char *env, *algorithm, *set, *model, *out;
+  const char *env, *algorithm, *set, *model, *out, *queue, *name;
+  char *url; /* the queue's, with its password */
   uint64_t steps, seed, threads;
   double seconds;
   bool resume, full, json;
@@ -83,6 +87,15 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
            "what suits"},
       {.name = "out", .value = "FILE", .text = &c->out, .help = "the agent; NAME.safetensors by default"},
       {.name = "resume", .flag = &c->resume, .help = "go on with the training of this --out"},
+      {.name = "queue",
+       .value = "URL",
+       .text = &c->queue,
+       .help = "let 'shoal agent act' play, here and elsewhere, through this broker: "
+               "amqp://USER:PASSWORD@HOST/VHOST"},
+      {.name = "name",
+       .value = "NAME",
+       .text = &c->name,
+       .help = "--queue: what actors call this training; 'agent' by default"},
       {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
   };
   const shoal_usage usage = {
@@ -117,6 +130,8 @@ static shoal_status name_out(train_command *c, shoal_error *err) {
 
 /* What was said when the training began holds for all of it. */
 static shoal_status check_words(const train_command *c, shoal_error *err) {
+  if (c->name && !c->queue)
+    return shoal_fail(err, SHOAL_INVALID, "--name is for --queue, which is not given");
   if (!c->resume && c->env == NULL)
     return shoal_fail(err, SHOAL_INVALID,
                       "--env is missing: where to act; 'shoal agent list' tells what there is");
@@ -215,6 +230,7 @@ static shoal_status open_learner(train_command *c, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   c->config.kind = c->kind;
   c->config.threads = (uint32_t)c->threads;
+  if (c->queue) return SHOAL_OK; /* the coach makes it */
   status = shoal_learner_create(&c->learner, &c->config, err);
   return status == SHOAL_OK && c->resume ? shoal_learner_load(c->learner, c->out, err) : status;
 }
@@ -312,7 +328,7 @@ static void round_done(void *self, const shoal_training_view *view) {
 }
 
 static void print_end(const train_command *c, const shoal_training_view *view) {
-  uint64_t steps = shoal_learner_steps(c->learner);
+  uint64_t steps = c->learner ? shoal_learner_steps(c->learner) : view->round.steps;
   bool goal = !isnan(c->kind->solved);
   if (c->json) {
     shoal_json json;
@@ -367,7 +383,38 @@ static shoal_status train(train_command *c, shoal_training_view *view, shoal_err
   return status;
 }
 
+/* On-policy algorithms that wait for every round do so here, too; others take what comes. */
+static bool is_exact(const shoal_agent_settings *settings) {
+  return settings->lag == 0 && (settings->algorithm == SHOAL_PPO || settings->algorithm == SHOAL_CLONE);
+}
+
+static shoal_status train_by_queue(train_command *c, shoal_training_view *view, shoal_error *err) {
+  const shoal_agent_queue_config config = {
+      .url = c->url,
+      .name = c->name ? c->name : "agent",
+      .command = COMMAND,
+      .coach = {.learner = c->config,
+                .exact = is_exact(&c->config.settings),
+                .lease_s = queue_lease_s,
+                .seconds = c->seconds,
+                .steps = c->config.steps_all,
+                .until_solved = !c->full,
+                .anew = !c->resume,
+                .file = c->out,
+                .save_every_s = queue_save_every_s},
+      .stop = shoal_stop_flag(),
+      .self = c,
+      .round = round_done,
+  };
+  shoal_progress_init(&c->progress, c->json ? NULL : stderr, shoal_clock_seconds());
+  shoal_stop_says("stopping; what was learned is saved");
+  shoal_status status = shoal_agent_queue_train(&config, view, err);
+  shoal_progress_clear(&c->progress);
+  return status;
+}
+
 static void release(train_command *c) {
+  shoal_queue_url_free(c->url);
   shoal_learner_destroy(c->learner);
   shoal_env_close(c->kind);
   shoal_text_release(&c->out_made);
@@ -380,9 +427,13 @@ int shoal_cli_agent_train(int argc, char **argv) {
   int exit_status;
   if (!parse(&c, argc, argv, &exit_status)) return exit_status;
   if (check_words(&c, &err) != SHOAL_OK) return shoal_cli_misused(COMMAND, &err);
+  if (c.queue && (c.url = shoal_queue_url_take(c.queue, argc, argv)) == NULL) {
+    shoal_fail(&err, SHOAL_NO_MEMORY, "not enough memory");
+    return shoal_cli_failed(COMMAND, &err);
+  }
   shoal_stop_catch();
   shoal_status status = open_learner(&c, &err);
-  if (status == SHOAL_OK) status = train(&c, &view, &err);
+  if (status == SHOAL_OK) status = c.queue ? train_by_queue(&c, &view, &err) : train(&c, &view, &err);
   if (status == SHOAL_OK) {
     print_end(&c, &view);
     exit_status = shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);

@@ -1,5 +1,5 @@
-/* The course: what waits for what, actors that are lost or late, bounded memory, restarts, and the same training
- * whoever plays it. */
+/* The course: what waits for what, actors that are lost or late, bounded memory, restarts, and the same
+ * training whoever plays it. */
 #include "agent/course.h"
 
 #include <math.h>

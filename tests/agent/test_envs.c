@@ -39,6 +39,44 @@ static void cartpole_takes_the_known_steps(void **state) {
   shoal_vector_destroy(vector);
 }
 
+/* x, speed, angle, turn; as the original has it, with the C library's sine and cosine. */
+static void push_cart(double s[4], double force) {
+  double sine = sin(s[2]), cosine = cos(s[2]), length = 0.1 * 0.5;
+  double push = (force + length * (s[3] * s[3]) * sine) / 1.1;
+  double turning = (9.8 * sine - cosine * push) / (0.5 * (4.0 / 3.0 - 0.1 * (cosine * cosine) / 1.1));
+  double moving = push - length * turning * cosine / 1.1;
+  s[0] += 0.02 * s[1];
+  s[1] += 0.02 * moving;
+  s[2] += 0.02 * s[3];
+  s[3] += 0.02 * turning;
+}
+
+static void cartpole_is_the_plain_formula_to_the_last_bit(void **state) {
+  (void)state;
+  enum { COUNT = 300, ROUNDS = 300 };
+  static double carts[COUNT][4], plain[COUNT][4];
+  static float actions[COUNT], rewards[COUNT];
+  static bool ended[COUNT];
+  static shoal_pcg64 randoms[COUNT];
+  const shoal_env_kind *kind = shoal_env_find("CartPole-v1");
+  assert_int_equal(kind->bytes, sizeof carts[0]);
+  shoal_pcg64_seed(&randoms[0], 9);
+  for (int round = 0; round < ROUNDS; round++) {
+    for (int i = 0; i < COUNT; i++) {
+      for (int d = 0; d < 4; d++) carts[i][d] = shoal_pcg64_uniform(&randoms[0], -2.5, 2.5);
+      carts[i][2] *= round % 3 == 0 ? 1 : round % 3 == 1 ? 0.1 : 0.02;
+      actions[i] = (float)shoal_pcg64_below(&randoms[0], 2);
+    }
+    memcpy(plain, carts, sizeof plain);
+    kind->step(carts, COUNT, actions, randoms, rewards, ended);
+    for (int i = 0; i < COUNT; i++) {
+      push_cart(plain[i], actions[i] == 1 ? 10 : -10);
+      assert_memory_equal(carts[i], plain[i], sizeof plain[i]);
+      assert_int_equal(ended[i], fabs(plain[i][0]) > 2.4 || fabs(plain[i][2]) > 24 * M_PI / 360);
+    }
+  }
+}
+
 static void mountaincar_pushed_along_arrives_at_step_122(void **state) {
   (void)state;
   shoal_vector *vector = make("MountainCar-v0", 0);
@@ -334,6 +372,7 @@ static void any_bytes_are_a_state_that_does_no_harm(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(cartpole_takes_the_known_steps),
+      cmocka_unit_test(cartpole_is_the_plain_formula_to_the_last_bit),
       cmocka_unit_test(mountaincar_pushed_along_arrives_at_step_122),
       cmocka_unit_test(a_snake_that_looks_lives_long),
       cmocka_unit_test(a_maze_is_solved_without_memory),

@@ -1,5 +1,5 @@
-/* The actor-critics, ppo and vtrace: gradients, the policy that played has a ratio of one, the same bits with any
- * number of threads, files, rounds that come to nothing; and that they learn. */
+/* The actor-critics, ppo and vtrace: gradients, the policy that played has a ratio of one, the same bits with
+ * any number of threads, files, rounds that come to nothing; and that they learn. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

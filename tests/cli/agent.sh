@@ -99,8 +99,11 @@ wrong() {
   same $? "$status" "$*: $(cat wrong.log)"
   check "$*: $(cat wrong.log)" grep -qF -- "$words" wrong.log
 }
-wrong 2 "'trian' is not one of train, play and list; did you mean 'train'?" agent trian
+wrong 2 "'trian' is not one of train, act, play and list; did you mean 'train'?" agent trian
 wrong 2 "--env is missing" agent train
+wrong 2 "--queue is missing" agent act
+wrong 2 "--name is for --queue" agent train --env CartPole-v1 --name poles
+wrong 1 "letters, digits" agent act --queue amqp://127.0.0.1:1 --name 'a b'
 wrong 1 "CartPole-v1" agent train --env CartPole
 wrong 2 "--algorithm" agent train --env CartPole-v1 --algorithm magic
 wrong 1 "dqn" agent train --env Pendulum-v1 --algorithm dqn

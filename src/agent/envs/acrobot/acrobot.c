@@ -1,7 +1,7 @@
-/* acrobot.c: see acrobot.h. The motion is chaotic: a last bit that differs is seen some hundred steps later. So
- * the order of operations is that of the original ("book" equations, one Runge-Kutta step of the fourth order),
- * and sine, cosine and squares are the C library's, as NumPy has them. What reset drew are floats, and what is
- * seen of them then are NumPy's sines and cosines of floats. */
+/* acrobot.c: see acrobot.h. The motion is chaotic: a last bit that differs is seen some hundred steps
+ * later. So the order of operations is that of the original ("book" equations, one Runge-Kutta step of the
+ * fourth order), and sine, cosine and squares are the C library's, as NumPy has them. What reset drew are
+ * floats, and what is seen of them then are NumPy's sines and cosines of floats. */
 #include "agent/envs/acrobot/acrobot.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ typedef struct links {
   double fresh; /* 1 after reset */
 } links;
 
-/* The square as pow has it, which is not always x * x to the last bit; the compiler must not know that it is one. */
+/* The square as pow has it, which is not always x * x to the last bit; the compiler must not know that it
+ * is one. */
 static double square(double x) {
   static const volatile double TWO = 2;
   return pow(x, TWO);

@@ -1,24 +1,26 @@
 /* cartpole.c: see cartpole.h.
  *
- * Made for many at once: plain loops without a branch, which the compiler turns into vectors, for several instruction
- * sets. None of them changes a bit, since multiply and add are never fused, and the order of operations is that of the
- * original.
+ * Made for many at once: plain loops without a branch, which the compiler turns into vectors, for several
+ * instruction sets. None of them changes a bit, since multiply and add are never fused, and the order of
+ * operations is that of the original.
  *
- * A pole that falls doubles an error every few steps, so sine and cosine must be the C library's to the last bit, as
- * NumPy's are. Angles are small, and a few terms of the series with what rounding took away tell them all but
- * always: where the exact value is so near the middle between two doubles that the library (which promises less
- * than 0.52 units) might take the other one, it is asked. That is one in five. */
+ * A pole that falls doubles an error every few steps, so sine and cosine must be the C library's to the
+ * last bit, as NumPy's are. Angles are small, and a few terms of the series with what rounding took away
+ * tell them all but always: where the exact value is so near the middle between two doubles that the
+ * library (whose error is below 0.52 units) might take the other one, it is asked: one time in ten. */
 #include "agent/envs/cartpole/cartpole.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
 
 static const double GRAVITY = 9.8, POLE_MASS = 0.1, TOTAL_MASS = 0.1 + 1.0, HALF_LENGTH = 0.5, PUSH = 10.0,
                     TAU = 0.02, X_MAX = 2.4, START = 0.05, SERIES_MAX = 0.25;
-/* Half a unit by these is how far from a double a value may be that rounds to it for certain. */
-static const double SURE_SINE = 1.075, SURE_COSINE = 1.16;
+/* How wrong the C library may be beyond half a unit in the last place, and how wrong a small term is by
+ * itself. */
+static const double LIBRARY = 0.02 * 0x1p-52, TERM = 1.5 * 0x1p-52;
 enum { BLOCK = 256 };
 static const double ANGLE_MAX = 12 * 2 * M_PI / 360, POLE_MASS_LENGTH = 0.1 * 0.5;
 
@@ -36,9 +38,15 @@ static void reset(void *state, shoal_pcg64 *random) {
 
 /* ---- one step --------------------------------------------------------------------------- */
 
-/* Returns whether they are what the C library would say. The first term that is left out is below 2^-60 of the sum.
- * Pairs of terms are added up side by side, since each operation would wait for the one before it otherwise. */
-static inline __attribute__((always_inline)) bool series(double x, double *sine, double *cosine) {
+/* Sine and cosine, and whether the C library is to be asked, which may say something else. The first term
+ * that is left out is below 2^-60 of the sum. Pairs of terms are added up side by side, since each
+ * operation would wait for the one before it otherwise. */
+typedef struct waves {
+  double sine, cosine;
+  bool ask;
+} waves;
+
+static inline __attribute__((always_inline)) waves series(double x) {
   double x2 = x * x, x4 = x2 * x2;
   double s3 = x2 * (1.0 / 120) - 1.0 / 6, s7 = x2 * (1.0 / 362880) - 1.0 / 5040;
   double s11 = x2 * (1.0 / 6227020800.0) - 1.0 / 39916800;
@@ -47,9 +55,10 @@ static inline __attribute__((always_inline)) bool series(double x, double *sine,
   double s_small = x * x2 * (s3 + x4 * (s7 + x4 * s11)), c_small = x2 * (c2 + x4 * (c6 + x4 * c10));
   double s = x + s_small, c = 1.0 + c_small;
   double s_rest = s_small - (s - x), c_rest = c_small - (c - 1.0); /* exact: what rounding took away */
-  *sine = s;
-  *cosine = c;
-  return (fabs(x) <= SERIES_MAX) & (s + s_rest * SURE_SINE == s) & (c + c_rest * SURE_COSINE == c);
+  double s_wrong = fabs(s) * LIBRARY + fabs(s_small) * TERM, c_wrong = LIBRARY / 2 - c_small * TERM;
+  bool sure = (fabs(x) <= SERIES_MAX) & (s + (s_rest + s_wrong) == s) & (s + (s_rest - s_wrong) == s) &
+              (c + (c_rest + c_wrong) == c) & (c + (c_rest - c_wrong) == c);
+  return (waves){s, c, !sure};
 }
 
 static inline __attribute__((always_inline)) void move(cart *c, double force, double sine, double cosine) {
@@ -69,15 +78,33 @@ static inline __attribute__((always_inline)) double force_of(float action) {
 
 /* ---- many ------------------------------------------------------------------------------- */
 
+/* The numbers of those that are marked with 1. Without branches, which could not be foreseen; and the marks
+ * are as wide as what they come from, which makes for simpler vectors. */
+static inline __attribute__((always_inline)) uint32_t list(const uint64_t *marked, uint32_t count,
+                                                           uint16_t *out) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    out[found] = (uint16_t)i;
+    found += (uint32_t)marked[i];
+  }
+  return found;
+}
+
 static inline __attribute__((always_inline)) void move_block(cart *carts, uint32_t count,
                                                              const float *actions, bool *ended) {
   double sines[BLOCK], cosines[BLOCK];
-  bool sure[BLOCK];
-  for (uint32_t i = 0; i < count; i++) sure[i] = series(carts[i].angle, &sines[i], &cosines[i]);
+  uint64_t ask[BLOCK];
+  uint16_t asked[BLOCK];
   for (uint32_t i = 0; i < count; i++) {
-    if (sure[i]) continue;
-    sines[i] = sin(carts[i].angle);
-    cosines[i] = cos(carts[i].angle);
+    waves w = series(carts[i].angle);
+    sines[i] = w.sine;
+    cosines[i] = w.cosine;
+    ask[i] = w.ask;
+  }
+  for (uint32_t a = 0, n = list(ask, count, asked); a < n; a++) {
+    double angle = carts[asked[a]].angle;
+    sines[asked[a]] = sin(angle);
+    cosines[asked[a]] = cos(angle);
   }
   for (uint32_t i = 0; i < count; i++) move(&carts[i], force_of(actions[i]), sines[i], cosines[i]);
   for (uint32_t i = 0; i < count; i++) /* also over where something is no number */
@@ -117,26 +144,33 @@ move_avx512(cart *carts, uint32_t count, const float *actions, bool *ended) {
   move_all(carts, count, actions, ended);
 }
 
+typedef enum isa { UNKNOWN, PLAIN, AVX2, AVX512 } isa;
+
 /* The instruction set that the kernels have, so that one setting decides for all. */
-static bool uses(const char *isa) {
+static isa isa_of_kernels(void) {
+  static _Atomic int known = UNKNOWN;
+  int found = atomic_load_explicit(&known, memory_order_relaxed);
+  if (found != UNKNOWN) return (isa)found;
   const shoal_kernels *kernels = shoal_kernels_get();
-  return kernels && strcmp(kernels->name, isa) == 0;
+  const char *name = kernels ? kernels->name : "";
+  found = strcmp(name, "avx512") == 0 ? AVX512 : strcmp(name, "avx2") == 0 ? AVX2 : PLAIN;
+  atomic_store_explicit(&known, found, memory_order_relaxed);
+  return (isa)found;
 }
 
 static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {
-  if (uses("avx512"))
-    move_avx512(carts, count, actions, ended);
-  else if (uses("avx2"))
-    move_avx2(carts, count, actions, ended);
-  else
-    move_plain(carts, count, actions, ended);
+  switch (isa_of_kernels()) {
+  case AVX512: move_avx512(carts, count, actions, ended); break;
+  case AVX2: move_avx2(carts, count, actions, ended); break;
+  default: move_plain(carts, count, actions, ended); break;
+  }
 }
 
 static void round_many(const cart *carts, uint32_t count, float *out) {
-  if (uses("avx512") || uses("avx2"))
-    round_avx2(carts, count, out);
-  else
+  if (isa_of_kernels() == PLAIN)
     round_plain(carts, count, out);
+  else
+    round_avx2(carts, count, out);
 }
 #else
 static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {

@@ -56,7 +56,8 @@ struct shoal_lander_body : b2ContactListener {
       add_edge(ground, vec(points[i][0], points[i][1]), vec(points[i + 1][0], points[i + 1][1]), 0.1f);
   }
 
-  b2Body *add_part(const b2Shape &shape, b2Vec2 at, double angle, float density, float friction, uint16 bits) {
+  b2Body *add_part(const b2Shape &shape, b2Vec2 at, double angle, float density, float friction,
+                   uint16 bits) {
     b2BodyDef def;
     def.type = b2_dynamicBody;
     def.position = at;
@@ -74,7 +75,8 @@ struct shoal_lander_body : b2ContactListener {
 
   void add_hull() {
     b2Vec2 points[SHOAL_LANDER_HULL_POINTS];
-    for (int i = 0; i < SHOAL_LANDER_HULL_POINTS; i++) points[i] = vec(HULL[i][0] / SCALE, HULL[i][1] / SCALE);
+    for (int i = 0; i < SHOAL_LANDER_HULL_POINTS; i++)
+      points[i] = vec(HULL[i][0] / SCALE, HULL[i][1] / SCALE);
     b2PolygonShape shape;
     shape.Set(points, SHOAL_LANDER_HULL_POINTS);
     hull = add_part(shape, vec(WIDTH / 2, HEIGHT), 0, 5.0f, 0.1f, HULL_BITS);
@@ -84,8 +86,8 @@ struct shoal_lander_body : b2ContactListener {
     int side = number == 0 ? -1 : 1;
     b2PolygonShape shape;
     shape.SetAsBox(static_cast<float>(LEG_HALF_WIDTH / SCALE), static_cast<float>(LEG_HALF_HEIGHT / SCALE));
-    legs[number] = add_part(shape, vec(WIDTH / 2 - side * LEG_AWAY / SCALE, HEIGHT), side * 0.05, 1.0f, 0.2f,
-                            LEG_BITS);
+    legs[number] =
+        add_part(shape, vec(WIDTH / 2 - side * LEG_AWAY / SCALE, HEIGHT), side * 0.05, 1.0f, 0.2f, LEG_BITS);
     b2RevoluteJointDef hinge;
     hinge.bodyA = hull;
     hinge.bodyB = legs[number];

@@ -1,5 +1,5 @@
-/* lunarlander.c: see lunarlander.h: the rules around the world of body.h, with the original's numbers and in its
- * order of operations. Engines push off centre by a little, at random. */
+/* lunarlander.c: see lunarlander.h: the rules around the world of body.h, with the original's numbers and
+ * in its order of operations. Engines push off centre by a little, at random. */
 #include "agent/envs/lunarlander/lunarlander.h"
 
 #include <math.h>
@@ -162,7 +162,7 @@ static void observe(const void *states, uint32_t count, float *out) {
 
 /* ---- for people ------------------------------------------------------------------------- */
 
-/* A flame at a side of the hull (between two of its points), away from it, as long as the engine is strong. */
+/* A flame between two points of the hull, away from it, as long as the engine is strong. */
 static void draw_flame(shoal_canvas *canvas, const float a[2], const float b[2], float power) {
   if (power == 0) return;
   float x = (a[0] + b[0]) / 2, y = (a[1] + b[1]) / 2, out_x = a[1] - b[1], out_y = b[0] - a[0];

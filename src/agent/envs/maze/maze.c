@@ -122,7 +122,7 @@ static void observe(const void *states, uint32_t count, float *out) {
 
 /* ---- for people ------------------------------------------------------------------------- */
 
-/* Whether there is a wall along the line number `line` (from the left, or the bottom) beside place `along`. */
+/* Whether there is a wall on this line (counted from the left, or the bottom) at the place `along` it. */
 static bool is_wall(const maze *m, bool upright, int line, int along) {
   if (line == 0 || line == SIDE) return true;
   int cell = upright ? along * SIDE + line - 1 : (line - 1) * SIDE + along;
@@ -165,7 +165,7 @@ const shoal_env_kind shoal_env_maze = {
     .choices = WAYS,
     .action_width = 1,
     .limit = 200,
-    .solved = 0.5,
+    .solved = 0.6,
     .pace = 12,
     .bytes = sizeof(maze),
     .reset = reset,

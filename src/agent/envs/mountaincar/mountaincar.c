@@ -1,7 +1,8 @@
 /* mountaincar.c: see mountaincar.h.
  *
- * The continuous one keeps its state in single precision, except for the first step of an episode: what reset
- * drew is a double, and NumPy goes on with the precision that it finds. Constants take that precision, too. */
+ * The continuous one keeps its state in single precision, except for the first step of an episode: what
+ * reset drew is a double, and NumPy goes on with the precision that it finds. Constants take that
+ * precision, too. */
 #include "agent/envs/mountaincar/mountaincar.h"
 
 #include <math.h>

@@ -1,7 +1,8 @@
-/* mountaincar.h: a car in a valley whose engine is too weak for the hill: gain speed by going back and forth.
+/* mountaincar.h: a car in a valley whose engine is too weak for the hill: gain speed by going back and
+ * forth.
  *
- * Gymnasium's MountainCar-v0 (full throttle left, right or none) and MountainCarContinuous-v0 (any throttle, and
- * fuel costs), step for step. */
+ * Gymnasium's MountainCar-v0 (full throttle left, right or none) and MountainCarContinuous-v0 (any
+ * throttle, and fuel costs), step for step. */
 #ifndef SHOAL_AGENT_ENVS_MOUNTAINCAR_H
 #define SHOAL_AGENT_ENVS_MOUNTAINCAR_H
 

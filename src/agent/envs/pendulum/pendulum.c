@@ -18,8 +18,8 @@ static double normalised(double angle) {
   return rest - M_PI;
 }
 
-/* Squares as pow has them, which are not always x * x to the last bit, as NumPy's are; the compiler must not know
- * that they are squares. */
+/* Squares as pow has them, which are not always x * x to the last bit, as NumPy's are; the compiler must
+ * not know that they are squares. */
 static const volatile double TWO = 2;
 static double square(double x) { return pow(x, TWO); }
 static float square_of_float(float x) { return powf(x, (float)TWO); }

@@ -1,5 +1,5 @@
-/* snake.c: see snake.h. The board holds for each field how many steps the snake will still lie on it, so that its
- * length is the number at its head, 1 is the end of its tail, and any bytes are a board. */
+/* snake.c: see snake.h. The board holds for each field how many steps the snake will still lie on it, so
+ * that its length is the number at its head, 1 is the end of its tail, and any bytes are a board. */
 #include "agent/envs/snake/snake.h"
 
 #include <string.h>
@@ -226,7 +226,7 @@ const shoal_env_kind shoal_env_snake = {
     .choices = CHOICES,
     .action_width = 1,
     .limit = 3000,
-    .solved = 30,
+    .solved = 45,
     .pace = 12,
     .bytes = sizeof(snake),
     .reset = reset,

@@ -1,8 +1,9 @@
 /* snake.h: a snake on a board of 12 x 12: eat, grow, and bite neither the wall nor yourself.
  *
- * It goes on by a field each step; the choices are straight on, left and right. A piece of food is worth 1 and
- * makes it one field longer; an end is worth -1: a wall, its own body, or 144 steps without food. The episode
- * also ends, at no cost, when the board is full. After 3000 steps it is cut off. Solved is a mean return of 30.
+ * It goes on by a field each step; the choices are straight on, left and right. A piece of food is worth 1
+ * and makes it one field longer; an end is worth -1: a wall, its own body, or 144 steps without food. The
+ * episode also ends, at no cost, when the board is full. After 3000 steps it is cut off. Solved is a mean
+ * return of 45.
  *
  * What is seen is turned so that ahead is always up, 62 numbers:
  *   48      the fields at most 3 away, row by row from the one farthest ahead, without its own: 1 is blocked

@@ -1,0 +1,467 @@
+/* coach.c: see coach.h.
+ *
+ * The thread inside runs the loop of training.c with actors outside of it (agent_trainer.h). `lock` guards
+ * all but what is set at the start; it is taken before the trainer's own, and never while a round is learned
+ * from. The trainer is there from when the course is open until it is over; before, actors wait, and
+ * afterwards nothing is to do. */
+#include "agent/coach.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/agent_trainer.h"
+#include "agent/coach_internal.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+
+enum { ACTORS_MAX = 1024, POINTS_MAX = 8192 };
+static const double LEASE_S = 30, SAVE_EVERY_S = 30;
+static const double POINT_EVERY_S = 0.5, POINTS_SHARE = 0.001; /* of the time so far, once that is longer */
+static const long WAIT_NS = 20000000;
+
+typedef struct heard {
+  char name[SHOAL_ACTOR_NAME_MAX];
+  double at; /* 0: nobody */
+} heard;
+
+typedef struct local {
+  shoal_coach *coach;
+  pthread_t thread;
+  char name[SHOAL_ACTOR_NAME_MAX];
+} local;
+
+struct shoal_coach {
+  shoal_coach_config config;
+  char *file, *folder;
+  shoal_learner *learner;
+  shoal_rollout_shape shape;
+  volatile sig_atomic_t stop;
+  pthread_t thread;
+  bool has_thread;
+  local *locals;
+  uint32_t locals_count;
+
+  pthread_mutex_t lock;
+  pthread_cond_t news; /* a round was learned from, or it is over */
+  shoal_agent_trainer *trainer;
+  bool ended;
+  shoal_coach_view view; /* its error, training and bytes */
+  heard actors[ACTORS_MAX];
+  shoal_training_view *points; /* a ring */
+  uint64_t points_count;
+  double point_at, checkpoint_at;
+  shoal_text last_policy; /* once the trainer is gone */
+  uint64_t last_version;
+};
+
+/* ---- what the thread inside says ------------------------------------------------------ */
+
+static void opened(void *self, shoal_agent_trainer *trainer) {
+  shoal_coach *c = self;
+  pthread_mutex_lock(&c->lock);
+  c->trainer = trainer;
+  pthread_cond_broadcast(&c->news);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void closes(void *self) {
+  shoal_coach *c = self;
+  pthread_mutex_lock(&c->lock);
+  c->last_version = shoal_agent_trainer_policy(c->trainer, &c->last_policy);
+  shoal_agent_trainer_course(c->trainer, &c->view.course);
+  c->trainer = NULL;
+  c->ended = true;
+  pthread_cond_broadcast(&c->news);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void note_point(shoal_coach *c, const shoal_training_view *view) {
+  if (!view->scored && view->seconds < c->point_at) return;
+  c->points[c->points_count++ % POINTS_MAX] = *view;
+  c->point_at = view->seconds + fmax(POINT_EVERY_S, POINTS_SHARE * view->seconds);
+}
+
+/* ---- checkpoints ---- */
+
+static int by_number(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The steps of all checkpoints that are there, in order; at most so many. */
+static uint32_t list_checkpoints(const char *folder, uint64_t *out, uint32_t most) {
+  DIR *dir = opendir(folder);
+  uint32_t count = 0;
+  for (struct dirent *entry; dir && count < most && (entry = readdir(dir)) != NULL;) {
+    const char *dot = strchr(entry->d_name, '.');
+    if (dot && strcmp(dot, ".safetensors") == 0 &&
+        shoal_read_u64(entry->d_name, (size_t)(dot - entry->d_name), &out[count]))
+      count++;
+  }
+  if (dir) closedir(dir);
+  qsort(out, count, sizeof *out, by_number);
+  return count;
+}
+
+/* Where there are too many, the one goes whose neighbours are nearest to each other. */
+static void thin_out(const char *folder) {
+  enum { MOST = 4 * SHOAL_COACH_CHECKPOINTS };
+  uint64_t steps[MOST];
+  uint32_t count = list_checkpoints(folder, steps, MOST);
+  while (count > SHOAL_COACH_CHECKPOINTS) {
+    uint32_t least = 1;
+    for (uint32_t i = 2; i + 1 < count; i++)
+      if (steps[i + 1] - steps[i - 1] < steps[least + 1] - steps[least - 1]) least = i;
+    char *path = shoal_path("%s/%" PRIu64 ".safetensors", folder, steps[least]);
+    if (path) unlink(path);
+    free(path);
+    memmove(steps + least, steps + least + 1, (--count - least) * sizeof *steps);
+  }
+}
+
+/* One that cannot be written costs nothing but itself. */
+static void write_checkpoint(shoal_coach *c, bool due) {
+  double now = shoal_clock_seconds();
+  if (c->folder == NULL || (!due && now < c->checkpoint_at)) return;
+  c->checkpoint_at = now + c->config.save_every_s;
+  char *path = shoal_path("%s/%" PRIu64 ".safetensors", c->folder, shoal_learner_steps(c->learner));
+  if (path && shoal_learner_save(c->learner, path, false, NULL) == SHOAL_OK) thin_out(c->folder);
+  free(path);
+}
+
+static void round_done(void *self, const shoal_training_view *view) {
+  shoal_coach *c = self;
+  pthread_mutex_lock(&c->lock);
+  c->view.training = *view;
+  note_point(c, view);
+  pthread_cond_broadcast(&c->news);
+  pthread_mutex_unlock(&c->lock);
+  write_checkpoint(c, false);
+  if (c->config.changed) c->config.changed(c->config.self);
+}
+
+static void *learn(void *self) {
+  shoal_coach *c = self;
+  shoal_error err = {0};
+  shoal_training_view last;
+  const shoal_training_options options = {.learner = c->learner,
+                                          .config = c->config.learner,
+                                          .seconds = c->config.seconds,
+                                          .steps = c->config.steps,
+                                          .until_solved = c->config.until_solved,
+                                          .out = c->file,
+                                          .save_every_s = c->config.save_every_s,
+                                          .stop = &c->stop,
+                                          .self = c,
+                                          .round = round_done};
+  const shoal_agent_trainer_outside outside = {
+      .eager = !c->config.exact, .lease_s = c->config.lease_s, .self = c, .opened = opened, .closes = closes};
+  shoal_status status = shoal_train_outside(&options, &outside, &last, &err);
+  write_checkpoint(c, true);
+  pthread_mutex_lock(&c->lock);
+  c->view.training = last;
+  c->view.solved = status == SHOAL_OK && last.solved;
+  if (status != SHOAL_OK && status != SHOAL_STOPPED)
+    snprintf(c->view.error, sizeof c->view.error, "%s", err.text);
+  else
+    note_point(c, &last);
+  c->view.ended = c->ended = true;
+  pthread_cond_broadcast(&c->news);
+  pthread_mutex_unlock(&c->lock);
+  if (c->config.changed) c->config.changed(c->config.self);
+  return NULL;
+}
+
+/* ---- for actors ----------------------------------------------------------------------- */
+
+static void hear(shoal_coach *c, const char *actor) {
+  heard *found = &c->actors[0];
+  char plain[SHOAL_ACTOR_NAME_MAX];
+  shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
+  for (uint32_t i = 0; i < ACTORS_MAX; i++) {
+    heard *h = &c->actors[i];
+    if (h->at > 0 && strcmp(h->name, plain) == 0) {
+      found = h;
+      break;
+    }
+    if (h->at < found->at) found = h;
+  }
+  memcpy(found->name, plain, sizeof plain);
+  found->at = shoal_clock_seconds();
+}
+
+static uint32_t count_actors(const shoal_coach *c) {
+  uint32_t count = 0;
+  double since = shoal_clock_seconds() - c->config.lease_s;
+  for (uint32_t i = 0; i < ACTORS_MAX; i++) count += c->actors[i].at > 0 && c->actors[i].at >= since;
+  return count;
+}
+
+void shoal_coach_brief(shoal_coach *c, shoal_text *json) {
+  shoal_actor_brief_write(&c->config.learner, shoal_learner_spec(c->learner), c->config.exact, json);
+}
+
+shoal_coach_next shoal_coach_take(shoal_coach *c, const char *actor, uint64_t known, shoal_text *unit,
+                                  shoal_text *policy) {
+  shoal_text_clear(unit);
+  shoal_text_clear(policy);
+  pthread_mutex_lock(&c->lock);
+  bool any = false, ended = c->ended;
+  hear(c, actor);
+  if (!ended && c->trainer) any = shoal_agent_trainer_take(c->trainer, actor, known, unit, policy);
+  if (any) c->view.bytes_out += unit->length + policy->length;
+  pthread_mutex_unlock(&c->lock);
+  if (ended) return SHOAL_COACH_OVER;
+  return any && !unit->failed && !policy->failed ? SHOAL_COACH_UNIT : SHOAL_COACH_WAITS;
+}
+
+shoal_status shoal_coach_done(shoal_coach *c, const char *actor, const void *bytes, size_t length,
+                              bool *counted, shoal_error *err) {
+  shoal_rollout *rollout;
+  *counted = false;
+  shoal_status status = shoal_rollout_create(&rollout, &c->shape, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_rollout_read(rollout, bytes, length, err);
+  if (status != SHOAL_OK) {
+    shoal_rollout_destroy(rollout);
+    return status;
+  }
+  pthread_mutex_lock(&c->lock);
+  hear(c, actor);
+  c->view.bytes_in += length;
+  if (c->trainer)
+    *counted = shoal_agent_trainer_done(c->trainer, rollout, actor);
+  else
+    shoal_rollout_destroy(rollout);
+  pthread_mutex_unlock(&c->lock);
+  return SHOAL_OK;
+}
+
+void shoal_coach_lost(shoal_coach *c, const char *actor) {
+  char plain[SHOAL_ACTOR_NAME_MAX];
+  shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
+  pthread_mutex_lock(&c->lock);
+  for (uint32_t i = 0; i < ACTORS_MAX; i++)
+    if (strcmp(c->actors[i].name, plain) == 0) c->actors[i] = (heard){0};
+  if (c->trainer) shoal_agent_trainer_lost(c->trainer, actor);
+  pthread_mutex_unlock(&c->lock);
+}
+
+void shoal_coach_policy(shoal_coach *c, uint64_t *version, shoal_text *bytes) {
+  if (bytes) shoal_text_clear(bytes);
+  pthread_mutex_lock(&c->lock);
+  if (c->trainer) {
+    *version = shoal_agent_trainer_policy(c->trainer, bytes);
+  } else {
+    *version = c->last_version;
+    if (bytes) shoal_text_add(bytes, c->last_policy.bytes, c->last_policy.length);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- threads that play here ------------------------------------------------------------- */
+
+static void wait_for_news(shoal_coach *c) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += WAIT_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_mutex_lock(&c->lock);
+  if (!c->ended) pthread_cond_timedwait(&c->news, &c->lock, &until);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static shoal_status play_units(local *l, shoal_actor *actor, shoal_rollout *rollout, shoal_error *err) {
+  shoal_coach *c = l->coach;
+  shoal_play_unit unit = {0};
+  shoal_text bytes = {0}, policy = {0};
+  uint64_t known = UINT64_MAX;
+  shoal_status status = SHOAL_OK;
+  shoal_coach_next next;
+  bool counted;
+  while (status == SHOAL_OK &&
+         (next = shoal_coach_take(c, l->name, known, &bytes, &policy)) != SHOAL_COACH_OVER) {
+    if (next == SHOAL_COACH_WAITS) {
+      wait_for_news(c);
+      continue;
+    }
+    status = shoal_play_unit_read(&unit, bytes.bytes, bytes.length, err);
+    if (status == SHOAL_OK && policy.length > 0)
+      status = shoal_policy_read(shoal_actor_policy(actor), policy.bytes, policy.length, err);
+    known = unit.version;
+    if (status == SHOAL_OK) status = shoal_actor_play(actor, &unit, rollout, err);
+    if (status != SHOAL_OK) break;
+    shoal_text_clear(&bytes);
+    shoal_rollout_write(rollout, &bytes);
+    status = shoal_coach_done(c, l->name, bytes.bytes, bytes.length, &counted, err);
+  }
+  shoal_text_release(&unit.state);
+  shoal_text_release(&bytes);
+  shoal_text_release(&policy);
+  return status;
+}
+
+static void *play_here(void *self) {
+  local *l = self;
+  shoal_coach *c = l->coach;
+  shoal_error err = {0};
+  shoal_actor *actor = NULL;
+  shoal_rollout *rollout = NULL;
+  shoal_status status =
+      shoal_actor_create(&actor, shoal_learner_spec(c->learner), c->shape.envs, c->shape.steps, &err);
+  if (status == SHOAL_OK) status = shoal_rollout_create(&rollout, &c->shape, &err);
+  if (status == SHOAL_OK) status = play_units(l, actor, rollout, &err);
+  if (status != SHOAL_OK) {
+    pthread_mutex_lock(&c->lock);
+    if (c->view.error[0] == 0) snprintf(c->view.error, sizeof c->view.error, "%s", err.text);
+    pthread_mutex_unlock(&c->lock);
+    shoal_coach_stop(c);
+  }
+  shoal_rollout_destroy(rollout);
+  shoal_actor_destroy(actor);
+  return NULL;
+}
+
+/* ---- beginning and end -------------------------------------------------------------------- */
+
+/* Signals are the caller's business. */
+static shoal_status start_thread(pthread_t *thread, void *(*run)(void *), void *self, shoal_error *err) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failure = pthread_create(thread, NULL, run, self);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!failure) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s; ask for fewer", strerror(failure));
+}
+
+/* Until there are units, and a policy. */
+static void wait_until_open(shoal_coach *c) {
+  pthread_mutex_lock(&c->lock);
+  while (c->trainer == NULL && !c->ended) pthread_cond_wait(&c->news, &c->lock);
+  pthread_mutex_unlock(&c->lock);
+}
+
+static shoal_status start_threads(shoal_coach *c, shoal_error *err) {
+  shoal_status status = start_thread(&c->thread, learn, c, err);
+  c->has_thread = status == SHOAL_OK;
+  if (c->has_thread) wait_until_open(c);
+  for (uint32_t i = 0; i < c->config.threads && status == SHOAL_OK; i++) {
+    local *l = &c->locals[i];
+    l->coach = c;
+    snprintf(l->name, sizeof l->name, "here %u", i + 1);
+    status = start_thread(&l->thread, play_here, l, err);
+    c->locals_count += status == SHOAL_OK;
+  }
+  return status;
+}
+
+/* Copies of what was lent, and what is usual. */
+static shoal_status keep_config(shoal_coach *c, const shoal_coach_config *config, shoal_error *err) {
+  c->config = *config;
+  if (!(c->config.lease_s > 0)) c->config.lease_s = LEASE_S;
+  if (!(c->config.save_every_s > 0)) c->config.save_every_s = SAVE_EVERY_S;
+  c->file = config->file ? strdup(config->file) : NULL;
+  c->folder = config->folder ? strdup(config->folder) : NULL;
+  c->locals = calloc(config->threads + 1, sizeof *c->locals);
+  c->points = calloc(POINTS_MAX, sizeof *c->points);
+  if ((config->file && !c->file) || (config->folder && !c->folder) || !c->locals || !c->points)
+    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a training");
+  return c->folder ? shoal_make_folder(c->folder, err) : SHOAL_OK;
+}
+
+shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *config, shoal_error *err) {
+  *out = NULL;
+  shoal_coach *c = calloc(1, sizeof *c);
+  if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a training");
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_cond_init(&c->news, NULL);
+  c->view.training.return_mean = c->view.training.return_deviation = NAN;
+  shoal_status status = keep_config(c, config, err);
+  if (status == SHOAL_OK) status = shoal_learner_create(&c->learner, &config->learner, err);
+  if (status == SHOAL_OK && c->file && !config->anew && shoal_file_exists(c->file))
+    status = shoal_learner_load(c->learner, c->file, err);
+  if (status == SHOAL_OK) {
+    c->shape = shoal_learner_shape(c->learner);
+    c->view.training.round.steps = shoal_learner_steps(c->learner);
+    status = start_threads(c, err);
+  }
+  if (status != SHOAL_OK) {
+    shoal_coach_stop(c);
+    shoal_coach_wait(c);
+    shoal_coach_destroy(c);
+    return status;
+  }
+  *out = c;
+  return SHOAL_OK;
+}
+
+void shoal_coach_stop(shoal_coach *c) { __atomic_store_n(&c->stop, 1, __ATOMIC_RELAXED); }
+
+void shoal_coach_wait(shoal_coach *c) {
+  if (c->has_thread) pthread_join(c->thread, NULL);
+  c->has_thread = false;
+  for (uint32_t i = 0; i < c->locals_count; i++) pthread_join(c->locals[i].thread, NULL);
+  c->locals_count = 0;
+}
+
+void shoal_coach_destroy(shoal_coach *c) {
+  if (c == NULL) return;
+  shoal_learner_destroy(c->learner);
+  shoal_text_release(&c->last_policy);
+  pthread_cond_destroy(&c->news);
+  pthread_mutex_destroy(&c->lock);
+  free(c->locals);
+  free(c->points);
+  free(c->file);
+  free(c->folder);
+  free(c);
+}
+
+/* ---- what is told ------------------------------------------------------------------------- */
+
+void shoal_coach_look(shoal_coach *c, shoal_coach_view *out) {
+  pthread_mutex_lock(&c->lock);
+  if (c->trainer) shoal_agent_trainer_course(c->trainer, &c->view.course);
+  c->view.actors = count_actors(c);
+  *out = c->view;
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void write_point(shoal_json *json, const shoal_training_view *view) {
+  shoal_json_open(json, NULL, '{');
+  shoal_json_int(json, "steps", (int64_t)view->round.steps);
+  shoal_json_real(json, "seconds", view->seconds);
+  shoal_json_real(json, "return_mean", view->return_mean);
+  shoal_json_real(json, "return_deviation", view->return_deviation);
+  shoal_json_real(json, "steps_per_second", view->steps_per_second);
+  shoal_json_real(json, "lag", view->round.lag);
+  if (view->scored) {
+    shoal_json_real(json, "score", view->evaluation.mean);
+    shoal_json_real(json, "score_deviation", view->evaluation.deviation);
+    shoal_json_bool(json, "solved", view->solved);
+  }
+  shoal_json_close(json, '}');
+}
+
+uint64_t shoal_coach_news(shoal_coach *c, uint64_t from, shoal_text *out) {
+  pthread_mutex_lock(&c->lock);
+  uint64_t count = c->points_count, oldest = count > POINTS_MAX ? count - POINTS_MAX : 0;
+  for (uint64_t i = from > oldest ? from : oldest; i < count; i++) {
+    shoal_json json;
+    shoal_json_init(&json, out);
+    write_point(&json, &c->points[i % POINTS_MAX]);
+    shoal_text_add(out, "\n", 1);
+  }
+  pthread_mutex_unlock(&c->lock);
+  return count;
+}
