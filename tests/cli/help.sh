@@ -26,7 +26,7 @@ check "shoal --version" grep -Eq "^shoal [0-9]+\.[0-9]+\.[0-9]+$" <("$SHOAL" --v
 for command in train launch eval predict inspect export data bench sim; do
   "$SHOAL" "$command" --help | sed -n '/^Examples:/,$s/^  shoal //p' | grep -v "get\|bench" |
     while read -r example; do
-      eval "timeout 20 \"$SHOAL\" $example" > /dev/null 2> err
+      eval "timeout 5 \"$SHOAL\" $example" > /dev/null 2> err
       [ $? -ne 2 ] || echo "$example"
     done > refused
   same "$(cat refused)" "" "examples of shoal $command"
