@@ -338,6 +338,7 @@ void shoal_actor_critic_advantages(shoal_learner *learner, bool vtrace) {
   shoal_actor_critic *m = mind_of(learner);
   const shoal_agent_settings *s = &learner->config.settings;
   const float *last_values = m->values + (size_t)m->count * (m->rows + m->envs);
+  m->corrected = vtrace;
   for (uint32_t k = 0; k < m->count; k++) {
     const shoal_rollout *rollout = m->rollouts[k];
     size_t at = (size_t)k * m->rows;
@@ -447,13 +448,9 @@ static void gather(shoal_learner *learner, shoal_actor_critic *m) {
 
 /* How the loss changes with the logarithm of an action's probability. The clipped ratio has no slope where
  * the policy has already gone further than it should on this round's word. */
-static double slope_of(const shoal_actor_critic *m, double log_ratio_now, double advantage, double sums[8]) {
-  if (!(m->ratio_clip > 0)) {
-    sums[0] -= advantage * log_ratio_now;
-    return -advantage;
-  }
-  double ratio = shoal_exact_exp(log_ratio_now);
-  double low = 1 - m->ratio_clip, high = 1 + m->ratio_clip;
+static double slope_of(double ratio_clip, double moved, double advantage, double sums[8]) {
+  double ratio = shoal_exact_exp(moved);
+  double low = 1 - ratio_clip, high = 1 + ratio_clip;
   double cut_ratio = ratio < low ? low : ratio > high ? high : ratio;
   bool is_cut = cut_ratio * advantage < ratio * advantage;
   sums[0] -= is_cut ? cut_ratio * advantage : ratio * advantage;
@@ -465,12 +462,14 @@ static double slope_of(const shoal_actor_critic *m, double log_ratio_now, double
 static void judge_sample(const shoal_learner *learner, uint32_t sample, const float *out, float *gradient,
                          float *deviations_gradient, double sums[8]) {
   const shoal_actor_critic *m = mind_of(learner);
+  const shoal_agent_settings *s = &learner->config.settings;
   double probs[CHOICES_ON_STACK];
   shoal_likelihood likely = likelihood_of(learner, sample, out, probs);
   double apart = log_ratio(m, sample, likely.log_prob), each = 1.0 / m->chosen_samples;
   double advantage = (m->advantages[sample] - m->advantage_mean) * m->advantage_scale;
-  double slope = each * slope_of(m, apart, advantage, sums);
-  double spread = -each * learner->config.settings.entropy;
+  double moved = m->corrected ? apart - m->log_ratios[sample] : apart;
+  double slope = each * slope_of(s->ratio_clip, moved, advantage, sums);
+  double spread = -each * s->entropy;
   sums[1] += likely.entropy;
   sums[2] += shoal_exact_exp(apart) - 1 - apart;
   if (learner->spec.head == SHOAL_HEAD_CATEGORICAL)
@@ -565,14 +564,12 @@ static void shuffle(shoal_learner *learner, shoal_actor_critic *m, uint32_t epoc
   }
 }
 
-bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, float ratio_clip,
-                              shoal_epoch_sums *sums) {
+bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, shoal_epoch_sums *sums) {
   shoal_actor_critic *m = mind_of(learner);
   uint32_t wanted = learner->config.settings.minibatch;
   uint32_t batches = (m->samples + wanted / 2) / wanted;
   if (batches > m->sequences_count) batches = m->sequences_count;
   if (batches == 0) batches = 1;
-  m->ratio_clip = ratio_clip;
   shuffle(learner, m, epoch);
   for (uint32_t b = 0; b < batches; b++) {
     uint32_t start = (uint32_t)((uint64_t)m->sequences_count * b / batches);

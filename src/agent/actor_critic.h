@@ -44,6 +44,7 @@ typedef struct shoal_actor_critic {
   uint32_t lasts;          /* how many were cut off */
   uint32_t *last_of;       /* of each rollout: which of them is next in a walk */
   float *log_ratios, *advantages, *targets; /* of samples */
+  bool corrected; /* they are vtrace's: steps are measured from the policy of log_ratios */
   shoal_sequence *sequences;
   uint32_t sequences_count, *order;
   uint32_t *begins; /* of samples: the sequence that begins there, or UINT32_MAX */
@@ -55,7 +56,6 @@ typedef struct shoal_actor_critic {
   uint32_t chosen_count, steps, chosen_samples;
   float *x;
   double advantage_mean, advantage_scale;
-  float ratio_clip; /* 0: the ratio is not looked at */
   float *deviations_gradients;
 
   /* GAUSSIAN: logs of deviations, and their optimiser's two vectors */
@@ -73,7 +73,8 @@ uint32_t shoal_actor_critic_kept(shoal_learner *learner, shoal_kept out[SHOAL_KE
 void shoal_actor_critic_begin(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count);
 /* The values of all that was seen, and with them... */
 void shoal_actor_critic_values(shoal_learner *learner);
-/* ...advantages and targets of all samples; vtrace: corrected for the policy that has changed since. */
+/* ...advantages and targets of all samples; vtrace: corrected for the policy that has changed since, as the
+ * ratios say. Epochs then keep near that policy, and not near the one that played. */
 void shoal_actor_critic_advantages(shoal_learner *learner, bool vtrace);
 /* Log pi - log mu of all samples, with the policy as it is now. Where it is recurrent, epochs need its states
  * from here. */
@@ -83,8 +84,7 @@ typedef struct shoal_epoch_sums {
   double samples, loss, value_loss, entropy, divergence, clipped;
 } shoal_epoch_sums;
 /* All samples once, in minibatches. False: a loss or a gradient is not finite. */
-bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, float ratio_clip,
-                              shoal_epoch_sums *sums);
+bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, shoal_epoch_sums *sums);
 /* What the last epoch came to. */
 void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view);
 /* The round did well: the policy's state gets the new weights; or not: all is as it was before. */

@@ -11,8 +11,8 @@
 #ifndef SHOAL_AGENT_POLICY_H
 #define SHOAL_AGENT_POLICY_H
 
+#include "agent/brain.h"
 #include "agent/env.h"
-#include "agent/net.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -31,7 +31,7 @@ typedef struct shoal_policy_spec {
   const shoal_env_kind *kind;
   shoal_head head;
   bool duelling;    /* GREEDY: outputs are advantages and, last, a value */
-  const char *body; /* see net.h; copied */
+  const char *body; /* see brain.h; copied */
 } shoal_policy_spec;
 
 /* What changes from version to version. */
@@ -55,7 +55,7 @@ uint32_t shoal_policy_outputs(const shoal_policy_spec *spec);
 shoal_status shoal_policy_create(shoal_policy **out, const shoal_policy_spec *spec, shoal_error *err);
 void shoal_policy_destroy(shoal_policy *policy);
 shoal_policy_state *shoal_policy_state_of(shoal_policy *policy); /* owned; may be written between calls */
-/* A row's memory: first the recurrent state, as net.h has it, then what is held. */
+/* A row's memory: first the recurrent state, as brain.h has it, then what is held. */
 uint32_t shoal_policy_memory_floats(const shoal_policy *policy);
 
 /* Actions for n rows. memory: n x memory floats, zeros where an episode begins; NULL where there are none.

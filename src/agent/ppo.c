@@ -35,7 +35,7 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   if (shoal_brain_recurrent(learner->net)) shoal_actor_critic_ratios(learner);
   for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
     sums = (shoal_epoch_sums){0};
-    if (shoal_actor_critic_epoch(learner, epoch, rate, s->ratio_clip, &sums)) continue;
+    if (shoal_actor_critic_epoch(learner, epoch, rate, &sums)) continue;
     shoal_actor_critic_undo(learner);
     return shoal_fail(err, SHOAL_INVALID,
                       "the loss of ppo is not finite any more; a lower rate than %g may help", (double)rate);

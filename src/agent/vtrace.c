@@ -1,8 +1,9 @@
 /* vtrace.c: an actor-critic for rollouts that an older policy has played.
  *
  * How much likelier or less likely each action has become since is part of the targets (advantage.h), so
- * actors need not wait while the learner learns. With several epochs, each begins with ratios and targets of
- * its own: then it is the learner itself that has gone on. */
+ * actors need not wait while the learner learns. The round is then gone over several times, as ppo does it,
+ * and no further than settings.ratio_clip from the policy that the round began with: without that bound a
+ * policy which does all right is carried away by what is left, noise. */
 #include <math.h>
 #include <string.h>
 
@@ -21,12 +22,12 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   float rate = shoal_actor_critic_rate(learner);
   shoal_epoch_sums sums = {0};
   shoal_actor_critic_begin(learner, rollouts, count);
+  shoal_actor_critic_ratios(learner);
+  shoal_actor_critic_values(learner);
+  shoal_actor_critic_advantages(learner, true);
   for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
-    shoal_actor_critic_ratios(learner);
-    shoal_actor_critic_values(learner);
-    shoal_actor_critic_advantages(learner, true);
     sums = (shoal_epoch_sums){0};
-    if (shoal_actor_critic_epoch(learner, epoch, rate, 0, &sums)) continue;
+    if (shoal_actor_critic_epoch(learner, epoch, rate, &sums)) continue;
     shoal_actor_critic_undo(learner);
     return shoal_fail(err, SHOAL_INVALID,
                       "the loss of vtrace is not finite any more; a lower rate than %g may help",

@@ -107,6 +107,37 @@ static void who_played_has_a_ratio_of_one(void **state) {
   }
 }
 
+/* How far a round of vtrace moves the policy from where it began: the mean of |log ratio|. */
+static double moved_by_a_round(float ratio_clip) {
+  lessons l;
+  shoal_learner_config config = case_of(1);
+  config.settings.ratio_clip = ratio_clip;
+  lessons_begin(&l, &config);
+  lessons_play(&l);
+  shoal_actor_critic_begin(l.learner, l.rollouts, config.settings.streams);
+  shoal_actor_critic_ratios(l.learner);
+  shoal_actor_critic_values(l.learner);
+  shoal_actor_critic_advantages(l.learner, true);
+  shoal_epoch_sums sums = {0};
+  for (uint32_t epoch = 0; epoch < 30; epoch++)
+    assert_true(shoal_actor_critic_epoch(l.learner, epoch, 0.003f, &sums));
+  shoal_actor_critic_ratios(l.learner);
+  const shoal_actor_critic *m = l.learner->mind;
+  double sum = 0;
+  for (uint32_t sample = 0; sample < m->samples; sample++) sum += fabs((double)m->log_ratios[sample]);
+  double mean = sum / m->samples;
+  lessons_end(&l);
+  return mean;
+}
+
+/* Else a policy that does all right is carried away by noise. */
+static void vtrace_stays_near_where_the_round_began(void **state) {
+  (void)state;
+  double bounded = moved_by_a_round(0.2f), unbounded = moved_by_a_round(10);
+  if (!(bounded < 0.3 && unbounded > 2 * bounded))
+    fail_msg("%g with a bound, %g without", bounded, unbounded);
+}
+
 /* All samples are in sequences, once each, and no sequence goes over the end of an episode. */
 static void sequences_cover_a_round(void **state) {
   (void)state;
@@ -185,6 +216,7 @@ int main(void) {
       cmocka_unit_test(a_choices_gradient_is_the_slope),
       cmocka_unit_test(a_normal_actions_gradient_is_the_slope),
       cmocka_unit_test(who_played_has_a_ratio_of_one),
+      cmocka_unit_test(vtrace_stays_near_where_the_round_began),
       cmocka_unit_test(sequences_cover_a_round),
       cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
       cmocka_unit_test(training_goes_on_from_a_file),

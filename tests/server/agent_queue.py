@@ -103,6 +103,14 @@ class Run:
         self.wait("more steps", 30, lambda: self.steps() > middle)
         return self.steps()
 
+    def ends(self, seconds):
+        """The learner is at its end by itself."""
+        try:
+            status = self.learner.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = "still running"
+        assert status == 0, f"the learner: {status}; {events(self.learner)[-3:]}"
+
     def end(self):
         for process in [*self.actors, self.learner]:
             if process and process.process.poll() is None:
@@ -155,7 +163,7 @@ def disturbed(run):
     run.learner.process.send_signal(signal.SIGINT)
     assert run.learner.process.wait(30) == 130
     run.learn("--resume")
-    assert run.learner.process.wait(60) == 0, "it was not solved"
+    run.ends(60)
     end = events(run.learner)[-1]
     assert end["event"] == "end" and end["solved"] and end["return_mean"] >= 475 and end["steps"] > first, end
     run.say(f"solved with {end['steps']} steps, {end['steps_per_second']:.0f} a second")
@@ -179,7 +187,7 @@ def same_as_alone(run):
     for _ in range(2):
         run.act()
     run.learner = Process([SHOAL, *words, "--out", str(run.folder / "queue.safetensors"), "--queue", run.url, "--name", "poles"])
-    assert run.learner.process.wait(60) == 0
+    run.ends(60)
     one, two = json.loads(alone.stdout.splitlines()[-1]), events(run.learner)[-1]
     for key in ("steps", "return_mean", "return_deviation", "solved"):
         assert one[key] == two[key], (key, one, two)

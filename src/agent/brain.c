@@ -1,4 +1,4 @@
-/* net.c: see net.h.
+/* brain.c: see brain.h.
  *
  * The body becomes one graph, or two for a recurrent network: one of a single step to act with, one of
  * `steps` steps to learn with; their weights are the same vector. Sequences are turned to the engine's
@@ -7,7 +7,7 @@
  *
  * A tile is as many rows as keep a thread's values in its cache. Networks here are small and so are batches:
  * what is not worth waking other threads for is done by the caller's. */
-#include "agent/net.h"
+#include "agent/brain.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* net.h: a network whose caller says what is better: it writes the gradient of the outputs, and the rest is
+/* brain.h: a network whose caller says what is better: it writes the gradient of the outputs, and the rest is
  * the engine's.
  *
  * The text is a body as in model texts (docs/guide.md), layers only: "dense 64 tanh\ndense 64 tanh". Input
@@ -10,8 +10,8 @@
  * in the order of nn/tree.h: any number of threads gives the same bits.
  *
  * Ownership: create, then destroy. Threads: one caller; the threads inside are those of the pool. */
-#ifndef SHOAL_AGENT_NET_H
-#define SHOAL_AGENT_NET_H
+#ifndef SHOAL_AGENT_BRAIN_H
+#define SHOAL_AGENT_BRAIN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,6 @@
 #include "base/pool.h"
 #include "base/status.h"
 
-/* Not to be mistaken for net/net.h, which is about messages: hence the name. */
 typedef struct shoal_brain shoal_brain;
 
 typedef struct shoal_brain_config {

@@ -1,5 +1,5 @@
 /* The network whose caller says what is better: gradients, threads, sequences, steps. */
-#include "agent/net.h"
+#include "agent/brain.h"
 
 #include <math.h>
 #include <stdlib.h>
