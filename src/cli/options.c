@@ -111,8 +111,21 @@ static bool store(const shoal_option *option, const char *value, shoal_error *er
   return true;
 }
 
+/* Whoever says two lists means both, and would get the second. */
+static bool is_second_list(const shoal_usage *usage, const shoal_option *option, bool given[OPTIONS_MAX],
+                           shoal_error *err) {
+  bool *is_given = &given[option - usage->options];
+  if (*is_given && strcmp(option->value, "LIST") == 0) {
+    shoal_fail(err, SHOAL_INVALID, "--%s was given twice; put all of it into one, with commas", option->name);
+    return true;
+  }
+  *is_given = true;
+  return false;
+}
+
 /* Reads the option at argv[*i], which starts with two dashes, and its value. */
-static bool parse_option(const shoal_usage *usage, int argc, char *const *argv, int *i, shoal_error *err) {
+static bool parse_option(const shoal_usage *usage, int argc, char *const *argv, int *i,
+                         bool given[OPTIONS_MAX], shoal_error *err) {
   const char *name = argv[*i] + 2;
   size_t length = strcspn(name, "=");
   const char *value = name[length] == '=' ? name + length + 1 : NULL;
@@ -140,7 +153,7 @@ static bool parse_option(const shoal_usage *usage, int argc, char *const *argv, 
     }
     value = argv[++*i];
   }
-  return store(option, value, err);
+  return !is_second_list(usage, option, given, err) && store(option, value, err);
 }
 
 static bool add_operand(const shoal_usage *usage, const char *word, shoal_operands *operands,
@@ -158,7 +171,7 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
   SHOAL_ASSERT(usage->options_count < OPTIONS_MAX);
   SHOAL_ASSERT(usage->operands_max <= SHOAL_OPERANDS_MAX);
   *operands = (shoal_operands){0};
-  bool only_operands = false;
+  bool only_operands = false, given[OPTIONS_MAX] = {false};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
     bool is_operand = only_operands || word[0] != '-' || word[1] == 0;
@@ -171,7 +184,7 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
     } else if (word[1] != '-') {
       unknown_option(usage, word, err);
       return SHOAL_PARSED_WRONG;
-    } else if (!parse_option(usage, argc, argv, &i, err)) {
+    } else if (!parse_option(usage, argc, argv, &i, given, err)) {
       return SHOAL_PARSED_WRONG;
     }
   }

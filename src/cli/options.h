@@ -3,7 +3,8 @@
  * A command declares its options once; parsing, range checks, the help text and
  * suggestions for misspelt names all come from that table. The GNU way: --name=value or
  * --name value, options and operands in any order, `--` ends the options, the last of a
- * repeated option counts. Parsing is a pure function of the table and the words.
+ * repeated option counts, but of a LIST there may be only one. Parsing is a pure function of
+ * the table and the words.
  *
  * Ownership: values point into argv or the table's own words. Threads: none. */
 #ifndef SHOAL_CLI_OPTIONS_H

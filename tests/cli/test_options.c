@@ -7,7 +7,7 @@
 
 static struct {
   bool flag;
-  const char *text, *choice;
+  const char *text, *choice, *list;
   uint64_t whole;
   double real;
   shoal_operands operands;
@@ -20,6 +20,7 @@ static const shoal_option options[] = {
     {.name = "flag", .flag = &got.flag, .help = "a flag"},
     {.name = "text", .value = "TEXT", .text = &got.text, .help = "any text"},
     {.name = "choice", .value = "FRUIT", .text = &got.choice, .choices = fruit, .help = "a fruit"},
+    {.name = "list", .value = "LIST", .text = &got.list, .help = "a,b"},
     {.name = "whole", .value = "N", .whole = &got.whole, .whole_min = 2, .whole_max = 10, .help = "a number"},
     {.name = "real", .value = "X", .real = &got.real, .real_min = -1, .real_max = 1, .help = "a number"},
 };
@@ -79,6 +80,13 @@ static void the_last_of_a_repeated_option_counts_and_defaults_stay(void **state)
   assert_int_equal(PARSE("a", "--text", "x", "--text", "y"), SHOAL_PARSED);
   assert_string_equal(got.text, "y");
   assert_int_equal(got.whole, 5);
+}
+
+static void a_list_is_given_once(void **state) {
+  (void)state;
+  assert_int_equal(PARSE("a", "--list", "x,y"), SHOAL_PARSED);
+  assert_int_equal(PARSE("a", "--list", "x", "--list=y"), SHOAL_PARSED_WRONG);
+  assert_string_equal(got.err.text, "--list was given twice; put all of it into one, with commas");
 }
 
 static void a_value_may_start_with_a_dash_but_is_no_option(void **state) {
@@ -175,6 +183,7 @@ int main(void) {
       cmocka_unit_test(options_and_operands_stand_in_any_order),
       cmocka_unit_test(two_dashes_end_the_options),
       cmocka_unit_test(a_single_dash_is_an_operand),
+      cmocka_unit_test(a_list_is_given_once),
       cmocka_unit_test(the_last_of_a_repeated_option_counts_and_defaults_stay),
       cmocka_unit_test(a_value_may_start_with_a_dash_but_is_no_option),
       cmocka_unit_test(help_is_asked_for_with_a_word_or_a_letter),
