@@ -305,7 +305,7 @@ static shoal_status send_head(exchange *x, uint64_t body_bytes, shoal_error *err
                   ask->path, f->link.address);
   if (f->link.token[0]) shoal_text_addf(&text, "Authorization: Bearer %s\r\n", f->link.token);
   if (ask->json) shoal_text_addf(&text, "Content-Type: application/json\r\n");
-  if (ask->file) shoal_text_addf(&text, "Content-Type: application/octet-stream\r\n");
+  if (ask->file || ask->bytes) shoal_text_addf(&text, "Content-Type: application/octet-stream\r\n");
   if (strcmp(method, "GET") != 0) shoal_text_addf(&text, "Content-Length: %" PRIu64 "\r\n", body_bytes);
   shoal_text_addf(&text, "\r\n");
   shoal_status status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
@@ -360,10 +360,11 @@ static shoal_status send_with_file(exchange *x, shoal_error *err) {
 
 static shoal_status send_request(exchange *x, shoal_error *err) {
   if (x->ask->file) return send_with_file(x, err);
-  size_t length = x->ask->json ? strlen(x->ask->json) : 0;
+  const void *body = x->ask->json ? x->ask->json : x->ask->bytes;
+  size_t length = x->ask->json ? strlen(x->ask->json) : x->ask->bytes_count;
   shoal_status status = send_head(x, length, err);
   if (status == SHOAL_OK && length > 0)
-    status = fetch_wire_write(&x->fetch->wire, x->ask->json, length, x->fetch->silence_s, err);
+    status = fetch_wire_write(&x->fetch->wire, body, length, x->fetch->silence_s, err);
   return status;
 }
 
@@ -425,8 +426,8 @@ shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *
     return shoal_fail(err, SHOAL_INVALID, "a path with spaces or control characters cannot be asked for");
   exchange x = {.fetch = f, .ask = ask, .reply = reply};
   bool posts = ask->method && strcmp(ask->method, "POST") == 0;
-  if (posts) hang_up(f);
-  bool kept = f->kept && f->wire.fd >= 0;
+  if (posts && !ask->keeps) hang_up(f);
+  bool kept = f->kept && f->wire.fd >= 0 && !posts;
   shoal_status status = f->wire.fd >= 0 ? SHOAL_OK : fetch_wire_open(&f->wire, f->connect_s, err);
   if (status == SHOAL_OK) status = try_once(&x, err);
   if (kept && !x.answered && status == SHOAL_IO) {
@@ -438,6 +439,7 @@ shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *
   reply->status = x.head.status;
   f->kept = true;
   if (status != SHOAL_OK || x.head.closes) hang_up(f);
+  reply->kept = f->wire.fd >= 0;
   if (status != SHOAL_OK) return status;
   return is_good(&x) ? SHOAL_OK : fail_answered(&x, err);
 }

@@ -6,8 +6,8 @@
  *
  * An answer of 200 to 299 is SHOAL_OK. Others become an error with the server's own sentence: 404 is
  * SHOAL_NOT_FOUND, 409 SHOAL_CONFLICT, 413 and 429 SHOAL_LIMIT, other 4xx SHOAL_INVALID, the rest
- * SHOAL_IO. A connection that was kept and turns out to be closed is made again, but for POST, which
- * always gets a new one and is sent once.
+ * SHOAL_IO. A connection that was kept and turns out to be closed is made again, but for POST, which is sent
+ * once, and gets a new one unless it asks for the one that is there.
  *
  * Ownership: create, then destroy; the link is copied, all else is borrowed for the call. A reply is init'ed
  * by the call, whatever came of it, and released by the caller. Threads: one; `stop` may be set by any. */
@@ -34,8 +34,11 @@ typedef struct shoal_ask {
   const char *method; /* "GET", "POST", "PUT" or "DELETE"; NULL is GET */
   const char *path;   /* "/api/v1/jobs?state=running", names in it escaped */
   const char *json;   /* the body, or */
-  const char *file;   /* a file that is the body */
-  size_t answer_max;  /* bytes of the answer's body; 0: 16 MiB */
+  const char *file;   /* a file that is the body, or */
+  const void *bytes;  /* so many bytes */
+  size_t bytes_count;
+  bool keeps;        /* of a POST: over the connection that is there; SHOAL_IO where that was closed */
+  size_t answer_max; /* bytes of the answer's body; 0: 16 MiB */
   void *self;
   void (*sent)(void *self, uint64_t done, uint64_t all); /* of a file; or NULL */
   /* Gets the answer piece by piece; NULL: it is kept in the reply. Not SHOAL_OK: ends the call with that. */
@@ -45,6 +48,7 @@ typedef struct shoal_ask {
 typedef struct shoal_reply {
   int status;      /* 0: none came */
   bool reached;    /* there was a connection */
+  bool kept;       /* and it is there for the next one */
   shoal_text body; /* ends in a zero, though "" may be NULL */
 } shoal_reply;
 

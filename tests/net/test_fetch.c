@@ -251,6 +251,35 @@ static void a_closed_connection_is_made_again_but_a_post_is_sent_once(void **sta
   assert_int_equal(s.asked_count, 4);
 }
 
+static void a_post_may_keep_the_connection_and_is_sent_once(void **state) {
+  (void)state;
+  static const fake_answer answers[] = {{.text = OK_TEXT("a", "1")},
+                                        {.text = OK_TEXT("b", "1")},
+                                        {.text = "", .closes = true},
+                                        {.text = OK_TEXT("c", "1")}};
+  fake_server s;
+  fake_start(&s, NULL, answers, 4);
+  shoal_fetch *fetch = client_of(&s, NULL, 5, NULL);
+  shoal_reply reply;
+  shoal_error err;
+  const shoal_ask post = {
+      .method = "POST", .path = "/play", .bytes = "a\0z", .bytes_count = 3, .keeps = true};
+  for (int i = 0; i < 4; i++) {
+    shoal_status status = shoal_fetch_ask(fetch, &post, &reply, &err);
+    assert_int_equal(status, i == 2 ? SHOAL_IO : SHOAL_OK);
+    assert_int_equal(reply.kept, i != 2);
+    shoal_reply_release(&reply);
+    assert_int_equal(s.connections, i < 3 ? 1 : 2);
+    assert_int_equal(s.asked_count, i + 1);
+  }
+  const char *body = strstr(s.asked[3], "\r\nContent-Length: 3\r\n\r\n");
+  assert_non_null(body);
+  assert_memory_equal(strstr(body, "\r\n\r\n") + 4, "a\0z", 3);
+  assert_non_null(strstr(s.asked[3], "Content-Type: application/octet-stream"));
+  shoal_fetch_destroy(fetch);
+  fake_stop(&s);
+}
+
 static void an_answer_larger_than_allowed_is_refused(void **state) {
   (void)state;
   static const fake_answer answer = {.text = OK_TEXT("0123456789", "10")};
@@ -456,6 +485,7 @@ int main(void) {
       cmocka_unit_test(nobody_listens),
       cmocka_unit_test(errors_of_the_server_become_sentences),
       cmocka_unit_test(a_closed_connection_is_made_again_but_a_post_is_sent_once),
+      cmocka_unit_test(a_post_may_keep_the_connection_and_is_sent_once),
       cmocka_unit_test(an_answer_larger_than_allowed_is_refused),
       IN_FOLDER(files_go_up_and_come_down),
       cmocka_unit_test(events_come_one_by_one),
