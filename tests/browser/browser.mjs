@@ -74,7 +74,8 @@ function unnamed() {
 }
 
 // Words that only who made it knows, and plurals of one.
-const wrongWords = /\brungs?\b|(?<![\d.,])1 (trials|rows|columns|classes|workers|layers|weights|samples)\b/;
+const wrongWords =
+  /\brungs?\b|(?<![\d.,])1 (trials|rows|columns|classes|workers|layers|weights|samples|steps|episodes|rollouts)\b/;
 
 async function keepRules(page, name) {
   assert.deepEqual(await page.evaluate(unnamed), [], `controls of ${name} without a name`);
@@ -185,8 +186,9 @@ export async function run({ program, volunteers, pictures, failedName, deadlineM
 }
 
 // In a profile of its own: nothing that another page keeps is known here.
-export async function newPage(browser) {
-  const page = await browser.newPage({ viewport: sizes.desktop, colorScheme: "light", locale: "en-GB" });
+export async function newPage(browser, more = {}) {
+  const usual = { viewport: sizes.desktop, colorScheme: "light", locale: "en-GB" };
+  const page = await browser.newPage({ ...usual, ...more });
   page.setDefaultTimeout(stepMs);
   return page;
 }

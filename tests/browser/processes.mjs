@@ -47,6 +47,12 @@ export class Processes {
     return JSON.parse(stdout);
   }
 
+  // The last line of what one says that says several.
+  async askLast(...words) {
+    const { stdout } = await promisify(execFile)(this.program, [...words, "--json"]);
+    return JSON.parse(stdout.trim().split("\n").pop());
+  }
+
   file(name) {
     return path.join(this.folder, name);
   }

@@ -10,6 +10,22 @@ export interface Series {
   faint?: boolean; // behind the others, without a place in the legend
   points?: boolean;
   fill?: boolean;
+  edge?: boolean; // of a band, which is drawn instead of it
+  lone?: boolean; // points, with no line from one to the next
+}
+
+export interface Band {
+  between: [above: number, below: number]; // places in the list of series
+  colour: string;
+  label: string;
+}
+
+// What x counts. Rounds when nothing is said.
+export interface XAxis {
+  name: string;
+  mark?(x: number): string; // at the axis
+  head?(x: number): string; // above the values under the pointer
+  steps?: number[]; // ways from mark to mark
 }
 
 export interface ChartOptions {
@@ -20,6 +36,8 @@ export interface ChartOptions {
   show?(v: number): string;
   fromZero?: boolean;
   xName?: string; // what x counts; rounds when nothing is said
+  bands?: Band[];
+  pick?(x: number): void; // a click
 }
 
 // Each series has its own x: [xs, ys].
@@ -39,6 +57,9 @@ export class Chart {
   readonly node: HTMLElement;
   private plot: uPlot | null = null;
   private curves: Curve[];
+  private x: XAxis;
+  private level: { at: number; text: string } | null = null;
+  private mark: number | null = null;
   private readonly box: HTMLElement;
   private readonly sizes: ResizeObserver;
   private readonly draw = eachFrame(() => this.drawNow());
@@ -50,6 +71,7 @@ export class Chart {
 
   constructor(private readonly options: ChartOptions) {
     this.curves = options.series.map(() => [[], []]);
+    this.x = { name: options.xName ?? "round" };
     this.box = h("div", { class: "chart", role: "img", "aria-label": options.label });
     this.box.style.height = `${options.height}px`;
     this.node = h("div", null, this.box, this.legend());
@@ -61,6 +83,25 @@ export class Chart {
   set(curves: Curve[]): void {
     this.curves = curves;
     this.draw();
+  }
+
+  setX(x: XAxis): void {
+    this.x = x;
+    this.rebuild();
+  }
+
+  // A line across, at a height that matters. null: none.
+  setLevel(at: number | null, text: string): void {
+    if (this.level?.at === at || (at === null && this.level === null)) return;
+    this.level = at === null ? null : { at, text };
+    this.rebuild();
+  }
+
+  // A line upright, at an x that something else shows more of. null: none.
+  setMark(x: number | null): void {
+    if (this.mark === x) return;
+    this.mark = x;
+    this.plot?.redraw(false);
   }
 
   describe(text: string): void {
@@ -75,13 +116,19 @@ export class Chart {
   }
 
   private legend(): HTMLElement | null {
-    const named = this.options.series.filter((series) => !series.faint);
-    if (named.length < 2) return null;
+    const named = this.options.series.filter((series) => !series.faint && !series.edge);
+    const bands = this.options.bands ?? [];
+    if (named.length + bands.length < 2) return null;
     const list = h("ul", { class: "legend" });
     for (const series of named) {
       const swatch = h("span", { class: series.points ? "swatch round" : "swatch" });
       swatch.style.background = `var(--${series.colour})`;
       list.append(h("li", null, swatch, series.label));
+    }
+    for (const band of bands) {
+      const swatch = h("span", { class: "swatch band" });
+      swatch.style.background = `var(--${band.colour})`;
+      list.append(h("li", null, swatch, band.label));
     }
     return list;
   }
@@ -127,7 +174,10 @@ export class Chart {
       cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false } },
       scales: {
         x: { time: options.time ?? false },
-        y: { range: (_plot, low, high) => rangeOf(low, high, options.fromZero ?? false) },
+        y: {
+          range: (_plot, low, high) =>
+            rangeOf(...withLevel(low, high, this.level?.at ?? null), options.fromZero ?? false),
+        },
       },
       axes: [
         {
@@ -135,24 +185,97 @@ export class Chart {
           space: options.time ? 90 : 60,
           ...(options.time
             ? { size: 32, values: (_plot, splits) => splits.map(clock) }
-            : { size: 28, label: options.xName ?? "round", labelSize: 18, labelGap: 0, labelFont: font }),
+            : { size: 28, label: this.x.name, labelSize: 18, labelGap: 0, labelFont: font }),
+          ...this.marks(),
         },
-        { ...axis(), size: 52, space: 26, values: (_plot, splits) => splits.map(options.show ?? tidy) },
+        {
+          ...axis(),
+          size: 52,
+          space: Math.max(26, options.height / 10),
+          values: (_plot, splits) => splits.map(options.show ?? tidy),
+        },
       ],
       series: [
         {},
         ...options.series.map((series): uPlot.Series => ({
           label: series.label,
-          stroke: colour(series.colour) + (series.faint ? "55" : ""),
-          width: series.faint ? 1 : 2,
+          stroke: series.edge ? "transparent" : colour(series.colour) + (series.faint ? "55" : ""),
+          width: series.edge ? 0 : series.faint ? 1 : 2,
+          ...(series.lone ? { paths: () => null } : {}),
           spanGaps: !options.time, // where nobody looked for a while, nothing is known
-          points: { show: series.points ?? false, size: 6, fill: colour(series.colour) },
+          points: { show: series.points ?? false, size: series.lone ? 9 : 6, fill: colour(series.colour) },
           ...(series.fill ? { fill: `${colour(series.colour)}22` } : {}),
         })),
       ],
-      plugins: [tooltip(options)],
+      bands: (options.bands ?? []).map((band) => ({
+        series: [band.between[0] + 1, band.between[1] + 1],
+        fill: `${colour(band.colour)}2e`,
+      })),
+      hooks: { draw: [(plot) => this.drawLines(plot)], init: [(plot) => this.listen(plot)] },
+      plugins: [tooltip(options, () => this.x)],
     };
   }
+
+  private marks(): uPlot.Axis {
+    const { mark, steps } = this.x;
+    return {
+      ...(mark ? { values: (_plot: uPlot, splits: number[]) => splits.map(mark) } : {}),
+      ...(steps ? { incrs: steps } : {}),
+    };
+  }
+
+  private drawLines(plot: uPlot): void {
+    const { ctx, bbox } = plot;
+    const ratio = devicePixelRatio || 1;
+    ctx.save();
+    ctx.lineWidth = 1.5 * ratio;
+    ctx.setLineDash([6 * ratio, 4 * ratio]);
+    if (this.level) {
+      const y = plot.valToPos(this.level.at, "y", true);
+      ctx.strokeStyle = ctx.fillStyle = colour("good");
+      stroke(ctx, bbox.left, y, bbox.left + bbox.width, y);
+      ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
+      ctx.textAlign = "left";
+      const isAtTop = y < bbox.top + 20 * ratio;
+      ctx.textBaseline = isAtTop ? "top" : "bottom";
+      ctx.fillText(this.level.text, bbox.left + 8 * ratio, y + (isAtTop ? 4 : -4) * ratio);
+    }
+    if (this.mark !== null) {
+      const x = Math.min(Math.max(plot.valToPos(this.mark, "x", true), bbox.left), bbox.left + bbox.width);
+      ctx.strokeStyle = colour("ink");
+      stroke(ctx, x, bbox.top, x, bbox.top + bbox.height);
+    }
+    ctx.restore();
+  }
+
+  // A click, and not the end of choosing a stretch.
+  private listen(plot: uPlot): void {
+    const { pick } = this.options;
+    if (!pick) return;
+    let from = 0;
+    plot.over.style.cursor = "pointer";
+    plot.over.addEventListener("mousedown", (event) => (from = event.clientX));
+    plot.over.addEventListener("click", (event) => {
+      const left = event.clientX - plot.over.getBoundingClientRect().left;
+      if (Math.abs(event.clientX - from) < 4) pick(plot.posToVal(left, "x"));
+    });
+  }
+}
+
+function stroke(ctx: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  ctx.lineTo(x1, y1);
+  ctx.stroke();
+}
+
+function withLevel(
+  low: number | null,
+  high: number | null,
+  level: number | null,
+): [low: number | null, high: number | null] {
+  if (level === null || low === null || high === null) return [low, high];
+  return [Math.min(low, level), Math.max(high, level)];
 }
 
 // A short time gets an empty stretch in front.
@@ -175,7 +298,7 @@ function rangeOf(low: number | null, high: number | null, fromZero: boolean): uP
 }
 
 // The values under the pointer.
-function tooltip(options: ChartOptions): uPlot.Plugin {
+function tooltip(options: ChartOptions, axis: () => XAxis): uPlot.Plugin {
   const box = h("div", { class: "tip", hidden: true });
   const show = options.show ?? value;
   return {
@@ -193,11 +316,17 @@ function tooltip(options: ChartOptions): uPlot.Plugin {
         }
         const lines = options.series.flatMap((series, i) => {
           const y = plot.data[i + 1]?.[at];
-          return y === null || y === undefined || series.faint
+          return y === null || y === undefined || series.faint || series.edge
             ? []
             : [h("div", null, `${series.label} ${show(y)}`)];
         });
-        const head = options.time ? clock(x) : `${options.xName ?? "round"} ${x}`;
+        for (const { between } of options.bands ?? []) {
+          const [above, below] = between.map((i) => plot.data[i + 1]?.[at]);
+          if (typeof above === "number" && typeof below === "number")
+            lines.push(h("div", null, `± ${show((above - below) / 2)}`));
+        }
+        const { name, head: headOf } = axis();
+        const head = options.time ? clock(x) : headOf ? headOf(x) : `${name} ${x}`;
         box.replaceChildren(h("div", { class: "muted" }, head), ...lines);
         box.hidden = lines.length === 0;
         const left = plot.cursor.left ?? 0;

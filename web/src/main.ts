@@ -8,6 +8,7 @@ import { duration } from "./format";
 import type { LiveState } from "./live";
 import type { Frame, Page } from "./page";
 import { accessPage } from "./pages/access";
+import { agentPage } from "./pages/agent";
 import { anyJobPage } from "./pages/any_job";
 import { hostPage } from "./pages/host";
 import { overviewPage } from "./pages/overview";
@@ -84,6 +85,7 @@ function showNav(route: Route): void {
     ["overview", "/", "Overview", true],
     ["host", "/host", "Host", may(role, "host")],
     ["search", "/search", "Search", may(role, "host")],
+    ["agent", "/agent", "Agent", may(role, "host")],
     ["work", "/work", "Work", true],
     ["access", "/access", "Access", may(role, "admin")],
   ];
@@ -156,6 +158,8 @@ function makePage(route: Route, to: Frame): Page {
       return hostPage(to, route.from);
     case "search":
       return searchPage(to, route.from);
+    case "agent":
+      return agentPage(to, route.from);
     case "job":
       return anyJobPage(to, route.id);
     case "work":

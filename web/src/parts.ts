@@ -3,8 +3,9 @@
 import { download, textOf } from "./api";
 import { announce, h, setClass, setText, svg, type Child } from "./dom";
 import { percent } from "./format";
-import type { Column } from "./table";
-import type { JobState, Progress, WorkerState } from "./types";
+import { auditsText, isGuarded, standingRank, standingText } from "./standing";
+import { textColumn, type Column } from "./table";
+import type { JobState, JobWorker, Progress, WorkerState } from "./types";
 
 export function mark(): SVGSVGElement {
   return svg(
@@ -71,6 +72,28 @@ export function shareColumn<T>(width: string, share: (row: T) => number): Column
     sort: share,
   };
 }
+
+// How far workers are believed, in a table of those of a job; shown where somebody checks.
+export const standingColumns: Column<JobWorker>[] = [
+  {
+    title: "Standing",
+    width: "6.5rem",
+    fill: textColumn(standingText),
+    sort: standingRank,
+    shown: isGuarded,
+    hide: "phone",
+    hint: "Unproven: every unit is computed again; proven: some are; banned: one was wrong",
+  },
+  {
+    title: "Audits",
+    width: "6.5rem",
+    fill: textColumn(auditsText),
+    sort: (worker) => worker.audits_agreed ?? 0,
+    shown: isGuarded,
+    hide: "tablet",
+    hint: "Units that were computed again and found right, and wrong ones",
+  },
+];
 
 export function card(title: string, ...children: Child[]): HTMLElement {
   return h("section", { class: "card" }, h("h2", null, title), ...children);

@@ -4,6 +4,7 @@ export type Route =
   | { page: "overview" }
   | { page: "host"; from: number | null }
   | { page: "search"; from: number | null }
+  | { page: "agent"; from: number | null }
   | { page: "job"; id: number }
   | { page: "work" }
   | { page: "access" }
@@ -17,7 +18,7 @@ export function routeOf(path: string, search = ""): Route {
     return { page: "job", id: Number(second) };
   }
   if (parts.length > 1) return { page: "missing" };
-  if (first === "host" || first === "search") {
+  if (first === "host" || first === "search" || first === "agent") {
     const from = Number(new URLSearchParams(search).get("from"));
     return { page: first, from: Number.isInteger(from) && from > 0 ? from : null };
   }

@@ -1,4 +1,5 @@
-// search_share.ts: the key to the results of a search: an invitation for one who may look and nothing else.
+// search_share.ts: the key to the results of a search, or to an agent: an invitation for one who may look and
+// nothing else.
 
 import { post, textOf } from "./api";
 import { h, replace } from "./dom";
@@ -8,7 +9,16 @@ import { nameBytesMax } from "./spec";
 import type { NewToken, ServerInfo } from "./types";
 import { Field, textField } from "./fields";
 
-export function shareForm(server: ServerInfo, job: number): HTMLElement {
+const whatItShows = {
+  search: "sees this search and its results as they come, may download them and predict with them",
+  agent: "sees this agent learn and play, and may download it",
+};
+
+export function shareForm(
+  server: ServerInfo,
+  job: number,
+  what: keyof typeof whatItShows = "search",
+): HTMLElement {
   const name = textField("For whom", "key-name", "To tell keys apart.", {
     maxlength: String(nameBytesMax),
     placeholder: "e.g. the team",
@@ -24,12 +34,7 @@ export function shareForm(server: ServerInfo, job: number): HTMLElement {
   const form = h(
     "form",
     { class: "stack" },
-    h(
-      "p",
-      { class: "muted" },
-      "Whoever has the key sees this search and its results as they come, may download them and predict " +
-        "with them, and can change nothing.",
-    ),
+    h("p", { class: "muted" }, `Whoever has the key ${whatItShows[what]}, and can change nothing.`),
     h("div", { class: "columns three" }, name.node, days.node),
     h("div", { class: "row" }, submit),
     failure,
@@ -42,7 +47,7 @@ export function shareForm(server: ServerInfo, job: number): HTMLElement {
     try {
       const token = await post<NewToken>("/tokens", {
         role: "viewer",
-        name: name.input.value.trim() || `key to search ${job}`.slice(0, nameBytesMax),
+        name: name.input.value.trim() || `key to ${what} ${job}`.slice(0, nameBytesMax),
         job,
         ...(days.input.value === "" ? {} : { days: Number(days.input.value) }),
       });

@@ -1,6 +1,6 @@
 // standing.ts: how far a worker is believed, in words. Pure. Jobs that nobody guards tell nothing of it.
 
-import { count } from "./format";
+import { count, none } from "./format";
 import type { JobWorker } from "./types";
 
 export function standingText(worker: JobWorker): string {
@@ -32,4 +32,20 @@ export function allRejected(workers: JobWorker[]): number | null {
 
 export function isGuarded(workers: JobWorker[]): boolean {
   return workers.some((worker) => worker.standing !== undefined);
+}
+
+// What it does just now.
+export function nowText(worker: JobWorker, isRunning: boolean): string {
+  if (worker.standing === "banned") return "banned";
+  if (!isRunning) return none;
+  if (!worker.here) return "gone";
+  if (worker.late) return "late";
+  if (worker.units_held === undefined) return "here";
+  return worker.units_held > 0 ? "computing" : "waiting";
+}
+
+export function nowClass(worker: JobWorker, isRunning: boolean): string {
+  if (worker.standing === "banned") return "banned";
+  if (!isRunning) return "";
+  return worker.late ? "late" : worker.here ? "" : "gone";
 }

@@ -1,5 +1,6 @@
 // types.ts: what the server's REST interface says and takes. Times are seconds since 1970.
 
+import type { AgentProgress } from "./agent_types";
 import type { Profile, SearchProgress } from "./search_types";
 
 export type Role = "viewer" | "volunteer" | "host" | "admin";
@@ -74,8 +75,9 @@ export interface Guard {
 
 export interface Job {
   id: number;
-  kind?: "train" | "search";
+  kind?: "train" | "search" | "agent";
   search?: SearchProgress; // of a search
+  agent?: AgentProgress; // of an agent
   name: string;
   host: string;
   state: JobState;

@@ -1,9 +1,10 @@
-// any_job.ts: the page of a job, whatever its kind is: a training's or a search's.
+// any_job.ts: the page of a job, whatever its kind is: a training's, a search's or an agent's.
 
 import { get } from "../api";
 import { h, replace } from "../dom";
 import type { Frame, Page } from "../page";
 import type { Job } from "../types";
+import { agentJobPage } from "./agent_job";
 import { jobPage } from "./job";
 import { searchJobPage } from "./search_job";
 
@@ -20,9 +21,10 @@ export function anyJobPage(frame: Frame, id: number): Page {
     replace(holder, inside.node);
     if (hadFocus) holder.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
   }
+  const pages = { train: jobPage, search: searchJobPage, agent: agentJobPage };
   // A job that cannot be seen is the training's page to explain.
   get<Job>(`/jobs/${id}`).then(
-    (job) => show(job.kind === "search" ? searchJobPage : jobPage),
+    (job) => show(pages[job.kind ?? "train"] ?? jobPage),
     () => show(jobPage),
   );
   return {

@@ -21,9 +21,18 @@ import {
 } from "../format";
 import { inviteForm } from "../invite";
 import type { Frame, Page } from "../page";
-import { askWith, card, copyable, downloadButtons, foldedCard, part, shareColumn } from "../parts";
+import {
+  askWith,
+  card,
+  copyable,
+  downloadButtons,
+  foldedCard,
+  part,
+  shareColumn,
+  standingColumns,
+} from "../parts";
 import { trainCommand } from "../spec";
-import { allRejected, auditsText, isGuarded, rejectedText, standingRank, standingText } from "../standing";
+import { allRejected, isGuarded, nowClass, nowText, rejectedText } from "../standing";
 import { SwarmPicture } from "../swarm_picture";
 import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
@@ -67,29 +76,14 @@ function summary(job: Job, now: number): string {
   }
 }
 
-function hereText(worker: JobWorker, isRunning: boolean): string {
-  if (worker.standing === "banned") return "banned";
-  if (!isRunning) return none;
-  if (!worker.here) return "gone";
-  if (worker.late) return "late";
-  if (worker.units_held === undefined) return "here";
-  return worker.units_held > 0 ? "computing" : "waiting";
-}
-
-function rowClass(worker: JobWorker, isRunning: boolean): string {
-  if (worker.standing === "banned") return "banned";
-  if (!isRunning) return "";
-  return worker.late ? "late" : worker.here ? "" : "gone";
-}
-
 function workersTable(isRunning: () => boolean): Table<JobWorker> {
-  const now = (worker: JobWorker): string => hereText(worker, isRunning());
+  const now = (worker: JobWorker): string => nowText(worker, isRunning());
   return new Table<JobWorker>({
     label: "Workers of this job",
     empty: "No worker has joined yet.",
     rowHeight: 44,
     key: (worker) => worker.name,
-    rowClass: (worker) => rowClass(worker, isRunning()),
+    rowClass: (worker) => nowClass(worker, isRunning()),
     columns: [
       {
         title: "Worker",
@@ -99,24 +93,7 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
       },
       shareColumn("20%", (worker) => worker.share),
       { title: "Now", width: "6.5rem", fill: textColumn(now), sort: now },
-      {
-        title: "Standing",
-        width: "6.5rem",
-        fill: textColumn(standingText),
-        sort: standingRank,
-        shown: isGuarded,
-        hide: "phone",
-        hint: "Unproven: every unit is computed again; proven: some are; banned: one was wrong",
-      },
-      {
-        title: "Audits",
-        width: "6.5rem",
-        fill: textColumn(auditsText),
-        sort: (worker) => worker.audits_agreed ?? 0,
-        shown: isGuarded,
-        hide: "tablet",
-        hint: "Units that were computed again and found right, and wrong ones",
-      },
+      ...standingColumns,
       {
         title: "Rejected",
         width: "6rem",

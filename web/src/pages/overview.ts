@@ -1,5 +1,6 @@
 // overview.ts: everything at a glance: counts, throughput, jobs, workers, who contributed.
 
+import { agentAbout, agentOf, agentResult, agentShare, agentSpecOf } from "../agent_spec";
 import { Chart } from "../chart";
 import { eachFrame, h, setText } from "../dom";
 import { Fleet, throughput } from "../fleet";
@@ -40,14 +41,50 @@ function filterFor(what: string, states: string[], changed: () => void): Filter 
   };
 }
 
-// A search tells of trials, a training of rounds.
+// A search tells of trials, an agent of steps, a training of rounds.
 function done(job: Job): number {
+  if (job.kind === "agent") return agentShare(job);
   return job.kind === "search" ? shareDone(job) : part(job.progress);
+}
+
+function speedOf(job: Job): number {
+  if (job.kind === "agent") return job.state === "running" ? agentOf(job).steps_per_second : 0;
+  return job.progress.samples_per_s;
+}
+
+// In small letters below the name.
+function about(job: Job): string {
+  if (job.kind === "agent") return agentAbout(agentSpecOf(job));
+  if (!job.spec.data) return "";
+  return job.kind === "search" ? `search on ${job.spec.data}` : `on ${job.spec.data}`;
+}
+
+function fillJobName(cell: HTMLTableCellElement, job: Job): void {
+  let lines = cell.firstElementChild;
+  if (!lines) {
+    lines = h("div", { class: "jobname" }, h("a"), h("span"));
+    cell.append(lines);
+  }
+  const [link, text] = lines.children as unknown as [HTMLAnchorElement, HTMLElement];
+  link.setAttribute("href", `/jobs/${job.id}`);
+  setText(link, job.name);
+  // What the name says already is not said again.
+  const more = about(job);
+  setText(text, more !== "" && job.name.endsWith(more) ? "" : more);
+  text.hidden = text.textContent === "";
 }
 
 function fillProgress(cell: HTMLTableCellElement, job: Job): void {
   cell.classList.add("narrow");
   fillBar(cell, done(job), percent(done(job)));
+}
+
+function resultOf(job: Job): number {
+  const { agent, search, progress } = job;
+  const result = agent
+    ? (agent.score ?? agent.return_mean)
+    : (search?.best_score ?? progress.held_out_metric ?? progress.metric);
+  return result ?? -Infinity;
 }
 
 function fillLink(cell: HTMLTableCellElement, text: string, path: string): void {
@@ -61,6 +98,7 @@ function fillLink(cell: HTMLTableCellElement, text: string, path: string): void 
 }
 
 function jobMetric(job: Job): string {
+  if (job.kind === "agent") return agentResult(agentOf(job)) || none;
   if (job.search) return job.search.best > 0 ? `${value(job.search.best_score)} ${job.search.metric}` : none;
   const { metric_name, held_out_metric, metric } = job.progress;
   const shown = held_out_metric ?? metric;
@@ -71,7 +109,7 @@ const jobColumns: Column<Job>[] = [
   {
     title: "Job",
     width: "auto",
-    fill: (cell, job) => fillLink(cell, job.name, `/jobs/${job.id}`),
+    fill: fillJobName,
     sort: (job) => job.name,
   },
   {
@@ -108,8 +146,9 @@ const jobColumns: Column<Job>[] = [
     title: "Samples/s",
     width: "6.5rem",
     kind: "number",
-    fill: textColumn((job) => rate(job.progress.samples_per_s)),
-    sort: (job) => job.progress.samples_per_s,
+    hint: "Of an agent: steps",
+    fill: textColumn((job) => rate(speedOf(job))),
+    sort: speedOf,
     hide: "tablet",
   },
   {
@@ -124,9 +163,9 @@ const jobColumns: Column<Job>[] = [
     title: "Result",
     width: "9.5rem",
     kind: "number",
-    hint: "Of held-out samples where there are any",
+    hint: "Of held-out samples where there are any; of an agent, the mean of 100 episodes",
     fill: textColumn(jobMetric),
-    sort: (job) => job.search?.best_score ?? job.progress.held_out_metric ?? job.progress.metric ?? -Infinity,
+    sort: resultOf,
     hide: "tablet",
   },
 ];
@@ -300,7 +339,7 @@ export function overviewPage(frame: Frame): Page {
     );
     chart.set([[throughput.times.slice(), throughput.values.slice()]]);
     const jobs = [...fleet.jobs.values()]
-      .filter((job) => jobFilter.matches(job.state, job.name, job.host, String(job.id)))
+      .filter((job) => jobFilter.matches(job.state, job.name, job.host, about(job), String(job.id)))
       .sort((a, b) => b.id - a.id);
     jobsTable.set(jobs);
     setText(jobsTitle, `Jobs (${count(jobs.length)})`);
@@ -324,6 +363,7 @@ export function overviewPage(frame: Frame): Page {
     { class: "row" },
     hosts && h("a", { class: "button main", href: "/host" }, "Host a training"),
     hosts && h("a", { class: "button plain", href: "/search" }, "Search on a table"),
+    hosts && h("a", { class: "button plain", href: "/agent" }, "Train an agent"),
     h("a", { class: "button plain", href: "/work" }, "Lend a machine"),
   );
   draw();
