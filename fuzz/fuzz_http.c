@@ -61,7 +61,7 @@ static void check_json(const shoal_answer *answer) {
 }
 
 void __wrap_shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *answer) {
-  static const int statuses[] = {200, 201, 204, 304, 400, 401, 403, 404, 405, 409, 413, 422, 429, 503};
+  static const int statuses[] = {200, 201, 204, 304, 400, 401, 403, 404, 405, 409, 410, 413, 422, 429, 503};
   bool known = false;
   for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) known |= answer->status == statuses[i];
   SHOAL_ASSERT(net == api.net && id == asked_id && known);
@@ -103,6 +103,13 @@ static void job_points(void *self, const shoal_open_job *job, const shoal_point 
 }
 static void job_trial(void *self, const shoal_open_job *job, const shoal_text *row) {
   (void)self, (void)job, (void)row;
+}
+static void job_played(void *self, const shoal_open_job *job, const char *point, size_t length) {
+  (void)self, (void)job, (void)point, (void)length;
+}
+static void somebody_banned(void *self) {
+  (void)self;
+  if (api.volunteers != NULL) shoal_volunteers_turn_away(api.volunteers);
 }
 static bool is_here(void *self, uint64_t job, const char *worker) {
   (void)self, (void)job, (void)worker;
@@ -166,8 +173,9 @@ static void open_server(void) {
   const shoal_access_config access = {.store = api.store, .open = api.open, .wrong_per_minute = 1 << 20};
   const shoal_datasets_config sets = {
       .store = api.store, .folder = data_folder, .named_dir = named_folder, .bytes_max = BODY_MAX};
-  const shoal_jobs_calls jobs_calls = {&api,     job_changed, job_closed, job_deleted, job_points,
-                                       job_line, job_trial,   wake,       is_here};
+  const shoal_jobs_calls jobs_calls = {&api,       job_changed, job_closed,     job_deleted,
+                                       job_points, job_line,    job_trial,      job_played,
+                                       wake,       is_here,     somebody_banned};
   SHOAL_ASSERT(shoal_access_create(&api.access, &access, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_datasets_open(&api.datasets, &sets, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_live_create(&api.live, &err) == SHOAL_OK);
@@ -264,6 +272,7 @@ static void ask(shoal_request *r, const uint8_t *body, size_t length) {
       shoal_clock_sleep(20e-6);
       shoal_chores_tick(api.chores);
       shoal_chores_tick(api.reads);
+      shoal_api_tick(&api, shoal_clock_seconds());
     }
     SHOAL_ASSERT(answers == 1);
   } else {

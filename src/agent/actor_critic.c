@@ -1,8 +1,9 @@
 /* actor_critic.c: see actor_critic.h.
  *
- * A recurrent network is walked through a round step by step, all environments at a time: that gives its
- * outputs, and the state that it has before each sequence. The policy's state before a rollout comes with the
- * rollout; the value network's is kept here, from rollout to rollout of a stream. */
+ * A recurrent network is walked through a round rollout by rollout, step by step: that gives its outputs, and
+ * the state that it has before each sequence. The policy's state before a rollout comes with the rollout. The
+ * value network's is kept here, from rollout to rollout of a stream, of which a round may have several; where
+ * one is missing between them, it begins with zeros. */
 #include "agent/actor_critic.h"
 
 #include <math.h>
@@ -51,6 +52,16 @@ static void release_states(shoal_states *states) {
   free(states->of_batch);
 }
 
+static size_t carry_floats(const shoal_learner *learner, const shoal_actor_critic *m) {
+  const shoal_agent_settings *s = &learner->config.settings;
+  return (size_t)s->streams * s->envs * shoal_brain_state_floats(m->value);
+}
+
+static size_t expected_floats(const shoal_learner *learner) {
+  const shoal_agent_settings *s = &learner->config.settings;
+  return (size_t)s->streams * s->envs * learner->config.kind->observation;
+}
+
 /* A minibatch has at most one and a half times as many samples as it should. */
 static bool reserve(shoal_learner *learner, shoal_actor_critic *m) {
   const shoal_agent_settings *s = &learner->config.settings;
@@ -60,7 +71,6 @@ static bool reserve(shoal_learner *learner, shoal_actor_critic *m) {
   m->seen = calloc(seen * observation, sizeof(float));
   m->values = calloc(seen, sizeof(float));
   m->policy_outputs = calloc(seen * m->outputs, sizeof(float));
-  m->last_of = calloc(streams, sizeof *m->last_of);
   m->log_ratios = calloc(samples, sizeof(float));
   m->advantages = calloc(samples, sizeof(float));
   m->targets = calloc(samples, sizeof(float));
@@ -71,12 +81,15 @@ static bool reserve(shoal_learner *learner, shoal_actor_critic *m) {
   m->deviations_gradients = calloc((size_t)batch * m->length_max * m->width, sizeof(float));
   m->deviations = calloc(m->width, sizeof(float));
   m->deviations_slots = calloc(2 * (size_t)m->width, sizeof(float));
-  m->value_carry = calloc((size_t)streams * s->envs * shoal_brain_state_floats(m->value) + 1, sizeof(float));
-  return m->seen && m->values && m->policy_outputs && m->last_of && m->log_ratios && m->advantages &&
-         m->targets && m->sequences && m->order && m->begins && m->x && m->deviations_gradients &&
-         m->deviations && m->deviations_slots && m->value_carry &&
-         reserve_states(&m->policy_states, learner->net, streams * s->envs, samples, batch) &&
-         reserve_states(&m->value_states, m->value, streams * s->envs, samples, batch);
+  m->value_carry = calloc(carry_floats(learner, m) + 1, sizeof(float));
+  m->value_carry_new = calloc(carry_floats(learner, m) + 1, sizeof(float));
+  m->value_expected = calloc(expected_floats(learner), sizeof(float));
+  m->value_expected_new = calloc(expected_floats(learner), sizeof(float));
+  return m->seen && m->values && m->policy_outputs && m->log_ratios && m->advantages && m->targets &&
+         m->sequences && m->order && m->begins && m->x && m->deviations_gradients && m->deviations &&
+         m->deviations_slots && m->value_carry && m->value_carry_new && m->value_expected &&
+         m->value_expected_new && reserve_states(&m->policy_states, learner->net, s->envs, samples, batch) &&
+         reserve_states(&m->value_states, m->value, s->envs, samples, batch);
 }
 
 static shoal_status create_value(shoal_learner *learner, shoal_actor_critic *m, shoal_error *err) {
@@ -96,13 +109,13 @@ static uint32_t networks(shoal_learner *learner, shoal_kept *out) {
   static const char *const policy[4] = {"policy.weights", "policy.slot1", "policy.slot2", "policy.steps"};
   static const char *const value[4] = {"value.weights", "value.slot1", "value.slot2", "value.steps"};
   shoal_actor_critic *m = mind_of(learner);
-  const shoal_agent_settings *s = &learner->config.settings;
   uint32_t n = shoal_brain_kept(learner->net, policy, out);
   n += shoal_brain_kept(m->value, value, out + n);
   out[n++] = (shoal_kept){"policy.deviations", m->deviations, m->width, false};
   out[n++] = (shoal_kept){"policy.deviations_slots", m->deviations_slots, 2 * (size_t)m->width, false};
-  size_t carry = (size_t)s->streams * s->envs * m->value_states.width;
-  if (carry > 0) out[n++] = (shoal_kept){"value.carry", m->value_carry, carry, false};
+  if (m->value_states.width == 0) return n;
+  out[n++] = (shoal_kept){"value.carry", m->value_carry, carry_floats(learner, m), false};
+  out[n++] = (shoal_kept){"value.expected", m->value_expected, expected_floats(learner), false};
   return n;
 }
 
@@ -150,7 +163,6 @@ void shoal_actor_critic_destroy(shoal_learner *learner) {
   free(m->seen);
   free(m->values);
   free(m->policy_outputs);
-  free(m->last_of);
   free(m->log_ratios);
   free(m->advantages);
   free(m->targets);
@@ -162,6 +174,9 @@ void shoal_actor_critic_destroy(shoal_learner *learner) {
   free(m->deviations);
   free(m->deviations_slots);
   free(m->value_carry);
+  free(m->value_carry_new);
+  free(m->value_expected);
+  free(m->value_expected_new);
   free(m);
   learner->mind = NULL;
 }
@@ -173,19 +188,16 @@ void shoal_actor_critic_end(shoal_learner *learner) {
   memcpy(state->weights, shoal_brain_weights(learner->net), count * sizeof(float));
   if (learner->spec.head == SHOAL_HEAD_GAUSSIAN)
     memcpy(state->weights + count, m->deviations, m->width * sizeof(float));
-  size_t floats = (size_t)m->envs * m->value_states.width;
-  for (uint32_t k = 0; k < m->count && floats > 0; k++)
-    memcpy(m->value_carry + m->rollouts[k]->stream * floats, m->value_states.of_rows + k * floats,
-           floats * sizeof(float));
+  if (m->count > 0 && m->value_states.width > 0) {
+    memcpy(m->value_carry, m->value_carry_new, carry_floats(learner, m) * sizeof(float));
+    memcpy(m->value_expected, m->value_expected_new, expected_floats(learner) * sizeof(float));
+  }
   m->count = 0;
 }
 
 void shoal_actor_critic_undo(shoal_learner *learner) { shoal_backup_restore(&mind_of(learner)->backup); }
 
-float shoal_actor_critic_rate(const shoal_learner *learner) {
-  const shoal_agent_settings *s = &learner->config.settings;
-  return s->anneal ? s->rate * (float)(1 - shoal_learner_progress(learner)) : s->rate;
-}
+float shoal_actor_critic_rate(const shoal_learner *learner) { return shoal_learner_rate(learner); }
 
 /* ---- a round ------------------------------------------------------------------------ */
 
@@ -246,7 +258,6 @@ void shoal_actor_critic_begin(shoal_learner *learner, shoal_rollout *const *roll
 
 /* ---- walking a recurrent network ---------------------------------------------------- */
 
-/* Environment `lane` of the round's rollouts, one rollout after the other. */
 typedef struct walk {
   shoal_learner *learner;
   shoal_brain *net;
@@ -255,81 +266,101 @@ typedef struct walk {
   float *out; /* like `seen`, of `outputs` each */
 } walk;
 
-static void run_step(const walk *w, uint32_t t, float *states) {
+static void run_step(const walk *w, uint32_t k, uint32_t t, float *states) {
   const shoal_actor_critic *m = mind_of(w->learner);
-  uint32_t observation = w->learner->config.kind->observation;
-  for (uint32_t k = 0; k < m->count; k++) {
-    size_t row = (size_t)k * (m->rows + m->envs) + (size_t)t * m->envs;
-    shoal_brain_run(w->net, NULL, m->envs, m->seen + row * observation,
-                    states + (size_t)k * m->envs * w->states->width, w->out + row * w->outputs);
-  }
+  size_t row = (size_t)k * (m->rows + m->envs) + (size_t)t * m->envs;
+  shoal_brain_run(w->net, NULL, m->envs, m->seen + row * w->learner->config.kind->observation, states,
+                  w->out + row * w->outputs);
 }
 
 /* Before step t: states of the sequences that begin there are kept. */
-static void keep_states(const walk *w, uint32_t t) {
+static void keep_states(const walk *w, uint32_t k, uint32_t t) {
   const shoal_actor_critic *m = mind_of(w->learner);
   size_t width = w->states->width;
-  for (uint32_t lane = 0; lane < m->count * m->envs; lane++) {
-    uint32_t begins = m->begins[lane / m->envs * m->rows + t * m->envs + lane % m->envs];
+  for (uint32_t e = 0; e < m->envs; e++) {
+    uint32_t begins = m->begins[k * m->rows + t * m->envs + e];
     if (begins == UINT32_MAX) continue;
-    memcpy(w->states->of_sequences + begins * width, w->states->of_rows + lane * width,
-           width * sizeof(float));
+    memcpy(w->states->of_sequences + begins * width, w->states->of_rows + e * width, width * sizeof(float));
   }
 }
 
 /* After step t: an episode that ended leaves nothing behind; where it was cut off, what was seen last is
- * looked at before that. */
-static void end_episodes(const walk *w, uint32_t t) {
+ * looked at before that. `last` counts these, of all rollouts. */
+static void end_episodes(const walk *w, uint32_t k, uint32_t t, uint32_t *last) {
   const shoal_actor_critic *m = mind_of(w->learner);
+  const uint8_t *ends = m->rollouts[k]->ends + (size_t)t * m->envs;
   size_t width = w->states->width, observation = w->learner->config.kind->observation;
   size_t lasts = (size_t)m->count * (m->rows + m->envs);
-  for (uint32_t lane = 0; lane < m->count * m->envs; lane++) {
-    uint32_t k = lane / m->envs, row = t * m->envs + lane % m->envs;
-    if (m->rollouts[k]->ends[row] == SHOAL_GOES_ON) continue;
-    float *state = w->states->of_rows + lane * width;
-    if (m->rollouts[k]->ends[row] == SHOAL_TRUNCATED) {
-      size_t at = lasts + m->last_of[k]++;
+  for (uint32_t e = 0; e < m->envs; e++) {
+    if (ends[e] == SHOAL_GOES_ON) continue;
+    float *state = w->states->of_rows + e * width;
+    if (ends[e] == SHOAL_TRUNCATED) {
+      size_t at = lasts + (*last)++;
       shoal_brain_run(w->net, NULL, 1, m->seen + at * observation, state, w->out + at * w->outputs);
     }
     memset(state, 0, width * sizeof(float));
   }
 }
 
-/* The states that the environments have at the end are left in of_rows. */
-static void walk_round(const walk *w) {
+/* The states are those before the rollout, and afterwards those behind it. */
+static void walk_rollout(const walk *w, uint32_t k, uint32_t *last) {
   const shoal_actor_critic *m = mind_of(w->learner);
   uint32_t steps = m->rows / m->envs;
-  for (uint32_t k = 0, before = 0; k < m->count; before += m->rollouts[k++]->lasts_count)
-    m->last_of[k] = before;
   for (uint32_t t = 0; t < steps; t++) {
-    keep_states(w, t);
-    run_step(w, t, w->states->of_rows);
-    end_episodes(w, t);
+    keep_states(w, k, t);
+    run_step(w, k, t, w->states->of_rows);
+    end_episodes(w, k, t, last);
   }
   /* What was seen after the last step is seen again at the beginning of the next rollout. */
-  size_t floats = (size_t)m->count * m->envs * w->states->width;
-  memcpy(w->states->of_tails, w->states->of_rows, floats * sizeof(float));
-  run_step(w, steps, w->states->of_tails);
+  memcpy(w->states->of_tails, w->states->of_rows, (size_t)m->envs * w->states->width * sizeof(float));
+  run_step(w, k, steps, w->states->of_tails);
 }
 
-/* Outputs for all that was seen. */
+/* Outputs for all that was seen, where nothing is remembered. */
 static void run_all(const walk *w) {
   const shoal_actor_critic *m = mind_of(w->learner);
-  uint32_t rows = m->count * (m->rows + m->envs) + m->lasts;
-  if (w->states->width > 0)
-    walk_round(w);
-  else
-    shoal_brain_run(w->net, NULL, rows, m->seen, NULL, w->out);
+  shoal_brain_run(w->net, NULL, m->count * (m->rows + m->envs) + m->lasts, m->seen, NULL, w->out);
+}
+
+/* What the stream was left with, for each environment that goes on where it was left. */
+static void load_value_states(const shoal_learner *learner, const shoal_rollout *rollout) {
+  const shoal_actor_critic *m = mind_of(learner);
+  size_t width = m->value_states.width, observation = learner->config.kind->observation;
+  for (uint32_t e = 0; e < m->envs; e++) {
+    size_t at = (size_t)rollout->stream * m->envs + e;
+    float *state = m->value_states.of_rows + e * width;
+    bool goes_on = memcmp(m->value_expected_new + at * observation, rollout->observations + e * observation,
+                          observation * sizeof(float)) == 0;
+    if (goes_on)
+      memcpy(state, m->value_carry_new + at * width, width * sizeof(float));
+    else
+      memset(state, 0, width * sizeof(float));
+  }
+}
+
+static void leave_value_states(const shoal_learner *learner, const shoal_rollout *rollout) {
+  const shoal_actor_critic *m = mind_of(learner);
+  size_t width = m->value_states.width, observation = learner->config.kind->observation;
+  size_t at = (size_t)rollout->stream * m->envs;
+  memcpy(m->value_carry_new + at * width, m->value_states.of_rows, m->envs * width * sizeof(float));
+  memcpy(m->value_expected_new + at * observation, rollout->observations + m->rows * observation,
+         m->envs * observation * sizeof(float));
 }
 
 void shoal_actor_critic_values(shoal_learner *learner) {
   shoal_actor_critic *m = mind_of(learner);
   const walk w = {learner, m->value, &m->value_states, 1, m->values};
-  size_t floats = (size_t)m->envs * m->value_states.width;
-  for (uint32_t k = 0; k < m->count && floats > 0; k++)
-    memcpy(m->value_states.of_rows + k * floats, m->value_carry + m->rollouts[k]->stream * floats,
-           floats * sizeof(float));
-  run_all(&w);
+  if (m->value_states.width == 0) {
+    run_all(&w);
+    return;
+  }
+  memcpy(m->value_carry_new, m->value_carry, carry_floats(learner, m) * sizeof(float));
+  memcpy(m->value_expected_new, m->value_expected, expected_floats(learner) * sizeof(float));
+  for (uint32_t k = 0, last = 0; k < m->count; k++) {
+    load_value_states(learner, m->rollouts[k]);
+    walk_rollout(&w, k, &last);
+    leave_value_states(learner, m->rollouts[k]);
+  }
 }
 
 /* ---- advantages --------------------------------------------------------------------- */
@@ -375,20 +406,22 @@ static double log_ratio(const shoal_actor_critic *m, uint32_t sample, double log
   return log_prob - m->rollouts[sample / m->rows]->log_probs[sample % m->rows];
 }
 
-/* Those that came with the rollouts. */
-static void load_policy_states(const shoal_learner *learner) {
+/* Those that came with the rollout. */
+static void load_policy_states(const shoal_learner *learner, const shoal_rollout *rollout) {
   const shoal_actor_critic *m = mind_of(learner);
-  size_t width = m->policy_states.width, memory = m->rollouts[0]->shape.memory_floats;
-  for (uint32_t lane = 0; lane < m->count * m->envs && width > 0; lane++)
-    memcpy(m->policy_states.of_rows + lane * width,
-           m->rollouts[lane / m->envs]->memory + lane % m->envs * memory, width * sizeof(float));
+  size_t width = m->policy_states.width, memory = rollout->shape.memory_floats;
+  for (uint32_t e = 0; e < m->envs; e++)
+    memcpy(m->policy_states.of_rows + e * width, rollout->memory + e * memory, width * sizeof(float));
 }
 
 void shoal_actor_critic_ratios(shoal_learner *learner) {
   shoal_actor_critic *m = mind_of(learner);
   const walk w = {learner, learner->net, &m->policy_states, m->outputs, m->policy_outputs};
-  load_policy_states(learner);
-  run_all(&w);
+  if (m->policy_states.width == 0) run_all(&w);
+  for (uint32_t k = 0, last = 0; k < m->count && m->policy_states.width > 0; k++) {
+    load_policy_states(learner, m->rollouts[k]);
+    walk_rollout(&w, k, &last);
+  }
   for (uint32_t sample = 0; sample < m->samples; sample++) {
     double probs[CHOICES_ON_STACK];
     const float *outputs = m->policy_outputs + seen_row(m, sample) * m->outputs;

@@ -22,7 +22,7 @@ typedef struct shoal_sequence {
 /* What a net has before each sequence, where it is recurrent. */
 typedef struct shoal_states {
   uint32_t width;
-  float *of_rows;      /* an environment each: as the walk goes on */
+  float *of_rows;      /* an environment of a rollout each: as the walk goes on */
   float *of_tails;     /* the same, where the walk is over and looks one step further */
   float *of_sequences; /* before each */
   float *of_batch;     /* of those in the minibatch */
@@ -42,14 +42,16 @@ typedef struct shoal_actor_critic {
   float *values;           /* of these */
   float *policy_outputs;   /* of these */
   uint32_t lasts;          /* how many were cut off */
-  uint32_t *last_of;       /* of each rollout: which of them is next in a walk */
   float *log_ratios, *advantages, *targets; /* of samples */
   bool corrected; /* they are vtrace's: steps are measured from the policy of log_ratios */
   shoal_sequence *sequences;
   uint32_t sequences_count, *order;
   uint32_t *begins; /* of samples: the sequence that begins there, or UINT32_MAX */
   shoal_states policy_states, value_states;
-  float *value_carry; /* the value network's, of every environment of every stream, before its next rollout */
+  /* The value network's, of every environment of every stream, before its next rollout; and what is seen
+   * there, since a rollout that begins elsewhere begins with nothing. */
+  float *value_carry, *value_expected;
+  float *value_carry_new, *value_expected_new; /* once the round is over */
 
   /* the minibatch */
   const uint32_t *chosen; /* sequences */

@@ -1,30 +1,93 @@
 /* agent_file.c: an agent in one safetensors file.
  *
  * Metadata: "shoal.agent" (the version of this format), "shoal.agent.env", "shoal.agent.settings" (lines
- * "name value", settings.c), "shoal.agent.state" (JSON: seed, steps, what was planned, the last score),
- * "shoal.agent.sha256" (of all tensors, in their order). Tensors: "policy", a version's bytes as policy.h
- * writes them; in a whole file also what the learner and its algorithm keep, each under its name, and
- * "notes", where the streams of the training stand.
+ * "name value", settings.c), "shoal.agent.state" (JSON: seed, steps, what was planned, the last score, and
+ * the numbers of the policy), "shoal.agent.sha256" (of all tensors, in their order).
  *
- * Loading trusts nothing: tensors are looked up by the names and sizes that the settings ask for, and the
- * policy's bytes are checked by the policy. */
+ * Tensors, all floats that any reader of safetensors understands: the parameters of the policy's network
+ * under their names, with "policy." before them ("policy.dense1.weight"), and what belongs to it:
+ *
+ *   policy.observation_mean, policy.observation_scale   (x - mean) * scale is what the network sees, cut to
+ *                                                       +-10; where nothing is scaled: 0 and 1
+ *   policy.log_deviations                               of actions that are real numbers (ppo, vtrace)
+ *
+ * In a whole file there is also what the learner and its algorithm keep, each under its name, and "notes",
+ * where the streams of the training stand.
+ *
+ * Loading trusts nothing: tensors are looked up by the names and shapes that the settings ask for. */
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/bridge.h"
+#include "agent/bytes.h"
 #include "agent/learner_internal.h"
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "nn/graph.h"
 #include "nn/safetensors.h"
 
-static const char VERSION[] = "1", POLICY[] = "policy", NOTES[] = "notes";
+static const char VERSION[] = "2", NOTES[] = "notes";
 static const char META_VERSION[] = "shoal.agent", META_ENV[] = "shoal.agent.env",
                   META_SETTINGS[] = "shoal.agent.settings", META_STATE[] = "shoal.agent.state",
                   META_SHA256[] = "shoal.agent.sha256";
-enum { META_COUNT = 5, TENSORS_MAX = SHOAL_KEPT_MAX + 2 };
+enum { META_COUNT = 5, PART_NAME_MAX = 160 };
 static const double WHOLE_MAX = 9007199254740992.0; /* 2^53: all below are exact */
+
+/* ---- what a policy is made of -------------------------------------------------------- */
+
+typedef struct part {
+  char name[PART_NAME_MAX];
+  uint32_t dims_count;
+  uint64_t dims[SHOAL_TENSOR_DIMS_MAX];
+  float *at;
+  size_t count;
+} part;
+
+typedef struct parts {
+  part *list;
+  uint32_t count;
+} parts;
+
+static void add_row(parts *to, const char *name, float *at, size_t count) {
+  part *p = &to->list[to->count++];
+  *p = (part){.dims_count = 1, .dims = {count}, .at = at, .count = count};
+  int length = snprintf(p->name, sizeof p->name, "policy.%s", name);
+  SHOAL_ASSERT(length > 0 && (size_t)length < sizeof p->name); /* names of layers are short */
+}
+
+static shoal_status list_parts(shoal_policy *policy, const shoal_env_kind *kind, parts *out,
+                               shoal_error *err) {
+  const shoal_graph *graph = shoal_policy_graph(policy);
+  shoal_policy_state *state = shoal_policy_state_of(policy);
+  *out = (parts){.list = calloc(graph->params_count + 3, sizeof *out->list)};
+  if (out->list == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (uint32_t i = 0; i < graph->params_count; i++) {
+    const shoal_param *param = &graph->params[i];
+    part *p = &out->list[i];
+    add_row(out, param->name, state->weights + param->offset, param->count);
+    p->dims_count = param->dims_count;
+    for (uint32_t d = 0; d < param->dims_count; d++) p->dims[d] = param->dims[d];
+  }
+  add_row(out, "observation_mean", state->mean, kind->observation);
+  add_row(out, "observation_scale", state->scale, kind->observation);
+  size_t own = state->weights_count - graph->weights_count;
+  if (own > 0) add_row(out, "log_deviations", state->weights + graph->weights_count, own);
+  return SHOAL_OK;
+}
+
+static shoal_tensor tensor_of_part(const part *p) {
+  shoal_tensor tensor = {.name = p->name,
+                         .dtype = SHOAL_F32,
+                         .dims_count = p->dims_count,
+                         .data = p->at,
+                         .bytes = p->count * sizeof *p->at};
+  memcpy(tensor.dims, p->dims, sizeof p->dims);
+  return tensor;
+}
 
 /* ---- saving ------------------------------------------------------------------------- */
 
@@ -64,33 +127,37 @@ static void write_state(const shoal_learner *learner, bool whole, shoal_text *ou
   shoal_json_int(&json, "steps_all", (int64_t)learner->config.steps_all);
   shoal_json_real(&json, "return_mean", learner->return_mean);
   shoal_json_bool(&json, "whole", whole);
+  const shoal_policy_state *policy = shoal_policy_state_of(learner->policy);
+  shoal_json_int(&json, "version", (int64_t)policy->version);
+  shoal_json_int(&json, "seen", (int64_t)policy->seen);
+  shoal_json_int(&json, "hold", policy->hold);
+  shoal_json_real(&json, "epsilon", (double)policy->epsilon);
   shoal_json_close(&json, '}');
 }
 
 /* Floats first, so that all lie in the file at multiples of their size. */
-static size_t list_tensors(shoal_learner *learner, const shoal_text *policy, bool whole, shoal_tensor *out) {
+static size_t list_tensors(shoal_learner *learner, const parts *policy, bool whole, shoal_tensor *out) {
   shoal_kept kept[SHOAL_KEPT_MAX];
   uint32_t kept_count = whole ? shoal_learner_kept(learner, kept) : 0;
   size_t count = 0;
+  for (uint32_t i = 0; i < policy->count; i++) out[count++] = tensor_of_part(&policy->list[i]);
   for (int bytes = 0; bytes < 2; bytes++)
     for (uint32_t i = 0; i < kept_count; i++)
       if (kept[i].bytes == bytes) out[count++] = tensor_of(&kept[i]);
-  out[count++] = tensor_of_text(POLICY, policy);
   if (whole) out[count++] = tensor_of_text(NOTES, &learner->notes);
   return count;
 }
 
-shoal_status shoal_learner_save(const shoal_learner *learner, const char *path, bool whole,
-                                shoal_error *err) {
-  shoal_text policy = {0}, settings = {0}, state = {0};
-  shoal_tensor tensors[TENSORS_MAX];
+static shoal_status save(shoal_learner *learner, const parts *policy, bool whole, const char *path,
+                         shoal_error *err) {
+  shoal_text settings = {0}, state = {0};
+  shoal_tensor *tensors = calloc(policy->count + SHOAL_KEPT_MAX + 1, sizeof *tensors);
   char sha256[SHOAL_SHA256_HEX];
-  shoal_policy_write(learner->policy, &policy);
   shoal_agent_settings_write(&learner->config.settings, &settings);
   write_state(learner, whole, &state);
-  size_t count = list_tensors((shoal_learner *)learner, &policy, whole, tensors);
+  size_t count = tensors ? list_tensors(learner, policy, whole, tensors) : 0;
   shoal_status status;
-  if (policy.failed || settings.failed || state.failed || !hash_tensors(tensors, count, sha256)) {
+  if (!tensors || settings.failed || state.failed || !hash_tensors(tensors, count, sha256)) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   } else {
     const shoal_meta meta[META_COUNT] = {{META_VERSION, VERSION},
@@ -100,9 +167,21 @@ shoal_status shoal_learner_save(const shoal_learner *learner, const char *path, 
                                          {META_SHA256, sha256}};
     status = shoal_safetensors_save(path, tensors, count, meta, META_COUNT, err);
   }
-  shoal_text_release(&policy);
+  free(tensors);
   shoal_text_release(&settings);
   shoal_text_release(&state);
+  return status;
+}
+
+shoal_status shoal_learner_save(const shoal_learner *learner, const char *path, bool whole,
+                                shoal_error *err) {
+  parts policy;
+  shoal_status status = list_parts(learner->policy, learner->config.kind, &policy, err);
+  if (status == SHOAL_OK)
+    status = save((shoal_learner *)learner, &policy, whole, path, err);
+  else
+    shoal_error_prefix(err, "%s: ", path);
+  free(policy.list);
   return status;
 }
 
@@ -115,22 +194,57 @@ static bool read_whole(const cJSON *json, const char *key, uint64_t *out) {
   return (double)*out == item->valuedouble;
 }
 
-static bool read_state(const char *text, shoal_agent_file *file) {
+/* What a policy has beside its floats. */
+typedef struct numbers {
+  uint64_t version, seen, hold;
+  double epsilon;
+} numbers;
+
+static bool read_numbers(const cJSON *json, numbers *out) {
+  const cJSON *epsilon = cJSON_GetObjectItemCaseSensitive(json, "epsilon");
+  out->epsilon = cJSON_IsNumber(epsilon) ? epsilon->valuedouble : -1;
+  return read_whole(json, "version", &out->version) && read_whole(json, "seen", &out->seen) &&
+         read_whole(json, "hold", &out->hold) && out->hold >= 1 && out->hold <= SHOAL_HOLD_MAX &&
+         out->epsilon >= 0 && out->epsilon <= 1;
+}
+
+static bool read_state(const char *text, shoal_agent_file *file, numbers *policy) {
   cJSON *json = cJSON_Parse(text);
   const cJSON *seed = cJSON_GetObjectItemCaseSensitive(json, "seed");
   const cJSON *mean = cJSON_GetObjectItemCaseSensitive(json, "return_mean");
   bool read = cJSON_IsString(seed) &&
               shoal_read_u64(seed->valuestring, strlen(seed->valuestring), &file->seed) &&
-              read_whole(json, "steps", &file->steps) && read_whole(json, "steps_all", &file->steps_all);
+              read_whole(json, "steps", &file->steps) && read_whole(json, "steps_all", &file->steps_all) &&
+              read_numbers(json, policy);
   file->return_mean = cJSON_IsNumber(mean) ? mean->valuedouble : NAN;
   file->whole = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "whole"));
   cJSON_Delete(json);
   return read;
 }
 
+/* Parameters have the name of their layer, and a dot behind it. */
+static uint64_t count_weights(const shoal_safetensors *loaded) {
+  static const char prefix[] = "policy.";
+  uint64_t weights = 0;
+  for (size_t i = 0; i < loaded->tensors_count; i++) {
+    const shoal_tensor *tensor = &loaded->tensors[i];
+    bool is_policy = strncmp(tensor->name, prefix, strlen(prefix)) == 0;
+    if (is_policy && strchr(tensor->name + strlen(prefix), '.')) weights += tensor->bytes / sizeof(float);
+  }
+  return weights;
+}
+
+bool shoal_agent_is(const char *path) {
+  shoal_safetensors *loaded;
+  if (shoal_safetensors_load(&loaded, path, NULL) != SHOAL_OK) return false;
+  bool is = shoal_safetensors_meta(loaded, META_VERSION) != NULL;
+  shoal_safetensors_destroy(loaded);
+  return is;
+}
+
 /* What the metadata says. */
 static shoal_status read_meta(const shoal_safetensors *loaded, const char *path, shoal_agent_file *file,
-                              shoal_error *err) {
+                              numbers *policy, shoal_error *err) {
   const char *version = shoal_safetensors_meta(loaded, META_VERSION);
   const char *env = shoal_safetensors_meta(loaded, META_ENV);
   const char *settings = shoal_safetensors_meta(loaded, META_SETTINGS);
@@ -142,9 +256,11 @@ static shoal_status read_meta(const shoal_safetensors *loaded, const char *path,
     return shoal_fail(err, SHOAL_INVALID, "%s: a safetensors file, but none with an agent of Shoal's in it",
                       path);
   if (strcmp(version, VERSION) != 0)
-    return shoal_fail(err, SHOAL_UNSUPPORTED,
-                      "%s: an agent's file of version '%.32s'; this Shoal reads version %s", path, version,
-                      VERSION);
+    return shoal_fail(
+        err, SHOAL_UNSUPPORTED,
+        "%s: an agent's file of version '%.32s'; this Shoal reads version %s: train it again, or "
+        "use the Shoal that wrote it",
+        path, version, VERSION);
   if (!hash_tensors(loaded->tensors, loaded->tensors_count, found))
     return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   if (strcmp(found, sha256) != 0)
@@ -158,19 +274,50 @@ static shoal_status read_meta(const shoal_safetensors *loaded, const char *path,
     return status;
   }
   file->algorithm = file->settings.algorithm;
-  if (!read_state(state, file))
+  file->weights = count_weights(loaded);
+  if (!read_state(state, file, policy))
     return shoal_fail(err, SHOAL_CORRUPT, "%s: 'shoal.agent.state' is damaged", path);
   return SHOAL_OK;
 }
 
-static shoal_status read_policy(const shoal_safetensors *loaded, const char *path, shoal_policy *policy,
+static bool fits(const shoal_tensor *found, const shoal_tensor *wanted) {
+  return found != NULL && found->dtype == wanted->dtype && found->bytes == wanted->bytes &&
+         found->dims_count == wanted->dims_count &&
+         memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof *wanted->dims) == 0;
+}
+
+/* All of it is sound before anything is copied. */
+static shoal_status check_parts(const shoal_safetensors *loaded, const char *path, const parts *policy,
                                 shoal_error *err) {
-  const shoal_tensor *found = shoal_safetensors_find(loaded, POLICY);
-  if (found == NULL || found->dtype != SHOAL_U8)
-    return shoal_fail(err, SHOAL_CORRUPT, "%s: its tensor 'policy' is missing or no bytes", path);
-  shoal_status status = shoal_policy_read(policy, found->data, found->bytes, err);
-  if (status != SHOAL_OK) shoal_error_prefix(err, "%s: ", path);
-  return status;
+  for (uint32_t i = 0; i < policy->count; i++) {
+    const shoal_tensor wanted = tensor_of_part(&policy->list[i]);
+    const shoal_tensor *found = shoal_safetensors_find(loaded, wanted.name);
+    if (!fits(found, &wanted))
+      return shoal_fail(err, SHOAL_CORRUPT, "%s: its tensor '%s' is missing or has another shape", path,
+                        wanted.name);
+    if (!shoal_all_finite(found->data, policy->list[i].count))
+      return shoal_fail(err, SHOAL_CORRUPT, "%s: not all numbers of '%s' are finite", path, wanted.name);
+  }
+  return SHOAL_OK;
+}
+
+static shoal_status read_policy(const shoal_safetensors *loaded, const char *path, const shoal_env_kind *kind,
+                                const numbers *read, shoal_policy *policy, shoal_error *err) {
+  parts all;
+  shoal_status status = list_parts(policy, kind, &all, err);
+  if (status == SHOAL_OK) status = check_parts(loaded, path, &all, err);
+  for (uint32_t i = 0; status == SHOAL_OK && i < all.count; i++) {
+    const shoal_tensor *found = shoal_safetensors_find(loaded, all.list[i].name);
+    memcpy(all.list[i].at, found->data, found->bytes);
+  }
+  free(all.list);
+  if (status != SHOAL_OK) return status;
+  shoal_policy_state *state = shoal_policy_state_of(policy);
+  state->version = read->version;
+  state->seen = read->seen;
+  state->hold = (uint32_t)read->hold;
+  state->epsilon = (float)read->epsilon;
+  return SHOAL_OK;
 }
 
 /* The policy that a file is for, as yet without its weights. */
@@ -193,11 +340,13 @@ shoal_status shoal_agent_open(const char *path, shoal_agent_file *file, shoal_po
                               shoal_error *err) {
   shoal_safetensors *loaded;
   shoal_policy *made = NULL;
+  numbers read;
   shoal_status status = shoal_safetensors_load(&loaded, path, err);
   if (status != SHOAL_OK) return status;
-  status = read_meta(loaded, path, file, err);
+  status = read_meta(loaded, path, file, &read, err);
   if (status == SHOAL_OK && policy) status = create_policy(file, path, &made, err);
-  if (status == SHOAL_OK && policy) status = read_policy(loaded, path, made, err);
+  if (status == SHOAL_OK && policy)
+    status = read_policy(loaded, path, shoal_env_opened(file->env), &read, made, err);
   shoal_safetensors_destroy(loaded);
   if (status != SHOAL_OK) {
     shoal_policy_destroy(made);
@@ -240,10 +389,12 @@ static shoal_status load(shoal_learner *learner, const shoal_safetensors *loaded
   shoal_kept kept[SHOAL_KEPT_MAX];
   const shoal_tensor *found[SHOAL_KEPT_MAX], *notes = shoal_safetensors_find(loaded, NOTES);
   uint32_t count = shoal_learner_kept(learner, kept);
-  shoal_status status = read_meta(loaded, path, file, err);
+  numbers read;
+  shoal_status status = read_meta(loaded, path, file, &read, err);
   if (status == SHOAL_OK) status = check_same(learner, path, file, err);
   if (status == SHOAL_OK) status = find_kept(loaded, path, kept, count, found, err);
-  if (status == SHOAL_OK) status = read_policy(loaded, path, learner->policy, err);
+  if (status == SHOAL_OK)
+    status = read_policy(loaded, path, learner->config.kind, &read, learner->policy, err);
   for (uint32_t i = 0; status == SHOAL_OK && i < count; i++)
     if (found[i]->bytes > 0) memcpy(kept[i].at, found[i]->data, found[i]->bytes);
   if (status == SHOAL_OK) {

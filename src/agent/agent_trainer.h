@@ -10,6 +10,9 @@
 
 typedef struct shoal_agent_trainer shoal_agent_trainer;
 
+/* Rollouts of versions no older than this can be played again, where the lag_max of the settings is not less. */
+enum { SHOAL_CHECKED_LAG_MAX = 64 };
+
 /* Who plays in place of threads of the training itself. */
 typedef struct shoal_agent_trainer_outside {
   bool eager;
@@ -28,6 +31,10 @@ bool shoal_agent_trainer_take(shoal_agent_trainer *trainer, const char *actor, u
                               shoal_text *unit, shoal_text *policy);
 /* The rollout becomes the trainer's. False: late, or nobody asked for it. */
 bool shoal_agent_trainer_done(shoal_agent_trainer *trainer, shoal_rollout *rollout, const char *actor);
+/* The unit of this number, and the policy of this version, to play it again; both texts are added to. False:
+ * one of them is not there, or there no more. */
+bool shoal_agent_trainer_evidence(shoal_agent_trainer *trainer, uint64_t number, uint64_t version,
+                                  shoal_text *unit, shoal_text *policy);
 void shoal_agent_trainer_lost(shoal_agent_trainer *trainer, const char *actor);
 /* The newest; bytes may be NULL. */
 uint64_t shoal_agent_trainer_policy(shoal_agent_trainer *trainer, shoal_text *bytes);

@@ -312,7 +312,7 @@ float *shoal_brain_slot(shoal_brain *net, int which) {
 
 /* ---- running ---- */
 
-static void run_tasks(const shoal_brain *net, uint32_t tasks, shoal_task f, void *context) {
+static void run_tasks(const shoal_brain *net, uint32_t tasks, shoal_pool_task f, void *context) {
   if (net->pool != NULL && tasks > 1) {
     shoal_pool_run(net->pool, tasks, f, context);
     return;
@@ -480,7 +480,7 @@ static void sum_run(void *context, uint32_t index, uint32_t thread) {
 }
 
 /* A task for each run of the weights. */
-static void for_runs(const shoal_brain *net, shoal_task f, void *context) {
+static void for_runs(const shoal_brain *net, shoal_pool_task f, void *context) {
   if (net->graph->weights_count >= SHARED_WEIGHTS_MIN) {
     run_tasks(net, net->runs_count, f, context);
     return;

@@ -600,6 +600,12 @@ const float *shoal_bridged_lasts(const shoal_bridged *b) { return b->lasts; }
 
 const void *shoal_bridged_state(const shoal_bridged *b, uint32_t index) { return &b->seen[index]; }
 
+void shoal_bridged_draw_last(const shoal_bridged *b, uint32_t index, shoal_canvas *canvas) {
+  uint32_t width = b->kind->observation;
+  const seen last = {.floats = b->lasts + (size_t)index * width, .count = width};
+  draw(&last, canvas);
+}
+
 shoal_status shoal_bridged_check(const shoal_bridged *b, shoal_error *err) {
   if (b->status != SHOAL_OK && err) *err = b->err;
   return b->status;

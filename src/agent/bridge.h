@@ -54,6 +54,8 @@ const float *shoal_bridged_observations(const shoal_bridged *bridged); /* count 
 const float *shoal_bridged_lasts(const shoal_bridged *bridged);        /* likewise, of episodes that ended */
 /* For the kind's draw, which shows the observation as bars. */
 const void *shoal_bridged_state(const shoal_bridged *bridged, uint32_t index);
+/* Likewise, of the last observation of an episode that ended. */
+void shoal_bridged_draw_last(const shoal_bridged *bridged, uint32_t index, shoal_canvas *canvas);
 /* The first failure. */
 shoal_status shoal_bridged_check(const shoal_bridged *bridged, shoal_error *err);
 

@@ -24,7 +24,9 @@
 
 enum { ACTORS_MAX = 1024, POINTS_MAX = 8192 };
 static const double LEASE_S = 30, SAVE_EVERY_S = 30;
-static const double POINT_EVERY_S = 0.5, POINTS_SHARE = 0.001; /* of the time so far, once that is longer */
+/* Points and checkpoints come often at first, when most is learned; then so many for each second so far. */
+static const double POINT_EVERY_S = 0.05, POINTS_SHARE = 0.004;
+static const double CHECKPOINT_EVERY_S = 0.25, CHECKPOINTS_SHARE = 0.05;
 static const long WAIT_NS = 20000000;
 
 typedef struct heard {
@@ -40,7 +42,7 @@ typedef struct local {
 
 struct shoal_coach {
   shoal_coach_config config;
-  char *file, *folder;
+  char *file, *folder, *policy;
   shoal_learner *learner;
   shoal_rollout_shape shape;
   volatile sig_atomic_t stop;
@@ -48,6 +50,9 @@ struct shoal_coach {
   bool has_thread;
   local *locals;
   uint32_t locals_count;
+
+  pthread_mutex_t clock; /* guards these two; nothing else is locked meanwhile */
+  double counted, since; /* seconds until the clock stood still, or went on last; 0: it stands still */
 
   pthread_mutex_t lock;
   pthread_cond_t news; /* a round was learned from, or it is over */
@@ -83,8 +88,15 @@ static void closes(void *self) {
   pthread_mutex_unlock(&c->lock);
 }
 
+/* The same policy may be told of twice, by its round and at the end. */
+static bool is_noted(const shoal_coach *c, const shoal_training_view *view) {
+  const shoal_training_view *last = &c->points[(c->points_count + POINTS_MAX - 1) % POINTS_MAX];
+  return c->points_count > 0 && last->round.steps == view->round.steps && last->scored == view->scored &&
+         last->evaluation.episodes == view->evaluation.episodes;
+}
+
 static void note_point(shoal_coach *c, const shoal_training_view *view) {
-  if (!view->scored && view->seconds < c->point_at) return;
+  if (is_noted(c, view) || (!view->scored && view->seconds < c->point_at)) return;
   c->points[c->points_count++ % POINTS_MAX] = *view;
   c->point_at = view->seconds + fmax(POINT_EVERY_S, POINTS_SHARE * view->seconds);
 }
@@ -96,8 +108,7 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The steps of all checkpoints that are there, in order; at most so many. */
-static uint32_t list_checkpoints(const char *folder, uint64_t *out, uint32_t most) {
+uint32_t shoal_coach_checkpoints(const char *folder, uint64_t *out, uint32_t most) {
   DIR *dir = opendir(folder);
   uint32_t count = 0;
   for (struct dirent *entry; dir && count < most && (entry = readdir(dir)) != NULL;) {
@@ -115,7 +126,7 @@ static uint32_t list_checkpoints(const char *folder, uint64_t *out, uint32_t mos
 static void thin_out(const char *folder) {
   enum { MOST = 4 * SHOAL_COACH_CHECKPOINTS };
   uint64_t steps[MOST];
-  uint32_t count = list_checkpoints(folder, steps, MOST);
+  uint32_t count = shoal_coach_checkpoints(folder, steps, MOST);
   while (count > SHOAL_COACH_CHECKPOINTS) {
     uint32_t least = 1;
     for (uint32_t i = 2; i + 1 < count; i++)
@@ -131,10 +142,31 @@ static void thin_out(const char *folder) {
 static void write_checkpoint(shoal_coach *c, bool due) {
   double now = shoal_clock_seconds();
   if (c->folder == NULL || (!due && now < c->checkpoint_at)) return;
-  c->checkpoint_at = now + c->config.save_every_s;
+  double pause = fmax(CHECKPOINT_EVERY_S, CHECKPOINTS_SHARE * c->view.training.seconds);
+  c->checkpoint_at = now + fmin(pause, c->config.save_every_s);
   char *path = shoal_path("%s/%" PRIu64 ".safetensors", c->folder, shoal_learner_steps(c->learner));
   if (path && shoal_learner_save(c->learner, path, false, NULL) == SHOAL_OK) thin_out(c->folder);
   free(path);
+  if (c->policy) (void)shoal_learner_save(c->learner, c->policy, false, NULL);
+}
+
+/* ---- time ---- */
+
+static double seconds_of(shoal_coach *c) {
+  pthread_mutex_lock(&c->clock);
+  double seconds = c->counted + (c->since > 0 ? shoal_clock_seconds() - c->since : 0);
+  pthread_mutex_unlock(&c->clock);
+  return seconds;
+}
+
+static double elapsed(void *self) { return seconds_of(self); }
+
+void shoal_coach_pause(shoal_coach *c, bool paused) {
+  double now = shoal_clock_seconds();
+  pthread_mutex_lock(&c->clock);
+  if (c->since > 0) c->counted += now - c->since;
+  c->since = paused ? 0 : now;
+  pthread_mutex_unlock(&c->clock);
 }
 
 static void round_done(void *self, const shoal_training_view *view) {
@@ -161,13 +193,15 @@ static void *learn(void *self) {
                                           .save_every_s = c->config.save_every_s,
                                           .stop = &c->stop,
                                           .self = c,
-                                          .round = round_done};
+                                          .round = round_done,
+                                          .elapsed = elapsed};
   const shoal_agent_trainer_outside outside = {
       .eager = !c->config.exact, .lease_s = c->config.lease_s, .self = c, .opened = opened, .closes = closes};
   shoal_status status = shoal_train_outside(&options, &outside, &last, &err);
   write_checkpoint(c, true);
   pthread_mutex_lock(&c->lock);
   c->view.training = last;
+  c->view.finished = status == SHOAL_OK;
   c->view.solved = status == SHOAL_OK && last.solved;
   if (status != SHOAL_OK && status != SHOAL_STOPPED)
     snprintf(c->view.error, sizeof c->view.error, "%s", err.text);
@@ -204,6 +238,8 @@ static uint32_t count_actors(const shoal_coach *c) {
   for (uint32_t i = 0; i < ACTORS_MAX; i++) count += c->actors[i].at > 0 && c->actors[i].at >= since;
   return count;
 }
+
+shoal_rollout_shape shoal_coach_shape(const shoal_coach *c) { return c->shape; }
 
 void shoal_coach_brief(shoal_coach *c, shoal_text *json) {
   shoal_actor_brief_write(&c->config.learner, shoal_learner_spec(c->learner), c->config.exact, json);
@@ -243,6 +279,30 @@ shoal_status shoal_coach_done(shoal_coach *c, const char *actor, const void *byt
     shoal_rollout_destroy(rollout);
   pthread_mutex_unlock(&c->lock);
   return SHOAL_OK;
+}
+
+bool shoal_coach_evidence(shoal_coach *c, const void *bytes, size_t length, shoal_text *unit,
+                          shoal_text *policy) {
+  uint64_t number, version;
+  shoal_text_clear(unit);
+  shoal_text_clear(policy);
+  if (!shoal_rollout_names(bytes, length, &number, &version)) return false;
+  pthread_mutex_lock(&c->lock);
+  bool there = c->trainer && shoal_agent_trainer_evidence(c->trainer, number, version, unit, policy);
+  pthread_mutex_unlock(&c->lock);
+  return there;
+}
+
+double shoal_coach_silent(shoal_coach *c, const char *actor) {
+  char plain[SHOAL_ACTOR_NAME_MAX];
+  double seconds = 0;
+  shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
+  pthread_mutex_lock(&c->lock);
+  for (uint32_t i = 0; i < ACTORS_MAX; i++)
+    if (c->actors[i].at > 0 && strcmp(c->actors[i].name, plain) == 0)
+      seconds = shoal_clock_seconds() - c->actors[i].at;
+  pthread_mutex_unlock(&c->lock);
+  return seconds;
 }
 
 void shoal_coach_lost(shoal_coach *c, const char *actor) {
@@ -372,9 +432,11 @@ static shoal_status keep_config(shoal_coach *c, const shoal_coach_config *config
   if (!(c->config.save_every_s > 0)) c->config.save_every_s = SAVE_EVERY_S;
   c->file = config->file ? strdup(config->file) : NULL;
   c->folder = config->folder ? strdup(config->folder) : NULL;
+  c->policy = config->policy ? strdup(config->policy) : NULL;
   c->locals = calloc(config->threads + 1, sizeof *c->locals);
   c->points = calloc(POINTS_MAX, sizeof *c->points);
-  if ((config->file && !c->file) || (config->folder && !c->folder) || !c->locals || !c->points)
+  if ((config->file && !c->file) || (config->folder && !c->folder) || (config->policy && !c->policy) ||
+      !c->locals || !c->points)
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a training");
   return c->folder ? shoal_make_folder(c->folder, err) : SHOAL_OK;
 }
@@ -383,9 +445,11 @@ shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *conf
   *out = NULL;
   shoal_coach *c = calloc(1, sizeof *c);
   if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a training");
+  pthread_mutex_init(&c->clock, NULL);
   pthread_mutex_init(&c->lock, NULL);
+  c->counted = config->seconds_before;
   pthread_cond_init(&c->news, NULL);
-  c->view.training.return_mean = c->view.training.return_deviation = NAN;
+  c->view.training.return_mean = c->view.training.return_deviation = c->view.training.evaluation.mean = NAN;
   shoal_status status = keep_config(c, config, err);
   if (status == SHOAL_OK) status = shoal_learner_create(&c->learner, &config->learner, err);
   if (status == SHOAL_OK && c->file && !config->anew && shoal_file_exists(c->file))
@@ -393,6 +457,7 @@ shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *conf
   if (status == SHOAL_OK) {
     c->shape = shoal_learner_shape(c->learner);
     c->view.training.round.steps = shoal_learner_steps(c->learner);
+    c->since = shoal_clock_seconds();
     status = start_threads(c, err);
   }
   if (status != SHOAL_OK) {
@@ -420,10 +485,12 @@ void shoal_coach_destroy(shoal_coach *c) {
   shoal_text_release(&c->last_policy);
   pthread_cond_destroy(&c->news);
   pthread_mutex_destroy(&c->lock);
+  pthread_mutex_destroy(&c->clock);
   free(c->locals);
   free(c->points);
   free(c->file);
   free(c->folder);
+  free(c->policy);
   free(c);
 }
 
@@ -432,6 +499,9 @@ void shoal_coach_destroy(shoal_coach *c) {
 void shoal_coach_look(shoal_coach *c, shoal_coach_view *out) {
   pthread_mutex_lock(&c->lock);
   if (c->trainer) shoal_agent_trainer_course(c->trainer, &c->view.course);
+  uint64_t learned = c->view.course.rounds * c->config.learner.settings.streams;
+  c->view.waiting = c->view.course.units > learned ? c->view.course.units - learned : 0;
+  c->view.seconds = seconds_of(c);
   c->view.actors = count_actors(c);
   *out = c->view;
   pthread_mutex_unlock(&c->lock);

@@ -19,12 +19,14 @@ typedef struct shoal_coach_config {
   shoal_learner_config learner;
   uint32_t threads; /* that play here; 0: none */
   bool exact;
-  double lease_s; /* of a unit whose actor says nothing; 0: 30 */
-  double seconds; /* 0: no limit */
-  uint64_t steps; /* in all; 0: no limit */
+  double lease_s;        /* of a unit whose actor says nothing; 0: 30 */
+  double seconds;        /* 0: no limit; what is paused does not count */
+  double seconds_before; /* of those, that were spent in an earlier life */
+  uint64_t steps;        /* in all; 0: no limit */
   bool until_solved;
-  bool anew;        /* the file is not read, even where it is there */
-  const char *file; /* all of it, to go on: read at the start where it is there, written now and then */
+  bool anew;          /* the file is not read, even where it is there */
+  const char *file;   /* all of it, to go on: read at the start where it is there, written now and then */
+  const char *policy; /* the newest policy alone, to play; likewise; NULL: it is not written */
   /* Policies alone, one now and then, for who wants to see earlier ones: FOLDER/STEPS.safetensors, at most
    * SHOAL_COACH_CHECKPOINTS, thinned out evenly; NULL: none. */
   const char *folder;
@@ -37,15 +39,20 @@ enum { SHOAL_COACH_CHECKPOINTS = 64 };
 
 typedef struct shoal_coach_view {
   bool ended, solved;
+  bool finished;                    /* to its end, and not because it was stopped */
   char error[SHOAL_ERROR_TEXT_MAX]; /* "" unless it ended with one */
   shoal_training_view training;     /* of the last round */
   shoal_course_view course;
-  uint32_t actors; /* that have been heard of within a lease */
+  double seconds;   /* that count, up to now */
+  uint32_t actors;  /* that have been heard of within a lease */
+  uint64_t waiting; /* rollouts that the learner has not taken yet */
   uint64_t bytes_in, bytes_out;
 } shoal_coach_view;
 
 shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *config, shoal_error *err);
 void shoal_coach_stop(shoal_coach *coach); /* ends soon; all is saved */
+/* While nobody plays, its time stands still. */
+void shoal_coach_pause(shoal_coach *coach, bool paused);
 void shoal_coach_wait(shoal_coach *coach);
 void shoal_coach_destroy(shoal_coach *coach); /* after wait */
 void shoal_coach_look(shoal_coach *coach, shoal_coach_view *out);
@@ -73,9 +80,21 @@ shoal_coach_next shoal_coach_take(shoal_coach *coach, const char *actor, uint64_
  * broken. */
 shoal_status shoal_coach_done(shoal_coach *coach, const char *actor, const void *bytes, size_t length,
                               bool *counted, shoal_error *err);
+/* What it takes to play a rollout again, asked before it is handed in: its unit and the policy that it says to
+ * be played with, as bytes. False: nobody asked for it, or that version is not there any more. */
+bool shoal_coach_evidence(shoal_coach *coach, const void *bytes, size_t length, shoal_text *unit,
+                          shoal_text *policy);
 void shoal_coach_lost(shoal_coach *coach, const char *actor);
+/* Seconds since it was heard of last; 0: it is not known. */
+double shoal_coach_silent(shoal_coach *coach, const char *actor);
 /* The newest policy; bytes may be NULL. */
 void shoal_coach_policy(shoal_coach *coach, uint64_t *version, shoal_text *bytes);
+
+/* What a rollout for it is like. */
+shoal_rollout_shape shoal_coach_shape(const shoal_coach *coach);
+
+/* The steps of all checkpoints that are in a folder, in order; at most so many. */
+uint32_t shoal_coach_checkpoints(const char *folder, uint64_t *out, uint32_t most);
 
 /* Points of the curves since `from` (a count), as JSON lines the page and the API have: steps, seconds,
  * return_mean, return_deviation, steps_per_second, lag, and the score where one was taken. Returns the new
@@ -83,7 +102,8 @@ void shoal_coach_policy(shoal_coach *coach, uint64_t *version, shoal_text *bytes
 uint64_t shoal_coach_news(shoal_coach *coach, uint64_t from, shoal_text *json);
 
 /* An episode of a policy file (one of the checkpoints, or the newest), for the page's canvas: JSON with a
- * list of pictures as canvas.h has them, the rewards, and the pace. */
+ * list of pictures as canvas.h has them, one before every step and one of how it ended, the rewards, and the
+ * pace. */
 shoal_status shoal_coach_episode(const char *path, uint64_t seed, uint32_t pictures_max, shoal_text *json,
                                  shoal_error *err);
 

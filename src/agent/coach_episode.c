@@ -39,7 +39,13 @@ static void close_player(player *p) {
   free(p->action);
 }
 
-/* A picture before every step; the last step's end is told, as the next episode has begun by then. */
+static void add_picture(player *p, shoal_json *pictures, shoal_text *scratch) {
+  shoal_text_clear(scratch);
+  shoal_canvas_json(&p->canvas, scratch);
+  shoal_json_raw(pictures, NULL, scratch->bytes, scratch->length);
+}
+
+/* A picture before every step, and one of how it ended: one more than there are rewards. */
 static void play(player *p, uint64_t seed, uint32_t pictures_max) {
   shoal_key key = shoal_key_make(seed, SHOAL_FOR_EPISODES, 0, 0);
   shoal_json pictures, rewards;
@@ -48,18 +54,18 @@ static void play(player *p, uint64_t seed, uint32_t pictures_max) {
   shoal_json_open(&pictures, NULL, '[');
   shoal_json_open(&rewards, NULL, '[');
   shoal_text picture = {0};
-  for (uint32_t step = 0; step < pictures_max && p->end == SHOAL_GOES_ON; step++) {
+  for (uint32_t step = 0; step + 1 < pictures_max && p->end == SHOAL_GOES_ON; step++) {
     float reward;
     p->kind->draw(shoal_vector_state(p->vector, 0), &p->canvas);
-    shoal_text_clear(&picture);
-    shoal_canvas_json(&p->canvas, &picture);
-    shoal_json_raw(&pictures, NULL, picture.bytes, picture.length);
+    add_picture(p, &pictures, &picture);
     shoal_policy_act(p->policy, 1, shoal_vector_observations(p->vector), p->memory, key, step, true,
                      p->action, NULL);
     shoal_vector_step(p->vector, p->action, &reward, &p->end);
     shoal_json_real(&rewards, NULL, (double)reward);
     p->sum += (double)reward;
   }
+  if (p->end == SHOAL_GOES_ON) p->kind->draw(shoal_vector_state(p->vector, 0), &p->canvas);
+  add_picture(p, &pictures, &picture);
   p->pictures.failed |= picture.failed;
   shoal_text_release(&picture);
   shoal_json_close(&pictures, ']');
@@ -87,6 +93,7 @@ shoal_status shoal_coach_episode(const char *path, uint64_t seed, uint32_t pictu
   shoal_status status = open_player(&p, path, err);
   if (status == SHOAL_OK) {
     shoal_vector_reset(p.vector, seed);
+    shoal_vector_watch(p.vector, &p.canvas);
     play(&p, seed, pictures_max);
     if (p.pictures.failed || p.rewards.failed || p.canvas.failed)
       status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for an episode");

@@ -19,12 +19,14 @@
 #include "base/assert.h"
 
 static const double LEASE_S = 30;
-static const char MAGIC[8] = "shoalco1";
+static const double LEASE_GROWS = 2, LEASE_SHRINKS = 0.99, LEASES_MAX = 16;
+static const char MAGIC[8] = "shoalco2";
 enum { EAGER_ROOM = 2 };
 
 typedef struct stream {
   uint64_t next;      /* stretch */
   bool leased, given; /* now; ever, this stretch */
+  bool lost;          /* the last lease was given back */
   char actor[SHOAL_ACTOR_NAME_MAX];
   double deadline;
   uint32_t in_count;  /* rollouts that wait for the learner */
@@ -41,7 +43,9 @@ struct shoal_course {
       *in; /* those that came in. exact: slot (stretch % room) * streams + stream; eager: in order */
   uint32_t in_count;
   uint64_t version;
-  shoal_play_unit unit; /* lent */
+  uint64_t version_least;  /* the oldest that there was when it went on in another way */
+  double lease_s, grew_at; /* of the next unit, and when that was made longer last */
+  shoal_play_unit unit;    /* lent */
   shoal_course_view counts;
 };
 
@@ -55,6 +59,8 @@ shoal_status shoal_course_create(shoal_course **out, const shoal_course_config *
   if (c == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for the units of a training");
   c->config = *config;
   if (!(c->config.lease_s > 0)) c->config.lease_s = LEASE_S;
+  c->lease_s = c->config.lease_s;
+  c->grew_at = -INFINITY;
   c->room = config->eager ? EAGER_ROOM : config->lag + 1;
   c->streams = calloc(config->streams, sizeof *c->streams);
   c->in = calloc((size_t)config->streams * c->room, sizeof(shoal_rollout *));
@@ -89,7 +95,8 @@ static uint64_t unit_number(const shoal_course *c, uint32_t s) {
 /* The version that a stretch is played with. */
 static uint64_t version_for(const shoal_course *c, uint64_t stretch) {
   if (c->config.eager) return c->version;
-  return stretch > c->config.lag ? stretch - c->config.lag : 0;
+  uint64_t version = stretch > c->config.lag ? stretch - c->config.lag : 0;
+  return version > c->version_least ? version : c->version_least;
 }
 
 static bool may_play(const shoal_course *c, const stream *s) {
@@ -122,11 +129,23 @@ bool shoal_course_take(shoal_course *c, const char *actor, double now, const sho
   c->counts.given_again += best->given;
   c->counts.running++;
   best->leased = best->given = true;
-  best->deadline = now + c->config.lease_s;
+  best->lost = false;
+  best->deadline = now + c->lease_s;
   shoal_text_plain(best->actor, sizeof best->actor, actor, strlen(actor));
   c->unit.number = unit_number(c, s);
   c->unit.stream = s;
   c->unit.version = version_for(c, best->next);
+  *out = &c->unit;
+  return true;
+}
+
+bool shoal_course_unit(shoal_course *c, uint64_t unit, const shoal_play_unit **out) {
+  uint32_t i = (uint32_t)(unit % c->config.streams);
+  const stream *s = &c->streams[i];
+  if (unit_number(c, i) != unit || !s->given || !copy_text(&c->unit.state, &s->state)) return false;
+  c->unit.number = unit;
+  c->unit.stream = i;
+  c->unit.version = version_for(c, s->next);
   *out = &c->unit;
   return true;
 }
@@ -141,14 +160,17 @@ bool shoal_course_beat(shoal_course *c, uint64_t unit, const char *actor, double
   uint32_t i = (uint32_t)(unit % c->config.streams);
   stream *s = &c->streams[i];
   if (unit_number(c, i) != unit || !holds(s, actor)) return false;
-  s->deadline = now + c->config.lease_s;
+  s->deadline = now + c->lease_s;
   return true;
 }
 
 void shoal_course_lost(shoal_course *c, const char *actor, double now) {
   (void)now;
   for (uint32_t i = 0; i < c->config.streams; i++)
-    if (holds(&c->streams[i], actor)) end_lease(c, &c->streams[i]);
+    if (holds(&c->streams[i], actor)) {
+      end_lease(c, &c->streams[i]);
+      c->streams[i].lost = true;
+    }
 }
 
 double shoal_course_tick(shoal_course *c, double now) {
@@ -179,10 +201,29 @@ static bool is_wanted(const shoal_course *c, const shoal_rollout *rollout) {
   return c->config.eager ? rollout->version <= c->version : rollout->version == version_for(c, s->next);
 }
 
+/* Whether its lease had ended, and it comes all the same: perhaps after another's. */
+static bool is_overdue(const shoal_course *c, const shoal_rollout *rollout, bool wanted, const char *actor) {
+  if (rollout->stream >= c->config.streams) return false;
+  const stream *s = &c->streams[rollout->stream];
+  if (!wanted) return rollout->number + c->config.streams == unit_number(c, rollout->stream);
+  return s->leased ? !holds(s, actor) : !s->lost;
+}
+
+/* Many may be overdue at once, and be one reason for longer leases. */
+static void judge_lease(shoal_course *c, bool overdue, double now) {
+  double least = c->config.lease_s;
+  if (!overdue) {
+    c->lease_s = fmax(least, LEASE_SHRINKS * c->lease_s);
+  } else if (now - c->grew_at >= c->lease_s) {
+    c->lease_s = fmin(LEASE_GROWS * c->lease_s, LEASES_MAX * least);
+    c->grew_at = now;
+  }
+}
+
 bool shoal_course_done(shoal_course *c, shoal_rollout *rollout, const char *actor, double now) {
-  (void)actor;
-  (void)now;
-  stream *s = is_wanted(c, rollout) ? &c->streams[rollout->stream] : NULL;
+  bool wanted = is_wanted(c, rollout);
+  stream *s = wanted ? &c->streams[rollout->stream] : NULL;
+  judge_lease(c, is_overdue(c, rollout, wanted, actor), now);
   if (s == NULL || !copy_text(&s->state, &rollout->state)) {
     shoal_rollout_destroy(rollout);
     c->counts.late++;
@@ -254,18 +295,20 @@ void shoal_course_look(const shoal_course *c, shoal_course_view *out) { *out = c
 /* The bytes, little-endian:
  *
  *   offset  bytes  what
- *   0       8      "shoalco1"
+ *   0       8      "shoalco2"
  *   8       4      streams
  *   12      4      1: eager
  *   16      8      rounds learned from
  *   24      8      version
- *   32      ...    for every stream: 8 its next stretch, 8 the length of its state, the state */
+ *   32      8      the oldest version that a unit may ask for
+ *   40      ...    for every stream: 8 its next stretch, 8 the length of its state, the state */
 void shoal_course_write(const shoal_course *c, shoal_text *out) {
   shoal_text_add(out, MAGIC, sizeof MAGIC);
   shoal_put_u32(out, c->config.streams);
   shoal_put_u32(out, c->config.eager);
   shoal_put_u64(out, c->counts.rounds);
   shoal_put_u64(out, c->version);
+  shoal_put_u64(out, c->version_least);
   for (uint32_t i = 0; i < c->config.streams; i++) {
     const stream *s = &c->streams[i];
     shoal_put_u64(out, s->learned_next);
@@ -278,12 +321,13 @@ static shoal_status damaged(shoal_error *err) {
   return shoal_fail(err, SHOAL_INVALID, "where the streams stand is damaged");
 }
 
-static shoal_status read_stream(const shoal_course *c, stream *s, shoal_reader *r, shoal_error *err) {
-  s->next = s->learned_next = shoal_get_u64(r);
-  uint64_t length = shoal_get_u64(r);
-  bool strange =
-      c->config.eager ? s->next > c->counts.rounds * c->config.streams : s->next != c->counts.rounds;
+/* One that was written in the other way goes on where its environments stand, in step with all others. */
+static shoal_status read_stream(const shoal_course *c, stream *s, bool eager, shoal_reader *r,
+                                shoal_error *err) {
+  uint64_t next = shoal_get_u64(r), length = shoal_get_u64(r);
+  bool strange = eager ? next > c->counts.rounds * c->config.streams : next != c->counts.rounds;
   if (strange || length > r->left) return damaged(err);
+  s->next = s->learned_next = eager == c->config.eager ? next : c->counts.rounds;
   const uint8_t *state = shoal_get(r, (size_t)length);
   if (r->failed) return damaged(err);
   shoal_text_add(&s->learned, state, (size_t)length);
@@ -297,17 +341,19 @@ shoal_status shoal_course_read(shoal_course *c, const void *bytes, size_t length
   shoal_reader r = shoal_reader_of(bytes, length);
   const uint8_t *magic = shoal_get(&r, sizeof MAGIC);
   uint32_t streams = shoal_get_u32(&r), eager = shoal_get_u32(&r);
-  uint64_t rounds = shoal_get_u64(&r), version = shoal_get_u64(&r);
-  if (r.failed || memcmp(magic, MAGIC, sizeof MAGIC) != 0 || rounds > UINT64_MAX / SHOAL_STREAMS_MAX)
+  uint64_t rounds = shoal_get_u64(&r), version = shoal_get_u64(&r), version_least = shoal_get_u64(&r);
+  if (r.failed || memcmp(magic, MAGIC, sizeof MAGIC) != 0 || eager > 1 || version_least > version ||
+      rounds > UINT64_MAX / SHOAL_STREAMS_MAX)
     return damaged(err);
-  if (streams != c->config.streams || eager != c->config.eager)
-    return shoal_fail(err, SHOAL_INVALID, "it has %u %sstreams, and %u %sstreams are asked for", streams,
-                      eager ? "eager " : "", c->config.streams, c->config.eager ? "eager " : "");
+  if (streams != c->config.streams)
+    return shoal_fail(err, SHOAL_INVALID, "it has %u streams, and %u are asked for", streams,
+                      c->config.streams);
   c->counts.rounds = rounds;
   c->counts.units = rounds * streams;
   c->version = version;
+  c->version_least = (eager != 0) == c->config.eager ? version_least : version;
   shoal_status status = SHOAL_OK;
   for (uint32_t i = 0; i < c->config.streams && status == SHOAL_OK; i++)
-    status = read_stream(c, &c->streams[i], &r, err);
+    status = read_stream(c, &c->streams[i], eager != 0, &r, err);
   return status == SHOAL_OK && r.left > 0 ? damaged(err) : status;
 }

@@ -2,8 +2,9 @@
  *
  * A pure state machine, used alike by threads of this process, by volunteers through the server and by actors
  * behind a broker. Units are leases: one whose actor is lost or silent is given out again, and the first
- * rollout of a unit counts. Unit n is stretch n / streams of stream n % streams; a stretch begins where the
- * one before it ended, so a stream has one unit to play at a time. Two ways:
+ * rollout of a unit counts. Where rollouts come after their lease, actors are only slow: later leases are
+ * longer, up to 16 times, as long as that goes on. Unit n is stretch n / streams of stream n % streams; a
+ * stretch begins where the one before it ended, so a stream has one unit to play at a time. Two ways:
  *
  *   exact   units of round r wait for version r - lag, and are played with that one; a round is complete when
  *           all its streams are in. What comes of it is a function of the seed, whoever plays.
@@ -42,6 +43,8 @@ bool shoal_course_take(shoal_course *course, const char *actor, double now, cons
 bool shoal_course_beat(shoal_course *course, uint64_t unit, const char *actor, double now);
 /* The rollout becomes the course's. False: late or not asked for; it is destroyed, and counted. */
 bool shoal_course_done(shoal_course *course, shoal_rollout *rollout, const char *actor, double now);
+/* A unit that was given out and is not in yet, as it is; lent likewise. False: it is none of those. */
+bool shoal_course_unit(shoal_course *course, uint64_t unit, const shoal_play_unit **out);
 void shoal_course_lost(shoal_course *course, const char *actor, double now); /* all units that it holds */
 /* Ends leases that are overdue; returns when the next one would be, infinity when there is none. */
 double shoal_course_tick(shoal_course *course, double now);
@@ -61,7 +64,8 @@ typedef struct shoal_course_view {
 void shoal_course_look(const shoal_course *course, shoal_course_view *out);
 
 /* Where all streams stood after the last round that was learned from, to go on after a restart; and back,
- * into a course that is new. SHOAL_INVALID: not for a course like this, or damaged. */
+ * into a course that is new. It may go on in the other way: then units are played with the versions from that
+ * one on, since older ones are not kept. SHOAL_INVALID: not for a course like this, or damaged. */
 void shoal_course_write(const shoal_course *course, shoal_text *out);
 shoal_status shoal_course_read(shoal_course *course, const void *bytes, size_t length, shoal_error *err);
 

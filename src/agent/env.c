@@ -8,12 +8,14 @@
 #include "agent/envs/lunarlander/lunarlander.h"
 #include "agent/envs/maze/maze.h"
 #include "agent/envs/mountaincar/mountaincar.h"
+#include "agent/envs/novelocity/novelocity.h"
 #include "agent/envs/pendulum/pendulum.h"
 #include "agent/envs/snake/snake.h"
 
 const shoal_env_kind *const shoal_env_kinds[] = {
     &shoal_env_cartpole_v1,
     &shoal_env_cartpole_v0,
+    &shoal_env_cartpole_no_velocity,
     &shoal_env_acrobot,
     &shoal_env_mountaincar,
     &shoal_env_mountaincar_continuous,

@@ -264,6 +264,12 @@ void shoal_episodes_look(const shoal_episodes *e, shoal_episodes_view *out) {
   if (out->recent > 0) out->recent_mean = sum / out->recent;
 }
 
+void shoal_episodes_episode(const shoal_episodes *e, uint32_t i, uint32_t *first, uint32_t *length) {
+  SHOAL_ASSERT(i < e->tally->kept);
+  *first = e->episodes[i].first;
+  *length = e->episodes[i].length;
+}
+
 const float *shoal_episodes_step(const shoal_episodes *e, uint32_t i) {
   return e->rows + (size_t)i * e->row_floats;
 }

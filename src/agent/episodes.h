@@ -43,6 +43,8 @@ typedef struct shoal_episodes_view {
 } shoal_episodes_view;
 void shoal_episodes_look(const shoal_episodes *episodes, shoal_episodes_view *out);
 
+/* Kept episode i, 0 .. kept - 1: the first of its steps, and how many they are. */
+void shoal_episodes_episode(const shoal_episodes *episodes, uint32_t i, uint32_t *first, uint32_t *length);
 /* Step i of the kept ones, 0 .. steps - 1, whichever its episode: what was seen, then what was done. */
 const float *shoal_episodes_step(const shoal_episodes *episodes, uint32_t i);
 

@@ -13,7 +13,8 @@ typedef struct contest {
   shoal_policy *policy;
   const shoal_env_kind *kind;
   shoal_vector *vector;
-  uint32_t envs, episodes, running; /* running: environments whose share is not done */
+  uint32_t envs, episodes, counted; /* episodes: that are asked for */
+  uint32_t running;                 /* environments whose share is not done */
   float *memory, *actions, *rewards;
   uint8_t *ends;
   double *returns;             /* of the episodes that run */
@@ -52,6 +53,7 @@ static void release(contest *c) {
 
 static void count_episode(contest *c, uint32_t e) {
   double value = c->returns[e];
+  c->counted++;
   c->sum += value;
   c->squares += value * value;
   c->steps += c->lengths[e];
@@ -60,14 +62,23 @@ static void count_episode(contest *c, uint32_t e) {
   if (--c->to_play[e] == 0) c->running--;
 }
 
-/* After a step: episodes that ended, or that no limit would ever end. */
+/* One that no limit would ever end. It cannot be begun anew alone, so it is the last of its environment. */
+static void cut_off(contest *c, uint32_t e) {
+  if (c->to_play[e] == 0) return;
+  c->to_play[e] = 1;
+  count_episode(c, e);
+}
+
+/* After a step. */
 static void note_ends(contest *c) {
   uint32_t floats = shoal_policy_memory_floats(c->policy);
   for (uint32_t e = 0; e < c->envs; e++) {
     c->returns[e] += (double)c->rewards[e];
     c->lengths[e]++;
-    bool ended = c->ends[e] != SHOAL_GOES_ON;
-    if (!ended && (c->kind->limit > 0 || c->lengths[e] < SHOAL_EVALUATION_STEPS_MAX)) continue;
+    if (c->ends[e] == SHOAL_GOES_ON) {
+      if (c->kind->limit == 0 && c->lengths[e] >= SHOAL_EVALUATION_STEPS_MAX) cut_off(c, e);
+      continue;
+    }
     if (c->to_play[e] > 0) count_episode(c, e);
     c->returns[e] = 0;
     c->lengths[e] = 0;
@@ -75,8 +86,13 @@ static void note_ends(contest *c) {
   }
 }
 
+static bool is_set(const volatile sig_atomic_t *stop) {
+  return stop != NULL && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+}
+
 shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *kind, uint32_t episodes,
-                                   uint64_t seed, shoal_evaluation *out, shoal_error *err) {
+                                   uint64_t seed, const volatile sig_atomic_t *stop, shoal_evaluation *out,
+                                   shoal_error *err) {
   SHOAL_ASSERT(episodes > 0);
   contest c = {.policy = policy,
                .kind = kind,
@@ -89,22 +105,23 @@ shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *k
     shoal_key key = shoal_key_make(seed, SHOAL_FOR_ACTING, 0, 0);
     c.running = c.envs;
     shoal_vector_reset(c.vector, seed);
-    for (uint64_t step = 0; c.running > 0; step++) {
+    for (uint64_t step = 0; c.running > 0 && !is_set(stop); step++) {
       shoal_policy_act(policy, c.envs, shoal_vector_observations(c.vector), c.memory, key, step, true,
                        c.actions, NULL);
       shoal_vector_step(c.vector, c.actions, c.rewards, c.ends);
       note_ends(&c);
     }
     status = shoal_vector_check(c.vector, err);
+    if (status == SHOAL_OK && c.running > 0) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
   }
   if (status == SHOAL_OK) {
-    double mean = c.sum / episodes, variance = c.squares / episodes - mean * mean;
-    *out = (shoal_evaluation){.episodes = episodes,
+    double mean = c.sum / c.counted, variance = c.squares / c.counted - mean * mean;
+    *out = (shoal_evaluation){.episodes = c.counted,
                               .mean = mean,
                               .deviation = variance > 0 ? sqrt(variance) : 0,
                               .least = c.least,
                               .most = c.most,
-                              .mean_length = c.steps / episodes};
+                              .mean_length = c.steps / c.counted};
   }
   release(&c);
   return status;

@@ -97,6 +97,11 @@ double shoal_learner_progress(const shoal_learner *learner) {
   return fmin(1, (double)learner->steps / (double)learner->config.steps_all);
 }
 
+float shoal_learner_rate(const shoal_learner *learner) {
+  const shoal_agent_settings *s = &learner->config.settings;
+  return s->anneal ? s->rate * (float)(1 - shoal_learner_progress(learner)) : s->rate;
+}
+
 /* ---- a round ------------------------------------------------------------------------ */
 
 /* What is in a rollout is sound: it was played here, or read by shoal_rollout_read. */

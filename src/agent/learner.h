@@ -116,8 +116,11 @@ typedef struct shoal_agent_file {
   uint64_t steps_all; /* that were planned */
   bool whole;         /* training can go on from it */
   double return_mean; /* of its last evaluation; NAN: none */
+  uint64_t weights;   /* of the policy's network */
   shoal_agent_settings settings;
 } shoal_agent_file;
+/* Whether this is an agent's file; it may be one that cannot be read. */
+bool shoal_agent_is(const char *path);
 /* policy may be NULL, where it is not wanted. For one, an environment of Gymnasium's must be open (bridge.h),
  * and stay so as long as the policy lives. */
 shoal_status shoal_agent_open(const char *path, shoal_agent_file *file, shoal_policy **policy,

@@ -78,5 +78,7 @@ uint32_t shoal_learner_kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MA
 
 /* progress of the training from 0 to 1, or 0 where its length is unknown: for what falls off over time. */
 double shoal_learner_progress(const shoal_learner *learner);
+/* The rate of learning at this point of it. */
+float shoal_learner_rate(const shoal_learner *learner);
 
 #endif

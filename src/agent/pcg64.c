@@ -2,13 +2,10 @@
  * generator's two 128-bit numbers from that. */
 #include "agent/pcg64.h"
 
-__extension__ typedef unsigned __int128 u128;
-
 enum { POOL = 4 };
 static const uint32_t INIT_A = 0x43b0d7e5, MULTIPLY_A = 0x931e8875;
 static const uint32_t INIT_B = 0x8b51f9dd, MULTIPLY_B = 0x58f38ded;
 static const uint32_t MIX_LEFT = 0xca01f9dd, MIX_RIGHT = 0x4973f715;
-static const u128 MULTIPLIER = (u128)0x2360ed051fc65da4 << 64 | 0x4385df649fccf645;
 
 static uint32_t hash_word(uint32_t value, uint32_t *constant, uint32_t multiplier) {
   value ^= *constant;
@@ -36,17 +33,9 @@ static void seed_sequence(uint64_t seed, uint32_t out[8]) {
   for (int i = 0; i < 8; i++) out[i] = hash_word(pool[i % POOL], &constant, MULTIPLY_B);
 }
 
-static u128 join(const uint64_t halves[2]) { return (u128)halves[0] << 64 | halves[1]; }
-
-static void split(u128 value, uint64_t halves[2]) {
+static void split(shoal_u128 value, uint64_t halves[2]) {
   halves[0] = (uint64_t)(value >> 64);
   halves[1] = (uint64_t)value;
-}
-
-static u128 advance(shoal_pcg64 *random) {
-  u128 state = join(random->state) * MULTIPLIER + join(random->increment);
-  split(state, random->state);
-  return state;
 }
 
 void shoal_pcg64_seed(shoal_pcg64 *random, uint64_t seed) {
@@ -54,25 +43,11 @@ void shoal_pcg64_seed(shoal_pcg64 *random, uint64_t seed) {
   uint64_t v[4];
   seed_sequence(seed, words);
   for (int i = 0; i < 4; i++) v[i] = (uint64_t)words[2 * i + 1] << 32 | words[2 * i];
-  u128 start = (u128)v[0] << 64 | v[1], sequence = (u128)v[2] << 64 | v[3];
-  split(0, random->state);
-  split(sequence << 1 | 1, random->increment);
-  advance(random);
-  split(join(random->state) + start, random->state);
-  advance(random);
-}
-
-uint64_t shoal_pcg64_u64(shoal_pcg64 *random) {
-  u128 state = advance(random);
-  uint64_t folded = (uint64_t)(state >> 64) ^ (uint64_t)state;
-  unsigned turn = (unsigned)(state >> 122);
-  return folded >> turn | folded << (-turn & 63);
-}
-
-double shoal_pcg64_double(shoal_pcg64 *random) { return (double)(shoal_pcg64_u64(random) >> 11) * 0x1p-53; }
-
-double shoal_pcg64_uniform(shoal_pcg64 *random, double low, double high) {
-  return low + (high - low) * shoal_pcg64_double(random);
+  shoal_u128 start = (shoal_u128)v[0] << 64 | v[1], sequence = (shoal_u128)v[2] << 64 | v[3];
+  shoal_u128 increment = sequence << 1 | 1; /* the state after a step from zero */
+  split(increment, random->increment);
+  split(increment + start, random->state);
+  shoal_pcg64_u64(random);
 }
 
 uint32_t shoal_pcg64_below(shoal_pcg64 *random, uint32_t count) {

@@ -28,8 +28,8 @@
 #include "base/hash.h"
 
 static const char MAGIC[8] = "shoalpo1";
-enum { TILE = 256, BODY_MAX = 1 << 16, HOLD_MAX = 1 << 20 };
-static const float OUTPUT_MAX = 1e6f, SCALED_MAX = 10, NOISE_MAX = 10;
+enum { TILE = 256, BODY_MAX = 1 << 16 };
+static const float OUTPUT_MAX = 1e6f, NOISE_MAX = 10;
 
 struct shoal_policy {
   shoal_policy_spec spec;
@@ -165,6 +165,9 @@ void shoal_policy_destroy(shoal_policy *p) {
   free(p);
 }
 
+const shoal_policy_spec *shoal_policy_spec_of(const shoal_policy *p) { return &p->spec; }
+bool shoal_policy_remembers(const shoal_policy *p) { return p->state_floats > 0; }
+const struct shoal_graph *shoal_policy_graph(const shoal_policy *p) { return shoal_brain_graph(p->net); }
 shoal_policy_state *shoal_policy_state_of(shoal_policy *p) { return &p->state; }
 uint32_t shoal_policy_memory_floats(const shoal_policy *p) { return p->memory_floats; }
 
@@ -185,7 +188,7 @@ void shoal_policy_scale(const shoal_policy *p, uint32_t n, const float *observat
   }
   for (uint32_t i = 0; i < n; i++, observations += width, out += width)
     for (uint32_t k = 0; k < width; k++)
-      out[k] = cut((observations[k] - p->state.mean[k]) * p->state.scale[k], -SCALED_MAX, SCALED_MAX);
+      out[k] = cut((observations[k] - p->state.mean[k]) * p->state.scale[k], -SHOAL_SEEN_MAX, SHOAL_SEEN_MAX);
 }
 
 /* A row on its way through a head. */
@@ -399,7 +402,7 @@ shoal_status shoal_policy_read(shoal_policy *p, const void *bytes, size_t length
   shoal_sha256_of(bytes, length - SHOAL_SHA256_BYTES, own);
   if (memcmp(hash, own, sizeof own) != 0) return refused(err, "they are damaged");
   if (!(epsilon >= 0 && epsilon <= 1)) return refused(err, "epsilon is not between 0 and 1");
-  if (hold < 1 || hold > HOLD_MAX) return refused(err, "hold is 0 or far too large");
+  if (hold < 1 || hold > SHOAL_HOLD_MAX) return refused(err, "hold is 0 or far too large");
   if (!shoal_all_finite(values, floats)) return refused(err, "not all numbers are finite");
   s->version = version;
   s->seen = seen;

@@ -26,6 +26,8 @@ typedef enum shoal_head {
 /* Logs of deviations are cut to these bounds before they are used, under GAUSSIAN and SQUASHED. */
 #define SHOAL_LOG_DEVIATION_MIN (-20.0f)
 #define SHOAL_LOG_DEVIATION_MAX 2.0f
+/* And scaled observations to this, up and down. */
+#define SHOAL_SEEN_MAX 10.0f
 
 typedef struct shoal_policy_spec {
   const shoal_env_kind *kind;
@@ -45,6 +47,8 @@ typedef struct shoal_policy_state {
   size_t weights_count;
 } shoal_policy_state;
 
+enum { SHOAL_HOLD_MAX = 1 << 20 };
+
 typedef struct shoal_policy shoal_policy;
 
 /* Outputs that the network of such a policy has: an action's choices, and so on. */
@@ -55,6 +59,10 @@ uint32_t shoal_policy_outputs(const shoal_policy_spec *spec);
 shoal_status shoal_policy_create(shoal_policy **out, const shoal_policy_spec *spec, shoal_error *err);
 void shoal_policy_destroy(shoal_policy *policy);
 shoal_policy_state *shoal_policy_state_of(shoal_policy *policy); /* owned; may be written between calls */
+const shoal_policy_spec *shoal_policy_spec_of(const shoal_policy *policy);
+bool shoal_policy_remembers(const shoal_policy *policy); /* its network is recurrent */
+/* Where in its weights each parameter of the network is: names and shapes, for files. */
+const struct shoal_graph *shoal_policy_graph(const shoal_policy *policy);
 /* A row's memory: first the recurrent state, as brain.h has it, then what is held. */
 uint32_t shoal_policy_memory_floats(const shoal_policy *policy);
 
@@ -72,5 +80,10 @@ void shoal_policy_scale(const shoal_policy *policy, uint32_t n, const float *obs
  * this spec, or damaged. */
 void shoal_policy_write(const shoal_policy *policy, shoal_text *out);
 shoal_status shoal_policy_read(shoal_policy *policy, const void *bytes, size_t length, shoal_error *err);
+
+/* What it does when it is greedy, as an ONNX file for others: from "observation" (batch x numbers, as the
+ * environment gives them) to "action": a choice each (int64), or batch x numbers. SHOAL_UNSUPPORTED: it is
+ * recurrent. */
+shoal_status shoal_policy_onnx(const shoal_policy *policy, const char *path, shoal_error *err);
 
 #endif

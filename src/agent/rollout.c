@@ -304,6 +304,14 @@ shoal_status shoal_rollout_read(shoal_rollout *r, const void *bytes, size_t leng
   return SHOAL_OK;
 }
 
+bool shoal_rollout_names(const void *bytes, size_t length, uint64_t *number, uint64_t *version) {
+  shoal_reader in = shoal_reader_of(bytes, length);
+  const uint8_t *magic = shoal_get(&in, sizeof MAGIC);
+  *number = shoal_get_u64(&in);
+  *version = shoal_get_u64(&in);
+  return !in.failed && memcmp(magic, MAGIC, sizeof MAGIC) == 0;
+}
+
 shoal_status shoal_play_unit_read(shoal_play_unit *unit, const void *bytes, size_t length, shoal_error *err) {
   shoal_reader in;
   if (!open_bytes(&in, bytes, length, UNIT_MAGIC))

@@ -11,6 +11,8 @@
 #ifndef SHOAL_AGENT_ROLLOUT_H
 #define SHOAL_AGENT_ROLLOUT_H
 
+#include <signal.h>
+
 #include "agent/policy.h"
 #include "agent/vector.h"
 
@@ -61,6 +63,8 @@ void shoal_rollout_destroy(shoal_rollout *rollout);
  * read into is as before. A unit's text is the caller's, as in text.h. */
 void shoal_rollout_write(const shoal_rollout *rollout, shoal_text *out);
 shoal_status shoal_rollout_read(shoal_rollout *rollout, const void *bytes, size_t length, shoal_error *err);
+/* What a rollout's bytes say that they are of, without a look at the rest. False: they are none. */
+bool shoal_rollout_names(const void *bytes, size_t length, uint64_t *number, uint64_t *version);
 void shoal_play_unit_write(const shoal_play_unit *unit, shoal_text *out);
 shoal_status shoal_play_unit_read(shoal_play_unit *unit, const void *bytes, size_t length, shoal_error *err);
 
@@ -77,13 +81,16 @@ shoal_status shoal_actor_play(shoal_actor *actor, const shoal_play_unit *unit, s
 
 /* Whole episodes, for the score: `episodes` of them, greedily, in environments of this seed. Each environment
  * plays its share one after the other, so that short episodes count no more than long ones. Where episodes
- * have no limit, one ends after SHOAL_EVALUATION_STEPS_MAX steps. */
-enum { SHOAL_EVALUATION_STEPS_MAX = 100000 };
+ * have no limit (bridge.h), one counts as it stands after SHOAL_EVALUATION_STEPS_MAX steps, and its
+ * environment plays no more: so an evaluation ends. It ends at once with SHOAL_STOPPED when `stop`, which may
+ * be NULL, is set. */
+enum { SHOAL_EVALUATION_STEPS_MAX = 20000 };
 typedef struct shoal_evaluation {
-  uint32_t episodes;
+  uint32_t episodes; /* that count */
   double mean, deviation, least, most, mean_length;
 } shoal_evaluation;
 shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *kind, uint32_t episodes,
-                                   uint64_t seed, shoal_evaluation *out, shoal_error *err);
+                                   uint64_t seed, const volatile sig_atomic_t *stop, shoal_evaluation *out,
+                                   shoal_error *err);
 
 #endif

@@ -14,16 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/backup.h"
 #include "agent/exact_math.h"
-#include "agent/replay.h"
+#include "agent/rehearsal.h"
 
 static const double LOG_TWO = 0.69314718055994530942, HALF_LOG_TWO_PI = 0.91893853320467274178;
 static const double TEMPERATURE_LEAST = 1e-6, TEMPERATURE_MOST = 1e6;
 
-/* Where noise is held because little is found by chance, so many episodes must have ended by themselves
- * before it is worth learning from them. */
-enum { CRITICS = 2, GOALS = 10 };
+enum { CRITICS = 2 };
 
 typedef struct critic {
   shoal_brain *net, *target;
@@ -40,13 +37,15 @@ typedef struct warmth {
   uint64_t steps;
 } warmth;
 
+/* Of a round's updates. */
+typedef struct tally {
+  double loss, value_loss, entropy;
+} tally;
+
 typedef struct mind {
-  shoal_replay *replay;
+  shoal_rehearsal rehearsal;
   critic critics[CRITICS];
-  shoal_backup backup; /* of all but the memory, before a round */
-  shoal_replay_batch batch;
   uint32_t inputs;             /* of a critic: observation and action */
-  float *seen;                 /* 2 n: scaled observations, then those that came next */
   float *outputs;              /* 2 n: the policy's */
   float *noise, *actions;      /* 2 n */
   float *deviations;           /* 2 n */
@@ -54,8 +53,7 @@ typedef struct mind {
   float *done, *chosen, *next; /* n inputs of critics: what was done, what the policy does, and does next */
   float *goals;                /* n */
   warmth warmth;
-  float rate;       /* of this round */
-  uint64_t updates; /* in all */
+  tally tally;
 } mind;
 
 /* ---- actions ------------------------------------------------------------------------ */
@@ -112,28 +110,18 @@ float shoal_sac_goal(float reward, float discount, const float values[2], float 
 void shoal_sac_defaults(const shoal_env_kind *kind, shoal_agent_settings *s) {
   /* Units that begin anew are long enough to see the ends of episodes. */
   bool carried = kind->release == NULL;
-  /* Nothing tells there where the goal is, until it is found. */
-  bool hidden = strncmp(kind->name, "MountainCar", strlen("MountainCar")) == 0;
-  memcpy(s->body, "dense 64 relu\ndense 64 relu", sizeof "dense 64 relu\ndense 64 relu");
-  s->streams = 2;
+  shoal_rehearsal_defaults(kind, s);
   s->envs = 4;
   s->steps = carried ? 4 : 512;
-  s->lag = 1;
-  s->lag_max = 64;
-  s->discount = 0.99f;
   s->rate = 1e-3f;
   s->clip = 0;
-  s->anneal = false;
-  s->scale_observations = true;
   s->scale_rewards = true;
   s->entropy = 0.2f;
   s->memory = 100000;
-  s->batch = 128;
   s->warmup = 500;
   s->n_step = 1;
   s->updates = 0.5f;
   s->follow = 0.005f;
-  s->hold = hidden ? 32 : 1;
 }
 
 static shoal_status spec(const shoal_learner_config *config, shoal_policy_spec *out, shoal_error *err) {
@@ -149,15 +137,8 @@ static shoal_status spec(const shoal_learner_config *config, shoal_policy_spec *
 static shoal_status check_settings(const shoal_learner *learner, shoal_error *err) {
   const shoal_agent_settings *s = &learner->config.settings;
   const shoal_env_kind *kind = learner->config.kind;
-  if (shoal_brain_recurrent(learner->net))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "sac learns from single steps, so its body has no recurrent layer; use ppo");
-  if (s->batch == 0 || s->hold == 0)
-    return shoal_fail(err, SHOAL_INVALID, "batch (%u) and hold (%u) are at least 1", s->batch, s->hold);
-  if (!(s->follow > 0 && s->follow <= 1) || !(s->updates >= 0 && s->updates <= 1000))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "follow (%g) is above 0 and at most 1, and updates (%g) are 0 to 1000",
-                      (double)s->follow, (double)s->updates);
+  if (!(s->follow > 0 && s->follow <= 1))
+    return shoal_fail(err, SHOAL_INVALID, "follow (%g) is above 0 and at most 1", (double)s->follow);
   if (!(s->entropy > 0))
     return shoal_fail(err, SHOAL_INVALID, "entropy (%g), the temperature to begin with, is above 0",
                       (double)s->entropy);
@@ -196,7 +177,6 @@ static shoal_status create_critic(shoal_learner *learner, mind *m, uint32_t whic
 static bool reserve(shoal_learner *learner, mind *m) {
   const shoal_env_kind *kind = learner->config.kind;
   size_t n = learner->config.settings.batch, o = kind->observation, w = kind->action_width;
-  m->seen = calloc(2 * n, o * sizeof(float));
   m->outputs = calloc(2 * n, 2 * w * sizeof(float));
   m->noise = calloc(2 * n, w * sizeof(float));
   m->actions = calloc(2 * n, w * sizeof(float));
@@ -206,8 +186,8 @@ static bool reserve(shoal_learner *learner, mind *m) {
   m->chosen = calloc(n, (o + w) * sizeof(float));
   m->next = calloc(n, (o + w) * sizeof(float));
   m->goals = calloc(n, sizeof(float));
-  return shoal_replay_batch_init(&m->batch, kind, (uint32_t)n) && m->seen && m->outputs && m->noise &&
-         m->actions && m->deviations && m->log_probs && m->done && m->chosen && m->next && m->goals;
+  return m->outputs && m->noise && m->actions && m->deviations && m->log_probs && m->done && m->chosen &&
+         m->next && m->goals;
 }
 
 /* What a round changes beside the memory. */
@@ -227,14 +207,13 @@ static uint32_t networks(shoal_learner *learner, shoal_kept *out) {
         (shoal_kept){targets[c], shoal_brain_weights(target), shoal_brain_weights_count(target), false};
   }
   out[n++] = (shoal_kept){"sac.temperature", &m->warmth, sizeof m->warmth, true};
-  out[n++] = (shoal_kept){"sac.updates", &m->updates, sizeof m->updates, true};
   return n;
 }
 
 static void destroy(shoal_learner *learner) {
   mind *m = learner->mind;
   if (m == NULL) return;
-  shoal_replay_destroy(m->replay);
+  shoal_rehearsal_release(&m->rehearsal);
   for (uint32_t c = 0; c < CRITICS; c++) {
     shoal_brain_destroy(m->critics[c].net);
     shoal_brain_destroy(m->critics[c].target);
@@ -242,10 +221,8 @@ static void destroy(shoal_learner *learner) {
     free(m->critics[c].values);
     free(m->critics[c].gradients);
   }
-  shoal_backup_release(&m->backup);
-  shoal_replay_batch_release(&m->batch);
-  float *vectors[] = {m->seen,      m->outputs, m->noise,  m->actions, m->deviations,
-                      m->log_probs, m->done,    m->chosen, m->next,    m->goals};
+  float *vectors[] = {m->outputs, m->noise,  m->actions, m->deviations, m->log_probs,
+                      m->done,    m->chosen, m->next,    m->goals};
   for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
   free(m);
   learner->mind = NULL;
@@ -261,15 +238,6 @@ static void tell_actors(shoal_learner *learner) {
 
 static shoal_status create(shoal_learner *learner, shoal_error *err) {
   const shoal_agent_settings *s = &learner->config.settings;
-  shoal_replay_config replay = {.kind = learner->config.kind,
-                                .capacity = s->memory,
-                                .streams = s->streams,
-                                .envs = s->envs,
-                                .steps = s->steps,
-                                .n_step = s->n_step,
-                                .discount = s->discount,
-                                .warmup = s->warmup,
-                                .ended = s->hold > 1 ? GOALS : 0};
   shoal_status status = check_settings(learner, err);
   if (status != SHOAL_OK) return status;
   mind *m = calloc(1, sizeof *m);
@@ -277,13 +245,13 @@ static shoal_status create(shoal_learner *learner, shoal_error *err) {
   learner->mind = m;
   m->inputs = learner->config.kind->observation + learner->config.kind->action_width;
   m->warmth.log = shoal_exact_log(s->entropy);
-  status = shoal_replay_create(&m->replay, &replay, err);
+  status = shoal_rehearsal_init(&m->rehearsal, learner, err);
   for (uint32_t c = 0; c < CRITICS && status == SHOAL_OK; c++) status = create_critic(learner, m, c, err);
   if (status == SHOAL_OK && !reserve(learner, m))
     status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for updates of %u rows", s->batch);
   if (status == SHOAL_OK) {
     shoal_kept what[SHOAL_KEPT_MAX];
-    status = shoal_backup_init(&m->backup, what, networks(learner, what), err);
+    status = shoal_rehearsal_guard(&m->rehearsal, what, networks(learner, what), err);
   }
   if (status == SHOAL_OK)
     tell_actors(learner);
@@ -295,7 +263,7 @@ static shoal_status create(shoal_learner *learner, shoal_error *err) {
 static uint32_t kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]) {
   mind *m = learner->mind;
   uint32_t n = networks(learner, out);
-  return n + shoal_replay_kept(m->replay, out + n);
+  return n + shoal_rehearsal_kept(&m->rehearsal, out + n);
 }
 
 /* ---- critics ------------------------------------------------------------------------ */
@@ -304,7 +272,7 @@ static uint32_t kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]) {
 static void join(const shoal_learner *learner, const float *seen, const float *actions, float *out) {
   const mind *m = learner->mind;
   size_t o = learner->config.kind->observation, w = learner->config.kind->action_width;
-  for (uint32_t i = 0; i < m->batch.n; i++) {
+  for (uint32_t i = 0; i < m->rehearsal.batch.n; i++) {
     memcpy(out + i * (o + w), seen + i * o, o * sizeof *out);
     memcpy(out + i * (o + w) + o, actions + i * w, w * sizeof *out);
   }
@@ -316,15 +284,16 @@ static void value_next(void *context, uint32_t which, uint32_t thread) {
   (void)thread;
   mind *m = ((shoal_learner *)context)->mind;
   critic *c = &m->critics[which];
-  shoal_brain_run(c->target, shoal_brain_weights(c->target), m->batch.n, m->next, NULL, c->next_values);
+  shoal_brain_run(c->target, shoal_brain_weights(c->target), m->rehearsal.batch.n, m->next, NULL,
+                  c->next_values);
 }
 
 static void set_goals(const shoal_learner *learner, mind *m) {
   float temperature = (float)temperature_of(m), scale = (float)learner->reward_scale;
-  for (uint32_t i = 0; i < m->batch.n; i++) {
+  for (uint32_t i = 0; i < m->rehearsal.batch.n; i++) {
     const float values[CRITICS] = {m->critics[0].next_values[i], m->critics[1].next_values[i]};
-    m->goals[i] = shoal_sac_goal(scale * m->batch.rewards[i], m->batch.discounts[i], values, temperature,
-                                 m->log_probs[m->batch.n + i]);
+    m->goals[i] = shoal_sac_goal(scale * m->rehearsal.batch.rewards[i], m->rehearsal.batch.discounts[i],
+                                 values, temperature, m->log_probs[m->rehearsal.batch.n + i]);
   }
 }
 
@@ -337,7 +306,7 @@ typedef struct lesson {
 static void judge_goals(void *self, uint32_t first, uint32_t count, const float *out, float *gradient,
                         double sums[8]) {
   const lesson *l = self;
-  float weight = 1 / (float)l->mind->batch.n;
+  float weight = 1 / (float)l->mind->rehearsal.batch.n;
   for (uint32_t i = 0; i < count; i++) {
     float error = out[i] - l->mind->goals[first + i];
     gradient[i] = weight * error;
@@ -361,14 +330,18 @@ static void teach_critic(void *context, uint32_t which, uint32_t thread) {
   critic *c = &m->critics[which];
   lesson l = {.mind = m, .critic = c};
   double sums[8];
-  shoal_brain_batch goals = {
-      .n = m->batch.n, .steps = 1, .x = m->done, .weights_too = true, .judge = judge_goals, .self = &l};
+  shoal_brain_batch goals = {.n = m->rehearsal.batch.n,
+                             .steps = 1,
+                             .x = m->done,
+                             .weights_too = true,
+                             .judge = judge_goals,
+                             .self = &l};
   shoal_brain_learn(c->net, &goals, sums);
-  c->loss = sums[0] / m->batch.n;
-  c->finite = isfinite(c->loss) && shoal_brain_step(c->net, m->rate, s->clip);
+  c->loss = sums[0] / m->rehearsal.batch.n;
+  c->finite = isfinite(c->loss) && shoal_brain_step(c->net, m->rehearsal.rate, s->clip);
   if (!c->finite) return;
   shoal_brain_follow(c->target, c->net, s->follow);
-  shoal_brain_batch values = {.n = m->batch.n,
+  shoal_brain_batch values = {.n = m->rehearsal.batch.n,
                               .steps = 1,
                               .x = m->chosen,
                               .input_gradient = c->gradients,
@@ -377,7 +350,7 @@ static void teach_critic(void *context, uint32_t which, uint32_t thread) {
   shoal_brain_learn(c->net, &values, sums);
 }
 
-static void for_critics(shoal_learner *learner, shoal_task f) {
+static void for_critics(shoal_learner *learner, shoal_pool_task f) {
   if (learner->pool != NULL) {
     shoal_pool_run(learner->pool, CRITICS, f, learner);
     return;
@@ -389,23 +362,22 @@ static void for_critics(shoal_learner *learner, shoal_task f) {
 
 /* The policy acts on the batch; what comes of it goes to the critics. */
 static void act(shoal_learner *learner, mind *m) {
-  uint32_t n = m->batch.n, w = learner->config.kind->action_width, o = learner->config.kind->observation;
-  shoal_policy_scale(learner->policy, n, m->batch.observations, m->seen);
-  shoal_policy_scale(learner->policy, n, m->batch.nexts, m->seen + (size_t)n * o);
-  shoal_brain_run(learner->net, shoal_brain_weights(learner->net), 2 * n, m->seen, NULL, m->outputs);
-  shoal_key key = shoal_key_make(learner->config.seed, SHOAL_FOR_LEARNING, m->updates, 1);
+  const shoal_rehearsal *r = &m->rehearsal;
+  uint32_t n = r->batch.n, w = learner->config.kind->action_width;
+  shoal_brain_run(learner->net, shoal_brain_weights(learner->net), 2 * n, r->seen, NULL, m->outputs);
+  shoal_key key = shoal_key_make(learner->config.seed, SHOAL_FOR_LEARNING, r->updates, 1);
   shoal_random_normals(key, (size_t)2 * n * w, m->noise);
   for (size_t i = 0; i < 2 * (size_t)n; i++)
     m->log_probs[i] = (float)shoal_sac_draw(w, m->outputs + 2 * i * w, m->noise + i * w, m->actions + i * w,
                                             m->deviations + i * w);
   float low = learner->config.kind->action_low, half = (learner->config.kind->action_high - low) / 2;
   for (size_t i = 0; i < (size_t)n * w; i++) {
-    float inside = (m->batch.actions[i] - low) / half - 1;
-    m->batch.actions[i] = fminf(fmaxf(inside, -1), 1);
+    float inside = (r->batch.actions[i] - low) / half - 1;
+    r->batch.actions[i] = fminf(fmaxf(inside, -1), 1);
   }
-  join(learner, m->seen, m->batch.actions, m->done);
-  join(learner, m->seen, m->actions, m->chosen);
-  join(learner, m->seen + (size_t)n * o, m->actions + (size_t)n * w, m->next);
+  join(learner, r->seen, r->batch.actions, m->done);
+  join(learner, r->seen, m->actions, m->chosen);
+  join(learner, r->seen_next, m->actions + (size_t)n * w, m->next);
 }
 
 static void judge_actions(void *self, uint32_t first, uint32_t count, const float *out, float *gradient,
@@ -413,7 +385,7 @@ static void judge_actions(void *self, uint32_t first, uint32_t count, const floa
   const shoal_learner *learner = self;
   const mind *m = learner->mind;
   uint32_t w = learner->config.kind->action_width, o = learner->config.kind->observation;
-  float temperature = (float)temperature_of(m), weight = 1 / (float)m->batch.n;
+  float temperature = (float)temperature_of(m), weight = 1 / (float)m->rehearsal.batch.n;
   for (uint32_t i = 0; i < count; i++) {
     size_t row = first + i;
     const critic *lower = &m->critics[m->critics[1].values[row] < m->critics[0].values[row]];
@@ -437,70 +409,51 @@ static void move_temperature(warmth *w, double entropy, double wanted, double ra
   w->log = fmin(fmax(log, shoal_exact_log(TEMPERATURE_LEAST)), shoal_exact_log(TEMPERATURE_MOST));
 }
 
-/* Of a round's updates. */
-typedef struct tally {
-  double loss, value_loss, entropy;
-} tally;
-
-static bool teach_policy(shoal_learner *learner, mind *m, tally *all) {
+static bool teach_policy(shoal_learner *learner, mind *m) {
   double sums[8];
-  shoal_brain_batch batch = {.n = m->batch.n,
+  shoal_brain_batch batch = {.n = m->rehearsal.batch.n,
                              .steps = 1,
-                             .x = m->seen,
+                             .x = m->rehearsal.seen,
                              .weights_too = true,
                              .judge = judge_actions,
                              .self = learner};
   shoal_brain_learn(learner->net, &batch, sums);
-  if (!isfinite(sums[0]) || !shoal_brain_step(learner->net, m->rate, learner->config.settings.clip))
+  if (!isfinite(sums[0]) || !shoal_brain_step(learner->net, m->rehearsal.rate, learner->config.settings.clip))
     return false;
-  double entropy = -sums[1] / m->batch.n;
-  move_temperature(&m->warmth, entropy, -(double)learner->config.kind->action_width, m->rate);
-  all->loss += sums[0] / m->batch.n;
-  all->entropy += entropy;
+  double entropy = -sums[1] / m->rehearsal.batch.n;
+  move_temperature(&m->warmth, entropy, -(double)learner->config.kind->action_width, m->rehearsal.rate);
+  m->tally.loss += sums[0] / m->rehearsal.batch.n;
+  m->tally.entropy += entropy;
   return true;
 }
 
 /* ---- a round ------------------------------------------------------------------------ */
 
-/* False: a loss is not finite. */
-static bool update(shoal_learner *learner, mind *m, tally *all) {
-  shoal_key key = shoal_key_make(learner->config.seed, SHOAL_FOR_LEARNING, m->updates, 0);
-  shoal_replay_draw(m->replay, key, &m->batch);
+static bool update(shoal_learner *learner) {
+  mind *m = learner->mind;
   act(learner, m);
   for_critics(learner, value_next);
   set_goals(learner, m);
   for_critics(learner, teach_critic);
   if (!m->critics[0].finite || !m->critics[1].finite) return false;
-  if (!teach_policy(learner, m, all)) return false;
-  all->value_loss += m->critics[0].loss + m->critics[1].loss;
-  m->updates++;
+  if (!teach_policy(learner, m)) return false;
+  m->tally.value_loss += m->critics[0].loss + m->critics[1].loss;
   return true;
 }
 
 static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                           shoal_round_view *view, shoal_error *err) {
   mind *m = learner->mind;
-  const shoal_agent_settings *s = &learner->config.settings;
-  shoal_status status = shoal_replay_add(m->replay, rollouts, count, err);
+  uint64_t updates;
+  m->tally = (tally){0};
+  shoal_status status = shoal_rehearsal_round(&m->rehearsal, learner, rollouts, count, update, &updates, err);
   if (status != SHOAL_OK) return status;
-  shoal_backup_take(&m->backup);
-  uint64_t due = (uint64_t)((double)shoal_replay_lessons(m->replay) * s->updates), from = m->updates;
-  m->rate = s->anneal ? s->rate * (float)(1 - shoal_learner_progress(learner)) : s->rate;
-  tally all = {0};
-  while (m->updates < due)
-    if (!update(learner, m, &all)) {
-      shoal_backup_restore(&m->backup);
-      shoal_replay_undo(m->replay);
-      return shoal_fail(err, SHOAL_INVALID,
-                        "a loss of sac is not finite any more; a lower rate than %g may help",
-                        (double)m->rate);
-    }
   tell_actors(learner);
-  double done = m->updates > from ? (double)(m->updates - from) : NAN;
-  view->loss = all.loss / done;
-  view->value_loss = all.value_loss / done;
-  view->entropy = all.entropy / done;
-  view->rate = m->rate;
+  double done = updates > 0 ? (double)updates : NAN;
+  view->loss = m->tally.loss / done;
+  view->value_loss = m->tally.value_loss / done;
+  view->entropy = m->tally.entropy / done;
+  view->rate = m->rehearsal.rate;
   return SHOAL_OK;
 }
 

@@ -17,15 +17,18 @@
 #include "base/clock.h"
 #include "base/random.h"
 
-enum { VERSIONS = SHOAL_LAG_MAX + 2, RECENT = 100, NEAR_EPISODES = 25 };
+enum { VERSIONS_LEAST = SHOAL_LAG_MAX + 2, VERSIONS_MOST = SHOAL_CHECKED_LAG_MAX + 2 };
+enum { RECENT = 100, NEAR_EPISODES = 25 };
 enum { SCORE_PARTS = 10, FIRST_PARTS = 2, PART_EPISODES = SHOAL_SCORE_EPISODES / SCORE_PARTS };
 static const double LEASE_S = 1e9; /* threads are not lost */
 static const char ACTOR[] = "thread";
 /* How near the goal recent returns are, as a share of its size, and how many steps for each step of a score
  * lie between two scores then. What is learned is often better than what is played to learn. */
 static const struct { double within, cost; } nearness[] = {{0.2, 1}, {0.5, 4}, {1, 8}, {INFINITY, 50}};
-static const double PROMISING = 0.1; /* of the goal's size: how near the first parts of a score must be */
+static const double PROMISING = 0.1;  /* of the goal's size: how near the first parts of a score must be */
+static const double ROUNDING = 1e-12; /* of the goal's size */
 static const uint64_t SCORE_STREAM = (uint64_t)1 << 32; /* beyond those that are learned from */
+static const double RATE_S = 1; /* how long steps are counted for their rate, at least */
 static const long WAIT_NS = 100000000;
 
 typedef struct shoal_agent_trainer trainer;
@@ -42,8 +45,9 @@ struct shoal_agent_trainer {
   const shoal_agent_trainer_outside *outside; /* NULL: threads of its own play */
   shoal_course *course;
   pthread_mutex_t lock;
-  pthread_cond_t changed;        /* a rollout came in, a version is there, or it is over */
-  shoal_text versions[VERSIONS]; /* version v in place v % VERSIONS */
+  pthread_cond_t changed;             /* a rollout came in, a version is there, or it is over */
+  shoal_text versions[VERSIONS_MOST]; /* version v in place v % kept */
+  uint32_t kept;
   uint64_t newest;
   bool over;
   shoal_status failed; /* a player's */
@@ -53,8 +57,11 @@ struct shoal_agent_trainer {
   uint32_t threads_count;
 
   double begun, saved;
+  double seconds_before; /* of earlier sessions, where they count */
   uint64_t steps_before; /* of earlier sessions */
-  float recent[RECENT];  /* returns, a ring */
+  double rated_seconds;  /* when steps were last counted for the rate, and how many there were */
+  uint64_t rated_steps;
+  float recent[RECENT]; /* returns, a ring */
   uint64_t episodes;
   uint64_t scored_at, score_steps; /* learner's steps at the last score; what the score took */
   uint64_t scores;
@@ -66,7 +73,7 @@ struct shoal_agent_trainer {
 static shoal_status publish(trainer *t, shoal_error *err) {
   shoal_policy *policy = shoal_learner_policy(t->o->learner);
   t->newest = shoal_policy_state_of(policy)->version;
-  shoal_text *bytes = &t->versions[t->newest % VERSIONS];
+  shoal_text *bytes = &t->versions[t->newest % t->kept];
   shoal_text_clear(bytes);
   shoal_policy_write(policy, bytes);
   return bytes->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a version of the policy")
@@ -75,7 +82,7 @@ static shoal_status publish(trainer *t, shoal_error *err) {
 
 static shoal_status read_version(trainer *t, player *p, uint64_t version, shoal_error *err) {
   if (p->version == version) return SHOAL_OK;
-  const shoal_text *bytes = &t->versions[version % VERSIONS];
+  const shoal_text *bytes = &t->versions[version % t->kept];
   shoal_status status = shoal_policy_read(shoal_actor_policy(p->actor), bytes->bytes, bytes->length, err);
   if (status == SHOAL_OK) p->version = version;
   return status;
@@ -167,9 +174,11 @@ static bool is_stopped(const trainer *t) {
 }
 static bool plays_apart(const trainer *t) { return t->outside || t->o->config.settings.lag > 0; }
 
-static bool is_timed_out(const trainer *t) {
-  return t->o->seconds > 0 && shoal_clock_seconds() - t->begun >= t->o->seconds;
+static double elapsed(const trainer *t) {
+  return t->o->elapsed ? t->o->elapsed(t->o->self) : shoal_clock_seconds() - t->begun;
 }
+
+static bool is_timed_out(const trainer *t) { return t->o->seconds > 0 && elapsed(t) >= t->o->seconds; }
 
 /* Waits for a round of those who play apart; a signal is seen soon, too. */
 static shoal_rollout *const *wait_for_round(trainer *t, uint32_t *count) {
@@ -239,7 +248,7 @@ typedef struct score_parts {
 static shoal_status score_part(score_parts *parts, shoal_policy *policy, uint32_t part) {
   const trainer *t = parts->trainer;
   shoal_key key = shoal_key_make(t->o->config.seed, SHOAL_FOR_EPISODES, SCORE_STREAM + part, t->scores);
-  return shoal_evaluate_policy(policy, t->o->config.kind, PART_EPISODES, shoal_random_u64(key, 0),
+  return shoal_evaluate_policy(policy, t->o->config.kind, PART_EPISODES, shoal_random_u64(key, 0), t->o->stop,
                                &parts->at[part], &parts->errors[part]);
 }
 
@@ -293,6 +302,9 @@ static void join_parts(const score_parts *parts, uint32_t count, shoal_evaluatio
   out->mean_length = length;
 }
 
+/* A mean is rounded: of a hundred returns that are the goal it may be a little less. */
+static bool reaches(double mean, double goal) { return mean >= goal - ROUNDING * fabs(goal); }
+
 /* Unless `whole`, it ends after the first parts where these are not promising. */
 static shoal_status score(trainer *t, bool whole, shoal_error *err) {
   score_parts parts = {.trainer = t};
@@ -310,7 +322,7 @@ static shoal_status score(trainer *t, bool whole, shoal_error *err) {
   t->scored_at = shoal_learner_steps(t->o->learner);
   t->score_steps = (uint64_t)(evaluation->mean_length * FIRST_PARTS * PART_EPISODES);
   t->view.scored = true;
-  t->view.solved = evaluation->episodes == SHOAL_SCORE_EPISODES && evaluation->mean >= goal;
+  t->view.solved = evaluation->episodes == SHOAL_SCORE_EPISODES && reaches(evaluation->mean, goal);
   shoal_learner_scored(t->o->learner, evaluation->mean);
   return SHOAL_OK;
 }
@@ -329,7 +341,7 @@ static shoal_status write_notes(trainer *t, shoal_error *err) {
   shoal_put_u64(notes, course.length);
   shoal_text_add(notes, course.bytes, course.length);
   for (uint64_t version = oldest; version < t->newest; version++) {
-    const shoal_text *bytes = &t->versions[version % VERSIONS];
+    const shoal_text *bytes = &t->versions[version % t->kept];
     shoal_put_u64(notes, version);
     shoal_put_u64(notes, bytes->length);
     shoal_text_add(notes, bytes->bytes, bytes->length);
@@ -350,10 +362,10 @@ static shoal_status read_notes(trainer *t, shoal_error *err) {
   while (status == SHOAL_OK && r.left > 0) {
     uint64_t version = shoal_get_u64(&r), bytes_length = shoal_get_u64(&r);
     const uint8_t *bytes = bytes_length <= r.left ? shoal_get(&r, (size_t)bytes_length) : NULL;
-    if (bytes == NULL || version >= t->newest || t->newest - version >= VERSIONS)
+    if (bytes == NULL || version >= t->newest || t->newest - version >= t->kept)
       return shoal_fail(err, SHOAL_CORRUPT, "the older versions of the policy are damaged");
-    shoal_text_clear(&t->versions[version % VERSIONS]);
-    shoal_text_add(&t->versions[version % VERSIONS], bytes, (size_t)bytes_length);
+    shoal_text_clear(&t->versions[version % t->kept]);
+    shoal_text_add(&t->versions[version % t->kept], bytes, (size_t)bytes_length);
   }
   return status;
 }
@@ -373,11 +385,20 @@ static void note_episodes(trainer *t, shoal_rollout *const *rollouts, uint32_t c
       t->recent[t->episodes++ % RECENT] = rollouts[k]->returns[i];
 }
 
+/* Over the last second or more; in the first one over what there is of it. */
+static void measure_rate(trainer *t) {
+  uint64_t steps = shoal_learner_steps(t->o->learner);
+  double since = t->view.seconds - t->rated_seconds;
+  if (since >= RATE_S || t->rated_seconds == t->seconds_before)
+    t->view.steps_per_second = (double)(steps - t->rated_steps) / fmax(since, 1e-9);
+  if (since < RATE_S) return;
+  t->rated_seconds = t->view.seconds;
+  t->rated_steps = steps;
+}
+
 static void look(trainer *t) {
   shoal_training_view *view = &t->view;
-  view->seconds = shoal_clock_seconds() - t->begun;
-  view->steps_per_second =
-      (double)(shoal_learner_steps(t->o->learner) - t->steps_before) / fmax(view->seconds, 1e-9);
+  view->seconds = elapsed(t);
   view->episodes = t->episodes;
   view->return_mean = recent_mean(t, RECENT);
   view->return_deviation = recent_deviation(t, view->return_mean);
@@ -403,6 +424,7 @@ static shoal_status learn_round(trainer *t, shoal_rollout *const *rollouts, uint
   pthread_mutex_unlock(&t->lock);
   if (status == SHOAL_OK && score_is_due(t)) status = score(t, false, err);
   look(t);
+  measure_rate(t);
   if (status == SHOAL_OK && t->o->round) t->o->round(t->o->self, &t->view);
   return status;
 }
@@ -430,6 +452,8 @@ static shoal_status finish(trainer *t, shoal_status status, shoal_error *err) {
   bool scored = t->view.scored && t->view.evaluation.episodes == SHOAL_SCORE_EPISODES;
   if (status == SHOAL_OK && !scored) status = score(t, true, err);
   look(t);
+  t->view.steps_per_second = (double)(shoal_learner_steps(t->o->learner) - t->steps_before) /
+                             fmax(t->view.seconds - t->seconds_before, 1e-9);
   if (status != SHOAL_OK && status != SHOAL_STOPPED) return status;
   shoal_status saved = save(t, err);
   return saved == SHOAL_OK ? status : saved;
@@ -437,8 +461,18 @@ static shoal_status finish(trainer *t, shoal_status status, shoal_error *err) {
 
 /* ---- beginning and end -------------------------------------------------------------- */
 
+/* Whoever plays elsewhere may be checked, as long as there is the version that it played with: so there are as
+ * many as a rollout may be behind. */
+static uint32_t versions_to_keep(const trainer *t) {
+  uint32_t lag_max = t->o->config.settings.lag_max, wanted = VERSIONS_LEAST;
+  if (t->outside && lag_max >= VERSIONS_LEAST - 2)
+    wanted = lag_max < SHOAL_CHECKED_LAG_MAX ? lag_max + 2 : VERSIONS_MOST;
+  return wanted;
+}
+
 static shoal_status create_course(trainer *t, shoal_error *err) {
   const shoal_agent_settings *settings = &t->o->config.settings;
+  t->kept = versions_to_keep(t);
   const shoal_course_config config = {.shape = shoal_learner_shape(t->o->learner),
                                       .streams = settings->streams,
                                       .lag = settings->lag,
@@ -498,7 +532,7 @@ static void release(trainer *t) {
   }
   free(t->players);
   shoal_course_destroy(t->course);
-  for (int i = 0; i < VERSIONS; i++) shoal_text_release(&t->versions[i]);
+  for (uint32_t i = 0; i < VERSIONS_MOST; i++) shoal_text_release(&t->versions[i]);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);
 }
@@ -522,7 +556,8 @@ shoal_status shoal_train_outside(const shoal_training_options *options,
                .steps_before = shoal_learner_steps(options->learner),
                .scored_at = shoal_learner_steps(options->learner)};
   t.saved = t.begun;
-  t.view.round.steps = t.steps_before;
+  t.view.seconds = t.seconds_before = t.rated_seconds = elapsed(&t);
+  t.view.round.steps = t.rated_steps = t.steps_before;
   t.view.return_mean = t.view.return_deviation = t.view.evaluation.mean = NAN;
   pthread_mutex_init(&t.lock, NULL);
   pthread_cond_init(&t.changed, NULL);
@@ -548,7 +583,7 @@ bool shoal_agent_trainer_take(trainer *t, const char *actor, uint64_t known, sho
   pthread_mutex_lock(&t->lock);
   bool any = shoal_course_take(t->course, actor, shoal_clock_seconds(), &next);
   if (any) {
-    const shoal_text *version = &t->versions[next->version % VERSIONS];
+    const shoal_text *version = &t->versions[next->version % t->kept];
     shoal_play_unit_write(next, unit);
     if (known != next->version) shoal_text_add(policy, version->bytes, version->length);
   }
@@ -564,6 +599,21 @@ bool shoal_agent_trainer_done(trainer *t, shoal_rollout *rollout, const char *ac
   return counted;
 }
 
+bool shoal_agent_trainer_evidence(trainer *t, uint64_t number, uint64_t version, shoal_text *unit,
+                                  shoal_text *policy) {
+  const shoal_play_unit *given;
+  pthread_mutex_lock(&t->lock);
+  const shoal_text *bytes = &t->versions[version % t->kept];
+  bool kept = version <= t->newest && t->newest - version < t->kept && bytes->length > 0;
+  bool there = kept && shoal_course_unit(t->course, number, &given);
+  if (there) {
+    shoal_play_unit_write(given, unit);
+    shoal_text_add(policy, bytes->bytes, bytes->length);
+  }
+  pthread_mutex_unlock(&t->lock);
+  return there && !unit->failed && !policy->failed;
+}
+
 void shoal_agent_trainer_lost(trainer *t, const char *actor) {
   pthread_mutex_lock(&t->lock);
   shoal_course_lost(t->course, actor, shoal_clock_seconds());
@@ -573,7 +623,7 @@ void shoal_agent_trainer_lost(trainer *t, const char *actor) {
 uint64_t shoal_agent_trainer_policy(trainer *t, shoal_text *bytes) {
   pthread_mutex_lock(&t->lock);
   uint64_t version = t->newest;
-  const shoal_text *newest = &t->versions[version % VERSIONS];
+  const shoal_text *newest = &t->versions[version % t->kept];
   if (bytes) shoal_text_add(bytes, newest->bytes, newest->length);
   pthread_mutex_unlock(&t->lock);
   return version;

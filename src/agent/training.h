@@ -19,7 +19,7 @@ enum { SHOAL_SCORE_EPISODES = 100 };
 
 typedef struct shoal_training_view {
   shoal_round_view round;
-  double seconds, steps_per_second;
+  double seconds, steps_per_second; /* of late; at the end of it all, over the whole call */
   uint64_t episodes;
   double return_mean,
       return_deviation; /* of the last hundred episodes that were played to learn; NAN: none */
@@ -40,6 +40,7 @@ typedef struct shoal_training_options {
   const volatile sig_atomic_t *stop;
   void *self;
   void (*round)(void *self, const shoal_training_view *view); /* may be NULL */
+  double (*elapsed)(void *self); /* seconds that count; NULL: all since the call */
 } shoal_training_options;
 
 /* The last view, with an evaluation of 100 episodes. SHOAL_STOPPED: by `stop`; all is saved all the same, but

@@ -10,14 +10,18 @@
 #include "base/hash.h"
 
 enum { BLOCK = 256, HEAD_BYTES = 16 };
+static const uint64_t NOW_FIRST = (uint64_t)1 << 32; /* episodes that are loaded began before that */
 
 struct shoal_vector {
   const shoal_env_kind *kind;
   uint32_t count;
   uint8_t *states;
   shoal_pcg64 *randoms;
-  uint32_t *elapsed;
+  uint64_t now;    /* counts steps */
+  uint64_t *begun; /* what `now` was when each one's episode began */
+  uint64_t *due;   /* by block: no episode of it is out of time before; few steps need to look closer */
   float *observations, *last; /* count x observation each */
+  shoal_canvas *ending;       /* see shoal_vector_watch */
   shoal_bridged *bridged; /* where the kind has a bridge: it has them all, and what is above is not used */
 };
 
@@ -38,12 +42,14 @@ shoal_status shoal_vector_create(shoal_vector **out, const shoal_env_kind *kind,
   if (!v) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   v->kind = kind;
   v->count = count;
+  v->now = NOW_FIRST;
   v->states = zeros(count, kind->bytes);
   v->randoms = zeros(count, sizeof *v->randoms);
-  v->elapsed = zeros(count, sizeof *v->elapsed);
+  v->begun = zeros(count, sizeof *v->begun);
+  v->due = zeros((count + BLOCK - 1) / BLOCK, sizeof *v->due);
   v->observations = zeros(count, kind->observation * sizeof(float));
   v->last = zeros(count, kind->observation * sizeof(float));
-  if (!v->states || !v->randoms || !v->elapsed || !v->observations || !v->last) {
+  if (!v->states || !v->randoms || !v->begun || !v->due || !v->observations || !v->last) {
     shoal_vector_destroy(v);
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for %u environments; try fewer", count);
   }
@@ -73,7 +79,8 @@ void shoal_vector_destroy(shoal_vector *vector) {
   shoal_bridged_destroy(vector->bridged);
   free(vector->states);
   free(vector->randoms);
-  free(vector->elapsed);
+  free(vector->begun);
+  free(vector->due);
   free(vector->observations);
   free(vector->last);
   free(vector);
@@ -81,6 +88,11 @@ void shoal_vector_destroy(shoal_vector *vector) {
 
 shoal_status shoal_vector_check(const shoal_vector *vector, shoal_error *err) {
   return vector->bridged ? shoal_bridged_check(vector->bridged, err) : SHOAL_OK;
+}
+
+/* In the next step, at every block. */
+static void look_closer(shoal_vector *v) {
+  memset(v->due, v->kind->limit ? 0 : 0xff, (v->count + BLOCK - 1) / BLOCK * sizeof *v->due);
 }
 
 void shoal_vector_reset(shoal_vector *vector, uint64_t seed) {
@@ -91,37 +103,63 @@ void shoal_vector_reset(shoal_vector *vector, uint64_t seed) {
   for (uint32_t i = 0; i < vector->count; i++) {
     shoal_pcg64_seed(&vector->randoms[i], seed + i);
     vector->kind->reset(state_at(vector, i), &vector->randoms[i]);
-    vector->elapsed[i] = 0;
+    vector->begun[i] = vector->now;
   }
+  look_closer(vector);
   vector->kind->observe(vector->states, vector->count, vector->observations);
 }
 
 static void begin_anew(shoal_vector *v, uint32_t index) {
-  float *now = row(v, v->observations, index);
-  memcpy(row(v, v->last, index), now, v->kind->observation * sizeof *now);
+  const float *now = row(v, v->observations, index);
+  float *last = row(v, v->last, index);
+  for (uint32_t i = 0; i < v->kind->observation; i++) last[i] = now[i];
   v->kind->reset(state_at(v, index), &v->randoms[index]);
-  v->elapsed[index] = 0;
-  v->kind->observe(state_at(v, index), 1, now);
+  v->begun[index] = v->now;
 }
 
-/* Without branches: which episodes end cannot be foreseen. */
-static void tell_ends(const bool *ended, uint32_t *elapsed, uint32_t limit, uint32_t count, uint8_t *ends) {
+static void look_at(shoal_vector *v, uint32_t index) {
+  v->kind->observe(state_at(v, index), 1, row(v, v->observations, index));
+}
+
+/* Cuts off those of a block that have no time left, and finds out when the next one may have none. */
+static void cut_off(shoal_vector *v, uint32_t first, uint32_t count, uint8_t *ends) {
+  uint64_t limit = v->kind->limit, next = v->now + limit;
   for (uint32_t i = 0; i < count; i++) {
-    elapsed[i]++;
-    uint8_t late = elapsed[i] >= limit, by_itself = ended[i];
-    ends[i] = (uint8_t)(by_itself * SHOAL_TERMINATED | (late & ~by_itself) * SHOAL_TRUNCATED);
+    uint64_t due = v->begun[first + i] + limit;
+    if (ends[i] != SHOAL_GOES_ON) continue;
+    if (due <= v->now)
+      ends[i] = SHOAL_TRUNCATED;
+    else if (due < next)
+      next = due;
   }
+  v->due[first / BLOCK] = next;
 }
 
-/* Most go on: eight at a time are passed over. */
+/* A bit for each of eight ends that is none of SHOAL_GOES_ON, the first one lowest. */
+static uint64_t bits_of_eight(const uint8_t *ends) {
+  uint64_t eight, lowest = 0x0101010101010101, gather = 0x0102040810204080;
+  memcpy(&eight, ends, sizeof eight);
+  return ((eight | eight >> 1) & lowest) * gather >> 56;
+}
+
+/* Those among 64 at most. Which ones cannot be foreseen, so there is a branch for each that ended, and none
+ * for the others. */
+static uint64_t bits_of_ended(const uint8_t *ends, uint32_t count) {
+  uint64_t bits = 0;
+  uint32_t i = 0;
+  for (; i + 8 <= count; i += 8) bits |= bits_of_eight(ends + i) << i;
+  for (; i < count; i++) bits |= (uint64_t)(ends[i] != SHOAL_GOES_ON) << i;
+  return bits;
+}
+
+/* All are begun before one is looked at: a state that was only just written is slow to read. */
 static void begin_those_that_ended(shoal_vector *v, uint32_t first, uint32_t count, const uint8_t *ends) {
-  for (uint32_t i = 0; i < count; i++) {
-    uint64_t eight = 1;
-    if (i + sizeof eight <= count) memcpy(&eight, ends + i, sizeof eight);
-    if (eight == 0)
-      i += sizeof eight - 1;
-    else if (ends[i] != SHOAL_GOES_ON)
-      begin_anew(v, first + i);
+  for (uint32_t i = 0; i < count; i += 64) {
+    uint64_t ended = bits_of_ended(ends + i, count - i < 64 ? count - i : 64);
+    for (uint64_t bits = ended; bits; bits &= bits - 1)
+      begin_anew(v, first + i + (uint32_t)__builtin_ctzll(bits));
+    for (uint64_t bits = ended; bits; bits &= bits - 1)
+      look_at(v, first + i + (uint32_t)__builtin_ctzll(bits));
   }
 }
 
@@ -131,15 +169,20 @@ static void step_block(shoal_vector *v, uint32_t first, uint32_t count, const fl
   bool ended[BLOCK];
   kind->step(state_at(v, first), count, actions, v->randoms + first, rewards, ended);
   kind->observe(state_at(v, first), count, row(v, v->observations, first));
-  tell_ends(ended, v->elapsed + first, kind->limit ? kind->limit : UINT32_MAX, count, ends);
+  for (uint32_t i = 0; i < count; i++) ends[i] = ended[i] ? SHOAL_TERMINATED : SHOAL_GOES_ON;
+  if (v->due[first / BLOCK] <= v->now) cut_off(v, first, count, ends);
+  if (v->ending && first == 0 && ends[0] != SHOAL_GOES_ON) kind->draw(state_at(v, 0), v->ending);
   begin_those_that_ended(v, first, count, ends);
 }
 
 void shoal_vector_step(shoal_vector *vector, const float *actions, float *rewards, uint8_t *ends) {
   if (vector->bridged) {
     shoal_bridged_step(vector->bridged, actions, rewards, ends);
+    if (vector->ending && ends[0] != SHOAL_GOES_ON)
+      shoal_bridged_draw_last(vector->bridged, 0, vector->ending);
     return;
   }
+  vector->now++;
   for (uint32_t first = 0; first < vector->count; first += BLOCK) {
     uint32_t count = vector->count - first < BLOCK ? vector->count - first : BLOCK;
     step_block(vector, first, count, actions + (size_t)first * vector->kind->action_width, rewards + first,
@@ -162,6 +205,8 @@ const void *shoal_vector_state(const shoal_vector *vector, uint32_t index) {
   return vector->bridged ? shoal_bridged_state(vector->bridged, index) : state_at(vector, index);
 }
 
+void shoal_vector_watch(shoal_vector *vector, shoal_canvas *canvas) { vector->ending = canvas; }
+
 /* ---- bytes ------------------------------------------------------------------------------ */
 
 static void write_head(const shoal_vector *v, uint8_t out[HEAD_BYTES]) {
@@ -174,7 +219,7 @@ static void write_head(const shoal_vector *v, uint8_t out[HEAD_BYTES]) {
 
 size_t shoal_vector_bytes(const shoal_vector *vector) {
   if (vector->kind->release) return 0;
-  size_t each = vector->kind->bytes + sizeof *vector->randoms + sizeof *vector->elapsed;
+  size_t each = vector->kind->bytes + sizeof *vector->randoms + sizeof(uint32_t);
   return HEAD_BYTES + vector->count * each;
 }
 
@@ -188,7 +233,10 @@ void shoal_vector_save(const shoal_vector *vector, void *bytes) {
   to += n * vector->kind->bytes;
   memcpy(to, vector->randoms, n * sizeof *vector->randoms);
   to += n * sizeof *vector->randoms;
-  memcpy(to, vector->elapsed, n * sizeof *vector->elapsed);
+  for (size_t i = 0; i < n; i++, to += sizeof(uint32_t)) {
+    uint32_t elapsed = (uint32_t)(vector->now - vector->begun[i]);
+    memcpy(to, &elapsed, sizeof elapsed);
+  }
 }
 
 bool shoal_vector_load(shoal_vector *vector, const void *bytes, size_t length) {
@@ -205,7 +253,12 @@ bool shoal_vector_load(shoal_vector *vector, const void *bytes, size_t length) {
   }
   memcpy(vector->states, states, n * vector->kind->bytes);
   memcpy(vector->randoms, randoms, n * sizeof *vector->randoms);
-  memcpy(vector->elapsed, elapsed, n * sizeof *vector->elapsed);
+  for (size_t i = 0; i < n; i++) {
+    uint32_t steps;
+    memcpy(&steps, elapsed + i * sizeof steps, sizeof steps);
+    vector->begun[i] = vector->now - steps;
+  }
+  look_closer(vector);
   vector->kind->observe(vector->states, vector->count, vector->observations);
   return true;
 }

@@ -41,6 +41,9 @@ shoal_status shoal_vector_check(const shoal_vector *vector, shoal_error *err);
 const float *shoal_vector_observations(const shoal_vector *vector);
 const float *shoal_vector_last(const shoal_vector *vector, uint32_t index);
 const void *shoal_vector_state(const shoal_vector *vector, uint32_t index); /* for draw */
+/* From now on, when an episode of the first environment ends, how it ended is drawn on this canvas before the
+ * next one begins. It is borrowed; NULL: no more. */
+void shoal_vector_watch(shoal_vector *vector, shoal_canvas *canvas);
 
 /* All of it as bytes, to go on elsewhere (on machines of the same byte order, which is little-endian): 0
  * bytes where a state owns more than itself.

@@ -43,7 +43,7 @@ typedef struct member {
 struct shoal_pool {
   alignas(64) _Atomic uint64_t ticket;
   alignas(64) _Atomic uint32_t unfinished;
-  alignas(64) shoal_task f;
+  alignas(64) shoal_pool_task f;
   void *context;
   uint32_t tasks;
 
@@ -187,7 +187,7 @@ void shoal_pool_destroy(shoal_pool *pool) {
 
 uint32_t shoal_pool_threads(const shoal_pool *pool) { return pool->threads; }
 
-void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_task f, void *context) {
+void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_pool_task f, void *context) {
   if (pool->threads == 1 || tasks <= 1) {
     for (uint32_t task = 0; task < tasks; task++) f(context, task, 0);
     return;

@@ -14,11 +14,11 @@
 #include "base/status.h"
 
 typedef struct shoal_pool shoal_pool;
-typedef void (*shoal_task)(void *context, uint32_t task, uint32_t thread);
+typedef void (*shoal_pool_task)(void *context, uint32_t task, uint32_t thread);
 
 shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *err);
 void shoal_pool_destroy(shoal_pool *pool);
 uint32_t shoal_pool_threads(const shoal_pool *pool);
-void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_task f, void *context);
+void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_pool_task f, void *context);
 
 #endif

@@ -5,6 +5,7 @@
  * takes the last that there is a thread for ends receiving before it acknowledges, so that none is held while
  * all play, and the next one that is free begins again. `lock` guards what has come in from the learner. */
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -387,20 +388,36 @@ static shoal_status name_actor(act *a, shoal_error *err) {
   return SHOAL_OK;
 }
 
-static shoal_status open_queue(act *a, shoal_error *err) {
+/* The broker may come later than this actor; one that refuses it will not change its mind. */
+static shoal_status connect_queue(act *a, shoal_error *err) {
   const shoal_queue_config config = {
       .url = a->url,
       .name = "shoal agent act",
       .outbox_max = 1 + 2 * (uint32_t)a->threads,
       .pause_s_max = PAUSE_S_MAX,
       .calls = {.self = a, .lost = tell_lost, .connected = tell_connected, .gone = tell_gone}};
+  shoal_status status;
+  bool waited = false;
+  for (double pause = PAUSE_S; (status = shoal_queue_open(&a->queue, &config, err)) == SHOAL_IO;
+       pause = fmin(2 * pause, PAUSE_S_MAX)) {
+    if (!waited) shoal_cli_warn(COMMAND, "%s; waiting for it", err->text);
+    waited = true;
+    for (double until = shoal_clock_seconds() + pause; !stops(a) && shoal_clock_seconds() < until;)
+      shoal_clock_sleep(POLICY_S);
+    if (stops(a)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+  }
+  if (status == SHOAL_OK && waited) shoal_cli_warn(COMMAND, "connected to the queue");
+  return status;
+}
+
+static shoal_status open_queue(act *a, shoal_error *err) {
   const shoal_queue_spec policy = {.name = a->policy_queue,
                                    .length_max = 1,
                                    .full = SHOAL_QUEUE_DROPS_OLDEST,
                                    .unused_s = POLICY_UNUSED_S};
   shoal_status status = shoal_agent_names_of(&a->names, a->name, err);
   if (status == SHOAL_OK) status = name_actor(a, err);
-  if (status == SHOAL_OK) status = shoal_queue_open(&a->queue, &config, err);
+  if (status == SHOAL_OK) status = connect_queue(a, err);
   if (status == SHOAL_OK) status = shoal_queue_declare(a->queue, &policy, err);
   return status == SHOAL_OK ? shoal_queue_receive(a->queue, a->policy_queue, 1, err) : status;
 }
@@ -439,6 +456,7 @@ static void join_hands(act *a) {
 static shoal_status run(act *a, shoal_error *err) {
   shoal_status status = open_queue(a, err);
   if (status == SHOAL_OK) status = start_hands(a, err);
+  if (status == SHOAL_STOPPED) status = SHOAL_OK;
   while (status == SHOAL_OK && !stops(a)) {
     say_hello(a);
     listen_to_learner(a);

@@ -186,6 +186,7 @@ static shoal_status open_player(player *p, const play_options *o, shoal_error *e
   p->memory = calloc(1 + (p->policy ? shoal_policy_memory_floats(p->policy) : 0), sizeof *p->memory);
   if (!p->action || !p->memory) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   shoal_vector_reset(p->vector, o->seed);
+  shoal_vector_watch(p->vector, &p->canvas);
   return shoal_vector_check(p->vector, err);
 }
 
@@ -239,10 +240,11 @@ static void keep_pace(player *p, double seconds) {
   }
 }
 
-static void show(player *p, uint64_t step, double reward, double sum) {
+/* How an episode ended is on the canvas already: the next one has begun by then. */
+static void show(player *p, uint64_t step, double reward, double sum, bool ended) {
   double seconds = 1 / (p->kind->pace * p->options->speed);
   if (!p->movie && !p->watched) return;
-  draw(p);
+  if (!ended) draw(p);
   if (p->movie) shoal_movie_add(p->movie, &p->canvas, seconds);
   if (!p->watched) return;
   char line[160];
@@ -283,17 +285,25 @@ typedef struct episode {
   uint8_t end; /* SHOAL_GOES_ON: a signal has come before it ended */
 } episode;
 
+/* An episode that has no limit is cut off here, as it is when it is scored. */
+static void cut_off(player *p, episode *e) {
+  if (p->kind->limit > 0 || e->end != SHOAL_GOES_ON || e->steps < SHOAL_EVALUATION_STEPS_MAX) return;
+  e->end = SHOAL_TRUNCATED;
+  shoal_vector_reset(p->vector, p->options->seed + p->episodes + 1);
+}
+
 static episode play_episode(player *p) {
   episode e = {.end = SHOAL_GOES_ON};
   if (p->policy) memset(p->memory, 0, shoal_policy_memory_floats(p->policy) * sizeof *p->memory);
-  show(p, 0, 0, 0);
+  show(p, 0, 0, 0, false);
   while (e.end == SHOAL_GOES_ON && *shoal_stop_flag() == 0) {
     float reward;
     act(p);
     shoal_vector_step(p->vector, p->action, &reward, &e.end);
     e.sum += (double)reward;
     e.steps++;
-    if (e.end == SHOAL_GOES_ON) show(p, e.steps, (double)reward, e.sum); /* else it has begun anew already */
+    show(p, e.steps, (double)reward, e.sum, e.end != SHOAL_GOES_ON);
+    cut_off(p, &e);
   }
   linger(p);
   return e;

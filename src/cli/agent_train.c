@@ -11,25 +11,25 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "cli/agent.h"
+#include "cli/agent_options.h"
 #include "cli/agent_queue.h"
 #include "cli/cli.h"
 #include "cli/hosted.h"
-#include "cli/progress.h"
+#include "cli/played.h"
 #include "cli/queue_url.h"
 #include "cli/stop.h"
 
 static const char COMMAND[] = "agent train";
-static const char *const algorithms[] = {"ppo", "vtrace", "dqn", "sac", "clone", NULL};
 static const uint64_t usual_seed = 1;
 static const double save_every_s = 30, tell_every_s = 1;
 static const double queue_save_every_s = 5, queue_lease_s = 10;
 
 typedef struct train_command {
-  const char *env, *algorithm, *set, *model, *out, *queue, *name;
+  shoal_agent_options said;
+  const char *out, *queue, *name;
   char *url; /* the queue's, with its password */
-  uint64_t steps, seed, threads;
-  double seconds;
-  bool resume, full, json;
+  uint64_t seed, threads;
+  bool resume, json;
   shoal_text out_made;
   const shoal_env_kind *kind;
   shoal_learner_config config;
@@ -41,29 +41,7 @@ typedef struct train_command {
 /* ---- the command line --------------------------------------------------------------- */
 
 static bool parse(train_command *c, int argc, char **argv, int *status) {
-  const shoal_option options[] = {
-      {.name = "env",
-       .value = "NAME",
-       .text = &c->env,
-       .help = "a name of 'shoal agent list', or gym:NAME for one of Gymnasium's"},
-      {.name = "algorithm",
-       .value = "NAME",
-       .text = &c->algorithm,
-       .choices = algorithms,
-       .help = "ppo, vtrace, dqn, sac or clone; by default what suits the environment"},
-      {.name = "seconds",
-       .value = "S",
-       .real = &c->seconds,
-       .real_min = 0.001,
-       .real_max = 1e8,
-       .help = "end after so many seconds"},
-      {.name = "steps",
-       .value = "N",
-       .whole = &c->steps,
-       .whole_min = 1,
-       .whole_max = 1000000000000000,
-       .help = "end after so many steps of environments; by default what usually suffices"},
-      {.name = "full", .flag = &c->full, .help = "go on to the end, even when it is solved before"},
+  const shoal_option own[] = {
       {.name = "seed",
        .value = "N",
        .whole = &c->seed,
@@ -75,16 +53,6 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
        .whole_min = 1,
        .whole_max = SHOAL_THREADS_MAX,
        .help = "by default one for every processor"},
-      {.name = "set",
-       .value = "LIST",
-       .text = &c->set,
-       .help = "settings as name=value,name=value: rate=0.001,epochs=4; docs/agents.md lists them"},
-      {.name = "model",
-       .value = "FILE",
-       .text = &c->model,
-       .help =
-           "the layers between what is seen and what is done, as in model texts; 'dense 64 tanh' twice, or "
-           "what suits"},
       {.name = "out", .value = "FILE", .text = &c->out, .help = "the agent; NAME.safetensors by default"},
       {.name = "resume", .flag = &c->resume, .help = "go on with the training of this --out"},
       {.name = "queue",
@@ -98,6 +66,11 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
        .help = "--queue: what actors call this training; 'agent' by default"},
       {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
   };
+  enum { OWN = sizeof own / sizeof own[0], ALL = SHOAL_AGENT_OPTIONS + OWN };
+  shoal_option options[ALL];
+  shoal_agent_options_declare(&c->said, "a name of 'shoal agent list', or gym:NAME for one of Gymnasium's",
+                              options);
+  memcpy(options + SHOAL_AGENT_OPTIONS, own, sizeof own);
   const shoal_usage usage = {
       .command = COMMAND,
       .synopses = (const char *[]){"--env NAME [OPTION...]", "--resume --out FILE [OPTION...]", NULL},
@@ -106,7 +79,7 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
           "learned and with nothing left to chance, reaches the environment's goal; or until the time or the "
           "steps are used up. Ctrl-C ends it, too; what was learned is saved.",
       .options = options,
-      .options_count = sizeof options / sizeof options[0],
+      .options_count = ALL,
       .examples = "  shoal agent train --env CartPole-v1\n"
                   "  shoal agent train --env Acrobot-v1 --algorithm ppo --seed 3 --json\n"
                   "  shoal agent train --env CartPole-v1 --set rate=0.0005,epochs=5 --seconds 10\n",
@@ -118,7 +91,7 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
 /* NAME.safetensors, where a name may have signs in it that are no part of a file's. */
 static shoal_status name_out(train_command *c, shoal_error *err) {
   if (c->out) return SHOAL_OK;
-  shoal_text_addf(&c->out_made, "%s", c->env);
+  shoal_text_addf(&c->out_made, "%s", c->said.env);
   for (size_t i = 0; i < c->out_made.length; i++)
     if (!isalnum((unsigned char)c->out_made.bytes[i]) && !strchr("-_.", c->out_made.bytes[i]))
       c->out_made.bytes[i] = '-';
@@ -132,69 +105,45 @@ static shoal_status name_out(train_command *c, shoal_error *err) {
 static shoal_status check_words(const train_command *c, shoal_error *err) {
   if (c->name && !c->queue)
     return shoal_fail(err, SHOAL_INVALID, "--name is for --queue, which is not given");
-  if (!c->resume && c->env == NULL)
+  if (!c->resume && c->said.env == NULL)
     return shoal_fail(err, SHOAL_INVALID,
                       "--env is missing: where to act; 'shoal agent list' tells what there is");
   if (!c->resume) return SHOAL_OK;
   const struct {
     const char *name;
     bool said;
-  } fixed[] = {{"--algorithm", c->algorithm != NULL},
-               {"--set", c->set != NULL},
-               {"--model", c->model != NULL},
+  } fixed[] = {{"--algorithm", c->said.algorithm != NULL},
+               {"--set", c->said.set != NULL},
+               {"--model", c->said.model != NULL},
                {"--seed", c->seed != usual_seed}};
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
     if (fixed[i].said)
       return shoal_fail(err, SHOAL_INVALID,
                         "%s cannot be changed with --resume: the training goes on as it began",
                         fixed[i].name);
-  if (c->out == NULL && c->env == NULL)
+  if (c->out == NULL && c->said.env == NULL)
     return shoal_fail(err, SHOAL_INVALID, "--out is missing: the file of the training to go on with");
   return SHOAL_OK;
 }
 
 /* ---- settings ----------------------------------------------------------------------- */
 
-static shoal_status read_set(train_command *c, shoal_error *err) {
-  if (c->set == NULL) return SHOAL_OK;
-  char *words = strdup(c->set), *rest;
-  if (words == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  shoal_status status = SHOAL_OK;
-  for (char *part = strtok_r(words, ",", &rest); part && status == SHOAL_OK;
-       part = strtok_r(NULL, ",", &rest)) {
-    char *equals = strchr(part, '=');
-    if (equals) *equals = 0;
-    status = equals ? shoal_agent_set(&c->config.settings, part, equals + 1, err)
-                    : shoal_fail(err, SHOAL_INVALID, "'%.64s' is not name=value", part);
-  }
-  free(words);
-  if (status != SHOAL_OK) shoal_error_prefix(err, "--set: ");
-  return status;
-}
-
-static shoal_status read_model(train_command *c, shoal_error *err) {
-  if (c->model == NULL) return SHOAL_OK;
-  uint8_t *text;
-  size_t length;
-  shoal_agent_settings *settings = &c->config.settings;
-  shoal_status status = shoal_file_read(c->model, sizeof settings->body - 1, false, &text, &length, err);
-  if (status != SHOAL_OK) return status;
-  memcpy(settings->body, text, length);
-  settings->body[length] = 0;
-  free(text);
-  return SHOAL_OK;
+static shoal_status set(void *self, const char *name, const char *value, shoal_error *err) {
+  return shoal_agent_set(self, name, value, err);
 }
 
 static shoal_status choose(train_command *c, shoal_error *err) {
   shoal_algorithm algorithm = SHOAL_ALGORITHMS;
-  if (c->algorithm) shoal_algorithm_parse(c->algorithm, &algorithm);
-  shoal_status status = shoal_env_open(c->env, &c->kind, err);
+  if (c->said.algorithm) shoal_algorithm_parse(c->said.algorithm, &algorithm);
+  shoal_status status = shoal_env_open(c->said.env, &c->kind, err);
   if (status == SHOAL_OK) status = shoal_agent_defaults(c->kind, algorithm, &c->config.settings, err);
-  if (status == SHOAL_OK) status = read_model(c, err);
-  if (status == SHOAL_OK) status = read_set(c, err);
+  shoal_agent_settings *settings = &c->config.settings;
+  if (status == SHOAL_OK)
+    status = shoal_agent_options_body(&c->said, settings->body, sizeof settings->body, err);
+  if (status == SHOAL_OK) status = shoal_agent_options_each(&c->said, settings, set, err);
   if (status == SHOAL_OK) status = name_out(c, err);
   c->config.seed = c->seed;
-  c->config.steps_all = c->steps > 0 ? c->steps : c->config.settings.budget;
+  c->config.steps_all = c->said.steps > 0 ? c->said.steps : c->config.settings.budget;
   return status;
 }
 
@@ -205,10 +154,10 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   if (status == SHOAL_OK && !shoal_file_exists(c->out))
     status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not there: there is no training to go on with", c->out);
   if (status == SHOAL_OK) status = shoal_agent_open(c->out, file, NULL, err);
-  if (status == SHOAL_OK && c->env && strcmp(c->env, file->env) != 0)
-    status =
-        shoal_fail(err, SHOAL_INVALID, "%s is a training in %s, and not in %s", c->out, file->env, c->env);
-  if (status == SHOAL_OK && !c->env && shoal_env_imports(file->env))
+  if (status == SHOAL_OK && c->said.env && strcmp(c->said.env, file->env) != 0)
+    status = shoal_fail(err, SHOAL_INVALID, "%s is a training in %s, and not in %s", c->out, file->env,
+                        c->said.env);
+  if (status == SHOAL_OK && !c->said.env && shoal_env_imports(file->env))
     status =
         shoal_fail(err, SHOAL_INVALID,
                    "%s is a training in %s, for which Python imports a module; if you trust that, say so: "
@@ -218,7 +167,7 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   if (status == SHOAL_OK) {
     c->config.settings = file->settings;
     c->config.seed = file->seed;
-    c->config.steps_all = c->steps > 0 ? c->steps : file->steps_all;
+    c->config.steps_all = c->said.steps > 0 ? c->said.steps : file->steps_all;
   }
   free(file);
   return status;
@@ -237,36 +186,18 @@ static shoal_status open_learner(train_command *c, shoal_error *err) {
 
 /* ---- what is shown ------------------------------------------------------------------ */
 
-/* Until the time or the steps are used up, as it looks now; NAN: there is no end in sight. */
-static double seconds_left(const train_command *c, const shoal_training_view *view) {
-  double left = c->seconds > 0 ? c->seconds - view->seconds : INFINITY;
-  uint64_t steps = view->round.steps, all = c->config.steps_all;
-  if (all > steps && view->steps_per_second > 0)
-    left = fmin(left, (double)(all - steps) / view->steps_per_second);
-  return isfinite(left) ? fmax(left, 0) : NAN;
-}
-
 static void show_line(train_command *c, const shoal_training_view *view, double now) {
-  if (!shoal_progress_due(&c->progress, now)) return;
-  shoal_text line;
-  shoal_text_init(&line);
-  shoal_text_addf(&line, "%s steps  %s/s", shoal_human_count(view->round.steps).text,
-                  shoal_human_count((uint64_t)view->steps_per_second).text);
-  if (isfinite(view->return_mean))
-    shoal_text_addf(&line, "  return %s +- %s", shoal_human_number(view->return_mean).text,
-                    shoal_human_number(view->return_deviation).text);
-  double left = seconds_left(c, view);
-  if (isfinite(left))
-    shoal_text_addf(&line, "  %s left%s", shoal_human_seconds(left).text, c->full ? "" : " at most");
-  int width = (int)shoal_terminal_of(c->progress.stream).width - 1;
-  if (!line.failed && c->progress.is_terminal)
-    fprintf(c->progress.stream, "\r%.*s\x1b[K", width, line.bytes);
-  else if (!line.failed)
-    fprintf(c->progress.stream, "%s\n", line.bytes);
-  fflush(c->progress.stream);
-  c->progress.drawn = c->progress.is_terminal;
-  c->progress.last = now;
-  shoal_text_release(&line);
+  uint64_t steps = view->round.steps;
+  const shoal_played played = {.steps = steps,
+                               .steps_per_second = view->steps_per_second,
+                               .return_mean = view->return_mean,
+                               .return_deviation = view->return_deviation,
+                               .lag = c->queue ? view->round.lag : NAN,
+                               .left_s =
+                                   shoal_played_left(c->said.seconds, view->seconds, c->config.steps_all,
+                                                     steps, view->steps_per_second),
+                               .until_solved = !c->said.full};
+  shoal_played_show(&c->progress, &played, now);
 }
 
 static void write_evaluation(shoal_json *json, const shoal_evaluation *evaluation) {
@@ -367,9 +298,9 @@ static shoal_status train(train_command *c, shoal_training_view *view, shoal_err
       .learner = c->learner,
       .config = c->config,
       .threads = (uint32_t)c->threads,
-      .seconds = c->seconds,
+      .seconds = c->said.seconds,
       .steps = c->config.steps_all,
-      .until_solved = !c->full,
+      .until_solved = !c->said.full,
       .out = c->out,
       .save_every_s = save_every_s,
       .stop = shoal_stop_flag(),
@@ -396,9 +327,9 @@ static shoal_status train_by_queue(train_command *c, shoal_training_view *view, 
       .coach = {.learner = c->config,
                 .exact = is_exact(&c->config.settings),
                 .lease_s = queue_lease_s,
-                .seconds = c->seconds,
+                .seconds = c->said.seconds,
                 .steps = c->config.steps_all,
-                .until_solved = !c->full,
+                .until_solved = !c->said.full,
                 .anew = !c->resume,
                 .file = c->out,
                 .save_every_s = queue_save_every_s},

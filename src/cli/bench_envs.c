@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 
-enum { WINDOWS = 5, DRAWN_STEPS = 61, COUNT_MAX = 65536 };
+enum { WINDOWS = 5, DRAWN_STEPS = 16, COUNT_MAX = 65536 };
 
 typedef struct options {
   const char *env;

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 #include "cli/found.h"
-#include "cli/progress.h"
+#include "cli/played.h"
 
 enum { PATH_MAX_BYTES = 64, NAME_MAX_BYTES = 128, LINE_MAX_BYTES = 400 };
 static const double AGAIN_S = 1;     /* before a broken connection is made again */
@@ -22,6 +22,9 @@ typedef struct following {
   cJSON *early;         /* epochs that came before the job said what they are measured by; or NULL */
   char held_out[16];
   shoal_found found; /* of a search: the best that was told */
+  shoal_played played;
+  double score;                 /* of an agent: the best that was told */
+  uint64_t points, point_steps; /* those that were heard, and how far the last one was */
 } following;
 
 static bool is_ended(const cJSON *job) {
@@ -112,6 +115,10 @@ static void show_progress(following *f) {
     show_search(f, now);
     return;
   }
+  if (f->played.is_agent) {
+    shoal_played_show(&f->progress, &f->played, now);
+    return;
+  }
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
   double rounds = shoal_remote_number(f->job, "rounds");
@@ -170,6 +177,43 @@ static void hear_trial(following *f, const cJSON *row) {
   print_best(f, shoal_remote_whole(result, "epochs"));
 }
 
+/* ---- agents ---- */
+
+static void print_score(following *f, const cJSON *point, double score) {
+  char line[LINE_MAX_BYTES];
+  bool solved = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(point, "solved"));
+  double deviation = shoal_remote_number(point, "score_deviation");
+  snprintf(line, sizeof line, "score %s +- %s after %s steps%s", shoal_human_number(score).text,
+           shoal_human_number(isfinite(deviation) ? deviation : 0).text,
+           shoal_human_count(shoal_remote_whole(point, "steps")).text, solved ? ": solved" : "");
+  print_line(f, line);
+}
+
+/* A point of the curves: each once, whether it was heard live or asked for later. */
+static void tell_point(following *f, const cJSON *point) {
+  double score = shoal_remote_number(point, "score");
+  f->points++;
+  f->point_steps = shoal_remote_whole(point, "steps");
+  if (f->config->json) shoal_remote_event("point", point);
+  if (!isfinite(score) || score <= f->score) return;
+  f->score = score;
+  print_score(f, point, score);
+}
+
+static void catch_up_points(following *f) {
+  char path[PATH_MAX_BYTES];
+  cJSON *answer;
+  snprintf(path, sizeof path, "/jobs/%" PRIu64 "/points?from=%" PRIu64, f->config->job, f->points);
+  if (shoal_remote_ask(f->config->api, "GET", path, NULL, &answer, NULL) != SHOAL_OK) return;
+  const cJSON *point;
+  cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(answer, "points")) {
+    if (shoal_remote_whole(point, "steps") > f->point_steps) tell_point(f, point);
+  }
+  uint64_t next = shoal_remote_whole(answer, "next");
+  if (next > 0) f->points = next;
+  cJSON_Delete(answer);
+}
+
 /* ---- what the server tells ---- */
 
 static void say_state(following *f, const cJSON *before) {
@@ -194,6 +238,7 @@ static void take_job(following *f, cJSON *job) {
   say_state(f, before);
   cJSON_Delete(before);
   look_at_search(f);
+  shoal_played_read(&f->played, job);
   if (knows_words(f)) tell_early(f);
   if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
 }
@@ -210,6 +255,8 @@ static bool hear(void *self, const char *name, const char *data) {
     return true;
   } else if (strcmp(name, "trial") == 0) {
     hear_trial(f, json);
+  } else if (strcmp(name, "point") == 0) {
+    tell_point(f, json);
   } else if (strcmp(name, "log") == 0) {
     char line[LINE_MAX_BYTES];
     print_line(f, shoal_remote_plain(json, "text", line, sizeof line));
@@ -232,10 +279,14 @@ static shoal_status ask_job(following *f, shoal_error *err) {
   return status;
 }
 
-/* Epochs that ended while nobody watched. */
+/* Epochs that ended, and points that were made, while nobody watched. */
 static void catch_up(following *f) {
   char path[PATH_MAX_BYTES];
   cJSON *history;
+  if (f->played.is_agent) {
+    catch_up_points(f);
+    return;
+  }
   snprintf(path, sizeof path, "/jobs/%" PRIu64 "/history", f->config->job);
   if (shoal_remote_ask(f->config->api, "GET", path, NULL, &history, NULL) != SHOAL_OK) return;
   const cJSON *epoch;
@@ -249,7 +300,7 @@ static bool is_passing(const following *f, shoal_status status) {
 }
 
 shoal_status shoal_follow(const shoal_follow_config *config, cJSON **out, shoal_error *err) {
-  following f = {.config = config};
+  following f = {.config = config, .score = -INFINITY};
   char path[PATH_MAX_BYTES];
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/live", config->job);
   shoal_progress_init(&f.progress, config->text, shoal_clock_seconds());

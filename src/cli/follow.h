@@ -1,8 +1,9 @@
 /* follow.h: a job on a server, watched until it ends.
  *
  * The server's live events become what `shoal train` would show: a progress line, a line an epoch, notes;
- * of a search, a line for every trial that is better than all before it. A connection that breaks is made
- * again; epochs that were missed are shown then, and the best trial.
+ * of a search, a line for every trial that is better than all before it, of an agent for every score that is.
+ * A connection that breaks is made again; epochs and points that were missed are shown then, and the best
+ * trial.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_FOLLOW_H

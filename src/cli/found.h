@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct shoal_found {
-  bool is_search; /* false: it is a training, and there is nothing else to know */
+  bool is_search; /* false: it is something else, and there is nothing else to know */
   uint64_t trials;
   uint64_t best; /* the trial; 0: none yet */
   double score;  /* of it; NaN */

@@ -1,4 +1,5 @@
-/* host.c: shoal host: submits a training or a search to a server, follows it, and brings the model back. */
+/* host.c: shoal host: submits a training, a search or an agent to a server, follows it, and brings back what
+ * comes of it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/host_agent.h"
 #include "cli/host_search.h"
 #include "cli/hosted.h"
 #include "cli/stop.h"
@@ -27,14 +29,15 @@ static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "
 
 typedef struct host_options {
   shoal_remote_options api;
-  const char *what; /* the model's text, or a table */
+  const char *what; /* the model's text, or a table; NULL: an agent */
   const char *data, *data_name, *data_dir, *target, *name, *mode, *wire, *rule, *workers, *out;
   const char *settings[SETTINGS]; /* as given, or NULL */
   double valid_share;
   bool is_private, no_audits, detach, json, quiet;
   uint32_t workers_min, workers_max; /* 0: not given */
-  bool is_search;
+  bool is_agent, is_search;          /* neither: a training */
   shoal_host_search search;
+  shoal_host_agent agent;
 } host_options;
 
 static bool parse(host_options *o, int argc, char **argv, int *status) {
@@ -119,7 +122,7 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "name",
        .value = "NAME",
        .text = &o->name,
-       .help = "of the job; the model's or the table's by default"},
+       .help = "of the job; the model's, the table's or the environment's by default"},
       {.name = "out",
        .value = "FILE",
        .text = &o->out,
@@ -130,22 +133,24 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "Server"},
   };
   enum { OWN = sizeof own / sizeof own[0], SEARCH = SHOAL_HOST_SEARCH_OPTIONS };
-  enum { ALL = SEARCH + OWN + SHOAL_REMOTE_OPTIONS };
+  enum { FIRST = SEARCH + SHOAL_HOST_AGENT_OPTIONS, ALL = FIRST + OWN + SHOAL_REMOTE_OPTIONS };
   shoal_option options[ALL];
   shoal_host_search_declare(&o->search, options);
-  memcpy(options + SEARCH, own, sizeof own);
-  shoal_remote_declare(&o->api, options + SEARCH + OWN);
+  shoal_host_agent_declare(&o->agent, options + SEARCH);
+  memcpy(options + FIRST, own, sizeof own);
+  shoal_remote_declare(&o->api, options + FIRST + OWN);
   const shoal_usage usage = {
       .command = "host",
       .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]",
-                                   "TABLE.csv --target COLUMN [--budget TIME] [OPTION...]", NULL},
+                                   "TABLE.csv --target COLUMN [--budget TIME] [OPTION...]",
+                                   "--env NAME [--seconds S] [OPTION...]", NULL},
       .about =
           "Has a network trained by the volunteers of a server ('shoal work'), or the best one for a table "
-          "searched for, as 'shoal search' does it on one machine; follows the job and brings the model "
+          "searched for, as 'shoal search' does it on one machine, or an agent, as 'shoal agent train' does; "
+          "follows the job and brings the model "
           "back. A table is a CSV file of this machine, or a data set of the server. Ctrl-C stops "
           "following; the job goes on.",
       .operand = "MODEL.net or TABLE.csv",
-      .operands_min = 1,
       .operands_max = 1,
       .options = options,
       .options_count = ALL,
@@ -153,11 +158,13 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
           "  shoal host examples/lenet5.net --data fashion-mnist\n"
           "  shoal host examples/lenet5.net --data fashion-mnist --epochs 3 --workers 2-8 --detach\n"
           "  shoal host adult.csv --target income --budget 10m --out best.safetensors\n"
+          "  shoal host --env CartPole-v1 --seconds 60\n"
           "  shoal host novel.net --data chars:novel.txt --server 'https://lab.example:8443/#t=TOKEN'\n",
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  o->what = operands.at[0];
+  o->what = operands.count > 0 ? operands.at[0] : NULL;
+  o->is_agent = o->agent.said.env != NULL;
   return true;
 }
 
@@ -190,35 +197,66 @@ static bool ends_in(const char *name, const char *end) {
   return length > end_length && strcmp(name + length - end_length, end) == 0;
 }
 
-/* What is said of trainings alone, and what of searches alone. */
-static shoal_status check_kind(const host_options *o, shoal_error *err) {
+/* The first option that was given and is for trainings alone; NULL: none. */
+static const char *given_of_trainings(const host_options *o) {
+  const struct {
+    const char *name;
+    bool given;
+  } all[] = {{"--optimizer", o->settings[OPTIMIZER]},
+             {"--rate", o->settings[RATE]},
+             {"--schedule", o->settings[SCHEDULE]},
+             {"--l2", o->settings[L2]},
+             {"--clip", o->settings[CLIP]},
+             {"--batch", o->settings[BATCH]},
+             {"--shuffle", o->settings[SHUFFLE]},
+             {"--early-stop", o->settings[EARLY_STOP]},
+             {"--mode", o->mode},
+             {"--wire", o->wire},
+             {"--rule", o->rule},
+             {"--no-audits", o->no_audits}};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (all[i].given) return all[i].name;
+  return NULL;
+}
+
+/* Likewise, for what has data. */
+static const char *given_of_data(const host_options *o) {
+  if (o->settings[EPOCHS]) return "--epochs";
+  if (o->data) return "--data";
+  if (o->data_name) return "--data-name";
+  if (o->target) return "--target";
+  return o->valid_share > 0 ? "--valid" : NULL;
+}
+
+static shoal_status check_agent(host_options *o, shoal_error *err) {
   const char *given = shoal_host_search_given(&o->search);
+  if (o->what)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--env has an agent trained, and needs no '%.*s'; its layers are given with --model",
+                      shoal_options_shown(o->what), o->what);
+  if (!given) given = given_of_trainings(o);
+  if (!given) given = given_of_data(o);
+  if (given)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s is not for an agent, which --env asks for; --set says how an agent learns", given);
+  return shoal_host_agent_read(&o->agent, err);
+}
+
+/* What is said of trainings alone, of searches alone, and of agents alone. */
+static shoal_status check_kind(const host_options *o, shoal_error *err) {
+  const char *given = shoal_host_agent_given(&o->agent);
+  if (given) return shoal_fail(err, SHOAL_INVALID, "%s is for an agent: shoal host --env NAME", given);
+  given = shoal_host_search_given(&o->search);
   if (!o->is_search && given)
     return shoal_fail(err, SHOAL_INVALID,
                       "%s is for a search, of a table: shoal host TABLE.csv --target COLUMN, without --data",
                       given);
   if (!o->is_search) return SHOAL_OK;
-  const struct {
-    const char *name;
-    bool given;
-  } of_trainings[] = {{"--optimizer", o->settings[OPTIMIZER]},
-                      {"--rate", o->settings[RATE]},
-                      {"--schedule", o->settings[SCHEDULE]},
-                      {"--l2", o->settings[L2]},
-                      {"--clip", o->settings[CLIP]},
-                      {"--batch", o->settings[BATCH]},
-                      {"--shuffle", o->settings[SHUFFLE]},
-                      {"--early-stop", o->settings[EARLY_STOP]},
-                      {"--mode", o->mode},
-                      {"--wire", o->wire},
-                      {"--rule", o->rule},
-                      {"--no-audits", o->no_audits}};
-  for (size_t i = 0; i < sizeof of_trainings / sizeof of_trainings[0]; i++)
-    if (of_trainings[i].given)
-      return shoal_fail(
-          err, SHOAL_INVALID,
-          "%s is for a training: shoal host MODEL.net --data SET; --space says what a search may try",
-          of_trainings[i].name);
+  given = given_of_trainings(o);
+  if (given)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s is for a training: shoal host MODEL.net --data SET; --space says what a search may try", given);
   if (!o->target)
     return shoal_fail(
         err, SHOAL_INVALID,
@@ -227,18 +265,24 @@ static shoal_status check_kind(const host_options *o, shoal_error *err) {
 }
 
 /* A network needs data, a table is some. */
-static shoal_status check(host_options *o, shoal_error *err) {
+static shoal_status check_what(host_options *o, shoal_error *err) {
+  if (!o->what)
+    return shoal_fail(err, SHOAL_INVALID, "MODEL.net or TABLE.csv is missing (or, of an agent, --env NAME)");
   o->is_search = !o->data && !ends_in(o->what, ".net");
   shoal_status status = refuse_link("MODEL.net", o->what, err);
   if (status == SHOAL_OK && o->data) status = refuse_link("--data", o->data, err);
   if (status != SHOAL_OK) return status;
   if (!o->data && !o->is_search)
     return shoal_fail(err, SHOAL_INVALID, "--data is missing: it says what to train on");
-  if (o->detach && o->out)
+  status = check_kind(o, err);
+  return status == SHOAL_OK && o->is_search ? shoal_host_search_read(&o->search, err) : status;
+}
+
+static shoal_status check(host_options *o, shoal_error *err) {
+  shoal_status status = o->is_agent ? check_agent(o, err) : check_what(o, err);
+  if (status == SHOAL_OK && o->detach && o->out)
     return shoal_fail(err, SHOAL_INVALID,
                       "--out and --detach: who does not wait gets no model; 'shoal job get' does");
-  status = check_kind(o, err);
-  if (status == SHOAL_OK && o->is_search) status = shoal_host_search_read(&o->search, err);
   return status == SHOAL_OK ? read_workers(o, err) : status;
 }
 
@@ -299,17 +343,24 @@ static void write_search(const host_options *o, shoal_json *json) {
   if (o->settings[SEED]) add_setting(json, "seed", o->settings[SEED]);
 }
 
-/* model: its text, of a training. */
+static void write_agent(const host_options *o, shoal_json *json) {
+  shoal_host_agent_write(&o->agent, json);
+  if (o->settings[SEED]) add_setting(json, "seed", o->settings[SEED]);
+}
+
+/* model: its text, of a training; data: "" for an agent. */
 static void write_job(const host_options *o, const char *name, const char *model, const char *data,
                       shoal_text *out) {
   shoal_json json;
   shoal_json_init(&json, out);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "name", name);
-  shoal_json_text(&json, "data", data);
+  if (data[0]) shoal_json_text(&json, "data", data);
   if (o->target) shoal_json_text(&json, "target", o->target);
   if (o->valid_share > 0) shoal_json_real(&json, "valid", o->valid_share);
-  if (o->is_search)
+  if (o->is_agent)
+    write_agent(o, &json);
+  else if (o->is_search)
     write_search(o, &json);
   else
     write_training(o, model, &json);
@@ -351,8 +402,9 @@ static shoal_status check_search(const shoal_text *body, shoal_error *err) {
 static shoal_status check_job(const host_options *o, const char *name, const char *model, shoal_error *err) {
   shoal_text body;
   shoal_text_init(&body);
-  write_job(o, name, model, "data", &body);
+  write_job(o, name, model, o->is_agent ? "" : "data", &body);
   shoal_status status = body.failed    ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
+                        : o->is_agent  ? shoal_host_agent_check(&o->agent, &body, err)
                         : o->is_search ? check_search(&body, err)
                                        : check_training(&body, err);
   shoal_text_release(&body);
@@ -361,10 +413,10 @@ static shoal_status check_job(const host_options *o, const char *name, const cha
 
 static shoal_status submit(const host_options *o, shoal_remote *api, const char *name, FILE *text,
                            cJSON **job, shoal_error *err) {
-  char data[SHOAL_FILE_NAME_MAX];
+  char data[SHOAL_FILE_NAME_MAX] = "";
   uint8_t *model = NULL;
   shoal_status status = o->detach ? SHOAL_OK : shoal_hosted_check_out(o->out, err);
-  if (status == SHOAL_OK && !o->is_search) status = read_model(o->what, &model, err);
+  if (status == SHOAL_OK && !o->is_search && !o->is_agent) status = read_model(o->what, &model, err);
   if (status == SHOAL_OK) status = check_job(o, name, (char *)model, err);
   const shoal_upload_config upload = {.api = api,
                                       .data = o->is_search ? o->what : o->data,
@@ -375,7 +427,7 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
                                       .name = o->data_name,
                                       .data_dir = o->data_dir,
                                       .text = text};
-  if (status == SHOAL_OK) status = shoal_upload(&upload, data, err);
+  if (status == SHOAL_OK && !o->is_agent) status = shoal_upload(&upload, data, err);
   if (status == SHOAL_OK) {
     shoal_text body;
     shoal_text_init(&body);
@@ -421,8 +473,10 @@ static bool has_begun_or_ended(const cJSON *job) {
   const char *state = shoal_remote_text(job, "state");
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
+  const cJSON *agent = cJSON_GetObjectItemCaseSensitive(job, "agent");
   if (strcmp(state, "running") == 0)
-    return shoal_remote_whole(progress, "step") > 0 || shoal_remote_whole(search, "units") > 0;
+    return shoal_remote_whole(progress, "step") > 0 || shoal_remote_whole(search, "units") > 0 ||
+           shoal_remote_whole(agent, "steps") > 0;
   return strcmp(state, "waiting") != 0;
 }
 
@@ -450,7 +504,7 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
                                      shoal_error *err) {
   char name[NAME_BYTES];
   cJSON *job = NULL;
-  name_after(o->what, name);
+  name_after(o->is_agent ? o->agent.said.env : o->what, name);
   shoal_status status = submit(o, api, o->name ? o->name : name, text, &job, err);
   if (status == SHOAL_OK) {
     tell_submitted(o, job, text);
@@ -495,4 +549,4 @@ static int run(int argc, char **argv) {
 }
 
 const shoal_command shoal_command_host = {
-    "host", "have a network trained, or searched for, by the volunteers of a server", run};
+    "host", "have a network or an agent trained, or searched for, by the volunteers of a server", run};

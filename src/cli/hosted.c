@@ -14,7 +14,7 @@
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/found.h"
-#include "cli/progress.h"
+#include "cli/played.h"
 #include "cli/stop.h"
 #include "server/spec.h"
 #include "train/training.h"
@@ -171,7 +171,11 @@ shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_err
   const char *out = h->out ? h->out : name;
   shoal_status status = h->out ? fetch_model(h, job, out, err) : fetch_under_name(h, job, out, err);
   if (status != SHOAL_OK) return status;
-  if (h->text) fprintf(h->text, "the model is in %s\n", out);
+  bool is_agent = strcmp(shoal_remote_text(job, "kind"), "agent") == 0;
+  if (h->text && is_agent)
+    fprintf(h->text, "the agent is in %s; 'shoal agent play' shows it\n", out);
+  else if (h->text)
+    fprintf(h->text, "the model is in %s\n", out);
   cJSON *line = cJSON_CreateObject();
   if (h->json && line) {
     cJSON_AddStringToObject(line, "file", out);
@@ -204,6 +208,28 @@ static void tell_found(const shoal_hosted *h, const cJSON *job) {
             shoal_human_count(rows).text, rows == 1 ? "" : "s");
 }
 
+/* What an agent has come to. */
+static void tell_played(const shoal_hosted *h, const cJSON *job) {
+  shoal_played p;
+  shoal_text text;
+  shoal_played_read(&p, job);
+  if (!p.is_agent || p.steps == 0) return;
+  shoal_text_init(&text);
+  bool has_goal = isfinite(p.goal), scored = isfinite(p.score);
+  shoal_text_addf(&text, "; %s after %s steps",
+                  !has_goal  ? "ended"
+                  : p.solved ? "solved"
+                             : "not solved",
+                  shoal_human_count(p.steps).text);
+  if (isfinite(shoal_played_worth(&p))) {
+    shoal_text_addf(&text, ": return");
+    shoal_played_add(&text, shoal_played_worth(&p), scored ? p.score_deviation : p.return_deviation);
+  }
+  if (has_goal) shoal_text_addf(&text, " (goal %s)", shoal_human_number(p.goal).text);
+  if (!text.failed) fprintf(h->text, "%s", text.bytes);
+  shoal_text_release(&text);
+}
+
 /* Why a job has failed is left to the error that ends the command. */
 static void tell_end(const shoal_hosted *h, const cJSON *job) {
   char state[16], reason[REASON_MAX_BYTES], metric[32], held_out[16];
@@ -222,6 +248,7 @@ static void tell_end(const shoal_hosted *h, const cJSON *job) {
   if (isfinite(value) && held_out[0])
     fprintf(h->text, "; %s %s %s", held_out, metric, shoal_human_number(value).text);
   tell_found(h, job);
+  tell_played(h, job);
   fputc('\n', h->text);
   fflush(h->text);
 }

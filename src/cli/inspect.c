@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/learner.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "cli/agent.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/tables.h"
@@ -62,7 +64,8 @@ static bool parse(inspect_options *o, int argc, char **argv, int *status) {
       .about = "Lists the layers of a model with their output shapes, weights and floating point operations "
                "(FLOPs, for one sample), the recipe, and the memory that training would reserve. Of a "
                "checkpoint also where its training stands. Of a model of 'shoal search': what it predicts, "
-               "its columns with their kinds, its networks and scores.",
+               "its columns with their kinds, its networks and scores. Of an agent: its environment, how it "
+               "was trained and how far, and its layers.",
       .operand = "MODEL.net or MODEL.safetensors",
       .operands_min = 1,
       .operands_max = 1,
@@ -290,6 +293,7 @@ static int run(int argc, char **argv) {
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   if (shoal_predictor_is(o.path)) return inspect_table(&o);
+  if (shoal_agent_is(o.path)) return shoal_cli_agent_inspect(o.path, o.json);
   inspection i = {0};
   shoal_error err;
   if (look(&i, &o, &err) != SHOAL_OK) {

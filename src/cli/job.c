@@ -11,9 +11,9 @@
 typedef struct job_options {
   shoal_remote_options api;
   const char *verb, *out;
-  uint64_t job, epochs, trials;
+  uint64_t job, epochs, trials, steps;
   const char *budget;
-  double budget_s;
+  double budget_s, seconds;
   bool json, quiet;
 } job_options;
 
@@ -38,6 +38,18 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
        .whole_min = 1,
        .whole_max = 1000000000,
        .help = "resume: go on to so many in all, of a search"},
+      {.name = "seconds",
+       .value = "S",
+       .real = &o->seconds,
+       .real_min = 0.001,
+       .real_max = 1e8,
+       .help = "resume: go on for so many, of an agent"},
+      {.name = "steps",
+       .value = "N",
+       .whole = &o->steps,
+       .whole_min = 1,
+       .whole_max = 1000000000000000,
+       .help = "resume: go on to so many in all, of an agent"},
       {.name = "out", .value = "FILE", .text = &o->out, .help = "watch, get: where the model goes"},
       {.name = "json", .flag = &o->json, .help = "print JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
@@ -49,10 +61,11 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
   const shoal_usage usage = {
       .command = "job",
       .synopses = (const char *[]){"watch ID [OPTION...]", "stop ID",
-                                   "resume ID [--epochs N] [--budget TIME] [--trials N]",
+                                   "resume ID [--epochs N] [--budget TIME] [--trials N] [--seconds S] "
+                                   "[--steps N]",
                                    "get ID [--out FILE]", "delete ID", NULL},
-      .about = "Watches a job on a server, a training or a search, stops it, goes on with it, gets its model "
-               "(of a training as it is now, of a search when it is finished or stopped), or removes it with "
+      .about = "Watches a job on a server, a training, a search or an agent, stops it, goes on with it, gets "
+               "its model (as it is now, but of a search when it is finished or stopped), or removes it with "
                "everything that belongs to it. 'shoal status' lists the jobs.",
       .operand = "what to do",
       .operands_max = 2,
@@ -62,6 +75,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
                   "  shoal job stop 7 --server http://192.168.1.5:8080\n"
                   "  shoal job resume 7 --epochs 20\n"
                   "  shoal job resume 8 --budget 30m\n"
+                  "  shoal job resume 9 --seconds 60\n"
                   "  shoal job get 7 --out best.safetensors\n",
   };
   return shoal_cli_parse(&usage, argc, argv, operands, status);
@@ -69,6 +83,15 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
 
 static bool brings_model(const job_options *o) {
   return strcmp(o->verb, "watch") == 0 || strcmp(o->verb, "get") == 0;
+}
+
+/* The first option that says how long to go on; NULL: none. */
+static const char *given_more(const job_options *o) {
+  if (o->epochs > 0) return "--epochs";
+  if (o->budget) return "--budget";
+  if (o->trials > 0) return "--trials";
+  if (o->seconds > 0) return "--seconds";
+  return o->steps > 0 ? "--steps" : NULL;
 }
 
 static shoal_status read_operands(job_options *o, const shoal_operands *operands, shoal_error *err) {
@@ -88,7 +111,7 @@ static shoal_status read_operands(job_options *o, const shoal_operands *operands
   if (!shoal_read_u64(operands->at[1], strlen(operands->at[1]), &o->job) || o->job == 0)
     return shoal_fail(err, SHOAL_INVALID, "'%.*s' is no number of a job; 'shoal status' lists them",
                       shoal_options_shown(operands->at[1]), operands->at[1]);
-  const char *more = o->epochs > 0 ? "--epochs" : o->budget ? "--budget" : o->trials > 0 ? "--trials" : NULL;
+  const char *more = given_more(o);
   if (more && strcmp(o->verb, "resume") != 0)
     return shoal_fail(err, SHOAL_INVALID, "%s is for 'shoal job resume'", more);
   if (o->budget && !shoal_options_read_time(o->budget, &o->budget_s))
@@ -105,16 +128,23 @@ static void write_more(const job_options *o, shoal_text *body) {
   if (o->epochs > 0) shoal_json_int(&json, "epochs", (int64_t)o->epochs);
   if (o->budget) shoal_json_real(&json, "budget_s", o->budget_s);
   if (o->trials > 0) shoal_json_int(&json, "trials", (int64_t)o->trials);
+  if (o->seconds > 0) shoal_json_real(&json, "seconds", o->seconds);
+  if (o->steps > 0) shoal_json_int(&json, "steps", (int64_t)o->steps);
   shoal_json_close(&json, '}');
 }
 
 /* What a job wants to go on that is finished, as the server says it, in words of this command. */
 static shoal_status say_how_to_resume(const job_options *o, shoal_error *err) {
-  bool is_search = strstr(err->text, "\"trials\"") != NULL;
+  bool is_search = strstr(err->text, "\"trials\"") != NULL, is_agent = strstr(err->text, "\"steps\"") != NULL;
   return shoal_fail(err, SHOAL_CONFLICT,
                     "job %" PRIu64 " is finished; %s go on with it: shoal job resume %" PRIu64 " %s", o->job,
-                    is_search ? "more time or trials" : "more epochs than it had", o->job,
-                    is_search ? "--budget TIME, or --trials N" : "--epochs N");
+                    is_agent    ? "more time or steps"
+                    : is_search ? "more time or trials"
+                                : "more epochs than it had",
+                    o->job,
+                    is_agent    ? "--seconds S, or --steps N"
+                    : is_search ? "--budget TIME, or --trials N"
+                                : "--epochs N");
 }
 
 /* Stops or resumes, and tells what the job is then. */

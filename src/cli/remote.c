@@ -98,9 +98,10 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
 }
 
 static const char *const flags[] = {
-    "data",    "target",     "valid",    "epochs",  "batch", "seed",      "optimizer", "rate", "l2",
-    "clip",    "early_stop", "schedule", "shuffle", "mode",  "wire",      "private",   "name", "rule",
-    "columns", "dialect",    "metric",   "problem", "space", "scheduler", "trials",    "folds"};
+    "data",   "target", "valid",      "epochs",    "batch",   "seed",    "optimizer", "rate",
+    "l2",     "clip",   "early_stop", "schedule",  "shuffle", "mode",    "wire",      "private",
+    "name",   "rule",   "columns",    "dialect",   "metric",  "problem", "space",     "scheduler",
+    "trials", "folds",  "env",        "algorithm", "seconds", "steps",   "exact"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static void put_dashes(char *word, size_t length) {

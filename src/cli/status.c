@@ -8,6 +8,7 @@
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/found.h"
+#include "cli/played.h"
 #include "cli/remote.h"
 
 enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, HELD_OUT_MAX = 96, PATH_MAX_BYTES = 96 };
@@ -86,6 +87,22 @@ static const char *trials_text(const shoal_found *found, char out[HELD_OUT_MAX])
   return out;
 }
 
+/* And of an agent. */
+static const char *return_text(const shoal_played *played, char out[HELD_OUT_MAX]) {
+  double worth = shoal_played_worth(played);
+  if (isfinite(worth))
+    snprintf(out, HELD_OUT_MAX, "return %s%s", shoal_human_number(worth).text,
+             played->solved ? ", solved" : "");
+  else
+    snprintf(out, HELD_OUT_MAX, "-");
+  return out;
+}
+
+static const char *steps_text(const shoal_played *played, char out[HELD_OUT_MAX]) {
+  snprintf(out, HELD_OUT_MAX, "%s steps", shoal_human_count(played->steps).text);
+  return out;
+}
+
 static const char *real_text(double number, char out[CELL_MAX]) {
   snprintf(out, CELL_MAX, "%s", isfinite(number) ? shoal_human_number(number).text : "-");
   return out;
@@ -124,26 +141,50 @@ static double count_jobs(const cJSON *server) {
   return all;
 }
 
+/* What differs from kind to kind in the list of jobs. */
+typedef struct job_cells {
+  double share;
+  char worth[HELD_OUT_MAX], done[HELD_OUT_MAX];
+} job_cells;
+
+static void fill_cells(job_cells *out, const cJSON *job) {
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+  double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
+  shoal_found found;
+  shoal_played played;
+  shoal_found_read(&found, job);
+  shoal_played_read(&played, job);
+  if (found.is_search) {
+    out->share = found.share;
+    best_text(&found, out->worth);
+    trials_text(&found, out->done);
+  } else if (played.is_agent) {
+    out->share = played.share;
+    return_text(&played, out->worth);
+    steps_text(&played, out->done);
+  } else {
+    out->share = steps > 0 && step >= 0 ? step / steps : 0;
+    held_out_text(progress, out->worth);
+    count_text(shoal_remote_number(progress, "samples_per_s"), out->done);
+  }
+}
+
 static void print_jobs(const cJSON *answer, double all) {
   const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs"), *job;
   if (cJSON_GetArraySize(jobs) == 0) return;
   printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %10s  %-22s  %11s\n", "job", "name", "host", "state",
          "workers", "done", "train loss", "test or valid", "samples/s");
   cJSON_ArrayForEach(job, jobs) {
-    char name[21], host[13], state[10], loss[CELL_MAX], held_out[HELD_OUT_MAX], rate[HELD_OUT_MAX];
+    char name[21], host[13], state[10], loss[CELL_MAX];
     const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
-    double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
-    shoal_found found;
-    shoal_found_read(&found, job);
-    double share = found.is_search ? found.share : steps > 0 && step >= 0 ? step / steps : 0;
+    job_cells cells;
+    fill_cells(&cells, job);
     printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %10s  %-22s  %11s\n",
            shoal_remote_whole(job, "id"), shoal_remote_plain(job, "name", name, sizeof name),
            shoal_remote_plain(job, "host", host, sizeof host),
            shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"),
-           100 * share, real_text(shoal_remote_number(progress, "loss"), loss),
-           found.is_search ? best_text(&found, held_out) : held_out_text(progress, held_out),
-           found.is_search ? trials_text(&found, rate)
-                           : count_text(shoal_remote_number(progress, "samples_per_s"), rate));
+           100 * cells.share, real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
+           cells.done);
   }
   bool shows_all = !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "next"));
   if (!shows_all) print_more(all, cJSON_GetArraySize(jobs));
@@ -200,11 +241,49 @@ static void print_search(const shoal_found *found, const cJSON *job) {
   print_made(found, cJSON_GetObjectItemCaseSensitive(job, "search"));
 }
 
+static void print_returns(const shoal_played *p) {
+  shoal_text text;
+  shoal_text_init(&text);
+  if (isfinite(p->return_mean)) {
+    shoal_text_addf(&text, "return of what is played to learn");
+    shoal_played_add(&text, p->return_mean, p->return_deviation);
+    shoal_text_addf(&text, "\n");
+  }
+  if (isfinite(p->score)) {
+    shoal_text_addf(&text, "last score");
+    shoal_played_add(&text, p->score, p->score_deviation);
+    if (isfinite(p->goal)) shoal_text_addf(&text, " (goal %s)", shoal_human_number(p->goal).text);
+    shoal_text_addf(&text, "%s\n", p->solved ? ": solved" : "");
+  }
+  if (!text.failed && text.length > 0) printf("%s", text.bytes);
+  shoal_text_release(&text);
+}
+
+static void print_agent(const shoal_played *p, const cJSON *job) {
+  const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
+  double seconds = shoal_remote_number(spec, "seconds");
+  printf("an agent: %s by %s\n%s steps, %s episodes", p->env, p->algorithm, shoal_human_count(p->steps).text,
+         shoal_human_count(p->episodes).text);
+  if (isfinite(p->seconds)) printf(", %s spent", shoal_human_seconds(p->seconds).text);
+  if (seconds > 0) printf(" of %s", shoal_human_seconds(seconds).text);
+  if (isfinite(p->left_s) && p->runs)
+    printf(", %s left%s", shoal_human_seconds(p->left_s).text, p->until_solved ? " at most" : "");
+  printf("\n");
+  if (p->steps_per_second > 0)
+    printf("%s steps/s, %s actor%s, lag %.1f, %s rollouts too old, %s lost\n",
+           shoal_human_count((uint64_t)p->steps_per_second).text, shoal_human_count(p->actors).text,
+           p->actors == 1 ? "" : "s", fmax(0, p->lag), shoal_human_count(p->refused).text,
+           shoal_human_count(p->lost).text);
+  print_returns(p);
+}
+
 static void print_job(const cJSON *job) {
   char name[64], host[32], state[16], reason[200], metric[32];
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   shoal_found found;
+  shoal_played played;
   shoal_found_read(&found, job);
+  shoal_played_read(&played, job);
   shoal_remote_plain(job, "reason", reason, sizeof reason);
   printf("job %" PRIu64 ", %s, of %s: %s%s%s\n", shoal_remote_whole(job, "id"),
          shoal_remote_plain(job, "name", name, sizeof name),
@@ -212,6 +291,10 @@ static void print_job(const cJSON *job) {
          shoal_remote_plain(job, "state", state, sizeof state), reason[0] ? ": " : "", reason);
   if (found.is_search) {
     print_search(&found, job);
+    return;
+  }
+  if (played.is_agent) {
+    print_agent(&played, job);
     return;
   }
   printf("%s weights, %s samples, step %s of %s\n",

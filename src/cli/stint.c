@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "cli/agent_worker.h"
 #include "cli/search_worker.h"
 #include "data/chunk_store.h"
 #include "data/dataset.h"
@@ -286,14 +287,31 @@ static shoal_status compute_search(shoal_stint *s, shoal_error *err) {
   return status;
 }
 
+static shoal_status play(shoal_stint *s, shoal_error *err) {
+  const shoal_agent_worker_config config = {.link = s->config.link,
+                                            .job = s->config.job,
+                                            .number = s->config.number,
+                                            .name = s->worker,
+                                            .threads = s->config.threads,
+                                            .count = s->config.count,
+                                            .notes = {s, note},
+                                            .stop = &s->stop};
+  return shoal_agent_worker_run(&config, err);
+}
+
+static shoal_status work(shoal_stint *s, shoal_error *err) {
+  shoal_stint_kind kind = s->config.kind;
+  shoal_status status = kind == SHOAL_STINT_AGENT ? SHOAL_OK : open_data(s, err);
+  if (status != SHOAL_OK) return status;
+  begin_to_compute(s);
+  if (kind == SHOAL_STINT_AGENT) return play(s, err);
+  return kind == SHOAL_STINT_SEARCH ? compute_search(s, err) : compute(s, err);
+}
+
 static void *run(void *self) {
   shoal_stint *s = self;
   shoal_error err = {0};
-  shoal_status status = open_data(s, &err);
-  if (status == SHOAL_OK) {
-    begin_to_compute(s);
-    status = s->config.is_search ? compute_search(s, &err) : compute(s, &err);
-  }
+  shoal_status status = work(s, &err);
   bool stopped = __atomic_load_n(&s->stop, __ATOMIC_RELAXED) != 0, job_over = status == SHOAL_OK && !stopped;
   close_data(s);
   pthread_mutex_lock(&s->lock);
@@ -322,6 +340,7 @@ shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *conf
   if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   pthread_mutex_init(&s->lock, NULL);
   s->config = *config;
+  if (config->kind == SHOAL_STINT_AGENT) s->view.phase = SHOAL_STINT_COMPUTING;
   s->worker = strdup(config->worker);
   s->data = strdup(config->data);
   s->cache = strdup(config->cache);

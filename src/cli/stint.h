@@ -1,8 +1,9 @@
 /* stint.h: work for one job of a server, in a thread of its own, from its data to its end.
  *
  * The thread joins the swarm that has the job's data (net/swarm_node.h) and keeps what it gets in the cache
- * (data/chunk_store.h), computes units (net/worker_node.h), and gives others what it has, until the job is
- * over, something is wrong that waiting will not mend, or it is told to leave.
+ * (data/chunk_store.h), computes units (net/worker_node.h; search_worker.h), and gives others what it has,
+ * until the job is over, something is wrong that waiting will not mend, or it is told to leave. A job that
+ * trains an agent has no data, and no swarm (agent_worker.h).
  *
  * Ownership: start, then end; the config's texts are copied, the link and the count are borrowed until
  * the end. Threads: one caller; the thread inside is the stint's own. */
@@ -14,13 +15,16 @@
 
 typedef struct shoal_stint shoal_stint;
 
+/* What units of the job are. */
+typedef enum shoal_stint_kind { SHOAL_STINT_TRAIN, SHOAL_STINT_SEARCH, SHOAL_STINT_AGENT } shoal_stint_kind;
+
 typedef struct shoal_stint_config {
   const shoal_link *link;
   uint64_t job;
   uint64_t number;    /* that the server has given it */
   const char *worker; /* its name */
-  const char *data;   /* the set's name on the server */
-  bool is_search;     /* units of a search, and not of a training */
+  shoal_stint_kind kind;
+  const char *data; /* the set's name on the server; "" where there is none */
   uint32_t threads;
   const char *cache, *data_dir; /* data_dir may be NULL */
   uint64_t cache_bytes_max;

@@ -378,7 +378,7 @@ static void print_statement(const session *s) {
   if (!whom.failed && !limits.failed)
     fprintf(s->text,
             "This lends the machine, as '%s', to %s.\n"
-            "  does        trains networks for people there, or parts of them; runs no programs of theirs\n"
+            "  does        trains networks for people, or plays to train them; runs no programs of theirs\n"
             "  comes here  models and data sets; they are kept in %s, at most %s\n"
             "  goes there  the results, and what this machine is: name, processors, memory, speed\n"
             "  others      %s\n"

@@ -39,7 +39,7 @@ typedef struct work {
 
   /* What the server wants. */
   uint64_t assigned, number; /* the job, and what the server calls this one */
-  bool is_search;            /* what the job is */
+  shoal_stint_kind kind;     /* what the job is */
   char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
   char prepared[SHOAL_WORK_TEXT_MAX]; /* what is said of a job until it is computed for */
   uint64_t announced;                 /* the job that a note was made of last: the server may say it again */
@@ -150,6 +150,13 @@ static void copy_field(const cJSON *json, const char *key, char *to, size_t size
   shoal_text_plain(to, size, text, strlen(text));
 }
 
+static shoal_stint_kind kind_of(const cJSON *json) {
+  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(json, "kind");
+  const char *word = cJSON_IsString(kind) ? kind->valuestring : "";
+  if (strcmp(word, "agent") == 0) return SHOAL_STINT_AGENT;
+  return strcmp(word, "search") == 0 ? SHOAL_STINT_SEARCH : SHOAL_STINT_TRAIN;
+}
+
 static void hear_assign(work *w, const shoal_message *m) {
   static const double whole_max = 9007199254740992.0;
   size_t length;
@@ -172,8 +179,7 @@ static void hear_assign(work *w, const shoal_message *m) {
   copy_field(json, "name", w->job_name, sizeof w->job_name);
   copy_field(json, "host", w->host, sizeof w->host);
   copy_field(json, "data", w->data, sizeof w->data);
-  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(json, "kind");
-  w->is_search = cJSON_IsString(kind) && strcmp(kind->valuestring, "search") == 0;
+  w->kind = kind_of(json);
   copy_field(json, "text", w->text, sizeof w->text);
   snprintf(w->prepared, sizeof w->prepared, "%s is being prepared", w->job_name[0] ? w->job_name : "the job");
   cJSON_Delete(json);
@@ -241,8 +247,8 @@ static void start_stint(work *w, uint64_t job, double now) {
                                      .job = job,
                                      .number = w->number,
                                      .worker = c->name,
+                                     .kind = w->kind,
                                      .data = w->data,
-                                     .is_search = w->is_search,
                                      .threads = c->threads,
                                      .cache = c->cache,
                                      .data_dir = c->data_dir,
@@ -255,7 +261,10 @@ static void start_stint(work *w, uint64_t job, double now) {
   w->notes_told = 0;
   w->leaving = false;
   w->stint_job = job;
-  if (shoal_stint_start(&w->stint, &config, &err) == SHOAL_OK) return;
+  if (shoal_stint_start(&w->stint, &config, &err) == SHOAL_OK) {
+    shoal_stint_look(w->stint, &w->view);
+    return;
+  }
   tell(w, "%s; trying again", err.text);
   w->not_before = now + w->retry_s;
 }

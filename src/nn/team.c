@@ -41,7 +41,7 @@ void shoal_team_destroy(shoal_team *team) {
 
 uint32_t shoal_team_threads(const shoal_team *team) { return team != NULL ? team->threads : 1; }
 
-void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_task f, void *context) {
+void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_pool_task f, void *context) {
   if (team != NULL) {
     shoal_pool_run(team->pool, tasks, f, context);
     return;

@@ -22,6 +22,6 @@ void shoal_team_gemm(shoal_team *team, const shoal_kernels *kernels, const shoal
 void shoal_team_gemm_sparse(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm,
                             const shoal_sparse *a);
 /* As shoal_pool_run. */
-void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_task f, void *context);
+void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_pool_task f, void *context);
 
 #endif

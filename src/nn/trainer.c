@@ -393,7 +393,7 @@ static void shard_task(void *context, uint32_t v, uint32_t thread) {
 }
 
 /* Threads take tasks, or all share the one at hand. */
-static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_task f, void *context) {
+static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_pool_task f, void *context) {
   if (t->team == NULL) {
     shoal_pool_run(t->pool, tasks, f, context);
     return;

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "net/http_read.h"
 
-enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10, STATE_MAX = 64 << 20 };
+enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10, STATE_MAX = 64 << 20, ROLLOUT_MAX = 32 << 20 };
 #define UPLOAD_MAX (UINT64_C(4) << 30)
 
 static const shoal_route routes[] = {
@@ -32,7 +32,7 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/jobs/*/model.onnx", SHOAL_VIEWER, 0, false, shoal_api_job_onnx},
     {SHOAL_GET, "/api/v1/jobs/*/events", SHOAL_VIEWER, 0, false, shoal_api_job_events},
     {SHOAL_GET, "/api/v1/jobs/*/live", SHOAL_VIEWER, 0, false, shoal_api_job_live},
-    {SHOAL_GET, "/api/v1/jobs/*/brief", SHOAL_VOLUNTEER, 0, false, shoal_api_search_brief},
+    {SHOAL_GET, "/api/v1/jobs/*/brief", SHOAL_VOLUNTEER, 0, false, shoal_api_job_brief},
     {SHOAL_POST, "/api/v1/jobs/*/units", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_take_unit},
     {SHOAL_POST, "/api/v1/jobs/*/units/*/beat", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_beat_unit},
     {SHOAL_POST, "/api/v1/jobs/*/units/*/failed", SHOAL_VOLUNTEER, SMALL_MAX, false, shoal_api_fail_unit},
@@ -44,6 +44,12 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/jobs/*/trials.csv", SHOAL_VIEWER, 0, false, shoal_api_trials_csv},
     {SHOAL_GET, "/api/v1/jobs/*/insight", SHOAL_VIEWER, 0, false, shoal_api_job_insight},
     {SHOAL_POST, "/api/v1/jobs/*/predict", SHOAL_VIEWER, JSON_MAX, false, shoal_api_predict},
+    {SHOAL_GET, "/api/v1/envs", SHOAL_VIEWER, 0, false, shoal_api_list_envs},
+    {SHOAL_POST, "/api/v1/jobs/*/play", SHOAL_VOLUNTEER, ROLLOUT_MAX, false, shoal_api_play},
+    {SHOAL_GET, "/api/v1/jobs/*/points", SHOAL_VIEWER, 0, false, shoal_api_job_points},
+    {SHOAL_GET, "/api/v1/jobs/*/checkpoints", SHOAL_VIEWER, 0, false, shoal_api_list_checkpoints},
+    {SHOAL_GET, "/api/v1/jobs/*/checkpoints/*", SHOAL_VIEWER, 0, false, shoal_api_get_checkpoint},
+    {SHOAL_GET, "/api/v1/jobs/*/checkpoints/*/episode", SHOAL_VIEWER, 0, false, shoal_api_play_episode},
     {SHOAL_GET, "/api/v1/models", SHOAL_VIEWER, 0, false, shoal_api_list_models},
     {SHOAL_POST, "/api/v1/models/check", SHOAL_VIEWER, JSON_MAX, false, shoal_api_check_model},
     {SHOAL_GET, "/api/v1/models/*", SHOAL_VIEWER, 0, false, shoal_api_show_model},
@@ -123,6 +129,7 @@ static const char *code_of(int status) {
   case 404: return "not_found";
   case 405: return "method_not_allowed";
   case 409: return "conflict";
+  case 410: return "gone";
   case 413: return "too_large";
   case 422: return "unprocessable";
   case 429: return "too_many";
@@ -200,6 +207,7 @@ static bool is_often(const char *path) {
                                       "/api/v1/jobs/*/units/*/result",
                                       "/api/v1/jobs/*/units/*/state",
                                       "/api/v1/jobs/*/trials/*/state",
+                                      "/api/v1/jobs/*/play",
                                       "/api/v1/jobs/*/predict",
                                       "/api/v1/datasets/*/profile"};
   for (size_t i = 0; i < sizeof often / sizeof often[0]; i++)
@@ -451,6 +459,14 @@ static shoal_api_pending *pending_of(shoal_api *api, uint64_t id) {
   return &api->pending[id % api->pending_max];
 }
 
+/* How large a body may be: where it depends on what is asked for, often less than the route's most. */
+static uint64_t body_room(shoal_api *api, const shoal_route *route, char names[2][SHOAL_API_NAME_MAX]) {
+  uint64_t room = route->body_max;
+  if (route->upload) room = shoal_datasets_room(api->datasets, names[0], names[1]);
+  if (route->answer == shoal_api_play) room = shoal_api_play_room(api, names[0]);
+  return room < route->body_max ? room : route->body_max;
+}
+
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
   shoal_api_pending *p = pending_of(api, r->id);
   *p = (shoal_api_pending){.id = r->id, .refused = true};
@@ -477,9 +493,7 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
     }
   }
   p->refused = false;
-  if (!route->upload) return route->body_max;
-  uint64_t room = shoal_datasets_room(api->datasets, names[0], names[1]);
-  return room < route->body_max ? room : route->body_max;
+  return body_room(api, route, names);
 }
 
 void shoal_api_asked(shoal_api *api, const shoal_request *r) {
@@ -501,11 +515,15 @@ shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_e
 }
 
 void shoal_api_release(shoal_api *api) {
+  shoal_api_play_release(api);
   free(api->pending);
   api->pending = NULL;
 }
 
-void shoal_api_left(shoal_api *api, uint64_t id) { shoal_live_leave(api->live, id); }
+void shoal_api_left(shoal_api *api, uint64_t id) {
+  shoal_live_leave(api->live, id);
+  shoal_api_play_left(api, id);
+}
 
 int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *r) {
   shoal_caller caller;

@@ -50,6 +50,7 @@ typedef struct shoal_api {
    * that the net may have and one more (net/http.h). */
   shoal_api_pending *pending;
   uint32_t pending_max;
+  struct shoal_api_waiting *waiting;                /* who asks for a unit to play, and there is none */
   shoal_api_weights weights[SHOAL_API_WEIGHTS_MAX]; /* by digest; zero to begin with */
 } shoal_api;
 
@@ -85,6 +86,8 @@ void shoal_api_release(shoal_api *api);
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *request, char **file);
 void shoal_api_asked(shoal_api *api, const shoal_request *request);
 void shoal_api_left(shoal_api *api, uint64_t id);
+/* Answers those who wait for a unit to play. Returns when it wants to be called again. */
+double shoal_api_tick(shoal_api *api, double now);
 int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *request);
 
 /* ---- for handlers ---- */
@@ -153,7 +156,7 @@ void shoal_api_job_events(const shoal_api_call *call);
 void shoal_api_job_live(const shoal_api_call *call);
 void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
 
-void shoal_api_search_brief(const shoal_api_call *call); /* api_search.c */
+void shoal_api_job_brief(const shoal_api_call *call); /* api_search.c */
 void shoal_api_take_unit(const shoal_api_call *call);
 void shoal_api_beat_unit(const shoal_api_call *call);
 void shoal_api_fail_unit(const shoal_api_call *call);
@@ -165,6 +168,16 @@ void shoal_api_show_trial(const shoal_api_call *call);
 void shoal_api_trials_csv(const shoal_api_call *call);
 void shoal_api_job_insight(const shoal_api_call *call);
 void shoal_api_predict(const shoal_api_call *call);
+void shoal_api_list_envs(const shoal_api_call *call); /* api_agent.c */
+void shoal_api_agent_brief(const shoal_api_call *call);
+void shoal_api_play(const shoal_api_call *call);
+uint64_t shoal_api_play_room(shoal_api *api, const char *job);
+void shoal_api_play_left(shoal_api *api, uint64_t id);
+void shoal_api_play_release(shoal_api *api);
+void shoal_api_job_points(const shoal_api_call *call);
+void shoal_api_list_checkpoints(const shoal_api_call *call);
+void shoal_api_get_checkpoint(const shoal_api_call *call);
+void shoal_api_play_episode(const shoal_api_call *call);
 void shoal_api_profile_dataset(const shoal_api_call *call); /* api_tables.c */
 
 void shoal_api_list_models(const shoal_api_call *call); /* api_things.c */

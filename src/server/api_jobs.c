@@ -84,8 +84,8 @@ static bool read_more(const shoal_api_call *call, const cJSON *json, const char 
   if (*out > 0 && *out <= most && (!whole || *out == floor(*out))) return true;
   shoal_api_error_at(
       call, 400,
-      "the body may be {\"epochs\": N} of a training, {\"budget_s\": S} or {\"trials\": N} of a search, N a "
-      "whole number from 1",
+      "the body may be {\"epochs\": N} of a training, {\"budget_s\": S} or {\"trials\": N} of a search, "
+      "{\"seconds\": S} or {\"steps\": N} of an agent, N a whole number from 1",
       field, 0, 0);
   return false;
 }
@@ -95,13 +95,19 @@ void shoal_api_resume_job(const shoal_api_call *call) {
   bool has_body = call->request->body != NULL && shoal_blob_length(call->request->body) > 0;
   cJSON *json = has_body ? shoal_api_body(call) : NULL;
   if (has_body && json == NULL) return;
-  double epochs, budget_s, trials;
+  double epochs, budget_s, trials, seconds, steps;
   bool good = read_more(call, json, "epochs", 1e6, true, &epochs) &&
               read_more(call, json, "budget_s", 1e8, false, &budget_s) &&
-              read_more(call, json, "trials", 1e9, true, &trials);
+              read_more(call, json, "trials", 1e9, true, &trials) &&
+              read_more(call, json, "seconds", 1e8, false, &seconds) &&
+              read_more(call, json, "steps", 1e15, true, &steps);
   cJSON_Delete(json);
   if (!good) return;
-  const shoal_job_more more = {.epochs = (uint32_t)epochs, .budget_s = budget_s, .trials = (uint64_t)trials};
+  const shoal_job_more more = {.epochs = (uint32_t)epochs,
+                               .budget_s = budget_s,
+                               .trials = (uint64_t)trials,
+                               .seconds = seconds,
+                               .steps = (uint64_t)steps};
   shoal_error err;
   answer_change(call, shoal_jobs_resume(call->api->jobs, call->id, &more, &err), &err);
 }

@@ -25,8 +25,9 @@ static shoal_searcher *find_search(const shoal_api_call *call) {
     return NULL;
   }
   if (job->searcher != NULL) return job->searcher;
-  shoal_api_error(call, job->is_search ? 503 : 409,
-                  job->is_search ? "the search has not begun" : "this job is no search");
+  bool is_search = job->kind == SHOAL_JOB_SEARCH;
+  shoal_api_error(call, is_search ? 503 : 409,
+                  is_search ? "the search has not begun" : "this job is no search");
   return NULL;
 }
 
@@ -74,7 +75,12 @@ static bool unit_of(const shoal_api_call *call, const cJSON *json, uint64_t *uni
   return true;
 }
 
-void shoal_api_search_brief(const shoal_api_call *call) {
+void shoal_api_job_brief(const shoal_api_call *call) {
+  const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
+  if (job != NULL && job->kind == SHOAL_JOB_AGENT) {
+    shoal_api_agent_brief(call);
+    return;
+  }
   shoal_searcher *searcher = find_search(call);
   if (searcher == NULL) return;
   shoal_text text;

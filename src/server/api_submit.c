@@ -1,4 +1,5 @@
-/* api_submit.c: POST /api/v1/jobs: a training or a search, checked as far as that can be done at once.
+/* api_submit.c: POST /api/v1/jobs: a training, a search or an agent, checked as far as that can be done at
+ * once.
  *
  * A search is compared with its table: first with what was found when that was uploaded, at once, unless it is
  * to be read in another way; then with its rows, by the thread of chores, as the search itself begins. Tables
@@ -179,6 +180,20 @@ static void submit_training(const shoal_api_call *call, shoal_any_spec *spec) {
   shoal_any_spec_release(spec);
 }
 
+/* The spec is taken over. */
+static void submit_agent(const shoal_api_call *call, shoal_any_spec *spec) {
+  shoal_spec_fault fault = {0};
+  shoal_error err;
+  shoal_status status = shoal_agent_spec_try(&spec->agent, &fault, &err);
+  if (status == SHOAL_OK)
+    submit(call, spec);
+  else if (fault.field[0] != 0)
+    answer_fault(call, &fault, &err);
+  else
+    shoal_api_failed(call, &err);
+  shoal_any_spec_release(spec);
+}
+
 void shoal_api_submit_job(const shoal_api_call *call) {
   shoal_blob *body = call->request->body;
   size_t length = body != NULL ? shoal_blob_length(body) : 0;
@@ -190,8 +205,10 @@ void shoal_api_submit_job(const shoal_api_call *call) {
   else if (shoal_any_spec_parse(&spec, body != NULL ? (const char *)shoal_blob_bytes(body) : "", length,
                                 &fault, &err) != SHOAL_OK)
     answer_fault(call, &fault, &err);
-  else if (spec.is_search)
+  else if (spec.kind == SHOAL_JOB_SEARCH)
     submit_search(call, &spec);
+  else if (spec.kind == SHOAL_JOB_AGENT)
+    submit_agent(call, &spec);
   else
     submit_training(call, &spec);
 }

@@ -1,14 +1,17 @@
 /* jobs.h: the jobs of a server: submitted, waiting, running, stopped; what the store knows and what runs now.
  *
- * A job is a training or a search. It is open while it waits for workers or runs; open ones are in memory,
- * with a runner (runner.h) or a searcher (searcher.h) once they have had as many workers as they want at
- * least. All others are in the store alone. A server that starts takes up the open ones where they were.
+ * A job is a training, a search, or the training of an agent. It is open while it waits for workers or runs;
+ * open ones are in memory, with what runs it (runner.h, searcher.h or agent_runner.h) once they have had as
+ * many workers as they want at least. All others are in the store alone. A server that starts takes up the
+ * open ones where they were.
  *
  * Ownership: open, then close; store and data sets are borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_JOBS_H
 #define SHOAL_SERVER_JOBS_H
 
 #include "server/access.h"
+#include "server/agent_runner.h"
+#include "server/any_spec.h"
 #include "server/datasets.h"
 #include "server/runner.h"
 #include "server/searcher.h"
@@ -23,26 +26,33 @@ enum { SHOAL_JOBS_OPEN_MAX = 256 };
 typedef struct shoal_open_job {
   uint64_t id;
   char *name, *host;
-  shoal_spec spec; /* of a search: name, data, workers_min and workers_max alone */
-  bool is_search;
+  shoal_job_kind kind;
+  shoal_spec spec; /* of other kinds than trainings: name, data, workers_min and workers_max alone */
   shoal_search_spec search;
+  shoal_agent_spec agent;
   bool is_private;
   shoal_job_state state;
   double created, started;
-  shoal_runner *runner; /* or NULL: it has not had enough workers yet, or is a search */
+  /* What runs it; NULL: it has not had enough workers yet, or is of another kind. */
+  shoal_runner *runner;
   shoal_searcher *searcher;
-  shoal_searcher_view found; /* of a search, as last looked at */
-  uint16_t port;             /* "#:port" is its chief's; 0 without a runner */
+  shoal_agent_runner *agent_runner;
+  char failure[SHOAL_ERROR_TEXT_MAX]; /* why it could not be started; "": nothing was wrong */
+  shoal_searcher_view found;          /* of a search, as last looked at */
+  shoal_agent_view played;            /* of an agent, likewise */
+  uint64_t checked, lies;             /* of an agent: rollouts that were played again; that were none */
+  uint16_t port;                      /* "#:port" is its chief's; 0 without a runner */
   bool stopping; /* the store has it as stopped already, so that a server which ends now does not resume it */
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
   uint32_t helpers;        /* who compute units of a search from a queue; set by offers.h */
   shoal_runner_view view;  /* as last looked at */
   shoal_chief_peer *peers; /* likewise */
   uint32_t peers_count;
-  shoal_worker_sum *credited; /* what the store has of this runner's workers */
+  shoal_worker_sum *credited; /* what the store has of this runner's workers; of an agent: what it has not */
   uint32_t credited_count;
   uint64_t last_step; /* of the points that were taken; UINT64_MAX: none yet */
   shoal_timeline timeline;
+  double credited_at;
   double stored_at; /* when its progress was last put into the store */
   struct shoal_open_job *next;
 } shoal_open_job;
@@ -56,8 +66,11 @@ typedef struct shoal_jobs_calls {
   void (*points)(void *self, const shoal_open_job *job, const shoal_point *points, size_t count);
   void (*line)(void *self, const shoal_open_job *job, const shoal_log_row *line);
   void (*trial)(void *self, const shoal_open_job *job, const shoal_text *row); /* JSON */
+  /* Of an agent's curves: one line of JSON. */
+  void (*played)(void *self, const shoal_open_job *job, const char *point, size_t length);
   void (*wake)(void *self);                                      /* from any thread: tick is due */
   bool (*is_here)(void *self, uint64_t job, const char *worker); /* whether it works for the job now */
+  void (*banned)(void *self); /* somebody who plays for an agent has lied, and gets no work any more */
 } shoal_jobs_calls;
 
 typedef struct shoal_jobs_config {
@@ -66,7 +79,7 @@ typedef struct shoal_jobs_config {
   const char *folder;    /* FOLDER/ID is a job's */
   const char *named_dir; /* or NULL */
   uint32_t threads;      /* to evaluate with */
-  double lease_s;        /* of units of searches, without a beat; 0: the usual one */
+  double lease_s;        /* of units of searches and agents, without a beat; 0: the usual one */
   shoal_jobs_calls calls;
 } shoal_jobs_config;
 
@@ -91,22 +104,12 @@ shoal_status shoal_jobs_lift_ban(shoal_jobs *jobs, uint64_t id, const char *by, 
 
 shoal_open_job *shoal_jobs_first(shoal_jobs *jobs);
 shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id); /* NULL: not open */
+/* Whether it was started: it has something that runs it. */
+bool shoal_open_job_has_begun(const shoal_open_job *job);
 /* Whether workers can compute for it now. */
 bool shoal_open_job_is_ready(const shoal_open_job *job);
 /* It has as many workers as it wants at least: starts it, if it does not run. */
 void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job);
-
-/* What a job is, as it was submitted. Ownership: parse, then release. */
-typedef struct shoal_any_spec {
-  bool is_search;
-  shoal_spec train; /* or */
-  shoal_search_spec search;
-} shoal_any_spec;
-shoal_status shoal_any_spec_parse(shoal_any_spec *out, const char *json, size_t length,
-                                  shoal_spec_fault *fault, shoal_error *err);
-void shoal_any_spec_release(shoal_any_spec *spec);
-/* All fields, into an object that is open. */
-void shoal_any_spec_write(const shoal_any_spec *spec, shoal_json *json);
 
 /* The spec is taken over on success. */
 shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const char *host, uint64_t *id,
@@ -118,6 +121,8 @@ typedef struct shoal_job_more {
   uint32_t epochs; /* of a training, in all */
   double budget_s; /* of a search, from now on */
   uint64_t trials; /* of a search, in all */
+  double seconds;  /* of an agent, from now on */
+  uint64_t steps;  /* of an agent, in all */
 } shoal_job_more;
 shoal_status shoal_jobs_resume(shoal_jobs *jobs, uint64_t id, const shoal_job_more *more, shoal_error *err);
 /* A search that is open, or NULL. */
@@ -125,6 +130,17 @@ shoal_searcher *shoal_jobs_searcher(shoal_jobs *jobs, uint64_t id);
 /* A worker has finished a unit of a search. */
 void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, uint64_t samples,
                             double seconds);
+/* Somebody who plays for an agent, as the server knows it. */
+typedef struct shoal_job_player {
+  uint64_t who;     /* its number of standings.h */
+  const char *name; /* under which it is credited */
+} shoal_job_player;
+/* It hands in a rollout: counted, credited, and played again where it is its turn (agent_audit.h). *steps is
+ * what counts; 0: it was late. SHOAL_INVALID: it is no rollout. */
+shoal_status shoal_jobs_hand_in(shoal_jobs *jobs, shoal_open_job *job, const shoal_job_player *player,
+                                const void *bytes, size_t length, uint64_t *steps, shoal_error *err);
+/* A volunteer that works for a job is gone, or works for another now. */
+void shoal_jobs_lost(shoal_jobs *jobs, uint64_t id, const char *worker);
 /* A job that needs a data set, or may yet: one that is open, and one that was stopped or has failed and
  * can go on; 0: none. */
 shoal_status shoal_jobs_needing(shoal_jobs *jobs, const char *data, uint64_t *id, shoal_error *err);

@@ -31,85 +31,9 @@ static void write_head(shoal_json *json, const shoal_job_row *row, uint32_t work
   shoal_json_int(json, "workers", workers);
 }
 
-static void write_progress(const shoal_open_job *job, shoal_json *json) {
-  const shoal_progress_view *p = &job->view.progress;
-  shoal_json_open(json, "progress", '{');
-  shoal_json_int(json, "epoch", (int64_t)p->epoch);
-  shoal_json_int(json, "round", (int64_t)p->round);
-  shoal_json_int(json, "step", (int64_t)p->step);
-  shoal_json_int(json, "steps", (int64_t)p->steps);
-  shoal_json_real(json, "loss", p->loss);
-  shoal_json_real(json, "metric", p->metric);
-  shoal_json_text(json, "metric_name", p->metric_name != NULL ? p->metric_name : "");
-  if (p->held_out != NULL)
-    shoal_json_text(json, "held_out", p->held_out);
-  else
-    shoal_json_null(json, "held_out");
-  shoal_json_real(json, "held_out_loss", p->held_out_loss);
-  shoal_json_real(json, "held_out_metric", p->held_out_metric);
-  shoal_json_real(json, "samples_per_s", p->samples_per_s);
-  shoal_json_real(json, "eta_s", p->eta_s);
-  shoal_json_int(json, "again", (int64_t)job->timeline.again);
-  shoal_json_close(json, '}');
-}
-
-static void write_guard(const shoal_open_job *job, shoal_json *json) {
-  shoal_json_open(json, "guard", '{');
-  shoal_json_bool(json, "on", job->spec.guarded);
-  shoal_json_bool(json, "audited", job->view.audited);
-  shoal_json_int(json, "units", (int64_t)job->view.units);
-  shoal_json_int(json, "checks", (int64_t)job->view.checks);
-  shoal_json_int(json, "rejected", (int64_t)job->view.rejected);
-  shoal_json_close(json, '}');
-}
-
-static const char *phase_name(shoal_searcher_phase phase) {
-  static const char *const names[] = {"reads", "tries", "gathers", "ended"};
-  return names[phase];
-}
-
-static void write_search_details(const shoal_open_job *job, shoal_json *json) {
-  const shoal_searcher_view *found = &job->found;
-  shoal_json_open(json, "spec", '{');
-  shoal_search_spec_write(&job->search, json);
-  shoal_json_close(json, '}');
-  shoal_json_open(json, "search", '{');
-  shoal_json_text(json, "phase", phase_name(found->phase));
-  shoal_json_real(json, "share", found->search.share);
-  shoal_json_real(json, "spent_s", found->spent_s);
-  shoal_json_real(json, "left_s", found->phase == SHOAL_SEARCHER_OPEN ? found->search.left_s : NAN);
-  shoal_json_int(json, "trials", (int64_t)found->search.trials);
-  shoal_json_int(json, "units", (int64_t)found->search.finished_units);
-  shoal_json_int(json, "best", (int64_t)found->search.best);
-  shoal_json_real(json, "best_score", found->search.best > 0 ? found->search.best_score : NAN);
-  shoal_json_text(json, "metric", found->metric != NULL ? found->metric : "");
-  shoal_json_bool(json, "higher_is_better", found->higher_is_better);
-  shoal_json_int(json, "members", found->members);
-  shoal_json_real(json, "test_score", found->test_score);
-  shoal_json_int(json, "test_rows", (int64_t)found->test_rows);
-  shoal_json_close(json, '}');
-}
-
-/* What is kept in the store of how far a job is, and shown of one that is open. */
 void shoal_jobs_write_details(const shoal_open_job *job, bool with_model, shoal_json *json) {
-  shoal_json_text(json, "kind", job->is_search ? "search" : "train");
-  if (job->is_search) {
-    write_search_details(job, json);
-    return;
-  }
-  shoal_json_open(json, "spec", '{');
-  shoal_spec_write(&job->spec, with_model, json);
-  shoal_json_close(json, '}');
-  shoal_spec_write_recipe(&job->spec.parsed->recipe, json);
-  shoal_json_int(json, "weights", (int64_t)job->view.weights);
-  shoal_json_int(json, "samples", (int64_t)job->view.samples);
-  shoal_json_int(json, "rounds", (int64_t)job->view.rounds);
-  write_progress(job, json);
-  write_guard(job, json);
-  if (job->view.sha256[0] != 0)
-    shoal_json_text(json, "sha256", job->view.sha256);
-  else
-    shoal_json_null(json, "sha256");
+  shoal_json_text(json, "kind", shoal_job_kind_name(job->kind));
+  shoal_job_ways_of(job->kind)->write(job, with_model, json);
 }
 
 /* Which files there are to download. */
@@ -297,10 +221,10 @@ static const shoal_chief_peer *peer_called(const shoal_open_job *job, const char
   return NULL;
 }
 
-/* Who tries for a search has no connection to a chief. */
+/* Who works for another kind than a training has no connection to a chief. */
 static bool is_here(const shoal_jobs *jobs, const shoal_open_job *job, const char *worker) {
   const shoal_jobs_calls *calls = &jobs->config.calls;
-  return job != NULL && job->is_search && calls->is_here(calls->self, job->id, worker);
+  return job != NULL && job->kind != SHOAL_JOB_TRAIN && calls->is_here(calls->self, job->id, worker);
 }
 
 static void write_worker(const shoal_jobs *jobs, const shoal_open_job *job, const shoal_contribution *c,

@@ -454,11 +454,11 @@ static bool offer_one(shoal_offers *o, shoal_open_job *job, const ground *g, dou
 static void offer_more(shoal_offers *o, size_t wanted, double now) {
   size_t searches = 0;
   for (const shoal_open_job *job = shoal_jobs_first(o->config.jobs); job != NULL; job = job->next)
-    searches += job->is_search && shoal_open_job_is_ready(job);
+    searches += job->kind == SHOAL_JOB_SEARCH && shoal_open_job_is_ready(job);
   if (searches == 0) return;
   size_t share = (wanted + searches - 1) / searches;
   for (shoal_open_job *job = shoal_jobs_first(o->config.jobs); job != NULL; job = job->next) {
-    if (!job->is_search || job->stopping || !shoal_open_job_is_ready(job)) continue;
+    if (job->kind != SHOAL_JOB_SEARCH || job->stopping || !shoal_open_job_is_ready(job)) continue;
     const ground *g = ground_of(o, job, now);
     if (g == NULL) continue;
     for (size_t offered = count_offered(o, job->id); offered < share && offer_one(o, job, g, now);) offered++;
@@ -471,7 +471,7 @@ static void start_searches(shoal_offers *o, uint64_t receivers) {
   for (shoal_open_job *job = shoal_jobs_first(o->config.jobs), *next; job != NULL; job = next) {
     next = job->next;
     bool enough = receivers > 0 && receivers + job->workers >= job->spec.workers_min;
-    if (job->is_search && job->searcher == NULL && (enough || (!o->begun && job->started > 0)))
+    if (job->kind == SHOAL_JOB_SEARCH && job->searcher == NULL && (enough || (!o->begun && job->started > 0)))
       shoal_jobs_start(o->config.jobs, job);
   }
   o->begun = true;

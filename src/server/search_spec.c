@@ -16,14 +16,6 @@ static const char *const fields[] = {
     "space",  "problem",  "folds", "valid",     "test_share", "time_column", "epochs",
     "trials", "budget_s", "seed",  "scheduler", "private",    "workers_min", "workers_max"};
 
-bool shoal_search_spec_is(const char *json, size_t length) {
-  cJSON *tree = cJSON_ParseWithLength(json, length);
-  const cJSON *kind = cJSON_GetObjectItemCaseSensitive(tree, "kind");
-  bool is = cJSON_IsString(kind) && strcmp(kind->valuestring, "search") == 0;
-  cJSON_Delete(tree);
-  return is;
-}
-
 /* ---- reading ---- */
 
 typedef struct reading {

@@ -35,8 +35,6 @@ shoal_status shoal_columns_said_read(shoal_column_said **out, size_t *count, con
                                      shoal_error *err);
 void shoal_columns_said_release(shoal_column_said *said, size_t count);
 
-/* Whether a job's JSON is of this kind. */
-bool shoal_search_spec_is(const char *json, size_t length);
 shoal_status shoal_search_spec_parse(shoal_search_spec *out, const char *json, size_t length,
                                      shoal_spec_fault *fault, shoal_error *err);
 void shoal_search_spec_release(shoal_search_spec *spec);

@@ -125,6 +125,14 @@ static void job_trial(void *self, const shoal_open_job *job, const shoal_text *r
   tell(s, job->id, "trial", &text);
 }
 
+static void job_played(void *self, const shoal_open_job *job, const char *point, size_t length) {
+  server *s = self;
+  if (!shoal_live_watched(s->api.live, job->id)) return;
+  shoal_text text = {0};
+  shoal_text_add(&text, point, length);
+  tell(s, job->id, "point", &text);
+}
+
 static void wake(void *self) {
   server *s = self;
   shoal_net_wake(s->api.net);
@@ -201,6 +209,8 @@ static void tell_workers(server *s) {
 static bool is_at_work(void *self, uint64_t job, const char *worker) {
   return shoal_volunteers_are_at(((server *)self)->api.volunteers, job, worker);
 }
+
+static void somebody_banned(void *self) { shoal_volunteers_turn_away(((server *)self)->api.volunteers); }
 
 static void tell_server(server *s) {
   shoal_text text;
@@ -377,14 +387,14 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_chores_create(&api->chores, s, wake, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&api->reads, s, wake, err);
   if (status != SHOAL_OK) return status;
-  const shoal_jobs_config jobs = {
-      .store = api->store,
-      .datasets = api->datasets,
-      .folder = s->jobs_folder.bytes,
-      .named_dir = c->named_dir,
-      .threads = c->threads,
-      .lease_s = c->lease_s,
-      .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line, job_trial, wake, is_at_work}};
+  const shoal_jobs_config jobs = {.store = api->store,
+                                  .datasets = api->datasets,
+                                  .folder = s->jobs_folder.bytes,
+                                  .named_dir = c->named_dir,
+                                  .threads = c->threads,
+                                  .lease_s = c->lease_s,
+                                  .calls = {s, job_changed, job_closed, job_deleted, job_points, job_line,
+                                            job_trial, job_played, wake, is_at_work, somebody_banned}};
   const shoal_volunteers_calls volunteers = {s, worker_changed, worker_gone};
   status = shoal_jobs_open(&api->jobs, &jobs, err);
   if (status == SHOAL_OK)
@@ -519,6 +529,7 @@ static void turn(server *s, double now, double next) {
   tidy(s, now);
   next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
   next = fmin(next, shoal_swarms_tick(s->swarms, now));
+  next = fmin(next, shoal_api_tick(&s->api, now));
   next = fmin(next, tell_watchers(s, now));
   shoal_net_run(s->api.net, fmin(shoal_node_turn_s, fmax(0, next - now)));
 }

@@ -104,6 +104,11 @@ uint64_t shoal_standings_meet(shoal_standings *s, uint64_t token, const char *na
   return s->all[place_for(s, who)].who;
 }
 
+shoal_standing shoal_standings_get(const shoal_standings *s, uint64_t who) {
+  uint32_t place = find(s, who);
+  return place < s->count ? s->all[place] : (shoal_standing){.who = who};
+}
+
 bool shoal_standings_is_banned(const shoal_standings *s, uint64_t token, const char *name,
                                const char *address) {
   char who[WHO_MAX];

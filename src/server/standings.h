@@ -26,6 +26,8 @@ void shoal_standings_close(shoal_standings *standings);
 /* Somebody says HELLO to a chief: its number there. token 0: it has none. */
 uint64_t shoal_standings_meet(shoal_standings *standings, uint64_t token, const char *name,
                               const char *address);
+/* Of somebody who was met; of others, that nothing is known. */
+shoal_standing shoal_standings_get(const shoal_standings *standings, uint64_t who);
 /* Whether this is somebody who is banned; nothing changes. */
 bool shoal_standings_is_banned(const shoal_standings *standings, uint64_t token, const char *name,
                                const char *address);

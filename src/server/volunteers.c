@@ -157,7 +157,7 @@ static void describe_assignment(shoal_volunteers *v, volunteer_entry *volunteer,
   char reason[SHOAL_MATCH_REASON_MAX];
   if (ready) {
     snprintf(text, room, "works for %s", job->name);
-  } else if (job != NULL && job->runner == NULL && job->searcher == NULL) {
+  } else if (job != NULL && !shoal_open_job_has_begun(job)) {
     snprintf(text, room, "%s waits for more workers: %u of at least %u are here", job->name, job->workers,
              job->spec.workers_min);
   } else if (job != NULL) {
@@ -186,7 +186,7 @@ static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
     shoal_json_text(&json, "name", job->name);
     shoal_json_text(&json, "host", job->host);
     shoal_json_text(&json, "data", job->spec.data.bytes);
-    shoal_json_text(&json, "kind", job->is_search ? "search" : "train");
+    shoal_json_text(&json, "kind", shoal_job_kind_name(job->kind));
   }
   shoal_json_text(&json, "text", volunteer->v.text);
   shoal_json_close(&json, '}');
@@ -216,6 +216,7 @@ static void settle(shoal_volunteers *v) {
     if (volunteer == NULL) continue;
     volunteer->next_moved = moved;
     moved = volunteer;
+    if (volunteer->v.job != 0) shoal_jobs_lost(v->jobs, volunteer->v.job, volunteer->v.name);
     volunteer->v.job = job;
     volunteer->v.told = false;
     v->untold = true;
@@ -277,6 +278,12 @@ void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
   for (volunteer_entry *volunteer = v->first; volunteer != NULL && v->untold; volunteer = volunteer->next)
     if (volunteer->v.registered && !volunteer->v.told && volunteer->v.job == job->id)
       tell_assignment(v, volunteer);
+}
+
+void shoal_volunteers_turn_away(shoal_volunteers *v) {
+  for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next)
+    if (volunteer->v.registered && volunteer->v.job != 0 && is_banned(v, volunteer)) put_worker(v, volunteer);
+  settle(v);
 }
 
 void shoal_volunteers_reconsider(shoal_volunteers *v) {
@@ -504,6 +511,7 @@ static int admit_to_job(shoal_volunteers *v, uint64_t peer, uint64_t id, const c
       !shoal_read_u64(number, strlen(number), &claimed))
     return 400;
   if (!shoal_access_may_see(caller, id, job->is_private, job->host)) return 403;
+  if (job->kind == SHOAL_JOB_AGENT) return 404; /* actors ask over HTTP, and there is no data */
   if (!shoal_open_job_is_ready(job)) return 503;
   uint64_t private_job = job->is_private ? id : 0;
   int refused =
@@ -561,6 +569,7 @@ void shoal_volunteers_received(shoal_volunteers *v, uint64_t peer, shoal_message
 
 static void drop_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
   unlink_entry(v, volunteer);
+  if (volunteer->v.job != 0) shoal_jobs_lost(v->jobs, volunteer->v.job, volunteer->v.name);
   shoal_match_drop_worker(v->match, volunteer->v.id);
   if (volunteer->v.registered) v->calls.gone(v->calls.self, volunteer->v.id);
   free(volunteer);
@@ -611,6 +620,18 @@ void shoal_volunteers_credit(shoal_volunteers *v, uint64_t job, const char *name
       volunteer->v.credited += samples;
       return;
     }
+}
+
+const shoal_volunteer *shoal_volunteers_recognise(shoal_volunteers *v, uint64_t job, uint64_t number,
+                                                  const char *name, const char *address,
+                                                  const shoal_caller *caller) {
+  channel_entry asks = {.job = job, .claimed = number, .caller = *caller};
+  snprintf(asks.address, sizeof asks.address, "%s", address);
+  volunteer_entry *claimed = number != 0 ? find_entry(v, number) : NULL;
+  if (claimed != NULL && fits(claimed, &asks, name)) return &claimed->v;
+  for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next)
+    if (fits(volunteer, &asks, name)) return &volunteer->v;
+  return NULL;
 }
 
 void shoal_volunteers_close_token(shoal_volunteers *v, uint64_t token) {

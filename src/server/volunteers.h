@@ -58,6 +58,11 @@ int shoal_volunteers_admit(shoal_volunteers *volunteers, uint64_t peer, const sh
                            const shoal_caller *caller);
 /* Who is called that has learned from so many samples for a search. */
 void shoal_volunteers_credit(shoal_volunteers *volunteers, uint64_t job, const char *name, uint64_t samples);
+/* Who it is that asks over HTTP for a job: the volunteer of this number (0: it says none), or one of this
+ * name, from this address and with this token; NULL: none of those who were given the job. */
+const shoal_volunteer *shoal_volunteers_recognise(shoal_volunteers *volunteers, uint64_t job, uint64_t number,
+                                                  const char *name, const char *address,
+                                                  const shoal_caller *caller);
 /* A token is good no more: its connections are closed. */
 void shoal_volunteers_close_token(shoal_volunteers *volunteers, uint64_t token);
 /* What the net tells. */
@@ -68,6 +73,8 @@ void shoal_volunteers_closed(shoal_volunteers *volunteers, uint64_t peer, const 
 /* A job has come or changed, or is gone: who works for what is decided anew. */
 void shoal_volunteers_put_job(shoal_volunteers *volunteers, const shoal_open_job *job);
 void shoal_volunteers_drop_job(shoal_volunteers *volunteers, uint64_t id);
+/* Somebody was banned: it gets no work any more. */
+void shoal_volunteers_turn_away(shoal_volunteers *volunteers);
 /* A ban was lifted: those who get no work are offered it again. */
 void shoal_volunteers_reconsider(shoal_volunteers *volunteers);
 /* Beats, and tells those whose job can now be worked for. Returns when it wants to be called again. */

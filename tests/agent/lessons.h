@@ -44,7 +44,7 @@ static void lessons_begin(lessons *l, const shoal_learner_config *config) {
   }
 }
 
-static void lessons_end(lessons *l) {
+static inline void lessons_end(lessons *l) {
   for (uint32_t i = 0; i < l->config.settings.streams; i++) {
     shoal_rollout_destroy(l->rollouts[i]);
     shoal_text_release(&l->units[i].state);
@@ -71,7 +71,7 @@ static void lessons_play(lessons *l) {
   }
 }
 
-static void lessons_rounds(lessons *l, uint32_t rounds) {
+static inline void lessons_rounds(lessons *l, uint32_t rounds) {
   shoal_error err = {0};
   for (uint32_t i = 0; i < rounds; i++) {
     lessons_play(l);
@@ -80,18 +80,18 @@ static void lessons_rounds(lessons *l, uint32_t rounds) {
   }
 }
 
-static double lessons_score(lessons *l, uint32_t episodes) {
+static inline double lessons_score(lessons *l, uint32_t episodes) {
   shoal_error err = {0};
   shoal_evaluation score;
-  lessons_must(
-      shoal_evaluate_policy(shoal_learner_policy(l->learner), l->config.kind, episodes, 1234, &score, &err),
-      &err);
+  lessons_must(shoal_evaluate_policy(shoal_learner_policy(l->learner), l->config.kind, episodes, 1234, NULL,
+                                     &score, &err),
+               &err);
   return score.mean;
 }
 
 /* Everything that is kept of both is equal; but for what is remembered, where that is not asked for: of a
  * round that was taken back, there are traces beyond what can be drawn. */
-static void lessons_assert_same(lessons *a, lessons *b, bool rows) {
+static inline void lessons_assert_same(lessons *a, lessons *b, bool rows) {
   shoal_kept of_a[SHOAL_KEPT_MAX], of_b[SHOAL_KEPT_MAX];
   uint32_t count = a->learner->ops->kept(a->learner, of_a);
   assert_int_equal(b->learner->ops->kept(b->learner, of_b), count);
@@ -109,7 +109,7 @@ static void lessons_assert_same(lessons *a, lessons *b, bool rows) {
 
 /* ---- what any learner must hold to ---- */
 
-static void lessons_check_threads(const shoal_learner_config *config, uint32_t rounds) {
+static inline void lessons_check_threads(const shoal_learner_config *config, uint32_t rounds) {
   lessons one, many;
   shoal_learner_config other = *config;
   other.threads = 3;
@@ -122,7 +122,7 @@ static void lessons_check_threads(const shoal_learner_config *config, uint32_t r
   lessons_end(&many);
 }
 
-static void lessons_check_files(const shoal_learner_config *config, uint32_t rounds) {
+static inline void lessons_check_files(const shoal_learner_config *config, uint32_t rounds) {
   lessons straight, loaded;
   shoal_error err = {0};
   char path[] = "/tmp/shoal-test-agent-XXXXXX";
@@ -147,8 +147,8 @@ static void lessons_check_files(const shoal_learner_config *config, uint32_t rou
 }
 
 /* A round that is spoilt gives SHOAL_INVALID, and it is as if it had never been. */
-static void lessons_check_spoilt(const shoal_learner_config *config, uint32_t rounds,
-                                 void (*spoil)(shoal_rollout *rollout), const char *text) {
+static inline void lessons_check_spoilt(const shoal_learner_config *config, uint32_t rounds,
+                                        void (*spoil)(shoal_rollout *rollout), const char *text) {
   lessons straight, spoilt;
   shoal_error err = {0};
   lessons_begin(&straight, config);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "check.h"
+#include "stranger.h"
 
 static const double PATIENCE_S = 120;
 
@@ -45,71 +46,6 @@ static void finish(shoal_coach *coach) {
   shoal_coach_stop(coach);
   shoal_coach_wait(coach);
   shoal_coach_destroy(coach);
-}
-
-/* ---- an actor that has nothing but bytes ---- */
-
-typedef struct stranger {
-  shoal_coach *coach;
-  const char *name;
-  shoal_actor_brief brief;
-  shoal_actor *actor;
-  shoal_rollout *rollout;
-  shoal_text unit, policy;
-  uint64_t known, played;
-} stranger;
-
-static void stranger_begin(stranger *s, shoal_coach *coach, const char *name) {
-  shoal_error err = {0};
-  shoal_text json = {0};
-  *s = (stranger){.coach = coach, .name = name, .known = UINT64_MAX};
-  shoal_coach_brief(coach, &json);
-  must(shoal_actor_brief_read(&s->brief, json.bytes, json.length, &err), &err);
-  shoal_text_release(&json);
-  must(shoal_actor_create(&s->actor, &s->brief.spec, s->brief.envs, s->brief.steps, &err), &err);
-  shoal_rollout_shape shape = {.kind = s->brief.spec.kind,
-                               .envs = s->brief.envs,
-                               .steps = s->brief.steps,
-                               .memory_floats = shoal_policy_memory_floats(shoal_actor_policy(s->actor))};
-  must(shoal_rollout_create(&s->rollout, &shape, &err), &err);
-}
-
-static void stranger_end(stranger *s) {
-  shoal_rollout_destroy(s->rollout);
-  shoal_actor_destroy(s->actor);
-  shoal_text_release(&s->unit);
-  shoal_text_release(&s->policy);
-}
-
-/* Waits for a unit; false: it is over. */
-static bool stranger_take(stranger *s) {
-  double deadline = shoal_clock_seconds() + PATIENCE_S;
-  shoal_coach_next next;
-  while ((next = shoal_coach_take(s->coach, s->name, s->known, &s->unit, &s->policy)) == SHOAL_COACH_WAITS) {
-    assert_true(shoal_clock_seconds() < deadline);
-    shoal_clock_sleep(0.001);
-  }
-  return next == SHOAL_COACH_UNIT;
-}
-
-static bool stranger_play(stranger *s) {
-  shoal_error err = {0};
-  shoal_play_unit unit = {0};
-  shoal_text bytes = {0};
-  bool counted;
-  must(shoal_play_unit_read(&unit, s->unit.bytes, s->unit.length, &err), &err);
-  if (s->policy.length > 0)
-    must(shoal_policy_read(shoal_actor_policy(s->actor), s->policy.bytes, s->policy.length, &err), &err);
-  else
-    assert_int_equal(s->known, unit.version);
-  s->known = unit.version;
-  must(shoal_actor_play(s->actor, &unit, s->rollout, &err), &err);
-  shoal_rollout_write(s->rollout, &bytes);
-  must(shoal_coach_done(s->coach, s->name, bytes.bytes, bytes.length, &counted, &err), &err);
-  s->played += counted;
-  shoal_text_release(&bytes);
-  shoal_text_release(&unit.state);
-  return counted;
 }
 
 static void *stranger_run(void *self) {

@@ -276,7 +276,7 @@ static void who_lags_teaches_all_the_same(void **state) {
     lags += view.lag;
   }
   shoal_evaluation score;
-  must(shoal_evaluate_policy(shoal_learner_policy(learner), config.kind, 20, 1, &score, &err), &err);
+  must(shoal_evaluate_policy(shoal_learner_policy(learner), config.kind, 20, 1, NULL, &score, &err), &err);
   assert_true(view.refused > 0);
   if (!(lags / 60 > 0.2)) fail_msg("a lag of %g", lags / 60);
   if (!(score.mean > 200)) fail_msg("a score of %g", score.mean);
@@ -296,7 +296,7 @@ static void a_file_plays_as_the_learner_did(void **state) {
   shoal_learner_config config = config_of("CartPole-v1", SHOAL_PPO, 1);
   shoal_learner *learner = train(&config, 10 * round_steps(&config), NULL, NULL);
   shoal_evaluation before, after;
-  must(shoal_evaluate_policy(shoal_learner_policy(learner), config.kind, 10, 9, &before, &err), &err);
+  must(shoal_evaluate_policy(shoal_learner_policy(learner), config.kind, 10, 9, NULL, &before, &err), &err);
   must(shoal_learner_save(learner, path, false, &err), &err);
   shoal_agent_file file;
   shoal_policy *policy;
@@ -305,7 +305,7 @@ static void a_file_plays_as_the_learner_did(void **state) {
   assert_int_equal(file.algorithm, SHOAL_PPO);
   assert_int_equal(file.seed, 5);
   assert_false(file.whole);
-  must(shoal_evaluate_policy(policy, config.kind, 10, 9, &after, &err), &err);
+  must(shoal_evaluate_policy(policy, config.kind, 10, 9, NULL, &after, &err), &err);
   assert_float_equal(before.mean, after.mean, 0);
   assert_float_equal(before.deviation, after.deviation, 0);
   assert_float_equal(before.mean_length, after.mean_length, 0);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "check.h"
+#include "toys.h"
 
 enum { ENVS = 7, STEPS = 12, LIMIT = 9 };
 
@@ -491,8 +492,8 @@ static void an_evaluation_is_the_mean_over_whole_episodes(void **unused) {
   static const uint32_t counts[] = {1, 30, 100, 250};
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
     shoal_evaluation evaluation, again;
-    assert_int_equal(shoal_evaluate_policy(policy, &WALK, counts[c], 17, &evaluation, &err), SHOAL_OK);
-    assert_int_equal(shoal_evaluate_policy(policy, &WALK, counts[c], 17, &again, &err), SHOAL_OK);
+    assert_int_equal(shoal_evaluate_policy(policy, &WALK, counts[c], 17, NULL, &evaluation, &err), SHOAL_OK);
+    assert_int_equal(shoal_evaluate_policy(policy, &WALK, counts[c], 17, NULL, &again, &err), SHOAL_OK);
     assert_true(evaluation.mean == again.mean && evaluation.deviation == again.deviation);
     /* By hand, an environment after the other. */
     double sum = 0, squares = 0, least = INFINITY, most = -INFINITY, steps = 0;
@@ -533,7 +534,46 @@ static void an_evaluation_is_the_mean_over_whole_episodes(void **unused) {
   shoal_policy_destroy(policy);
 }
 
+/* Each is worth as much as it has earned by then, and what an environment would have played after it does
+ * not count. */
+static void an_evaluation_ends_where_episodes_do_not(void **unused) {
+  (void)unused;
+  enum { ENVS_MAX = 100 };
+  shoal_env_kind endless = treadmill;
+  endless.limit = 0;
+  shoal_policy *policy;
+  shoal_error err = {0};
+  shoal_policy_spec spec = {.kind = &endless, .head = SHOAL_HEAD_CATEGORICAL, .body = "dense 1 tanh"};
+  assert_int_equal(shoal_policy_create(&policy, &spec, &err), SHOAL_OK);
+  static const uint32_t counts[] = {3, ENVS_MAX + 50};
+  for (int i = 0; i < 2; i++) {
+    shoal_evaluation evaluation;
+    assert_int_equal(shoal_evaluate_policy(policy, &endless, counts[i], 17, NULL, &evaluation, &err),
+                     SHOAL_OK);
+    assert_int_equal(evaluation.episodes, counts[i] < ENVS_MAX ? counts[i] : ENVS_MAX);
+    assert_true(evaluation.mean == SHOAL_EVALUATION_STEPS_MAX && evaluation.deviation == 0);
+    assert_true(evaluation.mean_length == SHOAL_EVALUATION_STEPS_MAX);
+  }
+  shoal_policy_destroy(policy);
+}
+
+static void an_evaluation_is_stopped(void **unused) {
+  (void)unused;
+  shoal_policy *policy;
+  shoal_evaluation evaluation;
+  shoal_error err = {0};
+  sig_atomic_t stop = 1;
+  shoal_policy_spec spec = {.kind = &treadmill, .head = SHOAL_HEAD_CATEGORICAL, .body = "dense 1 tanh"};
+  assert_int_equal(shoal_policy_create(&policy, &spec, &err), SHOAL_OK);
+  assert_int_equal(shoal_evaluate_policy(policy, &treadmill, 10, 17, &stop, &evaluation, &err),
+                   SHOAL_STOPPED);
+  stop = 0;
+  assert_int_equal(shoal_evaluate_policy(policy, &treadmill, 10, 17, &stop, &evaluation, &err), SHOAL_OK);
+  shoal_policy_destroy(policy);
+}
+
 int main(void) {
+  toys_used();
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_stream_is_the_same_however_it_is_cut),
       cmocka_unit_test(a_rollout_tells_what_happened),
@@ -547,6 +587,8 @@ int main(void) {
       cmocka_unit_test(units_go_there_and_back),
       cmocka_unit_test(rollouts_that_are_too_large_are_refused),
       cmocka_unit_test(an_evaluation_is_the_mean_over_whole_episodes),
+      cmocka_unit_test(an_evaluation_ends_where_episodes_do_not),
+      cmocka_unit_test(an_evaluation_is_stopped),
   };
   return RUN_TESTS(tests);
 }

@@ -15,6 +15,18 @@ static shoal_vector *make(const char *name, uint32_t count) {
   return vector;
 }
 
+/* The same environments, by their bytes, in a new vector. */
+static shoal_vector *moved(shoal_vector *from, const char *name, uint32_t count) {
+  shoal_vector *to = make(name, count);
+  uint8_t *bytes = malloc(shoal_vector_bytes(from));
+  assert_non_null(bytes);
+  shoal_vector_save(from, bytes);
+  assert_true(shoal_vector_load(to, bytes, shoal_vector_bytes(from)));
+  free(bytes);
+  shoal_vector_destroy(from);
+  return to;
+}
+
 static void environment_i_begins_with_seed_plus_i(void **state) {
   (void)state;
   shoal_vector *many = make("CartPole-v1", 5), *one = make("CartPole-v1", 1);
@@ -135,6 +147,35 @@ static void running_out_of_time_is_told_apart(void **state) {
   shoal_vector_destroy(vector);
 }
 
+/* Episodes begin at many times: some poles are let fall for a while, then all are balanced by a simple rule.
+ * In the middle of it they go on in another vector. */
+static void each_of_many_runs_out_of_its_own_time(void **state) {
+  (void)state;
+  enum { COUNT = 600, STEPS = 700, LIMIT = 200, MOVED_AT = 333 };
+  static float actions[COUNT], rewards[COUNT];
+  static uint8_t ends[COUNT];
+  static uint32_t elapsed[COUNT], cut[COUNT];
+  shoal_vector *vector = make("CartPole-v0", COUNT);
+  shoal_vector_reset(vector, 5);
+  for (uint32_t t = 0; t < STEPS; t++) {
+    if (t == MOVED_AT) vector = moved(vector, "CartPole-v0", COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+      const float *seen = shoal_vector_observations(vector) + (size_t)4 * i;
+      actions[i] = t < i % 150 || seen[2] + 0.5f * seen[3] + 0.1f * seen[1] > 0;
+    }
+    shoal_vector_step(vector, actions, rewards, ends);
+    for (uint32_t i = 0; i < COUNT; i++) {
+      elapsed[i]++;
+      if (ends[i] != SHOAL_TERMINATED)
+        assert_int_equal(ends[i], elapsed[i] == LIMIT ? SHOAL_TRUNCATED : SHOAL_GOES_ON);
+      cut[i] += ends[i] == SHOAL_TRUNCATED;
+      if (ends[i] != SHOAL_GOES_ON) elapsed[i] = 0;
+    }
+  }
+  for (uint32_t i = 0; i < COUNT; i++) assert_in_range(cut[i], 1, 3);
+  shoal_vector_destroy(vector);
+}
+
 /* Balanced by a simple rule until the last step in time, and pushed over just then: it ended by itself. */
 static void an_end_in_the_last_step_is_an_end(void **state) {
   (void)state;
@@ -241,6 +282,7 @@ int main(void) {
       cmocka_unit_test(a_strange_neighbour_changes_nothing),
       cmocka_unit_test(an_episode_that_ends_begins_anew_in_the_same_step),
       cmocka_unit_test(running_out_of_time_is_told_apart),
+      cmocka_unit_test(each_of_many_runs_out_of_its_own_time),
       cmocka_unit_test(an_end_in_the_last_step_is_an_end),
       cmocka_unit_test(saved_bytes_go_on_elsewhere),
       cmocka_unit_test(bytes_of_something_else_are_refused),

@@ -15,8 +15,9 @@ import hashlib, json, struct, sys
 data = open(sys.argv[1], "rb").read()
 length = struct.unpack("<Q", data[:8])[0]
 header = json.loads(data[8:8 + length])
-start, end = header["policy"]["data_offsets"]
-print(hashlib.sha256(data[8 + length + start:8 + length + end]).hexdigest())
+places = [header[name]["data_offsets"] for name in sorted(header) if name.startswith("policy.") and name.count(".") == 2]
+assert len(places) > 1, header.keys()
+print(hashlib.sha256(b"".join(data[8 + length + start:8 + length + end] for start, end in places)).hexdigest())
 PYTHON
 }
 
@@ -32,6 +33,22 @@ same "$(weights two)" "$(weights one)" "two threads train the same agent"
 same "$(field steps two.log)" "$(field steps one.log)" "and end at the same step"
 train other --env CartPole-v1 --algorithm ppo --seed 2
 check "another seed, another agent" test "$(weights other)" != "$(weights one)"
+"$SHOAL" inspect one.safetensors > inspect.out 2> inspect.err
+same $? 0 "inspect: $(cat inspect.err)"
+check "it names the environment" grep -Eq '^environment +CartPole-v1$' inspect.out
+check "and the algorithm" grep -Eq '^algorithm +ppo: ' inspect.out
+check "and the layers" grep -Eq '^layers +dense 64 tanh, dense 64 tanh$' inspect.out
+check "and how far it is" grep -Eq '^steps +[0-9,]+ of 2,000,000, seed [0-9]+$' inspect.out
+"$SHOAL" inspect one.safetensors --json > inspect.json
+same "$(field env inspect.json) $(field algorithm inspect.json) $(field weights inspect.json) $(field whole inspect.json)" \
+  "CartPole-v1 ppo 4610 True" "inspect --json"
+same "$(field steps inspect.json)" "$(field steps one.log)" "its steps"
+"$SHOAL" export one.safetensors --onnx one.onnx > export.out 2> export.err
+same "$? $(cat export.out)" "0 one.onnx: ONNX, from 'observation' (batch x 4) to 'action' (a choice)" "export: $(cat export.err)"
+train remembers --env CartPole-NoVelocity --steps 2048 --full
+"$SHOAL" export remembers.safetensors --onnx remembers.onnx > export.out 2> export.err
+same $? 1 "a memory is not exported"
+check "and it says so: $(cat export.err)" grep -q "recurrent layer" export.err
 train lagging --env CartPole-v1 --algorithm vtrace
 same "$(field solved lagging.log)" True "vtrace solves it, too"
 
@@ -89,6 +106,23 @@ for command in "agent" "agent train" "agent list"; do
     "shoal $command --help keeps to 60 columns"
 done
 check "shoal lists agent" grep -q "^  agent " <("$SHOAL")
+
+# ---- an actor whose broker is not there yet waits for it ----
+"$SHOAL" agent act --queue "amqp://127.0.0.1:$(ports 1)" > act.log 2> act.err &
+pid=$!
+until [ -s act.err ] || ! kill -0 $pid 2> /dev/null; do sleep 0.02; done
+if grep -q "built without" act.err; then
+  wait $pid
+else
+  check "it says so: $(cat act.err)" grep -q "waiting for it" act.err
+  sleep 1
+  check "and goes on waiting" kill -0 $pid
+  same "$(wc -l < act.err)" 1 "without saying it again"
+  kill -INT $pid
+  wait $pid
+  same $? 0 "Ctrl-C ends an actor: $(cat act.err)"
+  check "which tells what it did" grep -q "played 0 units" act.log
+fi
 
 # ---- what is wrong ----
 # wrong STATUS WORDS ARGUMENT...

@@ -35,7 +35,7 @@ assert lines[-1]["return_mean"] == sum(returns) / 4 and lines[-1]["episodes"] ==
 assert lines[-1]["steps"] == sum(line["steps"] for line in lines[:-1])
 assert lines[-1]["return_mean"] > 100, lines[-1]'
 
-for env in CartPole-v1 Acrobot-v1 MountainCar-v0 MountainCarContinuous-v0 Pendulum-v1 Snake-v0 Maze-v0; do
+for env in CartPole-v1 CartPole-NoVelocity Acrobot-v1 MountainCar-v0 MountainCarContinuous-v0 Pendulum-v1 Snake-v0 Maze-v0; do
   "$SHOAL" agent play --random --env $env --episodes 2 --json > random.json
   same "$? $(field env random.json) $(field episodes random.json)" "0 $env 2" "random in $env"
 done
@@ -52,7 +52,7 @@ check "what was written" grep -Eq '^pole.gif  [0-9]+ pictures, ' film
 same "$(head -c 6 pole.gif)" GIF89a "a GIF"
 same "$(od -An -tu2 -j6 -N4 pole.gif | tr -s ' ')" " 120 60" "of that size"
 "$SHOAL" agent play --random --env Pendulum-v1 --apng swing.png --theme dark --json > film
-same "$? $(field out film) $(field pictures film)" "0 swing.png 200" "--apng"
+same "$? $(field out film) $(field pictures film)" "0 swing.png 201" "--apng: a picture before every step, and the end"
 same "$(field bytes film)" "$(stat -c %s swing.png)" "its bytes"
 same "$(ls | grep -c tmp)" 0 "no temporary files"
 "$SHOAL" agent play --random --env CartPole-v1 --gif /dev/fd/3 3>&1 > out | cat > piped.gif

@@ -84,6 +84,12 @@ check "version --json" keys version.json version kernels
 check "data list --json" keys data.json name what here
 "$SHOAL" export images.safetensors --onnx images.onnx > out
 check "export writes a file" test -s images.onnx
+"$SHOAL" export images.safetensors --onnx again.onnx --json > export.json
+same $? 0 "export --json"
+check "export --json" keys export.json out format model input
+same "$(field out export.json) $(field input export.json)" "again.onnx 1x8x8" "what was written where"
+same "$(wc -l < export.json)" 1 "and nothing else"
+check "the same file" cmp images.onnx again.onnx
 "$SHOAL" train images.net --data images --quiet --log-dir logs > out 2>&1
 same "$(cat out)" "" "train --quiet"
 check "train --log-dir writes an event file" test -s logs/events.out.tfevents.*

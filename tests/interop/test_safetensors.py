@@ -4,7 +4,7 @@ import json
 import numpy as np
 from safetensors import safe_open
 
-from common import DUMP, SOURCE, call, folder, load_file, save_file
+from common import DUMP, SHOAL, SOURCE, call, folder, load_file, save_file
 
 KINDS = {"f": np.float32, "l": np.int64, "i": np.int32, "u": np.uint8}
 META = {"text": 'line\nand "quotes"', "é": "", "": "x" * 1000}
@@ -48,6 +48,35 @@ def a_checkpoint(path):
         same(load_file(place / "c.safetensors"), tensors)
 
 
+def pole_falls_after(choose, seed):
+    """Steps of a CartPole-v1 in NumPy, 500 at most."""
+    x, speed, angle, turn = np.random.default_rng(seed).uniform(-0.05, 0.05, 4)
+    for step in range(500):
+        force = 10.0 if choose(np.array([x, speed, angle, turn], np.float32)) else -10.0
+        push = (force + 0.05 * turn**2 * np.sin(angle)) / 1.1
+        turning = (9.8 * np.sin(angle) - np.cos(angle) * push) / (0.5 * (4 / 3 - 0.1 * np.cos(angle) ** 2 / 1.1))
+        moving = push - 0.05 * turning * np.cos(angle) / 1.1
+        x, speed, angle, turn = x + 0.02 * speed, speed + 0.02 * moving, angle + 0.02 * turn, turn + 0.02 * turning
+        if abs(x) > 2.4 or abs(angle) > 24 * np.pi / 360:
+            return step + 1
+    return 500
+
+
+def an_agent_plays_elsewhere():
+    """What is in an agent's file is enough to play, for who knows nothing of Shoal."""
+    with folder() as place:
+        call(SHOAL, "agent", "train", "--env", "CartPole-v1", "--algorithm", "ppo", "--seed", "2", "--out", place / "agent")
+        agent = load_file(place / "agent")
+
+        def choose(seen):
+            values = np.clip((seen - agent["policy.observation_mean"]) * agent["policy.observation_scale"], -10, 10)
+            for layer in ("dense1", "dense2"):
+                values = np.tanh(values @ agent[f"policy.{layer}.weight"] + agent[f"policy.{layer}.bias"])
+            return np.argmax(values @ agent["policy.dense3.weight"] + agent["policy.dense3.bias"])
+
+        assert np.mean([pole_falls_after(choose, seed) for seed in range(10)]) >= 475
+
+
 def other_types_are_refused():
     with folder() as place:
         save_file({"half": np.zeros(2, np.float16)}, place / "a")
@@ -62,5 +91,6 @@ def other_types_are_refused():
 def cases():
     yield "theirs through Shoal", theirs_through_shoal
     yield "types that Shoal does not know", other_types_are_refused
+    yield "an agent plays in NumPy", an_agent_plays_elsewhere
     for path in sorted((SOURCE / "examples").glob("*.net")):
         yield "checkpoint of " + path.stem, lambda p=path: a_checkpoint(p)

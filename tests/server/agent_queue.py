@@ -3,7 +3,8 @@
 
 An actor, the broker and the learner are killed -9 in turn, and rubbish is thrown into the queues; each time the training
 goes on, and in the end CartPole-v1 is solved. Meanwhile no queue is ever longer than its bound. Then exact rounds: played
-through the broker they are those of one machine.
+through the broker they are those of one machine. And messages late in the training are no larger than the first ones; what was
+trained through the broker goes on without it.
 
 Where RabbitMQ is missing the exit status is 77: skipped."""
 import json
@@ -127,6 +128,15 @@ def throw_rubbish(run):
         sender.close()
 
 
+def steal(run, count=3):
+    """The sizes of rollouts that are taken away from under the learner's nose. Their units are given out again."""
+    thief = Connection(run.url, "shoal.agent.poles.rollouts")
+    thief.consume()
+    sizes = [len(thief.next(20)) for _ in range(count)]
+    thief.close()
+    return sizes
+
+
 def kill_actor(run):
     victim = run.actors.pop(0)
     subprocess.run(["pkill", "-KILL", "-P", str(victim.process.pid)], check=True)  # below timeout
@@ -146,6 +156,7 @@ def disturbed(run):
     watch.start()
     run.learn("--env", "CartPole-v1", "--algorithm", "vtrace", "--full", "--set", f"streams={STREAMS}")
     run.say(f"{run.goes_on()} steps")
+    early = steal(run)
     throw_rubbish(run)
     run.say(f"{run.goes_on()} steps after rubbish")
     kill_actor(run)
@@ -160,6 +171,9 @@ def disturbed(run):
     first = run.goes_on()
     assert first > saved, f"{first} steps: it began anew"
     run.say(f"{first} steps after kill -9 of the learner")
+    late = steal(run)
+    assert max(late) <= 1.1 * max(early), f"messages grow: {early}, {late}"
+    run.say(f"messages of {min(early + late)} to {max(early + late)} bytes")
     run.learner.process.send_signal(signal.SIGINT)
     assert run.learner.process.wait(30) == 130
     run.learn("--resume")
@@ -177,6 +191,17 @@ def disturbed(run):
         assert most <= BOUNDS[queue], f"{most} messages in {queue}"
     run.say(f"longest queues, of {watch.asked} looks: {watch.most}")
     run.actors.clear()
+
+
+def without_the_broker(run):
+    """Here, where rounds wait for all their rollouts, which they did not there."""
+    before = events(run.learner)[-1]["steps"]
+    done = subprocess.run([SHOAL, "agent", "train", "--resume", "--out", str(run.out), "--steps", str(before + 20000), "--full", "--threads", "1",
+                           "--json"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout.splitlines()[-1])["steps"]
+    assert steps >= before + 20000, (before, steps)
+    run.say(f"{steps} steps, the last {steps - before} without the broker")
 
 
 def same_as_alone(run):
@@ -205,6 +230,7 @@ def main():
         run = Run(folder)
         try:
             disturbed(run)
+            without_the_broker(run)
             same_as_alone(run)
         finally:
             run.end()

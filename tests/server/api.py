@@ -307,7 +307,7 @@ def main():
         check_models(server, tokens)
         check_bans(server, tokens)
         job = check_jobs(server, tokens, document["components"]["schemas"]["JobSpec"]["properties"])
-        values = {"id": job, "name": "table", "file": "a.csv", "sha256": chunk, "unit": 0, "trial": 1}
+        values = {"id": job, "name": "table", "file": "a.csv", "sha256": chunk, "unit": 0, "trial": 1, "steps": "newest"}
         check_routes(server, tokens, values, routes)
         check_bodies(server, values, routes)
         check_methods(server)

@@ -145,7 +145,8 @@ static void take_messages(uint64_t count) {
 static shoal_offers *begin(uint32_t workers_max) {
   memset(&search, 0, sizeof search);
   broker.receivers = broker.waiting = 0;
-  job = (shoal_open_job){.id = 7, .is_search = true, .spec = {.workers_min = 1, .workers_max = workers_max}};
+  job = (shoal_open_job){
+      .id = 7, .kind = SHOAL_JOB_SEARCH, .spec = {.workers_min = 1, .workers_max = workers_max}};
   shoal_text_addf(&job.search.data, "adult");
   const shoal_offers_config config = {.queue = "amqp://nobody",
                                       .url = "http://127.0.0.1:1",

@@ -1,32 +1,24 @@
 /* cartpole.c: see cartpole.h.
  *
  * Made for many at once: plain loops without a branch, which the compiler turns into vectors, for several
- * instruction sets. None of them changes a bit, since multiply and add are never fused, and the order of
- * operations is that of the original.
+ * instruction sets; carts_avx512.c is the same by hand. None of them changes a bit, since multiply and add
+ * are never fused where that shows, and the order of operations is that of the original.
  *
  * A pole that falls doubles an error every few steps, so sine and cosine must be the C library's to the
  * last bit, as NumPy's are. Angles are small, and a few terms of the series with what rounding took away
  * tell them all but always: where the exact value is so near the middle between two doubles that the
- * library (whose error is below 0.52 units) might take the other one, it is asked: one time in ten. */
+ * library (carts.h says how wrong it may be) might take the other one, it is asked. */
 #include "agent/envs/cartpole/cartpole.h"
 
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "agent/envs/cartpole/carts.h"
 #include "kernels/kernels.h"
 
-static const double GRAVITY = 9.8, POLE_MASS = 0.1, TOTAL_MASS = 0.1 + 1.0, HALF_LENGTH = 0.5, PUSH = 10.0,
-                    TAU = 0.02, X_MAX = 2.4, START = 0.05, SERIES_MAX = 0.25;
-/* How wrong the C library may be beyond half a unit in the last place, and how wrong a small term is by
- * itself. */
-static const double LIBRARY = 0.02 * 0x1p-52, TERM = 1.5 * 0x1p-52;
-enum { BLOCK = 256 };
-static const double ANGLE_MAX = 12 * 2 * M_PI / 360, POLE_MASS_LENGTH = 0.1 * 0.5;
-
-typedef struct cart {
-  double x, speed, angle, turn;
-} cart;
+static const double START = 0.05;
+static const double COSINE_TERM = 2 * 0x1p-52; /* how wrong the small term of a cosine may be */
 
 static void reset(void *state, shoal_pcg64 *random) {
   cart *c = state;
@@ -55,25 +47,11 @@ static inline __attribute__((always_inline)) waves series(double x) {
   double s_small = x * x2 * (s3 + x4 * (s7 + x4 * s11)), c_small = x2 * (c2 + x4 * (c6 + x4 * c10));
   double s = x + s_small, c = 1.0 + c_small;
   double s_rest = s_small - (s - x), c_rest = c_small - (c - 1.0); /* exact: what rounding took away */
-  double s_wrong = fabs(s) * LIBRARY + fabs(s_small) * TERM, c_wrong = LIBRARY / 2 - c_small * TERM;
+  double s_wrong = (fabs(x) < SINE_SMALL ? fabs(x) * SINE_LEAST : SINE_UNITS) + fabs(s_small) * SINE_TERM;
+  double c_wrong = COSINE_UNITS - c_small * COSINE_TERM;
   bool sure = (fabs(x) <= SERIES_MAX) & (s + (s_rest + s_wrong) == s) & (s + (s_rest - s_wrong) == s) &
               (c + (c_rest + c_wrong) == c) & (c + (c_rest - c_wrong) == c);
   return (waves){s, c, !sure};
-}
-
-static inline __attribute__((always_inline)) void move(cart *c, double force, double sine, double cosine) {
-  double push = (force + POLE_MASS_LENGTH * (c->turn * c->turn) * sine) / TOTAL_MASS;
-  double turning = (GRAVITY * sine - cosine * push) /
-                   (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * (cosine * cosine) / TOTAL_MASS));
-  double moving = push - POLE_MASS_LENGTH * turning * cosine / TOTAL_MASS;
-  c->x += TAU * c->speed;
-  c->speed += TAU * moving;
-  c->angle += TAU * c->turn;
-  c->turn += TAU * turning;
-}
-
-static inline __attribute__((always_inline)) double force_of(float action) {
-  return action == 1.0f ? PUSH : -PUSH;
 }
 
 /* ---- many ------------------------------------------------------------------------------- */
@@ -92,9 +70,9 @@ static inline __attribute__((always_inline)) uint32_t list(const uint64_t *marke
 
 static inline __attribute__((always_inline)) void move_block(cart *carts, uint32_t count,
                                                              const float *actions, bool *ended) {
-  double sines[BLOCK], cosines[BLOCK];
-  uint64_t ask[BLOCK];
-  uint16_t asked[BLOCK];
+  double sines[CARTS_BLOCK], cosines[CARTS_BLOCK];
+  uint64_t ask[CARTS_BLOCK];
+  uint16_t asked[CARTS_BLOCK];
   for (uint32_t i = 0; i < count; i++) {
     waves w = series(carts[i].angle);
     sines[i] = w.sine;
@@ -106,15 +84,15 @@ static inline __attribute__((always_inline)) void move_block(cart *carts, uint32
     sines[asked[a]] = sin(angle);
     cosines[asked[a]] = cos(angle);
   }
-  for (uint32_t i = 0; i < count; i++) move(&carts[i], force_of(actions[i]), sines[i], cosines[i]);
-  for (uint32_t i = 0; i < count; i++) /* also over where something is no number */
-    ended[i] = !((fabs(carts[i].x) <= X_MAX) & (fabs(carts[i].angle) <= ANGLE_MAX));
+  for (uint32_t i = 0; i < count; i++) cart_move(&carts[i], cart_force(actions[i]), sines[i], cosines[i]);
+  for (uint32_t i = 0; i < count; i++) ended[i] = cart_ended(&carts[i]);
 }
 
 static inline __attribute__((always_inline)) void move_all(cart *carts, uint32_t count, const float *actions,
                                                            bool *ended) {
-  for (uint32_t done = 0; done < count; done += BLOCK)
-    move_block(carts + done, count - done < BLOCK ? count - done : BLOCK, actions + done, ended + done);
+  for (uint32_t done = 0; done < count; done += CARTS_BLOCK)
+    move_block(carts + done, count - done < CARTS_BLOCK ? count - done : CARTS_BLOCK, actions + done,
+               ended + done);
 }
 
 static inline __attribute__((always_inline)) void round_all(const cart *carts, uint32_t count, float *out) {
@@ -139,10 +117,6 @@ __attribute__((target("avx2"))) static void move_avx2(cart *carts, uint32_t coun
 __attribute__((target("avx2"))) static void round_avx2(const cart *carts, uint32_t count, float *out) {
   round_all(carts, count, out);
 }
-__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) static void
-move_avx512(cart *carts, uint32_t count, const float *actions, bool *ended) {
-  move_all(carts, count, actions, ended);
-}
 
 typedef enum isa { UNKNOWN, PLAIN, AVX2, AVX512 } isa;
 
@@ -159,18 +133,21 @@ static isa isa_of_kernels(void) {
 }
 
 static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {
-  switch (isa_of_kernels()) {
-  case AVX512: move_avx512(carts, count, actions, ended); break;
-  case AVX2: move_avx2(carts, count, actions, ended); break;
-  default: move_plain(carts, count, actions, ended); break;
-  }
+  isa best = isa_of_kernels();
+  uint32_t eights = best == AVX512 ? count / 8 * 8 : 0;
+  if (eights > 0) shoal_carts_move_avx512(carts, eights, actions, ended);
+  if (best == PLAIN)
+    move_plain(carts, count, actions, ended);
+  else if (eights < count)
+    move_avx2(carts + eights, count - eights, actions + eights, ended + eights);
 }
 
 static void round_many(const cart *carts, uint32_t count, float *out) {
-  if (isa_of_kernels() == PLAIN)
-    round_plain(carts, count, out);
-  else
-    round_avx2(carts, count, out);
+  switch (isa_of_kernels()) {
+  case AVX512: shoal_carts_round_avx512(carts, count, out); break;
+  case AVX2: round_avx2(carts, count, out); break;
+  default: round_plain(carts, count, out); break;
+  }
 }
 #else
 static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {

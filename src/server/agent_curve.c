@@ -1,0 +1,92 @@
+/* agent_curve.c: see agent_curve.h. */
+#include "server/agent_curve.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* All of it; NULL and 0 bytes where there is no file. */
+static shoal_status read_all(const char *path, char **out, size_t *length, shoal_error *err) {
+  uint8_t *bytes = NULL;
+  *out = NULL;
+  *length = 0;
+  if (!shoal_file_exists(path)) return SHOAL_OK;
+  shoal_status status = shoal_file_read(path, SHOAL_CURVE_BYTES_MAX, false, &bytes, length, err);
+  *out = (char *)bytes;
+  return status;
+}
+
+/* The next whole line, without its newline; NULL: there is none. */
+static const char *next_line(const char **at, const char *end, size_t *length) {
+  const char *line = *at, *newline = line != NULL ? memchr(line, '\n', (size_t)(end - line)) : NULL;
+  if (newline == NULL) return NULL;
+  *length = (size_t)(newline - line);
+  *at = newline + 1;
+  return line;
+}
+
+shoal_status shoal_agent_curve_add(const char *path, const shoal_text *lines, shoal_error *err) {
+  if (lines->length == 0) return SHOAL_OK;
+  FILE *file = fopen(path, "ab");
+  bool good = file != NULL && fwrite(lines->bytes, 1, lines->length, file) == lines->length;
+  if (file != NULL && fclose(file) != 0) good = false;
+  return good ? SHOAL_OK : shoal_fail_errno(path, err);
+}
+
+/* Where a point is; false: it is none. */
+static bool read_point(const char *line, size_t length, double *steps, double *seconds) {
+  cJSON *json = cJSON_ParseWithLength(line, length);
+  const cJSON *s = cJSON_GetObjectItemCaseSensitive(json, "steps");
+  const cJSON *t = cJSON_GetObjectItemCaseSensitive(json, "seconds");
+  bool good = cJSON_IsNumber(s) && cJSON_IsNumber(t);
+  *steps = good ? s->valuedouble : 0;
+  *seconds = good ? t->valuedouble : 0;
+  cJSON_Delete(json);
+  return good;
+}
+
+static shoal_status write_all(const char *path, const char *bytes, size_t length, shoal_error *err) {
+  shoal_writer *writer;
+  shoal_status status = shoal_writer_create(&writer, path, err);
+  if (status != SHOAL_OK) return status;
+  shoal_writer_add(writer, bytes, length);
+  return shoal_writer_commit(writer, err);
+}
+
+shoal_status shoal_agent_curve_cut(const char *path, uint64_t steps, double *seconds, shoal_error *err) {
+  char *bytes;
+  size_t length, line_length, kept = 0;
+  *seconds = 0;
+  shoal_status status = read_all(path, &bytes, &length, err);
+  if (status != SHOAL_OK || bytes == NULL) return status;
+  const char *at = bytes, *end = bytes + length;
+  for (const char *line; (line = next_line(&at, end, &line_length)) != NULL;) {
+    double here, then;
+    if (!read_point(line, line_length, &here, &then) || here > (double)steps) break;
+    kept = (size_t)(at - bytes);
+    *seconds = then;
+  }
+  if (kept < length) status = write_all(path, bytes, kept, err);
+  free(bytes);
+  return status;
+}
+
+shoal_status shoal_agent_curve_read(const char *path, uint64_t from, uint64_t most, shoal_json *json,
+                                    uint64_t *next, shoal_error *err) {
+  char *bytes;
+  size_t length, line_length;
+  *next = 0;
+  shoal_status status = read_all(path, &bytes, &length, err);
+  if (status != SHOAL_OK || bytes == NULL) return status;
+  const char *at = bytes, *end = bytes + length;
+  while (*next < from + most) {
+    const char *line = next_line(&at, end, &line_length);
+    if (line == NULL) break;
+    if ((*next)++ >= from) shoal_json_raw(json, NULL, line, line_length);
+  }
+  free(bytes);
+  return SHOAL_OK;
+}

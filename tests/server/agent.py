@@ -1,0 +1,358 @@
+#!/usr/bin/env python3
+"""agent.py SHOAL: an agent is trained on a server by volunteers that come and go.
+
+Four volunteers play CartPole-v1 while volunteers and the server are killed -9: the training goes on and solves it, and
+what waits for the learner stays bounded. Who joins late gets the newest policy with its first unit. Then everything
+that can be asked is asked, rightly and wrongly: points, checkpoints, episodes, the policy, stop, resume, specs, bodies,
+roles; and somebody lies about what it has played."""
+import http.client
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from server import Process, Server
+
+SHOAL = sys.argv[1]
+STREAMS = 4
+
+
+class Site:
+    """A server that is started again on the same port."""
+
+    def __init__(self, folder, *options):
+        self.folder, self.options, self.port = folder, options, 0
+        self.start()
+
+    def start(self):
+        self.server = Server(SHOAL, self.folder / "server", *self.options, port=self.port)
+        self.port, self.url = self.server.port, self.server.url
+        self.admin = self.server.admin or getattr(self, "admin", None)
+
+    def ask(self, method, path, body=None, token=None, headers=None):
+        """Status and content: JSON where it is that, else bytes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        head = dict(headers or {})
+        if token or self.admin:
+            head["Authorization"] = "Bearer " + (token or self.admin)
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+        connection.request(method, path, body, head)
+        answer = connection.getresponse()
+        content = answer.read()
+        kind = answer.getheader("Content-Type", "")
+        connection.close()
+        return answer.status, json.loads(content) if kind.startswith("application/json") else content
+
+    def get(self, path):
+        status, answer = self.ask("GET", path)
+        assert status == 200, (path, status, answer)
+        return answer
+
+    def submit(self, **spec):
+        status, answer = self.ask("POST", "/api/v1/jobs", {"kind": "agent", "env": "CartPole-v1", **spec})
+        assert status == 201, answer
+        return answer["id"]
+
+    def job(self, number):
+        return self.get(f"/api/v1/jobs/{number}")
+
+    def work(self, name):
+        return Process([SHOAL, "work", self.url, "--name", name, "--cores", "1", "--cache", str(self.folder / name), "--yes",
+                        "--no-pause", "--json"])
+
+    def refused(self, status, words, method, path, body=None, field=None, **more):
+        got, answer = self.ask(method, path, body, **more)
+        assert got == status, (method, path, body, got, answer)
+        error = answer["error"]
+        assert words in error["text"] and error.get("field") == field, (path, body, error)
+        assert str(self.folder) not in error["text"], error
+
+
+def wait_for(what, seconds, good):
+    deadline = time.monotonic() + seconds
+    while not (found := good()):
+        if time.monotonic() > deadline:
+            sys.exit(f"waited in vain for {what}")
+        time.sleep(0.05)
+    return found
+
+
+def check_envs(site):
+    answer = site.get("/api/v1/envs")
+    envs = {env["name"]: env for env in answer["envs"]}
+    assert envs["CartPole-v1"] == {**envs["CartPole-v1"], "goal": 475, "limit": 500, "observation": 4, "actions": 2, "usual": "ppo"}
+    assert "sac" not in envs["CartPole-v1"]["algorithms"] and "ppo" in envs["CartPole-v1"]["algorithms"]
+    assert envs["Pendulum-v1"]["actions"] is None and envs["Pendulum-v1"]["goal"] is None and "dqn" not in envs["Pendulum-v1"]["algorithms"]
+    assert [entry["name"] for entry in answer["algorithms"]] == ["ppo", "vtrace", "dqn", "sac", "clone"]
+    assert all(entry["says"] for entry in answer["algorithms"] + answer["envs"])
+
+
+def check_specs(site):
+    """What is wrong is said by its field, and nothing of it is kept. Strangers' names bring in no Python."""
+    for change, field, words in (({"env": "CartPole-v3"}, "env", "did you mean"), ({"env": "gym:CartPole-v1"}, "env", "unknown environment"),
+                                 ({"env": "gym:os:x"}, "env", "unknown environment"), ({"env": None}, "env", "missing"),
+                                 ({"algorithm": "sac"}, "algorithm", ""), ({"algorithm": "magic"}, "algorithm", "ppo"),
+                                 ({"settings": {"rats": 1}}, "settings", "rats"), ({"settings": {"envs": 4096, "steps": 4096}}, "settings", "a rollout of"),
+                                 ({"settings": {"rate": -3}}, "settings", "rate"), ({"body": "dense many"}, "body", "many"),
+                                 ({"seconds": -1}, "seconds", "from 0"), ({"steps": 0.5}, "steps", "whole"), ({"exact": "yes"}, "exact", "true or false"),
+                                 ({"data": "wine"}, "data", "no field"), ({"workers_max": 0}, "workers_max", "from 1")):
+        site.refused(422, words, "POST", "/api/v1/jobs", {"kind": "agent", "env": "CartPole-v1", **change}, field)
+    assert site.get("/api/v1/jobs")["jobs"] == [], "a spec that was refused is there"
+
+
+def first_unit(site, job, **query):
+    """What an actor that has nothing is given."""
+    words = "&".join(f"{key}={value}" for key, value in {"worker": "late", **query}.items())
+    status, answer = site.ask("POST", f"/api/v1/jobs/{job}/play?{words}")
+    if status == 204:
+        return None
+    assert status == 200, (status, answer)
+    length = struct.unpack_from("<I", answer)[0]
+    unit, policy = answer[4:4 + length], answer[4 + length:]
+    number, version = struct.unpack_from("<QQ", unit, 8)
+    return version, policy
+
+
+def check_bodies(site, job):
+    play = f"/api/v1/jobs/{job}/play"
+    site.refused(400, "worker must be", "POST", play, field="worker")
+    site.refused(400, "version", "POST", play + "?worker=x&version=-1", field="version")
+    site.refused(400, "a rollout's bytes", "POST", play + "?worker=x", b"no rollout")
+    site.refused(400, "a rollout's bytes", "POST", play + "?worker=x", os.urandom(3000))
+    site.refused(413, "", "POST", play + "?worker=x", headers={"Content-Length": str(8 << 20)})
+    site.refused(404, "", "POST", "/api/v1/jobs/99/play?worker=x")
+    site.refused(404, "no such checkpoint", "GET", f"/api/v1/jobs/{job}/checkpoints/7")
+    site.refused(404, "no such checkpoint", "GET", f"/api/v1/jobs/{job}/checkpoints/x/episode")
+    site.refused(400, "seed", "GET", f"/api/v1/jobs/{job}/checkpoints/newest/episode?seed=x", field="seed")
+    site.refused(400, "from", "GET", f"/api/v1/jobs/{job}/points?from=-1", field="from")
+    site.refused(409, "", "POST", f"/api/v1/jobs/{job}/units", {"worker": "x"})
+
+
+def points_of(site, job):
+    """All of them, asked for in parts."""
+    points, start = [], 0
+    while True:
+        answer = site.get(f"/api/v1/jobs/{job}/points?from={start}")
+        points += answer["points"]
+        if not answer["points"]:
+            return points
+        assert answer["next"] == start + len(answer["points"])
+        start = answer["next"]
+
+
+def train_with_kills(site, folder):
+    """Volunteers and the server are killed: nothing is lost but the last seconds, and it is solved."""
+    job = site.submit(name="Poles", until_solved=False, seconds=14, steps=100000000, settings={"streams": STREAMS, "epochs": 4})
+    site.refused(409, "has not begun", "POST", f"/api/v1/jobs/{job}/play?worker=x")
+    workers = [site.work(f"player {i}") for i in range(4)]
+    view = lambda: site.job(job)["agent"]
+    wait_for("rounds of all four", 20, lambda: view()["version"] >= 3 and view()["actors"] >= 4)
+    check_bodies(site, job)
+    most = 0
+    for step in range(2):
+        version = view()["version"]
+        workers[step].end(signal.SIGKILL)
+        wait_for("rounds without a volunteer that was killed", 20, lambda: view()["version"] > version + 5)
+        for _ in range(10):
+            most = max(most, view()["waiting"])
+            time.sleep(0.02)
+    wait_for("its place in the list to be free", 10, lambda: site.job(job)["workers"] == 2)
+    known = view()["version"]
+    late = wait_for("a unit", 10, lambda: first_unit(site, job))
+    assert late[1] and late[0] >= known > 10, f"a late joiner got version {late[0]}, and there was {known}"
+    assert most <= 2 * STREAMS, f"{most} rollouts waited"
+    wait_for("a file to go on from", 20, lambda: (folder / "server/jobs" / str(job) / "agent.safetensors").exists())
+    before, points = view(), points_of(site, job)
+    site.server.end(signal.SIGKILL)
+    time.sleep(0.3)
+    site.start()
+    wait_for("volunteers that come back", 30, lambda: view()["version"] > 0 and site.job(job)["workers"] >= 2)
+    again = wait_for("rounds after the server was killed", 30, lambda: (v := view())["steps"] > 0 and v["actors"] > 0 and v)
+    kept = points_of(site, job)
+    assert again["seconds"] > 1 and kept and kept[0] == points[0], "the curve did not outlive the server"
+    assert all(a["steps"] <= b["steps"] and a["seconds"] <= b["seconds"] for a, b in zip(kept, kept[1:])), "the curve goes back"
+    done = wait_for("the end", 40, lambda: (j := site.job(job))["state"] == "finished" and j)
+    agent = done["agent"]
+    assert agent["solved"] and agent["score"] >= 475 and agent["steps"] > before["steps"] // 2, agent
+    assert 13.9 < agent["seconds"] < 25, agent
+    assert agent["actors"] == 0 and agent["waiting"] == 0 and agent["bytes_in"] > 0 and agent["bytes_out"] > 0, agent
+    credited = site.get(f"/api/v1/jobs/{job}/workers")["workers"]
+    assert {"player 2", "player 3"} <= {worker["name"] for worker in credited} <= {f"player {i}" for i in range(4)}, credited
+    assert 0.5 < sum(worker["samples"] for worker in credited) / agent["steps"] < 2, (credited, agent)
+    site.refused(410, "over", "POST", f"/api/v1/jobs/{job}/play?worker=x")
+    return job, workers[2:]
+
+
+def check_shown(site, folder, job):
+    """Points, checkpoints, episodes and the policy of a training that is over."""
+    points = points_of(site, job)
+    last = points[-1]
+    assert last["steps"] == site.job(job)["agent"]["steps"] and last["solved"] and last["score"] >= 475, last
+    assert all({"steps", "seconds", "return_mean", "return_deviation", "steps_per_second", "lag"} <= set(point) for point in points)
+    assert len({json.dumps(point) for point in points}) == len(points), "a point is there twice"
+    checkpoints = site.get(f"/api/v1/jobs/{job}/checkpoints")["checkpoints"]
+    steps = [checkpoint["steps"] for checkpoint in checkpoints]
+    assert steps == sorted(steps) and steps[-1] == last["steps"] and len(steps) == site.job(job)["agent"]["checkpoints"], steps
+    content = site.get(f"/api/v1/jobs/{job}/checkpoints/{steps[0]}")
+    assert len(content) == checkpoints[0]["bytes"]
+    bad = site.get(f"/api/v1/jobs/{job}/checkpoints/{steps[0]}/episode?seed=3")
+    good = site.get(f"/api/v1/jobs/{job}/checkpoints/newest/episode?seed=3")
+    assert good["return"] >= bad["return"] and good != bad and good["env"] == "CartPole-v1" and len(good["pictures"]) == len(good["rewards"]) + 1 == 501, (len(good["pictures"]), good["return"], bad["return"], steps)
+    assert good["pictures"][0]["shapes"] and good == site.get(f"/api/v1/jobs/{job}/checkpoints/{steps[-1]}/episode?seed=3")
+    (folder / "policy.safetensors").write_bytes(site.get(f"/api/v1/jobs/{job}/model"))
+    played = subprocess.run([SHOAL, "agent", "play", str(folder / "policy.safetensors"), "--json"], capture_output=True, text=True, timeout=60)
+    assert played.returncode == 0, played.stderr
+    site.refused(404, "an agent has none", "GET", f"/api/v1/jobs/{job}/model.onnx")
+
+
+def watch(site, job):
+    """Events of a job as they happen, until it ends."""
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+    connection.request("GET", f"/api/v1/jobs/{job}/live")
+    return connection.getresponse()
+
+
+def check_stop_and_resume(site, job):
+    second = site.submit(until_solved=False, seconds=100, seed=2, exact=True)
+    live = watch(site, second)
+    wait_for("its rounds", 30, lambda: site.job(second)["agent"]["version"] > 3)
+    assert site.ask("POST", f"/api/v1/jobs/{second}/stop", b"")[0] == 200
+    wait_for("its end", 20, lambda: site.job(second)["state"] == "stopped")
+    seen = b""
+    while b"event: point" not in seen:
+        seen += live.readline()
+    point = json.loads(live.readline().split(b"data: ", 1)[1])
+    assert {"steps", "return_mean", "lag"} <= set(point) and point["lag"] == 0, point
+    live.close()
+    site.refused(409, "stopped", "POST", f"/api/v1/jobs/{second}/play?worker=x")
+    stopped = site.job(second)["agent"]
+    site.refused(422, "steps are done already", "POST", f"/api/v1/jobs/{second}/resume", {"steps": 1})
+    site.refused(400, "the body may be", "POST", f"/api/v1/jobs/{second}/resume", {"seconds": -1}, "seconds")
+    status, answer = site.ask("POST", f"/api/v1/jobs/{second}/resume", {"steps": stopped["steps"] + 20000})
+    assert status == 200, answer
+    done = wait_for("the rest", 40, lambda: (j := site.job(second))["state"] == "finished" and j["agent"])
+    assert stopped["steps"] + 20000 <= done["steps"] < stopped["steps"] + 40000 and done["seconds"] > stopped["seconds"], done
+    assert len(points_of(site, second)) > 1
+    site.refused(409, "give more \"seconds\" or \"steps\"", "POST", f"/api/v1/jobs/{second}/resume")
+    site.refused(422, "used up", "POST", f"/api/v1/jobs/{job}/resume", {"steps": 200000000})
+    assert site.ask("DELETE", f"/api/v1/jobs/{second}")[0] == 204
+    site.refused(404, "", "GET", f"/api/v1/jobs/{second}/points")
+
+
+def tensors_of(content):
+    """The policy's tensors in a safetensors file, as bytes."""
+    length = struct.unpack_from("<Q", content)[0]
+    head, data = json.loads(content[8:8 + length]), content[8 + length:]
+    return {name: data[slice(*tensor["data_offsets"])] for name, tensor in head.items() if name.startswith("policy.") and tensor["dtype"] == "F32"}
+
+
+def check_exact(site, folder):
+    """With rounds as on one machine it is the same training, to the bit, whoever plays."""
+    job = site.submit(until_solved=False, steps=20000, seed=5, exact=True, settings={"streams": 3})
+    wait_for("its end", 30, lambda: site.job(job)["state"] == "finished")
+    out = folder / "alone.safetensors"
+    alone = subprocess.run([SHOAL, "agent", "train", "--env", "CartPole-v1", "--steps", "20000", "--full", "--seed", "5", "--set", "streams=3",
+                            "--out", str(out), "--json"], capture_output=True, text=True, timeout=60)
+    assert alone.returncode == 0, alone.stderr
+    ours, theirs = tensors_of(site.get(f"/api/v1/jobs/{job}/model")), tensors_of(out.read_bytes())
+    assert ours and all(theirs[name] == value for name, value in ours.items()), "volunteers trained another policy than one machine"
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def invent(unit, brief):
+    """A rollout that looks like one, and that nobody has played: it goes well all the time."""
+    number, version, _, stream, length = struct.unpack_from("<QQQII", unit, 8)
+    state, rows = unit[40:40 + length], brief["envs"] * brief["steps"]
+    made = b"shoalro1" + struct.pack("<QQ8I", number, version, stream, brief["envs"], brief["steps"], 0, 4, 2, 1, length)
+    made += bytes(2 * rows) + bytes(16 * (rows + brief["envs"])) + struct.pack("<f", -0.69) * rows + struct.pack("<f", 1) * rows + state
+    return made + struct.pack("<I", crc32c(made))
+
+
+def check_liar(site):
+    """Who says to have played what it has not is found out, and gets no more work; others train on, and are believed."""
+    job = site.submit(until_solved=False, seconds=6, name="Honesty")
+    wait_for("its rounds", 30, lambda: site.job(job)["agent"]["version"] > 3)
+    brief = site.get(f"/api/v1/jobs/{job}/brief")
+    play = f"/api/v1/jobs/{job}/play?worker=liar"
+    for _ in range(40):
+        status, answer = site.ask("POST", play)
+        if status == 200:
+            status, answer = site.ask("POST", play, invent(answer[4:4 + struct.unpack_from("<I", answer)[0]], brief))
+        if status == 403:
+            break
+        assert status in (200, 204), (status, answer)
+    assert status == 403 and "results of this worker were wrong" in answer["error"]["text"], (status, answer)
+    (ban,) = site.get("/api/v1/bans")["bans"]
+    assert "liar" in ban["who"] and ban["job"] == job, ban
+    agent = wait_for("checks", 20, lambda: (a := site.job(job)["agent"])["checked"] >= 2 and a)
+    assert agent["lies"] == 1, agent
+    lines = [line["text"] for line in site.get(f"/api/v1/jobs/{job}/log")["lines"]]
+    assert any("liar gets no more work" in line for line in lines), lines
+    wait_for("its end", 20, lambda: site.job(job)["state"] == "finished")
+    assert len(site.get("/api/v1/bans")["bans"]) == 1, "an honest volunteer is banned"
+
+
+def check_nobody_plays(site, workers):
+    """A budget of time is not used up while nobody is there, and a job without its least workers does not begin."""
+    third = site.submit(until_solved=False, seconds=1.5, workers_min=1)
+    wait_for("its rounds", 30, lambda: site.job(third)["agent"]["version"] > 1)
+    for worker in workers:
+        worker.end(signal.SIGKILL)
+    wait_for("a job that waits", 20, lambda: (j := site.job(third))["workers"] == 0 and j["state"] in ("waiting", "finished"))
+    if site.job(third)["state"] == "waiting":
+        spent = site.job(third)["agent"]["seconds"]
+        time.sleep(1)
+        assert site.job(third)["agent"]["seconds"] - spent < 0.5, "time without anybody who plays is counted"
+    assert site.ask("POST", f"/api/v1/jobs/{third}/stop", b"")[0] in (200, 409)
+    wait_for("its end", 20, lambda: site.job(third)["state"] in ("stopped", "finished"))
+
+
+def check_roles(folder):
+    """Who may what, where tokens are wanted."""
+    site = Site(folder / "closed", "--open", "nobody")
+    tokens = {role: site.ask("POST", "/api/v1/tokens", {"role": role, "name": role})[1]["token"] for role in ("viewer", "volunteer", "host")}
+    spec = {"kind": "agent", "env": "CartPole-v1", "private": True}
+    site.refused(403, "role host", "POST", "/api/v1/jobs", spec, token=tokens["volunteer"])
+    status, job = site.ask("POST", "/api/v1/jobs", spec, token=tokens["host"])
+    assert status == 201, job
+    site.refused(403, "role volunteer", "POST", f"/api/v1/jobs/{job['id']}/play?worker=x", token=tokens["viewer"])
+    site.refused(403, "private", "POST", f"/api/v1/jobs/{job['id']}/play?worker=x", token=tokens["volunteer"])
+    for path in ("points", "checkpoints", "checkpoints/newest", "checkpoints/newest/episode", "model"):
+        site.refused(403, "private", "GET", f"/api/v1/jobs/{job['id']}/{path}", token=tokens["viewer"])
+    site.refused(403, "private", "GET", f"/api/v1/jobs/{job['id']}/brief", token=tokens["volunteer"])
+    assert site.ask("GET", f"/api/v1/jobs/{job['id']}/points", token=tokens["host"]) == (200, {"points": [], "next": 0})
+    assert site.server.end() == 0
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        site = Site(folder)
+        check_envs(site)
+        check_specs(site)
+        job, workers = train_with_kills(site, folder)
+        check_shown(site, folder, job)
+        check_stop_and_resume(site, job)
+        check_exact(site, folder)
+        check_liar(site)
+        check_nobody_plays(site, workers)
+        assert site.server.end() == 0
+        check_roles(folder)
+    print("ok")
+
+
+main()

@@ -1,0 +1,324 @@
+/* test_agent_runner.c: a training goes on from its folder, its time stands still while nobody plays, and what
+ * actors say is not trusted. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "check.h"
+#include "server/agent_audit.h"
+#include "server/agent_curve.h"
+#include "server/agent_runner.h"
+
+static char folder[64];
+static shoal_agent_spec spec;
+static shoal_error err;
+static const shoal_agent_view nothing = {.return_mean = NAN, .score = NAN};
+
+static void changed(void *self) { (void)self; }
+
+static void parse(const char *json) {
+  shoal_spec_fault fault;
+  assert_int_equal(shoal_agent_spec_parse(&spec, json, strlen(json), &fault, &err), SHOAL_OK);
+}
+
+static shoal_agent_runner *start(const shoal_agent_view *before) {
+  const shoal_agent_runner_config config = {
+      .spec = &spec, .folder = folder, .before = before, .threads = 1, .changed = changed};
+  shoal_agent_runner *r;
+  assert_int_equal(shoal_agent_runner_start(&r, &config, &err), SHOAL_OK);
+  return r;
+}
+
+static void wait_for(shoal_agent_runner *r, shoal_agent_phase phase, shoal_agent_view *view) {
+  double deadline = shoal_clock_seconds() + 30;
+  do {
+    shoal_agent_runner_look(r, view);
+    usleep(1000);
+  } while (view->phase != phase && shoal_clock_seconds() < deadline);
+  assert_int_equal(view->phase, phase);
+}
+
+/* Who plays: as a volunteer does. */
+typedef struct bench {
+  shoal_actor_brief brief;
+  shoal_actor *actor;
+  shoal_rollout *rollout;
+  shoal_play_unit unit;
+  shoal_text bytes, policy;
+  uint64_t known;
+} bench;
+
+static void open_bench(bench *b, shoal_agent_runner *r) {
+  shoal_text json = {0};
+  *b = (bench){.known = UINT64_MAX};
+  assert_int_equal(shoal_agent_runner_brief(r, &json, &err), SHOAL_OK);
+  assert_int_equal(shoal_actor_brief_read(&b->brief, json.bytes, json.length, &err), SHOAL_OK);
+  shoal_text_release(&json);
+  assert_int_equal(shoal_actor_create(&b->actor, &b->brief.spec, b->brief.envs, b->brief.steps, &err),
+                   SHOAL_OK);
+  const shoal_rollout_shape shape = {b->brief.spec.kind, b->brief.envs, b->brief.steps,
+                                     shoal_policy_memory_floats(shoal_actor_policy(b->actor))};
+  assert_int_equal(shoal_rollout_create(&b->rollout, &shape, &err), SHOAL_OK);
+}
+
+static void close_bench(bench *b) {
+  shoal_rollout_destroy(b->rollout);
+  shoal_actor_destroy(b->actor);
+  shoal_text_release(&b->bytes);
+  shoal_text_release(&b->policy);
+  shoal_text_release(&b->unit.state);
+}
+
+/* Plays a unit, if there is one; its rollout is in `bytes` then. */
+static shoal_coach_next play(bench *b, shoal_agent_runner *r) {
+  shoal_coach_next next;
+  assert_int_equal(shoal_agent_runner_take(r, "ann", b->known, &next, &b->bytes, &b->policy, &err), SHOAL_OK);
+  if (next != SHOAL_COACH_UNIT) return next;
+  assert_int_equal(shoal_play_unit_read(&b->unit, b->bytes.bytes, b->bytes.length, &err), SHOAL_OK);
+  if (b->policy.length > 0)
+    assert_int_equal(shoal_policy_read(shoal_actor_policy(b->actor), b->policy.bytes, b->policy.length, &err),
+                     SHOAL_OK);
+  b->known = b->unit.version;
+  assert_int_equal(shoal_actor_play(b->actor, &b->unit, b->rollout, &err), SHOAL_OK);
+  shoal_text_clear(&b->bytes);
+  shoal_rollout_write(b->rollout, &b->bytes);
+  return next;
+}
+
+static void play_until(shoal_agent_runner *r, uint64_t steps) {
+  bench b;
+  shoal_agent_view view;
+  shoal_agent_done done;
+  open_bench(&b, r);
+  double deadline = shoal_clock_seconds() + 60;
+  for (shoal_coach_next next = SHOAL_COACH_WAITS; next != SHOAL_COACH_OVER;) {
+    next = play(&b, r);
+    if (next == SHOAL_COACH_UNIT)
+      assert_int_equal(shoal_agent_runner_done(r, "ann", b.bytes.bytes, b.bytes.length, &done, &err),
+                       SHOAL_OK);
+    else
+      usleep(1000);
+    shoal_agent_runner_look(r, &view);
+    if (view.steps >= steps) break;
+    assert_true(shoal_clock_seconds() < deadline);
+  }
+  close_bench(&b);
+}
+
+static void finish(shoal_agent_runner *r, shoal_agent_view *view) {
+  shoal_text lines = {0};
+  shoal_agent_runner_stop(r);
+  shoal_agent_runner_wait(r);
+  shoal_agent_runner_look(r, view);
+  shoal_agent_runner_take_points(r, &lines);
+  shoal_text_release(&lines);
+  shoal_agent_runner_destroy(r);
+}
+
+static int begin(void **state) {
+  (void)state;
+  snprintf(folder, sizeof folder, "/tmp/shoal-agent-runner-%d", (int)getpid());
+  shoal_remove_folder(folder, NULL);
+  return shoal_make_folder(folder, &err) == SHOAL_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+  (void)state;
+  shoal_agent_spec_release(&spec);
+  return shoal_remove_folder(folder, NULL) == SHOAL_OK ? 0 : -1;
+}
+
+static bool is_there(const char *name) {
+  char *path = shoal_path("%s/%s", folder, name);
+  bool there = shoal_file_exists(path);
+  free(path);
+  return there;
+}
+
+static void it_is_played_to_its_end(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  parse("{\"env\":\"CartPole-v1\",\"steps\":6000,\"until_solved\":false}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  assert_true(shoal_agent_runner_rollout_max(r) > 0);
+  play_until(r, UINT64_MAX);
+  wait_for(r, SHOAL_AGENT_ENDED, &view);
+  finish(r, &view);
+  assert_string_equal(view.error, "");
+  assert_true(view.finished && view.steps >= 6000 && view.episodes > 0 && view.checkpoints >= 1);
+  assert_false(isnan(view.score) || isnan(view.return_mean));
+  assert_true(is_there("agent.safetensors") && is_there("model.safetensors") && is_there("curve.jsonl"));
+}
+
+static void it_goes_on_from_its_folder(void **state) {
+  (void)state;
+  shoal_agent_view view, again;
+  parse("{\"env\":\"CartPole-v1\",\"steps\":1000000,\"until_solved\":false}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  play_until(r, 4000);
+  finish(r, &view);
+  assert_false(view.finished);
+  assert_true(view.steps >= 4000 && view.seconds > 0);
+  /* As if it had been killed after it had gone further than its file. */
+  shoal_text late = {0};
+  char *curve = shoal_path("%s/curve.jsonl", folder);
+  char *beyond = shoal_path("%s/checkpoints/900000.safetensors", folder);
+  shoal_text_addf(&late, "{\"steps\":900000,\"seconds\":77}\n");
+  assert_int_equal(shoal_agent_curve_add(curve, &late, &err), SHOAL_OK);
+  FILE *file = fopen(beyond, "wb");
+  assert_non_null(file);
+  fclose(file);
+  r = start(&view);
+  wait_for(r, SHOAL_AGENT_OPEN, &again);
+  assert_int_equal(again.steps, view.steps);
+  assert_true(again.seconds >= view.seconds && again.seconds < view.seconds + 30);
+  assert_false(shoal_file_exists(beyond));
+  double seconds;
+  assert_int_equal(shoal_agent_curve_cut(curve, UINT64_MAX, &seconds, &err), SHOAL_OK);
+  assert_true(seconds <= view.seconds);
+  play_until(r, view.steps + 1);
+  finish(r, &again);
+  assert_true(again.steps > view.steps && again.episodes >= view.episodes);
+  shoal_text_release(&late);
+  free(curve);
+  free(beyond);
+}
+
+static void time_without_anybody_does_not_count(void **state) {
+  (void)state;
+  shoal_agent_view view, later;
+  parse("{\"env\":\"CartPole-v1\",\"seconds\":0.3,\"until_solved\":false}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  shoal_agent_runner_tick(r, false);
+  shoal_agent_runner_look(r, &view);
+  usleep(500000);
+  shoal_agent_runner_look(r, &later);
+  assert_float_equal(view.seconds, later.seconds, 0);
+  assert_int_equal(later.phase, SHOAL_AGENT_OPEN);
+  shoal_agent_runner_tick(r, true);
+  wait_for(r, SHOAL_AGENT_ENDED, &view);
+  finish(r, &view);
+  assert_true(view.finished && view.seconds >= 0.3);
+}
+
+static void what_actors_say_is_checked(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  shoal_agent_done done;
+  bench b;
+  parse("{\"env\":\"CartPole-v1\",\"until_solved\":false}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  open_bench(&b, r);
+  assert_int_equal(play(&b, r), SHOAL_COACH_UNIT);
+  assert_true(b.bytes.length <= shoal_agent_runner_rollout_max(r));
+  b.bytes.bytes[b.bytes.length / 2] ^= 1;
+  assert_int_equal(shoal_agent_runner_done(r, "ann", b.bytes.bytes, b.bytes.length, &done, &err),
+                   SHOAL_INVALID);
+  b.bytes.bytes[b.bytes.length / 2] ^= 1;
+  assert_int_equal(shoal_agent_runner_done(r, "ann", b.bytes.bytes, b.bytes.length, &done, &err), SHOAL_OK);
+  assert_true(done.counted && done.steps == (uint64_t)b.brief.envs * b.brief.steps);
+  /* Once more, the same. */
+  assert_int_equal(shoal_agent_runner_done(r, "bob", b.bytes.bytes, b.bytes.length, &done, &err), SHOAL_OK);
+  assert_false(done.counted);
+  shoal_agent_runner_look(r, &view);
+  assert_int_equal(view.lost, 1);
+  assert_int_equal(view.waiting, 1);
+  assert_int_equal(view.actors, 2);
+  shoal_agent_runner_lost(r, "bob");
+  shoal_agent_runner_look(r, &view);
+  assert_int_equal(view.actors, 1);
+  close_bench(&b);
+  finish(r, &view);
+}
+
+/* Of an actor that is twenty versions behind, where the algorithm does not mind. */
+static void what_may_be_learned_from_can_be_checked(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  shoal_agent_case tried = {0};
+  bench slow;
+  parse("{\"env\":\"MountainCar-v0\",\"algorithm\":\"dqn\",\"until_solved\":false,"
+        "\"settings\":{\"streams\":4,\"updates\":0.01}}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  open_bench(&slow, r);
+  assert_int_equal(play(&slow, r), SHOAL_COACH_UNIT);
+  uint64_t round = (uint64_t)4 * slow.brief.envs * slow.brief.steps;
+  play_until(r, 20 * round);
+  shoal_agent_runner_look(r, &view);
+  assert_true(view.version >= slow.known + 20);
+  assert_true(shoal_agent_runner_evidence(r, slow.bytes.bytes, slow.bytes.length, &tried.brief, &tried.unit,
+                                          &tried.policy));
+  shoal_text_add(&tried.rollout, slow.bytes.bytes, slow.bytes.length);
+  assert_int_equal(shoal_agent_case_try(&tried), SHOAL_AGENT_AGREES);
+  shoal_agent_done done;
+  assert_int_equal(shoal_agent_runner_done(r, "ann", slow.bytes.bytes, slow.bytes.length, &done, &err),
+                   SHOAL_OK);
+  assert_true(done.counted);
+  /* Handed in already, it is nobody's to check. */
+  assert_false(shoal_agent_runner_evidence(r, slow.bytes.bytes, slow.bytes.length, &tried.brief, &tried.unit,
+                                           &tried.policy));
+  shoal_agent_case_release(&tried);
+  close_bench(&slow);
+  finish(r, &view);
+}
+
+/* Nobody has learned from what waits: nothing more is given out, and nothing grows. */
+static void rollouts_that_wait_are_bounded(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  bench b;
+  shoal_agent_done done;
+  uint64_t most = 0;
+  parse("{\"env\":\"CartPole-v1\",\"until_solved\":false,\"settings\":{\"streams\":8,\"epochs\":60}}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  open_bench(&b, r);
+  for (int i = 0; i < 200; i++) {
+    if (play(&b, r) == SHOAL_COACH_UNIT)
+      assert_int_equal(shoal_agent_runner_done(r, "ann", b.bytes.bytes, b.bytes.length, &done, &err),
+                       SHOAL_OK);
+    shoal_agent_runner_look(r, &view);
+    if (view.waiting > most) most = view.waiting;
+  }
+  assert_in_range(most, 1, 16);
+  close_bench(&b);
+  finish(r, &view);
+}
+
+static void a_damaged_file_ends_it_with_a_reason(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  char *path = shoal_path("%s/agent.safetensors", folder);
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  fputs("no agent", file);
+  fclose(file);
+  parse("{\"env\":\"CartPole-v1\"}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_ENDED, &view);
+  assert_true(view.error[0] != 0 && strstr(view.error, folder) == NULL);
+  finish(r, &view);
+  free(path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(it_is_played_to_its_end, begin, end),
+      cmocka_unit_test_setup_teardown(it_goes_on_from_its_folder, begin, end),
+      cmocka_unit_test_setup_teardown(time_without_anybody_does_not_count, begin, end),
+      cmocka_unit_test_setup_teardown(what_actors_say_is_checked, begin, end),
+      cmocka_unit_test_setup_teardown(what_may_be_learned_from_can_be_checked, begin, end),
+      cmocka_unit_test_setup_teardown(rollouts_that_wait_are_bounded, begin, end),
+      cmocka_unit_test_setup_teardown(a_damaged_file_ends_it_with_a_reason, begin, end),
+  };
+  return RUN_TESTS(tests);
+}
