@@ -48,6 +48,8 @@ async function fillForm(page, url, wrongs) {
   await page.click("nav >> text=Agent");
   const names = page.locator(".env .envname");
   await names.first().waitFor();
+  const longest = names.filter({ hasText: "MountainCarContinuous-v0" });
+  assert.equal(await longest.locator("wbr").count(), 3, "it is broken within a word where there is no room");
   assert.ok((await names.count()) >= 7, "some environments are missing");
   // By keyboard, as radio buttons go: the arrows choose.
   await tabTo(page, "input[name=env]");
@@ -157,8 +159,18 @@ async function useControls(page) {
   await seeItMove(page);
   passed("it pauses, goes step by step and plays on, by keyboard");
 
-  await page.selectOption("select[aria-label='Speed']", "4");
   const seed = page.locator("label:text-is('Seed') + input");
+  await seed.fill("-5");
+  await page.keyboard.press("Enter");
+  await page.locator(".player .error", { hasText: "a whole number from 0 to 1,000,000,000" }).waitFor();
+  const asked = page.waitForRequest((request) => /episode\?seed=7$/.test(request.url()));
+  await seed.fill("7");
+  assert.equal(await page.locator(".player .error:visible").count(), 0, "it goes on being wrong");
+  await page.keyboard.press("Enter");
+  await asked;
+  passed("a seed that is none is told, another begins an episode");
+
+  await page.selectOption("select[aria-label='Speed']", "4");
   const seeds = [await seed.inputValue()];
   await page.click("button:text-is('Another episode')");
   seeds.push(await seed.inputValue());
@@ -251,6 +263,28 @@ async function seeResults(page) {
     `${who} have played`,
   );
   passed(await page.textContent(".lead"));
+  await seeOnPhone(page);
+}
+
+// Who has played how much is seen without moving the table.
+async function seeOnPhone(page) {
+  const before = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 800 });
+  const table = page.locator("[aria-label='Actors of this agent']").first();
+  const right = async (one) => {
+    const box = await one.boundingBox();
+    return box.x + box.width;
+  };
+  for (const title of ["Actor", "Share", "Now", "Steps"]) {
+    const head = table.locator("th", { hasText: new RegExp(`^${title}$`) });
+    assert.ok((await right(head)) <= (await right(table)) + 1, `${title} is outside the picture on a phone`);
+    assert.ok(
+      await head.evaluate((cell) => cell.scrollWidth <= cell.clientWidth),
+      `${title} is cut on a phone`,
+    );
+  }
+  await page.setViewportSize(before);
+  passed("a phone shows who plays, and how much");
 }
 
 async function takeAway(page, processes) {
@@ -263,6 +297,10 @@ async function takeAway(page, processes) {
   };
   const name = await save(() => page.click("button:text-is('Download model')"), "Poles.safetensors");
   assert.equal(name, "Poles.safetensors");
+  const onnx = await save(() => page.click("button:text-is('Download ONNX')"), "Poles.onnx");
+  assert.equal(onnx, "Poles.onnx");
+  assert.ok(fs.readFileSync(processes.file("Poles.onnx")).includes("observation"), "the ONNX file is none");
+  await page.locator("p", { hasText: "A training like it on one machine" }).waitFor();
   const checkpoint = await save(() => page.click(".chooser button:text-is('Download')"), "one.safetensors");
   assert.match(checkpoint, /^Poles-\d+\.safetensors$/);
   const file = processes.file("Poles.safetensors");

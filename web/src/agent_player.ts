@@ -17,6 +17,7 @@ const againMs = 5000; // after an answer that was none
 const labelEveryMs = 1000; // what is said of the picture to who cannot see it
 const enoughS = 5; // of an agent that is not the newest any more
 const chooseMs = 200; // after a slider has come to rest
+const seedMax = 1_000_000_000;
 const speeds = [0.25, 0.5, 1, 2, 4];
 const waitingText = "The agent can be watched as soon as its first policy is saved.";
 
@@ -64,10 +65,16 @@ export class Player {
   private readonly seed = h("input", {
     type: "number",
     min: 0,
-    max: 1_000_000_000,
+    max: seedMax,
     step: 1,
     value: 1,
     class: "short",
+  });
+  private readonly seedError = h("p", {
+    class: "error",
+    role: "alert",
+    hidden: true,
+    id: newId("seed-error"),
   });
   private readonly slider = h("input", {
     type: "range",
@@ -93,7 +100,8 @@ export class Player {
     this.canvas.addEventListener("keydown", (event) => this.press(event));
     this.toggle.addEventListener("click", () => this.setOn(!this.isOn));
     this.scrub.addEventListener("input", () => this.seek(Number(this.scrub.value)));
-    this.seed.addEventListener("change", () => this.asked.now());
+    this.seed.addEventListener("change", () => this.takeSeed());
+    this.seed.addEventListener("input", () => this.sayOfSeed(""));
     this.slider.addEventListener("input", () => this.slide());
     this.showToggle();
     this.showChoice();
@@ -140,6 +148,7 @@ export class Player {
     this.speed.value = "1";
     const seedId = newId("seed");
     this.seed.id = seedId;
+    this.seed.setAttribute("aria-describedby", this.seedError.id);
     const another = button("Another episode", "plain", () => this.another());
     another.classList.add("small");
     return h(
@@ -155,6 +164,7 @@ export class Player {
         this.seed,
         another,
       ),
+      this.seedError,
     );
   }
 
@@ -238,8 +248,24 @@ export class Player {
     if (this.current() && this.isSeen && !this.isClosed) this.asked.now();
   }
 
+  // What was typed: an episode begins with it, or it is said why not.
+  private takeSeed(): void {
+    const isGood = this.seed.value !== "" && this.seed.validity.valid;
+    this.sayOfSeed(isGood ? "" : `The seed is a whole number from 0 to ${count(seedMax)}.`);
+    if (isGood) this.asked.now();
+  }
+
+  private sayOfSeed(wrong: string): void {
+    setText(this.seedError, wrong);
+    this.seedError.hidden = wrong === "";
+    if (wrong) this.seed.setAttribute("aria-invalid", "true");
+    else this.seed.removeAttribute("aria-invalid");
+  }
+
   private another(): void {
-    this.seed.value = String((Number(this.seed.value) || 0) + 1);
+    const before = this.seed.validity.valid ? Number(this.seed.value) : 0;
+    this.seed.value = String(before < seedMax ? before + 1 : 0);
+    this.sayOfSeed("");
     this.isOn = true;
     this.showToggle();
     this.asked.now();

@@ -22,16 +22,16 @@ export const settings: Setting[] = [
   { name: "lag", says: "versions that a round is behind", algorithms: [] },
   { name: "lag_max", says: "versions behind that are still learned from", algorithms: [] },
   { name: "budget", says: "steps of a whole training", algorithms: [] },
-  { name: "discount", says: "what a reward counts one step later", algorithms: [] },
+  { name: "discount", says: "what a reward counts one step later", algorithms: [...critics, ...memories] },
   { name: "rate", says: "how fast it learns", algorithms: [] },
   { name: "clip", says: "the longest gradient; 0: any", algorithms: [] },
   { name: "anneal", says: "yes: the rate falls to zero towards the end", algorithms: [] },
   { name: "scale_observations", says: "by their means and deviations: yes or no", algorithms: [] },
-  { name: "scale_rewards", says: "by their deviation: yes or no", algorithms: [] },
+  { name: "scale_rewards", says: "by their deviation: yes or no", algorithms: [...critics, ...memories] },
   { name: "lambda", says: "how far advantages look ahead", algorithms: critics },
-  { name: "entropy", says: "what being undecided is worth", algorithms: critics },
+  { name: "entropy", says: "what being undecided is worth", algorithms: [...critics, "sac"] },
   { name: "value_weight", says: "weight of the values' loss", algorithms: critics },
-  { name: "ratio_clip", says: "how far a round may move the policy", algorithms: ["ppo"] },
+  { name: "ratio_clip", says: "how far a round may move the policy", algorithms: critics },
   { name: "epochs", says: "how often a round is gone over", algorithms: [...critics, "clone"] },
   { name: "minibatch", says: "rows of one step of learning", algorithms: [...critics, "clone"] },
   { name: "memory", says: "steps that are remembered", algorithms: memories },
@@ -66,11 +66,13 @@ export const noProgress: AgentProgress = {
   version: 0,
   score: null,
   score_deviation: null,
+  score_episodes: 100,
   solved: false,
   goal: null,
   actors: 0,
   waiting: 0,
   lost: 0,
+  given_again: 0,
   bytes_in: 0,
   bytes_out: 0,
   checkpoints: 0,
@@ -118,9 +120,10 @@ export function agentSummary(job: Job, now: number): string {
   const { env } = agentSpecOf(job);
   if (job.state === "finished") {
     const when = job.ended ? ` ${ago(job.ended, now)}` : "";
+    const episodes = counted(agent.score_episodes, "episode");
     if (agent.solved)
-      return `Solved${when}: ${returnText(agent.score)} over 100 episodes, after ${played(agent)}.`;
-    const score = agent.score === null ? "" : `, ${returnText(agent.score)} over 100 episodes`;
+      return `Solved${when}: ${returnText(agent.score)} over ${episodes}, after ${played(agent)}.`;
+    const score = agent.score === null ? "" : `, ${returnText(agent.score)} over ${episodes}`;
     const goal = agent.goal === null ? "" : "; not solved";
     return `Finished${when} after ${played(agent)}${score}${goal}.`;
   }
@@ -153,14 +156,24 @@ function settingWords(given: Record<string, SettingValue> | undefined): string {
     .join(",");
 }
 
-// The same training on one machine.
+// A time as one would type it: not 2.8950516750046518.
+function typedSeconds(seconds: number | undefined): number | undefined {
+  return seconds ? Math.max(Math.round(seconds * 10) / 10, 0.1) : undefined;
+}
+
+// What the command below comes to: the bits depend on who played when, unless rounds are exact.
+export function commandTitle(spec: Partial<AgentSpec>): string {
+  return spec.exact ? "The same training on one machine:" : "A training like it on one machine:";
+}
+
+// Such a training on one machine.
 export function agentCommand(spec: Partial<AgentSpec>): string {
   const set = settingWords(spec.settings);
   const options: [string, string | number | undefined][] = [
     ["--env", spec.env ?? "ENV"],
     ["--algorithm", spec.algorithm],
     ["--seed", spec.seed],
-    ["--seconds", spec.seconds || undefined],
+    ["--seconds", typedSeconds(spec.seconds)],
     ["--steps", spec.steps || undefined],
     ["--set", set || undefined],
     ["--model", spec.body ? "body.net" : undefined],
@@ -187,6 +200,13 @@ export function readSettings(rows: { name: string; value: string }[]): {
     read[name] = text;
   }
   return { settings: read, wrong: null };
+}
+
+const leastMinutes = 0.1;
+
+// What a form takes: minutes as one would type them, as many as it takes at least.
+export function minutesText(seconds: number | undefined): string {
+  return seconds ? String(Math.max(Math.round((seconds / 60) * 100) / 100, leastMinutes)) : "";
 }
 
 // What to go on with, where it ended because it was at its end.

@@ -68,13 +68,15 @@ export interface AgentProgress {
   lag: number; // versions that rollouts are behind, on average
   refused: number;
   version: number;
-  score: number | null; // of 100 episodes
+  score: number | null;
   score_deviation: number | null;
+  score_episodes: number; // 100; fewer where it began badly
   solved: boolean;
   goal: number | null;
   actors: number;
   waiting: number; // rollouts that wait for the learner
-  lost: number;
+  lost: number; // that came too late
+  given_again: number; // units whose actor was gone or silent
   checked?: number; // rollouts that the server played again
   lies?: number; // of those, that were something else
   bytes_in: number;

@@ -7,8 +7,10 @@ import {
   agentResult,
   agentShare,
   agentSummary,
+  commandTitle,
   envFacts,
   lagText,
+  minutesText,
   noProgress,
   readSettings,
   settings,
@@ -33,10 +35,13 @@ test("the Agent page is found, and the job to begin from", () => {
 
 test("the form offers what the program knows, and nothing else", () => {
   const source = readFileSync("../src/agent/settings.c", "utf8");
-  const known = [...source.matchAll(/^ +SETTING\((\w+),/gm)].map((found) => found[1]);
+  const known = [...source.matchAll(/^ +SETTING\((\w+), .*, ([A-Z |]+)\),$/gm)];
+  const groups: Record<string, string[]> = { ALL: [], CRITICS: ["ppo", "vtrace"], MEMORIES: ["dqn", "sac"] };
+  const algorithms = (words: string): string[] =>
+    words.split(" | ").flatMap((word) => groups[word] ?? [word.toLowerCase()]);
   assert.deepEqual(
-    settings.map((one) => one.name),
-    known,
+    settings.map((one) => [one.name, one.algorithms]),
+    known.map((found) => [found[1], algorithms(found[2] ?? "")]),
   );
 });
 
@@ -64,6 +69,10 @@ test("the sentence tells how it goes", () => {
   assert.match(
     agentSummary(job({ state: "finished", ended: 100 }, { ...solved, solved: false, score: 20 }), 101),
     /^Finished just now after 14,336 steps in 3\.0 s, 20 over 100 episodes; not solved\.$/,
+  );
+  assert.match(
+    agentSummary(job({ state: "finished" }, { ...solved, solved: false, score: 20, score_episodes: 20 }), 1),
+    /, 20 over 20 episodes; not solved\.$/,
   );
   assert.equal(
     agentSummary(
@@ -96,6 +105,23 @@ test("the same training can be had from a terminal", () => {
     agentCommand({ env: "Maze-v0", settings: { rate: "0.01", anneal: false }, until_solved: false }),
     "shoal agent train --env Maze-v0 --set rate=0.01,anneal=no --full",
   );
+  assert.equal(
+    agentCommand({ env: "Maze-v0", seconds: 2.8950516750046518 }),
+    "shoal agent train --env Maze-v0 --seconds 2.9",
+  );
+  assert.match(commandTitle({ exact: true }), /^The same training/);
+  assert.match(commandTitle({ exact: false }), /^A training like it/);
+});
+
+test("minutes are such as a form takes", () => {
+  assert.deepEqual([undefined, 0, 2.8950516, 90, 300, 6030].map(minutesText), [
+    "",
+    "",
+    "0.1",
+    "1.5",
+    "5",
+    "100.5",
+  ]);
 });
 
 test("settings are read by name; what is wrong has its row", () => {

@@ -4,7 +4,7 @@
 import { drawPicture, palette } from "../agent_draw";
 import { envFacts } from "../agent_spec";
 import type { EnvInfo } from "../agent_types";
-import { h, newId, replace, setText } from "../dom";
+import { h, newId, replace, setText, type Child } from "../dom";
 import { capital } from "../format";
 import { onTheme } from "../theme";
 
@@ -12,6 +12,11 @@ interface Choice {
   env: EnvInfo;
   input: HTMLInputElement;
   canvas: HTMLCanvasElement;
+}
+
+// A long name may be broken between its words, and not within one.
+function nameParts(name: string): Child[] {
+  return name.split(/(?=[A-Z][a-z])|(?=-v\d)/).flatMap((word, i): Child[] => [i > 0 && h("wbr"), word]);
 }
 
 export class EnvPart {
@@ -77,7 +82,7 @@ export class EnvPart {
         "span",
         { class: env.picture ? "envbox" : "envbox bare" },
         canvas,
-        h("span", { class: "envname" }, env.name),
+        h("span", { class: "envname" }, ...nameParts(env.name)),
         h("span", { class: "envsays" }, `${capital(env.says)}.`),
         h("span", { class: "hint" }, capital(envFacts(env))),
       ),

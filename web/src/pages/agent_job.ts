@@ -10,7 +10,9 @@ import {
   agentShare,
   agentSpecOf,
   agentSummary,
+  commandTitle,
   lagText,
+  minutesText,
   scoreText,
   usualAgentMore,
 } from "../agent_spec";
@@ -51,7 +53,7 @@ function figuresOf(job: Job): [string, string][] {
   const isActive = job.state === "running" || job.state === "waiting";
   const pairs: [string, string][] = [
     ["Return", spreadText(agent.return_mean, agent.return_deviation)],
-    ["Score of 100", scoreText(agent)],
+    [`Score of ${agent.score === null ? 100 : agent.score_episodes}`, scoreText(agent)],
     ["Steps", short(agent.steps)],
     ["Episodes", short(agent.episodes)],
     ["Time spent", agent.seconds > 0 ? duration(agent.seconds) : none],
@@ -87,13 +89,19 @@ function factsOf(job: Job): (string | false | null | undefined)[] {
     agent.refused > 0 && `${counted(agent.refused, "rollout")} too old`,
     Boolean(agent.checked) && `${counted(agent.checked ?? 0, "rollout")} checked`,
     Boolean(agent.lies) && `${count(agent.lies ?? 0)} found wrong`,
-    agent.lost > 0 && `${counted(agent.lost, "rollout")} lost`,
+    agent.lost > 0 && `${counted(agent.lost, "rollout")} too late`,
+    agent.given_again > 0 && `${counted(agent.given_again, "unit")} given to another actor`,
     job.private && "private",
     `made ${date(job.created)}`,
   ];
 }
 
 function actorsTable(isRunning: () => boolean): Table<JobWorker> {
+  const share = shareColumn("24%", (worker: JobWorker) => worker.share);
+  const fillShare = (cell: HTMLTableCellElement, worker: JobWorker): void => {
+    cell.classList.add("narrow"); // a phone has no room for the bar
+    share.fill(cell, worker);
+  };
   const now = (worker: JobWorker): string => nowText(worker, isRunning());
   return new Table<JobWorker>({
     label: "Actors of this agent",
@@ -108,16 +116,16 @@ function actorsTable(isRunning: () => boolean): Table<JobWorker> {
         fill: textColumn((worker) => worker.name),
         sort: (worker) => worker.name,
       },
-      shareColumn("24%", (worker) => worker.share),
-      { title: "Now", width: "6.5rem", fill: textColumn(now), sort: now },
+      { ...share, phoneWidth: "4.2rem", fill: fillShare },
+      { title: "Now", width: "6.5rem", phoneWidth: "5.2rem", fill: textColumn(now), sort: now },
       ...standingColumns,
       {
         title: "Steps",
         width: "6rem",
+        phoneWidth: "4.4rem",
         kind: "number",
         fill: textColumn((worker) => short(worker.samples)),
         sort: (worker) => worker.samples,
-        hide: "phone",
       },
       {
         title: "Rollouts",
@@ -152,7 +160,15 @@ function downloadsOf(job: Job, path: string): Child[] {
   const spec = agentSpecOf(job);
   const file = `${fileName(job.name)}.safetensors`;
   return [
-    downloadButtons([{ isThere: job.files.model, text: "model", path: `${path}/model`, name: file }]),
+    downloadButtons([
+      { isThere: job.files.model, text: "model", path: `${path}/model`, name: file },
+      {
+        isThere: job.files.onnx,
+        text: "ONNX",
+        path: `${path}/model.onnx`,
+        name: `${fileName(job.name)}.onnx`,
+      },
+    ]),
     !job.files.model &&
       h(
         "p",
@@ -161,7 +177,7 @@ function downloadsOf(job: Job, path: string): Child[] {
       ),
     h("p", { class: "muted small" }, "Watch the agent that you downloaded, in a terminal:"),
     copyable(`shoal agent play ${shellWord(file)}`, "The command that shows the agent"),
-    h("p", { class: "muted small" }, "The same training on one machine:"),
+    h("p", { class: "muted small" }, commandTitle(spec)),
     copyable(agentCommand(spec), "The command that trains it"),
     spec.body &&
       h("details", null, h("summary", null, "The network's layers"), h("pre", { tabindex: 0 }, spec.body)),
@@ -268,7 +284,7 @@ export function agentJobPage(frame: Frame, id: number): Page {
     h(
       "div",
       { class: "columns" },
-      h("section", { class: "card fill" }, h("h2", null, "Log"), view.log.node),
+      h("section", { class: "card fill low" }, h("h2", null, "Log"), view.log.node),
       card("Take it with you", view.downloads),
     ),
     invite,
@@ -284,7 +300,7 @@ async function askMore(job: Job): Promise<{ seconds?: number; steps?: number } |
   const minutes = h("input", { type: "number", name: "more-minutes", min: 0.1, step: "any", max: 1_000_000 });
   const steps = h("input", { type: "number", name: "more-steps", min: 1, step: 1 });
   const usual = isFinished ? usualAgentMore(spec, agent) : {};
-  if (usual.seconds) minutes.value = String(Number((usual.seconds / 60).toPrecision(3)));
+  minutes.value = minutesText(usual.seconds);
   if (usual.steps) steps.value = String(usual.steps);
   const left = isFinished ? "Empty: no limit in time." : "Empty: what was left.";
   const content = [

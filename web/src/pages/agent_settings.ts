@@ -1,6 +1,6 @@
 // agent_settings.ts: the parts of the Agent page that say how it learns and how long.
 
-import { readSettings, settingsFor, type Setting } from "../agent_spec";
+import { minutesText, readSettings, settingsFor, type Setting } from "../agent_spec";
 import type { AgentSpec, AlgorithmInfo, EnvInfo, SettingValue } from "../agent_types";
 import { Problem } from "../api";
 import { h, replace, setText } from "../dom";
@@ -243,7 +243,7 @@ export class AgentSettings {
   copy(spec: Partial<AgentSpec>): void {
     const text = (n: number | undefined): string => (n ? String(n) : "");
     this.wanted = spec.algorithm ?? null;
-    this.minutes.input.value = spec.seconds ? String(Number((spec.seconds / 60).toPrecision(6))) : "";
+    this.minutes.input.value = minutesText(spec.seconds);
     this.seed.input.value = String(spec.seed ?? 1);
     this.name.input.value = spec.name ?? "";
     this.steps.input.value = text(spec.steps);
