@@ -37,6 +37,7 @@ struct shoal_actor {
   uint32_t *lengths;
   uint8_t *saved; /* the stage's bytes */
   size_t saved_bytes;
+  const shoal_interrupt *interrupt;
   shoal_text last; /* where the stream stands after the last unit; empty: nowhere to go on from */
 };
 
@@ -79,6 +80,8 @@ void shoal_actor_destroy(shoal_actor *a) {
 
 shoal_policy *shoal_actor_policy(shoal_actor *a) { return a->policy; }
 
+void shoal_actor_interrupt(shoal_actor *a, const shoal_interrupt *interrupt) { a->interrupt = interrupt; }
+
 /* ---- where a stream stands ---- */
 
 static size_t memory_count(const shoal_actor *a) { return (size_t)a->shape.envs * a->shape.memory_floats; }
@@ -93,14 +96,21 @@ static void begin(shoal_actor *a, const shoal_play_unit *unit) {
   shoal_stage_reset(a->stage, shoal_random_u64(key, 0));
 }
 
-static bool are_finite(const double *values, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++)
-    if (!isfinite(values[i])) return false;
+static bool are_values(const float *values, size_t count) {
+  return shoal_all_within(values, count, (float)SHOAL_ROLLOUT_VALUE_MAX);
+}
+
+/* Whether these may be the returns and lengths of episodes that have not ended. */
+static bool are_running(const shoal_actor *a) {
+  uint32_t limit = a->shape.kind->limit;
+  for (uint32_t i = 0; i < a->shape.envs; i++)
+    if (!(fabs(a->returns[i]) <= SHOAL_ROLLOUT_VALUE_MAX) || (limit > 0 && a->lengths[i] >= limit))
+      return false;
   return true;
 }
 
-static shoal_status load(shoal_actor *a, const shoal_play_unit *unit, shoal_error *err) {
-  shoal_reader r = shoal_reader_of(unit->state.bytes, unit->state.length);
+static shoal_status load(shoal_actor *a, const shoal_text *state, shoal_error *err) {
+  shoal_reader r = shoal_reader_of(state->bytes, state->length);
   const uint8_t *magic = shoal_get(&r, sizeof MAGIC);
   a->begun = shoal_get_u64(&r);
   a->steps = shoal_get_u64(&r);
@@ -111,11 +121,18 @@ static shoal_status load(shoal_actor *a, const shoal_play_unit *unit, shoal_erro
   shoal_get_into(&r, a->memory, memory_count(a) * sizeof *a->memory);
   shoal_get_into(&r, a->returns, envs * sizeof *a->returns);
   shoal_get_into(&r, a->lengths, envs * sizeof *a->lengths);
-  if (r.failed || !shoal_all_finite(a->memory, memory_count(a)) || !are_finite(a->returns, envs))
+  if (r.failed || !are_values(a->memory, memory_count(a)) || !are_running(a))
     return shoal_fail(err, SHOAL_INVALID, "the unit's state is damaged");
   if (!shoal_stage_load(a->stage, r.at, r.left))
     return shoal_fail(err, SHOAL_INVALID, "the unit's state does not fit %s", a->shape.kind->name);
+  if (!are_values(shoal_stage_observations(a->stage), (size_t)envs * a->shape.kind->observation))
+    return shoal_fail(err, SHOAL_INVALID, "the unit's state is none that %s can be in", a->shape.kind->name);
   return SHOAL_OK;
+}
+
+shoal_status shoal_actor_check_state(shoal_actor *a, const shoal_text *state, shoal_error *err) {
+  shoal_text_clear(&a->last);
+  return state->length > 0 && shoal_stage_bytes(a->stage) > 0 ? load(a, state, err) : SHOAL_OK;
 }
 
 /* Adds where the environments are, or else what they observe. */
@@ -161,7 +178,7 @@ static shoal_status take_place(shoal_actor *a, const shoal_play_unit *unit, shoa
   bool there = stands_there(a, &unit->state);
   shoal_text_clear(&a->last);
   if (there) return SHOAL_OK;
-  if (unit->state.length > 0 && shoal_stage_bytes(a->stage) > 0) return load(a, unit, err);
+  if (unit->state.length > 0 && shoal_stage_bytes(a->stage) > 0) return load(a, &unit->state, err);
   begin(a, unit);
   return SHOAL_OK;
 }
@@ -193,14 +210,9 @@ static void see(const shoal_actor *a, uint32_t t, shoal_rollout *out) {
   memcpy(out->observations + t * count, shoal_stage_observations(a->stage), count * sizeof(float));
 }
 
-static bool same_shape(const shoal_rollout_shape *x, const shoal_rollout_shape *y) {
-  return x->kind == y->kind && x->envs == y->envs && x->steps == y->steps &&
-         x->memory_floats == y->memory_floats;
-}
-
 shoal_status shoal_actor_play(shoal_actor *a, const shoal_play_unit *unit, shoal_rollout *out,
                               shoal_error *err) {
-  SHOAL_ASSERT(same_shape(&a->shape, &out->shape));
+  SHOAL_ASSERT(shoal_rollout_is_of(out, &a->shape));
   shoal_status status = take_place(a, unit, err);
   if (status != SHOAL_OK) return status;
   out->number = unit->number;
@@ -210,6 +222,7 @@ shoal_status shoal_actor_play(shoal_actor *a, const shoal_play_unit *unit, shoal
   memcpy(out->memory, a->memory, memory_count(a) * sizeof *out->memory);
   shoal_key key = shoal_key_make(unit->seed, SHOAL_FOR_ACTING, unit->stream, a->begun);
   for (uint32_t t = 0; t < a->shape.steps; t++) {
+    if (shoal_interrupted(a->interrupt)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     uint32_t row = t * a->shape.envs;
     float *actions = out->actions + (size_t)row * a->shape.kind->action_width;
     see(a, t, out);

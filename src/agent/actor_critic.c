@@ -111,11 +111,13 @@ static uint32_t networks(shoal_learner *learner, shoal_kept *out) {
   shoal_actor_critic *m = mind_of(learner);
   uint32_t n = shoal_brain_kept(learner->net, policy, out);
   n += shoal_brain_kept(m->value, value, out + n);
-  out[n++] = (shoal_kept){"policy.deviations", m->deviations, m->width, false};
-  out[n++] = (shoal_kept){"policy.deviations_slots", m->deviations_slots, 2 * (size_t)m->width, false};
+  out[n++] = (shoal_kept){.name = "policy.deviations", .at = m->deviations, .count = m->width};
+  out[n++] = (shoal_kept){
+      .name = "policy.deviations_slots", .at = m->deviations_slots, .count = 2 * (size_t)m->width};
   if (m->value_states.width == 0) return n;
-  out[n++] = (shoal_kept){"value.carry", m->value_carry, carry_floats(learner, m), false};
-  out[n++] = (shoal_kept){"value.expected", m->value_expected, expected_floats(learner), false};
+  out[n++] = (shoal_kept){.name = "value.carry", .at = m->value_carry, .count = carry_floats(learner, m)};
+  out[n++] =
+      (shoal_kept){.name = "value.expected", .at = m->value_expected, .count = expected_floats(learner)};
   return n;
 }
 
@@ -597,7 +599,8 @@ static void shuffle(shoal_learner *learner, shoal_actor_critic *m, uint32_t epoc
   }
 }
 
-bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, shoal_epoch_sums *sums) {
+shoal_status shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate,
+                                      shoal_epoch_sums *sums, shoal_error *err) {
   shoal_actor_critic *m = mind_of(learner);
   uint32_t wanted = learner->config.settings.minibatch;
   uint32_t batches = (m->samples + wanted / 2) / wanted;
@@ -607,12 +610,16 @@ bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate
   for (uint32_t b = 0; b < batches; b++) {
     uint32_t start = (uint32_t)((uint64_t)m->sequences_count * b / batches);
     uint32_t end = (uint32_t)((uint64_t)m->sequences_count * (b + 1) / batches);
+    if (shoal_interrupted(learner->interrupt)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     m->chosen = m->order + start;
     m->chosen_count = end - start;
     gather(learner, m);
-    if (!learn_minibatch(learner, rate, sums)) return false;
+    if (!learn_minibatch(learner, rate, sums))
+      return shoal_fail(err, SHOAL_INVALID,
+                        "the loss of %s is not finite any more; a lower rate than %g may help",
+                        shoal_algorithm_name(learner->config.settings.algorithm), (double)rate);
   }
-  return true;
+  return SHOAL_OK;
 }
 
 void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view) {

@@ -85,8 +85,10 @@ void shoal_actor_critic_ratios(shoal_learner *learner);
 typedef struct shoal_epoch_sums {
   double samples, loss, value_loss, entropy, divergence, clipped;
 } shoal_epoch_sums;
-/* All samples once, in minibatches. False: a loss or a gradient is not finite. */
-bool shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate, shoal_epoch_sums *sums);
+/* All samples once, in minibatches. SHOAL_INVALID: a loss or a gradient is not finite; SHOAL_STOPPED: the
+ * learner was interrupted. */
+shoal_status shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate,
+                                      shoal_epoch_sums *sums, shoal_error *err);
 /* What the last epoch came to. */
 void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view);
 /* The round did well: the policy's state gets the new weights; or not: all is as it was before. */

@@ -91,13 +91,16 @@ static shoal_tensor tensor_of_part(const part *p) {
 
 /* ---- saving ------------------------------------------------------------------------- */
 
+static size_t bytes_of(const shoal_kept *kept) { return kept->count * (kept->bytes ? 1 : sizeof(float)); }
+
 static shoal_tensor tensor_of(const shoal_kept *kept) {
+  size_t count = kept->grows ? kept->used : kept->count;
   return (shoal_tensor){.name = kept->name,
                         .dtype = kept->bytes ? SHOAL_U8 : SHOAL_F32,
                         .dims_count = 1,
-                        .dims = {kept->count},
+                        .dims = {count},
                         .data = kept->at,
-                        .bytes = kept->count * (kept->bytes ? 1 : sizeof(float))};
+                        .bytes = count * (kept->bytes ? 1 : sizeof(float))};
 }
 
 static shoal_tensor tensor_of_text(const char *name, const shoal_text *text) {
@@ -360,9 +363,10 @@ shoal_status shoal_agent_open(const char *path, shoal_agent_file *file, shoal_po
 static shoal_status find_kept(const shoal_safetensors *loaded, const char *path, const shoal_kept *kept,
                               uint32_t count, const shoal_tensor **found, shoal_error *err) {
   for (uint32_t i = 0; i < count; i++) {
-    const shoal_tensor wanted = tensor_of(&kept[i]);
+    size_t most = bytes_of(&kept[i]), least = kept[i].grows ? 0 : most;
     found[i] = shoal_safetensors_find(loaded, kept[i].name);
-    if (found[i] == NULL || found[i]->dtype != wanted.dtype || found[i]->bytes != wanted.bytes)
+    if (found[i] == NULL || found[i]->dtype != tensor_of(&kept[i]).dtype || found[i]->bytes < least ||
+        found[i]->bytes > most)
       return shoal_fail(err, SHOAL_CORRUPT, "%s: its tensor '%s' is missing or does not fit these settings",
                         path, kept[i].name);
   }
@@ -395,8 +399,10 @@ static shoal_status load(shoal_learner *learner, const shoal_safetensors *loaded
   if (status == SHOAL_OK) status = find_kept(loaded, path, kept, count, found, err);
   if (status == SHOAL_OK)
     status = read_policy(loaded, path, learner->config.kind, &read, learner->policy, err);
-  for (uint32_t i = 0; status == SHOAL_OK && i < count; i++)
+  for (uint32_t i = 0; status == SHOAL_OK && i < count; i++) {
     if (found[i]->bytes > 0) memcpy(kept[i].at, found[i]->data, found[i]->bytes);
+    memset((char *)kept[i].at + found[i]->bytes, 0, bytes_of(&kept[i]) - found[i]->bytes);
+  }
   if (status == SHOAL_OK) {
     learner->return_mean = file->return_mean;
     shoal_text_clear(&learner->notes);

@@ -16,6 +16,7 @@ enum { SHOAL_CHECKED_LAG_MAX = 64 };
 /* Who plays in place of threads of the training itself. */
 typedef struct shoal_agent_trainer_outside {
   bool eager;
+  bool checked; /* only rollouts count that can be played again */
   double lease_s;
   void *self;
   void (*opened)(void *self, shoal_agent_trainer *trainer);
@@ -36,6 +37,10 @@ bool shoal_agent_trainer_done(shoal_agent_trainer *trainer, shoal_rollout *rollo
 bool shoal_agent_trainer_evidence(shoal_agent_trainer *trainer, uint64_t number, uint64_t version,
                                   shoal_text *unit, shoal_text *policy);
 void shoal_agent_trainer_lost(shoal_agent_trainer *trainer, const char *actor);
+/* As course.h has these. */
+void shoal_agent_trainer_back(shoal_agent_trainer *trainer, uint64_t number, const char *actor, bool failed);
+void shoal_agent_trainer_lied(shoal_agent_trainer *trainer, const char *actor);
+void shoal_agent_trainer_bound(shoal_agent_trainer *trainer, const char *actor, uint32_t most);
 /* The newest; bytes may be NULL. */
 uint64_t shoal_agent_trainer_policy(shoal_agent_trainer *trainer, shoal_text *bytes);
 void shoal_agent_trainer_course(shoal_agent_trainer *trainer, shoal_course_view *out);

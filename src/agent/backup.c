@@ -46,9 +46,10 @@ void shoal_backup_restore(const shoal_backup *backup) {
 
 uint32_t shoal_brain_kept(shoal_brain *net, const char *const names[4], shoal_kept *out) {
   size_t count = shoal_brain_weights_count(net);
-  out[0] = (shoal_kept){names[0], shoal_brain_weights(net), count, false};
-  out[1] = (shoal_kept){names[1], shoal_brain_slot(net, 0), count, false};
-  out[2] = (shoal_kept){names[2], shoal_brain_slot(net, 1), count, false};
-  out[3] = (shoal_kept){names[3], shoal_brain_steps(net), sizeof(uint64_t), true};
+  out[0] = (shoal_kept){.name = names[0], .at = shoal_brain_weights(net), .count = count};
+  out[1] = (shoal_kept){.name = names[1], .at = shoal_brain_slot(net, 0), .count = count};
+  out[2] = (shoal_kept){.name = names[2], .at = shoal_brain_slot(net, 1), .count = count};
+  out[3] =
+      (shoal_kept){.name = names[3], .at = shoal_brain_steps(net), .count = sizeof(uint64_t), .bytes = true};
   return 4;
 }

@@ -10,6 +10,7 @@
 #include "agent/brain.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ enum {
   TILE_MAX = 512,
   ALIGNMENT = 64,
   SUMS = 8,
+  LINE_BYTES = 64,              /* of the lines that are put around a body */
   SHARED_WEIGHTS_MIN = 1 << 16, /* of a network whose step is worth waking threads for */
 };
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-5f;
@@ -82,21 +84,22 @@ static bool names_recurrent(const char *body) {
   return false;
 }
 
+static const char *where(const shoal_brain_config *config) {
+  return config->where != NULL ? config->where : "body";
+}
+
 static shoal_status parse(made *out, const shoal_brain_config *config, bool sequence, uint32_t steps,
                           shoal_error *err) {
-  shoal_text text;
-  shoal_text_init(&text);
+  char input[LINE_BYTES], output[2 * LINE_BYTES];
   if (sequence)
-    shoal_text_addf(&text, "input sequence %ux%u\n", steps, config->inputs);
+    snprintf(input, sizeof input, "input sequence %ux%u", steps, config->inputs);
   else
-    shoal_text_addf(&text, "input %u\n", config->inputs);
-  shoal_text_addf(&text, "%s\ndense %u\nloss mean-squared\n", config->body, config->outputs);
-  shoal_status status = text.failed
-                            ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a network's text")
-                            : shoal_model_parse(&out->model, config->name, text.bytes, text.length, err);
-  shoal_text_release(&text);
-  if (status == SHOAL_INVALID) shoal_error_prefix(err, "counting the network's input as line 1: ");
-  if (status == SHOAL_OK) status = shoal_graph_create(&out->graph, out->model, err);
+    snprintf(input, sizeof input, "input %u", config->inputs);
+  snprintf(output, sizeof output, "dense %u\nloss mean-squared", config->outputs);
+  shoal_status status = shoal_model_parse_body(&out->model, where(config), input, config->body, output, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_graph_create(&out->graph, out->model, err);
+  if (status == SHOAL_LIMIT) shoal_error_prefix(err, "%s: ", where(config));
   return status;
 }
 
@@ -108,7 +111,7 @@ static void release_made(made *m) {
 
 static shoal_status refuse(const shoal_brain_config *config, const shoal_layer *layer, const char *why,
                            shoal_error *err) {
-  return shoal_fail(err, SHOAL_INVALID, "%s, line %u of its body: '%s' %s", config->name, layer->line - 1,
+  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line,
                     shoal_layer_op_name(layer->op), why);
 }
 
@@ -131,8 +134,9 @@ static shoal_status check_graph(const shoal_brain_config *config, const shoal_gr
   shoal_shape_kind kind = recurrent ? SHOAL_SEQUENCE : SHOAL_VECTOR;
   char text[SHOAL_SHAPE_TEXT_MAX];
   if (out->kind != kind || out->steps != steps || out->features != config->outputs)
-    return shoal_fail(err, SHOAL_INVALID, "%s: its body ends in %s, where %s is needed", config->name,
-                      shoal_shape_text(out, text), recurrent ? "a value for each step" : "a vector");
+    return shoal_fail(err, SHOAL_INVALID, "%s: with an output it ends in %s, where %s is needed",
+                      where(config), shoal_shape_text(out, text),
+                      recurrent ? "a value for each step" : "a vector");
   return SHOAL_OK;
 }
 
@@ -164,6 +168,23 @@ static shoal_status make_graphs(shoal_brain *net, const shoal_brain_config *conf
   SHOAL_ASSERT(same_params(net->one.graph, net->many.graph));
   net->learn_graph = net->many.graph;
   return SHOAL_OK;
+}
+
+shoal_status shoal_brain_measure(const shoal_brain_config *config, uint64_t *weights, uint32_t *state_floats,
+                                 shoal_error *err) {
+  shoal_brain net = {0};
+  shoal_status status = make_graphs(&net, config, err);
+  *weights = status == SHOAL_OK ? net.graph->weights_count : 0;
+  *state_floats = net.state_floats;
+  release_made(&net.one);
+  release_made(&net.many);
+  return status;
+}
+
+shoal_status shoal_brain_check(const shoal_brain_config *config, shoal_error *err) {
+  uint64_t weights;
+  uint32_t state_floats;
+  return shoal_brain_measure(config, &weights, &state_floats, err);
 }
 
 /* ---- memory ---- */

@@ -23,7 +23,8 @@
 typedef struct shoal_brain shoal_brain;
 
 typedef struct shoal_brain_config {
-  const char *name; /* in errors and in files: "policy" */
+  const char *name;  /* "policy" */
+  const char *where; /* what errors call the body: the name of its file; NULL: "body" */
   const char *body;
   uint32_t inputs, outputs;
   uint32_t steps;      /* of a sequence, at most; 1 where the body is not recurrent */
@@ -34,7 +35,13 @@ typedef struct shoal_brain_config {
   shoal_pool *pool; /* borrowed; NULL: the caller's thread alone */
 } shoal_brain_config;
 
-/* SHOAL_INVALID: the body is no list of layers that takes these inputs; the error names its line. */
+/* Whether the body is a list of layers that takes these inputs. SHOAL_INVALID: it is not; the error names
+ * its line: "body:1:10: ...". */
+shoal_status shoal_brain_check(const shoal_brain_config *config, shoal_error *err);
+/* The same, and how many weights it would have, and floats of a row's state, before anything large is made. */
+shoal_status shoal_brain_measure(const shoal_brain_config *config, uint64_t *weights, uint32_t *state_floats,
+                                 shoal_error *err);
+/* SHOAL_INVALID: likewise. */
 shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *config, shoal_error *err);
 void shoal_brain_destroy(shoal_brain *net);
 

@@ -10,7 +10,7 @@
  * Opening a name starts a process, which tells what the environment is; it then waits for a vector. Every
  * vector has a process of its own, so that threads step at the same time; when the vector goes, the process
  * waits for another one, since a new one needs a while for its imports. A process that dies closes its socket,
- * which is how a step hears of it. */
+ * which is how a step hears of it. One that was asked and has not answered is not waited for: it is killed. */
 #include "agent/bridge.h"
 
 #include <errno.h>
@@ -38,6 +38,7 @@ extern const size_t shoal_gym_bridge_length;
 
 static const char PREFIX[] = "gym:";
 static const double START_S = 300, STEP_S = 300, END_S = 2; /* longest waits */
+static const double LOOK_S = 0.05;                          /* how often it is seen whether to give up */
 enum {
   MESSAGE_MAX = 4096,
   NAME_MAX_BYTES = 1024,
@@ -47,7 +48,8 @@ enum {
   WIDTH_MAX = 1024,
   COUNT_MAX = 1 << 16,
   BARS_MAX = 96,
-  SPARES_MAX = 4,
+  NUMBERED_MAX = 24, /* bars that all have their numbers */
+  SPARES_MAX = 64,
   /* The process's own numbers of what it is given, and where ours are out of their way. */
   ITS_SOCKET = 3,
   ITS_MEMORY = 4,
@@ -55,11 +57,15 @@ enum {
   OURS_FROM = 10,
 };
 
+typedef struct shoal_bridge shoal_bridge;
+
 typedef struct process {
   pid_t pid; /* 0: none */
   int socket, memory;
+  bool busy;                  /* was asked, and has not answered */
+  const shoal_bridge *bridge; /* NULL while it is opened for the first time */
 } process;
-static const process NO_PROCESS = {0, -1, -1};
+static const process NO_PROCESS = {.socket = -1, .memory = -1};
 
 struct shoal_bridge {
   shoal_env_kind kind;
@@ -67,13 +73,15 @@ struct shoal_bridge {
   uint32_t users;
   process spares[SPARES_MAX]; /* have the environment open, and no vector */
   uint32_t spares_count;
-  struct shoal_bridge *next;
+  const shoal_interrupt *interrupt; /* read and written as a whole */
+  shoal_bridge *next;
 };
-typedef struct shoal_bridge shoal_bridge;
 
 /* What is open now. The lock is held while a name is opened: who wants the same one waits for it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static shoal_bridge *bridges;
+
+static const volatile sig_atomic_t *stop_flag; /* read and written as a whole */
 
 /* What draw is given. */
 typedef struct seen {
@@ -184,13 +192,18 @@ static shoal_status start(process *p, shoal_error *err) {
                     python(), strerror(failed));
 }
 
+/* And what it has started. */
+static void kill_all(const process *p) {
+  if (kill(-p->pid, SIGKILL) != 0) kill(p->pid, SIGKILL);
+}
+
 /* Waits until it has ended, but not for ever. */
 static int await_end(process *p, double seconds) {
   double until = shoal_clock_seconds() + seconds;
   int status = 0;
   while (waitpid(p->pid, &status, WNOHANG) == 0) {
     if (shoal_clock_seconds() > until) {
-      kill(p->pid, SIGKILL);
+      kill_all(p);
       waitpid(p->pid, &status, 0);
       break;
     }
@@ -204,6 +217,7 @@ static int await_end(process *p, double seconds) {
 static void end(process *p) {
   close_fd(&p->socket);
   close_fd(&p->memory);
+  if (p->pid != 0 && p->busy) kill_all(p);
   if (p->pid != 0) await_end(p, END_S);
 }
 
@@ -219,14 +233,29 @@ static shoal_status died(process *p, shoal_error *err) {
 
 /* ---- messages ----------------------------------------------------------------------- */
 
+void shoal_env_stop_by(const volatile sig_atomic_t *stop) {
+  __atomic_store_n(&stop_flag, stop, __ATOMIC_RELEASE);
+}
+
+void shoal_env_interrupt(const shoal_env_kind *kind, const shoal_interrupt *interrupt) {
+  if (kind->bridge) __atomic_store_n(&kind->bridge->interrupt, interrupt, __ATOMIC_RELEASE);
+}
+
+static bool is_to_give_up(const process *p) {
+  const volatile sig_atomic_t *stop = __atomic_load_n(&stop_flag, __ATOMIC_ACQUIRE);
+  if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED)) return true;
+  return p->bridge && shoal_interrupted(__atomic_load_n(&p->bridge->interrupt, __ATOMIC_ACQUIRE));
+}
+
 static shoal_status await(process *p, double seconds, shoal_error *err) {
   struct pollfd polled = {p->socket, POLLIN, 0};
   double until = shoal_clock_seconds() + seconds;
   for (;;) {
-    double left = until - shoal_clock_seconds();
-    int ready = poll(&polled, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+    double left = until - shoal_clock_seconds(), wait = left < LOOK_S ? left : LOOK_S;
+    int ready = poll(&polled, 1, wait > 0 ? (int)(1000 * wait) + 1 : 0);
     if (ready > 0) return SHOAL_OK;
     if (ready < 0 && errno != EINTR) return shoal_fail(err, SHOAL_IO, "%s", strerror(errno));
+    if (is_to_give_up(p)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     if (left <= 0)
       return shoal_fail(err, SHOAL_IO, "its Python process has said nothing for %.0f seconds", seconds);
   }
@@ -252,11 +281,13 @@ static shoal_status ask(process *p, const void *message, size_t message_length, 
   do n = send(p->socket, message, message_length, MSG_NOSIGNAL);
   while (n < 0 && errno == EINTR);
   if (n < 0) return died(p, err);
+  p->busy = true;
   shoal_status status = await(p, seconds, err);
   if (status != SHOAL_OK) return status;
   char answer[MESSAGE_MAX];
   do n = recv(p->socket, answer, sizeof answer, 0);
   while (n < 0 && errno == EINTR);
+  p->busy = false;
   if (n <= 0) return died(p, err);
   if (answer[0] != letter || (size_t)n != 1 + length) return refused(answer, (size_t)n, err);
   if (length > 0) memcpy(out, answer + 1, length);
@@ -267,13 +298,53 @@ static shoal_status ask(process *p, const void *message, size_t message_length, 
 
 static float squash(float x) { return isfinite(x) ? x / (1 + fabsf(x)) : 0; }
 
-/* What is seen, as bars around a line: these environments' own pictures stay in Python. */
+/* The digits, each a line through corners of two squares that stand one on the other: 01 above, 23 in the
+ * middle, 45 below. */
+static const char *const DIGITS[10] = {"01540",  "15",     "013245", "0132354", "02315",
+                                       "102354", "104532", "015",    "0154023", "320154"};
+
+static void draw_digit(shoal_canvas *canvas, char digit, float left, float bottom, float side) {
+  const char *way = DIGITS[digit - '0'];
+  float points[8][2];
+  uint32_t count = (uint32_t)strlen(way);
+  for (uint32_t i = 0; i < count; i++) {
+    points[i][0] = left + (float)((way[i] - '0') % 2) * side;
+    points[i][1] = bottom + (float)(2 - (way[i] - '0') / 2) * side;
+  }
+  shoal_canvas_line(canvas, SHOAL_INK_LINE, 0.25f * side, (const float(*)[2])points, count);
+}
+
+/* Its middle is at x. */
+static void draw_number(shoal_canvas *canvas, uint32_t number, float x, float bottom, float side) {
+  char digits[12];
+  int count = snprintf(digits, sizeof digits, "%u", number);
+  float left = x - (1.6f * (float)count - 0.6f) * side / 2;
+  for (int i = 0; i < count; i++) draw_digit(canvas, digits[i], left + 1.6f * (float)i * side, bottom, side);
+}
+
+/* Bars are counted from 0, as in Gymnasium; where they are many, only some have room for their numbers. */
+static void draw_numbers(shoal_canvas *canvas, uint32_t bars, float width) {
+  uint32_t every = 1;
+  float side = fminf(0.04f, 0.25f * width * (bars > 10 ? 1 : 1.5f));
+  if (bars > NUMBERED_MAX) {
+    every = bars > 2 * NUMBERED_MAX ? 10 : 5;
+    side = 0.03f;
+  }
+  for (uint32_t i = 0; i < bars; i += every)
+    draw_number(canvas, i, ((float)i + 0.5f) * width, -1 - 3.5f * side, side);
+}
+
+/* What is seen, as bars around a line: these environments' own pictures stay in Python. A bar of 1 or -1 ends
+ * at the faint lines, half the way up and down; none is longer than all of it. */
 static void draw(const void *state, shoal_canvas *canvas) {
   const seen *s = state;
   uint32_t bars = s->count < BARS_MAX ? s->count : BARS_MAX;
   float width = 3.0f / (float)bars;
-  shoal_canvas_view(canvas, 0, 3, -1, 1);
+  shoal_canvas_view(canvas, 0, 3, -1.2f, 1);
+  for (int i = -1; i <= 1; i += 2)
+    shoal_canvas_box(canvas, SHOAL_INK_FAINT, 0, 3, 0.5f * (float)i - 0.005f, 0.5f * (float)i + 0.005f);
   shoal_canvas_box(canvas, SHOAL_INK_LINE, 0, 3, -0.005f, 0.005f);
+  draw_numbers(canvas, bars, width);
   for (uint32_t i = 0; i < bars; i++) {
     float value = squash(s->floats[i]), left = ((float)i + 0.15f) * width, right = left + 0.7f * width;
     if (value >= 0)
@@ -316,20 +387,24 @@ static shoal_status check_kind(const kind_message *m, shoal_error *err) {
   return SHOAL_OK;
 }
 
-/* Starts a process and has it open the environment. */
-static shoal_status open_process(const char *name, process *p, kind_message *out, shoal_error *err) {
+/* Starts a process and has it open the environment; bridge: NULL the first time. */
+static shoal_status open_process(const char *name, const shoal_bridge *bridge, process *p, kind_message *out,
+                                 shoal_error *err) {
   char message[1 + NAME_MAX_BYTES];
   size_t length = strlen(name) - (sizeof PREFIX - 1);
-  message[0] = 'o';
+  message[0] = bridge ? 'q' : 'o';
   memcpy(message + 1, name + sizeof PREFIX - 1, length);
   shoal_status status = start(p, err);
+  p->bridge = bridge;
   if (status == SHOAL_OK) status = ask(p, message, 1 + length, START_S, 'k', out, sizeof *out, err);
   if (status == SHOAL_OK) status = check_kind(out, err);
   if (status != SHOAL_OK) end(p);
   return status;
 }
 
+/* All are told before one is waited for. */
 static void destroy(shoal_bridge *bridge) {
+  for (uint32_t i = 0; i < bridge->spares_count; i++) close_fd(&bridge->spares[i].socket);
   for (uint32_t i = 0; i < bridge->spares_count; i++) end(&bridge->spares[i]);
   free(bridge->name);
   free(bridge);
@@ -338,7 +413,7 @@ static void destroy(shoal_bridge *bridge) {
 static shoal_status create(shoal_bridge **out, const char *name, shoal_error *err) {
   kind_message m;
   process p;
-  shoal_status status = open_process(name, &p, &m, err);
+  shoal_status status = open_process(name, NULL, &p, &m, err);
   if (status != SHOAL_OK) return status;
   shoal_bridge *bridge = calloc(1, sizeof *bridge);
   char *own = strdup(name);
@@ -349,6 +424,7 @@ static shoal_status create(shoal_bridge **out, const char *name, shoal_error *er
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   }
   bridge->name = own;
+  p.bridge = bridge;
   bridge->spares[bridge->spares_count++] = p;
   bridge->kind = (shoal_env_kind){
       .name = bridge->name,
@@ -391,6 +467,11 @@ shoal_status shoal_env_open(const char *name, const shoal_env_kind **out, shoal_
   if (!shoal_env_is_bridged(name)) return shoal_env_need(out, name, err);
   if (strlen(name) >= NAME_MAX_BYTES || !shoal_utf8_valid(name, strlen(name)))
     return shoal_fail(err, SHOAL_INVALID, "the name of an environment is too long, or no UTF-8");
+  if (strcspn(name + sizeof PREFIX - 1, "?") == 0)
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "'%s' has no name behind '%s': write it as Gymnasium has it, such as gym:LunarLander-v3", name,
+        PREFIX);
   shoal_status status = SHOAL_OK;
   pthread_mutex_lock(&lock);
   shoal_bridge *bridge = find(name);
@@ -499,7 +580,7 @@ static void give_spare(shoal_bridge *bridge, process *p) {
 static shoal_status take_process(shoal_bridge *bridge, process *out, shoal_error *err) {
   if (take_spare(bridge, out)) return SHOAL_OK;
   kind_message m;
-  shoal_status status = open_process(bridge->name, out, &m, err);
+  shoal_status status = open_process(bridge->name, bridge, out, &m, err);
   if (status != SHOAL_OK) return status;
   const shoal_env_kind *kind = &bridge->kind;
   if (m.observation == kind->observation && m.choices == kind->choices &&

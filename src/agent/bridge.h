@@ -22,17 +22,26 @@
 #ifndef SHOAL_AGENT_BRIDGE_H
 #define SHOAL_AGENT_BRIDGE_H
 
+#include <signal.h>
+
 #include "agent/env.h"
+#include "agent/interrupt.h"
 #include "base/status.h"
 
 /* The kind stays until it was closed as often as it was opened; its vectors are destroyed before.
  * SHOAL_NOT_FOUND: there is no such name; SHOAL_UNSUPPORTED: its observations or actions are of a kind that
- * cannot be learnt here; SHOAL_IO: Python cannot be run, or has failed. */
+ * cannot be learnt here; SHOAL_IO: Python cannot be run, or has failed; SHOAL_STOPPED: see below. */
 shoal_status shoal_env_open(const char *name, const shoal_env_kind **out, shoal_error *err);
 void shoal_env_close(const shoal_env_kind *kind); /* NULL is fine */
 
 /* The kind of a name that is built in, or open already; NULL: neither. Starts nothing. */
 const shoal_env_kind *shoal_env_opened(const char *name);
+
+/* Whoever waits for Python looks at this flag meanwhile, and once it is set gives up: SHOAL_STOPPED, and the
+ * process is ended without further ado. It holds for the whole program, and is borrowed; NULL: none. */
+void shoal_env_stop_by(const volatile sig_atomic_t *stop);
+/* Likewise for the environments of one kind, where it is bridged; NULL: no more. For one training at a time. */
+void shoal_env_interrupt(const shoal_env_kind *kind, const shoal_interrupt *interrupt);
 
 /* Whether this is a name of Gymnasium's; and if so whether a module of Python's is imported for it. */
 bool shoal_env_is_bridged(const char *name);
@@ -52,7 +61,7 @@ void shoal_bridged_reset(shoal_bridged *bridged, uint64_t seed);
 void shoal_bridged_step(shoal_bridged *bridged, const float *actions, float *rewards, uint8_t *ends);
 const float *shoal_bridged_observations(const shoal_bridged *bridged); /* count x observation */
 const float *shoal_bridged_lasts(const shoal_bridged *bridged);        /* likewise, of episodes that ended */
-/* For the kind's draw, which shows the observation as bars. */
+/* For the kind's draw, which shows the observation as numbered bars. */
 const void *shoal_bridged_state(const shoal_bridged *bridged, uint32_t index);
 /* Likewise, of the last observation of an episode that ended. */
 void shoal_bridged_draw_last(const shoal_bridged *bridged, uint32_t index, shoal_canvas *canvas);

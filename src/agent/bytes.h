@@ -87,4 +87,15 @@ static inline bool shoal_all_finite(const void *bytes, size_t count) {
   return finite;
 }
 
+/* Whether they all are within -most .. most. */
+static inline bool shoal_all_within(const void *bytes, size_t count, float most) {
+  bool within = true;
+  for (size_t i = 0; i < count; i++) {
+    float value;
+    memcpy(&value, (const uint8_t *)bytes + i * sizeof value, sizeof value);
+    within &= value >= -most && value <= most; /* NaN is neither */
+  }
+  return within;
+}
+
 #endif

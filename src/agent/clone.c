@@ -77,7 +77,7 @@ static uint32_t kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]) {
   static const char *const names[4] = {"policy.weights", "policy.slot1", "policy.slot2", "policy.steps"};
   mind *m = learner->mind;
   uint32_t n = shoal_brain_kept(learner->net, names, out);
-  out[n++] = (shoal_kept){"clone.epochs", &m->epochs, sizeof m->epochs, true};
+  out[n++] = (shoal_kept){.name = "clone.epochs", .at = &m->epochs, .count = sizeof m->epochs, .bytes = true};
   return n + shoal_episodes_kept(m->episodes, out + n);
 }
 
@@ -267,12 +267,14 @@ static void gather(const shoal_learner *learner, mind *m, uint32_t first, uint32
   shoal_policy_scale(learner->policy, n * m->steps, m->seen, m->x);
 }
 
-/* An epoch over the kept steps. False: the loss is not finite. */
-static bool learn_epoch(shoal_learner *learner, mind *m, uint32_t steps, float rate, double *loss) {
+/* An epoch over the kept steps. */
+static shoal_status learn_epoch(shoal_learner *learner, mind *m, uint32_t steps, float rate, double *loss,
+                                shoal_error *err) {
   uint32_t most = batch_of(learner, m);
   *loss = 0;
   shuffle(learner, m);
   for (uint32_t first = 0; first < m->count; first += most) {
+    if (shoal_interrupted(learner->interrupt)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     gather(learner, m, first, m->count - first < most ? m->count - first : most);
     double sums[8];
     shoal_brain_batch batch = {.n = m->n,
@@ -284,11 +286,13 @@ static bool learn_epoch(shoal_learner *learner, mind *m, uint32_t steps, float r
                                .self = learner};
     shoal_brain_learn(learner->net, &batch, sums);
     if (!isfinite(sums[0]) || !shoal_brain_step(learner->net, rate, learner->config.settings.clip))
-      return false;
+      return shoal_fail(err, SHOAL_INVALID,
+                        "the loss of clone is not finite any more; a lower rate than %g may help",
+                        (double)rate);
     *loss += sums[0] / steps;
   }
   m->epochs++;
-  return true;
+  return SHOAL_OK;
 }
 
 static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
@@ -308,14 +312,11 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   shoal_episodes_look(m->episodes, &look);
   cut(m, look.kept);
   if (m->width > 0) find_states(learner, m, look.kept);
-  bool finite = true;
-  for (uint32_t epoch = 0; epoch < s->epochs && finite && look.steps > 0; epoch++)
-    finite = learn_epoch(learner, m, look.steps, rate, &loss);
-  if (!finite) {
+  for (uint32_t epoch = 0; epoch < s->epochs && status == SHOAL_OK && look.steps > 0; epoch++)
+    status = learn_epoch(learner, m, look.steps, rate, &loss, err);
+  if (status != SHOAL_OK) {
     shoal_backup_restore(&m->backup);
-    return shoal_fail(err, SHOAL_INVALID,
-                      "the loss of clone is not finite any more; a lower rate than %g may help",
-                      (double)rate);
+    return status;
   }
   tell_actors(learner);
   view->loss = loss;

@@ -45,6 +45,8 @@ struct shoal_coach {
   char *file, *folder, *policy;
   shoal_learner *learner;
   shoal_rollout_shape shape;
+  shoal_actor
+      *doubter; /* tries where streams stand after rollouts; NULL: actors are believed. Under the lock */
   volatile sig_atomic_t stop;
   pthread_t thread;
   bool has_thread;
@@ -195,8 +197,12 @@ static void *learn(void *self) {
                                           .self = c,
                                           .round = round_done,
                                           .elapsed = elapsed};
-  const shoal_agent_trainer_outside outside = {
-      .eager = !c->config.exact, .lease_s = c->config.lease_s, .self = c, .opened = opened, .closes = closes};
+  const shoal_agent_trainer_outside outside = {.eager = !c->config.exact,
+                                               .checked = c->config.checked,
+                                               .lease_s = c->config.lease_s,
+                                               .self = c,
+                                               .opened = opened,
+                                               .closes = closes};
   shoal_status status = shoal_train_outside(&options, &outside, &last, &err);
   write_checkpoint(c, true);
   pthread_mutex_lock(&c->lock);
@@ -259,26 +265,57 @@ shoal_coach_next shoal_coach_take(shoal_coach *c, const char *actor, uint64_t kn
   return any && !unit->failed && !policy->failed ? SHOAL_COACH_UNIT : SHOAL_COACH_WAITS;
 }
 
-shoal_status shoal_coach_done(shoal_coach *c, const char *actor, const void *bytes, size_t length,
-                              bool *counted, shoal_error *err) {
-  shoal_rollout *rollout;
-  *counted = false;
-  shoal_status status = shoal_rollout_create(&rollout, &c->shape, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_rollout_read(rollout, bytes, length, err);
-  if (status != SHOAL_OK) {
-    shoal_rollout_destroy(rollout);
-    return status;
-  }
-  pthread_mutex_lock(&c->lock);
-  hear(c, actor);
-  c->view.bytes_in += length;
-  if (c->trainer)
+/* With the lock: a unit that was not played goes to others. */
+static void take_back(shoal_coach *c, const char *actor, const void *bytes, size_t length, bool failed) {
+  uint64_t number, version;
+  if (c->trainer && shoal_rollout_names(bytes, length, &number, &version))
+    shoal_agent_trainer_back(c->trainer, number, actor, failed);
+}
+
+/* With the lock: takes a rollout in that was read with this status. */
+static shoal_status take_in(shoal_coach *c, const char *actor, shoal_rollout *rollout, shoal_status status,
+                            bool *counted, shoal_error *err) {
+  if (status == SHOAL_OK && c->doubter) status = shoal_actor_check_state(c->doubter, &rollout->state, err);
+  if (status == SHOAL_OK && c->trainer && counted)
     *counted = shoal_agent_trainer_done(c->trainer, rollout, actor);
   else
     shoal_rollout_destroy(rollout);
+  return status;
+}
+
+/* counted: NULL where it does not count, whatever it is. */
+static shoal_status hand_in(shoal_coach *c, const char *actor, const void *bytes, size_t length,
+                            bool *counted, shoal_error *err) {
+  shoal_rollout *rollout;
+  shoal_status status = shoal_rollout_create(&rollout, &c->shape, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_rollout_read(rollout, bytes, length, err);
+  pthread_mutex_lock(&c->lock);
+  status = take_in(c, actor, rollout, status, counted, err);
+  if (status == SHOAL_OK) {
+    hear(c, actor);
+    c->view.bytes_in += length;
+  }
+  if (status == SHOAL_INVALID || !counted) take_back(c, actor, bytes, length, status == SHOAL_INVALID);
   pthread_mutex_unlock(&c->lock);
-  return SHOAL_OK;
+  return status;
+}
+
+shoal_status shoal_coach_done(shoal_coach *c, const char *actor, const void *bytes, size_t length,
+                              bool *counted, shoal_error *err) {
+  *counted = false;
+  return hand_in(c, actor, bytes, length, counted, err);
+}
+
+shoal_status shoal_coach_refuse(shoal_coach *c, const char *actor, const void *bytes, size_t length,
+                                shoal_error *err) {
+  return hand_in(c, actor, bytes, length, NULL, err);
+}
+
+void shoal_coach_give_up(shoal_coach *c, const char *actor, uint64_t number) {
+  pthread_mutex_lock(&c->lock);
+  if (c->trainer) shoal_agent_trainer_back(c->trainer, number, actor, true);
+  pthread_mutex_unlock(&c->lock);
 }
 
 bool shoal_coach_evidence(shoal_coach *c, const void *bytes, size_t length, shoal_text *unit,
@@ -305,13 +342,30 @@ double shoal_coach_silent(shoal_coach *c, const char *actor) {
   return seconds;
 }
 
-void shoal_coach_lost(shoal_coach *c, const char *actor) {
+static void forget(shoal_coach *c, const char *actor) {
   char plain[SHOAL_ACTOR_NAME_MAX];
   shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
-  pthread_mutex_lock(&c->lock);
   for (uint32_t i = 0; i < ACTORS_MAX; i++)
     if (strcmp(c->actors[i].name, plain) == 0) c->actors[i] = (heard){0};
+}
+
+void shoal_coach_lost(shoal_coach *c, const char *actor) {
+  pthread_mutex_lock(&c->lock);
+  forget(c, actor);
   if (c->trainer) shoal_agent_trainer_lost(c->trainer, actor);
+  pthread_mutex_unlock(&c->lock);
+}
+
+void shoal_coach_lied(shoal_coach *c, const char *actor) {
+  pthread_mutex_lock(&c->lock);
+  forget(c, actor);
+  if (c->trainer) shoal_agent_trainer_lied(c->trainer, actor);
+  pthread_mutex_unlock(&c->lock);
+}
+
+void shoal_coach_bound(shoal_coach *c, const char *actor, uint32_t most) {
+  pthread_mutex_lock(&c->lock);
+  if (c->trainer) shoal_agent_trainer_bound(c->trainer, actor, most);
   pthread_mutex_unlock(&c->lock);
 }
 
@@ -358,7 +412,13 @@ static shoal_status play_units(local *l, shoal_actor *actor, shoal_rollout *roll
     if (status == SHOAL_OK && policy.length > 0)
       status = shoal_policy_read(shoal_actor_policy(actor), policy.bytes, policy.length, err);
     known = unit.version;
-    if (status == SHOAL_OK) status = shoal_actor_play(actor, &unit, rollout, err);
+    if (status != SHOAL_OK) break;
+    status = shoal_actor_play(actor, &unit, rollout, err);
+    if (status == SHOAL_INVALID) { /* somebody else left the stream there */
+      shoal_coach_give_up(c, l->name, unit.number);
+      status = SHOAL_OK;
+      continue;
+    }
     if (status != SHOAL_OK) break;
     shoal_text_clear(&bytes);
     shoal_rollout_write(rollout, &bytes);
@@ -454,6 +514,9 @@ shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *conf
   if (status == SHOAL_OK) status = shoal_learner_create(&c->learner, &config->learner, err);
   if (status == SHOAL_OK && c->file && !config->anew && shoal_file_exists(c->file))
     status = shoal_learner_load(c->learner, c->file, err);
+  if (status == SHOAL_OK && config->checked)
+    status = shoal_actor_create(&c->doubter, shoal_learner_spec(c->learner), config->learner.settings.envs,
+                                config->learner.settings.steps, err);
   if (status == SHOAL_OK) {
     c->shape = shoal_learner_shape(c->learner);
     c->view.training.round.steps = shoal_learner_steps(c->learner);
@@ -482,6 +545,7 @@ void shoal_coach_wait(shoal_coach *c) {
 void shoal_coach_destroy(shoal_coach *c) {
   if (c == NULL) return;
   shoal_learner_destroy(c->learner);
+  shoal_actor_destroy(c->doubter);
   shoal_text_release(&c->last_policy);
   pthread_cond_destroy(&c->news);
   pthread_mutex_destroy(&c->lock);

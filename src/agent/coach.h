@@ -19,6 +19,7 @@ typedef struct shoal_coach_config {
   shoal_learner_config learner;
   uint32_t threads; /* that play here; 0: none */
   bool exact;
+  bool checked; /* actors may lie: only rollouts count that can be played again, from states that are some */
   double lease_s;        /* of a unit whose actor says nothing; 0: 30 */
   double seconds;        /* 0: no limit; what is paused does not count */
   double seconds_before; /* of those, that were spent in an earlier life */
@@ -77,14 +78,23 @@ typedef enum shoal_coach_next { SHOAL_COACH_UNIT, SHOAL_COACH_WAITS, SHOAL_COACH
 shoal_coach_next shoal_coach_take(shoal_coach *coach, const char *actor, uint64_t known, shoal_text *unit,
                                   shoal_text *policy);
 /* False: late, or nobody asked for it. SHOAL_INVALID: not what a rollout looks like; the actor lied or is
- * broken. */
+ * broken, or its unit was. */
 shoal_status shoal_coach_done(shoal_coach *coach, const char *actor, const void *bytes, size_t length,
                               bool *counted, shoal_error *err);
+/* Likewise, but whatever it is, it does not count, and its unit is given out again. */
+shoal_status shoal_coach_refuse(shoal_coach *coach, const char *actor, const void *bytes, size_t length,
+                                shoal_error *err);
+/* The actor cannot play its unit of this number. */
+void shoal_coach_give_up(shoal_coach *coach, const char *actor, uint64_t number);
 /* What it takes to play a rollout again, asked before it is handed in: its unit and the policy that it says to
  * be played with, as bytes. False: nobody asked for it, or that version is not there any more. */
 bool shoal_coach_evidence(shoal_coach *coach, const void *bytes, size_t length, shoal_text *unit,
                           shoal_text *policy);
 void shoal_coach_lost(shoal_coach *coach, const char *actor);
+/* It is lost, and streams that stand where it left them begin anew. */
+void shoal_coach_lied(shoal_coach *coach, const char *actor);
+/* Before it takes one more, and may hold `most`: those that it has had longest are given to others. */
+void shoal_coach_bound(shoal_coach *coach, const char *actor, uint32_t most);
 /* Seconds since it was heard of last; 0: it is not known. */
 double shoal_coach_silent(shoal_coach *coach, const char *actor);
 /* The newest policy; bytes may be NULL. */

@@ -6,6 +6,8 @@
  *   leased  an actor has the unit; the lease ends with its rollout, or when the actor is lost or overdue: then
  *           the stream waits again, with the same unit
  *
+ * In both it may have to begin anew: it waits then, with another unit.
+ *
  * `next` is the stretch that is played or to be played; rollouts that came in are for the stretches before
  * it, and not learned from yet. `learned` is where the stream stood after the last stretch that was. */
 #include "agent/course.h"
@@ -17,21 +19,35 @@
 
 #include "agent/bytes.h"
 #include "base/assert.h"
+#include "base/hash.h"
 
 static const double LEASE_S = 30;
 static const double LEASE_GROWS = 2, LEASE_SHRINKS = 0.99, LEASES_MAX = 16;
 static const char MAGIC[8] = "shoalco2";
-enum { EAGER_ROOM = 2 };
+enum { EAGER_ROOM = 2, HOLDERS_MAX = 4, FAILURES_MAX = 3 };
+
+/* Those who were given a unit, by the digests of their names, one for each time; the last ones only. */
+typedef struct holders {
+  uint64_t who[HOLDERS_MAX];
+  uint32_t count;
+} holders;
 
 typedef struct stream {
   uint64_t next;      /* stretch */
-  bool leased, given; /* now; ever, this stretch */
+  uint64_t skipped;   /* how often it began anew: as many numbers of units were given up */
+  bool leased, given; /* now; ever, this unit */
   bool lost;          /* the last lease was given back */
   char actor[SHOAL_ACTOR_NAME_MAX];
   double deadline;
-  uint32_t in_count;  /* rollouts that wait for the learner */
-  shoal_text state;   /* where `next` begins */
-  shoal_text learned; /* where the stretch learned_next begins */
+  uint64_t version;      /* that the unit was first given out with */
+  uint32_t failures;     /* how often it could not be played */
+  holders holders;       /* of the unit */
+  uint64_t before;       /* the unit that came in last, */
+  holders before_slower; /* and those who had it and have sent nothing */
+  uint64_t author;       /* who left it at `state`; 0: nobody */
+  uint32_t in_count;     /* rollouts that wait for the learner */
+  shoal_text state;      /* where `next` begins */
+  shoal_text learned;    /* where the stretch learned_next begins */
   uint64_t learned_next;
 } stream;
 
@@ -89,7 +105,7 @@ void shoal_course_destroy(shoal_course *c) {
 /* ---- giving out --------------------------------------------------------------------- */
 
 static uint64_t unit_number(const shoal_course *c, uint32_t s) {
-  return c->streams[s].next * c->config.streams + s;
+  return (c->streams[s].next + c->streams[s].skipped) * c->config.streams + s;
 }
 
 /* The version that a stretch is played with. */
@@ -101,6 +117,34 @@ static uint64_t version_for(const shoal_course *c, uint64_t stretch) {
 
 static bool may_play(const shoal_course *c, const stream *s) {
   return !s->leased && s->in_count < c->room && version_for(c, s->next) <= c->version;
+}
+
+static uint64_t digest_of(const char *actor) {
+  char plain[SHOAL_ACTOR_NAME_MAX];
+  shoal_text_plain(plain, sizeof plain, actor, strlen(actor));
+  uint64_t digest = shoal_digest(plain, strlen(plain));
+  return digest != 0 ? digest : 1;
+}
+
+static void add_holder(holders *h, uint64_t who) {
+  if (h->count == HOLDERS_MAX) memmove(h->who, h->who + 1, --h->count * sizeof *h->who);
+  h->who[h->count++] = who;
+}
+
+static bool has_holder(const holders *h, uint64_t who) {
+  for (uint32_t i = 0; i < h->count; i++)
+    if (h->who[i] == who) return true;
+  return false;
+}
+
+/* False: it is none. */
+static bool remove_holder(holders *h, uint64_t who) {
+  for (uint32_t i = 0; i < h->count; i++)
+    if (h->who[i] == who) {
+      memmove(h->who + i, h->who + i + 1, (--h->count - i) * sizeof *h->who);
+      return true;
+    }
+  return false;
 }
 
 static void end_lease(shoal_course *c, stream *s) {
@@ -128,6 +172,8 @@ bool shoal_course_take(shoal_course *c, const char *actor, double now, const sho
   uint32_t s = (uint32_t)(best - c->streams);
   c->counts.given_again += best->given;
   c->counts.running++;
+  if (!best->given) best->version = version_for(c, best->next);
+  add_holder(&best->holders, digest_of(actor));
   best->leased = best->given = true;
   best->lost = false;
   best->deadline = now + c->lease_s;
@@ -156,21 +202,62 @@ static bool holds(const stream *s, const char *actor) {
   return s->leased && strcmp(s->actor, plain) == 0;
 }
 
-bool shoal_course_beat(shoal_course *c, uint64_t unit, const char *actor, double now) {
-  uint32_t i = (uint32_t)(unit % c->config.streams);
-  stream *s = &c->streams[i];
-  if (unit_number(c, i) != unit || !holds(s, actor)) return false;
-  s->deadline = now + c->lease_s;
-  return true;
+static void give_back(shoal_course *c, stream *s) {
+  end_lease(c, s);
+  s->lost = true;
 }
 
 void shoal_course_lost(shoal_course *c, const char *actor, double now) {
   (void)now;
   for (uint32_t i = 0; i < c->config.streams; i++)
-    if (holds(&c->streams[i], actor)) {
-      end_lease(c, &c->streams[i]);
-      c->streams[i].lost = true;
-    }
+    if (holds(&c->streams[i], actor)) give_back(c, &c->streams[i]);
+}
+
+static stream *longest_held(shoal_course *c, const char *actor, uint32_t *held) {
+  stream *longest = NULL;
+  *held = 0;
+  for (uint32_t i = 0; i < c->config.streams; i++) {
+    stream *s = &c->streams[i];
+    if (!holds(s, actor)) continue;
+    ++*held;
+    if (longest == NULL || s->deadline < longest->deadline) longest = s;
+  }
+  return longest;
+}
+
+void shoal_course_bound(shoal_course *c, const char *actor, uint32_t most) {
+  uint32_t held;
+  for (stream *s; (s = longest_held(c, actor, &held)) != NULL && held >= most;) give_back(c, s);
+}
+
+/* The unit is nobody's: not of those either who play it now. */
+static void begin_anew(shoal_course *c, stream *s) {
+  if (s->leased) end_lease(c, s);
+  shoal_text_clear(&s->state);
+  s->given = s->lost = false;
+  s->holders.count = s->failures = 0;
+  s->author = 0;
+  s->skipped++;
+  c->counts.anew++;
+}
+
+void shoal_course_back(shoal_course *c, uint64_t unit, const char *actor, bool failed) {
+  uint32_t i = (uint32_t)(unit % c->config.streams);
+  stream *s = &c->streams[i];
+  c->counts.late += !failed;
+  if (unit_number(c, i) != unit) return;
+  if (!failed) (void)remove_holder(&s->holders, digest_of(actor));
+  if (!holds(s, actor)) return;
+  give_back(c, s);
+  s->failures += failed;
+  if (s->failures >= FAILURES_MAX) begin_anew(c, s);
+}
+
+void shoal_course_lied(shoal_course *c, const char *actor, double now) {
+  uint64_t who = digest_of(actor);
+  shoal_course_lost(c, actor, now);
+  for (uint32_t i = 0; i < c->config.streams; i++)
+    if (c->streams[i].author == who) begin_anew(c, &c->streams[i]);
 }
 
 double shoal_course_tick(shoal_course *c, double now) {
@@ -188,24 +275,27 @@ double shoal_course_tick(shoal_course *c, double now) {
 
 /* ---- coming in ---------------------------------------------------------------------- */
 
-static bool same_shape(const shoal_rollout_shape *a, const shoal_rollout_shape *b) {
-  return a->kind == b->kind && a->envs == b->envs && a->steps == b->steps &&
-         a->memory_floats == b->memory_floats;
+static bool is_of_version(const shoal_course *c, const stream *s, uint64_t version) {
+  if (!c->config.eager) return version == version_for(c, s->next);
+  if (version > c->version) return false;
+  return c->config.behind_max == 0 || (version >= s->version && c->version - version <= c->config.behind_max);
 }
 
-/* A rollout that is asked for: of the stretch that its stream is at, by a version that it may have. */
-static bool is_wanted(const shoal_course *c, const shoal_rollout *rollout) {
-  if (rollout->stream >= c->config.streams || !same_shape(&rollout->shape, &c->config.shape)) return false;
+/* A rollout that is asked for: of the stretch that its stream is at, by somebody who was given it, and by a
+ * version that it may have. */
+static bool is_wanted(const shoal_course *c, const shoal_rollout *rollout, const char *actor) {
+  if (rollout->stream >= c->config.streams || !shoal_rollout_is_of(rollout, &c->config.shape)) return false;
   const stream *s = &c->streams[rollout->stream];
   if (!s->given || rollout->number != unit_number(c, rollout->stream) || s->in_count == c->room) return false;
-  return c->config.eager ? rollout->version <= c->version : rollout->version == version_for(c, s->next);
+  return has_holder(&s->holders, digest_of(actor)) && is_of_version(c, s, rollout->version);
 }
 
-/* Whether its lease had ended, and it comes all the same: perhaps after another's. */
-static bool is_overdue(const shoal_course *c, const shoal_rollout *rollout, bool wanted, const char *actor) {
+/* Whether its lease had ended, and it comes all the same: perhaps after another's. Of those who never had it,
+ * nothing is overdue. */
+static bool is_overdue(shoal_course *c, const shoal_rollout *rollout, bool wanted, const char *actor) {
   if (rollout->stream >= c->config.streams) return false;
-  const stream *s = &c->streams[rollout->stream];
-  if (!wanted) return rollout->number + c->config.streams == unit_number(c, rollout->stream);
+  stream *s = &c->streams[rollout->stream];
+  if (!wanted) return rollout->number == s->before && remove_holder(&s->before_slower, digest_of(actor));
   return s->leased ? !holds(s, actor) : !s->lost;
 }
 
@@ -221,7 +311,7 @@ static void judge_lease(shoal_course *c, bool overdue, double now) {
 }
 
 bool shoal_course_done(shoal_course *c, shoal_rollout *rollout, const char *actor, double now) {
-  bool wanted = is_wanted(c, rollout);
+  bool wanted = is_wanted(c, rollout, actor);
   stream *s = wanted ? &c->streams[rollout->stream] : NULL;
   judge_lease(c, is_overdue(c, rollout, wanted, actor), now);
   if (s == NULL || !copy_text(&s->state, &rollout->state)) {
@@ -236,6 +326,11 @@ bool shoal_course_done(shoal_course *c, shoal_rollout *rollout, const char *acto
   c->in_count++;
   c->counts.units++;
   if (s->leased) end_lease(c, s);
+  s->author = digest_of(actor);
+  (void)remove_holder(&s->holders, s->author);
+  s->before = rollout->number;
+  s->before_slower = s->holders;
+  s->holders.count = s->failures = 0;
   s->given = false;
   s->in_count++;
   s->next++;
@@ -257,13 +352,14 @@ shoal_rollout *const *shoal_course_round(shoal_course *c, uint32_t *count) {
   return round;
 }
 
-/* Where the rollout's stream stands after it becomes where it goes on from after a restart. */
+/* Where the rollout's stream stands after it becomes where it goes on from after a restart. Of a stream,
+ * rollouts are learned from in the order of its stretches. */
 static void settle(shoal_course *c, shoal_rollout *rollout) {
   stream *s = &c->streams[rollout->stream];
   shoal_text_release(&s->learned);
   s->learned = rollout->state;
   shoal_text_init(&rollout->state);
-  s->learned_next = rollout->number / c->config.streams + 1;
+  s->learned_next = s->next - s->in_count + 1;
   s->in_count--;
   shoal_rollout_destroy(rollout);
 }

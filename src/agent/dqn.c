@@ -129,8 +129,9 @@ static uint32_t networks(shoal_learner *learner, shoal_kept *out) {
   static const char *const names[4] = {"policy.weights", "policy.slot1", "policy.slot2", "policy.steps"};
   mind *m = learner->mind;
   uint32_t n = shoal_brain_kept(learner->net, names, out);
-  out[n++] = (shoal_kept){"target.weights", shoal_brain_weights(m->target),
-                          shoal_brain_weights_count(m->target), false};
+  out[n++] = (shoal_kept){.name = "target.weights",
+                          .at = shoal_brain_weights(m->target),
+                          .count = shoal_brain_weights_count(m->target)};
   return n;
 }
 

@@ -8,6 +8,9 @@
  *   draw      a picture of one, for people
  *   release   gives back what a state owns; NULL where it owns nothing
  *
+ * One that is very fast may have two more, reset_seen and step_seen, so that nobody reads a state again that
+ * was at hand a moment ago.
+ *
  * An environment knows nothing of time limits, of seeds, nor of what follows an episode: vector.h does. It
  * draws random numbers in `reset` and `step` from the generator that it is handed, and from nothing else,
  * so an episode is a function of seed and actions. States may come from elsewhere (vector.h, load): step,
@@ -49,6 +52,10 @@ typedef struct shoal_env_kind {
   void (*observe)(const void *states, uint32_t count, float *out);
   void (*draw)(const void *state, shoal_canvas *canvas);
   void (*release)(void *state);
+  /* Optional, both or none: reset, or step, and what observe says after it. */
+  void (*reset_seen)(void *state, shoal_pcg64 *random, float *seen);
+  void (*step_seen)(void *states, uint32_t count, const float *actions, shoal_pcg64 *randoms, float *rewards,
+                    bool *ended, float *seen);
 
   struct shoal_bridge
       *bridge; /* set where the environment runs elsewhere (bridge.h), and vector.h asks there */

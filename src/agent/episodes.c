@@ -112,12 +112,15 @@ void shoal_episodes_destroy(shoal_episodes *e) {
 uint32_t shoal_episodes_kept(shoal_episodes *e, shoal_kept *out) {
   size_t keep = e->config.keep_steps, lane_rows = (size_t)e->lanes_count * e->length_max;
   uint32_t n = 0;
-  out[n++] = (shoal_kept){"episodes.rows", e->rows, keep * e->row_floats, false};
-  out[n++] = (shoal_kept){"episodes.list", e->episodes, keep * sizeof *e->episodes, true};
-  out[n++] = (shoal_kept){"episodes.lanes", e->lanes, e->lanes_count * sizeof *e->lanes, true};
-  out[n++] = (shoal_kept){"episodes.open", e->lane_rows, lane_rows * e->row_floats, false};
-  out[n++] = (shoal_kept){"episodes.expected", e->expected, (size_t)e->lanes_count * e->observation, false};
-  out[n++] = (shoal_kept){"episodes.tally", e->tally, sizeof *e->tally, true};
+  out[n++] = (shoal_kept){.name = "episodes.rows", .at = e->rows, .count = keep * e->row_floats};
+  out[n++] = (shoal_kept){
+      .name = "episodes.list", .at = e->episodes, .count = keep * sizeof *e->episodes, .bytes = true};
+  out[n++] = (shoal_kept){
+      .name = "episodes.lanes", .at = e->lanes, .count = e->lanes_count * sizeof *e->lanes, .bytes = true};
+  out[n++] = (shoal_kept){.name = "episodes.open", .at = e->lane_rows, .count = lane_rows * e->row_floats};
+  out[n++] = (shoal_kept){
+      .name = "episodes.expected", .at = e->expected, .count = (size_t)e->lanes_count * e->observation};
+  out[n++] = (shoal_kept){.name = "episodes.tally", .at = e->tally, .count = sizeof *e->tally, .bytes = true};
   return n;
 }
 

@@ -86,12 +86,8 @@ static void note_ends(contest *c) {
   }
 }
 
-static bool is_set(const volatile sig_atomic_t *stop) {
-  return stop != NULL && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
-}
-
 shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *kind, uint32_t episodes,
-                                   uint64_t seed, const volatile sig_atomic_t *stop, shoal_evaluation *out,
+                                   uint64_t seed, const shoal_interrupt *interrupt, shoal_evaluation *out,
                                    shoal_error *err) {
   SHOAL_ASSERT(episodes > 0);
   contest c = {.policy = policy,
@@ -105,7 +101,7 @@ shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *k
     shoal_key key = shoal_key_make(seed, SHOAL_FOR_ACTING, 0, 0);
     c.running = c.envs;
     shoal_vector_reset(c.vector, seed);
-    for (uint64_t step = 0; c.running > 0 && !is_set(stop); step++) {
+    for (uint64_t step = 0; c.running > 0 && !shoal_interrupted(interrupt); step++) {
       shoal_policy_act(policy, c.envs, shoal_vector_observations(c.vector), c.memory, key, step, true,
                        c.actions, NULL);
       shoal_vector_step(c.vector, c.actions, c.rewards, c.ends);

@@ -3,7 +3,8 @@
 Descriptor 3 is a socket whose messages keep their bounds, 4 is memory that both sides map. Messages, in the
 machine's own order of bytes:
 
-    open   "o", the name                   -> "k", seven numbers (see KIND)
+    open   "o", the name                   -> "k", seven numbers (see KIND); "q" for "o": without the warnings, which
+                                              have been said
     make   "m", count u32, floats of an observation u32, of an action u32
                                            -> "d"; the memory has its size by now; again for the next vector
     reset  "r", seed u64                   -> "d"
@@ -15,11 +16,13 @@ import json
 import math
 import mmap
 import os
+import re
 import socket
 import struct
 import sys
 import traceback
 import urllib.parse
+import warnings
 
 SOCKET, MEMORY = 3, 4
 KIND = struct.Struct("=3I2f2d")  # observation, choices, action width; low, high; solved, pace
@@ -60,6 +63,11 @@ def arguments(query):
         except ValueError:
             found[key] = value
     return found
+
+
+def plain(warning):
+    """Its text in a line, without colours."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(warning)).split())
 
 
 class Observations:
@@ -136,17 +144,19 @@ class Host:
     def new(self):
         return self.gym.make(self.name, disable_env_checker=True, **self.settings)
 
-    def open(self, text):
+    def open(self, text, quiet):
         self.name, _, query = text.partition("?")
         self.settings = arguments(query)
         errors = self.gym.error
-        try:
-            env = self.new()
-        except (errors.NameNotFound, errors.NamespaceNotFound, errors.VersionNotFound, errors.UnregisteredEnv,
-                ModuleNotFoundError) as error:
-            raise Refused("n", str(error))
-        except (errors.DependencyNotInstalled, errors.DeprecatedEnv) as error:
-            raise Refused("u", str(error))
+        with warnings.catch_warnings(record=True) as said:
+            try:
+                env = self.new()
+            except (errors.UnregisteredEnv, ModuleNotFoundError) as error:
+                raise Refused("n", str(error))
+            except errors.Error as error:
+                raise Refused("n" if "Malformed" in str(error) else "u", str(error))
+        for text in dict.fromkeys(plain(warning.message) for warning in said if not quiet):
+            print(f"gym:{self.name}: {text}", file=sys.stderr, flush=True)
         self.gym.logger.min_level = self.gym.logger.ERROR  # it has been said once
         self.envs = [env]
         self.observing = Observations(self.gym, self.np, env.observation_space)
@@ -211,9 +221,9 @@ def answer(host, message):
         host.step()
     elif letter == b"r":
         host.reset(struct.unpack("=Q", rest)[0])
-    elif letter == b"o":
+    elif letter in b"oq":
         host = Host()
-        return host, host.open(rest.decode())
+        return host, host.open(rest.decode(), letter == b"q")
     elif letter == b"m":
         host.make(*struct.unpack("=3I", rest))
     else:

@@ -83,6 +83,9 @@ shoal_policy *shoal_learner_policy(shoal_learner *learner) { return learner->pol
 uint64_t shoal_learner_steps(const shoal_learner *learner) { return learner->steps; }
 shoal_pool *shoal_learner_pool(shoal_learner *learner) { return learner->pool; }
 shoal_text *shoal_learner_notes(shoal_learner *learner) { return &learner->notes; }
+void shoal_learner_interrupt(shoal_learner *learner, const shoal_interrupt *interrupt) {
+  learner->interrupt = interrupt;
+}
 void shoal_learner_scored(shoal_learner *learner, double return_mean) { learner->return_mean = return_mean; }
 
 shoal_rollout_shape shoal_learner_shape(const shoal_learner *learner) {
@@ -107,9 +110,7 @@ float shoal_learner_rate(const shoal_learner *learner) {
 /* What is in a rollout is sound: it was played here, or read by shoal_rollout_read. */
 static bool is_fitting(const shoal_learner *learner, const shoal_rollout *rollout) {
   const shoal_rollout_shape shape = shoal_learner_shape(learner);
-  return rollout->shape.kind == shape.kind && rollout->shape.envs == shape.envs &&
-         rollout->shape.steps == shape.steps && rollout->shape.memory_floats == shape.memory_floats &&
-         rollout->stream < learner->config.settings.streams;
+  return shoal_rollout_is_of(rollout, &shape) && rollout->stream < learner->config.settings.streams;
 }
 
 static bool is_fresh(const shoal_learner *learner, const shoal_rollout *rollout) {
@@ -157,15 +158,31 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   return SHOAL_OK;
 }
 
+static const shoal_round_view NOTHING_LEARNED = {.loss = NAN,
+                                                 .value_loss = NAN,
+                                                 .entropy = NAN,
+                                                 .divergence = NAN,
+                                                 .clipped = NAN,
+                                                 .rate = NAN,
+                                                 .epsilon = NAN};
+
+static void next_version(shoal_learner *learner, uint32_t refused, shoal_round_view *out) {
+  learner->refused += refused;
+  learner->rounds++;
+  shoal_policy_state_of(learner->policy)->version = learner->rounds;
+  out->version = learner->rounds;
+  out->steps = learner->steps;
+  out->refused = learner->refused;
+}
+
+void shoal_learner_refuse(shoal_learner *learner, uint32_t count, shoal_round_view *out) {
+  *out = NOTHING_LEARNED;
+  next_version(learner, count, out);
+}
+
 shoal_status shoal_learner_round(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                                  shoal_round_view *out, shoal_error *err) {
-  *out = (shoal_round_view){.loss = NAN,
-                            .value_loss = NAN,
-                            .entropy = NAN,
-                            .divergence = NAN,
-                            .clipped = NAN,
-                            .rate = NAN,
-                            .epsilon = NAN};
+  *out = NOTHING_LEARNED;
   SHOAL_ASSERT(count <= learner->config.settings.streams);
   shoal_rollout **kept = calloc(count + 1, sizeof(shoal_rollout *));
   if (kept == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a round");
@@ -173,12 +190,7 @@ shoal_status shoal_learner_round(shoal_learner *learner, shoal_rollout *const *r
   shoal_status status = kept_count > 0 ? learn(learner, kept, kept_count, out, err) : SHOAL_OK;
   free(kept);
   if (status != SHOAL_OK) return status;
-  learner->refused += count - kept_count;
-  learner->rounds++;
-  shoal_policy_state_of(learner->policy)->version = learner->rounds;
-  out->version = learner->rounds;
-  out->steps = learner->steps;
-  out->refused = learner->refused;
+  next_version(learner, count - kept_count, out);
   return SHOAL_OK;
 }
 
@@ -188,8 +200,11 @@ uint32_t shoal_learner_kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MA
   uint32_t count = learner->ops->kept(learner, out);
   SHOAL_ASSERT(count + 16 <= SHOAL_KEPT_MAX);
   count += shoal_scaling_kept(learner, out + count);
-  out[count++] = (shoal_kept){"learner.steps", &learner->steps, sizeof learner->steps, true};
-  out[count++] = (shoal_kept){"learner.rounds", &learner->rounds, sizeof learner->rounds, true};
-  out[count++] = (shoal_kept){"learner.refused", &learner->refused, sizeof learner->refused, true};
+  out[count++] = (shoal_kept){
+      .name = "learner.steps", .at = &learner->steps, .count = sizeof learner->steps, .bytes = true};
+  out[count++] = (shoal_kept){
+      .name = "learner.rounds", .at = &learner->rounds, .count = sizeof learner->rounds, .bytes = true};
+  out[count++] = (shoal_kept){
+      .name = "learner.refused", .at = &learner->refused, .count = sizeof learner->refused, .bytes = true};
   return count;
 }

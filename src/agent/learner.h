@@ -24,6 +24,9 @@ typedef enum shoal_algorithm {
 const char *shoal_algorithm_name(shoal_algorithm algorithm);
 const char *shoal_algorithm_says(shoal_algorithm algorithm); /* in a line: what it is */
 bool shoal_algorithm_parse(const char *name, shoal_algorithm *out);
+/* All of them, for people: "ppo, vtrace or dqn". */
+enum { SHOAL_ALGORITHM_NAMES_MAX = 64 };
+void shoal_algorithm_names(char out[SHOAL_ALGORITHM_NAMES_MAX]);
 
 /* What may be set; shoal_agent_settings fills in what suits the environment, and texts override it. */
 typedef struct shoal_agent_settings {
@@ -55,7 +58,8 @@ typedef struct shoal_agent_settings {
  * it cannot act there (dqn in a continuous one). */
 shoal_status shoal_agent_defaults(const shoal_env_kind *kind, shoal_algorithm algorithm,
                                   shoal_agent_settings *out, shoal_error *err);
-/* One setting by its name, as `shoal agent train --set rate=0.001` has it. */
+/* One setting by its name, as `shoal agent train --set rate=0.001` has it. SHOAL_INVALID: it is none, or out
+ * of its range, or of another algorithm, so that it would do nothing. */
 shoal_status shoal_agent_set(shoal_agent_settings *settings, const char *name, const char *value,
                              shoal_error *err);
 /* All of them as "name value" lines, for files and --help; and back. */
@@ -100,9 +104,13 @@ typedef struct shoal_round_view {
 } shoal_round_view;
 
 /* One round's rollouts; those that are too old, or of another shape, are refused. SHOAL_INVALID: the losses
- * are not finite any more; the learner stays as it was. */
+ * are not finite any more; SHOAL_STOPPED: it was interrupted; either way the learner stays as it was. */
 shoal_status shoal_learner_round(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                                  shoal_round_view *out, shoal_error *err);
+/* A round that is refused as a whole: a version more, that is as the one before. */
+void shoal_learner_refuse(shoal_learner *learner, uint32_t count, shoal_round_view *out);
+/* Asked in a round before every update, from now on; NULL: no more. */
+void shoal_learner_interrupt(shoal_learner *learner, const shoal_interrupt *interrupt);
 
 /* Everything, to go on exactly (the memory of dqn and sac among it), or the policy alone, to play. One
  * safetensors file; written beside, then renamed. */

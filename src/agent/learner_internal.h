@@ -14,6 +14,8 @@ typedef struct shoal_kept {
   void *at;
   size_t count;
   bool bytes; /* elements of one byte; else floats */
+  bool grows; /* a file has only the first `used` of them; those behind are zeros */
+  size_t used;
 } shoal_kept;
 enum { SHOAL_KEPT_MAX = 64 };
 
@@ -59,6 +61,7 @@ struct shoal_learner {
   struct shoal_backup *before; /* of those, for a round that comes to nothing (backup.h) */
   double return_mean;          /* of the last score; NAN: none */
   shoal_text notes;            /* see shoal_learner_notes */
+  const shoal_interrupt *interrupt;
 };
 
 /* scaling.c: takes the round's observations and rewards into the sums; and writes what follows from them into

@@ -39,9 +39,9 @@ static inline double shoal_pcg64_double(shoal_pcg64 *random) {
   return (double)(shoal_pcg64_u64(random) >> 11) * 0x1p-53;
 }
 
-/* low + (high - low) * double */
+/* low + (high - low) * double; a power of two may be multiplied in anywhere. */
 static inline double shoal_pcg64_uniform(shoal_pcg64 *random, double low, double high) {
-  return low + (high - low) * shoal_pcg64_double(random);
+  return low + (high - low) * 0x1p-53 * (double)(shoal_pcg64_u64(random) >> 11);
 }
 
 #endif

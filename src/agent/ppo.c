@@ -35,10 +35,10 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   if (shoal_brain_recurrent(learner->net)) shoal_actor_critic_ratios(learner);
   for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
     sums = (shoal_epoch_sums){0};
-    if (shoal_actor_critic_epoch(learner, epoch, rate, &sums)) continue;
+    shoal_status status = shoal_actor_critic_epoch(learner, epoch, rate, &sums, err);
+    if (status == SHOAL_OK) continue;
     shoal_actor_critic_undo(learner);
-    return shoal_fail(err, SHOAL_INVALID,
-                      "the loss of ppo is not finite any more; a lower rate than %g may help", (double)rate);
+    return status;
   }
   shoal_actor_critic_end(learner);
   shoal_actor_critic_tell(&sums, rate, view);

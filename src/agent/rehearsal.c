@@ -31,8 +31,9 @@ static shoal_status check(const shoal_learner *learner, shoal_error *err) {
   if (shoal_brain_recurrent(learner->net))
     return shoal_fail(err, SHOAL_INVALID,
                       "%s learns from single steps out of its memory, which have lost what a recurrent layer "
-                      "remembers; leave it out of the body, or use ppo, vtrace or clone",
-                      shoal_algorithm_name(s->algorithm));
+                      "remembers; leave it out of the body, or use ppo%s",
+                      shoal_algorithm_name(s->algorithm),
+                      learner->config.kind->choices > 0 ? ", vtrace or clone" : " or vtrace");
   if (s->batch == 0 || s->hold == 0)
     return shoal_fail(err, SHOAL_INVALID, "batch (%u) and hold (%u) are at least 1", s->batch, s->hold);
   if (!(s->updates >= 0 && s->updates <= 1000))
@@ -76,7 +77,7 @@ void shoal_rehearsal_release(shoal_rehearsal *r) {
 }
 
 static shoal_kept updates_of(shoal_rehearsal *r) {
-  return (shoal_kept){"replay.updates", &r->updates, sizeof r->updates, true};
+  return (shoal_kept){.name = "replay.updates", .at = &r->updates, .count = sizeof r->updates, .bytes = true};
 }
 
 shoal_status shoal_rehearsal_guard(shoal_rehearsal *r, const shoal_kept *what, uint32_t count,
@@ -102,6 +103,20 @@ static void draw(shoal_rehearsal *r, const shoal_learner *learner) {
   shoal_policy_scale(learner->policy, r->batch.n, r->batch.nexts, r->seen_next);
 }
 
+static shoal_status update_until(shoal_rehearsal *r, shoal_learner *learner, uint64_t due,
+                                 shoal_rehearsal_update update, shoal_error *err) {
+  while (r->updates < due) {
+    if (shoal_interrupted(learner->interrupt)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    draw(r, learner);
+    if (!update(learner))
+      return shoal_fail(err, SHOAL_INVALID,
+                        "a loss of %s is not finite any more; a lower rate than %g may help",
+                        shoal_algorithm_name(learner->config.settings.algorithm), (double)r->rate);
+    r->updates++;
+  }
+  return SHOAL_OK;
+}
+
 shoal_status shoal_rehearsal_round(shoal_rehearsal *r, shoal_learner *learner, shoal_rollout *const *rollouts,
                                    uint32_t count, shoal_rehearsal_update update, uint64_t *done,
                                    shoal_error *err) {
@@ -111,17 +126,11 @@ shoal_status shoal_rehearsal_round(shoal_rehearsal *r, shoal_learner *learner, s
   shoal_backup_take(&r->backup);
   uint64_t due = (uint64_t)((double)shoal_replay_lessons(r->replay) * s->updates), from = r->updates;
   r->rate = shoal_learner_rate(learner);
-  while (r->updates < due) {
-    draw(r, learner);
-    if (update(learner)) {
-      r->updates++;
-      continue;
-    }
+  status = update_until(r, learner, due, update, err);
+  if (status != SHOAL_OK) {
     shoal_backup_restore(&r->backup);
     shoal_replay_undo(r->replay);
-    return shoal_fail(err, SHOAL_INVALID,
-                      "a loss of %s is not finite any more; a lower rate than %g may help",
-                      shoal_algorithm_name(s->algorithm), (double)r->rate);
+    return status;
   }
   *done = r->updates - from;
   return SHOAL_OK;

@@ -35,7 +35,8 @@ shoal_status shoal_rehearsal_guard(shoal_rehearsal *rehearsal, const shoal_kept 
 uint32_t shoal_rehearsal_kept(shoal_rehearsal *rehearsal, shoal_kept *out);
 
 /* Takes the rollouts, and updates as often as is due; `update` finds a batch drawn, and says false where
- * something is not finite. Returns how many updates there were in `done`. SHOAL_INVALID: all is as it was. */
+ * something is not finite. Returns how many updates there were in `done`. SHOAL_INVALID, or SHOAL_STOPPED
+ * where the learner was interrupted: all is as it was. */
 typedef bool (*shoal_rehearsal_update)(shoal_learner *learner);
 shoal_status shoal_rehearsal_round(shoal_rehearsal *rehearsal, shoal_learner *learner,
                                    shoal_rollout *const *rollouts, uint32_t count,

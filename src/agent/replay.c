@@ -13,11 +13,13 @@
  * was a gap. */
 #include "agent/replay.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/human.h"
 
 enum { ROWS_MAX = 1 << 28, FLOATS_MAX = 1 << 30, PATIENCE = 20 };
 
@@ -77,6 +79,26 @@ static bool measure(shoal_replay *r) {
   return true;
 }
 
+/* What makes it so large, and what to change. */
+static shoal_status too_large(const shoal_replay *r, shoal_error *err) {
+  const shoal_replay_config *c = &r->config;
+  double each = (double)r->row_floats * sizeof(float),
+         most = fmin(ROWS_MAX, FLOATS_MAX / (double)r->row_floats);
+  double round = (double)c->streams * c->envs * ((double)c->steps + c->n_step), fits = floor(most - round);
+  if (fits < 1 || fits >= c->capacity)
+    return shoal_fail(
+        err, SHOAL_LIMIT,
+        "a round of %u streams of %u environments, %u steps each, is too large to be remembered "
+        "where an observation is %s numbers (%s a step); lower streams, envs, steps or n_step",
+        c->streams, c->envs, c->steps, shoal_human_count(r->observation).text, shoal_human_bytes(each).text);
+  return shoal_fail(err, SHOAL_LIMIT,
+                    "memory: %s steps are %s, since an observation is %s numbers (%s a step); keep fewer: %s "
+                    "is the most (--set memory=N)",
+                    shoal_human_count(c->capacity).text, shoal_human_bytes(each * c->capacity).text,
+                    shoal_human_count(r->observation).text, shoal_human_bytes(each).text,
+                    shoal_human_count((uint64_t)fits).text);
+}
+
 shoal_status shoal_replay_create(shoal_replay **out, const shoal_replay_config *config, shoal_error *err) {
   *out = NULL;
   const shoal_replay_config *c = config;
@@ -89,14 +111,18 @@ shoal_status shoal_replay_create(shoal_replay **out, const shoal_replay_config *
   if (replay == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   replay->config = *config;
   if (!measure(replay)) {
+    shoal_status status = too_large(replay, err);
     free(replay);
-    return shoal_fail(err, SHOAL_LIMIT, "a memory of %u transitions and %u steps a window is too large",
-                      c->capacity, c->n_step);
+    return status;
   }
   if (!reserve(replay)) {
+    shoal_human bytes =
+        shoal_human_bytes((double)replay->rows_count * (double)replay->row_floats * sizeof(float));
     shoal_replay_destroy(replay);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u transitions; lower `memory`",
-                      c->capacity);
+    return shoal_fail(err, SHOAL_NO_MEMORY,
+                      "not enough memory for %s steps to remember, which are %s; keep fewer "
+                      "(--set memory=N)",
+                      shoal_human_count(c->capacity).text, bytes.text);
   }
   *out = replay;
   return SHOAL_OK;
@@ -116,11 +142,17 @@ void shoal_replay_destroy(shoal_replay *replay) {
 
 uint32_t shoal_replay_kept(shoal_replay *r, shoal_kept *out) {
   uint32_t n = 0;
-  out[n++] = (shoal_kept){"replay.rows", r->rows, r->rows_count * r->row_floats, false};
-  out[n++] = (shoal_kept){"replay.lanes", r->lane_rows, r->lanes * r->lane_floats, false};
-  out[n++] = (shoal_kept){"replay.open", r->open_count, r->lanes * sizeof *r->open_count, true};
-  out[n++] = (shoal_kept){"replay.begun", r->begun, r->lanes, true};
-  out[n++] = (shoal_kept){"replay.tally", &r->now, sizeof r->now, true};
+  uint64_t rows = r->now.written < r->rows_count ? r->now.written : r->rows_count;
+  out[n++] = (shoal_kept){.name = "replay.rows",
+                          .at = r->rows,
+                          .count = r->rows_count * r->row_floats,
+                          .grows = true,
+                          .used = (size_t)rows * r->row_floats};
+  out[n++] = (shoal_kept){.name = "replay.lanes", .at = r->lane_rows, .count = r->lanes * r->lane_floats};
+  out[n++] = (shoal_kept){
+      .name = "replay.open", .at = r->open_count, .count = r->lanes * sizeof *r->open_count, .bytes = true};
+  out[n++] = (shoal_kept){.name = "replay.begun", .at = r->begun, .count = r->lanes, .bytes = true};
+  out[n++] = (shoal_kept){.name = "replay.tally", .at = &r->now, .count = sizeof r->now, .bytes = true};
   return n;
 }
 

@@ -37,6 +37,12 @@ static const uint64_t FLOATS_MAX = (uint64_t)1 << 31;
 
 static uint32_t rows_of(const shoal_rollout_shape *shape) { return shape->steps * shape->envs; }
 
+bool shoal_rollout_is_of(const shoal_rollout *rollout, const shoal_rollout_shape *shape) {
+  const shoal_rollout_shape *own = &rollout->shape;
+  return own->kind == shape->kind && own->envs == shape->envs && own->steps == shape->steps &&
+         own->memory_floats == shape->memory_floats;
+}
+
 /* ---- memory ---- */
 
 static float *floats(size_t count) { return calloc(count + 1, sizeof(float)); }
@@ -229,19 +235,23 @@ static bool are_lengths(const shoal_env_kind *kind, uint32_t count, const uint8_
   return true;
 }
 
+static bool are_values(const uint8_t *bytes, size_t count) {
+  return shoal_all_within(bytes, count, (float)SHOAL_ROLLOUT_VALUE_MAX);
+}
+
 static shoal_status check_parts(const shoal_rollout_shape *shape, const parts *p, shoal_error *err) {
   const shoal_env_kind *kind = shape->kind;
   size_t rows = rows_of(shape), actions = rows * kind->action_width;
-  if (kind->choices > 0 ? !are_choices(kind, actions, p->actions) : !shoal_all_finite(p->actions, actions))
+  if (kind->choices > 0 ? !are_choices(kind, actions, p->actions) : !are_values(p->actions, actions))
     return refused(err, "an action is none");
-  if (!shoal_all_finite(p->observations, (rows + shape->envs) * kind->observation) ||
-      !shoal_all_finite(p->lasts, (size_t)p->lasts_count * kind->observation))
-    return refused(err, "an observation is not finite");
-  if (!shoal_all_finite(p->log_probs, rows) || !shoal_all_finite(p->rewards, rows) ||
-      !shoal_all_finite(p->returns, p->episodes_count))
-    return refused(err, "a reward or a probability is not finite");
-  if (!shoal_all_finite(p->memory, (size_t)shape->envs * shape->memory_floats))
-    return refused(err, "the policy's memory is not finite");
+  if (!are_values(p->observations, (rows + shape->envs) * kind->observation) ||
+      !are_values(p->lasts, (size_t)p->lasts_count * kind->observation))
+    return refused(err, "an observation is not finite, or beyond all measure");
+  if (!are_values(p->log_probs, rows) || !are_values(p->rewards, rows) ||
+      !are_values(p->returns, p->episodes_count))
+    return refused(err, "a reward or a probability is not finite, or beyond all measure");
+  if (!are_values(p->memory, (size_t)shape->envs * shape->memory_floats))
+    return refused(err, "the policy's memory is not finite, or beyond all measure");
   if (!are_lengths(kind, p->episodes_count, p->lengths)) return refused(err, "an episode's length cannot be");
   return SHOAL_OK;
 }

@@ -11,8 +11,7 @@
 #ifndef SHOAL_AGENT_ROLLOUT_H
 #define SHOAL_AGENT_ROLLOUT_H
 
-#include <signal.h>
-
+#include "agent/interrupt.h"
 #include "agent/policy.h"
 #include "agent/vector.h"
 
@@ -54,13 +53,17 @@ typedef struct shoal_rollout {
 
 enum { SHOAL_ROLLOUT_ROWS_MAX = 1 << 24, SHOAL_STREAM_BYTES_MAX = 1 << 26 };
 
+/* What is read from bytes is no larger: observations, actions, rewards, returns, probabilities, memory. */
+#define SHOAL_ROLLOUT_VALUE_MAX 1e9
+
 /* SHOAL_LIMIT: no rows, or more than there may be. */
 shoal_status shoal_rollout_create(shoal_rollout **out, const shoal_rollout_shape *shape, shoal_error *err);
 void shoal_rollout_destroy(shoal_rollout *rollout);
+bool shoal_rollout_is_of(const shoal_rollout *rollout, const shoal_rollout_shape *shape);
 
 /* Compact bytes for messages: little-endian, choices as bytes; and back, with nothing trusted: shape, counts
- * and lengths must fit, numbers must be finite. SHOAL_INVALID tells what does not, and what they were to be
- * read into is as before. A unit's text is the caller's, as in text.h. */
+ * and lengths must fit, numbers must be finite and within SHOAL_ROLLOUT_VALUE_MAX. SHOAL_INVALID tells what
+ * does not, and what they were to be read into is as before. A unit's text is the caller's, as in text.h. */
 void shoal_rollout_write(const shoal_rollout *rollout, shoal_text *out);
 shoal_status shoal_rollout_read(shoal_rollout *rollout, const void *bytes, size_t length, shoal_error *err);
 /* What a rollout's bytes say that they are of, without a look at the rest. False: they are none. */
@@ -75,22 +78,26 @@ shoal_status shoal_actor_create(shoal_actor **out, const shoal_policy_spec *spec
 void shoal_actor_destroy(shoal_actor *actor);
 shoal_policy *shoal_actor_policy(shoal_actor *actor); /* to read versions into */
 /* The unit, with the policy that the actor has, into a rollout of its shape. SHOAL_INVALID: the unit's state
- * is not for it. */
+ * is not for it. SHOAL_STOPPED: it was interrupted; the unit may be played later, or by another. */
 shoal_status shoal_actor_play(shoal_actor *actor, const shoal_play_unit *unit, shoal_rollout *out,
                               shoal_error *err);
+/* Whether a unit may begin there: nothing in it is trusted, and where the actor stands is open afterwards.
+ * SHOAL_INVALID: it may not. */
+shoal_status shoal_actor_check_state(shoal_actor *actor, const shoal_text *state, shoal_error *err);
+/* Asked at every step from now on; NULL: no more. */
+void shoal_actor_interrupt(shoal_actor *actor, const shoal_interrupt *interrupt);
 
 /* Whole episodes, for the score: `episodes` of them, greedily, in environments of this seed. Each environment
  * plays its share one after the other, so that short episodes count no more than long ones. Where episodes
  * have no limit (bridge.h), one counts as it stands after SHOAL_EVALUATION_STEPS_MAX steps, and its
- * environment plays no more: so an evaluation ends. It ends at once with SHOAL_STOPPED when `stop`, which may
- * be NULL, is set. */
+ * environment plays no more: so an evaluation ends. `interrupt` may be NULL. */
 enum { SHOAL_EVALUATION_STEPS_MAX = 20000 };
 typedef struct shoal_evaluation {
   uint32_t episodes; /* that count */
   double mean, deviation, least, most, mean_length;
 } shoal_evaluation;
 shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *kind, uint32_t episodes,
-                                   uint64_t seed, const volatile sig_atomic_t *stop, shoal_evaluation *out,
+                                   uint64_t seed, const shoal_interrupt *interrupt, shoal_evaluation *out,
                                    shoal_error *err);
 
 #endif

@@ -203,10 +203,11 @@ static uint32_t networks(shoal_learner *learner, shoal_kept *out) {
   for (uint32_t c = 0; c < CRITICS; c++) {
     n += shoal_brain_kept(m->critics[c].net, names[1 + c], out + n);
     shoal_brain *target = m->critics[c].target;
-    out[n++] =
-        (shoal_kept){targets[c], shoal_brain_weights(target), shoal_brain_weights_count(target), false};
+    out[n++] = (shoal_kept){
+        .name = targets[c], .at = shoal_brain_weights(target), .count = shoal_brain_weights_count(target)};
   }
-  out[n++] = (shoal_kept){"sac.temperature", &m->warmth, sizeof m->warmth, true};
+  out[n++] =
+      (shoal_kept){.name = "sac.temperature", .at = &m->warmth, .count = sizeof m->warmth, .bytes = true};
   return n;
 }
 

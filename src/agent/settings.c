@@ -32,6 +32,16 @@ const shoal_algorithm_ops *shoal_algorithm_ops_of(shoal_algorithm algorithm) {
   return algorithms[algorithm].ops;
 }
 
+void shoal_algorithm_names(char out[SHOAL_ALGORITHM_NAMES_MAX]) {
+  int used = 0;
+  for (int i = 0; i < SHOAL_ALGORITHMS && used < SHOAL_ALGORITHM_NAMES_MAX; i++)
+    used += snprintf(out + used, SHOAL_ALGORITHM_NAMES_MAX - (size_t)used, "%s%s",
+                     i == 0                      ? ""
+                     : i == SHOAL_ALGORITHMS - 1 ? " or "
+                                                 : ", ",
+                     algorithms[i].name);
+}
+
 bool shoal_algorithm_parse(const char *name, shoal_algorithm *out) {
   for (int i = 0; i < SHOAL_ALGORITHMS; i++)
     if (strcmp(algorithms[i].name, name) == 0) {
@@ -45,45 +55,56 @@ bool shoal_algorithm_parse(const char *name, shoal_algorithm *out) {
 
 typedef enum setting_type { COUNT, LONG_COUNT, REAL, YES_NO } setting_type;
 
+/* Whom a setting is of; with others it would do nothing. */
+enum {
+  DQN = 1 << SHOAL_DQN,
+  SAC = 1 << SHOAL_SAC,
+  CLONE = 1 << SHOAL_CLONE,
+  CRITICS = 1 << SHOAL_PPO | 1 << SHOAL_VTRACE,
+  MEMORIES = DQN | SAC,
+  ALL = CRITICS | MEMORIES | CLONE,
+};
+
 static const struct setting {
   const char *name;
   size_t offset;
   setting_type type;
   double least, most;
+  unsigned algorithms;
 } table[] = {
-#define SETTING(name, type, least, most) \
-  { #name, offsetof(shoal_agent_settings, name), type, least, most }
-    SETTING(streams, COUNT, 1, 1024),
-    SETTING(envs, COUNT, 1, 4096),
-    SETTING(steps, COUNT, 1, 65536),
-    SETTING(lag, COUNT, 0, 7),
-    SETTING(lag_max, COUNT, 0, 1e6),
-    SETTING(budget, LONG_COUNT, 1, 1e15),
-    SETTING(discount, REAL, 0, 1),
-    SETTING(rate, REAL, 0, 10),
-    SETTING(clip, REAL, 0, 1e9),
-    SETTING(anneal, YES_NO, 0, 1),
-    SETTING(scale_observations, YES_NO, 0, 1),
-    SETTING(scale_rewards, YES_NO, 0, 1),
-    SETTING(lambda, REAL, 0, 1),
-    SETTING(entropy, REAL, 0, 100),
-    SETTING(value_weight, REAL, 0, 1e6),
-    SETTING(ratio_clip, REAL, 1e-3, 10),
-    SETTING(epochs, COUNT, 1, 1000),
-    SETTING(minibatch, COUNT, 1, 1 << 20),
-    SETTING(memory, COUNT, 1, 100000000),
-    SETTING(batch, COUNT, 1, 1 << 20),
-    SETTING(warmup, COUNT, 0, 100000000),
-    SETTING(n_step, COUNT, 1, 1000),
-    SETTING(updates, REAL, 0, 1000),
-    SETTING(follow, REAL, 0, 1e6),
-    SETTING(epsilon_from, REAL, 0, 1),
-    SETTING(epsilon_to, REAL, 0, 1),
-    SETTING(epsilon_steps, REAL, 0, 1e12),
-    SETTING(hold, COUNT, 1, 100000),
-    SETTING(duelling, YES_NO, 0, 1),
-    SETTING(keep_share, REAL, -1000, 1000),
-    SETTING(keep_steps, COUNT, 1, 100000000),
+#define SETTING(name, type, least, most, algorithms) \
+  { #name, offsetof(shoal_agent_settings, name), type, least, most, algorithms }
+    SETTING(streams, COUNT, 1, 1024, ALL),
+    SETTING(envs, COUNT, 1, 4096, ALL),
+    SETTING(steps, COUNT, 1, 65536, ALL),
+    SETTING(lag, COUNT, 0, 7, ALL),
+    SETTING(lag_max, COUNT, 0, 1e6, ALL),
+    SETTING(budget, LONG_COUNT, 1, 1e15, ALL),
+    SETTING(discount, REAL, 0, 1, CRITICS | MEMORIES),
+    SETTING(rate, REAL, 0, 10, ALL),
+    SETTING(clip, REAL, 0, 1e9, ALL),
+    SETTING(anneal, YES_NO, 0, 1, ALL),
+    SETTING(scale_observations, YES_NO, 0, 1, ALL),
+    SETTING(scale_rewards, YES_NO, 0, 1, CRITICS | MEMORIES),
+    SETTING(lambda, REAL, 0, 1, CRITICS),
+    SETTING(entropy, REAL, 0, 100, CRITICS | SAC),
+    SETTING(value_weight, REAL, 0, 1e6, CRITICS),
+    SETTING(ratio_clip, REAL, 1e-3, 10, CRITICS),
+    SETTING(epochs, COUNT, 1, 1000, CRITICS | CLONE),
+    SETTING(minibatch, COUNT, 1, 1 << 20, CRITICS | CLONE),
+    SETTING(memory, COUNT, 1, 100000000, MEMORIES),
+    SETTING(batch, COUNT, 1, 1 << 20, MEMORIES),
+    SETTING(warmup, COUNT, 0, 100000000, MEMORIES),
+    SETTING(n_step, COUNT, 1, 1000, MEMORIES),
+    SETTING(updates, REAL, 0, 1000, MEMORIES),
+    SETTING(follow, REAL, 0, 1e6, MEMORIES),
+    SETTING(epsilon_from, REAL, 0, 1, DQN),
+    SETTING(epsilon_to, REAL, 0, 1, DQN),
+    SETTING(epsilon_steps, REAL, 0, 1e12, DQN),
+    SETTING(hold, COUNT, 1, 100000, MEMORIES),
+    SETTING(duelling, YES_NO, 0, 1, DQN),
+    SETTING(keep_share, REAL, -1000, 1000, CLONE),
+    SETTING(keep_steps, COUNT, 1, 100000000, CLONE),
 #undef SETTING
 };
 enum { SETTINGS_COUNT = sizeof table / sizeof table[0], BODY_LINE_MAX = 256 };
@@ -125,6 +146,47 @@ static bool read_value(const struct setting *setting, const char *word, double *
   return false;
 }
 
+/* Of a range: 1,048,576 and not 1.04858e+06. */
+static shoal_human bound(double value) {
+  if (value >= 1000 && value == floor(value)) return shoal_human_count((uint64_t)value);
+  shoal_human human;
+  snprintf(human.text, sizeof human.text, "%g", value);
+  return human;
+}
+
+static shoal_status out_of_range(const struct setting *setting, const char *value, shoal_error *err) {
+  return shoal_fail(err, SHOAL_INVALID, "%s: %.64s is not within %s to %s", setting->name, value,
+                    bound(setting->least).text, bound(setting->most).text);
+}
+
+/* "dqn and sac", of a mask. */
+static void name_algorithms(unsigned mask, char *out, size_t size) {
+  unsigned left = mask;
+  size_t used = 0;
+  out[0] = 0;
+  for (int i = 0; i < SHOAL_ALGORITHMS; i++) {
+    if (!(mask & 1u << i)) continue;
+    left &= ~(1u << i);
+    const char *between = used == 0 ? "" : left == 0 ? " and " : ", ";
+    int length = snprintf(out + used, size - used, "%s%s", between, algorithms[i].name);
+    if (length < 0 || (size_t)length >= size - used) return;
+    used += (size_t)length;
+  }
+}
+
+static shoal_status of_no_use(const shoal_agent_settings *settings, const struct setting *setting,
+                              shoal_error *err) {
+  static const char *const twins[2] = {"batch", "minibatch"}; /* what the one has, the other calls so */
+  char names[64];
+  const char *twin = strcmp(setting->name, twins[0]) == 0   ? twins[1]
+                     : strcmp(setting->name, twins[1]) == 0 ? twins[0]
+                                                            : NULL;
+  name_algorithms(setting->algorithms, names, sizeof names);
+  return shoal_fail(err, SHOAL_INVALID, "%s: is a setting of %s, and does nothing with %s%s%s%s",
+                    setting->name, names, algorithms[settings->algorithm].name,
+                    twin ? "; did you mean '" : "", twin ? twin : "", twin ? "'?" : "; leave it out");
+}
+
 static shoal_status unknown_setting(const char *name, shoal_error *err) {
   const char *names[SETTINGS_COUNT + 1];
   for (int i = 0; i < SETTINGS_COUNT; i++) names[i] = table[i].name;
@@ -146,40 +208,54 @@ static shoal_status set_body(shoal_agent_settings *settings, const char *value, 
   return SHOAL_OK;
 }
 
-shoal_status shoal_agent_set(shoal_agent_settings *settings, const char *name, const char *value,
-                             shoal_error *err) {
-  if (strcmp(name, "body") == 0) return set_body(settings, value, err);
-  const struct setting *setting = NULL;
+static const struct setting *find(const char *name) {
   for (int i = 0; i < SETTINGS_COUNT; i++)
-    if (strcmp(table[i].name, name) == 0) setting = &table[i];
+    if (strcmp(table[i].name, name) == 0) return &table[i];
+  return NULL;
+}
+
+static shoal_status set(shoal_agent_settings *settings, const char *name, const char *value,
+                        shoal_error *err) {
+  const struct setting *setting = find(name);
   if (setting == NULL) return unknown_setting(name, err);
   double number;
   if (!read_value(setting, value, &number)) {
     static const char *const wanted[] = {"a whole number", "a whole number", "a number", "yes or no"};
     return shoal_fail(err, SHOAL_INVALID, "%s: '%.64s' is not %s", name, value, wanted[setting->type]);
   }
-  if (!(number >= setting->least && number <= setting->most))
-    return shoal_fail(err, SHOAL_INVALID, "%s: %.64s is not within %g to %g", name, value, setting->least,
-                      setting->most);
+  if (!(number >= setting->least && number <= setting->most)) return out_of_range(setting, value, err);
   put_value(settings, setting, number);
   return SHOAL_OK;
+}
+
+shoal_status shoal_agent_set(shoal_agent_settings *settings, const char *name, const char *value,
+                             shoal_error *err) {
+  if (strcmp(name, "body") == 0) return set_body(settings, value, err);
+  const struct setting *setting = find(name);
+  if (setting != NULL && !(setting->algorithms & 1u << settings->algorithm))
+    return of_no_use(settings, setting, err);
+  return set(settings, name, value, err);
 }
 
 shoal_status shoal_agent_settings_check(const shoal_agent_settings *settings, shoal_error *err) {
   for (int i = 0; i < SETTINGS_COUNT; i++) {
     double value = value_of(settings, &table[i]);
     if (!(value >= table[i].least && value <= table[i].most))
-      return shoal_fail(err, SHOAL_INVALID, "%s: %g is not within %g to %g", table[i].name, value,
-                        table[i].least, table[i].most);
+      return out_of_range(&table[i], bound(value).text, err);
   }
+  if (settings->algorithm == SHOAL_DQN && settings->follow > 1 &&
+      settings->follow != floorf(settings->follow))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "follow: %g is neither a share of at most 1 nor a whole number of updates",
+                      (double)settings->follow);
   if (settings->lag > settings->lag_max)
     return shoal_fail(err, SHOAL_INVALID, "lag: %u is more than lag_max, %u: every rollout would be refused",
                       settings->lag, settings->lag_max);
   double rows = (double)settings->streams * settings->envs * settings->steps;
   if (rows > ROUND_FLOATS_MAX / 16)
     return shoal_fail(err, SHOAL_LIMIT,
-                      "streams x envs x steps: a round of %.0f steps; %.0f is the most, lower one of them",
-                      rows, ROUND_FLOATS_MAX / 16);
+                      "streams x envs x steps: a round of %s steps; %s is the most, lower one of them",
+                      bound(rows).text, bound(ROUND_FLOATS_MAX / 16).text);
   return SHOAL_OK;
 }
 
@@ -227,7 +303,7 @@ static shoal_status read_line(shoal_agent_settings *settings, char *line, bool *
     *body = true;
     return add_body_line(settings, value, first, err);
   }
-  return shoal_agent_set(settings, line, value, err);
+  return set(settings, line, value, err); /* those of other algorithms, too */
 }
 
 shoal_status shoal_agent_settings_read(shoal_agent_settings *settings, const char *text, shoal_error *err) {

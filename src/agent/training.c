@@ -3,7 +3,9 @@
  * The course and the last versions of the policy are shared, under one lock. A thread takes a unit, and plays
  * it with the player of its stream, whose environments stand where the unit begins; a stream has one unit at
  * a time, so its player has one thread. Each version is there as bytes until no unit can ask for it any more.
- * */
+ *
+ * Everything that takes a while asks must_end whether to go on: players at every step, the learner before
+ * every update, scores at every step, and whoever waits for Python. */
 #include "agent/training.h"
 
 #include <math.h>
@@ -13,12 +15,15 @@
 #include <time.h>
 
 #include "agent/agent_trainer.h"
+#include "agent/bridge.h"
 #include "agent/bytes.h"
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/random.h"
 
 enum { VERSIONS_LEAST = SHOAL_LAG_MAX + 2, VERSIONS_MOST = SHOAL_CHECKED_LAG_MAX + 2 };
 enum { RECENT = 100, NEAR_EPISODES = 25 };
+enum { REFUSED_ROUNDS_MAX = 8 };
 enum { SCORE_PARTS = 10, FIRST_PARTS = 2, PART_EPISODES = SHOAL_SCORE_EPISODES / SCORE_PARTS };
 static const double LEASE_S = 1e9; /* threads are not lost */
 static const char ACTOR[] = "thread";
@@ -28,7 +33,10 @@ static const struct { double within, cost; } nearness[] = {{0.2, 1}, {0.5, 4}, {
 static const double PROMISING = 0.1;  /* of the goal's size: how near the first parts of a score must be */
 static const double ROUNDING = 1e-12; /* of the goal's size */
 static const uint64_t SCORE_STREAM = (uint64_t)1 << 32; /* beyond those that are learned from */
-static const double RATE_S = 1; /* how long steps are counted for their rate, at least */
+static const double SCORE_SHARE = 0.1;   /* of the seconds: what the last score is left at most */
+static const double SCORE_MARGIN = 2;    /* for what it is expected to take */
+static const double FIRST_EPISODE_S = 1; /* at least: how much longer the first of the last score may take */
+static const double RATE_S = 1;          /* how long steps are counted for their rate, at least */
 static const long WAIT_NS = 100000000;
 
 typedef struct shoal_agent_trainer trainer;
@@ -40,6 +48,12 @@ typedef struct player {
   shoal_play_unit unit;
 } player;
 
+/* Who scores. */
+typedef struct judge {
+  shoal_policy *policy;
+  uint64_t version; /* likewise */
+} judge;
+
 struct shoal_agent_trainer {
   const shoal_training_options *o;
   const shoal_agent_trainer_outside *outside; /* NULL: threads of its own play */
@@ -49,7 +63,10 @@ struct shoal_agent_trainer {
   shoal_text versions[VERSIONS_MOST]; /* version v in place v % kept */
   uint32_t kept;
   uint64_t newest;
-  bool over;
+  bool over;        /* also read without the lock */
+  bool time_is_up;  /* to learn; likewise */
+  bool scores_last; /* nobody plays any more, and the policy is scored for the last time */
+  shoal_interrupt interrupt;
   shoal_status failed; /* a player's */
   shoal_error error;
   player *players;    /* one a stream */
@@ -63,8 +80,12 @@ struct shoal_agent_trainer {
   uint64_t rated_steps;
   float recent[RECENT]; /* returns, a ring */
   uint64_t episodes;
+  uint32_t refused_rounds;         /* one after the other */
   uint64_t scored_at, score_steps; /* learner's steps at the last score; what the score took */
   uint64_t scores;
+  double score_s; /* what a score of all episodes may take; INFINITY: not known yet */
+  judge *judges;  /* a thread of the pool each */
+  uint32_t judges_count;
   shoal_training_view view;
 };
 
@@ -80,12 +101,59 @@ static shoal_status publish(trainer *t, shoal_error *err) {
                        : SHOAL_OK;
 }
 
-static shoal_status read_version(trainer *t, player *p, uint64_t version, shoal_error *err) {
-  if (p->version == version) return SHOAL_OK;
+/* known: the version that the policy is, or UINT64_MAX. */
+static shoal_status read_version(const trainer *t, uint64_t version, shoal_policy *policy, uint64_t *known,
+                                 shoal_error *err) {
+  if (*known == version) return SHOAL_OK;
   const shoal_text *bytes = &t->versions[version % t->kept];
-  shoal_status status = shoal_policy_read(shoal_actor_policy(p->actor), bytes->bytes, bytes->length, err);
-  if (status == SHOAL_OK) p->version = version;
+  shoal_status status = shoal_policy_read(policy, bytes->bytes, bytes->length, err);
+  if (status == SHOAL_OK) *known = version;
   return status;
+}
+
+/* ---- when it is over ---------------------------------------------------------------- */
+
+static bool is_stopped(const trainer *t) {
+  return t->o->stop && __atomic_load_n(t->o->stop, __ATOMIC_RELAXED);
+}
+
+static double elapsed(const trainer *t) {
+  return t->o->elapsed ? t->o->elapsed(t->o->self) : shoal_clock_seconds() - t->begun;
+}
+
+/* The seconds that the last score is left. */
+static double reserve_of(const trainer *t) {
+  double score_s;
+  __atomic_load(&t->score_s, &score_s, __ATOMIC_RELAXED);
+  return fmin(SCORE_SHARE * (t->o->seconds - t->seconds_before), score_s);
+}
+
+/* Of learning. Once it is, it stays so: a score that takes less than expected gives no time back. */
+static bool is_timed_out(trainer *t) {
+  if (!(t->o->seconds > 0)) return false;
+  if (__atomic_load_n(&t->time_is_up, __ATOMIC_RELAXED)) return true;
+  if (elapsed(t) < t->o->seconds - reserve_of(t)) return false;
+  __atomic_store_n(&t->time_is_up, true, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* The last score's time; that of its first episode is a little longer, so that there be one. */
+static bool is_score_timed_out(const trainer *t, bool first) {
+  double longer = first ? fmax(FIRST_EPISODE_S, SCORE_SHARE * (t->o->seconds - t->seconds_before)) : 0;
+  return t->o->seconds > 0 && elapsed(t) >= t->o->seconds + longer;
+}
+
+static bool must_end(void *self) {
+  trainer *t = self;
+  if (is_stopped(t)) return true;
+  if (t->scores_last) return is_score_timed_out(t, true);
+  return __atomic_load_n(&t->over, __ATOMIC_RELAXED) || is_timed_out(t);
+}
+
+/* With the lock. */
+static void set_over(trainer *t) {
+  __atomic_store_n(&t->over, true, __ATOMIC_RELAXED);
+  pthread_cond_broadcast(&t->changed);
 }
 
 /* ---- playing ------------------------------------------------------------------------ */
@@ -95,8 +163,7 @@ static void fail(trainer *t, shoal_status status, const shoal_error *err) {
     t->failed = status;
     t->error = *err;
   }
-  t->over = true;
-  pthread_cond_broadcast(&t->changed);
+  set_over(t);
 }
 
 static shoal_status copy_unit(shoal_play_unit *to, const shoal_play_unit *from, shoal_error *err) {
@@ -115,12 +182,13 @@ static player *take(trainer *t) {
   if (t->over || !shoal_course_take(t->course, ACTOR, shoal_clock_seconds(), &unit)) return NULL;
   player *p = &t->players[unit->stream];
   shoal_status status = copy_unit(&p->unit, unit, &err);
-  if (status == SHOAL_OK) status = read_version(t, p, p->unit.version, &err);
+  if (status == SHOAL_OK)
+    status = read_version(t, p->unit.version, shoal_actor_policy(p->actor), &p->version, &err);
   if (status != SHOAL_OK) fail(t, status, &err);
   return status == SHOAL_OK ? p : NULL;
 }
 
-/* Without the lock: plays the unit; and with it again, hands it in. */
+/* Without the lock: plays the unit; and with it again, hands it in. One that was given up is nobody's. */
 static void play(player *p) {
   trainer *t = p->trainer;
   const shoal_rollout_shape shape = shoal_learner_shape(t->o->learner);
@@ -134,7 +202,7 @@ static void play(player *p) {
     pthread_cond_broadcast(&t->changed);
   } else {
     shoal_rollout_destroy(rollout);
-    fail(t, status, &err);
+    if (status != SHOAL_STOPPED) fail(t, status, &err);
   }
 }
 
@@ -169,16 +237,7 @@ static void *play_on(void *context) {
   return NULL;
 }
 
-static bool is_stopped(const trainer *t) {
-  return t->o->stop && __atomic_load_n(t->o->stop, __ATOMIC_RELAXED);
-}
 static bool plays_apart(const trainer *t) { return t->outside || t->o->config.settings.lag > 0; }
-
-static double elapsed(const trainer *t) {
-  return t->o->elapsed ? t->o->elapsed(t->o->self) : shoal_clock_seconds() - t->begun;
-}
-
-static bool is_timed_out(const trainer *t) { return t->o->seconds > 0 && elapsed(t) >= t->o->seconds; }
 
 /* Waits for a round of those who play apart; a signal is seen soon, too. */
 static shoal_rollout *const *wait_for_round(trainer *t, uint32_t *count) {
@@ -236,59 +295,64 @@ static bool score_is_due(const trainer *t) {
   return (!far || t->scores > 0) && since >= nearness[level].cost * (double)t->score_steps;
 }
 
-/* A score is made of parts, each with a seed of its own, so that threads can share it. */
+/* A score is made of parts, each with a seed of its own, so that threads can share it: ten of ten episodes,
+ * or as the last one a hundred of one each, since that may have to end early. */
 typedef struct score_parts {
   trainer *trainer;
-  uint32_t from, to, lanes; /* those that are played now; how many at a time */
-  shoal_evaluation at[SCORE_PARTS];
-  shoal_status status[SCORE_PARTS];
-  shoal_error errors[SCORE_PARTS];
+  uint32_t episodes;        /* of a part */
+  uint32_t from, to, count; /* those that are played now; how many, from the first, are done */
+  shoal_evaluation at[SHOAL_SCORE_EPISODES];
+  shoal_status status[SHOAL_SCORE_EPISODES];
+  shoal_error error; /* of a part, a failure rather than the end of the time; under the trainer's lock */
 } score_parts;
 
-static shoal_status score_part(score_parts *parts, shoal_policy *policy, uint32_t part) {
-  const trainer *t = parts->trainer;
+/* A part of the last score; the first one has more time. */
+static bool must_end_late(void *self) { return is_stopped(self) || is_score_timed_out(self, false); }
+
+static shoal_status score_part(score_parts *parts, judge *by, uint32_t part, shoal_error *err) {
+  trainer *t = parts->trainer;
+  const shoal_interrupt late = {must_end_late, t};
+  const shoal_interrupt *interrupt = t->scores_last && part > 0 ? &late : &t->interrupt;
   shoal_key key = shoal_key_make(t->o->config.seed, SHOAL_FOR_EPISODES, SCORE_STREAM + part, t->scores);
-  return shoal_evaluate_policy(policy, t->o->config.kind, PART_EPISODES, shoal_random_u64(key, 0), t->o->stop,
-                               &parts->at[part], &parts->errors[part]);
+  if (shoal_interrupted(interrupt)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+  shoal_status status = read_version(t, t->newest, by->policy, &by->version, err);
+  if (status != SHOAL_OK) return status;
+  return shoal_evaluate_policy(by->policy, t->o->config.kind, parts->episodes, shoal_random_u64(key, 0),
+                               interrupt, &parts->at[part], err);
 }
 
-/* Players rest while all threads of the pool score: each lends its policy, for every so many parts one. */
-static void score_task(void *context, uint32_t lane, uint32_t thread) {
-  (void)thread;
+static void score_task(void *context, uint32_t task, uint32_t thread) {
   score_parts *parts = context;
   trainer *t = parts->trainer;
-  player *p = &t->players[lane];
-  for (uint32_t part = parts->from + lane; part < parts->to; part += parts->lanes) {
-    parts->status[part] = read_version(t, p, t->newest, &parts->errors[part]);
-    if (parts->status[part] == SHOAL_OK)
-      parts->status[part] = score_part(parts, shoal_actor_policy(p->actor), part);
-  }
+  shoal_error err;
+  uint32_t part = parts->from + task;
+  parts->status[part] = score_part(parts, &t->judges[thread], part, &err);
+  if (parts->status[part] == SHOAL_OK) return;
+  pthread_mutex_lock(&t->lock);
+  if (parts->error.status == SHOAL_OK || parts->error.status == SHOAL_STOPPED) parts->error = err;
+  pthread_mutex_unlock(&t->lock);
 }
 
-/* Parts [from, to). */
+/* Parts [from, to), by all threads unless these play or learn. */
 static shoal_status play_parts(score_parts *parts, uint32_t from, uint32_t to, shoal_error *err) {
   trainer *t = parts->trainer;
   shoal_pool *pool = shoal_learner_pool(t->o->learner);
-  uint32_t streams = t->o->config.settings.streams;
   parts->from = from;
   parts->to = to;
-  parts->lanes = streams < to - from ? streams : to - from;
-  if (pool && !plays_apart(t))
-    shoal_pool_run(pool, parts->lanes, score_task, parts);
+  if (pool && (t->scores_last || !plays_apart(t)))
+    shoal_pool_run(pool, to - from, score_task, parts);
   else
-    for (uint32_t i = from; i < to; i++)
-      parts->status[i] = score_part(parts, shoal_learner_policy(t->o->learner), i);
-  for (uint32_t i = from; i < to; i++)
-    if (parts->status[i] != SHOAL_OK) {
-      *err = parts->errors[i];
-      return parts->status[i];
-    }
-  return SHOAL_OK;
+    for (uint32_t i = 0; i < to - from; i++) score_task(parts, i, 0);
+  while (parts->count < to && parts->status[parts->count] == SHOAL_OK) parts->count++;
+  if (parts->error.status != SHOAL_OK) *err = parts->error;
+  return parts->error.status;
 }
 
-static void join_parts(const score_parts *parts, uint32_t count, shoal_evaluation *out) {
+static void join_parts(const score_parts *parts, shoal_evaluation *out) {
+  uint32_t count = parts->count;
   double mean = 0, squares = 0, length = 0;
-  *out = (shoal_evaluation){.episodes = count * PART_EPISODES, .least = INFINITY, .most = -INFINITY};
+  *out = (shoal_evaluation){.mean = NAN, .deviation = NAN, .least = NAN, .most = NAN, .mean_length = NAN};
+  if (count == 0) return;
   for (uint32_t i = 0; i < count; i++) {
     const shoal_evaluation *part = &parts->at[i];
     mean += part->mean / count;
@@ -297,6 +361,7 @@ static void join_parts(const score_parts *parts, uint32_t count, shoal_evaluatio
     out->least = fmin(out->least, part->least);
     out->most = fmax(out->most, part->most);
   }
+  out->episodes = count * parts->episodes;
   out->mean = mean;
   out->deviation = sqrt(fmax(squares - mean * mean, 0));
   out->mean_length = length;
@@ -305,25 +370,43 @@ static void join_parts(const score_parts *parts, uint32_t count, shoal_evaluatio
 /* A mean is rounded: of a hundred returns that are the goal it may be a little less. */
 static bool reaches(double mean, double goal) { return mean >= goal - ROUNDING * fabs(goal); }
 
-/* Unless `whole`, it ends after the first parts where these are not promising. */
-static shoal_status score(trainer *t, bool whole, shoal_error *err) {
-  score_parts parts = {.trainer = t};
-  double goal = t->o->config.kind->solved;
-  shoal_evaluation *evaluation = &t->view.evaluation;
-  shoal_status status = play_parts(&parts, 0, FIRST_PARTS, err);
-  if (status != SHOAL_OK) return status;
-  join_parts(&parts, FIRST_PARTS, evaluation);
-  if (whole || evaluation->mean >= goal - PROMISING * fabs(goal)) {
-    status = play_parts(&parts, FIRST_PARTS, SCORE_PARTS, err);
-    if (status != SHOAL_OK) return status;
-    join_parts(&parts, SCORE_PARTS, evaluation);
-  }
+static void note_score(trainer *t, double seconds) {
+  const shoal_evaluation *evaluation = &t->view.evaluation;
   t->scores++;
   t->scored_at = shoal_learner_steps(t->o->learner);
+  t->view.scored = evaluation->episodes > 0;
+  t->view.solved =
+      evaluation->episodes == SHOAL_SCORE_EPISODES && reaches(evaluation->mean, t->o->config.kind->solved);
+  if (evaluation->episodes == 0) return;
+  double expected = SCORE_MARGIN * seconds * SHOAL_SCORE_EPISODES / evaluation->episodes;
+  __atomic_store(&t->score_s, &expected, __ATOMIC_RELAXED);
   t->score_steps = (uint64_t)(evaluation->mean_length * FIRST_PARTS * PART_EPISODES);
-  t->view.scored = true;
-  t->view.solved = evaluation->episodes == SHOAL_SCORE_EPISODES && reaches(evaluation->mean, goal);
   shoal_learner_scored(t->o->learner, evaluation->mean);
+}
+
+/* It ends after the first parts where these are not promising. */
+static shoal_status score(trainer *t, shoal_error *err) {
+  score_parts parts = {.trainer = t, .episodes = PART_EPISODES};
+  double goal = t->o->config.kind->solved, begun = shoal_clock_seconds();
+  shoal_evaluation first;
+  shoal_status status = play_parts(&parts, 0, FIRST_PARTS, err);
+  join_parts(&parts, &first);
+  if (status == SHOAL_OK && first.mean >= goal - PROMISING * fabs(goal))
+    status = play_parts(&parts, FIRST_PARTS, SCORE_PARTS, err);
+  if (status != SHOAL_OK) return status;
+  join_parts(&parts, &t->view.evaluation);
+  note_score(t, shoal_clock_seconds() - begun);
+  return SHOAL_OK;
+}
+
+/* All episodes; where the time does not suffice, those before the first that was not played to its end. */
+static shoal_status score_last(trainer *t, shoal_error *err) {
+  score_parts parts = {.trainer = t, .episodes = 1};
+  double begun = shoal_clock_seconds();
+  shoal_status status = play_parts(&parts, 0, SHOAL_SCORE_EPISODES, err);
+  if (status != SHOAL_OK && (status != SHOAL_STOPPED || is_stopped(t))) return status;
+  join_parts(&parts, &t->view.evaluation);
+  note_score(t, shoal_clock_seconds() - begun);
   return SHOAL_OK;
 }
 
@@ -404,57 +487,107 @@ static void look(trainer *t) {
   view->return_deviation = recent_deviation(t, view->return_mean);
 }
 
-static bool is_over(const trainer *t) {
+static bool is_over(trainer *t) {
   const shoal_training_options *o = t->o;
   if (o->steps > 0 && shoal_learner_steps(o->learner) >= o->steps) return true;
   if (is_timed_out(t)) return true;
   return o->until_solved && t->view.scored && t->view.solved;
 }
 
+/* Of those who play elsewhere one may lie, so that nothing can be learned from a round: it is refused. */
+static shoal_status learn_or_refuse(trainer *t, shoal_rollout *const *rollouts, uint32_t count,
+                                    shoal_round_view *view, shoal_error *err) {
+  shoal_status status = shoal_learner_round(t->o->learner, rollouts, count, view, err);
+  if (status == SHOAL_OK) {
+    t->refused_rounds = 0;
+    note_episodes(t, rollouts, count);
+  }
+  if (status != SHOAL_INVALID || !t->outside || ++t->refused_rounds == REFUSED_ROUNDS_MAX) return status;
+  shoal_learner_refuse(t->o->learner, count, view);
+  return SHOAL_OK;
+}
+
 static shoal_status learn_round(trainer *t, shoal_rollout *const *rollouts, uint32_t count,
                                 shoal_error *err) {
-  note_episodes(t, rollouts, count);
-  t->view.scored = false;
-  shoal_status status = shoal_learner_round(t->o->learner, rollouts, count, &t->view.round, err);
+  shoal_round_view view;
+  shoal_status status = learn_or_refuse(t, rollouts, count, &view, err);
   if (status != SHOAL_OK) return status;
+  t->view.round = view;
+  t->view.scored = false;
   pthread_mutex_lock(&t->lock);
   status = publish(t, err);
   shoal_course_learned(t->course, t->newest);
   pthread_cond_broadcast(&t->changed);
   pthread_mutex_unlock(&t->lock);
-  if (status == SHOAL_OK && score_is_due(t)) status = score(t, false, err);
+  if (status == SHOAL_OK && score_is_due(t)) status = score(t, err);
   look(t);
   measure_rate(t);
   if (status == SHOAL_OK && t->o->round) t->o->round(t->o->self, &t->view);
   return status;
 }
 
+/* A player's failure. */
+static shoal_status failure_of(trainer *t, shoal_error *err) {
+  pthread_mutex_lock(&t->lock);
+  shoal_status status = t->failed;
+  if (status != SHOAL_OK) *err = t->error;
+  pthread_mutex_unlock(&t->lock);
+  return status;
+}
+
+/* A round that was given up because the time is up is no failure. */
 static shoal_status rounds(trainer *t, shoal_error *err) {
   shoal_status status = SHOAL_OK;
   while (status == SHOAL_OK && !is_over(t)) {
     if (is_stopped(t)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     uint32_t count;
     shoal_rollout *const *round = play_round(t, &count);
-    if (t->over) {
-      *err = t->error;
-      return t->failed;
-    }
-    if (round) status = learn_round(t, round, count, err);
+    if (round && !must_end(t)) status = learn_round(t, round, count, err);
+    shoal_status failure = failure_of(t, err);
+    if (failure != SHOAL_OK) return failure;
     if (status == SHOAL_OK && t->o->save_every_s > 0 &&
         shoal_clock_seconds() - t->saved >= t->o->save_every_s)
       status = save(t, err);
   }
-  return status;
+  return status == SHOAL_STOPPED && !is_stopped(t) ? SHOAL_OK : status;
+}
+
+/* Players go, and what they have played with is there for the last score. */
+static void retire_players(trainer *t) {
+  if (t->outside) return;
+  pthread_mutex_lock(&t->lock);
+  set_over(t);
+  pthread_mutex_unlock(&t->lock);
+  for (uint32_t i = 0; i < t->threads_count; i++) pthread_join(t->threads[i], NULL);
+  t->threads_count = 0;
+  for (uint32_t i = 0; t->players && i < t->o->config.settings.streams; i++) {
+    shoal_actor_destroy(t->players[i].actor);
+    t->players[i].actor = NULL;
+  }
+}
+
+/* After a failure, what was learned is saved; where nothing was, an older file stays as it is. */
+static shoal_status save_after(trainer *t, shoal_status status, shoal_error *err) {
+  uint64_t steps = shoal_learner_steps(t->o->learner);
+  shoal_error why = *err;
+  if (steps == t->steps_before || t->o->out == NULL || save(t, err) != SHOAL_OK) {
+    *err = why;
+    return status;
+  }
+  return shoal_fail(err, status, "%s; what was learned until then, %s steps, is saved in %s", why.text,
+                    shoal_human_count(steps).text, t->o->out);
 }
 
 /* A policy that was not scored since it changed is. */
 static shoal_status finish(trainer *t, shoal_status status, shoal_error *err) {
   bool scored = t->view.scored && t->view.evaluation.episodes == SHOAL_SCORE_EPISODES;
-  if (status == SHOAL_OK && !scored) status = score(t, true, err);
+  retire_players(t);
+  t->scores_last = true;
+  if (status == SHOAL_OK && !scored) status = score_last(t, err);
   look(t);
   t->view.steps_per_second = (double)(shoal_learner_steps(t->o->learner) - t->steps_before) /
                              fmax(t->view.seconds - t->seconds_before, 1e-9);
-  if (status != SHOAL_OK && status != SHOAL_STOPPED) return status;
+  if (status != SHOAL_OK && status != SHOAL_STOPPED) return save_after(t, status, err);
   shoal_status saved = save(t, err);
   return saved == SHOAL_OK ? status : saved;
 }
@@ -478,7 +611,8 @@ static shoal_status create_course(trainer *t, shoal_error *err) {
                                       .lag = settings->lag,
                                       .seed = t->o->config.seed,
                                       .eager = t->outside && t->outside->eager,
-                                      .lease_s = t->outside ? t->outside->lease_s : LEASE_S};
+                                      .lease_s = t->outside ? t->outside->lease_s : LEASE_S,
+                                      .behind_max = t->outside && t->outside->checked ? t->kept - 1 : 0};
   shoal_status status = shoal_course_create(&t->course, &config, err);
   if (status == SHOAL_OK) status = publish(t, err);
   return status == SHOAL_OK ? read_notes(t, err) : status;
@@ -495,6 +629,21 @@ static shoal_status create_players(trainer *t, shoal_error *err) {
     p->version = UINT64_MAX;
     shoal_status status = shoal_actor_create(&p->actor, shoal_learner_spec(t->o->learner), settings->envs,
                                              settings->steps, err);
+    if (status != SHOAL_OK) return status;
+    shoal_actor_interrupt(p->actor, &t->interrupt);
+  }
+  return SHOAL_OK;
+}
+
+static shoal_status create_judges(trainer *t, shoal_error *err) {
+  shoal_pool *pool = shoal_learner_pool(t->o->learner);
+  uint32_t count = pool ? shoal_pool_threads(pool) : 1;
+  t->judges = calloc(count, sizeof *t->judges);
+  if (t->judges == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for scores");
+  for (; t->judges_count < count; t->judges_count++) {
+    judge *j = &t->judges[t->judges_count];
+    j->version = UINT64_MAX;
+    shoal_status status = shoal_policy_create(&j->policy, shoal_learner_spec(t->o->learner), err);
     if (status != SHOAL_OK) return status;
   }
   return SHOAL_OK;
@@ -520,27 +669,34 @@ static shoal_status start_threads(trainer *t, shoal_error *err) {
 }
 
 static void release(trainer *t) {
-  pthread_mutex_lock(&t->lock);
-  t->over = true;
-  pthread_cond_broadcast(&t->changed);
-  pthread_mutex_unlock(&t->lock);
-  for (uint32_t i = 0; i < t->threads_count; i++) pthread_join(t->threads[i], NULL);
-  free(t->threads);
-  for (uint32_t i = 0; t->players && i < t->o->config.settings.streams; i++) {
-    shoal_actor_destroy(t->players[i].actor);
+  retire_players(t);
+  shoal_env_interrupt(t->o->config.kind, NULL);
+  shoal_learner_interrupt(t->o->learner, NULL);
+  for (uint32_t i = 0; t->players && i < t->o->config.settings.streams; i++)
     shoal_text_release(&t->players[i].unit.state);
-  }
+  for (uint32_t i = 0; i < t->judges_count; i++) shoal_policy_destroy(t->judges[i].policy);
+  free(t->threads);
   free(t->players);
+  free(t->judges);
   shoal_course_destroy(t->course);
   for (uint32_t i = 0; i < VERSIONS_MOST; i++) shoal_text_release(&t->versions[i]);
   pthread_cond_destroy(&t->changed);
   pthread_mutex_destroy(&t->lock);
 }
 
+/* Environments may take all the time there is, and more, to be made. */
+static shoal_status start_playing(trainer *t, shoal_error *err) {
+  shoal_status status = create_players(t, err);
+  if (status == SHOAL_OK) status = start_threads(t, err);
+  return status == SHOAL_STOPPED && !is_stopped(t) ? SHOAL_OK : status;
+}
+
 static shoal_status train(trainer *t, shoal_error *err) {
   const shoal_agent_trainer_outside *outside = t->outside;
   if (outside) outside->opened(outside->self, t);
-  shoal_status status = finish(t, rounds(t, err), err);
+  shoal_status status = start_playing(t, err);
+  if (status == SHOAL_OK) status = rounds(t, err);
+  status = finish(t, status, err);
   if (outside) outside->closes(outside->self);
   return status;
 }
@@ -554,16 +710,19 @@ shoal_status shoal_train_outside(const shoal_training_options *options,
                .outside = outside,
                .begun = shoal_clock_seconds(),
                .steps_before = shoal_learner_steps(options->learner),
-               .scored_at = shoal_learner_steps(options->learner)};
+               .scored_at = shoal_learner_steps(options->learner),
+               .score_s = INFINITY};
+  t.interrupt = (shoal_interrupt){must_end, &t};
   t.saved = t.begun;
   t.view.seconds = t.seconds_before = t.rated_seconds = elapsed(&t);
   t.view.round.steps = t.rated_steps = t.steps_before;
   t.view.return_mean = t.view.return_deviation = t.view.evaluation.mean = NAN;
   pthread_mutex_init(&t.lock, NULL);
   pthread_cond_init(&t.changed, NULL);
+  shoal_env_interrupt(options->config.kind, &t.interrupt);
+  shoal_learner_interrupt(options->learner, &t.interrupt);
   shoal_status status = create_course(&t, err);
-  if (status == SHOAL_OK) status = create_players(&t, err);
-  if (status == SHOAL_OK) status = start_threads(&t, err);
+  if (status == SHOAL_OK) status = create_judges(&t, err);
   if (status == SHOAL_OK) status = train(&t, err);
   release(&t);
   *out = t.view;
@@ -617,6 +776,24 @@ bool shoal_agent_trainer_evidence(trainer *t, uint64_t number, uint64_t version,
 void shoal_agent_trainer_lost(trainer *t, const char *actor) {
   pthread_mutex_lock(&t->lock);
   shoal_course_lost(t->course, actor, shoal_clock_seconds());
+  pthread_mutex_unlock(&t->lock);
+}
+
+void shoal_agent_trainer_back(trainer *t, uint64_t number, const char *actor, bool failed) {
+  pthread_mutex_lock(&t->lock);
+  shoal_course_back(t->course, number, actor, failed);
+  pthread_mutex_unlock(&t->lock);
+}
+
+void shoal_agent_trainer_lied(trainer *t, const char *actor) {
+  pthread_mutex_lock(&t->lock);
+  shoal_course_lied(t->course, actor, shoal_clock_seconds());
+  pthread_mutex_unlock(&t->lock);
+}
+
+void shoal_agent_trainer_bound(trainer *t, const char *actor, uint32_t most) {
+  pthread_mutex_lock(&t->lock);
+  shoal_course_bound(t->course, actor, most);
   pthread_mutex_unlock(&t->lock);
 }
 

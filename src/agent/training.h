@@ -6,6 +6,11 @@
  * else seldom; when, follows from steps and returns alone. One that begins badly ends after 20 episodes. So
  * the weights, and where a training ends by its goal, are the same with any number of threads.
  *
+ * A limit in seconds holds for all of it. Some time, a tenth at most, is left for the last score, which is of
+ * fewer episodes where that is not enough; the first of these may take a little longer. What is being played,
+ * learned or scored when the time is up, or when it is stopped, is given up at once: a round counts as a whole
+ * or not at all, and is made again when the training goes on.
+ *
  * Ownership: everything in the options is borrowed for the call. Threads: the caller's, and its own; calls
  * come from the caller's. */
 #ifndef SHOAL_AGENT_TRAINING_H
@@ -24,7 +29,7 @@ typedef struct shoal_training_view {
   double return_mean,
       return_deviation; /* of the last hundred episodes that were played to learn; NAN: none */
   bool scored;          /* the policy was scored after this round: */
-  bool solved;          /* and reached the goal */
+  bool solved;          /* and reached the goal, with 100 episodes */
   shoal_evaluation evaluation;
 } shoal_training_view;
 
@@ -43,8 +48,9 @@ typedef struct shoal_training_options {
   double (*elapsed)(void *self); /* seconds that count; NULL: all since the call */
 } shoal_training_options;
 
-/* The last view, with an evaluation of 100 episodes. SHOAL_STOPPED: by `stop`; all is saved all the same, but
- * not scored again. */
+/* The last view, with an evaluation of 100 episodes, or of fewer where the seconds end it: maybe of none, with a
+ * mean of NAN. SHOAL_STOPPED: by `stop`; all is saved all the same, but not scored again. Other failures: what
+ * was learned in this call is saved, and the error says so. */
 shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
                                shoal_error *err);
 

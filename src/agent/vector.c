@@ -110,10 +110,12 @@ void shoal_vector_reset(shoal_vector *vector, uint64_t seed) {
 }
 
 static void begin_anew(shoal_vector *v, uint32_t index) {
-  const float *now = row(v, v->observations, index);
-  float *last = row(v, v->last, index);
+  float *now = row(v, v->observations, index), *last = row(v, v->last, index);
   for (uint32_t i = 0; i < v->kind->observation; i++) last[i] = now[i];
-  v->kind->reset(state_at(v, index), &v->randoms[index]);
+  if (v->kind->reset_seen)
+    v->kind->reset_seen(state_at(v, index), &v->randoms[index], now);
+  else
+    v->kind->reset(state_at(v, index), &v->randoms[index]);
   v->begun[index] = v->now;
 }
 
@@ -152,23 +154,38 @@ static uint64_t bits_of_ended(const uint8_t *ends, uint32_t count) {
   return bits;
 }
 
+/* Their generators are called into the cache: among many environments they have long left it. */
+static uint32_t list_ended(shoal_vector *v, uint32_t first, uint32_t count, const uint8_t *ends,
+                           uint32_t out[BLOCK]) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < count; i += 64) {
+    uint64_t bits = bits_of_ended(ends + i, count - i < 64 ? count - i : 64);
+    for (; bits; bits &= bits - 1) {
+      out[found] = first + i + (uint32_t)__builtin_ctzll(bits);
+      __builtin_prefetch(&v->randoms[out[found++]], 1);
+    }
+  }
+  return found;
+}
+
 /* All are begun before one is looked at: a state that was only just written is slow to read. */
 static void begin_those_that_ended(shoal_vector *v, uint32_t first, uint32_t count, const uint8_t *ends) {
-  for (uint32_t i = 0; i < count; i += 64) {
-    uint64_t ended = bits_of_ended(ends + i, count - i < 64 ? count - i : 64);
-    for (uint64_t bits = ended; bits; bits &= bits - 1)
-      begin_anew(v, first + i + (uint32_t)__builtin_ctzll(bits));
-    for (uint64_t bits = ended; bits; bits &= bits - 1)
-      look_at(v, first + i + (uint32_t)__builtin_ctzll(bits));
-  }
+  uint32_t ended[BLOCK], n = list_ended(v, first, count, ends, ended);
+  for (uint32_t i = 0; i < n; i++) begin_anew(v, ended[i]);
+  for (uint32_t i = 0; !v->kind->reset_seen && i < n; i++) look_at(v, ended[i]);
 }
 
 static void step_block(shoal_vector *v, uint32_t first, uint32_t count, const float *actions, float *rewards,
                        uint8_t *ends) {
   const shoal_env_kind *kind = v->kind;
+  float *seen = row(v, v->observations, first);
   bool ended[BLOCK];
-  kind->step(state_at(v, first), count, actions, v->randoms + first, rewards, ended);
-  kind->observe(state_at(v, first), count, row(v, v->observations, first));
+  if (kind->step_seen) {
+    kind->step_seen(state_at(v, first), count, actions, v->randoms + first, rewards, ended, seen);
+  } else {
+    kind->step(state_at(v, first), count, actions, v->randoms + first, rewards, ended);
+    kind->observe(state_at(v, first), count, seen);
+  }
   for (uint32_t i = 0; i < count; i++) ends[i] = ended[i] ? SHOAL_TERMINATED : SHOAL_GOES_ON;
   if (v->due[first / BLOCK] <= v->now) cut_off(v, first, count, ends);
   if (v->ending && first == 0 && ends[0] != SHOAL_GOES_ON) kind->draw(state_at(v, 0), v->ending);

@@ -27,11 +27,10 @@ static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts
   shoal_actor_critic_advantages(learner, true);
   for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
     sums = (shoal_epoch_sums){0};
-    if (shoal_actor_critic_epoch(learner, epoch, rate, &sums)) continue;
+    shoal_status status = shoal_actor_critic_epoch(learner, epoch, rate, &sums, err);
+    if (status == SHOAL_OK) continue;
     shoal_actor_critic_undo(learner);
-    return shoal_fail(err, SHOAL_INVALID,
-                      "the loss of vtrace is not finite any more; a lower rate than %g may help",
-                      (double)rate);
+    return status;
   }
   shoal_actor_critic_end(learner);
   shoal_actor_critic_tell(&sums, rate, view);

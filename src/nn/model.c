@@ -442,20 +442,32 @@ static bool is_recurrent(shoal_layer_op op) {
   return op == SHOAL_LAYER_RNN || op == SHOAL_LAYER_LSTM || op == SHOAL_LAYER_GRU;
 }
 
+static bool unknown_layer(shoal_reading *r, bool named) {
+  const char *words[SHOAL_LAYER_WORDS + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
+  size_t count = 0;
+  for (int i = r->layers_only ? SHOAL_LAYER_INPUT + 1 : 0; i < SHOAL_LAYER_WORDS; i++)
+    words[count++] = shoal_layer_words[i];
+  for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
+  for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
+    words[count++] = shoal_setting_words[i];
+  return shoal_words_unknown(&r->words, r->words.word, "layer", words, count);
+}
+
+static bool refuse_in_body(shoal_reading *r) {
+  char quote[SHOAL_QUOTE_MAX];
+  return shoal_words_fail(&r->words, r->words.word,
+                          "%s is no layer, and here stand layers only; leave the line out",
+                          shoal_word_quote(&r->words, r->words.word, quote));
+}
+
 /* The current word says which layer; anything before it was a name. */
 static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_model *model = r->model;
   int op = shoal_word_find(w->word, shoal_layer_words, SHOAL_LAYER_WORDS);
   int activation = shoal_word_find(w->word, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
-  if (op < 0 && activation < 0) {
-    const char *words[SHOAL_LAYER_WORDS + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
-    size_t count = 0;
-    for (int i = 0; i < SHOAL_LAYER_WORDS; i++) words[count++] = shoal_layer_words[i];
-    for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
-    for (int i = 0; i < SHOAL_SETTINGS && !layer->named; i++) words[count++] = shoal_setting_words[i];
-    return shoal_words_unknown(w, w->word, "layer", words, count);
-  }
+  if (op < 0 && activation < 0) return unknown_layer(r, layer->named);
+  if (op == SHOAL_LAYER_INPUT && r->layers_only) return refuse_in_body(r);
   layer->op = op >= 0 ? (shoal_layer_op)op : SHOAL_LAYER_ACTIVATION;
   if (activation >= 0) layer->activation = (shoal_activation)activation;
   layer->line = w->line;
@@ -496,8 +508,10 @@ static bool read_setting_line(shoal_reading *r, shoal_setting setting) {
 static bool read_line(shoal_reading *r) {
   shoal_words *w = &r->words;
   int setting = shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS);
+  bool is_rate = shoal_word_is(w->word, "rate");
+  if (r->layers_only && (setting >= 0 || is_rate)) return refuse_in_body(r);
   if (setting >= 0) return read_setting_line(r, (shoal_setting)setting);
-  if (shoal_word_is(w->word, "rate"))
+  if (is_rate)
     return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
 
   shoal_model *model = r->model;
@@ -541,11 +555,28 @@ static bool check_whole(shoal_reading *r) {
   return shoal_check_loss(r);
 }
 
-static bool read_all(shoal_reading *r) {
+static bool read_lines(shoal_reading *r) {
   while (shoal_words_next_line(&r->words)) {
     if (r->words.word.length && !read_line(r)) return false;
   }
-  return r->words.status == SHOAL_OK && check_whole(r) && make_names(r);
+  return r->words.status == SHOAL_OK;
+}
+
+/* A text, or the piece of one, whose lines are counted anew. */
+typedef struct piece {
+  const char *text;
+  size_t length;
+  bool layers_only;
+} piece;
+
+static bool read_all(shoal_reading *r, const char *name, const piece *pieces, size_t count,
+                     shoal_error *err) {
+  for (size_t i = 0; i < count; i++) {
+    shoal_words_init(&r->words, name, pieces[i].text, pieces[i].length, err);
+    r->layers_only = pieces[i].layers_only;
+    if (!read_lines(r)) return false;
+  }
+  return check_whole(r) && make_names(r);
 }
 
 /* The model and its arena in one piece. */
@@ -554,17 +585,21 @@ typedef struct storage {
   shoal_arena memory;
 } storage;
 
-shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
-                               shoal_error *err) {
+static size_t count_lines(const piece *pieces, size_t count) {
+  size_t lines = count;
+  for (size_t k = 0; k < count; k++)
+    for (size_t i = 0; i < pieces[k].length; i++) lines += pieces[k].text[i] == '\n';
+  return lines < SHOAL_LAYERS_MAX ? lines : SHOAL_LAYERS_MAX;
+}
+
+static shoal_status parse(shoal_model **out, const char *name, const piece *pieces, size_t count,
+                          shoal_error *err) {
   *out = NULL;
   char most[SHOAL_GROUPED_MAX];
-  if (length > SHOAL_MODEL_BYTES_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
-                      shoal_grouped(SHOAL_MODEL_BYTES_MAX, most));
-
-  size_t lines = 1;
-  for (size_t i = 0; i < length; i++) lines += text[i] == '\n';
-  if (lines > SHOAL_LAYERS_MAX) lines = SHOAL_LAYERS_MAX;
+  for (size_t i = 0; i < count; i++)
+    if (pieces[i].length > SHOAL_MODEL_BYTES_MAX)
+      return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
+                        shoal_grouped(SHOAL_MODEL_BYTES_MAX, most));
 
   shoal_status status = SHOAL_NO_MEMORY;
   storage *made = calloc(1, sizeof *made);
@@ -573,12 +608,11 @@ shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *
   shoal_arena_init(&made->memory, 16 * SHOAL_MODEL_BYTES_MAX);
   shoal_model *model = r->model = &made->model;
   model->memory = &made->memory;
-  model->layers = shoal_arena_array(model->memory, lines, sizeof *model->layers);
+  model->layers = shoal_arena_array(model->memory, count_lines(pieces, count), sizeof *model->layers);
   if (!model->layers) goto no_memory;
   shoal_recipe_init(&model->recipe);
 
-  shoal_words_init(&r->words, name, text, length, err);
-  if (read_all(r))
+  if (read_all(r, name, pieces, count, err))
     *out = model;
   else
     shoal_model_destroy(model);
@@ -591,6 +625,20 @@ no_memory:
   free(made);
   free(r);
   return shoal_fail(err, status, "%s: out of memory while reading the model", name);
+}
+
+shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
+                               shoal_error *err) {
+  const piece whole = {.text = text, .length = length};
+  return parse(out, name, &whole, 1, err);
+}
+
+shoal_status shoal_model_parse_body(shoal_model **out, const char *name, const char *input, const char *body,
+                                    const char *output, shoal_error *err) {
+  const piece pieces[] = {{.text = input, .length = strlen(input)},
+                          {.text = body, .length = strlen(body), .layers_only = true},
+                          {.text = output, .length = strlen(output)}};
+  return parse(out, name, pieces, sizeof pieces / sizeof pieces[0], err);
 }
 
 shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *err) {

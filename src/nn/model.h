@@ -199,6 +199,10 @@ typedef struct shoal_model {
 /* `name` is what errors call the text: "lenet5.net:3:8: ...". */
 shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
                                shoal_error *err);
+/* A body: layers alone, which stand between the lines `input` and `output` that the caller has. Errors count
+ * lines in the body; what is no layer is refused there. */
+shoal_status shoal_model_parse_body(shoal_model **out, const char *name, const char *input, const char *body,
+                                    const char *output, shoal_error *err);
 shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *err);
 void shoal_model_destroy(shoal_model *model);
 

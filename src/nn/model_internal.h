@@ -117,6 +117,7 @@ typedef enum shoal_setting {
 typedef struct shoal_reading {
   shoal_words words;
   shoal_model *model;
+  bool layers_only; /* of a body: what else a text may have is refused */
   uint64_t weights; /* so far, statistics of batch normalisation included */
 
   /* Of the current line; length 0 where not written. */

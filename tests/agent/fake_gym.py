@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 import sys
+import time
 
 COUNTS = (3, 5, 1, 0.0, 0.0, 12.5, 20.0)  # observation, choices, width, low, high, solved, pace
 KINDS = {
@@ -36,6 +37,8 @@ class Host:
         self.name = name
         if name == "silent":
             sys.exit(0)
+        if name == "sleeps":
+            time.sleep(3600)
         if name in REFUSALS:
             return REFUSALS[name]
         return b"k" + struct.pack("=3I2f2d", *KINDS.get(name, COUNTS))
@@ -71,6 +74,10 @@ class Host:
             os._exit(7)
         if self.name == "dies" and self.steps == 3:
             os.kill(os.getpid(), 11)
+        if self.name == "hangs" and self.steps == 3:
+            time.sleep(3600)
+        if self.name == "lasts" and self.steps == 200:
+            os._exit(7)
         if self.name == "fails" and self.steps == 3:
             return b"xRuntimeError: the world ended"
         for i in range(self.count):
@@ -93,7 +100,7 @@ link = socket.socket(fileno=3)
 host = Host()
 while message := link.recv(4096):
     letter, rest = message[:1], message[1:]
-    if letter == b"o":
+    if letter in b"oq":
         answer = host.open(rest.decode())
     elif letter == b"m":
         answer = host.make(*struct.unpack("=3I", rest))

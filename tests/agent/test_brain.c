@@ -321,15 +321,21 @@ static void bodies_that_cannot_be_are_refused_by_line(void **unused) {
   static const struct {
     const char *body, *says;
   } cases[] = {
-      {"dense 8 tanh\ndens 4", ":3:1: "},
-      {"dense 8\ndropout 0.5", "line 2 of its body: 'dropout'"},
-      {"dense 8\nbatchnorm", "line 2 of its body: 'batchnorm'"},
-      {"lstm 8 bidirectional", "line 1 of its body: 'lstm'"},
-      {"lstm 8 last", "line 1 of its body: 'lstm'"},
-      {"lstm 8\nflatten\ndense 3", "line 2 of its body: 'flatten'"},
-      {"lstm 8\nnonsense 3", ":3:1: "},
+      {"dense 8 tanh\ndens 4", "body:2:1: unknown layer 'dens'; did you mean 'dense'?"},
+      {"dense 64 tan", "body:1:10: dense: unexpected 'tan'"},
+      {"dense 8\ndropout 0.5", "body:2: dropout makes"},
+      {"dense 8\nbatchnorm", "body:2: batchnorm makes"},
+      {"lstm 8 bidirectional", "body:1: lstm looks"},
+      {"lstm 8 last", "body:1: lstm drops"},
+      {"lstm 8\nflatten\ndense 3", "body:2: flatten mixes"},
+      {"lstm 8\nnonsense 3", "body:2:1: unknown layer"},
       {"repeat 4", "a vector"},
-      {"dense 4\nloss cross-entropy", ":"},
+      {"# four\ndense 4\nloss cross-entropy", "body:3:1: 'loss' is no layer"},
+      {"optimizer adam rate 0.1\ndense 4", "body:1:1: 'optimizer' is no layer"},
+      {"dense 4\nrate 0.1", "body:2:1: 'rate' is no layer"},
+      {"input 5\ndense 4", "body:1:1: 'input' is no layer"},
+      {"a: dense 4\na: dense 4", "body:2:1: the name 'a' is already taken by line 1"},
+      {"a: dense 4\ndense 4 from a\ndense 3 from a", "body:2:1: dense: no later line uses"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     shoal_brain *net;
@@ -339,7 +345,27 @@ static void bodies_that_cannot_be_are_refused_by_line(void **unused) {
     assert_int_equal(shoal_brain_create(&net, &config, &err), SHOAL_INVALID);
     assert_null(net);
     if (strstr(err.text, cases[i].says) == NULL) fail_msg("'%s' does not say '%s'", err.text, cases[i].says);
+    assert_int_equal(shoal_brain_check(&config, &err), SHOAL_INVALID);
+    assert_non_null(strstr(err.text, cases[i].says));
   }
+}
+
+static void errors_of_a_body_name_its_file_and_only_layers(void **unused) {
+  (void)unused;
+  shoal_error err = {0};
+  shoal_brain_config config = {.name = "net",
+                               .where = "mis.net",
+                               .body = "frobnicate 3",
+                               .inputs = INPUTS,
+                               .outputs = OUTPUTS,
+                               .steps = STEPS};
+  assert_int_equal(shoal_brain_check(&config, &err), SHOAL_INVALID);
+  assert_int_equal(strncmp(err.text, "mis.net:1:1: unknown layer 'frobnicate'; it is one of dense, conv", 62),
+                   0);
+  assert_null(strstr(err.text, "optimizer"));
+  assert_null(strstr(err.text, "input"));
+  config.body = "gru 8\r\n\n# remembers\ndense 4 tanh";
+  assert_int_equal(shoal_brain_check(&config, &err), SHOAL_OK);
 }
 
 int main(void) {
@@ -351,6 +377,7 @@ int main(void) {
       cmocka_unit_test(targets_follow_by_a_share),
       cmocka_unit_test(output_scale_scales_the_last_layer),
       cmocka_unit_test(bodies_that_cannot_be_are_refused_by_line),
+      cmocka_unit_test(errors_of_a_body_name_its_file_and_only_layers),
   };
   return RUN_TESTS(tests);
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "../nn/in_folder.h"
-#include "agent/vector.h"
+#include "agent/training.h"
 #include "base/clock.h"
 
 enum { COUNT = 4 };
@@ -250,6 +250,17 @@ static void too_long_a_name_is_refused(void **state) {
   assert_int_equal(shoal_env_open("gym:\xff", &kind, &err), SHOAL_INVALID);
 }
 
+static void a_name_that_is_missing_is_told_without_python(void **state) {
+  (void)state;
+  const shoal_env_kind *kind;
+  shoal_error err;
+  setenv("SHOAL_PYTHON", "/nowhere/python", 1);
+  assert_int_equal(shoal_env_open("gym:", &kind, &err), SHOAL_INVALID);
+  assert_string_equal(err.text, "'gym:' has no name behind 'gym:': write it as Gymnasium has it, such as "
+                                "gym:LunarLander-v3");
+  assert_int_equal(shoal_env_open("gym:?a=1", &kind, &err), SHOAL_INVALID);
+}
+
 /* Steps until the failure, and some more. */
 static void check_failure(shoal_vector *vector, const char *text) {
   float actions[COUNT] = {1, 1, 1, 1}, rewards[COUNT];
@@ -309,6 +320,153 @@ static void *kill_later(void *self) {
   shoal_clock_sleep(0.2);
   kill(k->pid, k->signal);
   return NULL;
+}
+
+/* ---- who does not want to wait any more ---- */
+
+static volatile sig_atomic_t stop;
+
+static void *stop_later(void *self) {
+  (void)self;
+  shoal_clock_sleep(0.2);
+  __atomic_store_n(&stop, SIGTERM, __ATOMIC_RELAXED);
+  return NULL;
+}
+
+static void a_signal_ends_waiting_for_python(void **state) {
+  (void)state;
+  const shoal_env_kind *kind, *hangs = open_kind("gym:hangs");
+  shoal_error err;
+  pthread_t thread;
+  stop = 0;
+  shoal_env_stop_by(&stop);
+  shoal_vector *vector = make_vector(hangs, COUNT);
+  pid_t pid = process_of(vector);
+  assert_int_equal(pthread_create(&thread, NULL, stop_later, NULL), 0);
+  check_failure(vector, "gym:hangs: stopped");
+  assert_int_equal(shoal_vector_check(vector, &err), SHOAL_STOPPED);
+  pthread_join(thread, NULL);
+  double begun = shoal_clock_seconds();
+  shoal_vector_destroy(vector);
+  assert_true(is_gone(pid));
+  assert_int_equal(shoal_env_open("gym:sleeps", &kind, &err), SHOAL_STOPPED);
+  assert_true(shoal_clock_seconds() - begun < 1);
+  shoal_env_stop_by(NULL);
+  shoal_env_close(hangs);
+}
+
+static bool is_late(void *self) { return shoal_clock_seconds() > *(double *)self; }
+
+static void what_is_interrupted_is_one_kind_alone(void **state) {
+  (void)state;
+  const shoal_env_kind *hangs = open_kind("gym:hangs"), *other = open_kind("gym:counts");
+  double until = shoal_clock_seconds() + 0.3;
+  const shoal_interrupt interrupt = {is_late, &until};
+  shoal_env_interrupt(hangs, &interrupt);
+  shoal_vector *vector = make_vector(hangs, COUNT);
+  check_failure(vector, "gym:hangs: stopped");
+  shoal_vector_destroy(vector);
+  shoal_env_interrupt(hangs, NULL);
+  vector = make_vector(other, COUNT);
+  assert_int_equal(shoal_vector_check(vector, NULL), SHOAL_OK);
+  shoal_vector_destroy(vector);
+  shoal_env_close(hangs);
+  shoal_env_close(other);
+}
+
+/* ---- trainings ---- */
+
+typedef struct training {
+  shoal_status status;
+  shoal_error err;
+  shoal_training_view view;
+  uint64_t steps;
+  double seconds;
+} training;
+
+static training train_in(const char *name, shoal_algorithm algorithm, double seconds) {
+  training t = {0};
+  const shoal_env_kind *kind = open_kind(name);
+  shoal_learner *learner;
+  shoal_learner_config config = {.kind = kind, .seed = 1, .threads = 2};
+  if (shoal_agent_defaults(kind, algorithm, &config.settings, &t.err) != SHOAL_OK) fail_msg("%s", t.err.text);
+  config.settings.streams = 2;
+  config.settings.envs = 2;
+  config.settings.steps = 16;
+  config.settings.warmup = 16;
+  if (shoal_learner_create(&learner, &config, &t.err) != SHOAL_OK) fail_msg("%s", t.err.text);
+  const shoal_training_options options = {.learner = learner,
+                                          .config = config,
+                                          .threads = 2,
+                                          .seconds = seconds,
+                                          .steps = 1000000000,
+                                          .out = "agent.safetensors",
+                                          .stop = &stop};
+  double begun = shoal_clock_seconds();
+  t.status = shoal_train_agent(&options, &t.view, &t.err);
+  t.steps = shoal_learner_steps(learner);
+  shoal_learner_destroy(learner);
+  shoal_env_close(kind);
+  t.seconds = shoal_clock_seconds() - begun;
+  return t;
+}
+
+/* Whether nobody waits for those who play (ppo), or they play while it learns (vtrace, dqn). */
+static const shoal_algorithm algorithms[] = {SHOAL_PPO, SHOAL_VTRACE, SHOAL_DQN};
+enum { ALGORITHMS = sizeof algorithms / sizeof algorithms[0] };
+
+static void what_was_learned_before_python_died_is_saved(void **state) {
+  (void)state;
+  for (int i = 0; i < ALGORITHMS; i++) {
+    stop = 0;
+    unlink("agent.safetensors");
+    training t = train_in("gym:lasts", algorithms[i], 0);
+    assert_int_equal(t.status, SHOAL_IO);
+    if (!strstr(t.err.text, "its Python process ended with status 7") ||
+        !strstr(t.err.text, "is saved in agent.safetensors"))
+      fail_msg("%s", t.err.text);
+    shoal_agent_file file;
+    assert_int_equal(shoal_agent_open("agent.safetensors", &file, NULL, &t.err), SHOAL_OK);
+    assert_true(file.whole && file.steps > 0 && file.steps == t.steps);
+  }
+}
+
+static void where_nothing_was_learned_an_older_file_stays(void **state) {
+  (void)state;
+  stop = 0;
+  FILE *file = fopen("agent.safetensors", "w");
+  assert_true(fputs("an older one", file) > 0 && fclose(file) == 0);
+  training t = train_in("gym:fails", SHOAL_PPO, 0);
+  assert_int_equal(t.status, SHOAL_IO);
+  assert_null(strstr(t.err.text, "saved"));
+  char text[32];
+  file = fopen("agent.safetensors", "r");
+  assert_string_equal(fgets(text, sizeof text, file), "an older one");
+  fclose(file);
+}
+
+static void seconds_end_a_training_whose_python_hangs(void **state) {
+  (void)state;
+  for (int i = 0; i < ALGORITHMS; i++) {
+    stop = 0;
+    training t = train_in("gym:hangs", algorithms[i], 1);
+    if (t.status != SHOAL_OK) fail_msg("%s", t.err.text);
+    assert_int_equal(t.view.evaluation.episodes, 0);
+    if (t.seconds > 3.5) fail_msg("%g seconds", t.seconds);
+  }
+}
+
+static void a_signal_ends_a_training_whose_python_hangs(void **state) {
+  (void)state;
+  for (int i = 0; i < ALGORITHMS; i++) {
+    pthread_t thread;
+    stop = 0;
+    assert_int_equal(pthread_create(&thread, NULL, stop_later, NULL), 0);
+    training t = train_in("gym:hangs", algorithms[i], 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(t.status, SHOAL_STOPPED);
+    if (t.seconds > 1.5) fail_msg("%g seconds", t.seconds);
+  }
 }
 
 /* Stopped, it can say nothing; the step waits, until it is killed. */
@@ -372,9 +530,16 @@ int main(void) {
       WITH_FAKE(what_cannot_be_opened_says_why),
       WITH_FAKE(a_python_that_cannot_run_is_named),
       WITH_FAKE(too_long_a_name_is_refused),
+      WITH_FAKE(a_name_that_is_missing_is_told_without_python),
       WITH_FAKE(whatever_it_does_in_a_step_is_an_error_and_no_hang),
       WITH_FAKE(a_process_that_is_killed_between_steps_is_told),
       WITH_FAKE(a_process_that_is_killed_during_a_step_is_told),
+      WITH_FAKE(a_signal_ends_waiting_for_python),
+      WITH_FAKE(what_is_interrupted_is_one_kind_alone),
+      WITH_FAKE(what_was_learned_before_python_died_is_saved),
+      WITH_FAKE(where_nothing_was_learned_an_older_file_stays),
+      WITH_FAKE(seconds_end_a_training_whose_python_hangs),
+      WITH_FAKE(a_signal_ends_a_training_whose_python_hangs),
       WITH_FAKE(too_many_environments_are_an_error),
       WITH_FAKE(threads_may_open_the_same_name),
   };

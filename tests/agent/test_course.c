@@ -13,19 +13,22 @@
 
 enum { STREAMS = 4 };
 
-static shoal_course *course_of(uint32_t lag, bool eager) {
+static shoal_course *course_for(uint32_t lag, bool eager, uint32_t behind_max) {
   shoal_course_config config = {
       .shape = {.kind = shoal_env_find("CartPole-v1"), .envs = 1, .steps = 1, .memory_floats = 0},
       .streams = STREAMS,
       .lag = lag,
       .eager = eager,
       .seed = 7,
-      .lease_s = 10};
+      .lease_s = 10,
+      .behind_max = behind_max};
   shoal_course *course;
   shoal_error err = {0};
   if (shoal_course_create(&course, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
   return course;
 }
+
+static shoal_course *course_of(uint32_t lag, bool eager) { return course_for(lag, eager, 0); }
 
 /* What an actor makes of a unit: its number, its version and where it began are in where it ends. */
 static shoal_rollout *play(const shoal_play_unit *unit) {
@@ -120,16 +123,13 @@ static void a_lost_actors_units_are_played_by_others(void **state) {
   shoal_course_destroy(course);
 }
 
-static void a_silent_actor_loses_its_unit_and_one_that_beats_keeps_it(void **state) {
+static void a_silent_actor_loses_its_unit(void **state) {
   (void)state;
   shoal_course *course = course_of(0, false);
-  shoal_play_unit silent = take(course, "silent", 0), slow = take(course, "slow", 0);
+  shoal_play_unit silent = take(course, "silent", 0);
+  take(course, "slow", 8);
   assert_float_equal(shoal_course_tick(course, 1), 10, 0);
-  assert_true(shoal_course_beat(course, slow.number, "slow", 8));
-  assert_false(shoal_course_beat(course, slow.number, "silent", 8));
-  assert_false(shoal_course_beat(course, 99, "slow", 8));
   assert_float_equal(shoal_course_tick(course, 10), 18, 0);
-  assert_false(shoal_course_beat(course, silent.number, "silent", 10));
   assert_int_equal(take(course, "other", 10).number, silent.number);
   assert_true(isinf(shoal_course_tick(course, 100)));
   shoal_course_destroy(course);
@@ -366,12 +366,149 @@ static void leases_that_prove_too_short_become_longer(void **state) {
   shoal_course_destroy(course);
 }
 
+/* Only those who were given it: with others' numbers anybody could send what it likes. */
+static void who_never_had_a_unit_cannot_hand_it_in(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, true);
+  shoal_play_unit unit = take(course, "ann", 0);
+  assert_false(shoal_course_done(course, play(&unit), "eve", 1));
+  assert_true(shoal_course_done(course, play(&unit), "ann", 2));
+  assert_int_equal(look(course).late, 1);
+  /* Nor is anything overdue of theirs: leases stay as long as they were. */
+  for (int i = 0; i < 50; i++) assert_false(shoal_course_done(course, play(&unit), "eve", 10.0 * i));
+  (void)take(course, "ann", 1000);
+  assert_float_equal(shoal_course_tick(course, 1001), 1010, 0);
+  shoal_course_destroy(course);
+}
+
+static void versions_that_cannot_be_checked_do_not_count(void **state) {
+  (void)state;
+  shoal_course *course = course_for(0, true, 3);
+  uint64_t version = 0;
+  for (; version < 5; version++) {
+    play_round(course);
+    shoal_course_learned(course, version + 1);
+  }
+  shoal_play_unit unit = take(course, "ann", 0), older = unit;
+  assert_int_equal(unit.version, 5);
+  older.version = 4; /* there was no reason to play it with that */
+  assert_false(shoal_course_done(course, play(&older), "ann", 0));
+  older.version = 0;
+  assert_false(shoal_course_done(course, play(&older), "ann", 0));
+  older.version = 6;
+  assert_false(shoal_course_done(course, play(&older), "ann", 0));
+  shoal_play_unit slow = take(course, "slow", 0);
+  shoal_rollout *late = play(&slow);
+  assert_true(shoal_course_done(course, play(&unit), "ann", 0));
+  for (int i = 1; version < 9; i++) { /* four versions further, it is too far behind */
+    shoal_play_unit next = take(course, "ann", 0);
+    assert_true(shoal_course_done(course, play(&next), "ann", 0));
+    if (i % STREAMS == STREAMS - 1) shoal_course_learned(course, ++version);
+  }
+  assert_false(shoal_course_done(course, late, "slow", 0));
+  /* Given to another, it may be played with either version until it was given first, and not before. */
+  shoal_course_lost(course, "slow", 0);
+  shoal_play_unit again = take(course, "other", 0);
+  assert_int_equal(again.number, slow.number);
+  assert_true(shoal_course_done(course, play(&again), "other", 0));
+  shoal_course_destroy(course);
+}
+
+/* What somebody said about where a stream stands is forgotten with the liar, and what others play of it. */
+static void a_liars_streams_begin_anew(void **state) {
+  (void)state;
+  for (int eager = 0; eager < 2; eager++) {
+    shoal_course *course = course_of(1, eager);
+    shoal_play_unit first = take(course, "liar", 0), good = take(course, "ann", 0);
+    assert_true(shoal_course_done(course, play(&first), "liar", 0));
+    assert_true(shoal_course_done(course, play(&good), "ann", 0));
+    (void)take(course, "bob", 0);
+    (void)take(course, "bob", 0);
+    shoal_play_unit poisoned = take(course, "cid", 0);
+    assert_int_equal(poisoned.stream, first.stream);
+    assert_true(poisoned.state.length > 0);
+    shoal_rollout *played = play(&poisoned);
+    shoal_course_lied(course, "liar", 0);
+    assert_int_equal(look(course).anew, 1);
+    assert_false(shoal_course_done(course, played, "cid", 0)); /* no lie, and of no use */
+    shoal_play_unit anew = take(course, "cid", 0);
+    assert_int_equal(anew.stream, first.stream);
+    assert_int_equal(anew.state.length, 0);
+    assert_int_not_equal(anew.number, poisoned.number);
+    assert_int_equal(anew.number % STREAMS, first.stream);
+    shoal_play_unit others = take(course, "cid", 0);
+    assert_true(others.stream == good.stream && others.state.length > 0);
+    assert_true(shoal_course_done(course, play(&anew), "cid", 0));
+    shoal_course_lied(course, "liar", 0); /* it has left nothing more */
+    assert_int_equal(look(course).anew, 1);
+    shoal_course_destroy(course);
+  }
+}
+
+static void a_unit_that_three_cannot_play_begins_anew(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, false);
+  uint32_t count;
+  play_round(course);
+  shoal_course_learned(course, 1);
+  shoal_play_unit unit = take(course, "a", 0);
+  assert_true(unit.state.length > 0);
+  for (int i = 0; i < 3; i++) shoal_course_back(course, unit.number, "stranger", true);
+  shoal_course_back(course, unit.number, "a", true);
+  shoal_course_back(course, unit.number, "a", true); /* it has it no more */
+  assert_int_equal(take(course, "b", 0).number, unit.number);
+  shoal_course_back(course, unit.number, "b", false); /* no fault of the unit */
+  assert_false(shoal_course_done(course, play(&unit), "b", 0));
+  assert_int_equal(take(course, "b", 0).number, unit.number);
+  shoal_course_back(course, unit.number, "b", true);
+  assert_int_equal(take(course, "c", 0).number, unit.number);
+  assert_int_equal(look(course).anew, 0);
+  shoal_course_back(course, unit.number, "c", true);
+  assert_int_equal(look(course).anew, 1);
+  assert_int_equal(look(course).running, 0);
+  shoal_play_unit anew = take(course, "d", 0);
+  assert_true(anew.stream == unit.stream && anew.number != unit.number && anew.state.length == 0);
+  assert_true(shoal_course_done(course, play(&anew), "d", 0));
+  /* The round is complete as ever, and it goes on after a restart. */
+  for (int i = 1; i < STREAMS; i++) {
+    shoal_play_unit other = take(course, "d", 0);
+    assert_int_equal(other.number, STREAMS + i);
+    assert_true(shoal_course_done(course, play(&other), "d", 0));
+  }
+  assert_non_null(shoal_course_round(course, &count));
+  shoal_course_learned(course, 2);
+  course = reread(course, 0, false);
+  play_round(course);
+  assert_non_null(shoal_course_round(course, &count));
+  shoal_course_destroy(course);
+}
+
+static void nobody_holds_more_than_it_may(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, true);
+  shoal_play_unit first = {0};
+  for (int i = 0; i < 20; i++) {
+    shoal_course_bound(course, "greedy", 2);
+    shoal_play_unit unit = take(course, "greedy", 0.1 * i);
+    if (i == 0) first = unit;
+    assert_true(look(course).running <= 2);
+  }
+  shoal_play_unit longest = take(course, "ann", 3);
+  take(course, "ann", 4);
+  shoal_course_bound(course, "ann", 2);
+  assert_int_equal(look(course).running, 3); /* ann's longest; the greedy one's are its own */
+  assert_int_equal(take(course, "bob", 4).number, longest.number);
+  /* What it had played of one that it has no more counts, if it is the first. */
+  assert_true(shoal_course_done(course, play(&first), "greedy", 3));
+  shoal_course_destroy(course);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_lag_actors_wait_for_the_learner),
       cmocka_unit_test(with_lag_one_round_more_is_played),
       cmocka_unit_test(a_lost_actors_units_are_played_by_others),
-      cmocka_unit_test(a_silent_actor_loses_its_unit_and_one_that_beats_keeps_it),
+      cmocka_unit_test(a_silent_actor_loses_its_unit),
       cmocka_unit_test(leases_that_prove_too_short_become_longer),
       cmocka_unit_test(the_first_rollout_counts_and_the_second_is_late),
       cmocka_unit_test(what_nobody_asked_for_is_refused),
@@ -380,6 +517,11 @@ int main(void) {
       cmocka_unit_test(what_is_learned_does_not_depend_on_who_plays),
       cmocka_unit_test(damaged_bytes_are_refused),
       cmocka_unit_test(it_goes_on_in_the_other_way),
+      cmocka_unit_test(who_never_had_a_unit_cannot_hand_it_in),
+      cmocka_unit_test(versions_that_cannot_be_checked_do_not_count),
+      cmocka_unit_test(a_liars_streams_begin_anew),
+      cmocka_unit_test(a_unit_that_three_cannot_play_begins_anew),
+      cmocka_unit_test(nobody_holds_more_than_it_may),
   };
   return RUN_TESTS(tests);
 }

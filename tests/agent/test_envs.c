@@ -329,6 +329,49 @@ static void episodes_are_a_function_of_seed_and_actions(void **state) {
   }
 }
 
+/* Whole eights and a rest, more than go in one block, and some that no episode ever had. */
+static void what_is_seen_at_once_is_what_observe_says(void **state) {
+  (void)state;
+  enum { COUNT = 277, STEPS = 40, WIDE_MAX = 16 };
+  static uint8_t states[2][COUNT * STATE_MAX];
+  static float actions[COUNT * WIDTH_MAX], rewards[2][COUNT], seen[2][COUNT * WIDE_MAX];
+  static bool ended[2][COUNT];
+  static shoal_pcg64 randoms[2][COUNT];
+  uint32_t compared = 0;
+  for (int k = 0; shoal_env_kinds[k]; k++) {
+    const shoal_env_kind *kind = shoal_env_kinds[k];
+    assert_true((kind->step_seen != NULL) == (kind->reset_seen != NULL));
+    if (!kind->step_seen) continue;
+    assert_in_range(kind->observation, 1, WIDE_MAX);
+    size_t bytes = COUNT * kind->bytes, wide = COUNT * kind->observation * sizeof(float);
+    memset(states, 0, sizeof states);
+    for (uint32_t i = 0; i < COUNT; i++) {
+      shoal_pcg64_seed(&randoms[0][i], i);
+      randoms[1][i] = randoms[0][i];
+      kind->reset(states[0] + i * kind->bytes, &randoms[0][i]);
+      kind->reset_seen(states[1] + i * kind->bytes, &randoms[1][i], seen[1] + i * kind->observation);
+    }
+    for (uint64_t t = 0; t < STEPS; t++) {
+      kind->observe(states[0], COUNT, seen[0]);
+      assert_memory_equal(seen[0], seen[1], wide);
+      assert_memory_equal(states[0], states[1], bytes);
+      assert_memory_equal(randoms[0], randoms[1], sizeof randoms[0]);
+      const double huge = 1e60;
+      for (uint32_t i = 0; t == STEPS / 2 && i < 2 * COUNT; i++)
+        if (i % COUNT % 20 == 3)
+          memcpy(states[i / COUNT] + (i % COUNT + 1) * kind->bytes - sizeof huge, &huge, sizeof huge);
+      for (uint32_t i = 0; i < COUNT; i++)
+        act_at_random(kind, shoal_key_make(8, SHOAL_FOR_TOY, t, 0), i, actions + i * kind->action_width);
+      kind->step(states[0], COUNT, actions, randoms[0], rewards[0], ended[0]);
+      kind->step_seen(states[1], COUNT, actions, randoms[1], rewards[1], ended[1], seen[1]);
+      assert_memory_equal(rewards[0], rewards[1], sizeof rewards[0]);
+      assert_memory_equal(ended[0], ended[1], sizeof ended[0]);
+    }
+    compared++;
+  }
+  assert_true(compared > 0);
+}
+
 static void pictures_show_what_changes(void **state) {
   (void)state;
   enum { SIDE = 100 };
@@ -419,6 +462,7 @@ int main(void) {
       cmocka_unit_test(every_maze_is_another),
       cmocka_unit_test(kinds_are_found_by_their_names),
       cmocka_unit_test(episodes_are_a_function_of_seed_and_actions),
+      cmocka_unit_test(what_is_seen_at_once_is_what_observe_says),
       cmocka_unit_test(pictures_show_what_changes),
       cmocka_unit_test(any_bytes_are_a_state_that_does_no_harm),
   };

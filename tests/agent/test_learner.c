@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/learner_internal.h"
 #include "agent/training.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -66,6 +67,10 @@ static void wrong_settings_are_named(void **state) {
                                   {"rate", "-1", "not within"},
                                   {"epochs", "0", "not within"},
                                   {"epochs", "1.5", "not a whole number"},
+                                  {"minibatch", "0", "0 is not within 1 to 1,048,576"},
+                                  {"memory", "10", "is a setting of dqn and sac, and does nothing with ppo"},
+                                  {"batch", "5", "did you mean 'minibatch'?"},
+                                  {"keep_share", "3", "is a setting of clone"},
                                   {"anneal", "maybe", "yes or no"}};
   shoal_agent_settings settings;
   shoal_error err = {0};
@@ -79,6 +84,14 @@ static void wrong_settings_are_named(void **state) {
   must(shoal_agent_set(&config.settings, "body", "dense many", &err), &err);
   assert_int_equal(shoal_learner_create(&learner, &config, &err), SHOAL_INVALID);
   assert_null(learner);
+  assert_int_equal(strncmp(err.text, "body:1:7: dense: ", 17), 0);
+  must(shoal_agent_defaults(shoal_env_find("CartPole-v1"), SHOAL_DQN, &settings, &err), &err);
+  must(shoal_agent_set(&settings, "memory", "1000", &err), &err);
+  assert_int_equal(shoal_agent_set(&settings, "epochs", "3", &err), SHOAL_INVALID);
+  must(shoal_agent_set(&settings, "follow", "200", &err), &err);
+  must(shoal_agent_settings_check(&settings, &err), &err);
+  must(shoal_agent_set(&settings, "follow", "2.5", &err), &err);
+  assert_int_equal(shoal_agent_settings_check(&settings, &err), SHOAL_INVALID);
 }
 
 /* ---- refusing ----------------------------------------------------------------------- */

@@ -119,8 +119,9 @@ static double moved_by_a_round(float ratio_clip) {
   shoal_actor_critic_values(l.learner);
   shoal_actor_critic_advantages(l.learner, true);
   shoal_epoch_sums sums = {0};
+  shoal_error err = {0};
   for (uint32_t epoch = 0; epoch < 30; epoch++)
-    assert_true(shoal_actor_critic_epoch(l.learner, epoch, 0.003f, &sums));
+    lessons_must(shoal_actor_critic_epoch(l.learner, epoch, 0.003f, &sums, &err), &err);
   shoal_actor_critic_ratios(l.learner);
   const shoal_actor_critic *m = l.learner->mind;
   double sum = 0;

@@ -3,6 +3,8 @@
 #include "agent/replay.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "played.h"
@@ -355,6 +357,34 @@ static void impossible_sizes_are_refused(void **state) {
   assert_null(replay);
 }
 
+/* It is the observation that makes it so, and the memory that the user can change. */
+static void a_memory_that_is_too_large_says_why(void **state) {
+  (void)state;
+  shoal_replay *replay;
+  shoal_error err = {0};
+  shoal_env_kind images = line;
+  images.observation = 96 * 96 * 3;
+  shoal_replay_config config = {.kind = &images,
+                                .capacity = 100000,
+                                .streams = 2,
+                                .envs = 8,
+                                .steps = 32,
+                                .n_step = 1,
+                                .discount = 0.5f};
+  assert_int_equal(shoal_replay_create(&replay, &config, &err), SHOAL_LIMIT);
+  assert_non_null(strstr(err.text, "memory: 100,000 steps are 22.1 GB"));
+  assert_non_null(strstr(err.text, "an observation is 27,648 numbers"));
+  char *most = strstr(err.text, "keep fewer: 18,"), digits[8];
+  if (most == NULL) fail_msg("%s", err.text);
+  snprintf(digits, sizeof digits, "18%.3s", most + strlen("keep fewer: 18,"));
+  config.capacity = (uint32_t)strtoul(digits, NULL, 10) + 1;
+  assert_int_equal(shoal_replay_create(&replay, &config, &err), SHOAL_LIMIT);
+  config.capacity = 1;
+  config.envs = 1 << 20;
+  assert_int_equal(shoal_replay_create(&replay, &config, &err), SHOAL_LIMIT);
+  assert_non_null(strstr(err.text, "lower streams, envs, steps or n_step"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_window_sums_discounted_rewards_over_two_rollouts),
@@ -368,6 +398,7 @@ int main(void) {
       cmocka_unit_test(what_a_file_keeps_is_enough_to_go_on),
       cmocka_unit_test(counts_of_a_damaged_file_are_refused),
       cmocka_unit_test(impossible_sizes_are_refused),
+      cmocka_unit_test(a_memory_that_is_too_large_says_why),
   };
   return RUN_TESTS(tests);
 }

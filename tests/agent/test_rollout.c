@@ -341,6 +341,39 @@ static void states_that_do_not_fit_are_refused(void **unused) {
   shoal_actor_destroy(other);
 }
 
+/* Where a stranger says that a stream stands, before others are to go on from there. */
+static void states_of_strangers_are_tried(void **unused) {
+  (void)unused;
+  enum { RETURNS = 32, LENGTHS = RETURNS + 8 * ENVS, WALKS = LENGTHS + 4 * ENVS + 16 };
+  shoal_actor *actor = make_actor(0, NULL, STEPS);
+  shoal_rollout *r = make_rollout(actor, &WALK, STEPS);
+  shoal_error err = {0};
+  shoal_text state = {0};
+  play(actor, 0, NULL, r);
+  assert_int_equal(shoal_actor_check_state(actor, &state, &err), SHOAL_OK); /* to begin anew */
+  assert_int_equal(shoal_actor_check_state(actor, &r->state, &err), SHOAL_OK);
+  const double returned = 1e10;
+  const uint32_t length = LIMIT;
+  const double place = INFINITY;
+  const struct {
+    size_t at;
+    const void *bytes;
+    size_t count;
+  } wrong[] = {{0, "x", 1},
+               {RETURNS, &returned, sizeof returned},
+               {LENGTHS, &length, sizeof length},
+               {WALKS, &place, sizeof place}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    shoal_text_clear(&state);
+    shoal_text_add(&state, r->state.bytes, r->state.length);
+    memcpy(state.bytes + wrong[i].at, wrong[i].bytes, wrong[i].count);
+    if (shoal_actor_check_state(actor, &state, &err) != SHOAL_INVALID) fail_msg("%zu is taken", i);
+  }
+  shoal_text_release(&state);
+  shoal_rollout_destroy(r);
+  shoal_actor_destroy(actor);
+}
+
 /* ---- bytes ---- */
 
 static void rollouts_go_there_and_back(void **unused) {
@@ -412,6 +445,11 @@ static void what_cannot_be_is_refused(void **unused) {
       {HEAD + 2 * ROWS, 0x7fc00000, "observation"},
       {HEAD + 2 * ROWS + (ROWS + ENVS) * 8, 0x7f800000, "probability"},
       {HEAD + 2 * ROWS + (ROWS + ENVS) * 8 + ROWS * 4, 0xff800000, "reward"},
+      /* Finite, but a sum of these is not: 1e10 and 3e38. */
+      {HEAD + 2 * ROWS, 0x501502f9, "observation"},
+      {HEAD + 2 * ROWS + (ROWS + ENVS) * 8, 0xff61b1e6, "probability"},
+      {HEAD + 2 * ROWS + (ROWS + ENVS) * 8 + ROWS * 4, 0x7f61b1e6, "reward"},
+      {HEAD + 2 * ROWS + (ROWS + ENVS) * 8 + ROWS * 4, 0x501502f9, "reward"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     shoal_text_clear(&bytes);
@@ -557,17 +595,20 @@ static void an_evaluation_ends_where_episodes_do_not(void **unused) {
   shoal_policy_destroy(policy);
 }
 
+static bool is_set(void *self) { return *(bool *)self; }
+
 static void an_evaluation_is_stopped(void **unused) {
   (void)unused;
   shoal_policy *policy;
   shoal_evaluation evaluation;
   shoal_error err = {0};
-  sig_atomic_t stop = 1;
+  bool set = true;
+  const shoal_interrupt stop = {is_set, &set};
   shoal_policy_spec spec = {.kind = &treadmill, .head = SHOAL_HEAD_CATEGORICAL, .body = "dense 1 tanh"};
   assert_int_equal(shoal_policy_create(&policy, &spec, &err), SHOAL_OK);
   assert_int_equal(shoal_evaluate_policy(policy, &treadmill, 10, 17, &stop, &evaluation, &err),
                    SHOAL_STOPPED);
-  stop = 0;
+  set = false;
   assert_int_equal(shoal_evaluate_policy(policy, &treadmill, 10, 17, &stop, &evaluation, &err), SHOAL_OK);
   shoal_policy_destroy(policy);
 }
@@ -582,6 +623,7 @@ int main(void) {
       cmocka_unit_test(streams_and_seeds_differ),
       cmocka_unit_test(what_cannot_be_carried_goes_on_where_it_is_and_else_begins_anew),
       cmocka_unit_test(states_that_do_not_fit_are_refused),
+      cmocka_unit_test(states_of_strangers_are_tried),
       cmocka_unit_test(rollouts_go_there_and_back),
       cmocka_unit_test(what_cannot_be_is_refused),
       cmocka_unit_test(units_go_there_and_back),

@@ -129,6 +129,14 @@ class Hangs(Odd):
         time.sleep(3600)
 
 
+class Slow(Odd):
+    """A second and a half for an episode of fifty steps."""
+
+    def step(self, action):
+        time.sleep(0.03)
+        return super().step(action)
+
+
 class Infinite(Odd):
     def see(self):
         return np.array([np.inf if self.steps == 2 else 0, 0], np.float32)

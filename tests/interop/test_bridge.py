@@ -110,6 +110,10 @@ def odd_fails(name, *texts):
 
 def refusals():
     fails("gym:CartPol-v1", "shoal agent play: gym:CartPol-v1: ", "Did you mean: `CartPole`?")
+    fails("gym:", "shoal agent play: 'gym:' has no name behind 'gym:'")
+    for name in ("gym:Cart Pole", "gym:-v1", "gym:CartPole-v", "gym:Taxi-v2"):
+        said = fails(name, f"shoal agent play: {name}: ").stderr
+        assert "Traceback" not in said and "\x1b" not in said, said
     fails("gym:no_such_module:X-v0", "no_such_module")
     odd_fails("Long", "its observations are Sequence(", "cannot be made a list of numbers")
     odd_fails("Boundless", "its actions are Box(-inf, inf, (2,), float32), which has no bounds")
@@ -143,6 +147,78 @@ def killed():
         finally:
             playing.kill()
         assert playing.returncode == 1 and "its Python process died of signal 9" in said, said
+
+
+def agent_train(place, *words, **options):
+    """`shoal agent train` as a process, whose agent is place/agent."""
+    return subprocess.Popen([SHOAL, "agent", "train", "--json", "--out", place / "agent", *words], env=ENVIRONMENT,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def last_event(printed):
+    return json.loads(printed.splitlines()[-1])
+
+
+def warnings_are_plain():
+    """What Gymnasium says of an old version is said once, and without colours."""
+    done = agent_play("--env", "gym:CartPole-v0", "--episodes", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("out of date") == 1 and "\x1b" not in done.stderr, done.stderr
+    assert "Warning" not in done.stderr, done.stderr
+
+
+def seconds_hold():
+    """The last score is cut short, and says of how many episodes it is."""
+    with folder() as place:
+        for algorithm in ("ppo", "dqn"):
+            start = time.time()
+            training = agent_train(place, "--env", "gym:gym_odd:Slow-v0", "--algorithm", algorithm, "--seconds", "6",
+                                   "--set", "streams=2,envs=1,steps=20", "--threads", "2")
+            printed, said = training.communicate(timeout=60)
+            took = time.time() - start
+            end = last_event(printed)
+            assert training.returncode == 0 and end["event"] == "end", (printed, said)
+            assert end["steps"] > 0 and 1 <= end["episodes"] < 100 and not end["solved"], end
+            assert end["seconds"] < 7.5 and took < 12, (end["seconds"], took)
+
+
+def signals_end_a_training():
+    """In a step that never ends, and in a score that takes minutes."""
+    for name, words in (("Hangs", ()), ("Slow", ("--steps", "1", "--set", "streams=1,envs=1,steps=1"))):
+        with folder() as place:
+            environment = {**ENVIRONMENT, "ODD_PID": str(place / "pid")}
+            training = subprocess.Popen([SHOAL, "agent", "train", "--json", "--out", place / "agent", "--algorithm", "ppo",
+                                         "--env", f"gym:gym_odd:{name}-v0", *words], env=environment,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                time.sleep(8)
+                assert training.poll() is None, training.communicate()
+                start = time.time()
+                training.terminate()
+                _, said = training.communicate(timeout=20)
+            finally:
+                training.kill()
+            assert training.returncode in (143, -15) and "stopped by SIGTERM" in said, (training.returncode, said)
+            assert time.time() - start < 3, f"it took {time.time() - start:.1f} s to end"
+            assert (place / "agent").exists()
+
+
+def what_was_learned_is_saved():
+    """One of its processes is killed, and it ends; what it has learned is there."""
+    with folder() as place:
+        training = agent_train(place, "--env", "gym:CartPole-v1", "--algorithm", "ppo", "--full", "--set",
+                               "streams=2,envs=2,steps=32")
+        try:
+            training.stdout.readline()  # a round
+            children = [int(pid) for pid in call("pgrep", "-P", training.pid).split()]
+            os.kill(children[0], signal.SIGKILL)
+            _, said = training.communicate(timeout=20)
+        finally:
+            training.kill()
+        assert training.returncode == 1 and "died of signal 9" in said, said
+        assert "what was learned until then" in said and (place / "agent").exists(), said
+        done = json.loads(call(SHOAL, "inspect", place / "agent", "--json"))
+        assert done["steps"] > 0 and done["whole"], done
 
 
 def gone_with_its_parent():
@@ -219,6 +295,10 @@ def cases():
     yield "refusals", refusals
     yield "troubles", troubles
     yield "killed", killed
+    yield "warnings are plain", warnings_are_plain
+    yield "seconds hold", seconds_hold
+    yield "signals end a training", signals_end_a_training
+    yield "what was learned is saved", what_was_learned_is_saved
     yield "gone with its parent", gone_with_its_parent
     yield "prints are kept apart", prints_are_kept_apart
     yield "no gymnasium", no_gymnasium

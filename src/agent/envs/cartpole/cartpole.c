@@ -18,14 +18,29 @@
 #include "kernels/kernels.h"
 
 static const double START = 0.05;
-static const double COSINE_TERM = 2 * 0x1p-52; /* how wrong the small term of a cosine may be */
+/* How wrong the small term of a sine, and of a cosine, may be. */
+static const double SERIES_TERM = 3 * 0x1p-52, COSINE_TERM = 2 * 0x1p-52;
+
+static inline __attribute__((always_inline)) void round_one(const cart *c, float *out) {
+  out[0] = (float)c->x;
+  out[1] = (float)c->speed;
+  out[2] = (float)c->angle;
+  out[3] = (float)c->turn;
+}
+
+static void reset_seen(void *state, shoal_pcg64 *random, float *seen) {
+  cart c;
+  c.x = shoal_pcg64_uniform(random, -START, START);
+  c.speed = shoal_pcg64_uniform(random, -START, START);
+  c.angle = shoal_pcg64_uniform(random, -START, START);
+  c.turn = shoal_pcg64_uniform(random, -START, START);
+  round_one(&c, seen);
+  *(cart *)state = c;
+}
 
 static void reset(void *state, shoal_pcg64 *random) {
-  cart *c = state;
-  c->x = shoal_pcg64_uniform(random, -START, START);
-  c->speed = shoal_pcg64_uniform(random, -START, START);
-  c->angle = shoal_pcg64_uniform(random, -START, START);
-  c->turn = shoal_pcg64_uniform(random, -START, START);
+  float seen[4];
+  reset_seen(state, random, seen);
 }
 
 /* ---- one step --------------------------------------------------------------------------- */
@@ -47,7 +62,8 @@ static inline __attribute__((always_inline)) waves series(double x) {
   double s_small = x * x2 * (s3 + x4 * (s7 + x4 * s11)), c_small = x2 * (c2 + x4 * (c6 + x4 * c10));
   double s = x + s_small, c = 1.0 + c_small;
   double s_rest = s_small - (s - x), c_rest = c_small - (c - 1.0); /* exact: what rounding took away */
-  double s_wrong = (fabs(x) < SINE_SMALL ? fabs(x) * SINE_LEAST : SINE_UNITS) + fabs(s_small) * SINE_TERM;
+  double s_wrong =
+      (fabs(x) < SINE_SMALL ? fabs(s_small) * SINE_TERM : SINE_UNITS) + fabs(s_small) * SERIES_TERM;
   double c_wrong = COSINE_UNITS - c_small * COSINE_TERM;
   bool sure = (fabs(x) <= SERIES_MAX) & (s + (s_rest + s_wrong) == s) & (s + (s_rest - s_wrong) == s) &
               (c + (c_rest + c_wrong) == c) & (c + (c_rest - c_wrong) == c);
@@ -68,8 +84,12 @@ static inline __attribute__((always_inline)) uint32_t list(const uint64_t *marke
   return found;
 }
 
+static inline __attribute__((always_inline)) void round_all(const cart *carts, uint32_t count, float *out) {
+  for (uint32_t i = 0; i < count; i++) round_one(&carts[i], out + (size_t)4 * i);
+}
+
 static inline __attribute__((always_inline)) void move_block(cart *carts, uint32_t count,
-                                                             const float *actions, bool *ended) {
+                                                             const float *actions, bool *ended, float *seen) {
   double sines[CARTS_BLOCK], cosines[CARTS_BLOCK];
   uint64_t ask[CARTS_BLOCK];
   uint16_t asked[CARTS_BLOCK];
@@ -86,33 +106,25 @@ static inline __attribute__((always_inline)) void move_block(cart *carts, uint32
   }
   for (uint32_t i = 0; i < count; i++) cart_move(&carts[i], cart_force(actions[i]), sines[i], cosines[i]);
   for (uint32_t i = 0; i < count; i++) ended[i] = cart_ended(&carts[i]);
+  round_all(carts, count, seen);
 }
 
 static inline __attribute__((always_inline)) void move_all(cart *carts, uint32_t count, const float *actions,
-                                                           bool *ended) {
+                                                           bool *ended, float *seen) {
   for (uint32_t done = 0; done < count; done += CARTS_BLOCK)
     move_block(carts + done, count - done < CARTS_BLOCK ? count - done : CARTS_BLOCK, actions + done,
-               ended + done);
+               ended + done, seen + (size_t)4 * done);
 }
 
-static inline __attribute__((always_inline)) void round_all(const cart *carts, uint32_t count, float *out) {
-  for (uint32_t i = 0; i < count; i++, out += 4) {
-    out[0] = (float)carts[i].x;
-    out[1] = (float)carts[i].speed;
-    out[2] = (float)carts[i].angle;
-    out[3] = (float)carts[i].turn;
-  }
-}
-
-static void move_plain(cart *carts, uint32_t count, const float *actions, bool *ended) {
-  move_all(carts, count, actions, ended);
+static void move_plain(cart *carts, uint32_t count, const float *actions, bool *ended, float *seen) {
+  move_all(carts, count, actions, ended, seen);
 }
 static void round_plain(const cart *carts, uint32_t count, float *out) { round_all(carts, count, out); }
 
 #ifdef __x86_64__
 __attribute__((target("avx2"))) static void move_avx2(cart *carts, uint32_t count, const float *actions,
-                                                      bool *ended) {
-  move_all(carts, count, actions, ended);
+                                                      bool *ended, float *seen) {
+  move_all(carts, count, actions, ended, seen);
 }
 __attribute__((target("avx2"))) static void round_avx2(const cart *carts, uint32_t count, float *out) {
   round_all(carts, count, out);
@@ -132,14 +144,14 @@ static isa isa_of_kernels(void) {
   return (isa)found;
 }
 
-static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {
+static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended, float *seen) {
   isa best = isa_of_kernels();
   uint32_t eights = best == AVX512 ? count / 8 * 8 : 0;
-  if (eights > 0) shoal_carts_move_avx512(carts, eights, actions, ended);
+  if (eights > 0) shoal_carts_move_avx512(carts, eights, actions, ended, seen);
   if (best == PLAIN)
-    move_plain(carts, count, actions, ended);
+    move_plain(carts, count, actions, ended, seen);
   else if (eights < count)
-    move_avx2(carts + eights, count - eights, actions + eights, ended + eights);
+    move_avx2(carts + eights, count - eights, actions + eights, ended + eights, seen + (size_t)4 * eights);
 }
 
 static void round_many(const cart *carts, uint32_t count, float *out) {
@@ -150,17 +162,27 @@ static void round_many(const cart *carts, uint32_t count, float *out) {
   }
 }
 #else
-static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended) {
-  move_plain(carts, count, actions, ended);
+static void move_many(cart *carts, uint32_t count, const float *actions, bool *ended, float *seen) {
+  move_plain(carts, count, actions, ended, seen);
 }
 static void round_many(const cart *carts, uint32_t count, float *out) { round_plain(carts, count, out); }
 #endif
 
+static void step_seen(void *states, uint32_t count, const float *actions, shoal_pcg64 *randoms,
+                      float *rewards, bool *ended, float *seen) {
+  (void)randoms;
+  move_many(states, count, actions, ended, seen);
+  for (uint32_t i = 0; i < count; i++) rewards[i] = 1.0f;
+}
+
 static void step(void *states, uint32_t count, const float *actions, shoal_pcg64 *randoms, float *rewards,
                  bool *ended) {
-  (void)randoms;
-  move_many(states, count, actions, ended);
-  for (uint32_t i = 0; i < count; i++) rewards[i] = 1.0f;
+  float seen[4 * CARTS_BLOCK];
+  for (uint32_t done = 0; done < count; done += CARTS_BLOCK) {
+    uint32_t some = count - done < CARTS_BLOCK ? count - done : CARTS_BLOCK;
+    step_seen((cart *)states + done, some, actions + done, randoms + done, rewards + done, ended + done,
+              seen);
+  }
 }
 
 static void observe(const void *states, uint32_t count, float *out) { round_many(states, count, out); }
@@ -196,6 +218,8 @@ const shoal_env_kind shoal_env_cartpole_v1 = {
     .step = step,
     .observe = observe,
     .draw = draw,
+    .reset_seen = reset_seen,
+    .step_seen = step_seen,
 };
 
 const shoal_env_kind shoal_env_cartpole_v0 = {
@@ -212,4 +236,6 @@ const shoal_env_kind shoal_env_cartpole_v0 = {
     .step = step,
     .observe = observe,
     .draw = draw,
+    .reset_seen = reset_seen,
+    .step_seen = step_seen,
 };
