@@ -14,6 +14,17 @@ static const struct {
              {"list", shoal_cli_agent_list}};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
+static int unknown(const char *word) {
+  const char *names[VERBS];
+  for (int i = 0; i < VERBS; i++) names[i] = verbs[i].name;
+  const char *near = shoal_nearest(word, strlen(word), names, VERBS);
+  shoal_error err;
+  shoal_fail(&err, SHOAL_INVALID, "'%.*s' is not one of train, act, play and list%s%s%s",
+             shoal_options_shown(word), word, near ? "; did you mean '" : "", near ? near : "",
+             near ? "'?" : "");
+  return shoal_cli_misused("agent", &err);
+}
+
 static int overview(int argc, char **argv) {
   const shoal_usage usage = {
       .command = "agent",
@@ -31,21 +42,13 @@ static int overview(int argc, char **argv) {
   };
   shoal_operands operands;
   int status;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, &status)) return status;
-  const char *word = operands.at[0], *names[VERBS];
-  for (int i = 0; i < VERBS; i++) names[i] = verbs[i].name;
-  const char *near = shoal_nearest(word, strlen(word), names, VERBS);
-  shoal_error err;
-  shoal_fail(&err, SHOAL_INVALID, "'%.*s' is not one of train, act, play and list%s%s%s",
-             shoal_options_shown(word), word, near ? "; did you mean '" : "", near ? near : "",
-             near ? "'?" : "");
-  return shoal_cli_misused("agent", &err);
+  return shoal_cli_parse(&usage, argc, argv, &operands, &status) ? unknown(operands.at[0]) : status;
 }
 
 static int run(int argc, char **argv) {
   for (int i = 0; argc > 0 && i < VERBS; i++)
     if (strcmp(argv[0], verbs[i].name) == 0) return verbs[i].run(argc - 1, argv + 1);
-  return overview(argc, argv);
+  return argc > 0 && argv[0][0] != '-' ? unknown(argv[0]) : overview(argc, argv);
 }
 
 const shoal_command shoal_command_agent = {"agent", "train an agent to act, and watch it play", run};

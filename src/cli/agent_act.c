@@ -17,6 +17,7 @@
 
 #include "agent/bytes.h"
 #include "base/clock.h"
+#include "base/human.h"
 #include "cli/agent.h"
 #include "cli/agent_queue.h"
 #include "cli/cli.h"
@@ -26,7 +27,8 @@
 static const char COMMAND[] = "agent act";
 static const double POLICY_S = 0.1, UNIT_S = 0.05, SEND_S = 0.5, PAUSE_S = 0.2;
 static const double HELLO_S = 1, HELLO_APART_S = 0.25;
-static const double VERSION_S = 2; /* that a unit waits for its policy */
+static const double VERSION_S = 2;                   /* that a unit waits for its policy */
+static const double NO_LEARNER_S = 2, SILENT_S = 30; /* before it is told */
 static const double POLICY_UNUSED_S = 60, LEAVE_S = 1, PAUSE_S_MAX = 2;
 
 typedef struct act act;
@@ -46,7 +48,7 @@ typedef struct hand {
 struct act {
   const char *queue_said, *name;
   uint64_t threads;
-  bool json;
+  bool json, quiet;
   char *url;
   char actor[SHOAL_AGENT_ACTOR_MAX], policy_queue[SHOAL_QUEUE_NAME_MAX];
   shoal_agent_names names;
@@ -69,6 +71,8 @@ struct act {
   shoal_error error;
   uint64_t played, steps; /* units; of environments */
   double spoke;           /* when a rollout was sent last */
+  double heard;           /* when something came from the learner last, or the beginning */
+  bool waits;             /* it was told that there is none */
   bool away;
 };
 
@@ -106,6 +110,7 @@ static shoal_status read_policy(act *a, const shoal_agent_message *m, shoal_erro
     a->brief_number++;
     a->life = m->life;
   }
+  a->heard = shoal_clock_seconds();
   a->version++; /* a count of those that came; the policy's own is inside */
   shoal_text_clear(&a->policy);
   shoal_text_add(&a->policy, r.at, r.left);
@@ -130,6 +135,28 @@ static void listen_to_learner(act *a) {
   }
   shoal_queue_acknowledge(a->queue, &delivery);
   shoal_delivery_release(&delivery);
+}
+
+/* A name that was mistyped looks like a learner that has not come yet. */
+static void tell_waiting(act *a) {
+  double now = shoal_clock_seconds();
+  pthread_mutex_lock(&a->lock);
+  bool none = a->life == 0, waits = now - a->heard >= (none ? NO_LEARNER_S : SILENT_S);
+  pthread_mutex_unlock(&a->lock);
+  shoal_queue_view view;
+  shoal_queue_look(a->queue, &view);
+  if (waits == a->waits || !view.connected) return;
+  a->waits = waits;
+  if (a->quiet) return;
+  if (!waits)
+    shoal_cli_warn(COMMAND, "the learner called %s is here", a->name);
+  else if (none)
+    shoal_cli_warn(COMMAND,
+                   "waiting for a learner called %s: shoal agent train --env NAME --queue URL --name %s",
+                   a->name, a->name);
+  else
+    shoal_cli_warn(COMMAND, "nothing was heard of the learner called %s for %.0f s; waiting for it", a->name,
+                   SILENT_S);
 }
 
 static void say(act *a, shoal_agent_say what) {
@@ -206,6 +233,9 @@ static bool take_unit(act *a, shoal_delivery *out) {
   } else if (shoal_queue_take(a->queue, a->names.units, UNIT_S, out)) {
     if (__atomic_sub_fetch(&a->idle, 1, __ATOMIC_RELAXED) == 0) (void)receive(a, false);
     shoal_queue_acknowledge(a->queue, out);
+    pthread_mutex_lock(&a->lock);
+    a->heard = shoal_clock_seconds();
+    pthread_mutex_unlock(&a->lock);
     taken = true;
   }
   pthread_mutex_unlock(&a->turn);
@@ -359,6 +389,7 @@ static bool parse(act *a, int argc, char **argv, int *status) {
        .whole_max = SHOAL_THREADS_MAX,
        .help = "by default one for every processor"},
       {.name = "json", .flag = &a->json, .help = "a line of JSON at the end"},
+      {.name = "quiet", .flag = &a->quiet, .help = "print nothing but errors"},
   };
   const shoal_usage usage = {
       .command = COMMAND,
@@ -455,11 +486,13 @@ static void join_hands(act *a) {
 
 static shoal_status run(act *a, shoal_error *err) {
   shoal_status status = open_queue(a, err);
+  a->heard = shoal_clock_seconds();
   if (status == SHOAL_OK) status = start_hands(a, err);
   if (status == SHOAL_STOPPED) status = SHOAL_OK;
   while (status == SHOAL_OK && !stops(a)) {
     say_hello(a);
     listen_to_learner(a);
+    tell_waiting(a);
   }
   join_hands(a);
   shoal_queue_view view = {0};
@@ -479,7 +512,9 @@ static shoal_status run(act *a, shoal_error *err) {
 
 static void print_end(const act *a, double seconds) {
   if (!a->json) {
-    printf("played %" PRIu64 " units, %" PRIu64 " steps, in %.1f s%s\n", a->played, a->steps, seconds,
+    if (a->quiet) return;
+    printf("played %s unit%s, %s steps, in %.1f s%s\n", shoal_human_count(a->played).text,
+           a->played == 1 ? "" : "s", shoal_human_count(a->steps).text, seconds,
            a->over ? "; the training is over" : "");
     return;
   }

@@ -417,12 +417,15 @@ int shoal_cli_agent_play(int argc, char **argv) {
   shoal_error err;
   if (check(&o, &err) != SHOAL_OK) return shoal_cli_misused(COMMAND, &err);
   shoal_stop_catch();
+  shoal_env_stop_by(shoal_stop_flag());
   player p;
   shoal_status status = open_player(&p, &o, &err);
   if (status == SHOAL_OK) status = open_show(&p, &err);
-  if (status == SHOAL_OK) status = play(&p, &err);
+  bool begun = status == SHOAL_OK;
+  if (begun) status = play(&p, &err);
   bool stopped = status == SHOAL_STOPPED;
-  if (stopped || status == SHOAL_OK) status = conclude(&p, &err);
+  if (stopped) status = SHOAL_OK;
+  if (begun && status == SHOAL_OK) status = conclude(&p, &err);
   close_player(&p);
   if (status != SHOAL_OK) return shoal_cli_failed(COMMAND, &err);
   return stopped ? shoal_cli_stopped(COMMAND) : shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);

@@ -18,6 +18,7 @@
 enum { ACTORS_MAX = 256, OUTBOX_MAX = 4096, PREFETCH = 16, TURN_MESSAGES = 64 };
 static const double TURN_S = 0.002, IDLE_S = 0.05, FLUSH_S = 3;
 static const double QUEUE_UNUSED_S = 3600, OTHER_LEARNER_S = 15, LOOK_S = 0.5, BYE_S = 3, PAUSE_S_MAX = 2;
+static const double ALONE_S = 2; /* before it is told */
 static const char LEASER[] = "queue";
 static const char PREFIX[] = "shoal.agent.";
 
@@ -38,7 +39,10 @@ typedef struct learner {
   pupil pupils[ACTORS_MAX];
   uint64_t version; /* that `policy` has; UINT64_MAX: none */
   shoal_text policy, message, unit, scratch;
-  bool away; /* it was told that the broker is */
+  bool away;        /* it was told that the broker is */
+  uint32_t actors;  /* that are here; atomic */
+  double last_here; /* when somebody was */
+  bool alone;       /* it was told that nobody is */
 } learner;
 
 /* ---- messages ----------------------------------------------------------------------- */
@@ -250,7 +254,8 @@ static void round_done(void *self) {
   shoal_coach *coach = __atomic_load_n(&l->coach, __ATOMIC_ACQUIRE);
   if (coach == NULL) return; /* before start has returned */
   shoal_coach_look(coach, &view);
-  if (!view.ended && l->config->round) l->config->round(l->config->self, &view.training);
+  uint32_t actors = __atomic_load_n(&l->actors, __ATOMIC_RELAXED);
+  if (!view.ended && l->config->round) l->config->round(l->config->self, &view.training, actors);
 }
 
 static shoal_status check_config(const learner *l, shoal_error *err) {
@@ -280,16 +285,29 @@ static shoal_status start_coach(learner *l, shoal_error *err) {
   return status;
 }
 
+/* Of a broker that is away it is told already. */
+static uint32_t look_for_actors(learner *l, bool connected, double now) {
+  uint32_t count = count_pupils(l, now);
+  __atomic_store_n(&l->actors, count, __ATOMIC_RELAXED);
+  if (count > 0 || !connected) l->last_here = now;
+  bool alone = now - l->last_here >= ALONE_S;
+  if (alone == l->alone || (!alone && count == 0)) return count;
+  l->alone = alone;
+  if (l->config->actors) l->config->actors(l->config->self, count);
+  return count;
+}
+
 static void turns(learner *l) {
   shoal_coach_view coach;
   shoal_queue_view queue;
+  l->last_here = shoal_clock_seconds();
   for (;;) {
     shoal_coach_look(l->coach, &coach);
     if (coach.ended) return;
     if (*l->config->stop) shoal_coach_stop(l->coach);
     shoal_queue_look(l->queue, &queue);
     double now = shoal_clock_seconds();
-    bool alone = count_pupils(l, now) == 0;
+    bool alone = look_for_actors(l, queue.connected, now) == 0;
     send_policies(l, &queue, now);
     send_units(l, &queue, now);
     listen_to_all(l, alone ? IDLE_S : TURN_S);

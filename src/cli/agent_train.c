@@ -1,6 +1,8 @@
 /* agent_train.c: shoal agent train: from an environment to an agent that acts in it. */
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +25,29 @@ static const char COMMAND[] = "agent train";
 static const uint64_t usual_seed = 1;
 static const double save_every_s = 30, tell_every_s = 1;
 static const double queue_save_every_s = 5, queue_lease_s = 10;
+enum { URL_BYTES = 512 };
 
 typedef struct train_command {
   shoal_agent_options said;
   const char *out, *queue, *name;
-  char *url; /* the queue's, with its password */
+  char *url;           /* the queue's, with its password */
+  const char *operand; /* a word that belongs to no option, and is one too many */
   uint64_t seed, threads;
-  bool resume, json;
+  bool resume, json, quiet;
+  bool misused; /* what went wrong is on the command line */
   shoal_text out_made;
   const shoal_env_kind *kind;
   shoal_learner_config config;
+  uint64_t steps_before; /* that the file has, with --resume */
   shoal_learner *learner;
+  pthread_mutex_t shown; /* with --queue, rounds and actors are told from two threads */
   shoal_progress progress;
+  uint32_t actors;
   double told; /* when a line of JSON was printed last */
 } train_command;
+
+/* What actors call the training. */
+static const char *name_of(const train_command *c) { return c->name ? c->name : "agent"; }
 
 /* ---- the command line --------------------------------------------------------------- */
 
@@ -65,6 +76,7 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
        .text = &c->name,
        .help = "--queue: what actors call this training; 'agent' by default"},
       {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
+      {.name = "quiet", .flag = &c->quiet, .help = "print nothing but errors"},
   };
   enum { OWN = sizeof own / sizeof own[0], ALL = SHOAL_AGENT_OPTIONS + OWN };
   shoal_option options[ALL];
@@ -78,6 +90,8 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
           "Trains an agent until it is solved: until the mean return of 100 episodes, played with what was "
           "learned and with nothing left to chance, reaches the environment's goal; or until the time or the "
           "steps are used up. Ctrl-C ends it, too; what was learned is saved.",
+      .operand = "an argument",
+      .operands_max = 1,
       .options = options,
       .options_count = ALL,
       .examples = "  shoal agent train --env CartPole-v1\n"
@@ -85,7 +99,9 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
                   "  shoal agent train --env CartPole-v1 --set rate=0.0005,epochs=5 --seconds 10\n",
   };
   shoal_operands operands;
-  return shoal_cli_parse(&usage, argc, argv, &operands, status);
+  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
+  c->operand = operands.count > 0 ? operands.at[0] : NULL;
+  return true;
 }
 
 /* NAME.safetensors, where a name may have signs in it that are no part of a file's. */
@@ -101,8 +117,20 @@ static shoal_status name_out(train_command *c, shoal_error *err) {
   return SHOAL_OK;
 }
 
+static shoal_status refuse_operand(const train_command *c, shoal_error *err) {
+  bool is_env = shoal_env_find(c->operand) != NULL || shoal_env_is_bridged(c->operand);
+  const char *meant = c->resume ? "--resume --out" : is_env ? "--env" : NULL;
+  int shown = shoal_options_shown(c->operand);
+  if (meant == NULL)
+    return shoal_fail(err, SHOAL_INVALID, "unexpected argument '%.*s'; where to act is said by --env NAME",
+                      shown, c->operand);
+  return shoal_fail(err, SHOAL_INVALID, "unexpected argument '%.*s'; did you mean %s %.*s?", shown,
+                    c->operand, meant, shown, c->operand);
+}
+
 /* What was said when the training began holds for all of it. */
 static shoal_status check_words(const train_command *c, shoal_error *err) {
+  if (c->operand) return refuse_operand(c, err);
   if (c->name && !c->queue)
     return shoal_fail(err, SHOAL_INVALID, "--name is for --queue, which is not given");
   if (!c->resume && c->said.env == NULL)
@@ -112,10 +140,7 @@ static shoal_status check_words(const train_command *c, shoal_error *err) {
   const struct {
     const char *name;
     bool said;
-  } fixed[] = {{"--algorithm", c->said.algorithm != NULL},
-               {"--set", c->said.set != NULL},
-               {"--model", c->said.model != NULL},
-               {"--seed", c->seed != usual_seed}};
+  } fixed[] = {{"--set", c->said.set != NULL}, {"--model", c->said.model != NULL}};
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
     if (fixed[i].said)
       return shoal_fail(err, SHOAL_INVALID,
@@ -136,15 +161,39 @@ static shoal_status choose(train_command *c, shoal_error *err) {
   shoal_algorithm algorithm = SHOAL_ALGORITHMS;
   if (c->said.algorithm) shoal_algorithm_parse(c->said.algorithm, &algorithm);
   shoal_status status = shoal_env_open(c->said.env, &c->kind, err);
+  c->misused = status == SHOAL_NOT_FOUND;
   if (status == SHOAL_OK) status = shoal_agent_defaults(c->kind, algorithm, &c->config.settings, err);
   shoal_agent_settings *settings = &c->config.settings;
-  if (status == SHOAL_OK)
-    status = shoal_agent_options_body(&c->said, settings->body, sizeof settings->body, err);
+  if (status == SHOAL_OK) status = shoal_agent_options_body(&c->said, c->kind, settings, err);
   if (status == SHOAL_OK) status = shoal_agent_options_each(&c->said, settings, set, err);
+  c->misused = c->misused || status == SHOAL_INVALID;
   if (status == SHOAL_OK) status = name_out(c, err);
   c->config.seed = c->seed;
   c->config.steps_all = c->said.steps > 0 ? c->said.steps : c->config.settings.budget;
   return status;
+}
+
+/* What is said again must be what was said, and the end not behind us. */
+static shoal_status compare(train_command *c, const shoal_agent_file *file, shoal_error *err) {
+  const char *algorithm = shoal_algorithm_name(file->algorithm);
+  c->misused = true;
+  if (c->said.env && strcmp(c->said.env, file->env) != 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s is a training in %s, and not in %s", c->out, file->env,
+                      c->said.env);
+  if (c->said.algorithm && strcmp(c->said.algorithm, algorithm) != 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--algorithm cannot be changed with --resume: %s is trained by %s; leave it out",
+                      c->out, algorithm);
+  if (c->seed != usual_seed && c->seed != file->seed)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--seed cannot be changed with --resume: that of %s is %llu; leave it out", c->out,
+                      (unsigned long long)file->seed);
+  if (c->said.steps > 0 && c->said.steps < file->steps && c->said.steps != file->steps_all)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--steps: %s has %s steps already, and --steps is how many in all: give more", c->out,
+                      shoal_human_count(file->steps).text);
+  c->misused = false;
+  return SHOAL_OK;
 }
 
 /* All that the file says, and from the command line how long. */
@@ -154,9 +203,7 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   if (status == SHOAL_OK && !shoal_file_exists(c->out))
     status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not there: there is no training to go on with", c->out);
   if (status == SHOAL_OK) status = shoal_agent_open(c->out, file, NULL, err);
-  if (status == SHOAL_OK && c->said.env && strcmp(c->said.env, file->env) != 0)
-    status = shoal_fail(err, SHOAL_INVALID, "%s is a training in %s, and not in %s", c->out, file->env,
-                        c->said.env);
+  if (status == SHOAL_OK) status = compare(c, file, err);
   if (status == SHOAL_OK && !c->said.env && shoal_env_imports(file->env))
     status =
         shoal_fail(err, SHOAL_INVALID,
@@ -167,6 +214,7 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   if (status == SHOAL_OK) {
     c->config.settings = file->settings;
     c->config.seed = file->seed;
+    c->steps_before = file->steps;
     c->config.steps_all = c->said.steps > 0 ? c->said.steps : file->steps_all;
   }
   free(file);
@@ -179,9 +227,14 @@ static shoal_status open_learner(train_command *c, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   c->config.kind = c->kind;
   c->config.threads = (uint32_t)c->threads;
-  if (c->queue) return SHOAL_OK; /* the coach makes it */
+  if (c->queue && c->resume) return SHOAL_OK; /* the coach reads the file */
   status = shoal_learner_create(&c->learner, &c->config, err);
-  return status == SHOAL_OK && c->resume ? shoal_learner_load(c->learner, c->out, err) : status;
+  c->misused = status == SHOAL_INVALID && !c->resume;
+  if (status == SHOAL_OK && c->resume) status = shoal_learner_load(c->learner, c->out, err);
+  if (status == SHOAL_OK && !c->resume) shoal_cli_keep_previous(COMMAND, "agent", c->out, c->quiet);
+  if (c->queue) shoal_learner_destroy(c->learner); /* there can be one; the coach makes its own */
+  if (c->queue) c->learner = NULL;
+  return status;
 }
 
 /* ---- what is shown ------------------------------------------------------------------ */
@@ -193,6 +246,7 @@ static void show_line(train_command *c, const shoal_training_view *view, double 
                                .return_mean = view->return_mean,
                                .return_deviation = view->return_deviation,
                                .lag = c->queue ? view->round.lag : NAN,
+                               .actors = c->actors,
                                .left_s =
                                    shoal_played_left(c->said.seconds, view->seconds, c->config.steps_all,
                                                      steps, view->steps_per_second),
@@ -201,6 +255,9 @@ static void show_line(train_command *c, const shoal_training_view *view, double 
 }
 
 static void write_evaluation(shoal_json *json, const shoal_evaluation *evaluation) {
+  static const shoal_evaluation none = {
+      .mean = NAN, .deviation = NAN, .least = NAN, .most = NAN, .mean_length = NAN};
+  if (evaluation->episodes == 0) evaluation = &none;
   shoal_json_int(json, "episodes", evaluation->episodes);
   shoal_json_real(json, "return_mean", evaluation->mean);
   shoal_json_real(json, "return_deviation", evaluation->deviation);
@@ -258,40 +315,116 @@ static void round_done(void *self, const shoal_training_view *view) {
   if (view->scored) print_score(view);
 }
 
+/* With --queue: rounds are told by the coach's thread, actors by this one. */
+static void round_by_queue(void *self, const shoal_training_view *view, uint32_t actors) {
+  train_command *c = self;
+  pthread_mutex_lock(&c->shown);
+  c->actors = actors;
+  round_done(self, view);
+  pthread_mutex_unlock(&c->shown);
+}
+
+static void actors_changed(void *self, uint32_t actors) {
+  train_command *c = self;
+  if (c->quiet) return;
+  char url[URL_BYTES];
+  shoal_queue_url_plain(c->url, url, sizeof url);
+  pthread_mutex_lock(&c->shown);
+  shoal_progress_clear(&c->progress);
+  if (actors == 0)
+    shoal_cli_warn(COMMAND, "waiting for actors: shoal agent act --queue %s --name %s", url, name_of(c));
+  else
+    shoal_cli_warn(COMMAND, "%u actor%s came", actors, actors == 1 ? "" : "s");
+  pthread_mutex_unlock(&c->shown);
+}
+
+/* ---- the end ------------------------------------------------------------------------ */
+
+static uint64_t steps_of(const train_command *c, const shoal_training_view *view) {
+  return c->learner ? shoal_learner_steps(c->learner) : view->round.steps;
+}
+
+static void print_end_json(const train_command *c, const shoal_training_view *view, bool stopped) {
+  static const shoal_evaluation none = {0};
+  shoal_json json;
+  shoal_text line;
+  shoal_cli_event_begin(&json, &line, "end");
+  shoal_json_text(&json, "env", c->kind->name);
+  shoal_json_text(&json, "algorithm", shoal_algorithm_name(c->config.settings.algorithm));
+  shoal_json_int(&json, "seed", (int64_t)c->config.seed);
+  shoal_json_int(&json, "steps", (int64_t)steps_of(c, view));
+  shoal_json_real(&json, "seconds", view->seconds);
+  shoal_json_real(&json, "steps_per_second", view->steps_per_second);
+  write_evaluation(&json, stopped && !view->scored ? &none : &view->evaluation);
+  if (isnan(c->kind->solved))
+    shoal_json_null(&json, "solved");
+  else
+    shoal_json_bool(&json, "solved", view->solved && (!stopped || view->scored));
+  shoal_json_bool(&json, "stopped", stopped);
+  shoal_json_text(&json, "out", c->out);
+  shoal_cli_event_end(&json);
+}
+
 static void print_end(const train_command *c, const shoal_training_view *view) {
-  uint64_t steps = c->learner ? shoal_learner_steps(c->learner) : view->round.steps;
+  const shoal_evaluation *score = &view->evaluation;
   bool goal = !isnan(c->kind->solved);
-  if (c->json) {
-    shoal_json json;
-    shoal_text line;
-    shoal_cli_event_begin(&json, &line, "end");
-    shoal_json_text(&json, "env", c->kind->name);
-    shoal_json_text(&json, "algorithm", shoal_algorithm_name(c->config.settings.algorithm));
-    shoal_json_int(&json, "seed", (int64_t)c->config.seed);
-    shoal_json_int(&json, "steps", (int64_t)steps);
-    shoal_json_real(&json, "seconds", view->seconds);
-    shoal_json_real(&json, "steps_per_second", view->steps_per_second);
-    write_evaluation(&json, &view->evaluation);
-    if (goal)
-      shoal_json_bool(&json, "solved", view->solved);
-    else
-      shoal_json_null(&json, "solved");
-    shoal_json_text(&json, "out", c->out);
-    shoal_cli_event_end(&json);
-    return;
-  }
-  printf("%s after %s steps in %s: return %s +- %s over %u episodes",
+  printf("%s after %s steps in %s",
          !goal          ? "done"
          : view->solved ? "solved"
                         : "not solved",
-         shoal_human_count(steps).text, shoal_human_seconds(view->seconds).text,
-         shoal_human_number(view->evaluation.mean).text, shoal_human_number(view->evaluation.deviation).text,
-         view->evaluation.episodes);
-  if (goal) printf(" (goal %g)", c->kind->solved);
+         shoal_human_count(steps_of(c, view)).text, shoal_human_seconds(view->seconds).text);
+  if (score->episodes > 0)
+    printf(": return %s +- %s over %u episode%s", shoal_played_number(score->mean).text,
+           shoal_played_number(score->deviation).text, score->episodes, score->episodes == 1 ? "" : "s");
+  if (goal) printf(" (goal %s)", shoal_played_number(c->kind->solved).text);
   printf("\n%s\n", c->out);
 }
 
+/* Whoever goes on with what is at its end already, should know. */
+static void tell_idle(const train_command *c, const shoal_training_view *view) {
+  if (!c->resume || c->quiet || steps_of(c, view) > c->steps_before) return;
+  if (c->steps_before >= c->config.steps_all)
+    shoal_cli_warn(COMMAND, "no step was made: %s has all of its %s; --steps N, more in all, goes on", c->out,
+                   shoal_human_count(c->config.steps_all).text);
+  else
+    shoal_cli_warn(COMMAND, "no step was made: the time was up; give more --seconds");
+}
+
+/* The command that goes on; a password is not repeated. */
+static void add_resume_command(const train_command *c, shoal_text *out) {
+  char url[URL_BYTES];
+  shoal_human_quote(out, program_invocation_name);
+  shoal_text_addf(out, " agent train --resume");
+  shoal_cli_add_option(out, "out", c->out);
+  if (shoal_env_imports(c->kind->name)) shoal_cli_add_option(out, "env", c->kind->name);
+  if (c->said.full) shoal_text_addf(out, " --full");
+  if (c->queue) {
+    shoal_queue_url_plain(c->url, url, sizeof url);
+    shoal_cli_add_option(out, "queue", url);
+    shoal_cli_add_option(out, "name", c->name);
+  }
+}
+
+static int stopped(const train_command *c, const shoal_training_view *view, bool begun) {
+  int status = shoal_cli_stopped(COMMAND);
+  if (begun && c->json) print_end_json(c, view, true);
+  if (!begun || c->json || c->quiet || !shoal_file_exists(c->out)) return status;
+  shoal_text resume;
+  shoal_text_init(&resume);
+  add_resume_command(c, &resume);
+  if (!resume.failed)
+    fprintf(stderr, "%s steps are saved in %s; to go on:\n  %s\n", shoal_human_count(steps_of(c, view)).text,
+            c->out, resume.bytes);
+  shoal_text_release(&resume);
+  return status;
+}
+
 /* ---- the command -------------------------------------------------------------------- */
+
+static void begin_to_show(train_command *c) {
+  shoal_progress_init(&c->progress, c->json || c->quiet ? NULL : stderr, shoal_clock_seconds());
+  if (!c->quiet) shoal_stop_says("stopping; what was learned is saved");
+}
 
 static shoal_status train(train_command *c, shoal_training_view *view, shoal_error *err) {
   const shoal_training_options options = {
@@ -307,8 +440,7 @@ static shoal_status train(train_command *c, shoal_training_view *view, shoal_err
       .self = c,
       .round = round_done,
   };
-  shoal_progress_init(&c->progress, c->json ? NULL : stderr, shoal_clock_seconds());
-  shoal_stop_says("stopping; what was learned is saved");
+  begin_to_show(c);
   shoal_status status = shoal_train_agent(&options, view, err);
   shoal_progress_clear(&c->progress);
   return status;
@@ -322,7 +454,7 @@ static bool is_exact(const shoal_agent_settings *settings) {
 static shoal_status train_by_queue(train_command *c, shoal_training_view *view, shoal_error *err) {
   const shoal_agent_queue_config config = {
       .url = c->url,
-      .name = c->name ? c->name : "agent",
+      .name = name_of(c),
       .command = COMMAND,
       .coach = {.learner = c->config,
                 .exact = is_exact(&c->config.settings),
@@ -335,16 +467,26 @@ static shoal_status train_by_queue(train_command *c, shoal_training_view *view, 
                 .save_every_s = queue_save_every_s},
       .stop = shoal_stop_flag(),
       .self = c,
-      .round = round_done,
+      .round = round_by_queue,
+      .actors = actors_changed,
   };
-  shoal_progress_init(&c->progress, c->json ? NULL : stderr, shoal_clock_seconds());
-  shoal_stop_says("stopping; what was learned is saved");
+  begin_to_show(c);
   shoal_status status = shoal_agent_queue_train(&config, view, err);
   shoal_progress_clear(&c->progress);
   return status;
 }
 
+static int finish(const train_command *c, const shoal_training_view *view) {
+  if (c->json)
+    print_end_json(c, view, false);
+  else if (!c->quiet)
+    print_end(c, view);
+  tell_idle(c, view);
+  return shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);
+}
+
 static void release(train_command *c) {
+  pthread_mutex_destroy(&c->shown);
   shoal_queue_url_free(c->url);
   shoal_learner_destroy(c->learner);
   shoal_env_close(c->kind);
@@ -353,7 +495,7 @@ static void release(train_command *c) {
 
 int shoal_cli_agent_train(int argc, char **argv) {
   train_command c = {.seed = usual_seed, .threads = shoal_cli_threads()};
-  shoal_training_view view;
+  shoal_training_view view = {0};
   shoal_error err;
   int exit_status;
   if (!parse(&c, argc, argv, &exit_status)) return exit_status;
@@ -363,14 +505,17 @@ int shoal_cli_agent_train(int argc, char **argv) {
     return shoal_cli_failed(COMMAND, &err);
   }
   shoal_stop_catch();
+  shoal_env_stop_by(shoal_stop_flag());
+  pthread_mutex_init(&c.shown, NULL);
   shoal_status status = open_learner(&c, &err);
-  if (status == SHOAL_OK) status = c.queue ? train_by_queue(&c, &view, &err) : train(&c, &view, &err);
-  if (status == SHOAL_OK) {
-    print_end(&c, &view);
-    exit_status = shoal_cli_finish(COMMAND, SHOAL_EXIT_OK);
-  } else {
-    exit_status = status == SHOAL_STOPPED ? shoal_cli_stopped(COMMAND) : shoal_cli_failed(COMMAND, &err);
-  }
+  bool begun = status == SHOAL_OK;
+  if (begun) status = c.queue ? train_by_queue(&c, &view, &err) : train(&c, &view, &err);
+  if (status == SHOAL_OK)
+    exit_status = finish(&c, &view);
+  else if (status == SHOAL_STOPPED)
+    exit_status = stopped(&c, &view, begun);
+  else
+    exit_status = !begun && c.misused ? shoal_cli_misused(COMMAND, &err) : shoal_cli_failed(COMMAND, &err);
   release(&c);
   return exit_status;
 }

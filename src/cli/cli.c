@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
+#include "train/training.h"
 
 /* ---- parsing and messages ----------------------------------------------------------- */
 
@@ -110,12 +111,23 @@ uint32_t shoal_cli_threads(void) {
   return count < 1 ? 1 : count > SHOAL_THREADS_MAX ? SHOAL_THREADS_MAX : (uint32_t)count;
 }
 
-/* ---- commands to copy --------------------------------------------------------------- */
+/* ---- commands to copy, and files ---------------------------------------------------- */
 
 void shoal_cli_add_option(shoal_text *out, const char *name, const char *value) {
   if (!value) return;
   shoal_text_addf(out, " --%s ", name);
   shoal_human_quote(out, value);
+}
+
+void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly) {
+  struct stat about;
+  if (stat(out, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
+  shoal_text place;
+  shoal_text_init(&place);
+  shoal_training_path(&place, out, "previous");
+  if (!place.failed && rename(out, place.bytes) == 0 && !quietly)
+    shoal_cli_warn(command, "the %s that was at %s is now %s", what, out, place.bytes);
+  shoal_text_release(&place);
 }
 
 bool shoal_cli_same_file(const char *a, const char *b) {

@@ -51,6 +51,10 @@ void shoal_cli_print_line(shoal_text *line);
 void shoal_cli_event_begin(shoal_json *json, shoal_text *line, const char *event);
 void shoal_cli_event_end(shoal_json *json);
 
+/* Before something new is saved as `out`: a file that is there is moved aside, to `out` with ".previous" in
+ * its name, which is told unless `quietly`. `what` it is: "model". */
+void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly);
+
 /* Whether two paths lead to one file that is there. */
 bool shoal_cli_same_file(const char *a, const char *b);
 

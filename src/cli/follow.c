@@ -25,6 +25,7 @@ typedef struct following {
   shoal_played played;
   double score;                 /* of an agent: the best that was told */
   uint64_t points, point_steps; /* those that were heard, and how far the last one was */
+  bool point_scored;            /* and whether it had a score */
 } following;
 
 static bool is_ended(const cJSON *job) {
@@ -183,10 +184,17 @@ static void print_score(following *f, const cJSON *point, double score) {
   char line[LINE_MAX_BYTES];
   bool solved = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(point, "solved"));
   double deviation = shoal_remote_number(point, "score_deviation");
-  snprintf(line, sizeof line, "score %s +- %s after %s steps%s", shoal_human_number(score).text,
-           shoal_human_number(isfinite(deviation) ? deviation : 0).text,
+  snprintf(line, sizeof line, "score %s +- %s after %s steps%s", shoal_played_number(score).text,
+           shoal_played_number(isfinite(deviation) ? deviation : 0).text,
            shoal_human_count(shoal_remote_whole(point, "steps")).text, solved ? ": solved" : "");
   print_line(f, line);
+}
+
+/* Whether a point comes after the last that was told: a score may come at the same steps. */
+static bool is_new_point(const following *f, const cJSON *point) {
+  uint64_t steps = shoal_remote_whole(point, "steps");
+  bool scored = isfinite(shoal_remote_number(point, "score"));
+  return steps > f->point_steps || (steps == f->point_steps && scored && !f->point_scored);
 }
 
 /* A point of the curves: each once, whether it was heard live or asked for later. */
@@ -194,6 +202,7 @@ static void tell_point(following *f, const cJSON *point) {
   double score = shoal_remote_number(point, "score");
   f->points++;
   f->point_steps = shoal_remote_whole(point, "steps");
+  f->point_scored = isfinite(score);
   if (f->config->json) shoal_remote_event("point", point);
   if (!isfinite(score) || score <= f->score) return;
   f->score = score;
@@ -207,7 +216,7 @@ static void catch_up_points(following *f) {
   if (shoal_remote_ask(f->config->api, "GET", path, NULL, &answer, NULL) != SHOAL_OK) return;
   const cJSON *point;
   cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(answer, "points")) {
-    if (shoal_remote_whole(point, "steps") > f->point_steps) tell_point(f, point);
+    if (is_new_point(f, point)) tell_point(f, point);
   }
   uint64_t next = shoal_remote_whole(answer, "next");
   if (next > 0) f->points = next;
@@ -243,6 +252,19 @@ static void take_job(following *f, cJSON *job) {
   if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
 }
 
+/* Of an agent, scores and the end are told here in lines of their own. */
+static bool is_told_anyway(const following *f, const char *line) {
+  static const char score[] = "score ", end[] = "finished after ";
+  return f->played.is_agent &&
+         (strncmp(line, score, sizeof score - 1) == 0 || strncmp(line, end, sizeof end - 1) == 0);
+}
+
+static void hear_line(following *f, const cJSON *log) {
+  char line[LINE_MAX_BYTES];
+  shoal_remote_plain(log, "text", line, sizeof line);
+  if (!is_told_anyway(f, line)) print_line(f, line);
+}
+
 static bool hear(void *self, const char *name, const char *data) {
   following *f = self;
   cJSON *json = shoal_utf8_valid(data, strlen(data)) ? cJSON_Parse(data) : NULL;
@@ -258,8 +280,7 @@ static bool hear(void *self, const char *name, const char *data) {
   } else if (strcmp(name, "point") == 0) {
     tell_point(f, json);
   } else if (strcmp(name, "log") == 0) {
-    char line[LINE_MAX_BYTES];
-    print_line(f, shoal_remote_plain(json, "text", line, sizeof line));
+    hear_line(f, json);
   } else if (strcmp(name, "job") == 0 && cJSON_IsObject(json)) {
     take_job(f, json);
     return !is_ended(f->job);

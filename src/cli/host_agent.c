@@ -58,8 +58,7 @@ shoal_status shoal_host_agent_read(shoal_host_agent *a, shoal_error *err) {
   }
   status = shoal_agent_defaults(kind, algorithm, settings, err);
   if (status != SHOAL_OK) shoal_error_prefix(err, "--algorithm: ");
-  if (status == SHOAL_OK)
-    status = shoal_agent_options_body(&a->said, settings->body, sizeof settings->body, err);
+  if (status == SHOAL_OK) status = shoal_agent_options_body(&a->said, kind, settings, err);
   a->has_body = a->said.model != NULL;
   return status == SHOAL_OK ? shoal_agent_options_each(&a->said, a, set, err) : status;
 }

@@ -161,7 +161,7 @@ shoal_status shoal_hosted_check_out(const char *out, shoal_error *err) {
   if (status == SHOAL_OK)
     shoal_writer_abandon(writer);
   else
-    shoal_error_prefix(err, "the model could not be saved%s: ", out ? "" : " in this folder");
+    shoal_error_prefix(err, "%s: ", out ? "--out" : "a model cannot be saved in this folder");
   return status;
 }
 
@@ -225,7 +225,7 @@ static void tell_played(const shoal_hosted *h, const cJSON *job) {
     shoal_text_addf(&text, ": return");
     shoal_played_add(&text, shoal_played_worth(&p), scored ? p.score_deviation : p.return_deviation);
   }
-  if (has_goal) shoal_text_addf(&text, " (goal %s)", shoal_human_number(p.goal).text);
+  if (has_goal) shoal_text_addf(&text, " (goal %s)", shoal_played_number(p.goal).text);
   if (!text.failed) fprintf(h->text, "%s", text.bytes);
   shoal_text_release(&text);
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "agent/learner.h"
+
 const char *const shoal_split_names[SHOAL_SPLITS + 1] = {
     [SHOAL_TRAIN] = "train", [SHOAL_VALID] = "valid", [SHOAL_TEST] = "test", NULL};
 
@@ -13,6 +15,11 @@ shoal_status shoal_loaded_open(shoal_loaded *out, const char *path, shoal_error 
     return shoal_fail(err, SHOAL_INVALID,
                       "%s describes a network, but has no weights; train it first: shoal train %s --data SET",
                       path, path);
+  if (shoal_agent_is(path))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s is an agent, which acts: 'shoal agent play %s' shows it, and --episodes 100 scores it", path,
+        path);
   shoal_status status = shoal_checkpoint_load(&out->checkpoint, path, err);
   if (status == SHOAL_OK) status = shoal_graph_create(&out->graph, out->checkpoint.model, err);
   return status;

@@ -50,11 +50,13 @@ static int unknown(const char *name) {
 
 static int help(int argc, char **argv) {
   if (argc == 0) return overview();
+  const shoal_command *command = find(argv[0]);
+  if (argc == 2 && (command == &shoal_command_agent || command == &shoal_command_bench))
+    return command->run(2, (char *[]){argv[1], "--help", NULL});
   if (argc > 1) {
     fprintf(stderr, "shoal help: explains one command at a time: shoal help %s\n", argv[0]);
     return SHOAL_EXIT_USAGE;
   }
-  const shoal_command *command = find(argv[0]);
   if (!command)
     return strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 ? overview() : unknown(argv[0]);
   return command->run(1, (char *[]){"--help", NULL});

@@ -91,7 +91,7 @@ static bool store_real(const shoal_option *option, const char *value, shoal_erro
     return false;
   }
   if (number < option->real_min || number > option->real_max) {
-    shoal_fail(err, SHOAL_INVALID, "--%s: %s is out of range; it takes %g to %g", option->name, value,
+    shoal_fail(err, SHOAL_INVALID, "--%s: %s is out of range; it takes %.15g to %.15g", option->name, value,
                option->real_min, option->real_max);
     return false;
   }

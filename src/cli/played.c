@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/human.h"
 #include "cli/remote.h"
 
 double shoal_played_left(double seconds_all, double seconds, uint64_t steps_all, uint64_t steps,
@@ -57,9 +56,23 @@ void shoal_played_read(shoal_played *out, const cJSON *job) {
   out->until_solved = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(spec, "until_solved"));
 }
 
+shoal_human shoal_played_number(double value) {
+  static const double whole_max = 1e15; /* above, all are */
+  shoal_human human = {.text = "-"};
+  double size = fabs(value);
+  if (size < whole_max && size == floor(size)) {
+    shoal_human digits = shoal_human_count((uint64_t)size);
+    if (value >= 0) return digits;
+    memcpy(human.text + 1, digits.text, sizeof human.text - 1);
+    return human;
+  }
+  snprintf(human.text, sizeof human.text, size >= 10 && size < whole_max ? "%.1f" : "%.3g", value);
+  return human;
+}
+
 void shoal_played_add(shoal_text *out, double mean, double deviation) {
-  shoal_text_addf(out, " %s", shoal_human_number(mean).text);
-  if (isfinite(deviation)) shoal_text_addf(out, " +- %s", shoal_human_number(deviation).text);
+  shoal_text_addf(out, " %s", shoal_played_number(mean).text);
+  if (isfinite(deviation)) shoal_text_addf(out, " +- %s", shoal_played_number(deviation).text);
 }
 
 static void add_line(shoal_text *line, const shoal_played *p) {

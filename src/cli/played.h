@@ -8,6 +8,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/human.h"
 #include "cli/progress.h"
 
 /* Numbers that are not known are NaN. */
@@ -34,6 +35,8 @@ void shoal_played_show(shoal_progress *progress, const shoal_played *played, dou
 /* What it is worth: while it runs, the mean return of what is played to learn; else its score, where it has
  * one. NaN: nothing is known yet. */
 double shoal_played_worth(const shoal_played *played);
+/* A return, as people read it: 500, 487.3, 0.62. */
+shoal_human shoal_played_number(double value);
 /* " 487.3 +- 12.1" */
 void shoal_played_add(shoal_text *out, double mean, double deviation);
 

@@ -445,18 +445,6 @@ static shoal_status write_table(const search_command *c, shoal_error *err) {
   return status;
 }
 
-/* The model of an earlier search is moved aside, as those of trainings are. */
-static void keep_previous(const search_command *c) {
-  struct stat about;
-  if (stat(c->out, &about) != 0 || !S_ISREG(about.st_mode)) return;
-  shoal_text place;
-  shoal_text_init(&place);
-  shoal_training_path(&place, c->out, "previous");
-  if (!place.failed && rename(c->out, place.bytes) == 0)
-    shoal_cli_warn("search", "the model that was at %s is now %s", c->out, place.bytes);
-  shoal_text_release(&place);
-}
-
 /* Trials that were begun may still be trained on. */
 static void warn_of_enough(const search_command *c, uint64_t trials) {
   if (!c->resume || c->trials == 0 || trials <= c->trials) return;
@@ -502,7 +490,7 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   if (status == SHOAL_OK) warn_of_nothing(c, before.finished_units);
   if (status != SHOAL_OK && !*stopped) return status;
   shoal_search_end end;
-  if (!c->resume) keep_previous(c);
+  if (!c->resume) shoal_cli_keep_previous("search", "model", c->out, false);
   status = shoal_search_finish(c->search, c->out, &end, err);
   if (status == SHOAL_NOT_FOUND && *stopped) return SHOAL_OK;
   if (status == SHOAL_OK) status = write_table(c, err);

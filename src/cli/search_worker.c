@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "net/fetch.h"
+#include "cli/asking.h"
 #include "search/board.h"
 #include "server/folders.h"
 
@@ -20,7 +20,7 @@ enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 160, SLOTS_MAX = 1024 };
 static const double save_every_s = 20;
 static const double usual_lease_s = 30, beats_a_lease = 4, beat_again_s = 1;
 static const double last_words_s = 2; /* for a server that is slow when this worker leaves */
-static const double first_pause_s = 0.2, longest_pause_s = 5, no_unit_pause_s = 0.3;
+static const double no_unit_pause_s = 0.3;
 
 /* A unit that is being computed. */
 typedef struct slot {
@@ -34,6 +34,7 @@ typedef struct slot {
 
 struct shoal_search_worker {
   shoal_search_worker_config config;
+  shoal_asking asking;
   shoal_brief brief;
   shoal_bench *bench;
   pthread_t beater;
@@ -46,41 +47,23 @@ struct shoal_search_worker {
   shoal_error failure;
 };
 
-static bool stops(const shoal_search_worker *w) {
-  return __atomic_load_n(w->config.stop, __ATOMIC_RELAXED) != 0;
-}
-
-/* Sleeps, unless it is to stop. */
-static void pause_for(const shoal_search_worker *w, double seconds) {
-  double end = shoal_clock_seconds() + seconds;
-  while (!stops(w) && shoal_clock_seconds() < end) shoal_clock_sleep(0.05);
-}
+static bool stops(const shoal_search_worker *w) { return shoal_asking_stops(&w->asking); }
 
 /* ---- asking the server ---- */
-
-static shoal_status reach(const shoal_search_worker *w, shoal_fetch **out, shoal_error *err) {
-  const shoal_fetch_config config = {.link = w->config.link, .stop = w->config.stop};
-  return shoal_fetch_create(out, &config, err);
-}
-
-/* Whether asking again may help: the server is away, or busy. */
-static bool is_passing(const shoal_reply *reply, shoal_status status) {
-  return status != SHOAL_STOPPED && status != SHOAL_NO_MEMORY &&
-         (reply->status == 0 || reply->status == 429 || reply->status >= 500);
-}
 
 /* Asks until there is an answer. POST is sent once by shoal_fetch; all of these may be sent again. */
 static shoal_status ask(const shoal_search_worker *w, shoal_fetch *fetch, const shoal_ask *question,
                         shoal_reply *reply, shoal_error *err) {
-  double pause = first_pause_s;
-  while (true) {
-    shoal_status status = shoal_fetch_ask(fetch, question, reply, err);
-    if (!is_passing(reply, status) || status == SHOAL_OK) return status;
-    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+  double pause = 0;
+  shoal_status status;
+  do {
+    status = shoal_fetch_ask(fetch, question, reply, err);
+    if (!shoal_asking_is_passing(reply, status)) return status;
     shoal_reply_release(reply);
-    pause_for(w, pause);
-    pause = pause * 2 < longest_pause_s ? pause * 2 : longest_pause_s;
-  }
+    pause = shoal_asking_longer(pause);
+    status = shoal_asking_pause(&w->asking, pause, err);
+  } while (status == SHOAL_OK);
+  return status;
 }
 
 static void path_of(const shoal_search_worker *w, const char *what, char out[PATH_BYTES]) {
@@ -106,9 +89,8 @@ static shoal_status get_brief(shoal_search_worker *w, shoal_fetch *fetch, shoal_
     else if (reply.status == 410)
       status = shoal_fail(err, SHOAL_NOT_FOUND, "the search is over");
     shoal_reply_release(&reply);
-    if (!waits) return status;
-    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
-    pause_for(w, no_unit_pause_s);
+    if (waits) status = shoal_asking_pause(&w->asking, no_unit_pause_s, err);
+    if (!waits || status != SHOAL_OK) return status;
   }
 }
 
@@ -176,7 +158,7 @@ static void *beat(void *self) {
     double now = shoal_clock_seconds();
     for (uint32_t i = 0; i < w->config.threads; i++) {
       if (!is_due(w, &w->slots[i], now, &unit, &attempt)) continue;
-      bool heard = (fetch != NULL || reach(w, &fetch, &err) == SHOAL_OK) &&
+      bool heard = (fetch != NULL || shoal_asking_reach(&w->asking, &fetch, &err) == SHOAL_OK) &&
                    beat_slot(w, fetch, &w->slots[i], unit, attempt);
       if (!heard) beat_next(w, &w->slots[i], unit, now + beat_again_s);
     }
@@ -254,15 +236,16 @@ static shoal_status get_state(const errand *e, shoal_error *err) {
            e->taken->unit.trial);
   unlink(e->state);
   if (e->taken->unit.epochs_from == 0 && e->taken->attempt == 1) return SHOAL_OK;
-  double pause = first_pause_s;
-  while (true) {
-    shoal_status status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
+  double pause = 0;
+  shoal_status status;
+  do {
+    status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
     if (status == SHOAL_NOT_FOUND && e->taken->unit.epochs_from == 0) return SHOAL_OK;
     if (status != SHOAL_IO) return status;
-    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
-    pause_for(w, pause);
-    pause = pause * 2 < longest_pause_s ? pause * 2 : longest_pause_s;
-  }
+    pause = shoal_asking_longer(pause);
+    status = shoal_asking_pause(&w->asking, pause, err);
+  } while (status == SHOAL_OK);
+  return status;
 }
 
 static shoal_status put_state(const errand *e, shoal_reply *reply, shoal_error *err) {
@@ -409,7 +392,8 @@ shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, 
   snprintf(e.state, sizeof e.state, "%s/%" PRIu64 ".safetensors", w->config.folder, taken.unit.number);
   shoal_trial_result *result = malloc(sizeof *result);
   slot *s = result ? take_slot(w, taken.unit.number, taken.attempt, lease_s) : NULL;
-  status = s ? reach(w, &e.fetch, err) : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  status = s ? shoal_asking_reach(&w->asking, &e.fetch, err)
+             : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   if (status == SHOAL_OK) {
     status = compute(&e, s, result, err);
     if (status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT) {
@@ -445,8 +429,7 @@ static shoal_status take_unit(const shoal_search_worker *w, shoal_fetch *fetch, 
     status = ask(w, fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, reply, err);
     if (reply->status != 204) break;
     shoal_reply_release(reply);
-    pause_for(w, no_unit_pause_s);
-    if (stops(w)) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
+    status = shoal_asking_pause(&w->asking, no_unit_pause_s, err);
   }
   shoal_text_release(&body);
   return reply->status == 410 ? SHOAL_NOT_FOUND : status;
@@ -456,7 +439,7 @@ static void *work(void *self) {
   shoal_search_worker *w = self;
   shoal_fetch *fetch = NULL;
   shoal_error err;
-  shoal_status status = reach(w, &fetch, &err);
+  shoal_status status = shoal_asking_reach(&w->asking, &fetch, &err);
   while (status == SHOAL_OK) {
     shoal_reply reply = {0};
     status = take_unit(w, fetch, &reply, &err);
@@ -494,6 +477,7 @@ shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_sea
   shoal_search_worker *w = calloc(1, sizeof *w);
   if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   w->config = *config;
+  w->asking = (shoal_asking){.link = config->link, .stop = config->stop};
   if (w->config.threads > SLOTS_MAX) w->config.threads = SLOTS_MAX;
   shoal_brief_init(&w->brief);
   pthread_mutex_init(&w->mutex, NULL);
@@ -501,7 +485,7 @@ shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_sea
   shoal_fetch *fetch = NULL;
   shoal_status status = w->slots ? shoal_make_folder(config->folder, err)
                                  : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  if (status == SHOAL_OK) status = reach(w, &fetch, err);
+  if (status == SHOAL_OK) status = shoal_asking_reach(&w->asking, &fetch, err);
   if (status == SHOAL_OK) status = get_brief(w, fetch, err);
   shoal_fetch_destroy(fetch);
   if (status == SHOAL_OK) {

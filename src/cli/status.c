@@ -87,22 +87,6 @@ static const char *trials_text(const shoal_found *found, char out[HELD_OUT_MAX])
   return out;
 }
 
-/* And of an agent. */
-static const char *return_text(const shoal_played *played, char out[HELD_OUT_MAX]) {
-  double worth = shoal_played_worth(played);
-  if (isfinite(worth))
-    snprintf(out, HELD_OUT_MAX, "return %s%s", shoal_human_number(worth).text,
-             played->solved ? ", solved" : "");
-  else
-    snprintf(out, HELD_OUT_MAX, "-");
-  return out;
-}
-
-static const char *steps_text(const shoal_played *played, char out[HELD_OUT_MAX]) {
-  snprintf(out, HELD_OUT_MAX, "%s steps", shoal_human_count(played->steps).text);
-  return out;
-}
-
 static const char *real_text(double number, char out[CELL_MAX]) {
   snprintf(out, CELL_MAX, "%s", isfinite(number) ? shoal_human_number(number).text : "-");
   return out;
@@ -141,7 +125,7 @@ static double count_jobs(const cJSON *server) {
   return all;
 }
 
-/* What differs from kind to kind in the list of jobs. */
+/* What differs between trainings and searches in the list of jobs. */
 typedef struct job_cells {
   double share;
   char worth[HELD_OUT_MAX], done[HELD_OUT_MAX];
@@ -151,17 +135,11 @@ static void fill_cells(job_cells *out, const cJSON *job) {
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
   shoal_found found;
-  shoal_played played;
   shoal_found_read(&found, job);
-  shoal_played_read(&played, job);
   if (found.is_search) {
     out->share = found.share;
     best_text(&found, out->worth);
     trials_text(&found, out->done);
-  } else if (played.is_agent) {
-    out->share = played.share;
-    return_text(&played, out->worth);
-    steps_text(&played, out->done);
   } else {
     out->share = steps > 0 && step >= 0 ? step / steps : 0;
     held_out_text(progress, out->worth);
@@ -169,23 +147,67 @@ static void fill_cells(job_cells *out, const cJSON *job) {
   }
 }
 
-static void print_jobs(const cJSON *answer, double all) {
-  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs"), *job;
-  if (cJSON_GetArraySize(jobs) == 0) return;
-  printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  %10s  %-22s  %11s\n", "job", "name", "host", "state",
-         "workers", "done", "train loss", "test or valid", "samples/s");
+/* The columns that all kinds have. */
+static void print_head(void) {
+  printf("\n%6s  %-20s  %-12s  %-8s  %7s  %6s  ", "job", "name", "host", "state", "workers", "done");
+}
+
+static void print_begin(const cJSON *job, double share) {
+  char name[21], host[13], state[10];
+  printf(
+      "%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  ", shoal_remote_whole(job, "id"),
+      shoal_remote_plain(job, "name", name, sizeof name), shoal_remote_plain(job, "host", host, sizeof host),
+      shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"), 100 * share);
+}
+
+static void print_trained(const cJSON *job) {
+  char loss[CELL_MAX];
+  const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
+  job_cells cells;
+  fill_cells(&cells, job);
+  print_begin(job, cells.share);
+  printf("%10s  %-22s  %11s\n", real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
+         cells.done);
+}
+
+static const char *return_text(double value, char out[CELL_MAX]) {
+  snprintf(out, CELL_MAX, "%s", isfinite(value) ? shoal_played_number(value).text : "-");
+  return out;
+}
+
+static void print_played(const cJSON *job, const shoal_played *p) {
+  char mean[CELL_MAX], score[CELL_MAX], rate[CELL_MAX];
+  print_begin(job, p->share);
+  printf("%13s  %11s  %10s  %s%s\n", shoal_human_count(p->steps).text,
+         count_text(p->runs ? p->steps_per_second : NAN, rate), return_text(p->return_mean, mean),
+         return_text(p->score, score), p->solved ? ", solved" : "");
+}
+
+/* Agents are in a table of their own, since other things are to be known of them. */
+static bool print_kind(const cJSON *jobs, bool agents) {
+  const cJSON *job;
+  bool any = false;
   cJSON_ArrayForEach(job, jobs) {
-    char name[21], host[13], state[10], loss[CELL_MAX];
-    const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
-    job_cells cells;
-    fill_cells(&cells, job);
-    printf("%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  %10s  %-22s  %11s\n",
-           shoal_remote_whole(job, "id"), shoal_remote_plain(job, "name", name, sizeof name),
-           shoal_remote_plain(job, "host", host, sizeof host),
-           shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"),
-           100 * cells.share, real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
-           cells.done);
+    shoal_played played;
+    shoal_played_read(&played, job);
+    if (played.is_agent != agents) continue;
+    if (!any) print_head();
+    if (!any && agents) printf("%13s  %11s  %10s  %s\n", "steps", "steps/s", "return", "last score");
+    if (!any && !agents) printf("%10s  %-22s  %11s\n", "train loss", "test or valid", "samples/s");
+    any = true;
+    if (agents)
+      print_played(job, &played);
+    else
+      print_trained(job);
   }
+  return any;
+}
+
+static void print_jobs(const cJSON *answer, double all) {
+  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(answer, "jobs");
+  bool any = print_kind(jobs, false);
+  any |= print_kind(jobs, true);
+  if (!any) return;
   bool shows_all = !cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(answer, "next"));
   if (!shows_all) print_more(all, cJSON_GetArraySize(jobs));
 }
@@ -193,18 +215,18 @@ static void print_jobs(const cJSON *answer, double all) {
 static void print_workers(const cJSON *answer, double all) {
   const cJSON *workers = cJSON_GetObjectItemCaseSensitive(answer, "workers"), *worker;
   if (cJSON_GetArraySize(workers) == 0) return;
-  printf("\n%-20s  %7s  %8s  %-9s  %-28s  %11s  %13s\n", "worker", "threads", "speed", "state", "what",
-         "samples/s", "samples");
+  printf("\n%-20s  %7s  %8s  %-9s  %11s  %13s  %s\n", "worker", "threads", "speed", "state", "samples/s",
+         "samples", "what");
   cJSON_ArrayForEach(worker, workers) {
-    char name[21], state[10], text[29], rate[CELL_MAX], samples[CELL_MAX];
+    char name[21], state[10], text[160], rate[CELL_MAX], samples[CELL_MAX];
     bool works = shoal_remote_whole(worker, "job") != 0;
-    printf("%-20s  %7" PRIu64 "  %8.1f  %-9s  %-28s  %11s  %13s\n",
+    printf("%-20s  %7" PRIu64 "  %8.1f  %-9s  %11s  %13s  %s\n",
            shoal_remote_plain(worker, "name", name, sizeof name), shoal_remote_whole(worker, "threads"),
            fmax(0, shoal_remote_number(worker, "speed")),
            shoal_remote_plain(worker, "state", state, sizeof state),
-           shoal_remote_plain(worker, works ? "job_name" : "text", text, sizeof text),
            count_text(shoal_remote_number(worker, "samples_per_s"), rate),
-           count_text(shoal_remote_number(worker, "samples"), samples));
+           count_text(shoal_remote_number(worker, "samples"), samples),
+           shoal_remote_plain(worker, works ? "job_name" : "text", text, sizeof text));
   }
   if (cJSON_GetArraySize(workers) == WORKERS_SHOWN) print_more(all, WORKERS_SHOWN);
 }
@@ -252,11 +274,23 @@ static void print_returns(const shoal_played *p) {
   if (isfinite(p->score)) {
     shoal_text_addf(&text, "last score");
     shoal_played_add(&text, p->score, p->score_deviation);
-    if (isfinite(p->goal)) shoal_text_addf(&text, " (goal %s)", shoal_human_number(p->goal).text);
+    if (isfinite(p->goal)) shoal_text_addf(&text, " (goal %s)", shoal_played_number(p->goal).text);
     shoal_text_addf(&text, "%s\n", p->solved ? ": solved" : "");
   }
   if (!text.failed && text.length > 0) printf("%s", text.bytes);
   shoal_text_release(&text);
+}
+
+/* Who plays now, and what of it was in vain. */
+static void print_play(const shoal_played *p, const cJSON *job) {
+  uint64_t again = shoal_remote_whole(cJSON_GetObjectItemCaseSensitive(job, "agent"), "given_again");
+  if (p->steps_per_second > 0)
+    printf("%s steps/s, %s actor%s, lag %.1f\n", shoal_human_count((uint64_t)p->steps_per_second).text,
+           shoal_human_count(p->actors).text, p->actors == 1 ? "" : "s", fmax(0, p->lag));
+  if (p->refused + p->lost + again == 0) return;
+  printf("rollouts: %s too old to learn from, %s too late; %s unit%s given to another actor\n",
+         shoal_human_count(p->refused).text, shoal_human_count(p->lost).text, shoal_human_count(again).text,
+         again == 1 ? "" : "s");
 }
 
 static void print_agent(const shoal_played *p, const cJSON *job) {
@@ -269,11 +303,7 @@ static void print_agent(const shoal_played *p, const cJSON *job) {
   if (isfinite(p->left_s) && p->runs)
     printf(", %s left%s", shoal_human_seconds(p->left_s).text, p->until_solved ? " at most" : "");
   printf("\n");
-  if (p->steps_per_second > 0)
-    printf("%s steps/s, %s actor%s, lag %.1f, %s rollouts too old, %s lost\n",
-           shoal_human_count((uint64_t)p->steps_per_second).text, shoal_human_count(p->actors).text,
-           p->actors == 1 ? "" : "s", fmax(0, p->lag), shoal_human_count(p->refused).text,
-           shoal_human_count(p->lost).text);
+  print_play(p, job);
   print_returns(p);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/learner.h"
 #include "base/clock.h"
 #include "base/human.h"
 #include "cli/cli.h"
@@ -211,6 +212,9 @@ static shoal_status check_options(train_options *o, shoal_error *err) {
   if (ends_with(given, ".safetensors") && shoal_predictor_is(given))
     return shoal_fail(err, SHOAL_INVALID,
                       "%s is a model of 'shoal search'; go on with shoal search FILE.csv --resume --out %s",
+                      given, given);
+  if (ends_with(given, ".safetensors") && shoal_agent_is(given))
+    return shoal_fail(err, SHOAL_INVALID, "%s is an agent; go on with shoal agent train --resume --out %s",
                       given, given);
   if (o->model && !o->resume && ends_with(o->model, ".safetensors"))
     return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to go on from it, write --resume %s", o->model,

@@ -459,8 +459,11 @@ static void write_work(shoal_text *out, const shoal_work_view *v, bool of_queue)
     shoal_text_addf(out, "works on %s", v->job_name);
   else
     shoal_text_addf(out, "works for %s on %s", v->host[0] ? v->host : "somebody", v->job_name);
-  shoal_text_addf(out, ": %s units, %s samples, %s samples/s", shoal_human_count(v->units).text,
-                  shoal_human_count(v->samples).text, shoal_human_count((uint64_t)v->samples_per_s).text);
+  if (v->units > 0)
+    shoal_text_addf(out, ": %s unit%s, %s samples", shoal_human_count(v->units).text,
+                    v->units == 1 ? "" : "s", shoal_human_count(v->samples).text);
+  if (v->units > 0 && v->samples_per_s > 0)
+    shoal_text_addf(out, ", %s samples/s", shoal_human_count((uint64_t)v->samples_per_s).text);
 }
 
 static void write_line(shoal_text *out, const shoal_work_view *v, bool of_queue) {
@@ -539,8 +542,9 @@ static void print_end(void *self) {
   double seconds = shoal_clock_seconds() - s->started;
   if (s->text) {
     clear_line(s);
-    fprintf(s->text, "left after %s: %s units, %s samples\n", shoal_human_seconds(seconds).text,
-            shoal_human_count(s->last.units).text, shoal_human_count(s->last.samples).text);
+    fprintf(s->text, "left after %s: %s unit%s, %s samples\n", shoal_human_seconds(seconds).text,
+            shoal_human_count(s->last.units).text, s->last.units == 1 ? "" : "s",
+            shoal_human_count(s->last.samples).text);
   }
   if (!s->o.json) return;
   shoal_text line;

@@ -50,7 +50,8 @@ typedef struct work {
   /* What is being done. */
   shoal_stint *stint;
   uint64_t stint_job;
-  bool leaving; /* the stint was told to leave */
+  shoal_worker_count before; /* what was done when the job was first worked for */
+  bool leaving;              /* the stint was told to leave */
   shoal_stint_view view;
   uint64_t notes_told;
   double not_before, retry_s; /* after a failure */
@@ -157,6 +158,11 @@ static shoal_stint_kind kind_of(const cJSON *json) {
   return strcmp(word, "search") == 0 ? SHOAL_STINT_SEARCH : SHOAL_STINT_TRAIN;
 }
 
+static shoal_worker_count count_now(const work *w) {
+  return (shoal_worker_count){.units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
+                              .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED)};
+}
+
 static void hear_assign(work *w, const shoal_message *m) {
   static const double whole_max = 9007199254740992.0;
   size_t length;
@@ -260,6 +266,7 @@ static void start_stint(work *w, uint64_t job, double now) {
   w->view = (shoal_stint_view){0};
   w->notes_told = 0;
   w->leaving = false;
+  if (job != w->stint_job) w->before = count_now(w);
   w->stint_job = job;
   if (shoal_stint_start(&w->stint, &config, &err) == SHOAL_OK) {
     shoal_stint_look(w->stint, &w->view);
@@ -282,13 +289,25 @@ static void count_data(work *w) {
   w->view.from_server = w->view.from_peers = w->view.to_peers = 0;
 }
 
+/* A short job is over before its speed could be told. */
+static void tell_over(work *w) {
+  const shoal_worker_count all = count_now(w);
+  uint64_t units = all.units - w->before.units, samples = all.samples - w->before.samples;
+  if (units == 0)
+    tell(w, "job %" PRIu64 " is over", w->stint_job);
+  else
+    tell(w, "job %" PRIu64 " is over: %s unit%s, %s samples", w->stint_job, shoal_human_count(units).text,
+         units == 1 ? "" : "s", shoal_human_count(samples).text);
+  w->before = all; /* it may be resumed */
+}
+
 static void take_away(work *w, double now) {
   shoal_stint_end(w->stint);
   w->stint = NULL;
   count_data(w);
   /* That the job is over may come from its chief, or as another ASSIGN before that. */
   if (w->view.job_over) {
-    tell(w, "job %" PRIu64 " is over", w->stint_job);
+    tell_over(w);
     w->over = w->config->once;
   }
   if (w->leaving) return;
@@ -299,9 +318,14 @@ static void take_away(work *w, double now) {
     return;
   }
   w->prepared[0] = 0; /* what went wrong says more */
+  shoal_text_plain(w->text, sizeof w->text, w->view.error.text, strlen(w->view.error.text));
+  if (w->view.status == SHOAL_UNSUPPORTED) { /* and will be tomorrow */
+    w->finished = w->stint_job;
+    tell(w, "job %" PRIu64 ": %s", w->stint_job, w->view.error.text);
+    return;
+  }
   w->not_before = now + w->retry_s;
   tell(w, "job %" PRIu64 ": %s; trying again in %.0f s", w->stint_job, w->view.error.text, w->retry_s);
-  shoal_text_plain(w->text, sizeof w->text, w->view.error.text, strlen(w->view.error.text));
   w->retry_s = fmin(2 * w->retry_s, LONGEST_RETRY_S);
 }
 
@@ -324,6 +348,7 @@ static void follow(work *w, double now) {
 
 static void show(work *w, double now) {
   shoal_work_rate_measure(&w->rate, &w->count, now);
+  const shoal_worker_count done = count_now(w);
   const shoal_work_view view = {.state = state_of(w),
                                 .text = text_of_state(w),
                                 .connected = w->server.open,
@@ -337,8 +362,8 @@ static void show(work *w, double now) {
                                 .from_server = w->from_server + w->view.from_server,
                                 .from_peers = w->from_peers + w->view.from_peers,
                                 .to_peers = w->to_peers + w->view.to_peers,
-                                .units = __atomic_load_n(&w->count.units, __ATOMIC_RELAXED),
-                                .samples = __atomic_load_n(&w->count.samples, __ATOMIC_RELAXED),
+                                .units = done.units,
+                                .samples = done.samples,
                                 .samples_per_s = w->rate.samples_per_s};
   w->config->shows(w->config->self, &view, now);
 }

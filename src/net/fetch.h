@@ -37,7 +37,8 @@ typedef struct shoal_ask {
   const char *file;   /* a file that is the body, or */
   const void *bytes;  /* so many bytes */
   size_t bytes_count;
-  bool keeps;        /* of a POST: over the connection that is there; SHOAL_IO where that was closed */
+  bool keeps; /* of a POST: over the connection that is there, or a new one where there is none; SHOAL_IO
+                      * where the one that is there turns out to be closed */
   size_t answer_max; /* bytes of the answer's body; 0: 16 MiB */
   void *self;
   void (*sent)(void *self, uint64_t done, uint64_t all); /* of a file; or NULL */

@@ -106,10 +106,11 @@ static uint32_t count_of(const shoal_agent_audit *a, uint64_t who) {
   return count;
 }
 
-bool shoal_agent_audit_wants(shoal_agent_audit *a, const shoal_standing *standing) {
+shoal_agent_draw shoal_agent_audit_draw(shoal_agent_audit *a, const shoal_standing *standing) {
   shoal_trust_put(a->trust, standing);
-  bool drawn = shoal_trust_audits(a->trust, standing->who, a->asked++);
-  return drawn && a->count < SHOAL_AGENT_AUDITS_MAX && count_of(a, standing->who) < AT_ONCE;
+  if (!shoal_trust_audits(a->trust, standing->who, a->asked++)) return SHOAL_AGENT_BELIEVED;
+  bool room = a->count < SHOAL_AGENT_AUDITS_MAX && count_of(a, standing->who) < AT_ONCE;
+  return room ? SHOAL_AGENT_CHECKED : SHOAL_AGENT_NO_ROOM;
 }
 
 void shoal_agent_audit_add(shoal_agent_audit *a, shoal_agent_case *tried) {

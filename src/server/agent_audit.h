@@ -3,8 +3,10 @@
  * A rollout is a function of its unit and the policy, to the last bit, so one that differs is a lie, or comes
  * from a machine that computes wrongly. Who is new is checked until some have agreed, then a share that falls
  * with their number (trust.h), drawn from a secret. Checks are done one after the other by a thread of their
- * own, and never hold up a training: what is handed in counts at once, and only as many checks wait as can be
- * done soon.
+ * own, and a training waits for none of them: what is believed, or goes to be checked, counts at once. Only
+ * few checks wait, two of one who plays, so that no more than that can be learned from a newcomer before it is
+ * found out: a rollout that is drawn and finds no room, or cannot be checked, does not count, and its unit is
+ * played again.
  *
  * Ownership: create, then destroy; a case's texts are taken over. Threads: one calls; `judged` comes from
  * tick and destroy, `wake` from the thread inside. */
@@ -43,8 +45,13 @@ shoal_status shoal_agent_audit_create(shoal_agent_audit **out, const shoal_agent
 void shoal_agent_audit_destroy(shoal_agent_audit *audit);
 void shoal_agent_audit_tick(shoal_agent_audit *audit);
 
-/* Whether a rollout of theirs is to be checked. Asked once for each. */
-bool shoal_agent_audit_wants(shoal_agent_audit *audit, const shoal_standing *standing);
+/* What is to become of a rollout of theirs. Asked once for each. */
+typedef enum shoal_agent_draw {
+  SHOAL_AGENT_BELIEVED,
+  SHOAL_AGENT_CHECKED,
+  SHOAL_AGENT_NO_ROOM
+} shoal_agent_draw;
+shoal_agent_draw shoal_agent_audit_draw(shoal_agent_audit *audit, const shoal_standing *standing);
 /* *tried is empty afterwards. */
 void shoal_agent_audit_add(shoal_agent_audit *audit, shoal_agent_case *tried);
 void shoal_agent_case_release(shoal_agent_case *tried);

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include "agent/libm_digest.h"
 #include "base/file.h"
 #include "server/agent_curve.h"
 #include "server/folders.h"
@@ -23,15 +25,19 @@ static const double SAVE_EVERY_S = 5;
 struct shoal_agent_runner {
   shoal_agent_runner_config config;
   shoal_agent_view before;
-  char *folder, *file, *model, *checkpoints, *curve;
+  char *folder, *file, *model, *onnx, *checkpoints, *curve;
   pthread_t thread;
   bool joined;
+  uint64_t life;
+  char math[SHOAL_LIBM_DIGEST_MAX];
   double spent_s; /* in earlier lives; the thread's alone */
 
   pthread_mutex_t mutex;
   shoal_agent_phase phase;
   bool wants_end;
   shoal_error error; /* its text is "" without one */
+  char remark[SHOAL_ERROR_TEXT_MAX];
+  uint64_t went_on;
   shoal_coach *coach;
 
   uint64_t points_seen; /* the loop's alone, as is the rest */
@@ -51,8 +57,8 @@ static void drop_checkpoints(const shoal_agent_runner *r, uint64_t beyond) {
   }
 }
 
-/* The learner goes on from its file: what came after that never was. */
-static shoal_status go_back(shoal_agent_runner *r, shoal_error *err) {
+/* The learner goes on from its file: what came after that never was. *steps: that it has. */
+static shoal_status go_back(shoal_agent_runner *r, uint64_t *steps, shoal_error *err) {
   shoal_agent_file *file = calloc(1, sizeof *file);
   if (file == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_status status = SHOAL_OK;
@@ -61,8 +67,31 @@ static shoal_status go_back(shoal_agent_runner *r, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_agent_curve_cut(r->curve, file->steps, &seconds, err);
   if (status == SHOAL_OK) drop_checkpoints(r, file->steps);
   r->spent_s = fmax(r->before.seconds, seconds);
+  *steps = file->steps;
+  unlink(r->onnx); /* of a policy before */
   free(file);
   return status;
+}
+
+/* For other runtimes; without it the training is no less finished. */
+static void save_onnx(const shoal_agent_runner *r, char remark[SHOAL_ERROR_TEXT_MAX]) {
+  shoal_agent_file *file = calloc(1, sizeof *file);
+  shoal_policy *policy = NULL;
+  shoal_error err = {0};
+  if (file == NULL || !shoal_file_exists(r->model)) { /* nothing was learned */
+    free(file);
+    return;
+  }
+  shoal_status status = shoal_agent_open(r->model, file, &policy, &err);
+  if (status == SHOAL_OK) status = shoal_policy_onnx(policy, r->onnx, &err);
+  if (status != SHOAL_OK) {
+    unlink(r->onnx);
+    shoal_error_prefix(&err, "the policy is not there as ONNX: ");
+    shoal_cut_folder(err.text, r->folder);
+    memcpy(remark, err.text, SHOAL_ERROR_TEXT_MAX);
+  }
+  shoal_policy_destroy(policy);
+  free(file);
 }
 
 /* ---- the thread inside ---- */
@@ -75,6 +104,7 @@ static shoal_status start_coach(shoal_agent_runner *r, shoal_coach **out, shoal_
   const shoal_agent_spec *spec = r->config.spec;
   const shoal_coach_config config = {.learner = shoal_agent_spec_learner(spec, r->config.threads),
                                      .exact = spec->exact,
+                                     .checked = spec->kind->release == NULL,
                                      .lease_s = r->config.lease_s,
                                      .seconds = spec->seconds,
                                      .seconds_before = r->spent_s,
@@ -93,10 +123,13 @@ static void *run(void *self) {
   shoal_agent_runner *r = self;
   shoal_coach *coach = NULL;
   shoal_error err = {0};
-  shoal_status status = go_back(r, &err);
+  char remark[SHOAL_ERROR_TEXT_MAX] = "";
+  uint64_t went_on = 0;
+  shoal_status status = go_back(r, &went_on, &err);
   if (status == SHOAL_OK) status = start_coach(r, &coach, &err);
   pthread_mutex_lock(&r->mutex);
   r->coach = coach;
+  r->went_on = went_on;
   if (status == SHOAL_OK) r->phase = SHOAL_AGENT_OPEN;
   bool stops = r->wants_end;
   pthread_mutex_unlock(&r->mutex);
@@ -104,11 +137,13 @@ static void *run(void *self) {
   if (coach != NULL) {
     if (stops) shoal_coach_stop(coach);
     shoal_coach_wait(coach);
+    save_onnx(r, remark);
   }
   shoal_cut_folder(err.text, r->folder);
   pthread_mutex_lock(&r->mutex);
   r->phase = SHOAL_AGENT_ENDED;
   if (status != SHOAL_OK) r->error = err;
+  memcpy(r->remark, remark, sizeof remark);
   pthread_mutex_unlock(&r->mutex);
   changed(r);
   return NULL;
@@ -122,6 +157,7 @@ static void release(shoal_agent_runner *r) {
   free(r->folder);
   free(r->file);
   free(r->model);
+  free(r->onnx);
   free(r->checkpoints);
   free(r->curve);
   free(r);
@@ -131,16 +167,31 @@ static bool name_files(shoal_agent_runner *r, const char *folder) {
   r->folder = strdup(folder);
   r->file = shoal_path("%s/agent.safetensors", folder);
   r->model = shoal_path("%s/model.safetensors", folder);
+  r->onnx = shoal_path("%s/model.onnx", folder);
   r->checkpoints = shoal_path("%s/checkpoints", folder);
   r->curve = shoal_path("%s/curve.jsonl", folder);
-  return r->folder && r->file && r->model && r->checkpoints && r->curve;
+  return r->folder && r->file && r->model && r->onnx && r->checkpoints && r->curve;
+}
+
+/* A number that JSON has exactly, and that is not 0. */
+static shoal_status draw_life(uint64_t *out, shoal_error *err) {
+  uint64_t drawn;
+  if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+    return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+  *out = (drawn >> 11) + 1;
+  return SHOAL_OK;
 }
 
 shoal_status shoal_agent_runner_start(shoal_agent_runner **out, const shoal_agent_runner_config *config,
                                       shoal_error *err) {
+  uint64_t life = 0;
+  shoal_status status = draw_life(&life, err);
+  if (status != SHOAL_OK) return status;
   shoal_agent_runner *r = calloc(1, sizeof *r);
   if (r == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   r->config = *config;
+  r->life = life;
+  shoal_libm_digest(r->math);
   r->before = *config->before;
   pthread_mutex_init(&r->mutex, NULL);
   if (!name_files(r, config->folder)) {
@@ -207,9 +258,11 @@ static void look_at_coach(shoal_agent_runner *r, shoal_coach *coach, shoal_agent
   out->lag = t->round.lag;
   out->refused = t->round.refused > before->refused ? t->round.refused : before->refused;
   out->lost = before->lost + view.course.late;
+  out->given_again = before->given_again + view.course.given_again;
   if (!isnan(t->evaluation.mean)) {
     out->score = t->evaluation.mean;
     out->score_deviation = t->evaluation.deviation;
+    out->score_episodes = t->evaluation.episodes;
     out->solved = t->solved;
   }
   out->actors = view.actors;
@@ -223,6 +276,10 @@ void shoal_agent_runner_look(shoal_agent_runner *r, shoal_agent_view *out) {
   shoal_agent_phase phase;
   shoal_coach *coach = coach_of(r, &phase);
   *out = r->before;
+  pthread_mutex_lock(&r->mutex);
+  out->went_on = r->went_on;
+  memcpy(out->remark, r->remark, sizeof out->remark);
+  pthread_mutex_unlock(&r->mutex);
   out->error[0] = 0;
   out->finished = false;
   out->actors = 0;
@@ -263,17 +320,29 @@ static shoal_status open_coach(shoal_agent_runner *r, shoal_coach **out, shoal_e
 shoal_status shoal_agent_runner_brief(shoal_agent_runner *r, shoal_text *json, shoal_error *err) {
   shoal_coach *coach;
   shoal_status status = open_coach(r, &coach, err);
-  if (status == SHOAL_OK) shoal_coach_brief(coach, json);
-  return status;
+  if (status != SHOAL_OK) return status;
+  shoal_coach_brief(coach, json);
+  if (json->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  json->length--; /* the brace that closes it comes after one more field */
+  shoal_text_addf(json, ",\"life\":%" PRIu64 "}", r->life);
+  return SHOAL_OK;
 }
 
-shoal_status shoal_agent_runner_take(shoal_agent_runner *r, const char *actor, uint64_t known,
-                                     shoal_coach_next *next, shoal_text *unit, shoal_text *policy,
-                                     shoal_error *err) {
+uint64_t shoal_agent_runner_life(const shoal_agent_runner *r) { return r->life; }
+
+const char *shoal_agent_runner_math(const shoal_agent_runner *r) {
+  return r->config.spec->kind->release == NULL ? r->math : NULL;
+}
+
+shoal_status shoal_agent_runner_take(shoal_agent_runner *r, const char *actor, uint32_t units_max,
+                                     uint64_t known, shoal_coach_next *next, shoal_text *unit,
+                                     shoal_text *policy, shoal_error *err) {
   shoal_coach *coach;
   shoal_status status = open_coach(r, &coach, err);
-  if (status == SHOAL_OK) *next = shoal_coach_take(coach, actor, known, unit, policy);
-  return status;
+  if (status != SHOAL_OK) return status;
+  shoal_coach_bound(coach, actor, units_max);
+  *next = shoal_coach_take(coach, actor, known, unit, policy);
+  return SHOAL_OK;
 }
 
 shoal_status shoal_agent_runner_done(shoal_agent_runner *r, const char *actor, const void *bytes,
@@ -289,6 +358,18 @@ shoal_status shoal_agent_runner_done(shoal_agent_runner *r, const char *actor, c
   return status;
 }
 
+shoal_status shoal_agent_runner_refuse(shoal_agent_runner *r, const char *actor, const void *bytes,
+                                       size_t length, shoal_error *err) {
+  shoal_coach *coach;
+  shoal_status status = open_coach(r, &coach, err);
+  return status == SHOAL_OK ? shoal_coach_refuse(coach, actor, bytes, length, err) : status;
+}
+
+void shoal_agent_runner_give_up(shoal_agent_runner *r, const char *actor, uint64_t number) {
+  shoal_coach *coach = coach_of(r, NULL);
+  if (coach != NULL) shoal_coach_give_up(coach, actor, number);
+}
+
 bool shoal_agent_runner_evidence(shoal_agent_runner *r, const void *bytes, size_t length, shoal_text *brief,
                                  shoal_text *unit, shoal_text *policy) {
   shoal_coach *coach = coach_of(r, NULL);
@@ -301,6 +382,11 @@ bool shoal_agent_runner_evidence(shoal_agent_runner *r, const void *bytes, size_
 void shoal_agent_runner_lost(shoal_agent_runner *r, const char *actor) {
   shoal_coach *coach = coach_of(r, NULL);
   if (coach != NULL) shoal_coach_lost(coach, actor);
+}
+
+void shoal_agent_runner_lied(shoal_agent_runner *r, const char *actor) {
+  shoal_coach *coach = coach_of(r, NULL);
+  if (coach != NULL) shoal_coach_lied(coach, actor);
 }
 
 uint64_t shoal_agent_runner_rollout_max(shoal_agent_runner *r) {

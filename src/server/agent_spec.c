@@ -2,18 +2,20 @@
 #include "server/agent_spec.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent_trainer.h"
+#include "agent/bridge.h"
 #include "server/spec_read.h"
 
 enum { ENV_NAME_MAX = 100, ALGORITHM_NAME_MAX = 32, ROLLOUT_BYTES_MAX = 16 << 20 };
-static const double seconds_max = 1e8;
+enum { WEIGHTS_MAX = 4 << 20 }; /* of a network; a learner has it a dozen times */
 static const uint64_t steps_max = 1000000000000000;
-static const double replay_bytes_max = 1 << 30, versions_bytes_max = 256 << 20;
+static const double replay_bytes_max = 1 << 30, versions_bytes_max = 256 << 20, course_bytes_max = 1 << 30;
 
 static const char *const fields[] = {"kind",    "name",    "env",          "algorithm",  "seed",
                                      "seconds", "steps",   "until_solved", "exact",      "settings",
@@ -30,25 +32,28 @@ static shoal_status wrong(const reading *r, const char *field, const char *text)
   return shoal_spec_wrong(&r->in, field, text);
 }
 
+/* Strangers' names bring in no Python. */
+static shoal_status refuse_bridged(const char *name, shoal_error *err) {
+  char plain[ENV_NAME_MAX + 1];
+  shoal_text_plain(plain, sizeof plain, name, strlen(name));
+  return shoal_fail(
+      err, SHOAL_INVALID,
+      "\"env\" %s is played by Python, and volunteers run nothing but environments that are built "
+      "in (GET /api/v1/envs); 'shoal agent train' trains it on one machine",
+      plain);
+}
+
 static shoal_status read_env(reading *r) {
   shoal_text name = {0};
   shoal_status status = shoal_spec_read_text(&r->in, "env", ENV_NAME_MAX, &name);
   if (status == SHOAL_OK && name.length == 0)
     status = wrong(r, "env", "is missing: where to act, as 'shoal agent list' has it");
+  else if (status == SHOAL_OK && shoal_env_is_bridged(name.bytes))
+    status = shoal_spec_blame(&r->in, "env", refuse_bridged(name.bytes, r->in.err));
   else if (status == SHOAL_OK)
     status = shoal_spec_blame(&r->in, "env", shoal_env_need(&r->spec->kind, name.bytes, r->in.err));
   shoal_text_release(&name);
   return status;
-}
-
-static shoal_status read_name(reading *r) {
-  shoal_text *name = &r->spec->name;
-  shoal_status status = shoal_spec_read_text(&r->in, "name", SHOAL_SPEC_NAME_MAX, name);
-  if (status != SHOAL_OK) return status;
-  if (shoal_spec_find(&r->in, "name") == NULL) shoal_text_addf(name, "%s", r->spec->kind->name);
-  if (name->failed) return shoal_fail(r->in.err, SHOAL_NO_MEMORY, "out of memory");
-  if (shoal_spec_name_is_good(name->bytes)) return SHOAL_OK;
-  return wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
 }
 
 /* What suits the environment, under the algorithm that is said or the usual one. */
@@ -56,8 +61,12 @@ static shoal_status read_algorithm(reading *r) {
   shoal_algorithm algorithm = SHOAL_ALGORITHMS;
   shoal_text name = {0};
   shoal_status status = shoal_spec_read_text(&r->in, "algorithm", ALGORITHM_NAME_MAX, &name);
-  if (status == SHOAL_OK && name.length > 0 && !shoal_algorithm_parse(name.bytes, &algorithm))
-    status = wrong(r, "algorithm", "must be ppo, vtrace, dqn, sac or clone");
+  if (status == SHOAL_OK && name.length > 0 && !shoal_algorithm_parse(name.bytes, &algorithm)) {
+    char names[SHOAL_ALGORITHM_NAMES_MAX], text[SHOAL_ALGORITHM_NAMES_MAX + 16];
+    shoal_algorithm_names(names);
+    snprintf(text, sizeof text, "must be %s", names);
+    status = wrong(r, "algorithm", text);
+  }
   if (status == SHOAL_OK)
     status = shoal_spec_blame(&r->in, "algorithm",
                               shoal_agent_defaults(r->spec->kind, algorithm, &r->spec->settings, r->in.err));
@@ -119,9 +128,11 @@ static shoal_status read_numbers(reading *r) {
   if (status == SHOAL_OK) status = shoal_spec_read_flag(in, "until_solved", &s->until_solved);
   if (status == SHOAL_OK) status = shoal_spec_read_flag(in, "exact", &s->exact);
   if (status == SHOAL_OK) status = shoal_spec_read_u64(in, "seed", &s->seed);
-  if (status == SHOAL_OK) status = shoal_spec_read_number(in, "seconds", 0, seconds_max, false, &s->seconds);
+  if (status == SHOAL_OK)
+    status = shoal_spec_read_number(in, "seconds", 0, SHOAL_AGENT_SECONDS_MAX, false, &s->seconds);
   if (status == SHOAL_OK) status = shoal_spec_read_u64(in, "steps", &s->steps);
-  if (status == SHOAL_OK && s->steps > steps_max) status = wrong(r, "steps", "must be at most 1e15");
+  if (status == SHOAL_OK && s->steps > steps_max)
+    status = wrong(r, "steps", "must be at most 1,000,000,000,000,000");
   if (status == SHOAL_OK) status = shoal_spec_read_workers(in, &s->workers_min, &s->workers_max);
   return status;
 }
@@ -130,7 +141,7 @@ static shoal_status read_all(reading *r) {
   shoal_status status =
       shoal_spec_check_fields(&r->in, fields, sizeof fields / sizeof fields[0], "a training of an agent");
   if (status == SHOAL_OK) status = read_env(r);
-  if (status == SHOAL_OK) status = read_name(r);
+  if (status == SHOAL_OK) status = shoal_spec_read_name(&r->in, r->spec->kind->name, &r->spec->name);
   if (status == SHOAL_OK) status = read_algorithm(r);
   if (status == SHOAL_OK) status = read_settings(r);
   if (status == SHOAL_OK) status = read_body(r);
@@ -222,34 +233,64 @@ static double replay_bytes(const shoal_agent_spec *spec) {
   return keeps ? spec->settings.memory * row * sizeof(float) : 0;
 }
 
-static shoal_status check_sizes(const shoal_agent_spec *spec, shoal_error *err) {
-  const shoal_rollout_shape shape = {
-      .kind = spec->kind, .envs = spec->settings.envs, .steps = spec->settings.steps};
-  if (shoal_agent_rollout_bytes_max(&shape) > ROLLOUT_BYTES_MAX)
+static shoal_status check_replay(const shoal_agent_spec *spec, shoal_error *err) {
+  if (replay_bytes(spec) <= replay_bytes_max) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID, "memory: %u steps are more than a GB; keep fewer",
+                    spec->settings.memory);
+}
+
+/* As many as all streams have may wait for the learner while it learns from as many. */
+static shoal_status check_rollouts(const shoal_rollout_shape *shape, uint32_t streams, shoal_error *err) {
+  uint64_t bytes = shoal_agent_rollout_bytes_max(shape);
+  if (bytes > ROLLOUT_BYTES_MAX)
     return shoal_fail(
         err, SHOAL_INVALID,
         "a rollout of %u envs x %u steps has more than %d MB; set fewer of them, and more streams",
-        shape.envs, shape.steps, ROLLOUT_BYTES_MAX >> 20);
-  if (replay_bytes(spec) > replay_bytes_max)
-    return shoal_fail(err, SHOAL_INVALID, "memory: %u steps are more than a GB; keep fewer",
-                      spec->settings.memory);
-  return SHOAL_OK;
+        shape->envs, shape->steps, ROLLOUT_BYTES_MAX >> 20);
+  if (2.0 * streams * (double)bytes <= course_bytes_max) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID,
+                    "rollouts of %u streams x %u envs x %u steps are more than %.0f MB; set fewer of them",
+                    streams, shape->envs, shape->steps, course_bytes_max / (1 << 20));
 }
 
 /* As many versions of the policy are kept as rollouts may be behind. */
-static shoal_status check_versions(shoal_learner *learner, uint32_t lag_max, shoal_error *err) {
-  size_t weights = shoal_policy_state_of(shoal_learner_policy(learner))->weights_count;
-  if ((double)weights * sizeof(float) * (lag_max + 2) <= versions_bytes_max) return SHOAL_OK;
+static shoal_status check_weights(uint64_t weights, uint32_t lag_max, shoal_error *err) {
+  if ((double)weights * sizeof(float) * (lag_max + 2) > versions_bytes_max)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%u versions of a policy of %" PRIu64
+                      " weights are more than %.0f MB; choose a smaller "
+                      "body, or set a smaller lag_max",
+                      lag_max + 2, weights, versions_bytes_max / (1 << 20));
+  if (weights <= WEIGHTS_MAX) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID,
-                    "%u versions of a policy of %zu weights are more than %.0f MB; choose a smaller body, or "
-                    "set a smaller lag_max",
-                    lag_max + 2, weights, versions_bytes_max / (1 << 20));
+                    "the body has %" PRIu64 " weights, and may have %d; choose a smaller one", weights,
+                    WEIGHTS_MAX);
+}
+
+/* From the texts alone, before anything is made that could be large. */
+static shoal_status check_body(const shoal_learner_config *config, shoal_error *err) {
+  const shoal_env_kind *kind = config->kind;
+  uint32_t outputs = kind->choices > 0 ? kind->choices + 1 : 2 * kind->action_width; /* at most */
+  const shoal_brain_config brain = {.name = "policy",
+                                    .body = config->settings.body,
+                                    .inputs = kind->observation,
+                                    .outputs = outputs,
+                                    .steps = 1};
+  uint64_t weights;
+  shoal_rollout_shape shape = {.kind = kind, .envs = config->settings.envs, .steps = config->settings.steps};
+  shoal_status status = shoal_brain_measure(&brain, &weights, &shape.memory_floats, err);
+  if (status == SHOAL_OK) status = check_weights(weights, config->settings.lag_max, err);
+  return status == SHOAL_OK ? check_rollouts(&shape, config->settings.streams, err) : status;
 }
 
 static shoal_status try_learner(const shoal_learner_config *config, shoal_error *err) {
   shoal_learner *learner = NULL;
-  shoal_status status = shoal_learner_create(&learner, config, err);
-  if (status == SHOAL_OK) status = check_versions(learner, config->settings.lag_max, err);
+  shoal_status status = check_body(config, err);
+  if (status == SHOAL_OK) status = shoal_learner_create(&learner, config, err);
+  if (status == SHOAL_OK) {
+    const shoal_rollout_shape shape = shoal_learner_shape(learner);
+    status = check_rollouts(&shape, config->settings.streams, err);
+  }
   shoal_learner_destroy(learner);
   return status;
 }
@@ -268,10 +309,10 @@ static bool is_the_body(const shoal_agent_spec *spec) {
 shoal_status shoal_agent_spec_try(const shoal_agent_spec *spec, shoal_spec_fault *fault, shoal_error *err) {
   const shoal_learner_config config = shoal_agent_spec_learner(spec, 1);
   *fault = (shoal_spec_fault){0};
-  shoal_status status = check_sizes(spec, err), sizes = status;
+  shoal_status status = check_replay(spec, err), replay = status;
   if (status == SHOAL_OK) status = try_learner(&config, err);
   if (status == SHOAL_INVALID || status == SHOAL_LIMIT)
     snprintf(fault->field, sizeof fault->field, "%s",
-             sizes == SHOAL_OK && is_the_body(spec) ? "body" : "settings");
+             replay == SHOAL_OK && is_the_body(spec) ? "body" : "settings");
   return status;
 }

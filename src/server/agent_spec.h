@@ -13,7 +13,7 @@
 #include "agent/learner.h"
 #include "server/spec.h"
 
-enum { SHOAL_AGENT_SAID_MAX = 64, SHOAL_AGENT_WORD_MAX = 64 };
+enum { SHOAL_AGENT_SAID_MAX = 64, SHOAL_AGENT_WORD_MAX = 64, SHOAL_AGENT_SECONDS_MAX = 100000000 };
 
 /* A setting that the host has said, as it is written back. */
 typedef struct shoal_agent_said {
@@ -43,7 +43,8 @@ void shoal_agent_spec_write(const shoal_agent_spec *spec, shoal_json *json);
 uint64_t shoal_agent_spec_steps(const shoal_agent_spec *spec);
 /* What a learner is made of. What is too old to be checked (agent_audit.h) is not learned from. */
 shoal_learner_config shoal_agent_spec_learner(const shoal_agent_spec *spec, uint32_t threads);
-/* Whether there can be such a training here: makes a learner, and leaves nothing behind. */
+/* Whether there can be such a training here: sees what it would take, then makes a learner, and leaves nothing
+ * behind. */
 shoal_status shoal_agent_spec_try(const shoal_agent_spec *spec, shoal_spec_fault *fault, shoal_error *err);
 /* Bytes that a rollout of this shape can have at most. */
 uint64_t shoal_agent_rollout_bytes_max(const shoal_rollout_shape *shape);

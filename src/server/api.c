@@ -467,6 +467,17 @@ static uint64_t body_room(shoal_api *api, const shoal_route *route, char names[2
   return room < route->body_max ? room : route->body_max;
 }
 
+/* Whether a rollout is refused, and answered, before its body comes: the room for one is a running job's. */
+static bool refuses_rollout(shoal_api *api, const shoal_request *r, const shoal_route *route,
+                            const shoal_caller *caller) {
+  shoal_api_call call = {.api = api, .request = r, .caller = *caller};
+  bool known;
+  if (route->answer != shoal_api_play) return false;
+  find(r->method, r->path, call.names, &known);
+  if (!shoal_read_u64(call.names[0], strlen(call.names[0]), &call.id)) call.id = 0;
+  return shoal_api_play_refuses(&call);
+}
+
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
   shoal_api_pending *p = pending_of(api, r->id);
   *p = (shoal_api_pending){.id = r->id, .refused = true};
@@ -492,6 +503,7 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
       return 0;
     }
   }
+  if (refuses_rollout(api, r, route, &p->caller)) return 0;
   p->refused = false;
   return body_room(api, route, names);
 }

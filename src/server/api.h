@@ -154,9 +154,10 @@ void shoal_api_job_model(const shoal_api_call *call);
 void shoal_api_job_onnx(const shoal_api_call *call);
 void shoal_api_job_events(const shoal_api_call *call);
 void shoal_api_job_live(const shoal_api_call *call);
+void shoal_api_job_brief(const shoal_api_call *call);
 void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
 
-void shoal_api_job_brief(const shoal_api_call *call); /* api_search.c */
+void shoal_api_search_brief(const shoal_api_call *call); /* api_search.c */
 void shoal_api_take_unit(const shoal_api_call *call);
 void shoal_api_beat_unit(const shoal_api_call *call);
 void shoal_api_fail_unit(const shoal_api_call *call);
@@ -171,6 +172,8 @@ void shoal_api_predict(const shoal_api_call *call);
 void shoal_api_list_envs(const shoal_api_call *call); /* api_agent.c */
 void shoal_api_agent_brief(const shoal_api_call *call);
 void shoal_api_play(const shoal_api_call *call);
+/* Before a body comes: true, and answered, where nobody can hand in a rollout now. */
+bool shoal_api_play_refuses(const shoal_api_call *call);
 uint64_t shoal_api_play_room(shoal_api *api, const char *job);
 void shoal_api_play_left(shoal_api *api, uint64_t id);
 void shoal_api_play_release(shoal_api *api);

@@ -133,6 +133,14 @@ void shoal_api_agent_brief(const shoal_api_call *call) {
   shoal_api_finish(call, 200, status, &text, &err);
 }
 
+bool shoal_api_play_refuses(const shoal_api_call *call) {
+  const shoal_open_job *job = find_agent(call);
+  if (job == NULL) return true;
+  if (shoal_agent_runner_rollout_max(job->agent_runner) > 0) return false;
+  shoal_api_error(call, 409, "the training is being prepared; ask again");
+  return true;
+}
+
 uint64_t shoal_api_play_room(shoal_api *api, const char *name) {
   uint64_t id;
   const shoal_open_job *job = shoal_read_u64(name, strlen(name), &id) ? shoal_jobs_find(api->jobs, id) : NULL;
@@ -145,9 +153,24 @@ typedef struct player {
   char actor[SHOAL_NAME_MAX]; /* that it has here, where two of one name are told apart */
   uint64_t who;               /* its number of standings.h */
   uint64_t known;             /* version of the policy that it has; UINT64_MAX: none */
+  uint64_t life;              /* of the training that it plays for; 0: it does not say */
+  uint64_t cannot;            /* number of a unit that it cannot play; UINT64_MAX: none */
+  uint32_t units_max;         /* that it may hold */
 } player;
 
-/* False, and answered: the query is wrong, or who asks is banned. */
+/* Somebody who is none of the volunteers here has the name that it says, but no volunteer's: that one would
+ * be blamed for it. */
+static void name_stranger(const shoal_api_call *call, player *p) {
+  enum { MARK = 8 };
+  char name[SHOAL_NAME_MAX - MARK];
+  shoal_text_plain(name, sizeof name, p->said, strlen(p->said));
+  if (shoal_volunteers_are_at(call->api->volunteers, call->id, p->said))
+    snprintf(p->actor, sizeof p->actor, "%s #%06x", name, (unsigned)(p->who & 0xffffff));
+  else
+    snprintf(p->actor, sizeof p->actor, "%s", p->said);
+}
+
+/* False, and answered: the query is wrong. */
 static bool read_player(const shoal_api_call *call, player *p) {
   uint64_t number;
   if (!shoal_query_value(call->request->query, "worker", p->said, sizeof p->said) || p->said[0] == 0) {
@@ -155,16 +178,47 @@ static bool read_player(const shoal_api_call *call, player *p) {
     return false;
   }
   if (!shoal_api_number(call, "version", UINT64_MAX - 1, UINT64_MAX, &p->known) ||
-      !shoal_api_number(call, "number", UINT64_MAX - 1, 0, &number))
+      !shoal_api_number(call, "number", UINT64_MAX - 1, 0, &number) ||
+      !shoal_api_number(call, "life", UINT64_MAX - 1, 0, &p->life) ||
+      !shoal_api_number(call, "cannot", UINT64_MAX - 1, UINT64_MAX, &p->cannot))
     return false;
   shoal_text_plain(p->said, sizeof p->said, p->said, strlen(p->said));
   const shoal_volunteer *volunteer = shoal_volunteers_recognise(
       call->api->volunteers, call->id, number, p->said, call->request->address, &call->caller);
-  snprintf(p->actor, sizeof p->actor, "%s", volunteer != NULL ? volunteer->name : p->said);
-  shoal_standings *standings = shoal_jobs_standings(call->api->jobs);
-  p->who = shoal_standings_meet(standings, call->caller.token, p->said, call->request->address);
-  if (!shoal_standings_get(standings, p->who).banned) return true;
-  shoal_api_error(call, 403, "gets no work here: results of this worker were wrong");
+  p->who = shoal_standings_meet(shoal_jobs_standings(call->api->jobs), call->caller.token, p->said,
+                                call->request->address);
+  p->units_max = 1 + (volunteer != NULL && volunteer->threads > 0 ? volunteer->threads : 1);
+  if (volunteer != NULL)
+    snprintf(p->actor, sizeof p->actor, "%s", volunteer->name);
+  else
+    name_stranger(call, p);
+  return true;
+}
+
+/* False, and answered: it is banned, or plays for a life of the training that is over. */
+static bool check_player(const shoal_api_call *call, const shoal_open_job *job, const player *p) {
+  if (shoal_standings_get(shoal_jobs_standings(call->api->jobs), p->who).banned) {
+    shoal_api_error(call, 403, "gets no work here: results of this worker were wrong");
+    return false;
+  }
+  if (p->life == 0 || p->life == shoal_agent_runner_life(job->agent_runner)) return true;
+  shoal_api_error_at(call, 409, "the training has begun another life since; ask for its brief anew", "life",
+                     0, 0);
+  return false;
+}
+
+/* False, and answered: what it plays would look like a lie, though it is none. */
+static bool check_math(const shoal_api_call *call, const shoal_open_job *job) {
+  char said[SHOAL_NAME_MAX];
+  const char *ours = shoal_agent_runner_math(job->agent_runner);
+  if (ours == NULL || !shoal_query_value(call->request->query, "math", said, sizeof said) ||
+      strcmp(said, ours) == 0)
+    return true;
+  shoal_api_error_at(
+      call, 409,
+      "this machine's C library does its math otherwise than the server's, in last bits: what it "
+      "plays could not be checked",
+      "math", 0, 0);
   return false;
 }
 
@@ -174,6 +228,7 @@ static bool take_rollout(const shoal_api_call *call, shoal_open_job *job, const 
   const shoal_job_player played_by = {.who = p->who, .name = p->actor};
   uint64_t steps;
   shoal_error err;
+  if (p->cannot != UINT64_MAX) shoal_jobs_give_up(job, &played_by, p->cannot);
   if (body == NULL || shoal_blob_length(body) == 0) return true;
   shoal_status status = shoal_jobs_hand_in(call->api->jobs, job, &played_by, shoal_blob_bytes(body),
                                            shoal_blob_length(body), &steps, &err);
@@ -209,10 +264,13 @@ static bool give_unit(const shoal_api_call *call, const shoal_open_job *job, con
   shoal_coach_next next;
   shoal_error err;
   bool answered = true;
-  if (shoal_agent_runner_take(job->agent_runner, p->actor, p->known, &next, &unit, &policy, &err) != SHOAL_OK)
+  if (shoal_agent_runner_take(job->agent_runner, p->actor, p->units_max, p->known, &next, &unit, &policy,
+                              &err) != SHOAL_OK)
     shoal_api_failed(call, &err);
   else if (next == SHOAL_COACH_UNIT)
     answer_unit(call, &unit, &policy);
+  else if (next == SHOAL_COACH_OVER && shoal_jobs_are_closing(call->api->jobs))
+    shoal_api_error(call, 503, "the server is being stopped; the training goes on when it is back");
   else if (next == SHOAL_COACH_OVER)
     shoal_api_error(call, 410, "the training is over");
   else
@@ -256,7 +314,7 @@ static void hold(const shoal_api_call *call, const player *p) {
 static bool settle_waiting(waiting *w, double now) {
   const shoal_api_call *call = &w->kept.call;
   const shoal_open_job *job = find_agent(call);
-  if (job == NULL || give_unit(call, job, &w->player)) return true;
+  if (job == NULL || !check_player(call, job, &w->player) || give_unit(call, job, &w->player)) return true;
   if (now < w->until) return false;
   shoal_api_empty(call, 204);
   return true;
@@ -293,9 +351,9 @@ void shoal_api_play_release(shoal_api *api) {
 
 void shoal_api_play(const shoal_api_call *call) {
   player p;
-  if (!read_player(call, &p)) return;
   shoal_open_job *job = find_agent(call);
-  if (job == NULL || !take_rollout(call, job, &p)) return;
+  if (job == NULL || !read_player(call, &p) || !check_player(call, job, &p) || !check_math(call, job)) return;
+  if (!take_rollout(call, job, &p)) return;
   if (!give_unit(call, job, &p)) hold(call, &p);
 }
 
@@ -389,7 +447,7 @@ void shoal_api_get_checkpoint(const shoal_api_call *call) {
 
 /* ---- an episode ---- */
 
-/* A request that waits for the thread of chores. */
+/* A request that waits for a thread. */
 typedef struct episode {
   shoal_kept_call kept;
   shoal_text path, answer;
@@ -436,7 +494,7 @@ void shoal_api_play_episode(const shoal_api_call *call) {
   *e = (episode){.path = path, .seed = seed};
   bool kept = shoal_api_keep_call(&e->kept, call);
   const shoal_chore chore = {.subject = "", .self = e, .run = run_episode, .done = end_episode};
-  if (kept && !path.failed && shoal_chores_add(call->api->chores, &chore)) return;
+  if (kept && !path.failed && shoal_chores_add(call->api->reads, &chore)) return;
   shoal_api_error(call, 503, "too many wait already; try again");
   release_episode(e);
 }

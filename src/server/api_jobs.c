@@ -286,3 +286,13 @@ void shoal_api_job_live(const shoal_api_call *call) {
     shoal_live_greet(call->api->net, call->request->id, "job", &text);
   shoal_text_release(&text);
 }
+
+/* ---- for workers ---- */
+
+void shoal_api_job_brief(const shoal_api_call *call) {
+  const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
+  if (job != NULL && job->kind == SHOAL_JOB_AGENT)
+    shoal_api_agent_brief(call);
+  else
+    shoal_api_search_brief(call);
+}

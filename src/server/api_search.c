@@ -75,12 +75,7 @@ static bool unit_of(const shoal_api_call *call, const cJSON *json, uint64_t *uni
   return true;
 }
 
-void shoal_api_job_brief(const shoal_api_call *call) {
-  const shoal_open_job *job = shoal_jobs_find(call->api->jobs, call->id);
-  if (job != NULL && job->kind == SHOAL_JOB_AGENT) {
-    shoal_api_agent_brief(call);
-    return;
-  }
+void shoal_api_search_brief(const shoal_api_call *call) {
   shoal_searcher *searcher = find_search(call);
   if (searcher == NULL) return;
   shoal_text text;

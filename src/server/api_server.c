@@ -40,7 +40,7 @@ static void count_jobs(const shoal_api *api, const shoal_caller *caller, uint64_
     if (!seen) continue;
     counts[job->state]++;
     if (job->stopping && counts[SHOAL_JOB_STOPPED] > 0) counts[SHOAL_JOB_STOPPED]--; /* it is not yet */
-    *samples_per_s += job->view.progress.samples_per_s;
+    *samples_per_s += shoal_open_job_pulse(job).samples_per_s;
   }
 }
 
@@ -381,9 +381,9 @@ static void write_job_metrics(const shoal_api *api, const shoal_caller *caller, 
   static const struct {
     const char *name, *type, *help;
   } all[] = {
-      {"shoal_job_step", "gauge", "Rounds that are done; fewer when a job has gone back."},
+      {"shoal_job_step", "gauge", "Rounds that are done, of a search units; fewer when a job has gone back."},
       {"shoal_job_loss", "gauge", "Mean loss of the last rounds."},
-      {"shoal_job_samples_per_second", "gauge", "Samples trained on."},
+      {"shoal_job_samples_per_second", "gauge", "Samples trained on; of an agent, steps played."},
       {"shoal_job_workers", "gauge", "Volunteers that work for the job."},
       {"shoal_job_units_leased_again", "counter",
        "Units given to a second volunteer, since the server started."},
@@ -391,9 +391,9 @@ static void write_job_metrics(const shoal_api *api, const shoal_caller *caller, 
   for (size_t n = 0; n < sizeof all / sizeof all[0]; n++) {
     head(out, all[n].name, all[n].type, all[n].help);
     for (const shoal_open_job *job = shoal_jobs_first(api->jobs); job != NULL; job = job->next) {
-      const shoal_progress_view *p = &job->view.progress;
+      const shoal_job_pulse pulse = shoal_open_job_pulse(job);
       if (!shoal_access_may_see(caller, job->id, job->is_private, job->host)) continue;
-      const double values[] = {(double)p->step, p->loss, p->samples_per_s, job->workers,
+      const double values[] = {(double)pulse.step, pulse.loss, pulse.samples_per_s, job->workers,
                                (double)job->timeline.again};
       if (values[n] == values[n])
         shoal_text_addf(out, "%s{job=\"%" PRIu64 "\"} %.17g\n", all[n].name, job->id, values[n]);
@@ -415,7 +415,8 @@ void shoal_api_metrics(const shoal_api_call *call) {
                     counts[s]);
   series(&text, "shoal_workers", "gauge", "Volunteers that are here.", workers);
   series(&text, "shoal_workers_idle", "gauge", "Volunteers without a job.", idle);
-  series(&text, "shoal_samples_per_second", "gauge", "Samples trained on, all jobs together.", samples_per_s);
+  series(&text, "shoal_samples_per_second", "gauge",
+         "Samples trained on and steps played, all jobs together.", samples_per_s);
   series(&text, "shoal_received_bytes", "counter", "Bytes of messages that came in.", (double)in);
   series(&text, "shoal_sent_bytes", "counter", "Bytes of messages that went out.", (double)out);
   series(&text, "shoal_uptime_seconds", "gauge", "Since the server started.",

@@ -36,6 +36,12 @@ bool shoal_open_job_is_ready(const shoal_open_job *job) {
   return shoal_open_job_has_begun(job) && ways_of(job)->is_ready(job);
 }
 
+shoal_job_pulse shoal_open_job_pulse(const shoal_open_job *job) {
+  shoal_job_pulse pulse = {.loss = NAN};
+  ways_of(job)->pulse(job, &pulse);
+  return pulse;
+}
+
 /* ---- open jobs ---- */
 
 shoal_open_job *shoal_jobs_first(shoal_jobs *jobs) { return jobs->first; }
@@ -260,20 +266,25 @@ void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
   snprintf(job->failure, sizeof job->failure, "%s", err.text); /* the next tick concludes it */
 }
 
+/* As the store has it. */
+static shoal_status write_spec(const shoal_any_spec *spec, shoal_text *out, shoal_error *err) {
+  shoal_json json;
+  shoal_json_init(&json, out);
+  shoal_json_open(&json, NULL, '{');
+  shoal_any_spec_write(spec, &json);
+  shoal_json_close(&json, '}');
+  if (!out->failed) return SHOAL_OK;
+  shoal_text_release(out);
+  return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+}
+
 shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const char *host, uint64_t *id,
                                shoal_error *err) {
   if (count_open(jobs) >= SHOAL_JOBS_OPEN_MAX)
     return shoal_fail(err, SHOAL_LIMIT, "%d jobs are open already; stop one, or wait", SHOAL_JOBS_OPEN_MAX);
   shoal_text text = {0};
-  shoal_json json;
-  shoal_json_init(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_any_spec_write(spec, &json);
-  shoal_json_close(&json, '}');
-  if (text.failed) {
-    shoal_text_release(&text);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  }
+  shoal_status status = write_spec(spec, &text, err);
+  if (status != SHOAL_OK) return status;
   shoal_job_row row = {.name = (char *)shoal_any_spec_name(spec),
                        .host = (char *)host,
                        .state = SHOAL_JOB_WAITING,
@@ -282,7 +293,7 @@ shoal_status shoal_jobs_submit(shoal_jobs *jobs, shoal_any_spec *spec, const cha
                        .spec = text.bytes,
                        .progress = "{}",
                        .created = shoal_clock_wall_seconds()};
-  shoal_status status = shoal_store_add_job(jobs->config.store, &row, id, err);
+  status = shoal_store_add_job(jobs->config.store, &row, id, err);
   shoal_text_release(&text);
   if (status != SHOAL_OK) return status;
   row.id = *id;
@@ -329,13 +340,8 @@ shoal_status shoal_jobs_no_data(uint64_t id, const char *data, shoal_error *err)
 
 static shoal_status store_spec(shoal_jobs *jobs, uint64_t id, const shoal_any_spec *spec, shoal_error *err) {
   shoal_text text = {0};
-  shoal_json json;
-  shoal_json_init(&json, &text);
-  shoal_json_open(&json, NULL, '{');
-  shoal_any_spec_write(spec, &json);
-  shoal_json_close(&json, '}');
-  shoal_status status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                                    : shoal_store_set_job_spec(jobs->config.store, id, text.bytes, err);
+  shoal_status status = write_spec(spec, &text, err);
+  if (status == SHOAL_OK) status = shoal_store_set_job_spec(jobs->config.store, id, text.bytes, err);
   shoal_text_release(&text);
   return status;
 }
@@ -350,7 +356,7 @@ static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, const sho
   if (row->state == SHOAL_JOB_FINISHED && !ways->has_more(more))
     status = shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more %s to go on", row->id,
                         ways->wants);
-  if (status == SHOAL_OK) status = ways->check(jobs, row->id, &spec, err);
+  if (status == SHOAL_OK && ways->check != NULL) status = ways->check(jobs, row->id, &spec, err);
   if (status == SHOAL_OK) status = ways->add_more(&spec, more, row, err);
   if (status == SHOAL_OK) status = store_spec(jobs, row->id, &spec, err);
   if (status == SHOAL_OK)
@@ -446,7 +452,9 @@ static const char *when_there(const char *name, shoal_job_kind kind) {
   if (kind != SHOAL_JOB_SEARCH && is_insight) return "only searches have one";
   switch (kind) {
   case SHOAL_JOB_AGENT:
-    return is_events || is_onnx ? "an agent has none" : "there is one after the first round";
+    return is_events ? "agents have none: GET .../points has their curves"
+           : is_onnx ? "there is one when it is finished or stopped, unless its network remembers"
+                     : "there is one after the first round";
   case SHOAL_JOB_SEARCH:
     return is_events ? "a search has none" : "there is one when it is finished or stopped";
   default:
@@ -519,6 +527,8 @@ void shoal_jobs_end(shoal_jobs *jobs) {
   for (shoal_open_job *job = jobs->first; job != NULL; job = job->next)
     if (shoal_open_job_has_begun(job)) ways_of(job)->end(job);
 }
+
+bool shoal_jobs_are_closing(const shoal_jobs *jobs) { return jobs->closing; }
 
 bool shoal_jobs_are_ending(shoal_jobs *jobs) {
   for (const shoal_open_job *job = jobs->first; job != NULL; job = job->next) {

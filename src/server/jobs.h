@@ -41,6 +41,7 @@ typedef struct shoal_open_job {
   shoal_searcher_view found;          /* of a search, as last looked at */
   shoal_agent_view played;            /* of an agent, likewise */
   uint64_t checked, lies;             /* of an agent: rollouts that were played again; that were none */
+  double score_told;                  /* of an agent: the best that its log has; NAN: none */
   uint16_t port;                      /* "#:port" is its chief's; 0 without a runner */
   bool stopping; /* the store has it as stopped already, so that a server which ends now does not resume it */
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
@@ -87,6 +88,8 @@ shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, 
 /* Asks all that runs for its end, and starts nothing any more. Workers' messages must go on coming in until
  * shoal_jobs_are_ending is false: the end of a job that is in order waits for the end of its round. */
 void shoal_jobs_end(shoal_jobs *jobs);
+/* That was asked for: what ends now is not over, and goes on when the server is back. */
+bool shoal_jobs_are_closing(const shoal_jobs *jobs);
 bool shoal_jobs_are_ending(shoal_jobs *jobs);
 /* Ends all that runs, what is not at its end by now without its last round; all are open again when the
  * server starts anew. */
@@ -108,6 +111,13 @@ shoal_open_job *shoal_jobs_find(shoal_jobs *jobs, uint64_t id); /* NULL: not ope
 bool shoal_open_job_has_begun(const shoal_open_job *job);
 /* Whether workers can compute for it now. */
 bool shoal_open_job_is_ready(const shoal_open_job *job);
+/* How it goes, in numbers that all kinds have. */
+typedef struct shoal_job_pulse {
+  uint64_t step;        /* rounds that are done, of a search units */
+  double loss;          /* NAN: none */
+  double samples_per_s; /* of an agent: steps of its environments */
+} shoal_job_pulse;
+shoal_job_pulse shoal_open_job_pulse(const shoal_open_job *job);
 /* It has as many workers as it wants at least: starts it, if it does not run. */
 void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job);
 
@@ -136,9 +146,13 @@ typedef struct shoal_job_player {
   const char *name; /* under which it is credited */
 } shoal_job_player;
 /* It hands in a rollout: counted, credited, and played again where it is its turn (agent_audit.h). *steps is
- * what counts; 0: it was late. SHOAL_INVALID: it is no rollout. */
+ * what counts; 0: it was late, or could not be checked as it should. SHOAL_INVALID: it is no rollout. */
 shoal_status shoal_jobs_hand_in(shoal_jobs *jobs, shoal_open_job *job, const shoal_job_player *player,
                                 const void *bytes, size_t length, uint64_t *steps, shoal_error *err);
+/* It cannot play its unit of this number, and gives it back. */
+void shoal_jobs_give_up(shoal_open_job *job, const shoal_job_player *player, uint64_t number);
+/* A volunteer works for a job from now on. */
+void shoal_jobs_joined(shoal_jobs *jobs, uint64_t id, const char *worker);
 /* A volunteer that works for a job is gone, or works for another now. */
 void shoal_jobs_lost(shoal_jobs *jobs, uint64_t id, const char *worker);
 /* A job that needs a data set, or may yet: one that is open, and one that was stopped or has failed and

@@ -31,12 +31,14 @@ typedef struct shoal_job_ways {
   void (*end)(shoal_open_job *job);                                /* since the server ends */
   void (*see_off)(shoal_jobs *jobs, shoal_open_job *job);          /* waits for the end, and keeps what was */
   void (*destroy)(shoal_open_job *job);
-  /* Of one that is to go on: whether it can, whether there is more to do, and what that changes. */
+  /* Of one that is to go on: whether it can (NULL: always), whether there is more to do, and what that
+   * changes. */
   shoal_status (*check)(shoal_jobs *jobs, uint64_t id, const shoal_any_spec *spec, shoal_error *err);
   bool (*has_more)(const shoal_job_more *more);
   const char *wants; /* what has_more looks for, for people */
   shoal_status (*add_more)(shoal_any_spec *spec, const shoal_job_more *more, const shoal_job_row *row,
                            shoal_error *err);
+  void (*pulse)(const shoal_open_job *job, shoal_job_pulse *out);
   /* How far it has come, into an object. */
   void (*write)(const shoal_open_job *job, bool with_model, shoal_json *json);
 } shoal_job_ways;

@@ -204,6 +204,10 @@ static const char *phase_name(shoal_searcher_phase phase) {
   return names[phase];
 }
 
+static void pulse(const shoal_open_job *job, shoal_job_pulse *out) {
+  out->step = job->found.search.finished_units;
+}
+
 static void write_details(const shoal_open_job *job, bool with_model, shoal_json *json) {
   (void)with_model;
   const shoal_searcher_view *found = &job->found;
@@ -240,4 +244,5 @@ const shoal_job_ways shoal_search_ways = {.recall = recall,
                                           .has_more = has_more,
                                           .wants = "\"budget_s\" or \"trials\"",
                                           .add_more = add_more,
+                                          .pulse = pulse,
                                           .write = write_details};

@@ -256,6 +256,11 @@ static void write_progress(const shoal_open_job *job, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+static void pulse(const shoal_open_job *job, shoal_job_pulse *out) {
+  const shoal_progress_view *p = &job->view.progress;
+  *out = (shoal_job_pulse){.step = p->step, .loss = p->loss, .samples_per_s = p->samples_per_s};
+}
+
 static void write_guard(const shoal_open_job *job, shoal_json *json) {
   shoal_json_open(json, "guard", '{');
   shoal_json_bool(json, "on", job->spec.guarded);
@@ -295,4 +300,5 @@ const shoal_job_ways shoal_train_ways = {.recall = recall,
                                          .has_more = has_more,
                                          .wants = "\"epochs\"",
                                          .add_more = add_more,
+                                         .pulse = pulse,
                                          .write = write_details};

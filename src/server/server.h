@@ -20,7 +20,7 @@ typedef struct shoal_server_config {
   const char *store;             /* a URL, or NULL: a SQLite file in the folder */
   const char *queue;             /* a broker's URL (offers.h), or NULL */
   const char *public_url;        /* how others reach this server; NULL: by where it listens */
-  double lease_s;                /* of units of searches, without a beat; 0: the usual one */
+  double lease_s;                /* of units of searches and agents, without a beat; 0: the usual one */
   const char *certificate, *key; /* or NULL */
   const char *named_dir;         /* where named data sets are; NULL: the usual place */
   const char *name;              /* in links, when it listens everywhere; NULL: an address of this machine */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/human.h"
+
 static const double whole_max = 9007199254740992.0; /* larger ones are not exact as numbers of JSON */
 
 shoal_status shoal_spec_blame(const shoal_spec_reader *r, const char *field, shoal_status status) {
@@ -46,12 +48,21 @@ shoal_status shoal_spec_read_text(const shoal_spec_reader *r, const char *field,
   return out->failed ? shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
+/* A bound as people read it: 0, 0.5, 9,007,199,254,740,992. */
+static shoal_human bound_text(double bound) {
+  shoal_human out;
+  if (bound >= 0 && bound <= whole_max && bound == floor(bound)) return shoal_human_count((uint64_t)bound);
+  snprintf(out.text, sizeof out.text, "%g", bound);
+  return out;
+}
+
 shoal_status shoal_spec_read_number(const shoal_spec_reader *r, const char *field, double least, double most,
                                     bool whole, double *out) {
   const cJSON *item = shoal_spec_find(r, field);
   if (item == NULL) return SHOAL_OK;
-  char text[96];
-  snprintf(text, sizeof text, "must be a %snumber from %g to %g", whole ? "whole " : "", least, most);
+  char text[128];
+  snprintf(text, sizeof text, "must be a %snumber from %s to %s", whole ? "whole " : "",
+           bound_text(least).text, bound_text(most).text);
   if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
       (whole && item->valuedouble != floor(item->valuedouble)))
     return shoal_spec_wrong(r, field, text);
@@ -82,18 +93,21 @@ shoal_status shoal_spec_read_flag(const shoal_spec_reader *r, const char *field,
   return SHOAL_OK;
 }
 
+shoal_status shoal_spec_read_name(const shoal_spec_reader *r, const char *usual, shoal_text *name) {
+  shoal_status status = shoal_spec_read_text(r, "name", SHOAL_SPEC_NAME_MAX, name);
+  if (status != SHOAL_OK) return status;
+  if (shoal_spec_find(r, "name") == NULL) shoal_text_addf(name, "%s", usual);
+  if (name->failed) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
+  if (shoal_spec_name_is_good(name->bytes != NULL ? name->bytes : "")) return SHOAL_OK;
+  return shoal_spec_wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
+}
+
 shoal_status shoal_spec_read_names(const shoal_spec_reader *r, shoal_text *name, shoal_text *data) {
   /* Whether there is such a set is for datasets.h to say. */
   shoal_status status = shoal_spec_read_text(r, "data", SHOAL_SPEC_NAME_MAX, data);
   if (status == SHOAL_OK && data->length == 0)
     status = shoal_spec_wrong(r, "data", "must be the name of a data set");
-  if (status == SHOAL_OK) status = shoal_spec_read_text(r, "name", SHOAL_SPEC_NAME_MAX, name);
-  if (status != SHOAL_OK) return status;
-  if (shoal_spec_find(r, "name") == NULL) shoal_text_addf(name, "%s", data->bytes);
-  if (name->failed) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
-  if (!shoal_spec_name_is_good(name->bytes != NULL ? name->bytes : ""))
-    return shoal_spec_wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
-  return SHOAL_OK;
+  return status == SHOAL_OK ? shoal_spec_read_name(r, data->bytes, name) : status;
 }
 
 shoal_status shoal_spec_read_workers(const shoal_spec_reader *r, uint32_t *least, uint32_t *most) {

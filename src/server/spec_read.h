@@ -37,6 +37,8 @@ shoal_status shoal_spec_read_u32(const shoal_spec_reader *reader, const char *fi
 shoal_status shoal_spec_read_u64(const shoal_spec_reader *reader, const char *field, uint64_t *out);
 shoal_status shoal_spec_read_flag(const shoal_spec_reader *reader, const char *field, bool *out);
 
+/* "name", which is `usual` unless it is given. */
+shoal_status shoal_spec_read_name(const shoal_spec_reader *reader, const char *usual, shoal_text *name);
 /* "name", which is "data" unless it is given, and "data"; "workers_min" and "workers_max". */
 shoal_status shoal_spec_read_names(const shoal_spec_reader *reader, shoal_text *name, shoal_text *data);
 shoal_status shoal_spec_read_workers(const shoal_spec_reader *reader, uint32_t *least, uint32_t *most);

@@ -17,7 +17,8 @@ struct shoal_standings {
   shoal_standing all[SHOAL_STANDINGS_MAX];
   char names[SHOAL_STANDINGS_MAX][WHO_MAX]; /* what their numbers stand for */
   uint64_t blamed_by
-      [SHOAL_STANDINGS_MAX]; /* who was the first to blame them, since they were doubted; 0: nobody */
+      [SHOAL_STANDINGS_MAX];         /* who was the first to blame them, since they were doubted; 0: nobody */
+  bool unsaved[SHOAL_STANDINGS_MAX]; /* the store has not heard of what has agreed */
   uint32_t count;
 };
 
@@ -47,6 +48,7 @@ static uint32_t place_for(shoal_standings *s, const char *who) {
   }
   s->all[place] = (shoal_standing){.who = number};
   s->blamed_by[place] = 0;
+  s->unsaved[place] = false;
   snprintf(s->names[place], WHO_MAX, "%s", who);
   return place;
 }
@@ -86,7 +88,10 @@ shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, sho
   return SHOAL_OK;
 }
 
-void shoal_standings_close(shoal_standings *s) { free(s); }
+void shoal_standings_close(shoal_standings *s) {
+  if (s != NULL) shoal_standings_flush(s);
+  free(s);
+}
 
 /* Who somebody is, in words. */
 static void describe(char who[WHO_MAX], uint64_t token, const char *name, const char *address) {
@@ -130,6 +135,7 @@ bool shoal_standings_learn(shoal_standings *s, const shoal_standing *standing, c
   bool is_new = standing->banned;
   uint64_t doubted = s->all[place].doubted;
   s->all[place] = *standing;
+  s->unsaved[place] = false;
   if (standing->doubted < doubted) s->all[place].doubted = doubted; /* it has not heard of that either */
   double now = shoal_clock_wall_seconds();
   char text[SHOAL_STANDING_REASON_MAX + 80], what[2 * SHOAL_STANDING_REASON_MAX + 320];
@@ -145,6 +151,24 @@ bool shoal_standings_learn(shoal_standings *s, const shoal_standing *standing, c
   snprintf(what, sizeof what, "%s is banned, in job %" PRIu64 ": %s", s->names[place], job, text);
   if (is_new) (void)shoal_store_add_audit(s->store, now, "server", what, NULL);
   return is_new;
+}
+
+void shoal_standings_agreed(shoal_standings *s, uint64_t who) {
+  uint32_t place = find(s, who);
+  if (place == s->count || s->all[place].banned) return;
+  s->all[place].agreed++;
+  s->unsaved[place] = true;
+}
+
+void shoal_standings_flush(shoal_standings *s) {
+  for (uint32_t i = 0; i < s->count; i++) {
+    const shoal_standing_row row = {.who = s->names[i],
+                                    .agreed = s->all[i].agreed,
+                                    .wrong = s->all[i].wrong,
+                                    .reason = "",
+                                    .changed = shoal_clock_wall_seconds()};
+    if (s->unsaved[i]) s->unsaved[i] = shoal_store_put_standing(s->store, &row, NULL) != SHOAL_OK;
+  }
 }
 
 bool shoal_standings_blame(shoal_standings *s, uint64_t who, uint64_t by, shoal_standing *out) {
@@ -214,6 +238,7 @@ shoal_status shoal_standings_lift(shoal_standings *s, uint64_t id, const char *b
     char what[WHO_MAX + 64];
     uint32_t place = place_for(s, row.who);
     s->all[place] = (shoal_standing){.who = s->all[place].who, .wrong = row.wrong};
+    s->unsaved[place] = false;
     *out = s->all[place];
     snprintf(what, sizeof what, "lifts the ban of %s", row.who);
     (void)shoal_store_add_audit(s->store, now, by, what, NULL);

@@ -39,6 +39,11 @@ const shoal_standing *shoal_standings_all(const shoal_standings *standings, uint
 bool shoal_standings_learn(shoal_standings *standings, const shoal_standing *standing, const char *name,
                            const char *reason, uint64_t job);
 
+/* One more unit of somebody's has agreed: known at once. The store hears of it with the next flush, or at the
+ * end: there may be hundreds a second. */
+void shoal_standings_agreed(shoal_standings *standings, uint64_t who);
+void shoal_standings_flush(shoal_standings *standings);
+
 /* Somebody says that another sent it a wrong chunk. True: it is doubted now, and *out is what chiefs that run
  * are to be told. */
 bool shoal_standings_blame(shoal_standings *standings, uint64_t who, uint64_t by, shoal_standing *out);

@@ -220,6 +220,7 @@ static void settle(shoal_volunteers *v) {
     volunteer->v.job = job;
     volunteer->v.told = false;
     v->untold = true;
+    if (job != 0) shoal_jobs_joined(v->jobs, job, volunteer->v.name);
   }
   count_workers(v);
   for (volunteer_entry *volunteer = moved; volunteer != NULL; volunteer = volunteer->next_moved)

@@ -76,13 +76,45 @@ kill -INT $pid
 wait $pid
 same $? 130 "Ctrl-C"
 check "says so" grep -q "stopped by SIGINT" stopped.err
+same "$(field event stopped.log) $(field stopped stopped.log) $(field return_mean stopped.log)" "end True None" "the last event is the end"
+check "with its steps" test "$(field steps stopped.log)" -gt 0
 check "what was learned is saved" "$SHOAL" agent train --resume --full --out stopped.safetensors --seconds 0.01
+
+"$SHOAL" agent train --resume --full --out stopped.safetensors > people.log 2> people.err &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+same $? 130 "Ctrl-C, for people"
+check "where it is, and how to go on: $(cat people.err)" grep -Eq "^[0-9,]+ steps are saved in stopped.safetensors; to go on:$" people.err
+next=$(tail -1 people.err)
+check "the command is one: $next" grep -Fq "agent train --resume --out stopped.safetensors --full" <<< "$next"
+check "which works" bash -c "$next --seconds 0.1 > next.log 2>&1"
+
+# ---- at its end already ----
+train short --resume --full
+same $? 0 "nothing to do: $(cat short.err)"
+check "which is said: $(cat short.err)" grep -q "no step was made: short.safetensors has all of its 2,048; --steps N" short.err
+train short --resume --full --steps 4096 --algorithm ppo --env CartPole-v1
+same "$? $(field steps short.log)" "0 4096" "more of it, with the words of the first time"
+
+# ---- what was there before ----
+cp short.safetensors kept.safetensors
+"$SHOAL" agent train "${some[@]}" --steps 2048 --out short.safetensors > short.log 2> short.err
+check "an earlier agent is kept: $(cat short.err)" cmp -s kept.safetensors short.previous.safetensors
+check "and that is said" grep -q "the agent that was at short.safetensors is now short.previous.safetensors" short.err
+check "the goal is a whole number: $(cat short.log)" grep -Eq "^not solved after 2,048 steps in .*: return [0-9.]+ \+- [0-9.]+ over 100 episodes \(goal 475\)$" short.log
+"$SHOAL" agent train --resume --out short.safetensors --steps 4096 --full --quiet > short.log 2> short.err
+same "$? $(cat short.log short.err)" "0 " "--quiet says nothing"
+"$SHOAL" agent train --env CartPole-v1 --set rate=fast --out short.safetensors > /dev/null 2>&1
+check "what is refused moves nothing" test -s short.safetensors
 
 # ---- a body of one's own ----
 printf '# who remembers\ngru 16\n' > body.net
 train body --env CartPole-v1 --algorithm ppo --model body.net --steps 4096 --full
 same $? 0 "a recurrent body: $(cat body.err)"
 printf 'dense many\n' > bad.net
+printf 'dense 64 tanh\noptimizer adam rate 0.1\n' > whole.net
 
 # ---- the list ----
 "$SHOAL" agent list > list.txt
@@ -134,24 +166,41 @@ wrong() {
   check "$*: $(cat wrong.log)" grep -qF -- "$words" wrong.log
 }
 wrong 2 "'trian' is not one of train, act, play and list; did you mean 'train'?" agent trian
+wrong 2 "did you mean 'train'?" agent trai --env CartPole-v1
+wrong 2 "did you mean --env CartPole-v1?" agent train CartPole-v1
+wrong 2 "where to act is said by --env NAME" agent train poles
+wrong 2 "did you mean --resume --out one.safetensors?" agent train --resume one.safetensors
 wrong 2 "--env is missing" agent train
 wrong 2 "--queue is missing" agent act
 wrong 2 "--name is for --queue" agent train --env CartPole-v1 --name poles
 wrong 1 "letters, digits" agent act --queue amqp://127.0.0.1:1 --name 'a b'
-wrong 1 "CartPole-v1" agent train --env CartPole
+wrong 2 "CartPole-v1" agent train --env CartPole
 wrong 2 "--algorithm" agent train --env CartPole-v1 --algorithm magic
-wrong 1 "dqn" agent train --env Pendulum-v1 --algorithm dqn
-wrong 1 "did you mean 'rate'" agent train --env CartPole-v1 --set rat=1
-wrong 1 "not name=value" agent train --env CartPole-v1 --set rate
-wrong 1 "not within" agent train --env CartPole-v1 --set epochs=0
-wrong 1 "more than lag_max" agent train --env CartPole-v1 --set lag=7,lag_max=1
-wrong 1 "line" agent train --env CartPole-v1 --model bad.net
+wrong 2 "dqn" agent train --env Pendulum-v1 --algorithm dqn
+wrong 2 "did you mean 'rate'" agent train --env CartPole-v1 --set rat=1
+wrong 2 "not name=value" agent train --env CartPole-v1 --set rate
+wrong 2 "0 is not within 1 to 1,000" agent train --env CartPole-v1 --set epochs=0
+wrong 2 "more than lag_max" agent train --env CartPole-v1 --set lag=7,lag_max=1
+wrong 2 "rate is given twice" agent train --env CartPole-v1 --set rate=0.1,clip=1,rate=0.2
+wrong 2 "memory: is a setting of dqn and sac, and does nothing with ppo" agent train --env CartPole-v1 --set memory=10
+wrong 2 "did you mean 'minibatch'?" agent train --env CartPole-v1 --set batch=5
+wrong 2 "does nothing with dqn" agent train --env CartPole-v1 --algorithm dqn --set epochs=3
+wrong 2 "agent train: bad.net:1:7: dense: expected" agent train --env CartPole-v1 --model bad.net
+wrong 2 "whole.net:2:1: 'optimizer' is no layer" agent train --env CartPole-v1 --model whole.net
+wrong 2 "agent train: body:2:2: unknown layer 'dens'" agent train --env CartPole-v1 --set 'body=dense 8; dens 4'
+wrong 2 "the body is in body.net already" agent train --env CartPole-v1 --model body.net --set 'body=dense 8'
+wrong 2 "use ppo or vtrace" agent train --env Pendulum-v1 --set 'body=gru 8'
 wrong 1 "no such file" agent train --env CartPole-v1 --model none.net
 wrong 1 "no training to go on with" agent train --resume --out none.safetensors
 wrong 2 "--out is missing" agent train --resume
 wrong 2 "--seed cannot be changed" agent train --resume --out one.safetensors --seed 7
-wrong 1 "is a training in CartPole-v1" agent train --resume --out one.safetensors --env Acrobot-v1
+wrong 2 "--algorithm cannot be changed" agent train --resume --out one.safetensors --algorithm dqn
+wrong 2 "--steps is how many in all: give more" agent train --resume --out one.safetensors --steps 1000
+wrong 2 "is a training in CartPole-v1" agent train --resume --out one.safetensors --env Acrobot-v1
 head -c 2000 one.safetensors > cut.safetensors
 wrong 1 "cut.safetensors" agent train --resume --out cut.safetensors
-wrong 1 "none/of/this" agent train --env CartPole-v1 --steps 100 --out none/of/this.safetensors
+wrong 1 "agent train: --out: none/of/this" agent train --env CartPole-v1 --steps 100 --out none/of/this.safetensors
+wrong 1 "one.safetensors is an agent" eval one.safetensors --data toy:moons
+wrong 1 "'shoal agent play one.safetensors' shows it" predict one.safetensors --data toy:moons
+wrong 2 "shoal agent train --resume --out one.safetensors" train --resume one.safetensors --data toy:moons
 finish

@@ -16,6 +16,12 @@ for command in train launch eval predict inspect export data bench sim version; 
   same "$(awk 'length > 60' narrow)" "" "shoal $command --help keeps to 60 columns"
 done
 
+for verb in "agent train" "agent play" "bench train"; do
+  same "$("$SHOAL" help $verb)" "$("$SHOAL" $verb --help)" "shoal help $verb"
+done
+"$SHOAL" help train mnist > out 2> err
+same $? 2 "shoal help of two commands"
+
 "$SHOAL" > out
 same $? 0 "shoal alone"
 same "$("$SHOAL" --help)" "$(cat out)" "shoal --help"

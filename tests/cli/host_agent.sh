@@ -34,7 +34,9 @@ refused 2 "--algorithm" host --env CartPole-v1 --algorithm magic --server "$link
 refused 2 "--set: " host --env CartPole-v1 --set speed=3 --server "$link"
 refused 2 "--set: " host --env CartPole-v1 --set rate=fast --server "$link"
 refused 2 "'rate' is not name=value" host --env CartPole-v1 --set rate --server "$link"
-refused 2 "--model: " host --env CartPole-v1 --model bad.net --server "$link"
+refused 2 "shoal host: bad.net:1:7: dense: " host --env CartPole-v1 --model bad.net --server "$link"
+refused 2 "body:1:7: dense: " host --env CartPole-v1 --set 'body=dense many' --server "$link"
+refused 2 "memory: is a setting of dqn and sac" host --env CartPole-v1 --set memory=10 --server "$link"
 refused 2 "--rate is not for an agent" host --env CartPole-v1 --rate 0.1 --server "$link"
 refused 2 "--data is not for an agent" host --env CartPole-v1 --data mnist --server "$link"
 refused 2 "--trials is not for an agent" host --env CartPole-v1 --trials 3 --server "$link"
@@ -50,11 +52,12 @@ one=$started
 host --env CartPole-v1 --seconds 100
 same $? 0 "an agent: $(cat host.log)"
 check "scores are told: $(cat host.log)" grep -Eq "^score [0-9.]+ \+- [0-9.]+ after [0-9,]+ steps: solved" host.log
-check "and the end" grep -Eq "^job 1 is finished, after .*; solved after [0-9,]+ steps: return [0-9.]+ \+- [0-9.]+ \(goal 475" host.log
+check "and the end" grep -Eq "^job 1 is finished, after .*; solved after [0-9,]+ steps: return [0-9.]+ \+- [0-9.]+ \(goal 475\)" host.log
+check "and each of these once: $(cat host.log)" test "$(grep -c "solved" host.log)" -eq 2
 check "the agent plays" "$SHOAL" agent play CartPole-v1.safetensors --episodes 1 --gif film.gif > /dev/null
 check "its film is there" test -s film.gif
 "$SHOAL" status --server "$link" > status.log
-check "in the list: $(cat status.log)" grep -Eq "  1  CartPole-v1 .*finished .* 100% .*return [0-9.]+, solved +[0-9,]+ steps" status.log
+check "in the list: $(cat status.log)" grep -Eq "  1  CartPole-v1 .*finished .* 100% +[0-9,]{4,} .* [0-9.]+, solved$" status.log
 "$SHOAL" status --job 1 --server "$link" > status.log
 check "what it is: $(cat status.log)" grep -q "^an agent: CartPole-v1 by ppo$" status.log
 check "how good it is" grep -Eq "^last score .*\(goal 475.*: solved$" status.log

@@ -30,7 +30,7 @@ refused 1 "its link begins with https://" status --server "http://127.0.0.1:${po
 refused 1 "there is no job 99" work "$link" --job 99 --yes
 
 # ---- nothing is sent that must fail ----
-refused 1 "the model could not be saved" host images.net --data images --out /nope/x --server "$link"
+refused 1 "host: --out: /nope/x" host images.net --data images --out /nope/x --server "$link"
 refused 2 "is a folder" host images.net --data images --out images --server "$link"
 refused 2 "--mode" host images.net --data ./images --mode foo --server "$link"
 refused 2 "--epochs: expected" host images.net --data ./images --epochs 0 --server "$link"

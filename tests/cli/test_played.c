@@ -74,12 +74,23 @@ static void the_line_says_what_is_known(void **state) {
   shoal_played_show(&progress, &p, 2000);
   rewind(file);
   assert_non_null(fgets(said, sizeof said, file));
-  assert_string_equal(
-      said, "81,920 steps  54,210/s  return 187.25 +- 60.000  lag 0.8  1 actor  12s left at most\n");
+  assert_string_equal(said,
+                      "81,920 steps  54,210/s  return 187.2 +- 60  lag 0.8  1 actor  12s left at most\n");
   assert_non_null(fgets(said, sizeof said, file));
   assert_string_equal(said, "5 steps\n");
   assert_null(fgets(said, sizeof said, file));
   fclose(file);
+}
+
+static void returns_have_the_figures_that_matter(void **state) {
+  (void)state;
+  const struct {
+    double value;
+    const char *text;
+  } cases[] = {{475, "475"},      {500, "500"},       {0, "0"},     {-1234, "-1,234"}, {474.96, "475.0"},
+               {-98.25, "-98.2"}, {0.62345, "0.623"}, {9.5, "9.5"}, {1e20, "1e+20"}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    assert_string_equal(shoal_played_number(cases[i].value).text, cases[i].text);
 }
 
 int main(void) {
@@ -88,6 +99,7 @@ int main(void) {
       cmocka_unit_test(a_running_job_is_worth_what_it_earns_and_one_that_ended_its_score),
       cmocka_unit_test(what_is_missing_or_wrong_is_not_known),
       cmocka_unit_test(the_line_says_what_is_known),
+      cmocka_unit_test(returns_have_the_figures_that_matter),
   };
   return RUN_TESTS(tests);
 }

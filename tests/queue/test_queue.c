@@ -480,7 +480,11 @@ static void a_full_queue_holds_back_who_sends(void **state) {
   shoal_queue_view view;
   uint32_t sent = 0;
   OK(shoal_queue_declare(sender, &(shoal_queue_spec){.name = "bounded", .length_max = 5}, &err));
-  while (shoal_queue_send(sender, "bounded", &sent, sizeof sent, 0.5, &err) == SHOAL_OK && sent < 100) sent++;
+  double deadline = shoal_clock_seconds() + SOON_S;
+  do {
+    if (shoal_queue_send(sender, "bounded", &sent, sizeof sent, 0.1, &err) == SHOAL_OK) sent++;
+    shoal_queue_look(sender, &view);
+  } while ((view.confirmed < 5 || view.outbox < 10 || view.refused < 10) && shoal_clock_seconds() < deadline);
   assert_int_equal(sent, 15); /* five in the queue, ten in the outbox */
   FAILS(shoal_queue_send(sender, "bounded", &sent, sizeof sent, 0, &err), SHOAL_LIMIT, "10 messages wait");
   shoal_queue_look(sender, &view);
@@ -528,7 +532,11 @@ static void old_messages_and_unused_queues_go_away(void **state) {
   send_number(queue, "short-lived", 1);
   send_number(queue, "unused", 1);
   flush(queue);
-  shoal_clock_sleep(1.5); /* counting a queue is a use of it: so only once */
+  double pause = 0.75, deadline = shoal_clock_seconds() + SOON_S;
+  do { /* counting a queue is a use of it: so ever more seldom */
+    shoal_clock_sleep(pause *= 2);
+  } while (shoal_queue_count(queue, "unused", &messages, NULL, &err) == SHOAL_OK &&
+           shoal_clock_seconds() < deadline);
   assert_int_equal(count_of(queue, "short-lived"), 0);
   FAILS(shoal_queue_count(queue, "unused", &messages, NULL, &err), SHOAL_NOT_FOUND, "queue unused");
   OK(shoal_queue_delete(queue, "short-lived", &err));

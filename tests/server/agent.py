@@ -8,6 +8,7 @@ roles; and somebody lies about what it has played."""
 import http.client
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -34,9 +35,9 @@ class Site:
         self.port, self.url = self.server.port, self.server.url
         self.admin = self.server.admin or getattr(self, "admin", None)
 
-    def ask(self, method, path, body=None, token=None, headers=None):
+    def ask(self, method, path, body=None, token=None, headers=None, source=None):
         """Status and content: JSON where it is that, else bytes."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=source and (source, 0))
         head = dict(headers or {})
         if token or self.admin:
             head["Authorization"] = "Bearer " + (token or self.admin)
@@ -95,8 +96,8 @@ def check_envs(site):
 
 def check_specs(site):
     """What is wrong is said by its field, and nothing of it is kept. Strangers' names bring in no Python."""
-    for change, field, words in (({"env": "CartPole-v3"}, "env", "did you mean"), ({"env": "gym:CartPole-v1"}, "env", "unknown environment"),
-                                 ({"env": "gym:os:x"}, "env", "unknown environment"), ({"env": None}, "env", "missing"),
+    for change, field, words in (({"env": "CartPole-v3"}, "env", "did you mean"), ({"env": "gym:CartPole-v1"}, "env", "played by Python"),
+                                 ({"env": "gym:os:x"}, "env", "built in"), ({"seed": -1}, "seed", "from 0 to 9,007,199,254,740,992"), ({"env": None}, "env", "missing"),
                                  ({"algorithm": "sac"}, "algorithm", ""), ({"algorithm": "magic"}, "algorithm", "ppo"),
                                  ({"settings": {"rats": 1}}, "settings", "rats"), ({"settings": {"envs": 4096, "steps": 4096}}, "settings", "a rollout of"),
                                  ({"settings": {"rate": -3}}, "settings", "rate"), ({"body": "dense many"}, "body", "many"),
@@ -134,6 +135,18 @@ def check_bodies(site, job):
     site.refused(409, "", "POST", f"/api/v1/jobs/{job}/units", {"worker": "x"})
 
 
+def check_life(site, job):
+    """Who plays for another life of the training, or computes otherwise, is told, and is blamed for nothing."""
+    play, life = f"/api/v1/jobs/{job}/play?worker=other", site.get(f"/api/v1/jobs/{job}/brief")["life"]
+    site.refused(409, "another life", "POST", f"{play}&life={life + 1}", field="life")
+    site.refused(409, "another life", "POST", f"{play}&life={life + 1}", b"of a life before", field="life")
+    site.refused(409, "could not be checked", "POST", f"{play}&life={life}&math=0123", b"played otherwise", field="math")
+    site.refused(400, "life", "POST", f"{play}&life=x", field="life")
+    assert site.ask("POST", f"{play}&life={life}")[0] in (200, 204)
+    assert site.get("/api/v1/bans")["bans"] == []
+    return life
+
+
 def points_of(site, job):
     """All of them, asked for in parts."""
     points, start = [], 0
@@ -154,6 +167,11 @@ def train_with_kills(site, folder):
     view = lambda: site.job(job)["agent"]
     wait_for("rounds of all four", 20, lambda: view()["version"] >= 3 and view()["actors"] >= 4)
     check_bodies(site, job)
+    life = check_life(site, job)
+    speed = wait_for("its speed", 10, lambda: site.get("/api/v1/server")["samples_per_s"])
+    assert speed > 100 and measure_of(site, "shoal_samples_per_second") > 100, speed
+    assert measure_of(site, "shoal_job_samples_per_second", job) > 100 and measure_of(site, "shoal_job_step", job) >= 3
+    assert f'shoal_job_loss{{job="{job}"}}' not in site.get("/metrics").decode(), "an agent has a loss"
     most = 0
     for step in range(2):
         version = view()["version"]
@@ -174,19 +192,44 @@ def train_with_kills(site, folder):
     site.start()
     wait_for("volunteers that come back", 30, lambda: view()["version"] > 0 and site.job(job)["workers"] >= 2)
     again = wait_for("rounds after the server was killed", 30, lambda: (v := view())["steps"] > 0 and v["actors"] > 0 and v)
+    assert not any(said_over(worker, job) for worker in workers[2:]), "a volunteer took a restart for the end"
+    assert check_life(site, job) != life, "a training that went back says that it is the same"
     kept = points_of(site, job)
     assert again["seconds"] > 1 and kept and kept[0] == points[0], "the curve did not outlive the server"
     assert all(a["steps"] <= b["steps"] and a["seconds"] <= b["seconds"] for a, b in zip(kept, kept[1:])), "the curve goes back"
     done = wait_for("the end", 40, lambda: (j := site.job(job))["state"] == "finished" and j)
     agent = done["agent"]
     assert agent["solved"] and agent["score"] >= 475 and agent["steps"] > before["steps"] // 2, agent
-    assert 13.9 < agent["seconds"] < 25, agent
+    assert 12.5 < agent["seconds"] < 25, agent  # a tenth is left for the last score, which may take less
     assert agent["actors"] == 0 and agent["waiting"] == 0 and agent["bytes_in"] > 0 and agent["bytes_out"] > 0, agent
     credited = site.get(f"/api/v1/jobs/{job}/workers")["workers"]
     assert {"player 2", "player 3"} <= {worker["name"] for worker in credited} <= {f"player {i}" for i in range(4)}, credited
     assert 0.5 < sum(worker["samples"] for worker in credited) / agent["steps"] < 2, (credited, agent)
     site.refused(410, "over", "POST", f"/api/v1/jobs/{job}/play?worker=x")
+    for body in ("{}", os.urandom(100000)):
+        site.refused(410, "over", "POST", f"/api/v1/jobs/{job}/play?worker=x", body)
+    lines = log_of(site, job)
+    assert {"player 0 is here", "player 0 left", "player 3 is here"} <= set(lines), lines
+    assert any(line.startswith("going on from ") and line.endswith(" steps") for line in lines), lines
+    assert lines[-1] == f"finished after {agent['steps']:,} steps: solved", lines
+    assert agent["given_again"] > 0, agent
     return job, workers[2:]
+
+
+def log_of(site, job):
+    return [line["text"] for line in site.get(f"/api/v1/jobs/{job}/log")["lines"]]
+
+
+def said_over(worker, job):
+    """Whether a volunteer has said that the job is over."""
+    return f"job {job} is over" in Path(worker.printed.name).read_text()
+
+
+def measure_of(site, name, job=None):
+    """A number of /metrics."""
+    label = f'{{job="{job}"}}' if job else ""
+    (line,) = [line for line in site.get("/metrics").decode().splitlines() if line.startswith(f"{name}{label} ")]
+    return float(line.split()[1])
 
 
 def check_shown(site, folder, job):
@@ -208,7 +251,25 @@ def check_shown(site, folder, job):
     (folder / "policy.safetensors").write_bytes(site.get(f"/api/v1/jobs/{job}/model"))
     played = subprocess.run([SHOAL, "agent", "play", str(folder / "policy.safetensors"), "--json"], capture_output=True, text=True, timeout=60)
     assert played.returncode == 0, played.stderr
-    site.refused(404, "an agent has none", "GET", f"/api/v1/jobs/{job}/model.onnx")
+    assert site.job(job)["files"]["onnx"] and b"observation" in site.get(f"/api/v1/jobs/{job}/model.onnx")
+    site.refused(404, "agents have none", "GET", f"/api/v1/jobs/{job}/events")
+
+
+def check_restart(site, workers):
+    """A server that is stopped in order says that it will be back, and volunteers do not take that for the end."""
+    job = site.submit(until_solved=False, seconds=6, steps=100000000, body="gru 8")
+    wait_for("its rounds", 30, lambda: site.job(job)["agent"]["version"] > 3)
+    site.refused(404, "finished or stopped", "GET", f"/api/v1/jobs/{job}/model.onnx")
+    assert site.server.end() == 0
+    time.sleep(0.5)
+    site.start()
+    wait_for("volunteers that come back", 30, lambda: site.job(job)["workers"] == len(workers))
+    assert not any(said_over(worker, job) for worker in workers), "a volunteer took a restart for the end"
+    wait_for("the end", 30, lambda: site.job(job)["state"] == "finished")
+    wait_for("volunteers that know", 10, lambda: all(said_over(worker, job) for worker in workers))
+    lines = log_of(site, job)
+    assert any(line.startswith("going on from ") for line in lines) and any("not there as ONNX" in line for line in lines), lines
+    site.refused(404, "remembers", "GET", f"/api/v1/jobs/{job}/model.onnx")
 
 
 def watch(site, job):
@@ -273,13 +334,31 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def invent(unit, brief):
-    """A rollout that looks like one, and that nobody has played: it goes well all the time."""
+def invent(unit, brief, old=False, state=None):
+    """A rollout that looks like one, and that nobody has played: it goes well all the time. old: with the first policy."""
     number, version, _, stream, length = struct.unpack_from("<QQQII", unit, 8)
-    state, rows = unit[40:40 + length], brief["envs"] * brief["steps"]
-    made = b"shoalro1" + struct.pack("<QQ8I", number, version, stream, brief["envs"], brief["steps"], 0, 4, 2, 1, length)
+    state, rows = unit[40:40 + length] if state is None else state, brief["envs"] * brief["steps"]
+    made = b"shoalro1" + struct.pack("<QQ8I", number, 0 if old else version, stream, brief["envs"], brief["steps"], 0, 4, 2, 1, len(state))
     made += bytes(2 * rows) + bytes(16 * (rows + brief["envs"])) + struct.pack("<f", -0.69) * rows + struct.pack("<f", 1) * rows + state
     return made + struct.pack("<I", crc32c(made))
+
+
+def lie(site, job, worker, brief, **how):
+    """Takes a unit, and hands in what nobody has played: the answer, or None where there is no unit just now."""
+    play = f"/api/v1/jobs/{job}/play?worker={worker}"
+    status, answer = site.ask("POST", play)
+    if status != 200:
+        return None
+    return site.ask("POST", play, invent(answer[4:4 + struct.unpack_from("<I", answer)[0]], brief, **how))
+
+
+def check_lies_that_cannot_be_checked(site, job, brief):
+    """With a version from long ago, or from a place where nobody can go on: nothing of it counts, and it ends nothing."""
+    for _ in range(3):
+        wait_for("an answer", 20, lambda: (said := lie(site, job, "stale", brief, old=True)) and said[0] in (200, 204))
+    for _ in range(8):
+        status, answer = wait_for("an answer", 20, lambda: lie(site, job, "poisoner", brief, state=b"poison"))
+        assert status == 400 and "state" in answer["error"]["text"], (status, answer)
 
 
 def check_liar(site):
@@ -287,6 +366,7 @@ def check_liar(site):
     job = site.submit(until_solved=False, seconds=6, name="Honesty")
     wait_for("its rounds", 30, lambda: site.job(job)["agent"]["version"] > 3)
     brief = site.get(f"/api/v1/jobs/{job}/brief")
+    check_lies_that_cannot_be_checked(site, job, brief)
     play = f"/api/v1/jobs/{job}/play?worker=liar"
     for _ in range(40):
         status, answer = site.ask("POST", play)
@@ -304,21 +384,45 @@ def check_liar(site):
     assert any("liar gets no more work" in line for line in lines), lines
     wait_for("its end", 20, lambda: site.job(job)["state"] == "finished")
     assert len(site.get("/api/v1/bans")["bans"]) == 1, "an honest volunteer is banned"
+    credited = {worker["name"]: worker["units"] for worker in site.get(f"/api/v1/jobs/{job}/workers")["workers"]}
+    assert not {"stale", "poisoner"} & set(credited) and credited.get("liar", 0) <= 2, credited
+
+
+def check_impostor(site):
+    """Who lies under a volunteer's name, from elsewhere, is blamed under a name of its own."""
+    job = site.submit(until_solved=False, seconds=5, name="Names")
+    wait_for("its rounds", 30, lambda: site.job(job)["agent"]["version"] > 3)
+    brief, play, status = site.get(f"/api/v1/jobs/{job}/brief"), f"/api/v1/jobs/{job}/play?worker=player%203", 0
+    for _ in range(40):
+        status, answer = site.ask("POST", play, source="127.0.0.2")
+        if status == 200:
+            lie = invent(answer[4:4 + struct.unpack_from("<I", answer)[0]], brief)
+            status, answer = site.ask("POST", play, lie, source="127.0.0.2")
+        if status == 403:
+            break
+        assert status in (200, 204), (status, answer)
+    assert status == 403, (status, answer)
+    lines = [line for line in log_of(site, job) if line.startswith("player 3 ")]
+    assert any(re.match("player 3 #[0-9a-f]{6} gets no more work", line) for line in lines), lines
+    assert not any(line.startswith(("player 3 left", "player 3 gets")) for line in lines), lines
+    assert any("player 3 at 127.0.0.2" in ban["who"] for ban in site.get("/api/v1/bans")["bans"])
+    wait_for("its end", 20, lambda: site.job(job)["state"] == "finished")
+    assert not any("player 3 at 127.0.0.1" in ban["who"] for ban in site.get("/api/v1/bans")["bans"])
 
 
 def check_nobody_plays(site, workers):
     """A budget of time is not used up while nobody is there, and a job without its least workers does not begin."""
-    third = site.submit(until_solved=False, seconds=1.5, workers_min=1)
+    third = site.submit(until_solved=False, seconds=1000, workers_min=1)
     wait_for("its rounds", 30, lambda: site.job(third)["agent"]["version"] > 1)
     for worker in workers:
         worker.end(signal.SIGKILL)
-    wait_for("a job that waits", 20, lambda: (j := site.job(third))["workers"] == 0 and j["state"] in ("waiting", "finished"))
-    if site.job(third)["state"] == "waiting":
-        spent = site.job(third)["agent"]["seconds"]
-        time.sleep(1)
-        assert site.job(third)["agent"]["seconds"] - spent < 0.5, "time without anybody who plays is counted"
-    assert site.ask("POST", f"/api/v1/jobs/{third}/stop", b"")[0] in (200, 409)
-    wait_for("its end", 20, lambda: site.job(third)["state"] in ("stopped", "finished"))
+    # What a volunteer had sent before it was killed may be read after its end, and then it counts for one more lease.
+    wait_for("a job that waits", 45, lambda: (j := site.job(third))["workers"] == 0 and j["state"] == "waiting")
+    spent = site.job(third)["agent"]["seconds"]
+    time.sleep(1)
+    assert site.job(third)["agent"]["seconds"] - spent < 0.5, "time without anybody who plays is counted"
+    assert site.ask("POST", f"/api/v1/jobs/{third}/stop", b"")[0] == 200
+    wait_for("its end", 20, lambda: site.job(third)["state"] == "stopped")
 
 
 def check_roles(folder):
@@ -347,8 +451,10 @@ def main():
         job, workers = train_with_kills(site, folder)
         check_shown(site, folder, job)
         check_stop_and_resume(site, job)
+        check_restart(site, workers)
         check_exact(site, folder)
         check_liar(site)
+        check_impostor(site)
         check_nobody_plays(site, workers)
         assert site.server.end() == 0
         check_roles(folder)

@@ -3,7 +3,7 @@
 
 An actor, the broker and the learner are killed -9 in turn, and rubbish is thrown into the queues; each time the training
 goes on, and in the end CartPole-v1 is solved. Meanwhile no queue is ever longer than its bound. Then exact rounds: played
-through the broker they are those of one machine. And messages late in the training are no larger than the first ones; what was
+through the broker they are those of one machine. Who waits for others says so. And messages late in the training are no larger than the first ones; what was
 trained through the broker goes on without it.
 
 Where RabbitMQ is missing the exit status is 77: skipped."""
@@ -149,6 +149,33 @@ def kill_broker(run):
     tool("restart", run.broker)
 
 
+def told(run, words, name):
+    """A command, and the file with what it says to people."""
+    said = run.folder / name
+    with said.open("w") as file:
+        return subprocess.Popen([SHOAL, *words, "--queue", run.url], stdout=file, stderr=file), said
+
+
+def waiting(run):
+    """An actor without its learner, and a learner without actors, say for whom they wait."""
+    actor, of_actor = told(run, ["agent", "act", "--name", "zz"], "actor")
+    learner, of_learner = told(run, ["agent", "train", "--env", "CartPole-v1", "--algorithm", "vtrace", "--name", "yy", "--out",
+                                     str(run.folder / "yy.safetensors"), "--seconds", "60"], "learner")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not ("waiting" in of_actor.read_text() and "waiting" in of_learner.read_text()):
+        time.sleep(0.05)
+    assert "waiting for a learner called zz" in of_actor.read_text(), of_actor.read_text()
+    assert "waiting for actors: shoal agent act --queue amqp://127.0.0.1" in of_learner.read_text(), of_learner.read_text()
+    assert "--name yy" in of_learner.read_text(), of_learner.read_text()
+    assert run.url not in of_learner.read_text(), "the password is told"
+    actor.send_signal(signal.SIGINT)
+    assert actor.wait(20) == 0
+    actor, _ = told(run, ["agent", "act", "--name", "yy", "--threads", "1"], "actor")
+    assert learner.wait(70) == 0 and actor.wait(20) == 0
+    assert "1 actor came" in of_learner.read_text(), of_learner.read_text()
+    run.say("who waits says for whom")
+
+
 def disturbed(run):
     for _ in range(4):
         run.act()
@@ -229,6 +256,7 @@ def main():
         folder.chmod(0o755)  # the broker has a user of its own
         run = Run(folder)
         try:
+            waiting(run)
             disturbed(run)
             without_the_broker(run)
             same_as_alone(run)

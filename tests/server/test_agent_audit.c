@@ -97,16 +97,19 @@ static void checks_are_few_at_a_time(void **state) {
   shoal_agent_audit *audit;
   shoal_agent_case tried;
   const shoal_agent_audit_calls calls = {NULL, wake, judged};
-  const shoal_standing newcomer = {.who = 77}, proven = {.who = 78, .agreed = 1000};
+  const shoal_standing newcomer = {.who = 77}, proven = {.who = 78, .agreed = 1000}, other = {.who = 79};
   verdicts_count = 0;
   assert_int_equal(shoal_agent_audit_create(&audit, &calls, &err), SHOAL_OK);
   for (int i = 0; i < 2; i++) {
-    assert_true(shoal_agent_audit_wants(audit, &newcomer));
+    assert_int_equal(shoal_agent_audit_draw(audit, &newcomer), SHOAL_AGENT_CHECKED);
     make_case(&tried, "CartPole-v1", "categorical", "dense 16 tanh");
     if (i == 1) falsify(&tried, 200);
     shoal_agent_audit_add(audit, &tried);
   }
-  assert_false(shoal_agent_audit_wants(audit, &newcomer));
+  /* A burst of more cannot count before these are judged; others can be checked meanwhile. */
+  for (int i = 0; i < 20; i++)
+    assert_int_equal(shoal_agent_audit_draw(audit, &newcomer), SHOAL_AGENT_NO_ROOM);
+  assert_int_equal(shoal_agent_audit_draw(audit, &other), SHOAL_AGENT_CHECKED);
   double deadline = shoal_clock_seconds() + 30;
   while (verdicts_count < 2 && shoal_clock_seconds() < deadline) {
     shoal_agent_audit_tick(audit);
@@ -115,9 +118,9 @@ static void checks_are_few_at_a_time(void **state) {
   assert_int_equal(verdicts_count, 2);
   assert_int_equal(verdicts[0], SHOAL_AGENT_AGREES);
   assert_int_equal(verdicts[1], SHOAL_AGENT_LIES);
-  assert_true(shoal_agent_audit_wants(audit, &newcomer));
+  assert_int_equal(shoal_agent_audit_draw(audit, &newcomer), SHOAL_AGENT_CHECKED);
   int drawn = 0;
-  for (int i = 0; i < 10000; i++) drawn += shoal_agent_audit_wants(audit, &proven);
+  for (int i = 0; i < 10000; i++) drawn += shoal_agent_audit_draw(audit, &proven) == SHOAL_AGENT_CHECKED;
   assert_in_range(drawn, 200, 400); /* 3 in 100 */
   make_case(&tried, "CartPole-v1", "categorical", "dense 16 tanh");
   shoal_agent_audit_add(audit, &tried);

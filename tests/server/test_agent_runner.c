@@ -13,6 +13,7 @@
 #include "server/agent_curve.h"
 #include "server/agent_runner.h"
 
+enum { UNITS_MAX = 2 };
 static char folder[64];
 static shoal_agent_spec spec;
 static shoal_error err;
@@ -76,7 +77,8 @@ static void close_bench(bench *b) {
 /* Plays a unit, if there is one; its rollout is in `bytes` then. */
 static shoal_coach_next play(bench *b, shoal_agent_runner *r) {
   shoal_coach_next next;
-  assert_int_equal(shoal_agent_runner_take(r, "ann", b->known, &next, &b->bytes, &b->policy, &err), SHOAL_OK);
+  assert_int_equal(shoal_agent_runner_take(r, "ann", UNITS_MAX, b->known, &next, &b->bytes, &b->policy, &err),
+                   SHOAL_OK);
   if (next != SHOAL_COACH_UNIT) return next;
   assert_int_equal(shoal_play_unit_read(&b->unit, b->bytes.bytes, b->bytes.length, &err), SHOAL_OK);
   if (b->policy.length > 0)
@@ -153,6 +155,22 @@ static void it_is_played_to_its_end(void **state) {
   assert_true(view.finished && view.steps >= 6000 && view.episodes > 0 && view.checkpoints >= 1);
   assert_false(isnan(view.score) || isnan(view.return_mean));
   assert_true(is_there("agent.safetensors") && is_there("model.safetensors") && is_there("curve.jsonl"));
+  assert_true(is_there("model.onnx") && view.remark[0] == 0 && view.went_on == 0);
+}
+
+/* For other runtimes there are only policies that remember nothing; that is told. */
+static void a_policy_that_remembers_is_not_there_as_onnx(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  parse("{\"env\":\"CartPole-v1\",\"until_solved\":false,\"body\":\"gru 8\"}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  play_until(r, 2000);
+  assert_false(is_there("model.onnx"));
+  finish(r, &view);
+  assert_true(is_there("model.safetensors") && !is_there("model.onnx"));
+  assert_non_null(strstr(view.remark, "not there as ONNX"));
+  assert_null(strstr(view.remark, folder));
 }
 
 static void it_goes_on_from_its_folder(void **state) {
@@ -165,6 +183,7 @@ static void it_goes_on_from_its_folder(void **state) {
   finish(r, &view);
   assert_false(view.finished);
   assert_true(view.steps >= 4000 && view.seconds > 0);
+  assert_true(is_there("model.onnx"));
   /* As if it had been killed after it had gone further than its file. */
   shoal_text late = {0};
   char *curve = shoal_path("%s/curve.jsonl", folder);
@@ -177,6 +196,8 @@ static void it_goes_on_from_its_folder(void **state) {
   r = start(&view);
   wait_for(r, SHOAL_AGENT_OPEN, &again);
   assert_int_equal(again.steps, view.steps);
+  assert_int_equal(again.went_on, view.steps);
+  assert_false(is_there("model.onnx")); /* it was the policy's before */
   assert_true(again.seconds >= view.seconds && again.seconds < view.seconds + 30);
   assert_false(shoal_file_exists(beyond));
   double seconds;
@@ -236,6 +257,170 @@ static void what_actors_say_is_checked(void **state) {
   shoal_agent_runner_look(r, &view);
   assert_int_equal(view.actors, 1);
   close_bench(&b);
+  finish(r, &view);
+}
+
+/* Waits for a unit, and plays it. */
+static void play_next(bench *b, shoal_agent_runner *r) {
+  double deadline = shoal_clock_seconds() + 30;
+  shoal_coach_next next;
+  while ((next = play(b, r)) == SHOAL_COACH_WAITS && shoal_clock_seconds() < deadline) usleep(1000);
+  assert_int_equal(next, SHOAL_COACH_UNIT);
+}
+
+static shoal_status send(shoal_agent_runner *r, bench *b, const char *actor, shoal_agent_done *done) {
+  shoal_text_clear(&b->bytes);
+  shoal_rollout_write(b->rollout, &b->bytes);
+  return shoal_agent_runner_done(r, actor, b->bytes.bytes, b->bytes.length, done, &err);
+}
+
+/* The first rounds of somebody honest. */
+static shoal_agent_runner *begin_training(bench *b, const char *json) {
+  shoal_agent_view view;
+  parse(json);
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  open_bench(b, r);
+  play_until(r, (uint64_t)3 * spec.settings.streams * b->brief.envs * b->brief.steps);
+  return r;
+}
+
+static void wait_for_version(shoal_agent_runner *r, uint64_t version, shoal_agent_view *view) {
+  double deadline = shoal_clock_seconds() + 30;
+  do {
+    usleep(1000);
+    shoal_agent_runner_look(r, view);
+  } while (view->version < version && shoal_clock_seconds() < deadline);
+  assert_true(view->version >= version);
+}
+
+/* Who says to have played with a version from long ago cannot be checked. */
+static void lies_about_old_versions_do_not_count(void **state) {
+  (void)state;
+  bench b;
+  shoal_agent_view view;
+  shoal_agent_done done;
+  shoal_agent_runner *r =
+      begin_training(&b, "{\"env\":\"CartPole-v1\",\"until_solved\":false,\"settings\":{\"streams\":1}}");
+  play_next(&b, r);
+  assert_true(b.rollout->version >= 3);
+  uint64_t version = b.rollout->version;
+  for (uint64_t older = 0; older < version; older++) {
+    b.rollout->version = older;
+    assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+    assert_true(!done.counted && done.steps == 0);
+  }
+  b.rollout->version = version;
+  assert_int_equal(send(r, &b, "eve", &done), SHOAL_OK); /* who was not given it */
+  assert_false(done.counted);
+  assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+  assert_true(done.counted);
+  close_bench(&b);
+  finish(r, &view);
+}
+
+/* What finds no room to be checked: it does not count, and the unit is there for others. */
+static void what_is_refused_is_given_again(void **state) {
+  (void)state;
+  bench b;
+  shoal_agent_view view;
+  shoal_agent_done done;
+  shoal_agent_runner *r =
+      begin_training(&b, "{\"env\":\"CartPole-v1\",\"until_solved\":false,\"settings\":{\"streams\":1}}");
+  play_next(&b, r);
+  uint64_t number = b.unit.number;
+  assert_int_equal(shoal_agent_runner_refuse(r, "ann", b.bytes.bytes, b.bytes.length, &err), SHOAL_OK);
+  assert_int_equal(shoal_agent_runner_refuse(r, "ann", "garbage", 7, &err), SHOAL_INVALID);
+  assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+  assert_false(done.counted);
+  play_next(&b, r);
+  assert_int_equal(b.unit.number, number);
+  assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+  assert_true(done.counted);
+  close_bench(&b);
+  finish(r, &view);
+}
+
+/* A state that nobody could go on from is refused; and where one cannot, the stream begins anew after a while. */
+static void a_poisoned_state_ends_nothing(void **state) {
+  (void)state;
+  bench b;
+  shoal_agent_view view;
+  shoal_agent_done done;
+  shoal_agent_runner *r =
+      begin_training(&b, "{\"env\":\"CartPole-v1\",\"until_solved\":false,\"settings\":{\"streams\":1}}");
+  play_next(&b, r);
+  uint64_t number = b.unit.number;
+  assert_true(b.unit.state.length > 0);
+  shoal_text_clear(&b.rollout->state);
+  shoal_text_addf(&b.rollout->state, "poison");
+  assert_int_equal(send(r, &b, "ann", &done), SHOAL_INVALID);
+  for (int i = 0; i < 2; i++) {
+    play_next(&b, r);
+    assert_int_equal(b.unit.number, number);
+    shoal_agent_runner_give_up(r, "ann", number);
+  }
+  play_next(&b, r);
+  assert_true(b.unit.number != number);
+  assert_int_equal(b.unit.state.length, 0);
+  assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+  assert_true(done.counted);
+  /* Who has lied has left its streams; they are played from their beginnings. */
+  shoal_agent_runner_lied(r, "ann");
+  play_next(&b, r);
+  assert_int_equal(b.unit.state.length, 0);
+  close_bench(&b);
+  shoal_agent_runner_look(r, &view);
+  play_until(r, view.steps + 4000);
+  finish(r, &view);
+  assert_string_equal(view.error, "");
+}
+
+/* Numbers that are sound one by one, and that nothing can be learned from. */
+static void a_round_that_cannot_be_learned_from_is_refused(void **state) {
+  (void)state;
+  bench b;
+  shoal_agent_view view, after;
+  shoal_agent_done done;
+  shoal_agent_runner *r = begin_training(
+      &b, "{\"env\":\"CartPole-v1\",\"until_solved\":false,\"exact\":true,\"settings\":{\"streams\":2}}");
+  shoal_agent_runner_look(r, &view);
+  for (uint32_t i = 0; i < spec.settings.streams; i++) {
+    play_next(&b, r);
+    for (uint32_t row = 0; row < b.brief.envs * b.brief.steps; row++) b.rollout->log_probs[row] = -1e9f;
+    assert_int_equal(send(r, &b, "ann", &done), SHOAL_OK);
+    assert_true(done.counted);
+  }
+  wait_for_version(r, view.version + 1, &after);
+  assert_true(after.refused > 0 && after.phase == SHOAL_AGENT_OPEN);
+  uint64_t steps = after.steps;
+  play_until(r, steps + 4000);
+  close_bench(&b);
+  finish(r, &view);
+  assert_string_equal(view.error, "");
+  assert_true(view.steps >= steps + 4000);
+}
+
+/* One that asks and asks leaves units for others. */
+static void nobody_has_all_units(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  shoal_coach_next next;
+  shoal_text unit = {0}, policy = {0};
+  parse("{\"env\":\"CartPole-v1\",\"until_solved\":false,\"settings\":{\"streams\":4}}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  for (int i = 0; i < 50; i++) {
+    assert_int_equal(shoal_agent_runner_take(r, "greedy", UNITS_MAX, UINT64_MAX, &next, &unit, &policy, &err),
+                     SHOAL_OK);
+    assert_int_equal(next, SHOAL_COACH_UNIT);
+  }
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(shoal_agent_runner_take(r, "ann", 9, UINT64_MAX, &next, &unit, &policy, &err), SHOAL_OK);
+    assert_int_equal(next, i < 2 ? SHOAL_COACH_UNIT : SHOAL_COACH_WAITS);
+  }
+  shoal_text_release(&unit);
+  shoal_text_release(&policy);
   finish(r, &view);
 }
 
@@ -313,10 +498,16 @@ static void a_damaged_file_ends_it_with_a_reason(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(it_is_played_to_its_end, begin, end),
+      cmocka_unit_test_setup_teardown(a_policy_that_remembers_is_not_there_as_onnx, begin, end),
       cmocka_unit_test_setup_teardown(it_goes_on_from_its_folder, begin, end),
       cmocka_unit_test_setup_teardown(time_without_anybody_does_not_count, begin, end),
       cmocka_unit_test_setup_teardown(what_actors_say_is_checked, begin, end),
       cmocka_unit_test_setup_teardown(what_may_be_learned_from_can_be_checked, begin, end),
+      cmocka_unit_test_setup_teardown(lies_about_old_versions_do_not_count, begin, end),
+      cmocka_unit_test_setup_teardown(what_is_refused_is_given_again, begin, end),
+      cmocka_unit_test_setup_teardown(a_poisoned_state_ends_nothing, begin, end),
+      cmocka_unit_test_setup_teardown(a_round_that_cannot_be_learned_from_is_refused, begin, end),
+      cmocka_unit_test_setup_teardown(nobody_has_all_units, begin, end),
       cmocka_unit_test_setup_teardown(rollouts_that_wait_are_bounded, begin, end),
       cmocka_unit_test_setup_teardown(a_damaged_file_ends_it_with_a_reason, begin, end),
   };

@@ -1,6 +1,7 @@
 /* test_agent_spec.c: what hosts submit to be learned is read field by field, and written as it is read. */
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "check.h"
 #include "server/any_spec.h"
@@ -67,8 +68,9 @@ static void what_is_written_is_read(void **state) {
 static void faults_name_their_field(void **state) {
   (void)state;
   refuses("{\"kind\":\"agent\"}", "env", "is missing");
-  refuses("{\"env\":\"gym:CartPole-v1\"}", "env", "unknown environment");
-  refuses("{\"env\":\"gym:os:system-v0\"}", "env", "unknown environment");
+  refuses("{\"env\":\"gym:CartPole-v1\"}", "env", "gym:CartPole-v1 is played by Python");
+  refuses("{\"env\":\"gym:os:system-v0\"}", "env", "nothing but environments that are built in");
+  refuses("{\"env\":\"gym:\"}", "env", "");
   refuses("{\"env\":\"CartPole-v2\"}", "env", "did you mean 'CartPole-v");
   refuses("{\"env\":7}", "env", "must be a text");
   refuses("{\"env\":\"CartPole-v1\",\"algorithm\":\"sarsa\"}", "algorithm", "ppo");
@@ -78,7 +80,9 @@ static void faults_name_their_field(void **state) {
   refuses("{\"env\":\"CartPole-v1\",\"settings\":{\"body\":\"dense 3\"}}", "settings", "a field of its own");
   refuses("{\"env\":\"CartPole-v1\",\"settings\":[1]}", "settings", "an object");
   refuses("{\"env\":\"CartPole-v1\",\"seconds\":-1}", "seconds", "from 0");
-  refuses("{\"env\":\"CartPole-v1\",\"steps\":1e16}", "steps", "");
+  refuses("{\"env\":\"CartPole-v1\",\"seconds\":1e9}", "seconds", "from 0 to 100,000,000");
+  refuses("{\"env\":\"CartPole-v1\",\"steps\":1e16}", "steps", "from 0 to 9,007,199,254,740,992");
+  refuses("{\"env\":\"CartPole-v1\",\"steps\":2e15}", "steps", "1,000,000,000,000,000");
   refuses("{\"env\":\"CartPole-v1\",\"until_solved\":1}", "until_solved", "true or false");
   refuses("{\"env\":\"CartPole-v1\",\"name\":\"a/b\"}", "name", "1 to 64");
   refuses("{\"env\":\"CartPole-v1\",\"data\":\"wine\"}", "data", "no field");
@@ -102,6 +106,29 @@ static void what_cannot_be_is_found_before_it_begins(void **state) {
   tries("{\"env\":\"CartPole-v1\",\"settings\":{\"lag\":5,\"lag_max\":1}}", "settings", "lag");
   tries("{\"env\":\"CartPole-v1\",\"body\":\"dense 4000 tanh\\ndense 4000 tanh\"}", "body",
         "versions of a policy");
+  tries("{\"env\":\"CartPole-v1\",\"algorithm\":\"vtrace\",\"body\":\"dense 2200 tanh\\ndense 2200 "
+        "tanh\",\"settings\":"
+        "{\"lag\":0,\"lag_max\":1}}",
+        "body", "weights, and may have");
+  tries("{\"env\":\"CartPole-v1\",\"settings\":{\"streams\":1024,\"envs\":64,\"steps\":256}}", "settings",
+        "rollouts of 1024 streams");
+  tries("{\"env\":\"CartPole-v1\",\"body\":\"lstm 700\",\"settings\":{\"envs\":4096,\"steps\":1}}", "body",
+        "a rollout of");
+}
+
+static long most_memory_kb(void) {
+  struct rusage usage;
+  assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_maxrss;
+}
+
+/* It would be half a GB for each of its copies. */
+static void a_body_that_is_too_large_is_refused_before_it_is_made(void **state) {
+  (void)state;
+  long before = most_memory_kb();
+  tries("{\"env\":\"CartPole-v1\",\"body\":\"dense 12000 tanh\\ndense 12000 tanh\"}", "body",
+        "versions of a policy");
+  assert_true(most_memory_kb() - before < 100 << 10);
 }
 
 static void a_rollout_is_never_larger_than_its_bound(void **state) {
@@ -155,6 +182,7 @@ int main(void) {
       cmocka_unit_test(what_is_written_is_read),
       cmocka_unit_test(faults_name_their_field),
       cmocka_unit_test(what_cannot_be_is_found_before_it_begins),
+      cmocka_unit_test(a_body_that_is_too_large_is_refused_before_it_is_made),
       cmocka_unit_test(a_rollout_is_never_larger_than_its_bound),
       cmocka_unit_test(kinds_are_told_apart),
   };

@@ -106,6 +106,32 @@ static void what_was_agreed_is_told_to_later_jobs(void **state) {
   close_world(&w);
 }
 
+static uint64_t agreed_in_store(world *w) {
+  shoal_standing_row rows[2];
+  size_t count;
+  assert_int_equal(shoal_store_standings(w->store, false, 0, rows, 2, &count, NULL), SHOAL_OK);
+  uint64_t agreed = count > 0 ? rows[0].agreed : 0;
+  shoal_standing_rows_free(rows, count);
+  return agreed;
+}
+
+static void what_agrees_is_known_at_once_and_stored_together(void **state) {
+  (void)state;
+  world w = open_world();
+  uint64_t anna = shoal_standings_meet(w.standings, 0, "anna", HOME);
+  for (int i = 0; i < 5; i++) shoal_standings_agreed(w.standings, anna);
+  shoal_standings_agreed(w.standings, 12345); /* nobody that is known */
+  assert_int_equal(shoal_standings_get(w.standings, anna).agreed, 5);
+  assert_int_equal(agreed_in_store(&w), 0);
+  shoal_standings_flush(w.standings);
+  assert_int_equal(agreed_in_store(&w), 5);
+  shoal_standings_agreed(w.standings, anna);
+  close_world(&w); /* the last one, too */
+  w = open_world();
+  assert_int_equal(shoal_standings_get(w.standings, anna).agreed, 6);
+  close_world(&w);
+}
+
 /* Wrong chunks: two others must say so, and then it is doubted, in jobs to come too, and by chiefs that do not know. */
 static void who_is_blamed_by_two_is_doubted_and_not_banned(void **state) {
   (void)state;
@@ -137,6 +163,7 @@ int main(void) {
       IN_FOLDER(a_ban_outlives_the_server_until_it_is_lifted),
       IN_FOLDER(a_chief_that_has_not_heard_of_a_ban_does_not_lift_it),
       IN_FOLDER(what_was_agreed_is_told_to_later_jobs),
+      IN_FOLDER(what_agrees_is_known_at_once_and_stored_together),
       IN_FOLDER(who_is_blamed_by_two_is_doubted_and_not_banned),
   };
   return RUN_TESTS(tests);
