@@ -370,6 +370,7 @@ static void a_poisoned_state_ends_nothing(void **state) {
   play_next(&b, r);
   assert_int_equal(b.unit.state.length, 0);
   close_bench(&b);
+  shoal_agent_runner_lost(r, "ann"); /* with that unit */
   shoal_agent_runner_look(r, &view);
   play_until(r, view.steps + 4000);
   finish(r, &view);
