@@ -199,8 +199,6 @@ void shoal_actor_critic_end(shoal_learner *learner) {
 
 void shoal_actor_critic_undo(shoal_learner *learner) { shoal_backup_restore(&mind_of(learner)->backup); }
 
-float shoal_actor_critic_rate(const shoal_learner *learner) { return shoal_learner_rate(learner); }
-
 /* ---- a round ------------------------------------------------------------------------ */
 
 /* Where in `seen` a sample is: every rollout there has one step more. */

@@ -94,7 +94,5 @@ void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_rou
 /* The round did well: the policy's state gets the new weights; or not: all is as it was before. */
 void shoal_actor_critic_end(shoal_learner *learner);
 void shoal_actor_critic_undo(shoal_learner *learner);
-/* The rate at this point of the training. */
-float shoal_actor_critic_rate(const shoal_learner *learner);
 
 #endif

@@ -27,7 +27,7 @@ void shoal_ppo_defaults(const shoal_env_kind *kind, shoal_agent_settings *s) {
 static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                           shoal_round_view *view, shoal_error *err) {
   const shoal_agent_settings *s = &learner->config.settings;
-  float rate = shoal_actor_critic_rate(learner);
+  float rate = shoal_learner_rate(learner);
   shoal_epoch_sums sums = {0};
   shoal_actor_critic_begin(learner, rollouts, count);
   shoal_actor_critic_values(learner);
