@@ -18,8 +18,8 @@ static const char *const NETS[] = {
     "input 9\na: dense 8 silu\nb: dense 8 sigmoid\nc: dense 8 softplus from a\nadd a b\nconcat c a\nreshape "
     "2x3x4\n"
     "conv 3 2x2 leaky-relu\nglobal-pool min\nrepeat 3\nrnn 4 last\ndense 2\nloss huber\n",
-    "x: input 9\na: lookup 13 7 of 4 tanh\nb: dense 8\ndense 5 from x\nlayernorm\nconcat a b x\ndense 3\n"
-    "loss mean-squared\n",
+    ("x: input 9\na: lookup 13 7 of 4 tanh\nb: dense 8\ndense 5 from x\nlayernorm\nconcat a b x\n"
+     "dense 3\nloss mean-squared\n"),
 };
 
 typedef struct rig {
