@@ -151,6 +151,7 @@ static bool rows_of(const picture *to, double from, double until, uint32_t *firs
 }
 
 static void fill_polygon(const picture *to, const spot *points, uint32_t count) {
+  if (count < 3) return;
   double top = points[0].y, bottom = points[0].y;
   for (uint32_t i = 1; i < count; i++) {
     top = fmin(top, points[i].y);

@@ -44,7 +44,7 @@ static shoal_status parse_head(shoal_idx *out, const char *name, const uint8_t *
 
 shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *bytes, size_t length,
                              shoal_error *err) {
-  size_t head;
+  size_t head = 0;
   shoal_status status = parse_head(out, name, bytes, length, &head, err);
   if (status != SHOAL_OK) return status;
   uint64_t wanted = out->dims[0] * out->sample_values, there = length - head;
@@ -59,7 +59,7 @@ shoal_status shoal_idx_parse(shoal_idx *out, const char *name, const uint8_t *by
 
 void shoal_idx_cut(shoal_cut *cut, const uint8_t *bytes, size_t length) {
   shoal_idx idx;
-  size_t head;
+  size_t head = 0;
   if (parse_head(&idx, "", bytes, length, &head, NULL) != SHOAL_OK || idx.dims_count < 2) return;
   cut->head = head;
   cut->record = idx.sample_values;

@@ -560,8 +560,8 @@ static bool read_topology(reading *r) {
            fail(r, "expected the end of the line after 'none', found %s", quote(r, found));
   }
   for (uint32_t layers = 0;; layers++) {
-    uint32_t width;
-    const char *activation;
+    uint32_t width = 0;
+    const char *activation = NULL;
     if (layers == SHOAL_HIDDEN_MAX) return fail_limit(r, "more than %d layers", SHOAL_HIDDEN_MAX);
     if (!read_width(r, &width) || !read_activation(r, &activation)) return false;
     used +=

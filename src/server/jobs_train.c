@@ -43,14 +43,14 @@ static void take_notes(shoal_jobs *jobs, shoal_open_job *job) {
   }
 }
 
-/* What is credited of a name; NULL: there is no room for more names. */
-static shoal_worker_sum *credited_of(shoal_open_job *job, const char *name) {
+/* What is credited of a worker already; NULL: there is no room for more names. */
+static shoal_worker_sum *credited_of(shoal_open_job *job, const shoal_worker_sum *sum) {
   uint32_t i = 0;
-  while (i < job->credited_count && strcmp(job->credited[i].name, name) != 0) i++;
+  while (i < job->credited_count && strcmp(job->credited[i].name, sum->name) != 0) i++;
   if (i == SHOAL_JOB_SUMS_MAX) return NULL;
   if (i == job->credited_count) {
     job->credited[i] = (shoal_worker_sum){0};
-    snprintf(job->credited[i].name, sizeof job->credited[i].name, "%s", name);
+    memcpy(job->credited[i].name, sum->name, sizeof sum->name);
     job->credited_count++;
   }
   return &job->credited[i];
@@ -68,7 +68,7 @@ static void credit(shoal_jobs *jobs, shoal_open_job *job) {
   uint32_t count = shoal_runner_sums(job->runner, sums, SHOAL_JOB_SUMS_MAX);
   size_t rows_count = 0;
   for (uint32_t i = 0; i < count; i++) {
-    shoal_worker_sum *known = sums[i].parts > 0 ? credited_of(job, sums[i].name) : NULL;
+    shoal_worker_sum *known = sums[i].parts > 0 ? credited_of(job, &sums[i]) : NULL;
     if (known == NULL || sums[i].parts <= known->parts) continue;
     places[rows_count] = &sums[i];
     rows[rows_count++] =
@@ -80,7 +80,7 @@ static void credit(shoal_jobs *jobs, shoal_open_job *job) {
   if (rows_count == 0 ||
       shoal_store_add_contributions(jobs->config.store, job->id, rows, rows_count, NULL) != SHOAL_OK)
     return; /* what the store did not take is credited with the next */
-  for (size_t i = 0; i < rows_count; i++) *credited_of(job, places[i]->name) = *places[i];
+  for (size_t i = 0; i < rows_count; i++) *credited_of(job, places[i]) = *places[i];
 }
 
 /* What a chief learns of somebody is kept, and a ban is all jobs'. */
