@@ -14,7 +14,7 @@ static const char *const heads[] = {[SHOAL_HEAD_CATEGORICAL] = "categorical",
 enum { HEADS = sizeof heads / sizeof heads[0] };
 
 void shoal_actor_brief_write(const shoal_learner_config *config, const shoal_policy_spec *spec, bool exact,
-                             shoal_text *out) {
+                             uint64_t life, shoal_text *out) {
   shoal_json json;
   shoal_json_init(&json, out);
   shoal_json_open(&json, NULL, '{');
@@ -25,6 +25,7 @@ void shoal_actor_brief_write(const shoal_learner_config *config, const shoal_pol
   shoal_json_int(&json, "envs", config->settings.envs);
   shoal_json_int(&json, "steps", config->settings.steps);
   shoal_json_bool(&json, "exact", exact);
+  if (life != 0) shoal_json_int(&json, "life", (int64_t)life);
   shoal_json_close(&json, '}');
 }
 

@@ -27,18 +27,11 @@ static const double LEASE_S = 30, SAVE_EVERY_S = 30;
 /* Points and checkpoints come often at first, when most is learned; then so many for each second so far. */
 static const double POINT_EVERY_S = 0.05, POINTS_SHARE = 0.004;
 static const double CHECKPOINT_EVERY_S = 0.25, CHECKPOINTS_SHARE = 0.05;
-static const long WAIT_NS = 20000000;
 
 typedef struct heard {
   char name[SHOAL_ACTOR_NAME_MAX];
   double at; /* 0: nobody */
 } heard;
-
-typedef struct local {
-  shoal_coach *coach;
-  pthread_t thread;
-  char name[SHOAL_ACTOR_NAME_MAX];
-} local;
 
 struct shoal_coach {
   shoal_coach_config config;
@@ -50,8 +43,6 @@ struct shoal_coach {
   volatile sig_atomic_t stop;
   pthread_t thread;
   bool has_thread;
-  local *locals;
-  uint32_t locals_count;
 
   pthread_mutex_t clock; /* guards these two; nothing else is locked meanwhile */
   double counted, since; /* seconds until the clock stood still, or went on last; 0: it stands still */
@@ -247,8 +238,8 @@ static uint32_t count_actors(const shoal_coach *c) {
 
 shoal_rollout_shape shoal_coach_shape(const shoal_coach *c) { return c->shape; }
 
-void shoal_coach_brief(shoal_coach *c, shoal_text *json) {
-  shoal_actor_brief_write(&c->config.learner, shoal_learner_spec(c->learner), c->config.exact, json);
+void shoal_coach_brief(shoal_coach *c, uint64_t life, shoal_text *json) {
+  shoal_actor_brief_write(&c->config.learner, shoal_learner_spec(c->learner), c->config.exact, life, json);
 }
 
 shoal_coach_next shoal_coach_take(shoal_coach *c, const char *actor, uint64_t known, shoal_text *unit,
@@ -381,88 +372,7 @@ void shoal_coach_policy(shoal_coach *c, uint64_t *version, shoal_text *bytes) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- threads that play here ------------------------------------------------------------- */
-
-static void wait_for_news(shoal_coach *c) {
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += WAIT_NS;
-  until.tv_sec += until.tv_nsec / 1000000000;
-  until.tv_nsec %= 1000000000;
-  pthread_mutex_lock(&c->lock);
-  if (!c->ended) pthread_cond_timedwait(&c->news, &c->lock, &until);
-  pthread_mutex_unlock(&c->lock);
-}
-
-static shoal_status play_units(local *l, shoal_actor *actor, shoal_rollout *rollout, shoal_error *err) {
-  shoal_coach *c = l->coach;
-  shoal_play_unit unit = {0};
-  shoal_text bytes = {0}, policy = {0};
-  uint64_t known = UINT64_MAX;
-  shoal_status status = SHOAL_OK;
-  shoal_coach_next next;
-  bool counted;
-  while (status == SHOAL_OK &&
-         (next = shoal_coach_take(c, l->name, known, &bytes, &policy)) != SHOAL_COACH_OVER) {
-    if (next == SHOAL_COACH_WAITS) {
-      wait_for_news(c);
-      continue;
-    }
-    status = shoal_play_unit_read(&unit, bytes.bytes, bytes.length, err);
-    if (status == SHOAL_OK && policy.length > 0)
-      status = shoal_policy_read(shoal_actor_policy(actor), policy.bytes, policy.length, err);
-    known = unit.version;
-    if (status != SHOAL_OK) break;
-    status = shoal_actor_play(actor, &unit, rollout, err);
-    if (status == SHOAL_INVALID) { /* somebody else left the stream there */
-      shoal_coach_give_up(c, l->name, unit.number);
-      status = SHOAL_OK;
-      continue;
-    }
-    if (status != SHOAL_OK) break;
-    shoal_text_clear(&bytes);
-    shoal_rollout_write(rollout, &bytes);
-    status = shoal_coach_done(c, l->name, bytes.bytes, bytes.length, &counted, err);
-  }
-  shoal_text_release(&unit.state);
-  shoal_text_release(&bytes);
-  shoal_text_release(&policy);
-  return status;
-}
-
-static void *play_here(void *self) {
-  local *l = self;
-  shoal_coach *c = l->coach;
-  shoal_error err = {0};
-  shoal_actor *actor = NULL;
-  shoal_rollout *rollout = NULL;
-  shoal_status status =
-      shoal_actor_create(&actor, shoal_learner_spec(c->learner), c->shape.envs, c->shape.steps, &err);
-  if (status == SHOAL_OK) status = shoal_rollout_create(&rollout, &c->shape, &err);
-  if (status == SHOAL_OK) status = play_units(l, actor, rollout, &err);
-  if (status != SHOAL_OK) {
-    pthread_mutex_lock(&c->lock);
-    if (c->view.error[0] == 0) snprintf(c->view.error, sizeof c->view.error, "%s", err.text);
-    pthread_mutex_unlock(&c->lock);
-    shoal_coach_stop(c);
-  }
-  shoal_rollout_destroy(rollout);
-  shoal_actor_destroy(actor);
-  return NULL;
-}
-
 /* ---- beginning and end -------------------------------------------------------------------- */
-
-/* Signals are the caller's business. */
-static shoal_status start_thread(pthread_t *thread, void *(*run)(void *), void *self, shoal_error *err) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failure = pthread_create(thread, NULL, run, self);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!failure) return SHOAL_OK;
-  return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s; ask for fewer", strerror(failure));
-}
 
 /* Until there are units, and a policy. */
 static void wait_until_open(shoal_coach *c) {
@@ -471,18 +381,17 @@ static void wait_until_open(shoal_coach *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-static shoal_status start_threads(shoal_coach *c, shoal_error *err) {
-  shoal_status status = start_thread(&c->thread, learn, c, err);
-  c->has_thread = status == SHOAL_OK;
-  if (c->has_thread) wait_until_open(c);
-  for (uint32_t i = 0; i < c->config.threads && status == SHOAL_OK; i++) {
-    local *l = &c->locals[i];
-    l->coach = c;
-    snprintf(l->name, sizeof l->name, "here %u", i + 1);
-    status = start_thread(&l->thread, play_here, l, err);
-    c->locals_count += status == SHOAL_OK;
-  }
-  return status;
+/* Signals are the caller's business. */
+static shoal_status start_thread(shoal_coach *c, shoal_error *err) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failure = pthread_create(&c->thread, NULL, learn, c);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (failure) return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s", strerror(failure));
+  c->has_thread = true;
+  wait_until_open(c);
+  return SHOAL_OK;
 }
 
 /* Copies of what was lent, and what is usual. */
@@ -493,10 +402,9 @@ static shoal_status keep_config(shoal_coach *c, const shoal_coach_config *config
   c->file = config->file ? strdup(config->file) : NULL;
   c->folder = config->folder ? strdup(config->folder) : NULL;
   c->policy = config->policy ? strdup(config->policy) : NULL;
-  c->locals = calloc(config->threads + 1, sizeof *c->locals);
   c->points = calloc(POINTS_MAX, sizeof *c->points);
   if ((config->file && !c->file) || (config->folder && !c->folder) || (config->policy && !c->policy) ||
-      !c->locals || !c->points)
+      !c->points)
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a training");
   return c->folder ? shoal_make_folder(c->folder, err) : SHOAL_OK;
 }
@@ -521,7 +429,7 @@ shoal_status shoal_coach_start(shoal_coach **out, const shoal_coach_config *conf
     c->shape = shoal_learner_shape(c->learner);
     c->view.training.round.steps = shoal_learner_steps(c->learner);
     c->since = shoal_clock_seconds();
-    status = start_threads(c, err);
+    status = start_thread(c, err);
   }
   if (status != SHOAL_OK) {
     shoal_coach_stop(c);
@@ -538,8 +446,6 @@ void shoal_coach_stop(shoal_coach *c) { __atomic_store_n(&c->stop, 1, __ATOMIC_R
 void shoal_coach_wait(shoal_coach *c) {
   if (c->has_thread) pthread_join(c->thread, NULL);
   c->has_thread = false;
-  for (uint32_t i = 0; i < c->locals_count; i++) pthread_join(c->locals[i].thread, NULL);
-  c->locals_count = 0;
 }
 
 void shoal_coach_destroy(shoal_coach *c) {
@@ -550,7 +456,6 @@ void shoal_coach_destroy(shoal_coach *c) {
   pthread_cond_destroy(&c->news);
   pthread_mutex_destroy(&c->lock);
   pthread_mutex_destroy(&c->clock);
-  free(c->locals);
   free(c->points);
   free(c->file);
   free(c->folder);

@@ -1,10 +1,9 @@
-/* coach.h: a training whose actors are elsewhere, or here, or both: units, policies and rollouts as bytes.
+/* coach.h: a training whose actors are elsewhere: units, policies and rollouts as bytes.
  *
  * A thread of its own learns, scores and saves, as training.h does; actors are whoever calls take and done:
- * the server's routes, a broker's loop, and threads of the coach itself (`threads` of them may be 0). Actors
- * never wait for each other (course.h, eager) unless `exact` is asked for. What an actor knows is told by the
- * version that it has, so a late joiner gets the newest policy with its first unit, and one that is lost
- * costs a lease.
+ * the server's routes, or a broker's loop. Actors never wait for each other (course.h, eager) unless `exact` is
+ * asked for. What an actor knows is told by the version that it has, so a late joiner gets the newest policy
+ * with its first unit, and one that is lost costs a lease.
  *
  * Ownership: start, wait, then destroy; the config is copied. Threads: any may call all but start, wait and
  * destroy; `changed` comes from the thread inside, and must not wait. */
@@ -17,7 +16,6 @@ typedef struct shoal_coach shoal_coach;
 
 typedef struct shoal_coach_config {
   shoal_learner_config learner;
-  uint32_t threads; /* that play here; 0: none */
   bool exact;
   bool checked; /* actors may lie: only rollouts count that can be played again, from states that are some */
   double lease_s;        /* of a unit whose actor says nothing; 0: 30 */
@@ -61,8 +59,9 @@ void shoal_coach_look(shoal_coach *coach, shoal_coach_view *out);
 /* ---- for actors ---- */
 
 /* What an actor needs to begin: environment, head, body, envs, steps, and so on, as JSON of bounded size; and
- * back. An actor makes only environments that are built in of it. */
-void shoal_coach_brief(shoal_coach *coach, shoal_text *json);
+ * back. An actor makes only environments that are built in of it. `life`: a number of the caller's for what
+ * has been so far, which reading leaves out; 0: none. */
+void shoal_coach_brief(shoal_coach *coach, uint64_t life, shoal_text *json);
 typedef struct shoal_actor_brief {
   char env[128], body[2048];
   shoal_policy_spec spec; /* its body points to the one above */

@@ -11,6 +11,7 @@ typedef struct player {
   float *memory, *action;
   shoal_canvas canvas;
   shoal_text pictures, rewards;
+  uint64_t steps; /* that the policy has learned from */
   double sum;
   uint8_t end;
 } player;
@@ -20,6 +21,7 @@ static shoal_status open_player(player *p, const char *path, shoal_error *err) {
   if (file == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for an episode");
   shoal_status status = shoal_agent_open(path, file, &p->policy, err);
   if (status == SHOAL_OK) status = shoal_env_need(&p->kind, file->env, err);
+  p->steps = file->steps;
   free(file);
   if (status == SHOAL_OK) status = shoal_vector_create(&p->vector, p->kind, 1, err);
   if (status != SHOAL_OK) return status;
@@ -78,6 +80,7 @@ static void write_episode(const player *p, shoal_text *out) {
   shoal_json_init(&json, out);
   shoal_json_open(&json, NULL, '{');
   shoal_json_text(&json, "env", p->kind->name);
+  shoal_json_int(&json, "steps", (int64_t)p->steps);
   shoal_json_real(&json, "pace", p->kind->pace);
   shoal_json_real(&json, "return", p->sum);
   shoal_json_text(&json, "end", ends[p->end]);

@@ -5,6 +5,6 @@
 #include "agent/coach.h"
 
 void shoal_actor_brief_write(const shoal_learner_config *config, const shoal_policy_spec *spec, bool exact,
-                             shoal_text *out);
+                             uint64_t life, shoal_text *out);
 
 #endif

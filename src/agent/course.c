@@ -49,6 +49,7 @@ typedef struct stream {
   shoal_text state;      /* where `next` begins */
   shoal_text learned;    /* where the stretch learned_next begins */
   uint64_t learned_next;
+  uint64_t spoilt; /* stretches before that one are left where nobody goes on from */
 } stream;
 
 struct shoal_course {
@@ -244,8 +245,8 @@ static void begin_anew(shoal_course *c, stream *s) {
 void shoal_course_back(shoal_course *c, uint64_t unit, const char *actor, bool failed) {
   uint32_t i = (uint32_t)(unit % c->config.streams);
   stream *s = &c->streams[i];
-  c->counts.late += !failed;
   if (unit_number(c, i) != unit) return;
+  c->counts.late += !failed;
   if (!failed) (void)remove_holder(&s->holders, digest_of(actor));
   if (!holds(s, actor)) return;
   give_back(c, s);
@@ -257,7 +258,11 @@ void shoal_course_lied(shoal_course *c, const char *actor, double now) {
   uint64_t who = digest_of(actor);
   shoal_course_lost(c, actor, now);
   for (uint32_t i = 0; i < c->config.streams; i++)
-    if (c->streams[i].author == who) begin_anew(c, &c->streams[i]);
+    if (c->streams[i].author == who) {
+      begin_anew(c, &c->streams[i]);
+      c->streams[i].spoilt = c->streams[i].next;
+      shoal_text_clear(&c->streams[i].learned);
+    }
 }
 
 double shoal_course_tick(shoal_course *c, double now) {
@@ -360,6 +365,7 @@ static void settle(shoal_course *c, shoal_rollout *rollout) {
   s->learned = rollout->state;
   shoal_text_init(&rollout->state);
   s->learned_next = s->next - s->in_count + 1;
+  if (s->learned_next <= s->spoilt) shoal_text_clear(&s->learned);
   s->in_count--;
   shoal_rollout_destroy(rollout);
 }

@@ -108,7 +108,7 @@ static const struct setting {
 #undef SETTING
 };
 enum { SETTINGS_COUNT = sizeof table / sizeof table[0], BODY_LINE_MAX = 256 };
-static const double ROUND_FLOATS_MAX = 1 << 28; /* of observations: a GiB */
+static const double ROUND_ROWS_MAX = 1 << 24;
 
 static double value_of(const shoal_agent_settings *settings, const struct setting *setting) {
   const void *at = (const char *)settings + setting->offset;
@@ -252,10 +252,10 @@ shoal_status shoal_agent_settings_check(const shoal_agent_settings *settings, sh
     return shoal_fail(err, SHOAL_INVALID, "lag: %u is more than lag_max, %u: every rollout would be refused",
                       settings->lag, settings->lag_max);
   double rows = (double)settings->streams * settings->envs * settings->steps;
-  if (rows > ROUND_FLOATS_MAX / 16)
+  if (rows > ROUND_ROWS_MAX)
     return shoal_fail(err, SHOAL_LIMIT,
                       "streams x envs x steps: a round of %s steps; %s is the most, lower one of them",
-                      bound(rows).text, bound(ROUND_FLOATS_MAX / 16).text);
+                      bound(rows).text, bound(ROUND_ROWS_MAX).text);
   return SHOAL_OK;
 }
 

@@ -299,8 +299,8 @@ static bool score_is_due(const trainer *t) {
  * or as the last one a hundred of one each, since that may have to end early. */
 typedef struct score_parts {
   trainer *trainer;
-  uint32_t episodes;        /* of a part */
-  uint32_t from, to, count; /* those that are played now; how many, from the first, are done */
+  uint32_t episodes;    /* of a part */
+  uint32_t from, count; /* the first that is played now; how many, from the first of all, are done */
   shoal_evaluation at[SHOAL_SCORE_EPISODES];
   shoal_status status[SHOAL_SCORE_EPISODES];
   shoal_error error; /* of a part, a failure rather than the end of the time; under the trainer's lock */
@@ -338,7 +338,6 @@ static shoal_status play_parts(score_parts *parts, uint32_t from, uint32_t to, s
   trainer *t = parts->trainer;
   shoal_pool *pool = shoal_learner_pool(t->o->learner);
   parts->from = from;
-  parts->to = to;
   if (pool && (t->scores_last || !plays_apart(t)))
     shoal_pool_run(pool, to - from, score_task, parts);
   else

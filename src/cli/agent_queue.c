@@ -164,7 +164,7 @@ static void write_policy(learner *l) {
   if (version == l->version) return;
   shoal_coach_policy(l->coach, &l->version, &l->policy);
   shoal_text_clear(&l->scratch);
-  shoal_coach_brief(l->coach, &l->scratch);
+  shoal_coach_brief(l->coach, 0, &l->scratch);
   shoal_agent_message_begin(&l->message, SHOAL_SAY_POLICY, l->life, NULL);
   shoal_put_u32(&l->message, (uint32_t)l->scratch.length);
   shoal_text_add(&l->message, l->scratch.bytes, l->scratch.length);

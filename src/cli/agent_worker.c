@@ -337,6 +337,7 @@ static void release_hand(hand *h) {
 
 /* The first that ends says how; a hand that cannot go on ends them all. */
 static void tell_end(worker *w, shoal_status status, const shoal_error *err) {
+  __atomic_store_n(&w->ends, 1, __ATOMIC_RELAXED); /* first: who has the lock may be waiting for the server */
   pthread_mutex_lock(&w->lock);
   if (status == SHOAL_NOT_FOUND) {
     w->over = true;
@@ -345,7 +346,6 @@ static void tell_end(worker *w, shoal_status status, const shoal_error *err) {
     w->failure = *err;
   }
   pthread_mutex_unlock(&w->lock);
-  __atomic_store_n(&w->ends, 1, __ATOMIC_RELAXED);
 }
 
 static void *run_hand(void *self) {

@@ -264,8 +264,10 @@ static void look_at_coach(shoal_agent_runner *r, shoal_coach *coach, shoal_agent
     out->score_deviation = t->evaluation.deviation;
     out->score_episodes = t->evaluation.episodes;
     out->solved = t->solved;
+    out->scored = true;
   }
   out->actors = view.actors;
+  out->running = view.course.running;
   out->checkpoints = shoal_coach_checkpoints(r->checkpoints, steps, CHECKPOINTS_SEEN_MAX);
   out->waiting = view.waiting;
   out->bytes_in = before->bytes_in + view.bytes_in;
@@ -281,9 +283,14 @@ void shoal_agent_runner_look(shoal_agent_runner *r, shoal_agent_view *out) {
   memcpy(out->remark, r->remark, sizeof out->remark);
   pthread_mutex_unlock(&r->mutex);
   out->error[0] = 0;
-  out->finished = false;
+  out->finished = out->scored = false;
+  if (phase != SHOAL_AGENT_BEGINS && out->went_on == 0) { /* what was scored before is gone */
+    out->score = out->score_deviation = out->return_mean = out->return_deviation = NAN;
+    out->score_episodes = 0;
+    out->solved = false;
+  }
   out->actors = 0;
-  out->waiting = 0;
+  out->running = out->waiting = 0;
   out->steps_per_second = 0;
   if (coach != NULL) look_at_coach(r, coach, out);
   out->phase = phase;
@@ -291,10 +298,10 @@ void shoal_agent_runner_look(shoal_agent_runner *r, shoal_agent_view *out) {
     snprintf(out->error, sizeof out->error, "%s", r->error.text);
 }
 
-void shoal_agent_runner_tick(shoal_agent_runner *r, bool has_workers) {
+void shoal_agent_runner_tick(shoal_agent_runner *r, bool is_played) {
   shoal_coach *coach = coach_of(r, NULL);
-  if (coach == NULL || r->paused == !has_workers) return;
-  r->paused = !has_workers;
+  if (coach == NULL || r->paused == !is_played) return;
+  r->paused = !is_played;
   shoal_coach_pause(coach, r->paused);
 }
 
@@ -321,11 +328,8 @@ shoal_status shoal_agent_runner_brief(shoal_agent_runner *r, shoal_text *json, s
   shoal_coach *coach;
   shoal_status status = open_coach(r, &coach, err);
   if (status != SHOAL_OK) return status;
-  shoal_coach_brief(coach, json);
-  if (json->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  json->length--; /* the brace that closes it comes after one more field */
-  shoal_text_addf(json, ",\"life\":%" PRIu64 "}", r->life);
-  return SHOAL_OK;
+  shoal_coach_brief(coach, r->life, json);
+  return json->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
 uint64_t shoal_agent_runner_life(const shoal_agent_runner *r) { return r->life; }
@@ -375,7 +379,7 @@ bool shoal_agent_runner_evidence(shoal_agent_runner *r, const void *bytes, size_
   shoal_coach *coach = coach_of(r, NULL);
   if (coach == NULL || !shoal_coach_evidence(coach, bytes, length, unit, policy)) return false;
   shoal_text_clear(brief);
-  shoal_coach_brief(coach, brief);
+  shoal_coach_brief(coach, 0, brief);
   return !brief->failed;
 }
 

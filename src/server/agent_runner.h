@@ -37,7 +37,9 @@ typedef struct shoal_agent_view {
   double score, score_deviation; /* NAN: none yet */
   uint64_t score_episodes;       /* that it was taken of; one that begins badly ends before the hundredth */
   bool solved;                   /* by that score */
+  bool scored;                   /* it is of this life of the server */
   uint32_t actors, checkpoints;
+  uint64_t running; /* units that actors have */
   uint64_t waiting, bytes_in, bytes_out;
 } shoal_agent_view;
 
@@ -59,13 +61,13 @@ void shoal_agent_runner_destroy(shoal_agent_runner *runner); /* after wait */
 
 void shoal_agent_runner_look(shoal_agent_runner *runner, shoal_agent_view *out);
 /* Time without anybody who plays costs no budget. */
-void shoal_agent_runner_tick(shoal_agent_runner *runner, bool has_workers);
+void shoal_agent_runner_tick(shoal_agent_runner *runner, bool is_played);
 /* Points of the curves since the last call, as lines of JSON; they are in the file by then. False: none. */
 bool shoal_agent_runner_take_points(shoal_agent_runner *runner, shoal_text *lines);
 
 /* ---- for actors; SHOAL_CONFLICT: it has not begun yet ---- */
 
-/* As shoal_coach_brief, and "life". */
+/* As shoal_coach_brief, with the life of now. */
 shoal_status shoal_agent_runner_brief(shoal_agent_runner *runner, shoal_text *json, shoal_error *err);
 /* Drawn when it was started, from 1 to 2^53: one that goes on from what was saved comes to other units and
  * versions of the same numbers, and what was played for the life before is nothing to it. */

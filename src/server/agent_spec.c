@@ -239,15 +239,18 @@ static shoal_status check_replay(const shoal_agent_spec *spec, shoal_error *err)
                     spec->settings.memory);
 }
 
-/* As many as all streams have may wait for the learner while it learns from as many. */
-static shoal_status check_rollouts(const shoal_rollout_shape *shape, uint32_t streams, shoal_error *err) {
+/* Of every stream as many may be there as course.h says. */
+static shoal_status check_rollouts(const shoal_rollout_shape *shape, const shoal_agent_settings *settings,
+                                   bool exact, shoal_error *err) {
+  uint32_t streams = settings->streams;
   uint64_t bytes = shoal_agent_rollout_bytes_max(shape);
   if (bytes > ROLLOUT_BYTES_MAX)
     return shoal_fail(
         err, SHOAL_INVALID,
         "a rollout of %u envs x %u steps has more than %d MB; set fewer of them, and more streams",
         shape->envs, shape->steps, ROLLOUT_BYTES_MAX >> 20);
-  if (2.0 * streams * (double)bytes <= course_bytes_max) return SHOAL_OK;
+  double room = exact ? settings->lag + 1.0 : 2.0;
+  if (room * streams * (double)bytes <= course_bytes_max) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID,
                     "rollouts of %u streams x %u envs x %u steps are more than %.0f MB; set fewer of them",
                     streams, shape->envs, shape->steps, course_bytes_max / (1 << 20));
@@ -268,7 +271,7 @@ static shoal_status check_weights(uint64_t weights, uint32_t lag_max, shoal_erro
 }
 
 /* From the texts alone, before anything is made that could be large. */
-static shoal_status check_body(const shoal_learner_config *config, shoal_error *err) {
+static shoal_status check_body(const shoal_learner_config *config, bool exact, shoal_error *err) {
   const shoal_env_kind *kind = config->kind;
   uint32_t outputs = kind->choices > 0 ? kind->choices + 1 : 2 * kind->action_width; /* at most */
   const shoal_brain_config brain = {.name = "policy",
@@ -280,16 +283,16 @@ static shoal_status check_body(const shoal_learner_config *config, shoal_error *
   shoal_rollout_shape shape = {.kind = kind, .envs = config->settings.envs, .steps = config->settings.steps};
   shoal_status status = shoal_brain_measure(&brain, &weights, &shape.memory_floats, err);
   if (status == SHOAL_OK) status = check_weights(weights, config->settings.lag_max, err);
-  return status == SHOAL_OK ? check_rollouts(&shape, config->settings.streams, err) : status;
+  return status == SHOAL_OK ? check_rollouts(&shape, &config->settings, exact, err) : status;
 }
 
-static shoal_status try_learner(const shoal_learner_config *config, shoal_error *err) {
+static shoal_status try_learner(const shoal_learner_config *config, bool exact, shoal_error *err) {
   shoal_learner *learner = NULL;
-  shoal_status status = check_body(config, err);
+  shoal_status status = check_body(config, exact, err);
   if (status == SHOAL_OK) status = shoal_learner_create(&learner, config, err);
   if (status == SHOAL_OK) {
     const shoal_rollout_shape shape = shoal_learner_shape(learner);
-    status = check_rollouts(&shape, config->settings.streams, err);
+    status = check_rollouts(&shape, &config->settings, exact, err);
   }
   shoal_learner_destroy(learner);
   return status;
@@ -303,14 +306,14 @@ static bool is_the_body(const shoal_agent_spec *spec) {
       shoal_agent_defaults(spec->kind, spec->settings.algorithm, &usual, NULL) != SHOAL_OK)
     return false;
   memcpy(config.settings.body, usual.body, sizeof usual.body);
-  return try_learner(&config, NULL) == SHOAL_OK;
+  return try_learner(&config, spec->exact, NULL) == SHOAL_OK;
 }
 
 shoal_status shoal_agent_spec_try(const shoal_agent_spec *spec, shoal_spec_fault *fault, shoal_error *err) {
   const shoal_learner_config config = shoal_agent_spec_learner(spec, 1);
   *fault = (shoal_spec_fault){0};
   shoal_status status = check_replay(spec, err), replay = status;
-  if (status == SHOAL_OK) status = try_learner(&config, err);
+  if (status == SHOAL_OK) status = try_learner(&config, spec->exact, err);
   if (status == SHOAL_INVALID || status == SHOAL_LIMIT)
     snprintf(fault->field, sizeof fault->field, "%s",
              replay == SHOAL_OK && is_the_body(spec) ? "body" : "settings");

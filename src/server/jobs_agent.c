@@ -185,6 +185,7 @@ static void tell_begin(shoal_jobs *jobs, shoal_open_job *job, const shoal_agent_
   else if (before->steps > 0)
     tell(jobs, job, "beginning anew: the %s steps before had not been saved yet",
          shoal_human_count(before->steps).text);
+  if (played->went_on == 0) job->score_told = NAN;
 }
 
 /* The training has ended: what becomes of the job? */
@@ -192,10 +193,11 @@ static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
   shoal_agent_view *played = &job->played;
   char line[96];
   played->actors = 0;
-  played->waiting = 0;
+  played->running = played->waiting = 0;
   if (played->remark[0] != 0) tell(jobs, job, "%s", played->remark);
   snprintf(line, sizeof line, "finished after %s steps: %s", shoal_human_count(played->steps).text,
            isnan(job->agent.kind->solved) ? "there is no goal"
+           : !played->scored              ? "there was no time for a score"
            : played->solved               ? "solved"
                                           : "not solved");
   if (played->error[0] != 0)
@@ -209,7 +211,7 @@ static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
 static void look(shoal_jobs *jobs, shoal_open_job *job, double now) {
   shoal_agent_view before = job->played, *played = &job->played;
   uint32_t workers = job->workers > before.actors ? job->workers : before.actors;
-  shoal_agent_runner_tick(job->agent_runner, workers > 0);
+  shoal_agent_runner_tick(job->agent_runner, before.actors > 0 || before.running > 0);
   shoal_agent_runner_look(job->agent_runner, played);
   take_points(jobs, job);
   tell_begin(jobs, job, &before);

@@ -46,6 +46,7 @@ static uint32_t place_for(shoal_standings *s, const char *who) {
     for (uint32_t i = 0; i < s->count; i++)
       if (!s->all[i].banned && (s->all[place].banned || s->all[i].agreed < s->all[place].agreed)) place = i;
   }
+  if (s->unsaved[place]) shoal_standings_flush(s);
   s->all[place] = (shoal_standing){.who = number};
   s->blamed_by[place] = 0;
   s->unsaved[place] = false;

@@ -11,7 +11,6 @@ static const double STRANGER_PATIENCE_S = 120;
 typedef struct stranger {
   shoal_coach *coach;
   const char *name;
-  shoal_actor_brief brief;
   shoal_actor *actor;
   shoal_rollout *rollout;
   shoal_text unit, policy, bytes; /* that came with the last unit; that were sent */
@@ -22,19 +21,27 @@ static void stranger_must(shoal_status status, const shoal_error *err) {
   if (status != SHOAL_OK) fail_msg("%s", err->text);
 }
 
+/* With a policy that is known beforehand. */
+static void stranger_begin_with(stranger *s, shoal_coach *coach, const char *name,
+                                const shoal_policy_spec *spec, uint32_t envs, uint32_t steps) {
+  shoal_error err = {0};
+  *s = (stranger){.coach = coach, .name = name, .known = UINT64_MAX};
+  stranger_must(shoal_actor_create(&s->actor, spec, envs, steps, &err), &err);
+  shoal_rollout_shape shape = {.kind = spec->kind,
+                               .envs = envs,
+                               .steps = steps,
+                               .memory_floats = shoal_policy_memory_floats(shoal_actor_policy(s->actor))};
+  stranger_must(shoal_rollout_create(&s->rollout, &shape, &err), &err);
+}
+
 static void stranger_begin(stranger *s, shoal_coach *coach, const char *name) {
   shoal_error err = {0};
   shoal_text json = {0};
-  *s = (stranger){.coach = coach, .name = name, .known = UINT64_MAX};
-  shoal_coach_brief(coach, &json);
-  stranger_must(shoal_actor_brief_read(&s->brief, json.bytes, json.length, &err), &err);
+  shoal_actor_brief brief;
+  shoal_coach_brief(coach, 0, &json);
+  stranger_must(shoal_actor_brief_read(&brief, json.bytes, json.length, &err), &err);
   shoal_text_release(&json);
-  stranger_must(shoal_actor_create(&s->actor, &s->brief.spec, s->brief.envs, s->brief.steps, &err), &err);
-  shoal_rollout_shape shape = {.kind = s->brief.spec.kind,
-                               .envs = s->brief.envs,
-                               .steps = s->brief.steps,
-                               .memory_floats = shoal_policy_memory_floats(shoal_actor_policy(s->actor))};
-  stranger_must(shoal_rollout_create(&s->rollout, &shape, &err), &err);
+  stranger_begin_with(s, coach, name, &brief.spec, brief.envs, brief.steps);
 }
 
 static void stranger_end(stranger *s) {
@@ -75,6 +82,13 @@ static bool stranger_play(stranger *s) {
   s->played += counted;
   shoal_text_release(&unit.state);
   return counted;
+}
+
+/* A thread: plays until it is over. */
+static void *stranger_run(void *self) {
+  stranger *s = self;
+  while (stranger_take(s)) stranger_play(s);
+  return NULL;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Agents' files: tensors under names that others understand, what is refused, and trainings that go on in
  * another place than where they began. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "check.h"
 #include "nn/graph.h"
 #include "nn/safetensors.h"
+#include "stranger.h"
 
 static void must(shoal_status status, const shoal_error *err) {
   if (status != SHOAL_OK) fail_msg("%s", err->text);
@@ -222,11 +224,19 @@ static uint64_t train_here(const shoal_learner_config *config, const char *path,
 }
 
 static uint64_t train_there(const shoal_learner_config *config, const char *path, uint64_t steps) {
-  shoal_coach_config there = {.learner = *config, .threads = 2, .steps = steps, .file = path};
+  shoal_coach_config there = {.learner = *config, .steps = steps, .file = path};
   shoal_coach *coach;
+  stranger actors[2];
+  pthread_t threads[2];
   shoal_coach_view view;
   shoal_error err = {0};
   must(shoal_coach_start(&coach, &there, &err), &err);
+  for (int i = 0; i < 2; i++) {
+    stranger_begin(&actors[i], coach, i == 0 ? "first" : "second");
+    assert_int_equal(pthread_create(&threads[i], NULL, stranger_run, &actors[i]), 0);
+  }
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < 2; i++) stranger_end(&actors[i]);
   shoal_coach_wait(coach);
   shoal_coach_look(coach, &view);
   assert_string_equal(view.error, "");

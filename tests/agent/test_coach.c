@@ -48,12 +48,6 @@ static void finish(shoal_coach *coach) {
   shoal_coach_destroy(coach);
 }
 
-static void *stranger_run(void *self) {
-  stranger *s = self;
-  while (stranger_take(s)) stranger_play(s);
-  return NULL;
-}
-
 /* ---- tests ---- */
 
 static void solve_with_two(shoal_algorithm algorithm, bool exact) {
@@ -92,18 +86,6 @@ static void two_actors_with_nothing_but_bytes_solve_cartpole(void **state) {
 static void exact_rounds_solve_it_as_well(void **state) {
   (void)state;
   solve_with_two(SHOAL_PPO, true);
-}
-
-static void threads_of_the_coach_solve_it_alone(void **state) {
-  (void)state;
-  shoal_coach_config config = config_of(SHOAL_VTRACE);
-  config.threads = 2;
-  config.seconds = PATIENCE_S;
-  shoal_coach *coach = start(&config);
-  shoal_coach_wait(coach);
-  assert_string_equal(look(coach).error, "");
-  assert_true(look(coach).solved);
-  shoal_coach_destroy(coach);
 }
 
 /* Its unit goes to another, and what it sends in later does not count. */
@@ -300,7 +282,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_actors_with_nothing_but_bytes_solve_cartpole),
       cmocka_unit_test(exact_rounds_solve_it_as_well),
-      cmocka_unit_test(threads_of_the_coach_solve_it_alone),
       cmocka_unit_test(a_lost_actors_unit_is_given_again),
       cmocka_unit_test(a_silent_actors_unit_is_given_again),
       cmocka_unit_test(garbage_is_refused),

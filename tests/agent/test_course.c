@@ -445,6 +445,34 @@ static void a_liars_streams_begin_anew(void **state) {
   }
 }
 
+/* Nor does anybody go on from there after a restart, whether it had been learned from by then or not. */
+static void a_liars_streams_begin_anew_after_a_restart(void **state) {
+  (void)state;
+  for (int later = 0; later < 2; later++) {
+    shoal_course *course = course_of(0, false);
+    for (int i = 0; i < STREAMS; i++) {
+      const char *actor = i == 0 ? "liar" : "ann";
+      shoal_play_unit unit = take(course, actor, 0);
+      assert_int_equal(unit.stream, i);
+      assert_true(shoal_course_done(course, play(&unit), actor, 0));
+    }
+    if (!later) shoal_course_lied(course, "liar", 0);
+    shoal_course_learned(course, 1);
+    if (later) shoal_course_lied(course, "liar", 0);
+    course = reread(course, 0, false);
+    for (int i = 0; i < STREAMS; i++) {
+      shoal_play_unit unit = take(course, "ann", 0);
+      assert_int_equal(unit.stream, i);
+      assert_true(i == 0 ? unit.state.length == 0 : unit.state.length > 0);
+      assert_true(shoal_course_done(course, play(&unit), "ann", 0));
+    }
+    shoal_course_learned(course, 2);
+    course = reread(course, 0, false);
+    assert_true(take(course, "ann", 0).state.length > 0);
+    shoal_course_destroy(course);
+  }
+}
+
 static void a_unit_that_three_cannot_play_begins_anew(void **state) {
   (void)state;
   shoal_course *course = course_of(0, false);
@@ -520,6 +548,7 @@ int main(void) {
       cmocka_unit_test(who_never_had_a_unit_cannot_hand_it_in),
       cmocka_unit_test(versions_that_cannot_be_checked_do_not_count),
       cmocka_unit_test(a_liars_streams_begin_anew),
+      cmocka_unit_test(a_liars_streams_begin_anew_after_a_restart),
       cmocka_unit_test(a_unit_that_three_cannot_play_begins_anew),
       cmocka_unit_test(nobody_holds_more_than_it_may),
   };

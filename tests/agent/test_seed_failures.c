@@ -342,9 +342,16 @@ static void a_coach_has_no_more_after_thousands_of_rounds(void **state) {
   shoal_env_kind kind = still;
   kind.limit = 1;
   kind.solved = 0.105; /* which is near, and never reached */
-  shoal_coach_config config = {.learner = still_config(&kind), .threads = 1, .until_solved = true};
+  shoal_coach_config config = {.learner = still_config(&kind), .until_solved = true};
   config.learner.settings.steps = 1;
   shoal_coach *coach = start(&config);
+  shoal_learner *same = NULL; /* no brief names this environment */
+  shoal_error err = {0};
+  must(shoal_learner_create(&same, &config.learner, &err), &err);
+  stranger s;
+  pthread_t thread;
+  stranger_begin_with(&s, coach, "actor", shoal_learner_spec(same), config.learner.settings.envs, 1);
+  assert_int_equal(pthread_create(&thread, NULL, stranger_run, &s), 0);
   wait_for_version(coach, POINTS_MAX + 1000);
   size_t before = bytes_in_use();
   wait_for_version(coach, POINTS_MAX + 1000 + MORE);
@@ -356,7 +363,11 @@ static void a_coach_has_no_more_after_thousands_of_rounds(void **state) {
   assert_true(count > POINTS_MAX + 1000);
   assert_int_equal(lines, POINTS_MAX);
   shoal_text_release(&news);
+  shoal_coach_stop(coach);
+  pthread_join(thread, NULL);
+  stranger_end(&s);
   finish(coach);
+  shoal_learner_destroy(same);
 }
 
 /* Whoever asks is counted, but not for ever, and not without end. */

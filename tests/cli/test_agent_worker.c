@@ -49,7 +49,7 @@ static lesson prepare(void) {
   if (shoal_coach_start(&coach, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
   lesson l = {0};
   shoal_text brief = {0}, unit = {0}, policy = {0}, length = {0};
-  shoal_coach_brief(coach, &brief);
+  shoal_coach_brief(coach, 0, &brief);
   assert_int_equal(shoal_coach_take(coach, "test", UINT64_MAX, &unit, &policy), SHOAL_COACH_UNIT);
   shoal_put_u32(&length, (uint32_t)unit.length);
   wrap_brief(&l.brief, &brief, 11);

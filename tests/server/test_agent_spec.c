@@ -112,6 +112,13 @@ static void what_cannot_be_is_found_before_it_begins(void **state) {
         "body", "weights, and may have");
   tries("{\"env\":\"CartPole-v1\",\"settings\":{\"streams\":1024,\"envs\":64,\"steps\":256}}", "settings",
         "rollouts of 1024 streams");
+  tries("{\"env\":\"CartPole-v1\",\"exact\":true,\"settings\":{\"streams\":256,\"envs\":64,\"steps\":256,"
+        "\"lag\":7,\"lag_max\":7}}",
+        "settings", "rollouts of 256 streams");
+  assert_int_equal(
+      parse("{\"env\":\"CartPole-v1\",\"settings\":{\"streams\":256,\"envs\":64,\"steps\":256}}"), SHOAL_OK);
+  assert_int_equal(shoal_agent_spec_try(&spec, &fault, &err), SHOAL_OK); /* where two of a stream are kept */
+  shoal_agent_spec_release(&spec);
   tries("{\"env\":\"CartPole-v1\",\"body\":\"lstm 700\",\"settings\":{\"envs\":4096,\"steps\":1}}", "body",
         "a rollout of");
 }

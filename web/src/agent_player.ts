@@ -26,7 +26,7 @@ const icons = { play: "M7 4.5v15l13-7.5Z", pause: "M6 4.5h4v15H6Zm8 0h4v15h-4Z" 
 export interface PlayerOptions {
   path: string; // of the job
   name(): string; // for files
-  shown(checkpoint: Checkpoint | null): void; // another one is played
+  shown(steps: number): void; // another one is played, which has learned from so many
 }
 
 export class Player {
@@ -34,7 +34,6 @@ export class Player {
   readonly now: HTMLElement; // the step and the return so far, for a head
   private checkpoints: Checkpoint[] = [];
   private chosen: number | null = null; // steps of a checkpoint; null: the newest
-  private playing: Checkpoint | null = null;
   private episode: Episode | null = null;
   private returns: number[] = [];
   private head = 0; // pictures since the beginning, and a part of the next
@@ -174,7 +173,7 @@ export class Player {
       "plain",
       () =>
         void busy(save, async () => {
-          const { playing } = this;
+          const playing = this.episode;
           if (!playing) throw new Error("there is no checkpoint yet");
           await download(
             `${this.options.path}/checkpoints/${playing.steps}`,
@@ -204,8 +203,8 @@ export class Player {
 
   // Who follows the newest has seen enough of an older one after a while.
   private isOutrun(): boolean {
-    const { episode, playing } = this;
-    if (this.chosen !== null || !this.isOn || !episode || playing?.steps === this.current()?.steps)
+    const { episode } = this;
+    if (this.chosen !== null || !this.isOn || !episode || episode.steps === this.current()?.steps)
       return false;
     return this.head / (episode.pace * Number(this.speed.value)) > enoughS;
   }
@@ -237,7 +236,7 @@ export class Player {
   private choiceText(current: Checkpoint, at: number, all: number): string {
     const steps = counted(current.steps, "step");
     if (this.chosen !== null) return `Checkpoint ${at + 1} of ${all}, after ${steps}`;
-    const { playing } = this;
+    const playing = this.episode;
     if (!playing || playing.steps >= current.steps) return `Newest checkpoint, after ${steps}`;
     return `After ${counted(playing.steps, "step")}; the newest has ${count(current.steps)}`;
   }
@@ -278,7 +277,7 @@ export class Player {
     clearTimeout(this.resting);
     try {
       const episode = await this.fetchEpisode(checkpoint.steps, signal);
-      if (!signal.aborted && !this.isClosed) this.begin(episode, checkpoint);
+      if (!signal.aborted && !this.isClosed) this.begin(episode);
     } catch (thrown) {
       if (!signal.aborted && !this.isClosed) this.fail(textOf(thrown));
     } finally {
@@ -299,16 +298,15 @@ export class Player {
     }
   }
 
-  private begin(episode: Episode, checkpoint: Checkpoint): void {
+  private begin(episode: Episode): void {
     this.episode = episode;
-    this.playing = checkpoint;
     this.returns = returnsOf(episode.rewards);
     this.head = 0;
     this.labelledMs = 0;
     this.scrub.max = String(this.length);
     this.say("");
     this.showChoice();
-    this.options.shown(checkpoint);
+    this.options.shown(episode.steps);
     this.draw();
     this.wake();
   }
@@ -436,13 +434,13 @@ export class Player {
   }
 
   private label(): void {
-    const { episode, playing } = this;
-    if (!episode || !playing) return;
+    const { episode } = this;
+    if (!episode) return;
     const done = Math.floor(this.head);
     const text = `step ${count(done)} of ${count(this.length)}, return ${returnText(this.returns[done])}`;
     this.canvas.setAttribute(
       "aria-label",
-      `${episode.env}, played after ${counted(playing.steps, "step")} of learning: ${text}`,
+      `${episode.env}, played after ${counted(episode.steps, "step")} of learning: ${text}`,
     );
     this.scrub.setAttribute("aria-valuetext", text);
   }

@@ -105,6 +105,7 @@ export interface Checkpoint {
 // A reward for every step; a picture of before each, and one of how it ended.
 export interface Episode {
   env: string;
+  steps: number; // of its checkpoint
   pace: number; // pictures a second
   return: number;
   end: "terminated" | "truncated" | "goes on";

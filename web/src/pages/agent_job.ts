@@ -194,7 +194,7 @@ export function agentJobPage(frame: Frame, id: number): Page {
   const player = new Player({
     path: `/jobs/${id}`,
     name: () => fileName(view.job?.name ?? "agent"),
-    shown: (checkpoint) => curves.show(checkpoint?.steps ?? null),
+    shown: (steps) => curves.show(steps),
   });
   const actors = actorsTable(() => view.job?.state === "running");
   const invite = foldedCard("Invite to this agent", () => inviteForm(frame.server, id, () => undefined));
@@ -302,7 +302,7 @@ async function askMore(job: Job): Promise<{ seconds?: number; steps?: number } |
   const usual = isFinished ? usualAgentMore(spec, agent) : {};
   minutes.value = minutesText(usual.seconds);
   if (usual.steps) steps.value = String(usual.steps);
-  const left = isFinished ? "Empty: no limit in time." : "Empty: what was left.";
+  const left = isFinished && !spec.seconds ? "Empty: no limit in time." : "Empty: what was left.";
   const content = [
     new Field("Minutes more", minutes, left).node,
     new Field("Steps in all, at most", steps, `It has played ${count(agent.steps)}. Empty: as before.`).node,

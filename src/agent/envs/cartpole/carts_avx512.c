@@ -1,9 +1,9 @@
 /* carts_avx512.c: eight carts at a time. See carts.h, and cartpole.c for why sine and cosine are done so.
  *
  * A block goes in three passes: its numbers are laid out in columns, with sines and cosines by their series,
- * and marks at those that the C library must tell; these; then the step. Both loops begin with the next eight
- * before they are done with the last: an eight is a long chain of operations that wait for each other, more
- * than a processor looks ahead.
+ * and marks at those that are sure; the C library tells the others; then the step. Both loops begin with the
+ * next eight before they are done with the last: an eight is a long chain of operations that wait for each
+ * other, more than a processor looks ahead.
  *
  * Fused instructions are used only where they do not show: inside the series, whose error has a bound, and
  * to divide by a constant. With 1 / M in two doubles, x times the one and x times the other, added up, is
@@ -23,7 +23,7 @@ enum { LANES = 8 };
 
 /* How wrong the term may be that a sine takes from x: x^2, x^3 and the sum are each rounded once, and so was
  * 1 / 6. The term is what was taken, and the rest: of that part it is enough to be generous. */
-static const double SERIES_TERM = 2 * 0x1p-52, REST_WRONG = 0x1p-49;
+static const double SERIES_TERM = 2.01 * 0x1p-52, REST_WRONG = 0x1p-49;
 /* What a cosine may leave out and still be sure. It lies below 1, where half a unit is 2^-54. */
 static const double COSINE_REST_MAX = 0x1p-54 - (COSINE_UNITS + 0.001 * 0x1p-53);
 /* 1 / TOTAL_MASS in two parts. Neither is negative, so infinity stays what it is. */
@@ -245,7 +245,8 @@ WIDE void shoal_carts_move_avx512(cart *carts, uint32_t count, const float *acti
 
 WIDE void shoal_carts_round_avx512(const cart *carts, uint32_t count, float *out) {
   uint32_t i = 0;
-  for (; i + 2 <= count; i += 2) _mm256_storeu_ps(out + 4 * i, _mm512_cvtpd_ps(_mm512_loadu_pd(carts + i)));
-  if (i < count) _mm_storeu_ps(out + 4 * i, _mm256_cvtpd_ps(_mm256_loadu_pd(&carts[i].x)));
+  for (; i + 2 <= count; i += 2)
+    _mm256_storeu_ps(out + (size_t)4 * i, _mm512_cvtpd_ps(_mm512_loadu_pd(carts + i)));
+  if (i < count) _mm_storeu_ps(out + (size_t)4 * i, _mm256_cvtpd_ps(_mm256_loadu_pd(&carts[i].x)));
 }
 #endif
