@@ -8,6 +8,9 @@
 #include "agent/actor_critic.h"
 #include "agent/learner_internal.h"
 #include "base/assert.h"
+#include "base/human.h"
+
+static const double ROUND_BYTES_MAX = 4.0 * (1 << 30);
 
 /* ---- set-up ------------------------------------------------------------------------- */
 
@@ -47,9 +50,24 @@ static shoal_status create_parts(shoal_learner *learner, shoal_error *err) {
   return learner->ops->create(learner, err);
 }
 
+/* Of what is seen alone: images are large. */
+static shoal_status check_round(const shoal_learner_config *config, shoal_error *err) {
+  const shoal_agent_settings *s = &config->settings;
+  double steps = (double)s->streams * s->envs * s->steps;
+  double each = (double)config->kind->observation * sizeof(float);
+  if (steps * each <= ROUND_BYTES_MAX) return SHOAL_OK;
+  return shoal_fail(
+      err, SHOAL_LIMIT,
+      "a round of %u streams of %u environments, %u steps each, is %s, since an observation is %s "
+      "numbers; lower streams, envs or steps",
+      s->streams, s->envs, s->steps, shoal_human_bytes(steps * each).text,
+      shoal_human_count(config->kind->observation).text);
+}
+
 shoal_status shoal_learner_create(shoal_learner **out, const shoal_learner_config *config, shoal_error *err) {
   *out = NULL;
   shoal_status status = shoal_agent_settings_check(&config->settings, err);
+  if (status == SHOAL_OK) status = check_round(config, err);
   if (status != SHOAL_OK) return status;
   shoal_learner *learner = calloc(1, sizeof *learner);
   if (learner == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for a learner");

@@ -96,6 +96,21 @@ static void wrong_settings_are_named(void **state) {
 
 /* ---- refusing ----------------------------------------------------------------------- */
 
+/* Images, as environments in Python may have them. */
+static void a_round_that_is_too_large_says_why(void **state) {
+  (void)state;
+  shoal_learner_config config = config_of("CartPole-v1", SHOAL_PPO, 1);
+  shoal_env_kind kind = *config.kind;
+  shoal_learner *learner;
+  shoal_error err = {0};
+  kind.observation = 96 * 96 * 3;
+  config.kind = &kind;
+  config.settings.envs = 64;
+  config.settings.steps = 2048;
+  assert_int_equal(shoal_learner_create(&learner, &config, &err), SHOAL_LIMIT);
+  assert_non_null(strstr(err.text, "is 43.5 GB, since an observation is 27,648 numbers; lower streams"));
+}
+
 static void rollouts_that_are_too_old_are_refused_and_counted(void **state) {
   (void)state;
   shoal_error err = {0};
@@ -360,6 +375,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_survive_as_text),
       cmocka_unit_test(wrong_settings_are_named),
+      cmocka_unit_test(a_round_that_is_too_large_says_why),
       cmocka_unit_test(rollouts_that_are_too_old_are_refused_and_counted),
       cmocka_unit_test(any_number_of_threads_trains_the_same),
       cmocka_unit_test(an_interrupted_training_comes_to_the_same),
