@@ -40,7 +40,8 @@ typedef struct stream {
   char actor[SHOAL_ACTOR_NAME_MAX];
   double deadline;
   uint64_t version;      /* that the unit was first given out with */
-  uint32_t failures;     /* how often it could not be played */
+  holders failed;        /* those who could not play the unit, once for each time, */
+  double barred_until;   /* and when they may try again */
   holders holders;       /* of the unit */
   uint64_t before;       /* the unit that came in last, */
   holders before_slower; /* and those who had it and have sent nothing */
@@ -162,19 +163,25 @@ static bool copy_text(shoal_text *to, const shoal_text *from) {
   return !to->failed;
 }
 
+/* One who cannot play a unit is given others first: it may be the only one who cannot. */
+static bool is_barred(const stream *s, uint64_t who, double now) {
+  return has_holder(&s->failed, who) && now < s->barred_until;
+}
+
 bool shoal_course_take(shoal_course *c, const char *actor, double now, const shoal_play_unit **out) {
   shoal_course_tick(c, now);
+  uint64_t who = digest_of(actor);
   stream *best = NULL;
   for (uint32_t i = 0; i < c->config.streams; i++) {
     stream *s = &c->streams[i];
-    if (may_play(c, s) && (best == NULL || s->next < best->next)) best = s;
+    if (may_play(c, s) && !is_barred(s, who, now) && (best == NULL || s->next < best->next)) best = s;
   }
   if (best == NULL || !copy_text(&c->unit.state, &best->state)) return false;
   uint32_t s = (uint32_t)(best - c->streams);
   c->counts.given_again += best->given;
   c->counts.running++;
   if (!best->given) best->version = version_for(c, best->next);
-  add_holder(&best->holders, digest_of(actor));
+  add_holder(&best->holders, who);
   best->leased = best->given = true;
   best->lost = false;
   best->deadline = now + c->lease_s;
@@ -236,7 +243,7 @@ static void begin_anew(shoal_course *c, stream *s) {
   if (s->leased) end_lease(c, s);
   shoal_text_clear(&s->state);
   s->given = s->lost = false;
-  s->holders.count = s->failures = 0;
+  s->holders.count = s->failed.count = 0;
   s->author = 0;
   s->skipped++;
   c->counts.anew++;
@@ -250,8 +257,10 @@ void shoal_course_back(shoal_course *c, uint64_t unit, const char *actor, bool f
   if (!failed) (void)remove_holder(&s->holders, digest_of(actor));
   if (!holds(s, actor)) return;
   give_back(c, s);
-  s->failures += failed;
-  if (s->failures >= FAILURES_MAX) begin_anew(c, s);
+  if (!failed) return;
+  add_holder(&s->failed, digest_of(actor));
+  s->barred_until = s->deadline;
+  if (s->failed.count == FAILURES_MAX) begin_anew(c, s);
 }
 
 void shoal_course_lied(shoal_course *c, const char *actor, double now) {
@@ -335,7 +344,7 @@ bool shoal_course_done(shoal_course *c, shoal_rollout *rollout, const char *acto
   (void)remove_holder(&s->holders, s->author);
   s->before = rollout->number;
   s->before_slower = s->holders;
-  s->holders.count = s->failures = 0;
+  s->holders.count = s->failed.count = 0;
   s->given = false;
   s->in_count++;
   s->next++;

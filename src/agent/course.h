@@ -15,9 +15,9 @@
  * At most lag + 1 rollouts of a stream are in memory (eager: two), so nothing grows: a stream whose rollouts
  * nobody has learned from yet has nothing to play.
  *
- * Actors may lie. A stream whose unit three could not play in a row, or that stands where somebody left it
- * who has lied, begins anew, under a number that nobody has had: what was played of the one before counts no
- * more.
+ * Actors may lie. A stream whose unit three could not play in a row, or one three times, a lease apart, or that
+ * stands where somebody left it who has lied, begins anew, under a number that nobody has had: what was played
+ * of the one before counts no more.
  *
  * Ownership: create, then destroy. Threads: one at a time. */
 #ifndef SHOAL_AGENT_COURSE_H

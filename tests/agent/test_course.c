@@ -511,6 +511,26 @@ static void a_unit_that_three_cannot_play_begins_anew(void **state) {
   shoal_course_destroy(course);
 }
 
+/* Who is alone and cannot play a unit tries it again, but takes its time: nobody can undo a stream at will. */
+static void a_unit_that_one_cannot_play_waits_for_others(void **state) {
+  (void)state;
+  shoal_course *course = course_of(0, true);
+  shoal_play_unit unit = take(course, "a", 0);
+  for (int i = 0; i < 2; i++) {
+    shoal_course_back(course, unit.number, "a", true);
+    for (int other = 1; other < STREAMS; other++)
+      assert_int_not_equal(take(course, "a", 10 * i + 1).number, unit.number);
+    assert_false(has_nothing(course, 10 * i + 1)); /* it is there for somebody else */
+    shoal_course_lost(course, "idle", 0);
+    shoal_course_lost(course, "a", 0);
+    assert_int_equal(take(course, "a", 10 * (i + 1)).number, unit.number);
+  }
+  assert_int_equal(look(course).anew, 0);
+  shoal_course_back(course, unit.number, "a", true);
+  assert_int_equal(look(course).anew, 1);
+  shoal_course_destroy(course);
+}
+
 static void nobody_holds_more_than_it_may(void **state) {
   (void)state;
   shoal_course *course = course_of(0, true);
@@ -550,6 +570,7 @@ int main(void) {
       cmocka_unit_test(a_liars_streams_begin_anew),
       cmocka_unit_test(a_liars_streams_begin_anew_after_a_restart),
       cmocka_unit_test(a_unit_that_three_cannot_play_begins_anew),
+      cmocka_unit_test(a_unit_that_one_cannot_play_waits_for_others),
       cmocka_unit_test(nobody_holds_more_than_it_may),
   };
   return RUN_TESTS(tests);

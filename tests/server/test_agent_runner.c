@@ -45,6 +45,7 @@ static void wait_for(shoal_agent_runner *r, shoal_agent_phase phase, shoal_agent
 
 /* Who plays: as a volunteer does. */
 typedef struct bench {
+  const char *name;
   shoal_actor_brief brief;
   shoal_actor *actor;
   shoal_rollout *rollout;
@@ -55,7 +56,7 @@ typedef struct bench {
 
 static void open_bench(bench *b, shoal_agent_runner *r) {
   shoal_text json = {0};
-  *b = (bench){.known = UINT64_MAX};
+  *b = (bench){.name = "ann", .known = UINT64_MAX};
   assert_int_equal(shoal_agent_runner_brief(r, &json, &err), SHOAL_OK);
   assert_int_equal(shoal_actor_brief_read(&b->brief, json.bytes, json.length, &err), SHOAL_OK);
   shoal_text_release(&json);
@@ -77,8 +78,8 @@ static void close_bench(bench *b) {
 /* Plays a unit, if there is one; its rollout is in `bytes` then. */
 static shoal_coach_next play(bench *b, shoal_agent_runner *r) {
   shoal_coach_next next;
-  assert_int_equal(shoal_agent_runner_take(r, "ann", UNITS_MAX, b->known, &next, &b->bytes, &b->policy, &err),
-                   SHOAL_OK);
+  assert_int_equal(
+      shoal_agent_runner_take(r, b->name, UNITS_MAX, b->known, &next, &b->bytes, &b->policy, &err), SHOAL_OK);
   if (next != SHOAL_COACH_UNIT) return next;
   assert_int_equal(shoal_play_unit_read(&b->unit, b->bytes.bytes, b->bytes.length, &err), SHOAL_OK);
   if (b->policy.length > 0)
@@ -356,10 +357,12 @@ static void a_poisoned_state_ends_nothing(void **state) {
   shoal_text_addf(&b.rollout->state, "poison");
   assert_int_equal(send(r, &b, "ann", &done), SHOAL_INVALID);
   for (int i = 0; i < 2; i++) {
+    b.name = i == 0 ? "bob" : "cid";
     play_next(&b, r);
     assert_int_equal(b.unit.number, number);
-    shoal_agent_runner_give_up(r, "ann", number);
+    shoal_agent_runner_give_up(r, b.name, number);
   }
+  b.name = "ann";
   play_next(&b, r);
   assert_true(b.unit.number != number);
   assert_int_equal(b.unit.state.length, 0);
