@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/thread.h"
 
 enum { ACTORS_MAX = 1024, POINTS_MAX = 8192 };
 static const double LEASE_S = 30, SAVE_EVERY_S = 30;
@@ -381,13 +382,8 @@ static void wait_until_open(shoal_coach *c) {
   pthread_mutex_unlock(&c->lock);
 }
 
-/* Signals are the caller's business. */
 static shoal_status start_thread(shoal_coach *c, shoal_error *err) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failure = pthread_create(&c->thread, NULL, learn, c);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int failure = shoal_thread_start(&c->thread, learn, c);
   if (failure) return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s", strerror(failure));
   c->has_thread = true;
   wait_until_open(c);

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 #include "base/random.h"
+#include "base/thread.h"
 
 enum { VERSIONS_LEAST = SHOAL_LAG_MAX + 2, VERSIONS_MOST = SHOAL_CHECKED_LAG_MAX + 2 };
 enum { RECENT = 100, NEAR_EPISODES = 25 };
@@ -648,21 +649,16 @@ static shoal_status create_judges(trainer *t, shoal_error *err) {
   return SHOAL_OK;
 }
 
-/* Signals are the caller's business: a thread inherits a mask that blocks them all. */
 static shoal_status start_threads(trainer *t, shoal_error *err) {
   if (!plays_apart(t) || t->outside) return SHOAL_OK;
   uint32_t wanted = t->o->threads > 0 ? t->o->threads : 1;
   t->threads = calloc(wanted, sizeof *t->threads);
   if (t->threads == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for threads");
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int failure = 0;
   while (!failure && t->threads_count < wanted) {
-    failure = pthread_create(&t->threads[t->threads_count], NULL, play_on, t);
+    failure = shoal_thread_start(&t->threads[t->threads_count], play_on, t);
     t->threads_count += !failure;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!failure) return SHOAL_OK;
   return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s; ask for fewer", strerror(failure));
 }

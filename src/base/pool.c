@@ -22,7 +22,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -31,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/thread.h"
 
 enum { THREADS_MAX = 4096, SPINS_MAX = 10000 };
 
@@ -149,18 +149,13 @@ shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->done, NULL);
 
-  /* Signals are the main thread's business: a worker inherits a mask that blocks them all. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int failure = 0;
   while (!failure && pool->started < threads - 1) {
     member *next = &members[pool->started];
     *next = (member){.pool = pool, .thread = pool->started + 1};
-    failure = pthread_create(&next->handle, NULL, work, next);
+    failure = shoal_thread_start(&next->handle, work, next);
     pool->started += !failure;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (failure) {
     uint32_t started = pool->started + 1;
     shoal_pool_destroy(pool);

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "agent/bytes.h"
 #include "base/clock.h"
 #include "base/human.h"
+#include "base/thread.h"
 #include "cli/agent.h"
 #include "cli/agent_queue.h"
 #include "cli/cli.h"
@@ -456,17 +456,13 @@ static shoal_status open_queue(act *a, shoal_error *err) {
 static shoal_status start_hands(act *a, shoal_error *err) {
   a->hands = calloc(a->threads, sizeof *a->hands);
   if (a->hands == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for threads");
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int failure = 0;
   while (!failure && a->hands_count < a->threads) {
     hand *h = &a->hands[a->hands_count];
     h->act = a;
-    failure = pthread_create(&h->thread, NULL, run_hand, h);
+    failure = shoal_thread_start(&h->thread, run_hand, h);
     a->hands_count += !failure;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (!failure) return SHOAL_OK;
   return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s; ask for fewer", strerror(failure));
 }

@@ -21,6 +21,7 @@
 #include "agent/bytes.h"
 #include "agent/coach.h"
 #include "agent/libm_digest.h"
+#include "base/thread.h"
 #include "cli/asking.h"
 
 enum {
@@ -368,7 +369,7 @@ static shoal_status run_hands(worker *w, shoal_error *err) {
   hand *hands = calloc(wanted, sizeof *hands);
   for (bool good = hands != NULL; good && made < wanted; made += good) {
     hands[made].worker = w;
-    good = pthread_create(&hands[made].thread, NULL, run_hand, &hands[made]) == 0;
+    good = shoal_thread_start(&hands[made].thread, run_hand, &hands[made]) == 0;
   }
   for (uint32_t i = 0; i < made; i++) pthread_join(hands[i].thread, NULL);
   free(hands);

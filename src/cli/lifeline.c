@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum { LONGEST_S = 180 }; /* a chief may need some time to gather and save */
 
@@ -45,12 +46,8 @@ static void *hold(void *self) {
 
 shoal_status shoal_lifeline_hold(shoal_error *err) {
   /* The signal must reach the thread that runs the training. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  bool started = pthread_create(&thread, NULL, hold, NULL) == 0;
+  bool started = shoal_thread_start(&thread, hold, NULL) == 0;
   if (started) pthread_detach(thread);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
   return started ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
 }

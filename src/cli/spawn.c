@@ -21,6 +21,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/thread.h"
 
 static const double FIRST_WAIT_S = 0.2, LONGEST_WAIT_S = 5, STEADY_S = 10, GRACE_S = 3, LOOK_S = 0.05;
 static const double REACHED_S = 300; /* no try to reach a machine takes longer */
@@ -356,12 +357,7 @@ static void *watch(void *self) {
 }
 
 shoal_status shoal_spawn_start(shoal_spawn *s, shoal_error *err) {
-  /* Signals are for the thread that runs the training. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  s->running = pthread_create(&s->thread, NULL, watch, s) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  s->running = shoal_thread_start(&s->thread, watch, s) == 0;
   return s->running ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
 }
 

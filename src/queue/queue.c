@@ -13,7 +13,6 @@
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "queue/outgoing.h"
 #include "queue/rabbit.h"
 
@@ -541,16 +541,6 @@ static void *live(void *self) {
   return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static int start_thread(shoal_queue *q) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int result = pthread_create(&q->thread, NULL, live, q);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return result;
-}
-
 /* ---- open and close ---- */
 
 static void release(shoal_queue *q) {
@@ -606,7 +596,8 @@ shoal_status shoal_queue_open(shoal_queue **out, const shoal_queue_config *confi
   shoal_status status = connect_to(q, err);
   if (status == SHOAL_OK) {
     be_connected(q);
-    if (start_thread(q) != 0) status = shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
+    if (shoal_thread_start(&q->thread, live, q) != 0)
+      status = shoal_fail(err, SHOAL_NO_MEMORY, "cannot start a thread");
   }
   if (status != SHOAL_OK) {
     release(q);

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "agent/libm_digest.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "server/agent_curve.h"
 #include "server/folders.h"
 
@@ -198,11 +198,7 @@ shoal_status shoal_agent_runner_start(shoal_agent_runner **out, const shoal_agen
     release(r);
     return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   }
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int failure = pthread_create(&r->thread, NULL, run, r);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  int failure = shoal_thread_start(&r->thread, run, r);
   if (failure != 0) {
     release(r);
     return shoal_fail(err, SHOAL_LIMIT, "a thread could not be started: %s", strerror(failure));
