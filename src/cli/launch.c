@@ -401,13 +401,14 @@ static int wait_for_chief(launch *l) {
     if (!told) told = end_training(l);
     shoal_clock_sleep(LOOK_S);
   }
-  if (status == SSH_FAILED)
+  /* Told to end before it was ready to save, it dies of that, which ssh does not tell from a lost machine. */
+  bool was_ended = atomic_load(&l->has_failed) && (status == 128 + SIGTERM || status == SSH_FAILED);
+  if (status == SSH_FAILED && !was_ended)
     shoal_cli_warn(
         "launch",
         "the chief's machine, %s, could not be reached, or was lost; look whether ssh gets there; what was "
         "trained there by then, if anything, is kept, and the same command goes on with it",
         chief_address(l));
-  bool was_ended = atomic_load(&l->has_failed) && status == 128 + SIGTERM;
   return was_ended ? SHOAL_EXIT_FAILED : status;
 }
 
