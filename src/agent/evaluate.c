@@ -19,7 +19,8 @@ typedef struct contest {
   uint8_t *ends;
   double *returns;             /* of the episodes that run */
   uint32_t *lengths, *to_play; /* to_play: episodes of each environment's share */
-  double sum, squares, steps, least, most;
+  double sum, steps, least, most;
+  double middle, squares; /* the mean so far, and the squares of what returns differ from it */
 } contest;
 
 static shoal_status open(contest *c, shoal_error *err) {
@@ -55,7 +56,9 @@ static void count_episode(contest *c, uint32_t e) {
   double value = c->returns[e];
   c->counted++;
   c->sum += value;
-  c->squares += value * value;
+  double off = value - c->middle;
+  c->middle += off / c->counted;
+  c->squares += off * (value - c->middle);
   c->steps += c->lengths[e];
   c->least = fmin(c->least, value);
   c->most = fmax(c->most, value);
@@ -111,10 +114,9 @@ shoal_status shoal_evaluate_policy(shoal_policy *policy, const shoal_env_kind *k
     if (status == SHOAL_OK && c.running > 0) status = shoal_fail(err, SHOAL_STOPPED, "stopped");
   }
   if (status == SHOAL_OK) {
-    double mean = c.sum / c.counted, variance = c.squares / c.counted - mean * mean;
     *out = (shoal_evaluation){.episodes = c.counted,
-                              .mean = mean,
-                              .deviation = variance > 0 ? sqrt(variance) : 0,
+                              .mean = c.sum / c.counted,
+                              .deviation = sqrt(c.squares / c.counted),
                               .least = c.least,
                               .most = c.most,
                               .mean_length = c.steps / c.counted};

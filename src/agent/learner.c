@@ -11,21 +11,37 @@
 #include "base/human.h"
 
 static const double ROUND_BYTES_MAX = 4.0 * (1 << 30);
+enum { WEIGHTS_MAX = 1 << 27 }; /* of which there are some ten copies: gradients, moments, versions */
 
 /* ---- set-up ------------------------------------------------------------------------- */
 
-static shoal_status create_net(shoal_learner *learner, shoal_error *err) {
+static shoal_brain_config brain_of(const shoal_learner *learner) {
   const shoal_learner_config *config = &learner->config;
   float scale = learner->ops->output_scale;
-  const shoal_brain_config net = {.name = "policy",
-                                  .body = config->settings.body,
-                                  .inputs = config->kind->observation,
-                                  .outputs = shoal_policy_outputs(&learner->spec),
-                                  .steps = SHOAL_SEQUENCE_MAX,
-                                  .output_scale = scale > 0 ? scale : 1,
-                                  .seed = config->seed,
-                                  .pool = learner->pool};
-  return shoal_brain_create(&learner->net, &net, err);
+  return (shoal_brain_config){.name = "policy",
+                              .body = config->settings.body,
+                              .inputs = config->kind->observation,
+                              .outputs = shoal_policy_outputs(&learner->spec),
+                              .steps = SHOAL_SEQUENCE_MAX,
+                              .output_scale = scale > 0 ? scale : 1,
+                              .seed = config->seed,
+                              .pool = learner->pool};
+}
+
+/* Before anything of that size is made. */
+static shoal_status check_weights(const shoal_learner *learner, shoal_error *err) {
+  const shoal_brain_config brain = brain_of(learner);
+  uint64_t weights;
+  uint32_t floats;
+  shoal_status status = shoal_brain_measure(&brain, &weights, &floats, err);
+  if (status != SHOAL_OK || weights <= WEIGHTS_MAX) return status;
+  return shoal_fail(err, SHOAL_LIMIT, "the layers have %s weights, and may have %s; choose smaller ones",
+                    shoal_human_count(weights).text, shoal_human_count(WEIGHTS_MAX).text);
+}
+
+static shoal_status create_net(shoal_learner *learner, shoal_error *err) {
+  const shoal_brain_config brain = brain_of(learner);
+  return shoal_brain_create(&learner->net, &brain, err);
 }
 
 static shoal_status create_backup(shoal_learner *learner, shoal_error *err) {
@@ -38,6 +54,7 @@ static shoal_status create_backup(shoal_learner *learner, shoal_error *err) {
 static shoal_status create_parts(shoal_learner *learner, shoal_error *err) {
   const shoal_learner_config *config = &learner->config;
   shoal_status status = learner->ops->spec(config, &learner->spec, err);
+  if (status == SHOAL_OK) status = check_weights(learner, err);
   if (status == SHOAL_OK && config->threads > 1)
     status = shoal_pool_create(&learner->pool, config->threads, err);
   if (status == SHOAL_OK) status = shoal_policy_create(&learner->policy, &learner->spec, err);

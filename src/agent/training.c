@@ -356,14 +356,17 @@ static void join_parts(const score_parts *parts, shoal_evaluation *out) {
   for (uint32_t i = 0; i < count; i++) {
     const shoal_evaluation *part = &parts->at[i];
     mean += part->mean / count;
-    squares += (part->deviation * part->deviation + part->mean * part->mean) / count;
     length += part->mean_length / count;
     out->least = fmin(out->least, part->least);
     out->most = fmax(out->most, part->most);
   }
+  for (uint32_t i = 0; i < count; i++) {
+    double within = parts->at[i].deviation, off = parts->at[i].mean - mean;
+    squares += (within * within + off * off) / count;
+  }
   out->episodes = count * parts->episodes;
   out->mean = mean;
-  out->deviation = sqrt(fmax(squares - mean * mean, 0));
+  out->deviation = sqrt(squares);
   out->mean_length = length;
 }
 

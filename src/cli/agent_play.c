@@ -384,9 +384,9 @@ static void print_text(const player *p, double mean, double deviation, const sho
     shoal_text_addf(&line, " (%.5g to %.5g, deviation %.5g)", p->least, p->most, deviation);
   shoal_cli_print_line(&line);
   if (movie) {
-    shoal_text_addf(&line, "%s  %s pictures, %s, %s", o->gif ? o->gif : o->apng,
-                    shoal_human_count(movie->pictures).text, shoal_human_seconds(movie->seconds).text,
-                    shoal_human_bytes((double)movie->bytes).text);
+    shoal_text_addf(&line, "%s  %s picture%s, %s, %s", o->gif ? o->gif : o->apng,
+                    shoal_human_count(movie->pictures).text, movie->pictures == 1 ? "" : "s",
+                    shoal_human_seconds(movie->seconds).text, shoal_human_bytes((double)movie->bytes).text);
     shoal_cli_print_line(&line);
   }
   shoal_text_release(&line);

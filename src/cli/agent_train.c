@@ -36,6 +36,7 @@ typedef struct train_command {
   bool resume, json, quiet;
   bool misused; /* what went wrong is on the command line */
   shoal_text out_made;
+  shoal_text kept; /* the other name of what was at `out` */
   const shoal_env_kind *kind;
   shoal_learner_config config;
   uint64_t steps_before; /* that the file has, with --resume */
@@ -133,6 +134,10 @@ static shoal_status check_words(const train_command *c, shoal_error *err) {
   if (c->operand) return refuse_operand(c, err);
   if (c->name && !c->queue)
     return shoal_fail(err, SHOAL_INVALID, "--name is for --queue, which is not given");
+  if (c->queue && c->said.env && shoal_env_is_bridged(c->said.env))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "--queue is for environments that are built in, and %s is played by Python",
+                      c->said.env);
   if (!c->resume && c->said.env == NULL)
     return shoal_fail(err, SHOAL_INVALID,
                       "--env is missing: where to act; 'shoal agent list' tells what there is");
@@ -221,17 +226,25 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   return status;
 }
 
+/* What is no agent is not in the way by its own wish. */
+static shoal_status check_there(train_command *c, shoal_error *err) {
+  if (!shoal_file_exists(c->out) || shoal_agent_is(c->out)) return SHOAL_OK;
+  c->misused = true;
+  return shoal_fail(err, SHOAL_INVALID, "--out: %s is there and is no agent; choose another name", c->out);
+}
+
 static shoal_status open_learner(train_command *c, shoal_error *err) {
   shoal_status status = c->resume ? choose_again(c, err) : choose(c, err);
   if (status == SHOAL_OK) status = shoal_hosted_check_out(c->out, err);
+  if (status == SHOAL_OK && !c->resume) status = check_there(c, err);
   if (status != SHOAL_OK) return status;
   c->config.kind = c->kind;
   c->config.threads = (uint32_t)c->threads;
   if (c->queue && c->resume) return SHOAL_OK; /* the coach reads the file */
   status = shoal_learner_create(&c->learner, &c->config, err);
-  c->misused = status == SHOAL_INVALID && !c->resume;
+  c->misused = (status == SHOAL_INVALID || status == SHOAL_LIMIT) && !c->resume;
   if (status == SHOAL_OK && c->resume) status = shoal_learner_load(c->learner, c->out, err);
-  if (status == SHOAL_OK && !c->resume) shoal_cli_keep_previous(COMMAND, "agent", c->out, c->quiet);
+  if (status == SHOAL_OK && !c->resume) shoal_cli_keep_previous(COMMAND, "agent", c->out, c->quiet, &c->kept);
   if (c->queue) shoal_learner_destroy(c->learner); /* there can be one; the coach makes its own */
   if (c->queue) c->learner = NULL;
   return status;
@@ -313,6 +326,7 @@ static void round_done(void *self, const shoal_training_view *view) {
     c->told = now;
   }
   if (view->scored) print_score(view);
+  if (ferror(stdout)) shoal_stop_by(SIGPIPE);
 }
 
 /* With --queue: rounds are told by the coach's thread, actors by this one. */
@@ -328,7 +342,7 @@ static void actors_changed(void *self, uint32_t actors) {
   train_command *c = self;
   if (c->quiet) return;
   char url[URL_BYTES];
-  shoal_queue_url_plain(c->url, url, sizeof url);
+  shoal_queue_url_masked(c->url, url, sizeof url);
   pthread_mutex_lock(&c->shown);
   shoal_progress_clear(&c->progress);
   if (actors == 0)
@@ -356,10 +370,10 @@ static void print_end_json(const train_command *c, const shoal_training_view *vi
   shoal_json_real(&json, "seconds", view->seconds);
   shoal_json_real(&json, "steps_per_second", view->steps_per_second);
   write_evaluation(&json, stopped && !view->scored ? &none : &view->evaluation);
-  if (isnan(c->kind->solved))
+  if (isnan(c->kind->solved) || (stopped && !view->scored))
     shoal_json_null(&json, "solved");
   else
-    shoal_json_bool(&json, "solved", view->solved && (!stopped || view->scored));
+    shoal_json_bool(&json, "solved", view->solved);
   shoal_json_bool(&json, "stopped", stopped);
   shoal_json_text(&json, "out", c->out);
   shoal_cli_event_end(&json);
@@ -376,7 +390,8 @@ static void print_end(const train_command *c, const shoal_training_view *view) {
   if (score->episodes > 0)
     printf(": return %s +- %s over %u episode%s", shoal_played_number(score->mean).text,
            shoal_played_number(score->deviation).text, score->episodes, score->episodes == 1 ? "" : "s");
-  if (goal) printf(" (goal %s)", shoal_played_number(c->kind->solved).text);
+  bool few = !view->solved && score->episodes < SHOAL_SCORE_EPISODES && score->mean >= c->kind->solved;
+  if (goal) printf(" (goal %s%s)", shoal_played_number(c->kind->solved).text, few ? ", too few to say" : "");
   printf("\n%s\n", c->out);
 }
 
@@ -390,7 +405,7 @@ static void tell_idle(const train_command *c, const shoal_training_view *view) {
     shoal_cli_warn(COMMAND, "no step was made: the time was up; give more --seconds");
 }
 
-/* The command that goes on; a password is not repeated. */
+/* The command that goes on, with a word for the password. */
 static void add_resume_command(const train_command *c, shoal_text *out) {
   char url[URL_BYTES];
   shoal_human_quote(out, program_invocation_name);
@@ -399,7 +414,7 @@ static void add_resume_command(const train_command *c, shoal_text *out) {
   if (shoal_env_imports(c->kind->name)) shoal_cli_add_option(out, "env", c->kind->name);
   if (c->said.full) shoal_text_addf(out, " --full");
   if (c->queue) {
-    shoal_queue_url_plain(c->url, url, sizeof url);
+    shoal_queue_url_masked(c->url, url, sizeof url);
     shoal_cli_add_option(out, "queue", url);
     shoal_cli_add_option(out, "name", c->name);
   }
@@ -491,6 +506,7 @@ static void release(train_command *c) {
   shoal_learner_destroy(c->learner);
   shoal_env_close(c->kind);
   shoal_text_release(&c->out_made);
+  shoal_text_release(&c->kept);
 }
 
 int shoal_cli_agent_train(int argc, char **argv) {
@@ -505,6 +521,7 @@ int shoal_cli_agent_train(int argc, char **argv) {
     return shoal_cli_failed(COMMAND, &err);
   }
   shoal_stop_catch();
+  signal(SIGPIPE, SIG_IGN); /* where nobody reads any more, what was learned is saved */
   shoal_env_stop_by(shoal_stop_flag());
   pthread_mutex_init(&c.shown, NULL);
   shoal_status status = open_learner(&c, &err);
@@ -516,6 +533,7 @@ int shoal_cli_agent_train(int argc, char **argv) {
     exit_status = stopped(&c, &view, begun);
   else
     exit_status = !begun && c.misused ? shoal_cli_misused(COMMAND, &err) : shoal_cli_failed(COMMAND, &err);
+  if (!c.resume) shoal_cli_drop_previous(c.out ? c.out : "", &c.kept);
   release(&c);
   return exit_status;
 }

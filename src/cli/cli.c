@@ -7,11 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/human.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "train/training.h"
+
+enum { ASIDE_MAX = 1000 };
 
 /* ---- parsing and messages ----------------------------------------------------------- */
 
@@ -119,15 +123,34 @@ void shoal_cli_add_option(shoal_text *out, const char *name, const char *value) 
   shoal_human_quote(out, value);
 }
 
-void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly) {
+bool shoal_cli_place_aside(const char *out, shoal_text *place) {
+  char word[32] = "previous";
+  for (int number = 2; number <= ASIDE_MAX; number++) {
+    shoal_text_clear(place);
+    shoal_training_path(place, out, word);
+    if (place->failed) return false;
+    if (!shoal_file_exists(place->bytes)) return true;
+    snprintf(word, sizeof word, "previous-%d", number);
+  }
+  return false;
+}
+
+void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly,
+                             shoal_text *kept) {
   struct stat about;
   if (stat(out, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return;
-  shoal_text place;
-  shoal_text_init(&place);
-  shoal_training_path(&place, out, "previous");
-  if (!place.failed && rename(out, place.bytes) == 0 && !quietly)
-    shoal_cli_warn(command, "the %s that was at %s is now %s", what, out, place.bytes);
+  shoal_text place = {0};
+  bool aside = shoal_cli_place_aside(out, &place);
+  /* Where files have one name only it is moved at once. */
+  if (aside && link(out, place.bytes) != 0) aside = rename(out, place.bytes) == 0;
+  if (aside && !quietly)
+    shoal_cli_warn(command, "the %s that was at %s is kept as %s", what, out, place.bytes);
+  if (aside && kept) shoal_text_add(kept, place.bytes, place.length);
   shoal_text_release(&place);
+}
+
+void shoal_cli_drop_previous(const char *out, const shoal_text *kept) {
+  if (kept->length > 0 && !kept->failed && shoal_cli_same_file(out, kept->bytes)) unlink(kept->bytes);
 }
 
 bool shoal_cli_same_file(const char *a, const char *b) {

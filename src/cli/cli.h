@@ -51,9 +51,15 @@ void shoal_cli_print_line(shoal_text *line);
 void shoal_cli_event_begin(shoal_json *json, shoal_text *line, const char *event);
 void shoal_cli_event_end(shoal_json *json);
 
-/* Before something new is saved as `out`: a file that is there is moved aside, to `out` with ".previous" in
- * its name, which is told unless `quietly`. `what` it is: "model". */
-void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly);
+/* The first name aside of `out` that is free: with ".previous" in it, or ".previous-2" and on. False: none. */
+bool shoal_cli_place_aside(const char *out, shoal_text *place);
+
+/* Before something new may be saved as `out`: a file that is there gets a second name, aside, which stays its
+ * own when the first is taken from it; that is told unless `quietly`. `what` it is: "model". `kept`, which may
+ * be NULL, has that name then; where nothing was saved, it goes again. */
+void shoal_cli_keep_previous(const char *command, const char *what, const char *out, bool quietly,
+                             shoal_text *kept);
+void shoal_cli_drop_previous(const char *out, const shoal_text *kept);
 
 /* Whether two paths lead to one file that is there. */
 bool shoal_cli_same_file(const char *a, const char *b);

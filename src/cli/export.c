@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/bridge.h"
 #include "agent/learner.h"
 #include "cli/cli.h"
 #include "cli/loaded.h"
@@ -108,12 +109,20 @@ static void tell_agent(const export_options *o, const shoal_env_kind *kind) {
 
 static shoal_status export_agent(const char *path, const export_options *o, shoal_error *err) {
   shoal_agent_file file;
-  shoal_policy *policy;
-  shoal_status status = shoal_agent_open(path, &file, &policy, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_policy_onnx(policy, o->onnx, err);
-  if (status == SHOAL_OK) tell_agent(o, shoal_policy_spec_of(policy)->kind);
+  shoal_policy *policy = NULL;
+  const shoal_env_kind *kind = NULL;
+  shoal_status status = shoal_agent_open(path, &file, NULL, err);
+  if (status == SHOAL_OK && shoal_env_imports(file.env))
+    status = shoal_fail(err, SHOAL_UNSUPPORTED,
+                        "%s was trained in %s, for which Python imports a module: such an agent cannot be "
+                        "exported",
+                        path, file.env);
+  if (status == SHOAL_OK) status = shoal_env_open(file.env, &kind, err);
+  if (status == SHOAL_OK) status = shoal_agent_open(path, &file, &policy, err);
+  if (status == SHOAL_OK) status = shoal_policy_onnx(policy, o->onnx, err);
+  if (status == SHOAL_OK) tell_agent(o, kind);
   shoal_policy_destroy(policy);
+  shoal_env_close(kind);
   return status;
 }
 

@@ -20,7 +20,7 @@
 #include "train/training.h"
 
 enum { NAME_MAX_BYTES = SHOAL_SPEC_NAME_MAX + 1, PATH_MAX_BYTES = 64, REASON_MAX_BYTES = 300 };
-enum { COMPARED_BYTES = 64 << 10, ASIDE_MAX = 1000 };
+enum { COMPARED_BYTES = 64 << 10 };
 
 /* One line for every word: "  watch it    shoal job watch 7 --server ...". The token is not repeated. */
 typedef struct advice {
@@ -109,19 +109,6 @@ static bool has_same_bytes(const char *path, const char *other) {
   return same;
 }
 
-/* The first place aside that is free. */
-static bool find_place_aside(const char *out, shoal_text *place) {
-  char word[32] = "previous";
-  for (int number = 2; number <= ASIDE_MAX; number++) {
-    shoal_text_clear(place);
-    shoal_training_path(place, out, word);
-    if (place->failed) return false;
-    if (!shoal_file_exists(place->bytes)) return true;
-    snprintf(word, sizeof word, "previous-%d", number);
-  }
-  return false;
-}
-
 /* Puts a file in its place; another that is there is kept, and nothing is written over. */
 static shoal_status put_in_place(const shoal_hosted *h, const char *fresh, const char *out,
                                  shoal_error *err) {
@@ -132,7 +119,7 @@ static shoal_status put_in_place(const shoal_hosted *h, const char *fresh, const
   }
   shoal_text aside = {0};
   errno = EEXIST;
-  bool moved = !there || (find_place_aside(out, &aside) && rename(out, aside.bytes) == 0);
+  bool moved = !there || (shoal_cli_place_aside(out, &aside) && rename(out, aside.bytes) == 0);
   if (!moved || rename(fresh, out) != 0) {
     shoal_text_release(&aside);
     return shoal_fail(err, SHOAL_IO, "the model is in %s, and cannot be moved to %s: %s", fresh, out,

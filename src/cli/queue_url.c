@@ -51,3 +51,13 @@ void shoal_queue_url_plain(const char *url, char *out, size_t size) {
   size_t used = strlen(out);
   shoal_text_plain(out + used, size - used, host, strlen(host));
 }
+
+void shoal_queue_url_masked(const char *url, char *out, size_t size) {
+  const char *user = url + scheme_of(url), *host = host_of(url);
+  const char *colon = memchr(user, ':', (size_t)(host - user));
+  const char *end = colon ? colon : host;
+  shoal_text text = {0};
+  shoal_text_addf(&text, "%.*s%s%s", (int)(end - url), url, colon ? ":PASSWORD@" : "", host);
+  shoal_text_plain(out, size, text.failed ? "" : text.bytes, text.failed ? 0 : text.length);
+  shoal_text_release(&text);
+}

@@ -17,5 +17,7 @@ void shoal_queue_url_free(char *url); /* NULL is fine */
 
 /* The same without user and password: "amqp://HOST:PORT/VHOST". */
 void shoal_queue_url_plain(const char *url, char *out, size_t size);
+/* The same for a command to copy: "amqp://USER:PASSWORD@HOST:PORT/VHOST", with that word for the password. */
+void shoal_queue_url_masked(const char *url, char *out, size_t size);
 
 #endif

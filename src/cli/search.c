@@ -490,7 +490,7 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   if (status == SHOAL_OK) warn_of_nothing(c, before.finished_units);
   if (status != SHOAL_OK && !*stopped) return status;
   shoal_search_end end;
-  if (!c->resume) shoal_cli_keep_previous("search", "model", c->out, false);
+  if (!c->resume) shoal_cli_keep_previous("search", "model", c->out, false, NULL);
   status = shoal_search_finish(c->search, c->out, &end, err);
   if (status == SHOAL_NOT_FOUND && *stopped) return SHOAL_OK;
   if (status == SHOAL_OK) status = write_table(c, err);

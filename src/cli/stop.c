@@ -44,11 +44,13 @@ static void on_signal(int number) {
   errno = before;
 }
 
-/* A signal that has come says more than the deadline. */
-static void on_deadline(int number) {
+void shoal_stop_by(int number) {
   sig_atomic_t none = 0;
   __atomic_compare_exchange_n(&stop, &none, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
+
+/* A signal that has come says more than the deadline. */
+static void on_deadline(int number) { shoal_stop_by(number); }
 
 void shoal_stop_catch(void) {
   for (int i = 0; i < SIGNALS_COUNT; i++) {
@@ -71,7 +73,7 @@ int shoal_stop_signal(void) {
 const char *shoal_stop_name(int number) {
   for (int i = 0; i < SIGNALS_COUNT; i++)
     if (signals[i].number == number) return signals[i].name;
-  return "a signal";
+  return number == SIGPIPE ? "SIGPIPE" : "a signal";
 }
 
 const volatile sig_atomic_t *shoal_stop_flag(void) { return &stop; }

@@ -20,6 +20,8 @@ void shoal_stop_says(const char *text);
 
 /* The number of the signal that came last; 0: none. */
 int shoal_stop_signal(void);
+/* As if this signal had come, unless one has. */
+void shoal_stop_by(int number);
 /* "SIGINT" of the number. */
 const char *shoal_stop_name(int number);
 /* The same as a variable, for those who wait: not 0 once a signal has come. */

@@ -341,6 +341,7 @@ shoal_status shoal_agent_runner_take(shoal_agent_runner *r, const char *actor, u
   shoal_status status = open_coach(r, &coach, err);
   if (status != SHOAL_OK) return status;
   shoal_coach_bound(coach, actor, units_max);
+  shoal_agent_runner_tick(r, true); /* now, and not when somebody looks again */
   *next = shoal_coach_take(coach, actor, known, unit, policy);
   return SHOAL_OK;
 }

@@ -102,12 +102,30 @@ same "$? $(field steps short.log)" "0 4096" "more of it, with the words of the f
 cp short.safetensors kept.safetensors
 "$SHOAL" agent train "${some[@]}" --steps 2048 --out short.safetensors > short.log 2> short.err
 check "an earlier agent is kept: $(cat short.err)" cmp -s kept.safetensors short.previous.safetensors
-check "and that is said" grep -q "the agent that was at short.safetensors is now short.previous.safetensors" short.err
+check "and that is said" grep -q "the agent that was at short.safetensors is kept as short.previous.safetensors" short.err
 check "the goal is a whole number: $(cat short.log)" grep -Eq "^not solved after 2,048 steps in .*: return [0-9.]+ \+- [0-9.]+ over 100 episodes \(goal 475\)$" short.log
 "$SHOAL" agent train --resume --out short.safetensors --steps 4096 --full --quiet > short.log 2> short.err
 same "$? $(cat short.log short.err)" "0 " "--quiet says nothing"
 "$SHOAL" agent train --env CartPole-v1 --set rate=fast --out short.safetensors > /dev/null 2>&1
 check "what is refused moves nothing" test -s short.safetensors
+before=$(sha256sum < short.safetensors)
+"$SHOAL" agent train "${some[@]}" --queue amqp://127.0.0.1:1/x --out short.safetensors > short.log 2> short.err
+same "$? $(sha256sum < short.safetensors)" "1 $before" "what cannot begin leaves it where it is: $(cat short.err)"
+check "under one name" test ! -e short.previous-2.safetensors
+"$SHOAL" agent train "${some[@]}" --steps 2048 --out short.safetensors --quiet
+check "and an earlier one of before, too" cmp -s kept.safetensors short.previous.safetensors
+same "$(sha256sum < short.previous-2.safetensors)" "$before" "beside the next"
+echo mine > thesis.txt
+"$SHOAL" agent train "${some[@]}" --out thesis.txt > short.log 2> short.err
+same "$? $(cat thesis.txt)" "2 mine" "what is no agent stays: $(cat short.err)"
+check "why is said" grep -q "thesis.txt is there and is no agent" short.err
+printf 'dense 100000000 tanh\n' > huge.net
+"$SHOAL" agent train "${some[@]}" --model huge.net > short.log 2> short.err
+same $? 2 "layers that are too large are refused: $(cat short.err)"
+check "with how many weights" grep -q "the layers have [0-9,]* weights, and may have" short.err
+"$SHOAL" agent train --env CartPole-v1 --full --json --out unread.safetensors 2> short.err | head -n 1 > short.log
+same "${PIPESTATUS[0]}" 141 "where nobody reads any more it ends: $(cat short.err)"
+check "and saves" test -s unread.safetensors
 
 # ---- a body of one's own ----
 printf '# who remembers\ngru 16\n' > body.net
