@@ -105,10 +105,11 @@ static void print_server(const cJSON *server) {
          shoal_human_count(shoal_remote_whole(jobs, "finished")).text,
          shoal_human_count(shoal_remote_whole(jobs, "stopped")).text,
          shoal_human_count(shoal_remote_whole(jobs, "failed")).text);
-  printf("workers: %s, %s of them idle; %s samples/s\n",
-         shoal_human_count(shoal_remote_whole(server, "workers")).text,
-         shoal_human_count(shoal_remote_whole(server, "idle")).text,
-         shoal_human_count(shoal_remote_whole(server, "samples_per_s")).text);
+  uint64_t paused = shoal_remote_whole(server, "paused");
+  printf("workers: %s, %s of them idle", shoal_human_count(shoal_remote_whole(server, "workers")).text,
+         shoal_human_count(shoal_remote_whole(server, "idle")).text);
+  if (paused > 0) printf(", %s paused", shoal_human_count(paused).text);
+  printf("; %s samples/s\n", shoal_human_count(shoal_remote_whole(server, "samples_per_s")).text);
 }
 
 /* Under a table that does not show them all. */

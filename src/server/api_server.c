@@ -47,7 +47,7 @@ static void count_jobs(const shoal_api *api, const shoal_caller *caller, uint64_
 void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, shoal_json *json) {
   uint64_t counts[SHOAL_JOB_STATES];
   double samples_per_s;
-  uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
+  uint32_t idle, paused, workers = shoal_volunteers_count(api->volunteers, &idle, &paused);
   count_jobs(api, caller, counts, &samples_per_s);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", "shoal");
@@ -71,6 +71,7 @@ void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, sho
   shoal_json_close(json, '}');
   shoal_json_int(json, "workers", workers);
   shoal_json_int(json, "idle", idle);
+  shoal_json_int(json, "paused", paused);
   shoal_json_real(json, "samples_per_s", samples_per_s);
   shoal_json_close(json, '}');
 }
@@ -405,7 +406,7 @@ void shoal_api_metrics(const shoal_api_call *call) {
   const shoal_api *api = call->api;
   uint64_t counts[SHOAL_JOB_STATES], in, out;
   double samples_per_s;
-  uint32_t idle, workers = shoal_volunteers_count(api->volunteers, &idle);
+  uint32_t idle, paused, workers = shoal_volunteers_count(api->volunteers, &idle, &paused);
   shoal_text text = {0};
   count_jobs(api, &call->caller, counts, &samples_per_s);
   shoal_net_moved(api->net, &in, &out);
@@ -414,7 +415,8 @@ void shoal_api_metrics(const shoal_api_call *call) {
     shoal_text_addf(&text, "shoal_jobs{state=\"%s\"} %" PRIu64 "\n", shoal_job_state_name((shoal_job_state)s),
                     counts[s]);
   series(&text, "shoal_workers", "gauge", "Volunteers that are here.", workers);
-  series(&text, "shoal_workers_idle", "gauge", "Volunteers without a job.", idle);
+  series(&text, "shoal_workers_idle", "gauge", "Volunteers without a job that are not paused.", idle);
+  series(&text, "shoal_workers_paused", "gauge", "Volunteers that cannot work now.", paused);
   series(&text, "shoal_samples_per_second", "gauge",
          "Samples trained on and steps played, all jobs together.", samples_per_s);
   series(&text, "shoal_received_bytes", "counter", "Bytes of messages that came in.", (double)in);

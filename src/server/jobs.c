@@ -221,11 +221,19 @@ void shoal_jobs_credit_unit(shoal_jobs *jobs, uint64_t id, const char *worker, u
   (void)shoal_store_add_contributions(jobs->config.store, id, &row, 1, NULL);
 }
 
+/* One that waits says how many are paused. */
+static void tell_paused(shoal_jobs *jobs, shoal_open_job *job) {
+  if (job->paused == job->paused_told) return;
+  job->paused_told = job->paused;
+  if (job->state == SHOAL_JOB_WAITING) jobs->config.calls.changed(jobs->config.calls.self, job);
+}
+
 double shoal_jobs_tick(shoal_jobs *jobs, double now) {
   shoal_agent_audit_tick(jobs->audit);
   if (now < jobs->next_look) return jobs->next_look;
   for (shoal_open_job *job = jobs->first, *next; job != NULL; job = next) {
     next = job->next;
+    tell_paused(jobs, job);
     if (shoal_open_job_has_begun(job))
       ways_of(job)->look(jobs, job, now);
     else if (job->failure[0] != 0)

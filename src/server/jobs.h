@@ -45,6 +45,8 @@ typedef struct shoal_open_job {
   uint16_t port;                      /* "#:port" is its chief's; 0 without a runner */
   bool stopping; /* the store has it as stopped already, so that a server which ends now does not resume it */
   uint32_t workers;        /* that are assigned now; set by whoever assigns them */
+  uint32_t paused;         /* of all that are here; likewise */
+  uint32_t paused_told;    /* to those who watch */
   uint32_t helpers;        /* who compute units of a search from a queue; set by offers.h */
   shoal_runner_view view;  /* as last looked at */
   shoal_chief_peer *peers; /* likewise */

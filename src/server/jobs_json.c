@@ -56,6 +56,9 @@ static void write_reason(const shoal_open_job *job, char *out, size_t size) {
     snprintf(out, size, "is being stopped");
   else if (job->state == SHOAL_JOB_WAITING && job->workers >= job->spec.workers_min)
     snprintf(out, size, "begins");
+  else if (job->state == SHOAL_JOB_WAITING && job->paused > 0)
+    snprintf(out, size, "waits for workers: %u of at least %u; %u here %s paused", job->workers,
+             job->spec.workers_min, job->paused, job->paused == 1 ? "is" : "are");
   else if (job->state == SHOAL_JOB_WAITING)
     snprintf(out, size, "waits for workers: %u of at least %u", job->workers, job->spec.workers_min);
   else

@@ -62,7 +62,7 @@ struct shoal_volunteers {
   volunteer_entry *first, *last;
   volunteer_entry *entries[BUCKETS];
   bool untold; /* somebody may have to be told of a job that was not open to workers yet */
-  uint32_t count, max;
+  uint32_t count, paused, max;
   uint64_t numbered;
   double next_tick, next_rates;
 };
@@ -95,6 +95,14 @@ static volunteer_entry *find_entry(const shoal_volunteers *v, uint64_t id) {
   return volunteer;
 }
 
+static bool is_paused(const volunteer_entry *volunteer) { return strcmp(volunteer->v.state, "paused") == 0; }
+
+static void set_state(shoal_volunteers *v, volunteer_entry *volunteer, const char *state) {
+  v->paused -= is_paused(volunteer);
+  snprintf(volunteer->v.state, sizeof volunteer->v.state, "%s", state);
+  v->paused += is_paused(volunteer);
+}
+
 static void link_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
   volunteer_entry **bucket = &v->entries[volunteer->v.id % BUCKETS];
   volunteer->chain = *bucket;
@@ -112,6 +120,7 @@ static void unlink_entry(shoal_volunteers *v, volunteer_entry *volunteer) {
   *(volunteer->before != NULL ? &volunteer->before->next : &v->first) = volunteer->next;
   *(volunteer->next != NULL ? &volunteer->next->before : &v->last) = volunteer->before;
   v->count--;
+  v->paused -= is_paused(volunteer);
 }
 
 static bool name_is_taken(const shoal_volunteers *v, const char *name, const volunteer_entry *but) {
@@ -203,6 +212,7 @@ static void count_workers(shoal_volunteers *v) {
   for (shoal_open_job *job = shoal_jobs_first(v->jobs), *next; job != NULL; job = next) {
     next = job->next;
     job->workers = shoal_match_workers_of(v->match, job->id);
+    job->paused = v->paused;
     if (job->workers >= job->spec.workers_min) shoal_jobs_start(v->jobs, job);
   }
 }
@@ -239,7 +249,7 @@ static void put_worker(shoal_volunteers *v, const volunteer_entry *volunteer) {
       .host = volunteer->wanted_host[0] != 0 ? volunteer->wanted_host : NULL,
       .memory_bytes = volunteer->v.memory_bytes,
       .speed = volunteer->v.speed,
-      .paused = strcmp(volunteer->v.state, "paused") == 0 || is_banned(v, volunteer),
+      .paused = is_paused(volunteer) || is_banned(v, volunteer),
   };
   shoal_error err;
   if (shoal_match_put_worker(v->match, &worker, &err) != SHOAL_OK)
@@ -332,7 +342,7 @@ static void take_registration(shoal_volunteers *v, volunteer_entry *volunteer, c
   volunteer->v.told = false;
   volunteer->told_digest = 0;
   v->untold = true;
-  snprintf(volunteer->v.state, sizeof volunteer->v.state, "idle");
+  set_state(v, volunteer, "idle");
   rematch(v, volunteer);
   changed(v, volunteer);
 }
@@ -341,7 +351,7 @@ static void take_report(shoal_volunteers *v, volunteer_entry *volunteer, const c
   static const char *const states[] = {"idle", "fetching", "computing", "paused"};
   const char *state = text_of(json, "state");
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
-    if (strcmp(state, states[i]) == 0) snprintf(volunteer->v.state, sizeof volunteer->v.state, "%s", state);
+    if (strcmp(state, states[i]) == 0) set_state(v, volunteer, state);
   copy_plain(volunteer->v.text, sizeof volunteer->v.text, text_of(json, "text"));
   rematch(v, volunteer);
   changed(v, volunteer);
@@ -493,7 +503,7 @@ static int admit_control(shoal_volunteers *v, uint64_t peer, const char *address
   volunteer->v = (shoal_volunteer){.id = ++v->numbered, .peer = peer, .caller = *caller};
   volunteer->v.since = shoal_clock_wall_seconds();
   snprintf(volunteer->v.address, sizeof volunteer->v.address, "%s", address);
-  snprintf(volunteer->v.state, sizeof volunteer->v.state, "idle");
+  set_state(v, volunteer, "idle");
   link_entry(v, volunteer);
   channel->volunteer = volunteer->v.id;
   channel->caller = *caller;
@@ -673,13 +683,14 @@ double shoal_volunteers_tick(shoal_volunteers *v, double now) {
 
 /* ---- for the API ---- */
 
-uint32_t shoal_volunteers_count(const shoal_volunteers *v, uint32_t *idle) {
+uint32_t shoal_volunteers_count(const shoal_volunteers *v, uint32_t *idle, uint32_t *paused) {
   uint32_t count = 0;
   *idle = 0;
+  *paused = v->paused;
   for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next) {
     if (!volunteer->v.registered) continue;
     count++;
-    if (volunteer->v.job == 0) (*idle)++;
+    if (volunteer->v.job == 0 && !is_paused(volunteer)) (*idle)++;
   }
   return count;
 }
@@ -726,7 +737,8 @@ void shoal_volunteers_write(const shoal_volunteers *v, const shoal_volunteer *w,
   else
     shoal_json_null(json, "job");
   shoal_json_text(json, "job_name", job != NULL && !hidden ? job->name : "");
-  shoal_json_real(json, "samples_per_s", w->samples_per_s);
+  /* What was measured last is true no more of one that rests. */
+  shoal_json_real(json, "samples_per_s", strcmp(w->state, "computing") == 0 ? w->samples_per_s : 0);
   shoal_json_real(json, "lag_s", heard > 0 ? shoal_clock_seconds() - heard : 0);
   shoal_json_int(json, "samples", (int64_t)w->samples);
   shoal_json_close(json, '}');

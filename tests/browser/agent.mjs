@@ -198,8 +198,16 @@ async function goBack(page) {
   );
   await seeItMove(page);
   const early = await length();
+  // While an older one is played than the newest, one can ask for the newest, also again.
+  const episodes = /\/checkpoints\/[^/]+\/episode/;
+  let isHeld = true;
+  await page.route(episodes, (route) => (isHeld ? undefined : route.continue()));
+  await page.click("button:text-is('Newest')");
+  await page.locator(".which", { hasText: /^After [\d,]+ steps?; the newest has/ }).waitFor();
+  isHeld = false;
   await page.click("button:text-is('Newest')");
   await page.locator(".which", { hasText: "Newest checkpoint" }).waitFor();
+  await page.unroute(episodes);
   await page.waitForFunction(
     (steps) =>
       !document.querySelector("canvas.stage").getAttribute("aria-label").includes(`after ${steps} steps`),

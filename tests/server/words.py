@@ -2,7 +2,7 @@
 """words.py SHOAL MODEL: what a server says to those who run it and to those who host.
 
 Its log is lines of plain words; the error of a job names the set and not a folder of the server; a job without workers has
-no rate; counters are counters; its folder is nobody else's."""
+no rate, nor has a worker that rests; who is paused is not idle; counters are counters; its folder is nobody else's."""
 import json
 import os
 import re
@@ -33,6 +33,10 @@ def job(url, number):
     return json.loads(ask(url, f"api/v1/jobs/{number}"))
 
 
+def workers(url):
+    return json.loads(ask(url, "api/v1/workers"))["workers"]
+
+
 def wait(what, holds):
     while not holds():
         if time.time() > DEADLINE:
@@ -53,10 +57,32 @@ def check_errors(url, folder):
 def check_rate(url, worker):
     ask(url, "api/v1/jobs", {"name": "left", "model": open(MODEL).read(), "data": "fashion-mnist", "epochs": 50})
     wait("a rate", lambda: job(url, 2)["progress"]["samples_per_s"] > 0)
+    wait("a worker's rate", lambda: workers(url)[0]["samples_per_s"] > 0)
+    ask(url, "api/v1/jobs/2/stop", {})
+    wait("a worker that rests", lambda: workers(url)[0]["state"] == "idle")
+    assert workers(url)[0]["samples_per_s"] == 0, workers(url)
+    wait("its stop", lambda: job(url, 2)["state"] == "stopped")
+    ask(url, "api/v1/jobs/2/resume", {})
+    wait("a rate again", lambda: job(url, 2)["progress"]["samples_per_s"] > 0)
     worker.end(signal.SIGKILL)
     wait("a job that waits", lambda: job(url, 2)["state"] == "waiting")
     assert job(url, 2)["progress"]["samples_per_s"] == 0, job(url, 2)
     assert json.loads(ask(url, "api/v1/server"))["samples_per_s"] == 0
+
+
+def check_paused(url, folder):
+    hour = time.localtime().tm_hour
+    worker = Process([SHOAL, "work", url, "--name", "bob", "--yes", "--hours", f"{(hour + 2) % 24}-{(hour + 3) % 24}", "--json",
+                      "--cache", os.path.join(folder, "bob")])
+    wait("one that is paused", lambda: [one["state"] for one in workers(url)] == ["paused"])
+    server = json.loads(ask(url, "api/v1/server"))
+    assert (server["workers"], server["idle"], server["paused"]) == (1, 0, 1), server
+    assert job(url, 2)["reason"] == "waits for workers: 0 of at least 1; 1 here is paused", job(url, 2)
+    status = subprocess.run([SHOAL, "status", "--server", url], capture_output=True, text=True, check=True).stdout
+    assert "workers: 1, 0 of them idle, 1 paused; 0 samples/s\n" in status, status
+    worker.end()
+    wait("its leave", lambda: not workers(url))
+    assert job(url, 2)["reason"] == "waits for workers: 0 of at least 1", job(url, 2)
 
 
 def check_metrics(url):
@@ -90,6 +116,7 @@ def main():
             assert error.code == 404, error
         check_errors(url, folder)
         check_rate(url, worker)
+        check_paused(url, folder)
         check_metrics(url)
         server.send_signal(signal.SIGTERM)
         assert server.wait(20) == 0

@@ -201,6 +201,12 @@ export class Player {
     return this.checkpoints.find((one) => one.steps === this.chosen) ?? last;
   }
 
+  // Who follows the newest looks at an older one still.
+  private isBehind(): boolean {
+    const newest = this.current();
+    return this.chosen === null && this.episode !== null && this.episode.steps < (newest?.steps ?? 0);
+  }
+
   // Who follows the newest has seen enough of an older one after a while.
   private isOutrun(): boolean {
     const { episode } = this;
@@ -227,7 +233,7 @@ export class Player {
     this.slider.value = String(at);
     this.slider.disabled = last === 0;
     this.slider.style.setProperty("--filled", `${last > 0 ? (100 * at) / last : 100}%`);
-    this.newest.disabled = this.chosen === null;
+    this.newest.disabled = this.chosen === null && !this.isBehind();
     const text = current ? this.choiceText(current, at, last + 1) : "No checkpoint yet";
     setText(this.which, text);
     this.slider.setAttribute("aria-valuetext", text);
@@ -236,9 +242,8 @@ export class Player {
   private choiceText(current: Checkpoint, at: number, all: number): string {
     const steps = counted(current.steps, "step");
     if (this.chosen !== null) return `Checkpoint ${at + 1} of ${all}, after ${steps}`;
-    const playing = this.episode;
-    if (!playing || playing.steps >= current.steps) return `Newest checkpoint, after ${steps}`;
-    return `After ${counted(playing.steps, "step")}; the newest has ${count(current.steps)}`;
+    if (!this.episode || !this.isBehind()) return `Newest checkpoint, after ${steps}`;
+    return `After ${counted(this.episode.steps, "step")}; the newest has ${count(current.steps)}`;
   }
 
   // ---- what comes from the server ----

@@ -122,8 +122,8 @@ export function agentSummary(job: Job, now: number): string {
     const when = job.ended ? ` ${ago(job.ended, now)}` : "";
     const episodes = counted(agent.score_episodes, "episode");
     if (agent.solved)
-      return `Solved${when}: ${returnText(agent.score)} over ${episodes}, after ${played(agent)}.`;
-    const score = agent.score === null ? "" : `, ${returnText(agent.score)} over ${episodes}`;
+      return `Solved${when}: a return of ${returnText(agent.score)} over ${episodes}, after ${played(agent)}.`;
+    const score = agent.score === null ? "" : `, a return of ${returnText(agent.score)} over ${episodes}`;
     const goal = agent.goal === null ? "" : "; not solved";
     return `Finished${when} after ${played(agent)}${score}${goal}.`;
   }

@@ -18,7 +18,8 @@ export interface ServerInfo {
   started: number;
   jobs: Record<JobState, number>;
   workers: number;
-  idle: number;
+  idle: number; // without a job, and not paused
+  paused: number;
   samples_per_s: number;
 }
 

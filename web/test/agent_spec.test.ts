@@ -64,15 +64,15 @@ test("the sentence tells how it goes", () => {
   const solved = { steps: 14_336, seconds: 3, score: 496.2, solved: true, goal: 475 };
   assert.equal(
     agentSummary(job({ state: "finished", ended: 100 }, solved), 160),
-    "Solved 1 min ago: 496 over 100 episodes, after 14,336 steps in 3.0 s.",
+    "Solved 1 min ago: a return of 496 over 100 episodes, after 14,336 steps in 3.0 s.",
   );
   assert.match(
     agentSummary(job({ state: "finished", ended: 100 }, { ...solved, solved: false, score: 20 }), 101),
-    /^Finished just now after 14,336 steps in 3\.0 s, 20 over 100 episodes; not solved\.$/,
+    /^Finished just now after 14,336 steps in 3\.0 s, a return of 20 over 100 episodes; not solved\.$/,
   );
   assert.match(
     agentSummary(job({ state: "finished" }, { ...solved, solved: false, score: 20, score_episodes: 20 }), 1),
-    /, 20 over 20 episodes; not solved\.$/,
+    /, a return of 20 over 20 episodes; not solved\.$/,
   );
   assert.equal(
     agentSummary(

@@ -77,8 +77,8 @@ export class AgentCurves {
       h(
         "p",
         { class: "hint" },
-        "Returns of the last episodes that were played to learn; scores are of 100 episodes without trying " +
-          "things out. Click on the curve to watch the agent of that time.",
+        "Returns of the last episodes that were played to learn; scores are of up to 100 episodes without " +
+          "trying things out. Click on the curve to watch the agent of that time.",
       ),
     );
     this.returnChart.node.hidden = true;

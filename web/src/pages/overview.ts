@@ -163,7 +163,7 @@ const jobColumns: Column<Job>[] = [
     title: "Result",
     width: "9.5rem",
     kind: "number",
-    hint: "Of held-out samples where there are any; of an agent, the mean of 100 episodes",
+    hint: "Of held-out samples where there are any; of an agent, the mean of up to 100 episodes",
     fill: textColumn(jobMetric),
     sort: resultOf,
     hide: "tablet",
@@ -331,7 +331,8 @@ export function overviewPage(frame: Frame): Page {
   function draw(): void {
     const { server } = frame;
     running.set(count(server.jobs.running), `${count(server.jobs.waiting)} waiting for workers`);
-    workers.set(count(server.workers), `${count(server.idle)} idle`);
+    const paused = server.paused > 0 ? `, ${count(server.paused)} paused` : "";
+    workers.set(count(server.workers), `${count(server.idle)} idle${paused}`);
     speed.set(short(server.samples_per_s), "all jobs together");
     finished.set(
       count(server.jobs.finished),

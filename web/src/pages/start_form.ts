@@ -54,11 +54,12 @@ export class StartForm {
   ) {
     this.row = h("div", { class: "startrow" }, this.button, h("div", null, this.failure, this.idle));
     this.fleet = new Fleet(frame, () => {
-      const { idle } = frame.server;
+      const { idle, paused } = frame.server;
+      const resting = paused > 0 ? ` (${counted(paused, "here is", "here are")} paused)` : "";
       setText(
         this.idle,
         idle === 0
-          ? `No worker is idle now; the ${options.noun} waits until one comes.`
+          ? `No worker is idle now${resting}; the ${options.noun} waits until one comes.`
           : `${counted(idle, "worker is", "workers are")} idle now.`,
       );
     });
