@@ -165,7 +165,7 @@ def waiting(run):
     while time.monotonic() < deadline and not ("waiting" in of_actor.read_text() and "waiting" in of_learner.read_text()):
         time.sleep(0.05)
     assert "waiting for a learner called zz" in of_actor.read_text(), of_actor.read_text()
-    assert "waiting for actors: shoal agent act --queue amqp://127.0.0.1" in of_learner.read_text(), of_learner.read_text()
+    assert "waiting for actors: shoal agent act --queue amqp://shoal:PASSWORD@127.0.0.1" in of_learner.read_text(), of_learner.read_text()
     assert "--name yy" in of_learner.read_text(), of_learner.read_text()
     assert run.url not in of_learner.read_text(), "the password is told"
     actor.send_signal(signal.SIGINT)
