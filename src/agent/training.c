@@ -355,11 +355,12 @@ static void join_parts(const score_parts *parts, shoal_evaluation *out) {
   if (count == 0) return;
   for (uint32_t i = 0; i < count; i++) {
     const shoal_evaluation *part = &parts->at[i];
-    mean += part->mean / count;
+    mean += part->mean;
     length += part->mean_length / count;
     out->least = fmin(out->least, part->least);
     out->most = fmax(out->most, part->most);
   }
+  mean /= count;
   for (uint32_t i = 0; i < count; i++) {
     double within = parts->at[i].deviation, off = parts->at[i].mean - mean;
     squares += (within * within + off * off) / count;

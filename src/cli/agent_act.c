@@ -77,7 +77,8 @@ struct act {
 };
 
 static bool stops(const act *a) {
-  return *shoal_stop_flag() != 0 || __atomic_load_n(&a->ends, __ATOMIC_RELAXED);
+  return __atomic_load_n(shoal_stop_flag(), __ATOMIC_RELAXED) != 0 ||
+         __atomic_load_n(&a->ends, __ATOMIC_RELAXED);
 }
 
 static void end(act *a, shoal_status status, const shoal_error *err) {

@@ -36,7 +36,7 @@ static void on_signal(int number) {
   if (first_s[kind] == 0) {
     first_s[kind] = now;
     say_once();
-    stop = number;
+    __atomic_store_n(&stop, number, __ATOMIC_RELAXED); /* other threads may look */
   } else if (now - first_s[kind] >= SAME_WISH_S) {
     signal(number, SIG_DFL);
     raise(number); /* comes when this handler has returned */
