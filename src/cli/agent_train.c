@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/bridge.h"
 #include "agent/training.h"
@@ -226,9 +227,10 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   return status;
 }
 
-/* What is no agent is not in the way by its own wish. */
+/* Nothing but agents is moved aside; an empty file has nothing to lose. */
 static shoal_status check_there(train_command *c, shoal_error *err) {
-  if (!shoal_file_exists(c->out) || shoal_agent_is(c->out)) return SHOAL_OK;
+  struct stat about;
+  if (stat(c->out, &about) != 0 || about.st_size == 0 || shoal_agent_is(c->out)) return SHOAL_OK;
   c->misused = true;
   return shoal_fail(err, SHOAL_INVALID, "--out: %s is there and is no agent; choose another name", c->out);
 }
