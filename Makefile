@@ -1,7 +1,6 @@
 # The front door. `make` builds build/shoal; `make help` lists the rest.
 BUILD        ?= build
 FUZZ_SECONDS ?= 600
-CONFIGURE     = cmake -G Ninja --log-level=WARNING -S .
 SHELL         = /bin/bash
 .SHELLFLAGS   = -o pipefail -c
 
@@ -17,7 +16,7 @@ deps: ## install every Debian package that the targets below use
 all: ## build/shoal
 	@tools/deps build
 	@test -e $(BUILD)/shoal || echo 'building $(BUILD)/shoal, which takes some minutes the first time'
-	@$(CONFIGURE) -B $(BUILD) > /dev/null
+	@tools/configure $(BUILD)
 	@# On a terminal a line that is drawn over itself says how far it is; elsewhere only what goes wrong is told.
 	@if [ -t 1 ]; then NINJA_STATUS='[%p] ' ninja -C $(BUILD) shoal; \
 	 else ninja -C $(BUILD) --quiet shoal | sed '/no work to do/d'; fi

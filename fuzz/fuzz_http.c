@@ -130,6 +130,7 @@ static void close_server(void) {
   if (!is_open) return;
   is_open = false;
   shoal_chores_destroy(api.chores);
+  shoal_chores_destroy(api.tries);
   shoal_chores_destroy(api.reads);
   shoal_volunteers *volunteers = api.volunteers;
   api.volunteers = NULL;
@@ -181,6 +182,7 @@ static void open_server(void) {
   SHOAL_ASSERT(shoal_live_create(&api.live, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_net_create(&api.net, &net, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_chores_create(&api.chores, NULL, wake, &err) == SHOAL_OK);
+  SHOAL_ASSERT(shoal_chores_create(&api.tries, NULL, wake, &err) == SHOAL_OK);
   SHOAL_ASSERT(shoal_chores_create(&api.reads, NULL, wake, &err) == SHOAL_OK);
   const shoal_jobs_config jobs = {.store = api.store,
                                   .datasets = api.datasets,
@@ -271,6 +273,7 @@ static void ask(shoal_request *r, const uint8_t *body, size_t length) {
     while (answers == 0 && shoal_clock_seconds() < until) {
       shoal_clock_sleep(20e-6);
       shoal_chores_tick(api.chores);
+      shoal_chores_tick(api.tries);
       shoal_chores_tick(api.reads);
       shoal_api_tick(&api, shoal_clock_seconds());
     }

@@ -17,9 +17,11 @@
 #include "agent/agent_trainer.h"
 #include "agent/bridge.h"
 #include "agent/bytes.h"
+#include "agent/policy.h"
 #include "base/clock.h"
 #include "base/human.h"
 #include "base/random.h"
+#include "base/room.h"
 #include "base/thread.h"
 
 enum { VERSIONS_LEAST = SHOAL_LAG_MAX + 2, VERSIONS_MOST = SHOAL_CHECKED_LAG_MAX + 2 };
@@ -75,6 +77,7 @@ struct shoal_agent_trainer {
   uint32_t threads_count;
 
   double begun, saved;
+  bool full;             /* the last save found no room, and that was said */
   double seconds_before; /* of earlier sessions, where they count */
   uint64_t steps_before; /* of earlier sessions */
   double rated_seconds;  /* when steps were last counted for the rate, and how many there were */
@@ -464,6 +467,29 @@ static shoal_status save(trainer *t, shoal_error *err) {
   return status == SHOAL_OK ? shoal_learner_save(t->o->learner, t->o->out, true, err) : status;
 }
 
+static void warn(trainer *t, const shoal_error *err, const char *then) {
+  char text[SHOAL_ERROR_TEXT_MAX + 128];
+  snprintf(text, sizeof text, "%s; %s", err->text, then);
+  if (t->o->warn) t->o->warn(t->o->self, text);
+}
+
+/* A full disk is no reason to end: there may be room next time, and at the end it waits for some. */
+static shoal_status save_now_and_then(trainer *t, shoal_error *err) {
+  shoal_status status = save(t, err);
+  bool full = status == SHOAL_FULL;
+  if (full && !t->full) warn(t, err, "training goes on and will try again");
+  t->full = full;
+  return full ? SHOAL_OK : status;
+}
+
+static shoal_status save_at_last(trainer *t, shoal_error *err) {
+  shoal_status status = save(t, err);
+  if (status == SHOAL_FULL && !is_stopped(t))
+    warn(t, err, "waiting until there is room. Stopped now, it ends with what was saved last");
+  while (status == SHOAL_FULL && shoal_room_wait(t->o->out, 0, t->o->stop)) status = save(t, err);
+  return status;
+}
+
 /* ---- the loop ----------------------------------------------------------------------- */
 
 static void note_episodes(trainer *t, shoal_rollout *const *rollouts, uint32_t count) {
@@ -551,7 +577,7 @@ static shoal_status rounds(trainer *t, shoal_error *err) {
     if (failure != SHOAL_OK) return failure;
     if (status == SHOAL_OK && t->o->save_every_s > 0 &&
         shoal_clock_seconds() - t->saved >= t->o->save_every_s)
-      status = save(t, err);
+      status = save_now_and_then(t, err);
   }
   return status == SHOAL_STOPPED && !is_stopped(t) ? SHOAL_OK : status;
 }
@@ -592,7 +618,7 @@ static shoal_status finish(trainer *t, shoal_status status, shoal_error *err) {
   t->view.steps_per_second = (double)(shoal_learner_steps(t->o->learner) - t->steps_before) /
                              fmax(t->view.seconds - t->seconds_before, 1e-9);
   if (status != SHOAL_OK && status != SHOAL_STOPPED) return save_after(t, status, err);
-  shoal_status saved = save(t, err);
+  shoal_status saved = save_at_last(t, err);
   return saved == SHOAL_OK ? status : saved;
 }
 
@@ -700,6 +726,14 @@ static shoal_status train(trainer *t, shoal_error *err) {
   return status;
 }
 
+/* The policy, and what learning keeps beside it: about three times as much, or more with a memory of episodes. */
+static shoal_status check_room(const shoal_training_options *o, shoal_error *err) {
+  enum { TIMES = 4, HEAD_BYTES = 64 << 10 };
+  if (o->out == NULL) return SHOAL_OK;
+  uint64_t weights = shoal_policy_state_of(shoal_learner_policy(o->learner))->weights_count;
+  return shoal_room_check(o->out, TIMES * weights * sizeof(float) + HEAD_BYTES, err);
+}
+
 shoal_status shoal_train_outside(const shoal_training_options *options,
                                  const shoal_agent_trainer_outside *outside, shoal_training_view *out,
                                  shoal_error *err) {
@@ -722,6 +756,7 @@ shoal_status shoal_train_outside(const shoal_training_options *options,
   shoal_learner_interrupt(options->learner, &t.interrupt);
   shoal_status status = create_course(&t, err);
   if (status == SHOAL_OK) status = create_judges(&t, err);
+  if (status == SHOAL_OK) status = check_room(options, err);
   if (status == SHOAL_OK) status = train(&t, err);
   release(&t);
   *out = t.view;

@@ -45,12 +45,14 @@ typedef struct shoal_training_options {
   const volatile sig_atomic_t *stop;
   void *self;
   void (*round)(void *self, const shoal_training_view *view); /* may be NULL */
-  double (*elapsed)(void *self); /* seconds that count; NULL: all since the call */
+  void (*warn)(void *self, const char *text); /* of a disk without room, which ends nothing; may be NULL */
+  double (*elapsed)(void *self);              /* seconds that count; NULL: all since the call */
 } shoal_training_options;
 
 /* The last view, with an evaluation of 100 episodes, or of fewer where the seconds end it: maybe of none, with a
  * mean of NAN. SHOAL_STOPPED: by `stop`; all is saved all the same, but not scored again. Other failures: what
- * was learned in this call is saved, and the error says so. */
+ * was learned in this call is saved, and the error says so. While there is no room for `out`, the training goes
+ * on; at its end it waits for room until `stop` is set, and then fails with SHOAL_FULL. */
 shoal_status shoal_train_agent(const shoal_training_options *options, shoal_training_view *out,
                                shoal_error *err);
 

@@ -26,10 +26,10 @@ static shoal_status fail_errno(shoal_error *err, const char *path, int number) {
   switch (number) {
   case ENOENT: return shoal_fail(err, SHOAL_NOT_FOUND, "%s: no such file or folder", path);
   case ENOSPC:
-    return shoal_fail(err, SHOAL_IO,
+    return shoal_fail(err, SHOAL_FULL,
                       "%s: no space left on device; free some space there or choose another place", path);
   case EDQUOT:
-    return shoal_fail(err, SHOAL_IO,
+    return shoal_fail(err, SHOAL_FULL,
                       "%s: disk quota exceeded; remove some files there or choose another place", path);
   case ENOMEM: return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   default: return shoal_fail(err, SHOAL_IO, "%s: %s", path, strerror(number));
@@ -385,9 +385,22 @@ void shoal_writer_abandon(shoal_writer *writer) {
   free(writer);
 }
 
+shoal_status shoal_file_write(const char *path, const void *bytes, size_t length, shoal_error *err) {
+  shoal_writer *writer;
+  shoal_status status = shoal_writer_create(&writer, path, err);
+  if (status != SHOAL_OK) return status;
+  shoal_writer_add(writer, bytes, length);
+  return shoal_writer_commit(writer, err);
+}
+
 /* ---- folders ------------------------------------------------------------------------ */
 
 bool shoal_file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool shoal_folder_exists(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
 
 shoal_status shoal_make_folder(const char *path, shoal_error *err) {
   char *part = strdup(path);
@@ -402,8 +415,7 @@ shoal_status shoal_make_folder(const char *path, shoal_error *err) {
     part[i] = path[i];
   }
   free(part);
-  struct stat about;
-  if (status == SHOAL_OK && (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)))
+  if (status == SHOAL_OK && !shoal_folder_exists(path))
     status = shoal_fail(err, SHOAL_INVALID, "%s: is not a folder", path);
   return status;
 }

@@ -35,15 +35,18 @@ shoal_status shoal_writer_patch(shoal_writer *writer, uint64_t offset, const voi
 shoal_status shoal_writer_commit(shoal_writer *writer, shoal_error *err);
 /* Remove what was written and destroy the writer. NULL is fine. */
 void shoal_writer_abandon(shoal_writer *writer);
+/* A whole file at once. */
+shoal_status shoal_file_write(const char *path, const void *bytes, size_t length, shoal_error *err);
 
 bool shoal_file_exists(const char *path);
+bool shoal_folder_exists(const char *path);
 shoal_status shoal_make_folder(const char *path, shoal_error *err); /* with its parents */
 /* With all that is in it; links are removed and not followed. One that is not there is fine. */
 shoal_status shoal_remove_folder(const char *path, shoal_error *err);
 
 /* The text of a path, for the caller to free; NULL without memory. */
 char *shoal_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* SHOAL_IO: "PATH: what errno says". */
+/* "PATH: what errno says": SHOAL_NOT_FOUND, SHOAL_FULL, SHOAL_NO_MEMORY or SHOAL_IO. */
 shoal_status shoal_fail_errno(const char *path, shoal_error *err);
 
 #endif

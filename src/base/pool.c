@@ -122,8 +122,7 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* How many cores this process may use: fewer than the machine has, in a container. */
-static uint32_t cores(void) {
+uint32_t shoal_pool_cores(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
   long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -144,7 +143,7 @@ shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *
   memset(pool, 0, sizeof *pool);
   pool->threads = threads;
   pool->members = members;
-  pool->spins = threads <= cores() ? SPINS_MAX : 0;
+  pool->spins = threads <= shoal_pool_cores() ? SPINS_MAX : 0;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->done, NULL);

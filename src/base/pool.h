@@ -18,6 +18,8 @@ typedef void (*shoal_pool_task)(void *context, uint32_t task, uint32_t thread);
 
 shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *err);
 void shoal_pool_destroy(shoal_pool *pool);
+/* How many cores this process may use: fewer than the machine has, in a container. */
+uint32_t shoal_pool_cores(void);
 uint32_t shoal_pool_threads(const shoal_pool *pool);
 void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_pool_task f, void *context);
 

@@ -25,6 +25,7 @@ typedef enum shoal_purpose {
   SHOAL_FOR_ACTING,
   SHOAL_FOR_EPISODES,
   SHOAL_FOR_LEARNING,
+  SHOAL_FOR_AUGMENT,
 } shoal_purpose;
 
 typedef struct shoal_key {

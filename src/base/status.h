@@ -18,9 +18,11 @@ typedef enum shoal_status {
   SHOAL_CORRUPT,
   SHOAL_LIMIT, /* more than is allowed */
   SHOAL_IO,
+  SHOAL_FULL, /* no room on a disk: somebody may make some */
   SHOAL_NO_MEMORY,
   SHOAL_UNSUPPORTED,
-  SHOAL_STOPPED, /* on request, before it was done */
+  SHOAL_STOPPED,     /* on request, before it was done */
+  SHOAL_UNAVAILABLE, /* not now: the same may be possible in a while */
 } shoal_status;
 
 enum { SHOAL_ERROR_TEXT_MAX = 1024 };

@@ -1,6 +1,7 @@
 /* text.c: see text.h. Texts double as they grow; words are compared by edit distance in three rows. */
 #include "base/text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,7 +173,7 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
   for (size_t i = 1; i <= a_length; i++) {
     row[0] = i;
     for (size_t j = 1; j <= b_length; j++) {
-      size_t replace = above[j - 1] + (a[i - 1] != b[j - 1]);
+      size_t replace = above[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
       row[j] = least(replace, least(above[j], row[j - 1]) + 1);
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         row[j] = least(row[j], before[j - 2] + 1);
@@ -187,8 +188,8 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 
 const char *shoal_nearest(const char *word, size_t length, const char *const *candidates, size_t count) {
   if (length == 0 || length > WORD_MAX) return NULL;
-  /* One letter in three may be wrong: further off, a suggestion puzzles more than it helps. */
-  size_t near = (length + 2) / 3;
+  /* About one letter in three may be wrong: further off, a suggestion puzzles more than it helps. */
+  size_t near = length < 3 ? 1 : (length + 1) / 3;
   const char *nearest = NULL;
   for (size_t i = 0; i < count; i++) {
     size_t candidate_length = strlen(candidates[i]);
@@ -200,4 +201,24 @@ const char *shoal_nearest(const char *word, size_t length, const char *const *ca
     }
   }
   return nearest;
+}
+
+static char plain_letter(char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+bool shoal_word_listed(const char *list, const char *word, size_t length) {
+  while (*list) {
+    size_t size = strcspn(list, " |"), same = 0;
+    while (same < size && same < length && plain_letter(list[same]) == plain_letter(word[same])) same++;
+    if (size == length && same == length) return true;
+    list += size + (list[size] != 0);
+  }
+  return false;
+}
+
+const char *shoal_synonym(const char *word, size_t length, const shoal_synonyms *table, size_t table_count,
+                          const char *const *candidates, size_t count) {
+  for (size_t i = 0; i < table_count; i++)
+    for (size_t k = 0; k < count && shoal_word_listed(table[i].theirs, word, length); k++)
+      if (strcmp(candidates[k], table[i].ours) == 0) return candidates[k];
+  return NULL;
 }

@@ -43,5 +43,14 @@ void shoal_text_plain(char *to, size_t size, const void *from, size_t length);
 /* The candidate nearest to word by edit distance, or NULL when none is near:
  * for "unknown layer 'dens'; did you mean 'dense'?". */
 const char *shoal_nearest(const char *word, size_t length, const char *const *candidates, size_t count);
+/* What other programs call one of our words, with spaces between: {"rate", "lr learning-rate"}. */
+typedef struct shoal_synonyms {
+  const char *ours, *theirs;
+} shoal_synonyms;
+/* The first candidate whose synonyms have the word, whatever its letters' case and with '_' for '-'; or NULL. */
+const char *shoal_synonym(const char *word, size_t length, const shoal_synonyms *table, size_t table_count,
+                          const char *const *candidates, size_t count);
+/* Whether one of the words of a list, with spaces or bars between, is `word`, compared in the same way. */
+bool shoal_word_listed(const char *list, const char *word, size_t length);
 
 #endif

@@ -21,16 +21,17 @@
 #include "cli/played.h"
 #include "cli/queue_url.h"
 #include "cli/stop.h"
+#include "nn/events.h"
 
 static const char COMMAND[] = "agent train";
 static const uint64_t usual_seed = 1;
-static const double save_every_s = 30, tell_every_s = 1;
+static const double save_every_s = 30, tell_every_s = 1, log_every_s = 0.2;
 static const double queue_save_every_s = 5, queue_lease_s = 10;
 enum { URL_BYTES = 512 };
 
 typedef struct train_command {
   shoal_agent_options said;
-  const char *out, *queue, *name;
+  const char *out, *queue, *name, *log_dir;
   char *url;           /* the queue's, with its password */
   const char *operand; /* a word that belongs to no option, and is one too many */
   uint64_t seed, threads;
@@ -45,7 +46,10 @@ typedef struct train_command {
   pthread_mutex_t shown; /* with --queue, rounds and actors are told from two threads */
   shoal_progress progress;
   uint32_t actors;
-  double told; /* when a line of JSON was printed last */
+  double told;           /* when a line of JSON was printed last */
+  shoal_events *events;  /* or NULL */
+  double logged;         /* when something was last written there */
+  uint64_t scored_steps; /* of the last score there */
 } train_command;
 
 /* What actors call the training. */
@@ -77,6 +81,10 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
        .value = "NAME",
        .text = &c->name,
        .help = "--queue: what actors call this training; 'agent' by default"},
+      {.name = "log-dir",
+       .value = "FOLDER",
+       .text = &c->log_dir,
+       .help = "write for TensorBoard into a new file there: returns, lengths, losses, steps a second"},
       {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
       {.name = "quiet", .flag = &c->quiet, .help = "print nothing but errors"},
   };
@@ -316,9 +324,57 @@ static void print_score(const shoal_training_view *view) {
   shoal_cli_event_end(&json);
 }
 
+/* Curves by steps of environments; what an algorithm has not is left out. */
+static void log_round(train_command *c, const shoal_training_view *view) {
+  const shoal_round_view *round = &view->round;
+  const struct {
+    const char *tag;
+    double value;
+  } curves[] = {{"return/played", view->return_mean},
+                {"loss/policy", round->loss},
+                {"loss/value", round->value_loss},
+                {"policy/entropy", round->entropy},
+                {"policy/divergence", round->divergence},
+                {"policy/clipped", round->clipped},
+                {"policy/lag", round->lag},
+                {"rate", round->rate},
+                {"epsilon", round->epsilon},
+                {"episodes", (double)view->episodes},
+                {"steps per second", view->steps_per_second}};
+  for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++)
+    if (isfinite(curves[i].value))
+      shoal_events_scalar(c->events, curves[i].tag, round->steps, curves[i].value);
+}
+
+static void log_score(train_command *c, const shoal_evaluation *score, uint64_t steps) {
+  if (score->episodes == 0 || steps == c->scored_steps) return;
+  shoal_events_scalar(c->events, "return/scored", steps, score->mean);
+  shoal_events_scalar(c->events, "length/scored", steps, score->mean_length);
+  c->scored_steps = steps;
+}
+
+static void flush_events(train_command *c) {
+  shoal_error err;
+  if (shoal_events_flush(c->events, &err) == SHOAL_OK) return;
+  shoal_progress_clear(&c->progress);
+  shoal_cli_warn(COMMAND, "%s; no more curves are written, training goes on", err.text);
+  shoal_events_destroy(c->events);
+  c->events = NULL;
+}
+
+/* A round may take a millisecond: a few points a second are enough, but every score is there. */
+static void log_some(train_command *c, const shoal_training_view *view, double now) {
+  if (c->events == NULL || (!view->scored && now - c->logged < log_every_s)) return;
+  c->logged = now;
+  log_round(c, view);
+  if (view->scored) log_score(c, &view->evaluation, view->round.steps);
+  flush_events(c);
+}
+
 static void round_done(void *self, const shoal_training_view *view) {
   train_command *c = self;
   double now = shoal_clock_seconds();
+  log_some(c, view, now);
   if (!c->json) {
     show_line(c, view, now);
     return;
@@ -415,6 +471,7 @@ static void add_resume_command(const train_command *c, shoal_text *out) {
   shoal_cli_add_option(out, "out", c->out);
   if (shoal_env_imports(c->kind->name)) shoal_cli_add_option(out, "env", c->kind->name);
   if (c->said.full) shoal_text_addf(out, " --full");
+  shoal_cli_add_option(out, "log-dir", c->log_dir);
   if (c->queue) {
     shoal_queue_url_masked(c->url, url, sizeof url);
     shoal_cli_add_option(out, "queue", url);
@@ -443,6 +500,12 @@ static void begin_to_show(train_command *c) {
   if (!c->quiet) shoal_stop_says("stopping; what was learned is saved");
 }
 
+static void tell_warning(void *self, const char *text) {
+  train_command *c = self;
+  shoal_progress_clear(&c->progress);
+  shoal_cli_warn(COMMAND, "%s", text);
+}
+
 static shoal_status train(train_command *c, shoal_training_view *view, shoal_error *err) {
   const shoal_training_options options = {
       .learner = c->learner,
@@ -456,6 +519,7 @@ static shoal_status train(train_command *c, shoal_training_view *view, shoal_err
       .stop = shoal_stop_flag(),
       .self = c,
       .round = round_done,
+      .warn = tell_warning,
   };
   begin_to_show(c);
   shoal_status status = shoal_train_agent(&options, view, err);
@@ -493,7 +557,9 @@ static shoal_status train_by_queue(train_command *c, shoal_training_view *view, 
   return status;
 }
 
-static int finish(const train_command *c, const shoal_training_view *view) {
+static int finish(train_command *c, const shoal_training_view *view) {
+  if (c->events) log_score(c, &view->evaluation, steps_of(c, view));
+  if (c->events) flush_events(c);
   if (c->json)
     print_end_json(c, view, false);
   else if (!c->quiet)
@@ -503,6 +569,7 @@ static int finish(const train_command *c, const shoal_training_view *view) {
 }
 
 static void release(train_command *c) {
+  shoal_events_destroy(c->events);
   pthread_mutex_destroy(&c->shown);
   shoal_queue_url_free(c->url);
   shoal_learner_destroy(c->learner);
@@ -527,6 +594,7 @@ int shoal_cli_agent_train(int argc, char **argv) {
   shoal_env_stop_by(shoal_stop_flag());
   pthread_mutex_init(&c.shown, NULL);
   shoal_status status = open_learner(&c, &err);
+  if (status == SHOAL_OK && c.log_dir) status = shoal_events_create(&c.events, c.log_dir, &err);
   bool begun = status == SHOAL_OK;
   if (begun) status = c.queue ? train_by_queue(&c, &view, &err) : train(&c, &view, &err);
   if (status == SHOAL_OK)

@@ -18,8 +18,12 @@ static const struct {
 enum { MEASUREMENTS_COUNT = sizeof measurements / sizeof measurements[0] };
 
 shoal_option shoal_bench_option_seconds(double *seconds, const char *help) {
-  return (shoal_option){
-      .name = "seconds", .value = "S", .real = seconds, .real_min = 0.05, .real_max = 3600, .help = help};
+  return (shoal_option){.name = "seconds",
+                        .value = "SECONDS",
+                        .real = seconds,
+                        .real_min = 0.05,
+                        .real_max = 3600,
+                        .help = help};
 }
 
 shoal_option shoal_bench_option_json(bool *json, const char *help) {

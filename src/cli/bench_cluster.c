@@ -106,7 +106,7 @@ static shoal_status open_session(session *s, shoal_error *err) {
 }
 
 static void close_session(session *s) {
-  shoal_cluster_close(s->cluster, "the measurement is over", true);
+  shoal_cluster_close(s->cluster, SHOAL_ENDS_OVER, "the measurement is over");
   shoal_task_close(&s->task);
   free(s->peers);
   if (s->folder[0] != '\0') rmdir(s->folder); /* all have forgotten what they kept */

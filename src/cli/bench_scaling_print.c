@@ -112,13 +112,8 @@ void shoal_scaling_print_json(const shoal_scaling *s, const shoal_scaling_row *r
 }
 
 static shoal_status write_file(const char *path, shoal_text *text, shoal_error *err) {
-  shoal_writer *writer;
   shoal_status status = text->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                                     : shoal_writer_create(&writer, path, err);
-  if (status == SHOAL_OK) {
-    shoal_writer_add(writer, text->bytes, text->length);
-    status = shoal_writer_commit(writer, err);
-  }
+                                     : shoal_file_write(path, text->bytes, text->length, err);
   shoal_text_release(text);
   return status;
 }

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/human.h"
+#include "base/pool.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "train/training.h"
@@ -109,10 +109,8 @@ void shoal_cli_event_end(shoal_json *json) {
 /* ---- the machine -------------------------------------------------------------------- */
 
 uint32_t shoal_cli_threads(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  int count = CPU_COUNT(&set);
-  return count < 1 ? 1 : count > SHOAL_THREADS_MAX ? SHOAL_THREADS_MAX : (uint32_t)count;
+  uint32_t cores = shoal_pool_cores();
+  return cores < 1 ? 1 : cores > SHOAL_THREADS_MAX ? SHOAL_THREADS_MAX : cores;
 }
 
 /* ---- commands to copy, and files ---------------------------------------------------- */

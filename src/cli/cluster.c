@@ -136,6 +136,15 @@ static shoal_worker_node_config worker_config(const shoal_cluster_options *o, co
                                     .stop = stop};
 }
 
+/* For tests: SHOAL_FAULTY=1:3 has worker 1 compute its third unit wrongly, and all that follow. */
+static uint64_t faulty_from(uint64_t index) {
+  const char *said = getenv("SHOAL_FAULTY"), *colon = said != NULL ? strchr(said, ':') : NULL;
+  uint64_t worker, unit;
+  bool read = colon != NULL && shoal_read_u64(said, (size_t)(colon - said), &worker) &&
+              shoal_read_u64(colon + 1, strlen(colon + 1), &unit);
+  return read && worker == index ? unit : 0;
+}
+
 static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_cluster_data *data,
                                  const char *chief, bool beside_chief, const shoal_notes *notes,
                                  const volatile sig_atomic_t *stop, shoal_error *err) {
@@ -143,6 +152,7 @@ static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_clu
   snprintf(name, sizeof name, "worker %" PRIu64, o->task_index);
   shoal_worker_node_config config = worker_config(o, data, chief, name, notes, stop);
   config.beside_chief = beside_chief;
+  config.faulty_from = faulty_from(o->task_index);
   return shoal_worker_node_run(&config, err);
 }
 
@@ -238,6 +248,7 @@ static shoal_status describe_job(shoal_cluster *c, const shoal_task *task, shoal
                                .valid_share = c->data.valid_share,
                                .mode = o->mode,
                                .wire = o->wire,
+                               .guarded = o->recheck > 0,
                                .owners = c->ps.at,
                                .owners_count = c->ps.count,
                                .workers = o->workers > 0 ? (uint32_t)o->workers : c->workers.count};
@@ -319,12 +330,28 @@ static shoal_status start_processes(shoal_cluster *c, shoal_error *err) {
 
 /* ---- threads of this process ---- */
 
+/* The one that computes units a second time, with the chief's own data. */
+static const char AUDITOR[] = "auditor";
+static bool is_auditor(const shoal_cluster_options *o) { return o->job_name == AUDITOR; }
+
+static shoal_status serve_auditor(shoal_cluster *c, const shoal_cluster_options *o,
+                                  const shoal_cluster_data *data, const shoal_notes *notes,
+                                  shoal_error *err) {
+  shoal_worker_node_config config =
+      worker_config(o, data, c->chief_address, AUDITOR, notes, &c->members_stop);
+  config.beside_chief = true;
+  config.key = shoal_chief_node_key(c->node);
+  return shoal_worker_node_run(&config, err);
+}
+
 /* Nobody starts a thread again: its failure is the training's, but for a worker beside others that were
  * started by hand. */
 static void member_failed(shoal_cluster *c, const shoal_cluster_options *o, const shoal_error *err) {
   shoal_error failure;
   shoal_fail(&failure, SHOAL_IO, "%s %" PRIu64 ": %s", o->job_name, o->task_index, err->text);
-  if (c->options.job_name == NULL)
+  bool worker = strcmp(o->job_name, "worker") == 0;
+  bool others = c->options.recheck > 0 && c->options.workers > 1; /* one that was dismissed is not missed */
+  if (is_auditor(o) || (c->options.job_name == NULL && !(worker && others)))
     shoal_chief_node_fail(c->node, &failure);
   else
     shoal_chief_node_note(c->node, failure.text);
@@ -338,10 +365,11 @@ static void *run_member(void *self) {
   if (c->options.workers > 0) data.threads = threads_of_a_worker(c);
   shoal_error err;
   shoal_status status =
-      strcmp(m->options.job_name, "ps") == 0
+      is_auditor(&m->options) ? serve_auditor(c, &m->options, &data, &notes, &err)
+      : strcmp(m->options.job_name, "ps") == 0
           ? serve_owner(&m->options, c->chief_address, &c->ps, &notes, &c->members_stop, &err)
           : serve_worker(&m->options, &data, c->chief_address, true, &notes, &c->members_stop, &err);
-  if (status != SHOAL_OK) member_failed(c, &m->options, &err);
+  if (status != SHOAL_OK && status != SHOAL_STOPPED) member_failed(c, &m->options, &err);
   return NULL;
 }
 
@@ -356,11 +384,12 @@ static shoal_status start_member(shoal_cluster *c, const char *role, uint32_t in
   return SHOAL_OK;
 }
 
-/* All, or worker 0 alone where it is the chief as well. */
+/* All, or worker 0 alone where it is the chief as well; and the auditor where there is one. */
 static shoal_status start_members(shoal_cluster *c, uint32_t ps, uint32_t workers, shoal_error *err) {
-  c->members = calloc((size_t)ps + workers, sizeof *c->members);
+  c->members = calloc((size_t)ps + workers + 1, sizeof *c->members);
   if (c->members == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   shoal_status status = SHOAL_OK;
+  if (c->options.recheck > 0) status = start_member(c, AUDITOR, 0, err);
   for (uint32_t s = 0; s < ps && status == SHOAL_OK; s++) status = start_member(c, "ps", s, err);
   for (uint32_t w = 0; w < workers && status == SHOAL_OK; w++) status = start_member(c, "worker", w, err);
   return status;
@@ -368,9 +397,10 @@ static shoal_status start_members(shoal_cluster *c, uint32_t ps, uint32_t worker
 
 static shoal_status start_others(shoal_cluster *c, shoal_error *err) {
   const shoal_cluster_options *o = &c->options;
-  if (o->job_name != NULL) return strcmp(o->job_name, "worker") == 0 ? start_members(c, 0, 1, err) : SHOAL_OK;
+  if (o->job_name != NULL) return start_members(c, 0, strcmp(o->job_name, "worker") == 0, err);
   if (shoal_cluster_uses(o, "threads")) return start_members(c, c->ps.count, (uint32_t)o->workers, err);
-  return start_processes(c, err);
+  shoal_status status = start_members(c, 0, 0, err);
+  return status == SHOAL_OK ? start_processes(c, err) : status;
 }
 
 static shoal_status create_node(shoal_cluster *c, const shoal_cluster_config *config, shoal_error *err) {
@@ -384,6 +414,7 @@ static shoal_status create_node(shoal_cluster *c, const shoal_cluster_config *co
       .folder = state_dir_of(&c->options),
       .save_s = config->save_s > 0 ? config->save_s : SAVE_S,
       .workers_max = SHOAL_CLUSTER_WORKERS_MAX,
+      .recheck = c->options.recheck,
       .notes = config->notes,
       .stop = config->stop};
   shoal_status status = check_certificate(&c->options, err);
@@ -407,8 +438,8 @@ static void say_what_lies_there(const shoal_cluster *c, const shoal_notes *notes
   if (folder != NULL) closedir(folder);
   if (found)
     shoal_note(notes,
-               "a training with other settings was cut off in %s: its own command goes on with it; this one "
-               "starts anew",
+               "a training with other settings was cut off in %s: its own command goes on with it, and not "
+               "this one",
                state_dir_of(&c->options));
 }
 
@@ -437,7 +468,7 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config 
   if (status == SHOAL_OK) status = create_node(c, config, err);
   if (status == SHOAL_OK) status = start_others(c, err);
   if (status != SHOAL_OK) {
-    shoal_cluster_close(c, "the chief could not start", false);
+    shoal_cluster_close(c, SHOAL_ENDS_SILENTLY, "");
     return status;
   }
   say_what_lies_there(c, &config->notes);
@@ -497,10 +528,19 @@ uint32_t shoal_cluster_peers(shoal_cluster *c, shoal_chief_peer *out, uint32_t m
   return shoal_chief_node_peers(c->node, out, max);
 }
 
+static void report_checks(shoal_cluster *c, shoal_report *report) {
+  uint64_t units, checks, rejected;
+  shoal_chief_node_audits(c->node, &units, &checks, &rejected);
+  shoal_report_note(report, "  %s of %s units were computed twice", shoal_human_count(checks).text,
+                    shoal_human_count(units).text);
+}
+
 void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
   static shoal_chief_peer peers[REPORTED_MAX];
-  uint32_t count = shoal_cluster_peers(c, peers, REPORTED_MAX);
+  uint32_t found = shoal_cluster_peers(c, peers, REPORTED_MAX), count = 0;
   uint64_t parts = 0;
+  for (uint32_t i = 0; i < found; i++)
+    if (peers[i].role != SHOAL_ROLE_AUDITOR) peers[count++] = peers[i];
   count += shoal_chief_node_past(c->node, peers + count, REPORTED_MAX - count);
   for (uint32_t i = 0; i < count; i++) peers[i].parts_done += peers[i].parts_before;
   qsort(peers, count, sizeof *peers, by_name);
@@ -509,11 +549,12 @@ void shoal_cluster_report(shoal_cluster *c, shoal_report *report) {
     if (report->json) report_json(&peers[i]);
     report_text(report, &peers[i], parts);
   }
+  if (c->options.recheck > 0) report_checks(c, report);
 }
 
-void shoal_cluster_close(shoal_cluster *c, const char *reason, bool forget) {
+void shoal_cluster_close(shoal_cluster *c, shoal_chief_ending how, const char *reason) {
   if (c == NULL) return;
-  if (c->node != NULL) shoal_chief_node_end(c->node, reason, forget);
+  if (c->node != NULL) shoal_chief_node_end(c->node, how, reason);
   __atomic_store_n(&c->members_stop, 1, __ATOMIC_RELAXED);
   for (uint32_t i = 0; i < c->members_count; i++) pthread_join(c->members[i].thread, NULL);
   shoal_spawn_end(c->spawn);

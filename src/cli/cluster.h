@@ -30,7 +30,7 @@ typedef struct shoal_cluster_data {
   uint32_t threads;
 } shoal_cluster_data;
 
-/* A worker or parameter server, until it is over. */
+/* A worker or parameter server, until it is over. SHOAL_STOPPED: the chief was stopped, which was noted. */
 shoal_status shoal_cluster_serve(const shoal_cluster_options *options, const shoal_cluster_data *data,
                                  const shoal_notes *notes, const volatile sig_atomic_t *stop,
                                  shoal_error *err);
@@ -59,7 +59,7 @@ uint64_t shoal_cluster_went_on(const shoal_cluster *cluster);
 uint32_t shoal_cluster_peers(shoal_cluster *cluster, shoal_chief_peer *out, uint32_t max);
 /* The same as a table for people or JSON lines. */
 void shoal_cluster_report(shoal_cluster *cluster, shoal_report *report);
-/* forget: the training is finished or saved, and nothing is kept to go on from. */
-void shoal_cluster_close(shoal_cluster *cluster, const char *reason, bool forget);
+/* How it ends decides whether something is kept to go on from (proto/chief.h). */
+void shoal_cluster_close(shoal_cluster *cluster, shoal_chief_ending how, const char *reason);
 
 #endif

@@ -38,6 +38,13 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .text = &o->wire,
        .choices = wires,
        .help = "how contributions travel: f32, or smaller and not exact: bf16, int8, topk"},
+      {.name = "recheck",
+       .value = "SHARE",
+       .real = &o->recheck,
+       .real_min = 0,
+       .real_max = 1,
+       .help = "compute this share of the workers' units a second time, such as 0.01, and dismiss a worker "
+               "whose result was wrong: its machine may have faulty memory"},
       {.name = "transport",
        .value = "HOW",
        .text = &o->transport,
@@ -83,7 +90,7 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .flag = &o->lifeline,
        .help = "end, in order, when standard input does: how 'shoal launch' leaves nothing behind"},
       {.name = "pretend",
-       .value = "S",
+       .value = "SECONDS",
        .real = &o->pretend_s,
        .real_min = 0,
        .real_max = 3600,
@@ -226,14 +233,20 @@ shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal
     shoal_error_prefix(err, "--mode: ");
     return SHOAL_INVALID;
   }
+  bool compared = o->mode == NULL || mode.kind == SHOAL_SYNC || mode.kind == SHOAL_LOCAL;
+  if (o->recheck > 0 && (!compared || (o->wire != NULL && strcmp(o->wire, "topk") == 0)))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--recheck compares results, and those of async, stale and topk depend on when they were "
+        "computed; leave it out");
   if (mpi) {
     *out = SHOAL_MPI;
     bool sync = o->mode == NULL || strcmp(o->mode, "sync") == 0;
     bool exact = o->wire == NULL || strcmp(o->wire, "f32") == 0;
-    if (by_hand || o->workers > 0 || o->ps != UINT64_MAX || !sync || !exact)
+    if (by_hand || o->workers > 0 || o->ps != UINT64_MAX || !sync || !exact || o->recheck > 0)
       return shoal_fail(err, SHOAL_INVALID,
                         "--transport mpi is synchronous, in f32, and mpirun starts the processes; leave out "
-                        "--workers, --ps, --job-name, --mode and --wire");
+                        "--workers, --ps, --job-name, --mode, --wire and --recheck");
     return SHOAL_OK;
   }
   if (!by_hand && is_given(o) && o->task_index > 0)
@@ -241,9 +254,11 @@ shoal_status shoal_cluster_role(shoal_cluster_options *o, shoal_role *out, shoal
   if (!by_hand && (o->ps_hosts != NULL || o->worker_hosts != NULL || o->chief_host != NULL))
     return shoal_fail(err, SHOAL_INVALID, "which of these is this process? add --job-name and --task-index");
   if (!by_hand && o->workers == 0 &&
-      (o->mode != NULL || o->wire != NULL || o->transport != NULL || (o->ps != UINT64_MAX && o->ps > 0)))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--ps, --mode, --wire and --transport are for training with workers; add --workers N");
+      (o->mode != NULL || o->wire != NULL || o->transport != NULL || o->recheck > 0 ||
+       (o->ps != UINT64_MAX && o->ps > 0)))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--ps, --mode, --wire, --recheck and --transport are for training with workers; add --workers N");
   if (o->workers > 0 && o->ps == 0)
     return shoal_fail(err, SHOAL_INVALID, "workers need a parameter server; leave out --ps, or give --ps 1");
   if (shoal_cluster_uses(o, "tls") && o->workers > 0)
@@ -281,6 +296,7 @@ void shoal_cluster_describe(const shoal_cluster_options *o, shoal_role role, sho
   shoal_text_addf(out, "%" PRIu64 " parameter server%s, mode %s", ps, ps == 1 ? "" : "s",
                   o->mode != NULL ? o->mode : "sync");
   if (o->wire != NULL) shoal_text_addf(out, ", contributions as %s", o->wire);
+  if (o->recheck > 0) shoal_text_addf(out, ", %g%% of units computed twice", 100 * o->recheck);
 }
 
 void shoal_cluster_add_options(const shoal_cluster_options *o, bool roles, shoal_text *out) {
@@ -295,6 +311,7 @@ void shoal_cluster_add_options(const shoal_cluster_options *o, bool roles, shoal
   }
   shoal_cli_add_option(out, "mode", o->mode);
   shoal_cli_add_option(out, "wire", o->wire);
+  if (o->recheck > 0) shoal_text_addf(out, " --recheck %g", o->recheck);
   shoal_cli_add_option(out, "transport", o->transport);
   shoal_cli_add_option(out, "state-dir", o->state_dir);
   shoal_cli_add_option(out, "certificate", o->certificate);

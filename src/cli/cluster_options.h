@@ -20,11 +20,12 @@ typedef struct shoal_cluster_options {
   const char *state_dir;
   const char *certificate, *key, *fingerprint;
   char fingerprint_digits[SHOAL_SHA256_HEX]; /* the same without colons; made by shoal_cluster_role */
+  double recheck;                            /* the share of units that is computed twice */
   bool lifeline;
   double pretend_s; /* for benchmarks: a worker waits so long instead of computing a batch */
 } shoal_cluster_options;
 
-enum { SHOAL_CLUSTER_OPTIONS = 17 };
+enum { SHOAL_CLUSTER_OPTIONS = 18 };
 /* Writes the options' lines of the table. */
 void shoal_cluster_declare(shoal_cluster_options *options, shoal_option lines[SHOAL_CLUSTER_OPTIONS]);
 

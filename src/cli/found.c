@@ -2,8 +2,10 @@
 #include "cli/found.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/human.h"
 #include "cli/remote.h"
 
 /* Of the time, or where it has none of the trials. */
@@ -26,11 +28,24 @@ void shoal_found_read(shoal_found *out, const cJSON *job) {
   out->trials = shoal_remote_whole(search, "trials");
   out->best = shoal_remote_whole(search, "best");
   out->score = out->best > 0 ? shoal_remote_number(search, "best_score") : NAN;
+  /* One that goes on has the test of the model before. */
+  bool is_over = strcmp(shoal_remote_text(search, "phase"), "ended") == 0;
+  out->test = is_over ? shoal_remote_number(search, "test_score") : NAN;
+  out->expected = is_over ? shoal_remote_number(search, "estimate") : NAN;
   out->higher_is_better = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(search, "higher_is_better"));
   shoal_remote_plain(search, "metric", out->metric, sizeof out->metric);
   out->spent_s = shoal_remote_number(search, "spent_s");
   out->left_s = shoal_remote_number(search, "left_s");
   out->share = share_of(out, job);
+}
+
+const char *shoal_found_worth(const shoal_found *found, char *out, size_t size) {
+  bool tested = isfinite(found->test), expected = isfinite(found->expected);
+  double worth = tested ? found->test : expected ? found->expected : found->score;
+  const char *rows = tested ? "test" : expected ? "expected" : "validation";
+  snprintf(out, size, "-");
+  if (isfinite(worth)) snprintf(out, size, "%s %s %s", rows, found->metric, shoal_human_number(worth).text);
+  return out;
 }
 
 bool shoal_found_is_better(const shoal_found *found, double score) {

@@ -110,14 +110,32 @@ shoal_guest_reason shoal_guest_decide(const shoal_guest_rules *rules, const shoa
   return mood->reason;
 }
 
-const char *shoal_guest_reason_text(shoal_guest_reason reason) {
-  static const char *const texts[] = {
-      [SHOAL_GUEST_WORKS] = "",
-      [SHOAL_GUEST_HOURS] = "outside the hours that its owner set",
-      [SHOAL_GUEST_BATTERY] = "this machine runs on its battery",
-      [SHOAL_GUEST_LOAD] = "other programs keep this machine busy",
-  };
-  return texts[reason];
+typedef struct time_words {
+  char text[8];
+} time_words;
+
+/* "22", "22:30"; midnight is 24 as an end. */
+static time_words words_of_time(uint32_t minute, bool is_end) {
+  time_words out;
+  uint32_t hour = is_end && minute == 0 ? 24 : minute / 60 % 24;
+  snprintf(out.text, sizeof out.text, minute % 60 > 0 ? "%u:%02u" : "%u", hour, minute % 60);
+  return out;
+}
+
+void shoal_guest_describe(shoal_guest_reason reason, const shoal_guest_rules *rules,
+                          const shoal_guest_sight *sight, char out[SHOAL_GUEST_TEXT_MAX]) {
+  double load = ceil(sight->others_load * 10) / 10; /* 1.52 is not more than 1.5 once it is rounded down */
+  out[0] = 0;
+  if (reason == SHOAL_GUEST_HOURS) {
+    snprintf(out, SHOAL_GUEST_TEXT_MAX, "outside the hours %s-%s",
+             words_of_time(rules->from_minute, false).text, words_of_time(rules->to_minute, true).text);
+  } else if (reason == SHOAL_GUEST_BATTERY) {
+    snprintf(out, SHOAL_GUEST_TEXT_MAX, "on battery");
+  } else if (reason == SHOAL_GUEST_LOAD) {
+    bool busy = sight->others_load > rules->pause_load;
+    snprintf(out, SHOAL_GUEST_TEXT_MAX, "load %.1f%s, more than %.3g%s", load, busy ? "" : " now",
+             rules->pause_load, busy ? "" : " before");
+  }
 }
 
 /* ---- the machine ---- */
@@ -146,37 +164,84 @@ static bool read_busy(uint64_t *ticks) {
   return true;
 }
 
-/* Of this process, what is in there: the kernel's work for it. Its own is nice. */
-static bool read_own(uint64_t *ticks) {
-  char line[1024];
-  unsigned long long user, system;
-  read_small("/proc/self/stat", line, sizeof line);
+/* Whether the process's command is `shoal work` or `shoal serve`. Its name alone is cheap to read, and settles
+ * it for nearly all. */
+static bool is_shoal(const char *pid) {
+  char path[64], name[32], words[512] = {0};
+  snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+  read_small(path, name, sizeof name);
+  if (strncmp(name, "shoal", 5) != 0) return false;
+  snprintf(path, sizeof path, "/proc/%.20s/cmdline", pid);
+  read_small(path, words, sizeof words); /* each ends with a zero */
+  const char *command = words + strnlen(words, sizeof words - 2) + 1;
+  return strcmp(command, "work") == 0 || strcmp(command, "serve") == 0;
+}
+
+/* What counts as busy of a process: the kernel's work for it, and its own where it is not nice. */
+static bool read_process(const char *pid, shoal_guest_process *out) {
+  char path[64], line[1024];
+  unsigned long long user, system, started;
+  long nice;
+  snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+  read_small(path, line, sizeof line);
   const char *rest = strrchr(line, ')'); /* the name before it may have anything in it */
-  if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+  if (!rest ||
+      sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %ld %*d %*d %llu",
+             &user, &system, &nice, &started) != 4)
     return false;
-  *ticks = system;
+  *out = (shoal_guest_process){
+      .pid = strtol(pid, NULL, 10), .started = started, .ticks = system + (nice > 0 ? 0 : user)};
   return true;
+}
+
+/* What a process has used since it was seen last; all of it, where it began since then. */
+static uint64_t used_since(const shoal_guest_watch *w, const shoal_guest_process *now) {
+  for (uint32_t i = 0; i < w->seen_count; i++)
+    if (w->seen[i].pid == now->pid && w->seen[i].started == now->started)
+      return now->ticks > w->seen[i].ticks ? now->ticks - w->seen[i].ticks : 0;
+  return now->ticks;
+}
+
+/* Ticks of all of Shoal's processes since the last call; this one is one of them, whatever it is called. */
+static uint64_t count_shoal(shoal_guest_watch *w) {
+  shoal_guest_process found[SHOAL_GUEST_SEEN_MAX];
+  uint32_t count = 0;
+  uint64_t ticks = 0;
+  if (read_process("self", &found[0])) {
+    found[0].pid = getpid();
+    ticks = used_since(w, &found[count++]);
+  }
+  DIR *all = opendir("/proc");
+  for (struct dirent *entry; all && count < SHOAL_GUEST_SEEN_MAX && (entry = readdir(all));) {
+    const char *pid = entry->d_name;
+    bool is_other = pid[0] >= '1' && pid[0] <= '9' && strtol(pid, NULL, 10) != getpid();
+    if (is_other && is_shoal(pid) && read_process(pid, &found[count]))
+      ticks += used_since(w, &found[count++]);
+  }
+  if (all) closedir(all);
+  memcpy(w->seen, found, count * sizeof *found);
+  w->seen_count = count;
+  return ticks;
 }
 
 static void look_at_load(shoal_guest_watch *w, double now) {
   static const double window_s = 1, weight = 0.4;
-  uint64_t busy, own;
-  if (!read_busy(&busy) || !read_own(&own)) {
-    w->others_load = NAN;
-    return;
-  }
+  uint64_t busy;
   double passed = now - w->at;
   if (w->at > 0 && passed < window_s) return;
-  if (w->at > 0) {
-    double others = (double)(busy - w->busy_ticks) - (double)(own - w->own_ticks);
-    double load = fmax(0, others / (double)sysconf(_SC_CLK_TCK) / passed);
+  bool known = read_busy(&busy);
+  double hertz = (double)sysconf(_SC_CLK_TCK);
+  double shoal = (double)count_shoal(w) / hertz / passed;
+  if (known && w->at > 0) {
+    double load = fmax(0, (double)(busy - w->busy_ticks) / hertz / passed - shoal);
     w->others_load = isfinite(w->others_load) ? (1 - weight) * w->others_load + weight * load : load;
+    w->shoal_load = shoal;
   } else {
     w->others_load = NAN;
+    w->shoal_load = 0;
   }
-  w->at = now;
-  w->busy_ticks = busy;
-  w->own_ticks = own;
+  w->at = known ? now : 0;
+  w->busy_ticks = known ? busy : 0;
 }
 
 /* There is a battery that gives power, and no mains. */
@@ -206,6 +271,7 @@ void shoal_guest_look(shoal_guest_watch *watch, double now, shoal_guest_sight *o
   localtime_r(&seconds, &local);
   *out = (shoal_guest_sight){.minute = (uint32_t)(local.tm_hour * 60 + local.tm_min),
                              .others_load = watch->others_load,
+                             .shoal_load = watch->shoal_load,
                              .battery = is_on_battery()};
 }
 

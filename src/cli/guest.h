@@ -5,7 +5,9 @@
  * before: it pauses soon, and goes on only after things have been calm for a while.
  *
  * How busy the others are is counted in processors, from the kernel's own account. Time of programs that are
- * nice, this one and other guests among them, does not count: nobody waits for them.
+ * nice does not count: nobody waits for them. Nor does what Shoal itself does on this machine, under whatever
+ * user: every process whose command is `shoal work` or `shoal serve` is found in /proc, which a sandboxed one
+ * may read, and its time is taken off. So volunteers on one machine do not pause each other.
  *
  * Ownership: plain storage of the caller's. Threads: one. */
 #ifndef SHOAL_CLI_GUEST_H
@@ -15,6 +17,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
+
+enum { SHOAL_GUEST_TEXT_MAX = 64, SHOAL_GUEST_SEEN_MAX = 64 };
 
 typedef struct shoal_guest_rules {
   bool has_hours;
@@ -27,6 +31,7 @@ typedef struct shoal_guest_rules {
 typedef struct shoal_guest_sight {
   uint32_t minute;    /* of the day, 0 .. 1439 */
   double others_load; /* processors that others keep busy; NaN: not known */
+  double shoal_load;  /* processors that Shoal keeps busy without being nice; not in others_load */
   bool battery;       /* it runs on its battery */
 } shoal_guest_sight;
 
@@ -51,15 +56,26 @@ shoal_status shoal_guest_read_memory(const char *text, uint64_t *out, shoal_erro
 /* Whether it works from now on, or why not. Pure. */
 shoal_guest_reason shoal_guest_decide(const shoal_guest_rules *rules, const shoal_guest_sight *sight,
                                       double now, shoal_guest_mood *mood);
-const char *shoal_guest_reason_text(shoal_guest_reason reason); /* "" when it works */
+/* Why it pauses, with the figures: "load 1.6, more than 1.5", "on battery", "outside the hours 22-6"; "" when it
+ * works. */
+void shoal_guest_describe(shoal_guest_reason reason, const shoal_guest_rules *rules,
+                          const shoal_guest_sight *sight, char out[SHOAL_GUEST_TEXT_MAX]);
 
 /* ---- this machine ---- */
+
+/* A process of Shoal's, and what the kernel has counted for it that is not nice. */
+typedef struct shoal_guest_process {
+  long pid;
+  uint64_t started, ticks; /* started: a number that another process of the same pid does not have */
+} shoal_guest_process;
 
 /* Where counting goes on from; zeroed at first. */
 typedef struct shoal_guest_watch {
   double at;
-  uint64_t busy_ticks, own_ticks;
-  double others_load;
+  uint64_t busy_ticks;
+  shoal_guest_process seen[SHOAL_GUEST_SEEN_MAX]; /* more than these count as others */
+  uint32_t seen_count;
+  double others_load, shoal_load;
 } shoal_guest_watch;
 
 void shoal_guest_look(shoal_guest_watch *watch, double now, shoal_guest_sight *out);

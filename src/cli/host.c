@@ -23,9 +23,10 @@ static const uint64_t JSON_WHOLE_MAX = UINT64_C(1) << 53; /* larger ones are not
 static const double LOOK_S = 2, LOOK_EVERY_S = 0.2; /* --detach: at a job that may fail at once */
 
 /* Settings of the recipe are passed on as they are: the server checks them. */
-enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHUFFLE, EARLY_STOP, SETTINGS };
-static const char *const fields[SETTINGS] = {"optimizer", "rate",  "schedule", "l2",      "clip",
-                                             "epochs",    "batch", "seed",     "shuffle", "early_stop"};
+enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHUFFLE, AUGMENT, EARLY_STOP, SETTINGS };
+static const char *const fields[SETTINGS] = {"optimizer", "rate",    "schedule",  "l2",
+                                             "clip",      "epochs",  "batch",     "seed",
+                                             "shuffle",   "augment", "early_stop"};
 
 typedef struct host_options {
   shoal_remote_options api;
@@ -87,6 +88,10 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .help =
            "all, or lanes: each part of the rounds keeps to its part of the data, so that of images a worker "
            "fetches no more than that; all by default, and other data is fetched as a whole"},
+      {.name = "augment",
+       .value = "WORDS",
+       .text = &o->settings[AUGMENT],
+       .help = "images: \"flip crop 4\", as in shoal train"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -157,7 +162,7 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       .examples =
           "  shoal host examples/lenet5.net --data fashion-mnist\n"
           "  shoal host examples/lenet5.net --data fashion-mnist --epochs 3 --workers 2-8 --detach\n"
-          "  shoal host adult.csv --target income --budget 10m --out best.safetensors\n"
+          "  shoal host examples/income.csv --target income --budget 2m --out best.safetensors\n"
           "  shoal host --env CartPole-v1 --seconds 60\n"
           "  shoal host novel.net --data chars:novel.txt --server 'https://lab.example:8443/#t=TOKEN'\n",
   };
@@ -209,6 +214,7 @@ static const char *given_of_trainings(const host_options *o) {
              {"--clip", o->settings[CLIP]},
              {"--batch", o->settings[BATCH]},
              {"--shuffle", o->settings[SHUFFLE]},
+             {"--augment", o->settings[AUGMENT]},
              {"--early-stop", o->settings[EARLY_STOP]},
              {"--mode", o->mode},
              {"--wire", o->wire},
@@ -426,6 +432,7 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
                                       .dialect = o->search.dialect,
                                       .name = o->data_name,
                                       .data_dir = o->data_dir,
+                                      .model = o->is_search ? NULL : o->what,
                                       .text = text};
   if (status == SHOAL_OK && !o->is_agent) status = shoal_upload(&upload, data, err);
   if (status == SHOAL_OK) {
@@ -456,14 +463,14 @@ static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) 
 static void tell_invitations(const shoal_hosted *h) {
   if (!h->text) return;
   bool has_token = h->api->link.token[0] != 0;
-  fprintf(h->text,
-          "it is private: only who is invited works for it. Invite from the page's Access view, or with\n"
-          "  curl %s-d '{\"role\":\"volunteer\",\"name\":\"ann\",\"job\":%" PRIu64
-          "}' %s%s://%s/api/v1/tokens\n"
-          "which answers with the link to pass on%s\n",
-          h->api->link.fingerprint[0] ? "-k " : "", h->job,
-          has_token ? "-H \"Authorization: Bearer $SHOAL_TOKEN\" " : "", h->api->link.tls ? "https" : "http",
-          h->api->link.address, has_token ? "; SHOAL_TOKEN is what stands behind t= in your link" : "");
+  fprintf(
+      h->text,
+      "it is private: only who is invited works for it. Invite from the page's Access view, or with\n"
+      "  curl %s-d '{\"role\":\"volunteer\",\"name\":\"ann\",\"job\":%" PRIu64 "}' %s%s://%s/api/v1/tokens\n"
+      "which answers with the link to pass on%s\n",
+      h->api->link.fingerprint[0] ? "-k " : "", h->job, has_token ? "-H 'Authorization: Bearer TOKEN' " : "",
+      h->api->link.tls ? "https" : "http", h->api->link.address,
+      has_token ? "; TOKEN is what stands between t= and the next & or the end in your link" : "");
   fflush(h->text);
 }
 
@@ -526,7 +533,7 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
 }
 
 static int run(int argc, char **argv) {
-  host_options o = {.search.test_share = -1};
+  host_options o = {.search.test_share = -1, .api.patient = true};
   shoal_remote api = {0};
   shoal_error err;
   int exit_status = SHOAL_EXIT_OK;

@@ -84,8 +84,8 @@ const char *shoal_host_search_given(const shoal_host_search *s) {
 
 shoal_status shoal_host_search_read(shoal_host_search *s, shoal_error *err) {
   size_t length;
-  if (s->budget && !shoal_options_read_time(s->budget, &s->budget_s))
-    return shoal_fail(err, SHOAL_INVALID, "--budget: '%.40s' is no time; write 90s, 10m or 2h", s->budget);
+  if (s->budget && shoal_options_read_time("--budget", s->budget, &s->budget_s, err) != SHOAL_OK)
+    return SHOAL_INVALID;
   if (s->columns) {
     s->columns_words = strdup(s->columns);
     if (!s->columns_words) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -140,9 +139,8 @@ static shoal_status fetch_under_name(const shoal_hosted *h, const cJSON *job, co
 }
 
 shoal_status shoal_hosted_check_out(const char *out, shoal_error *err) {
-  struct stat about;
   shoal_writer *writer;
-  if (out && stat(out, &about) == 0 && S_ISDIR(about.st_mode))
+  if (out && shoal_folder_exists(out))
     return shoal_fail(err, SHOAL_INVALID, "--out: %s is a folder; give the name of a file in it", out);
   shoal_status status = shoal_writer_create(&writer, out ? out : "model.safetensors", err);
   if (status == SHOAL_OK)
@@ -181,7 +179,7 @@ static void tell_found(const shoal_hosted *h, const cJSON *job) {
   if (!found.is_search || found.trials == 0) return;
   fprintf(h->text, "; %s trial%s", shoal_human_count(found.trials).text, found.trials == 1 ? "" : "s");
   if (found.best > 0)
-    fprintf(h->text, ", the best with %s %s", found.metric, shoal_human_number(found.score).text);
+    fprintf(h->text, ", the best with validation %s %s", found.metric, shoal_human_number(found.score).text);
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
   uint64_t members = shoal_remote_whole(search, "members"), rows = shoal_remote_whole(search, "test_rows");
   double test = shoal_remote_number(search, "test_score");

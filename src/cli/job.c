@@ -39,7 +39,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
        .whole_max = 1000000000,
        .help = "resume: go on to so many in all, of a search"},
       {.name = "seconds",
-       .value = "S",
+       .value = "SECONDS",
        .real = &o->seconds,
        .real_min = 0.001,
        .real_max = 1e8,
@@ -61,7 +61,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
   const shoal_usage usage = {
       .command = "job",
       .synopses = (const char *[]){"watch ID [OPTION...]", "stop ID",
-                                   "resume ID [--epochs N] [--budget TIME] [--trials N] [--seconds S] "
+                                   "resume ID [--epochs N] [--budget TIME] [--trials N] [--seconds SECONDS] "
                                    "[--steps N]",
                                    "get ID [--out FILE]", "delete ID", NULL},
       .about = "Watches a job on a server, a training, a search or an agent, stops it, goes on with it, gets "
@@ -114,8 +114,8 @@ static shoal_status read_operands(job_options *o, const shoal_operands *operands
   const char *more = given_more(o);
   if (more && strcmp(o->verb, "resume") != 0)
     return shoal_fail(err, SHOAL_INVALID, "%s is for 'shoal job resume'", more);
-  if (o->budget && !shoal_options_read_time(o->budget, &o->budget_s))
-    return shoal_fail(err, SHOAL_INVALID, "--budget: '%.40s' is no time; write 90s, 10m or 2h", o->budget);
+  if (o->budget && shoal_options_read_time("--budget", o->budget, &o->budget_s, err) != SHOAL_OK)
+    return SHOAL_INVALID;
   if (o->out && !brings_model(o))
     return shoal_fail(err, SHOAL_INVALID, "--out is for 'shoal job watch' and 'shoal job get'");
   return SHOAL_OK;
@@ -212,7 +212,7 @@ static shoal_status act(const job_options *o, shoal_remote *api, int *exit_statu
 }
 
 static int run(int argc, char **argv) {
-  job_options o = {0};
+  job_options o = {.api.patient = true};
   shoal_remote api = {0};
   shoal_operands operands;
   shoal_error err;

@@ -288,22 +288,28 @@ static shoal_status check_process(const launch *l, const process *p, char **word
   return status;
 }
 
-/* A command for the shell of the other machine. */
+/* A command for the shell of the other machine. A shell stays there and says by its status which signal has ended
+ * the process (128 + N): ssh itself would say no more than of a connection that was lost. */
 static void write_command(const launch *l, const process *p, char **words, shoal_text *out) {
   char number[16];
   int count = words_for(l, p, true, number, words);
+  shoal_text script = {0};
   if (l->dir != NULL) {
-    shoal_text_addf(out, "cd ");
-    shoal_human_quote(out, l->dir);
-    shoal_text_addf(out, " && ");
+    shoal_text_addf(&script, "cd ");
+    shoal_human_quote(&script, l->dir);
+    shoal_text_addf(&script, " && ");
   }
-  shoal_text_addf(out, "exec ");
-  shoal_human_quote(out, l->program);
-  shoal_text_addf(out, " train");
+  shoal_human_quote(&script, l->program);
+  shoal_text_addf(&script, " train");
   for (int i = 0; i < count; i++) {
-    shoal_text_addf(out, " ");
-    shoal_human_quote(out, words[i]);
+    shoal_text_addf(&script, " ");
+    shoal_human_quote(&script, words[i]);
   }
+  shoal_text_addf(&script, "; exit $?");
+  shoal_text_addf(out, "exec sh -c ");
+  shoal_human_quote(out, script.failed ? "" : script.bytes);
+  out->failed |= script.failed;
+  shoal_text_release(&script);
 }
 
 /* "node1" of "node1:7000", "::1" of "[::1]:7000". */
@@ -401,8 +407,14 @@ static int wait_for_chief(launch *l) {
     if (!told) told = end_training(l);
     shoal_clock_sleep(LOOK_S);
   }
-  /* Told to end before it was ready to save, it dies of that, which ssh does not tell from a lost machine. */
+  /* Told to end before it was ready to save, it dies of that. */
   bool was_ended = atomic_load(&l->has_failed) && (status == 128 + SIGTERM || status == SSH_FAILED);
+  if (status > 128 && status < SSH_FAILED && !told)
+    shoal_cli_warn(
+        "launch",
+        "the chief was ended by signal %d on its machine, %s; what was trained by then is kept, and the "
+        "same command goes on with it",
+        status - 128, chief_address(l));
   if (status == SSH_FAILED && !was_ended)
     shoal_cli_warn(
         "launch",

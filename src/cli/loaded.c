@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/learner.h"
+#include "cli/image_reading.h"
 
 const char *const shoal_split_names[SHOAL_SPLITS + 1] = {
     [SHOAL_TRAIN] = "train", [SHOAL_VALID] = "valid", [SHOAL_TEST] = "test", NULL};
@@ -86,8 +87,13 @@ shoal_status shoal_loaded_source(const shoal_loaded *loaded, const shoal_loaded_
                                    .valid_share = asked->valid_share,
                                    .data_dir = asked->data_dir,
                                    .unlabeled = asked->unlabeled,
+                                   .more = asked->more,
+                                   .more_count = asked->more_count,
                                    .fitted_json = loaded->checkpoint.data_json};
+  shoal_image_reading reading;
+  shoal_image_reading_begin(&reading, &options, asked->text);
   shoal_status status = shoal_dataset_open(dataset, &options, model, err);
+  shoal_image_reading_end(&reading, *dataset);
   if (status != SHOAL_OK) return blame(loaded, status, err);
   status = choose_split(*dataset, asked, split, err);
   if (status == SHOAL_OK)

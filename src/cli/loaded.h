@@ -4,6 +4,8 @@
 #ifndef SHOAL_CLI_LOADED_H
 #define SHOAL_CLI_LOADED_H
 
+#include <stdio.h>
+
 #include "data/dataset.h"
 #include "nn/checkpoint.h"
 
@@ -29,8 +31,11 @@ typedef struct shoal_loaded_data {
   const char *data, *target, *data_dir;
   double valid_share;
   const char *split;
-  bool unlabeled; /* answers may be absent and are not read */
+  bool unlabeled;          /* answers may be absent and are not read */
+  const char *const *more; /* unlabeled: files besides `data`; or NULL */
+  size_t more_count;
   uint32_t batch;
+  FILE *text; /* where it is said how image files are read; or NULL */
 } shoal_loaded_data;
 
 shoal_status shoal_loaded_source(const shoal_loaded *loaded, const shoal_loaded_data *asked,

@@ -37,7 +37,23 @@ static int unknown(const char *name) {
   const char *names[COMMANDS_COUNT + 1];
   for (size_t i = 0; i < COMMANDS_COUNT; i++) names[i] = commands[i]->name;
   names[COMMANDS_COUNT] = "help";
-  const char *near = shoal_nearest(name, strlen(name), names, COMMANDS_COUNT + 1);
+  static const shoal_synonyms synonyms[] = {
+      {"train", "fit run learn"},
+      {"eval", "evaluate test validate score"},
+      {"predict", "infer inference generate sample apply"},
+      {"inspect", "summary show info describe plot"},
+      {"export", "convert save onnx"},
+      {"search", "tune automl hpo optimize"},
+      {"data", "dataset datasets download"},
+      {"serve", "server start web ui"},
+      {"work", "worker volunteer join"},
+      {"host", "submit"},
+      {"agent", "rl gym"},
+      {"version", "v"},
+  };
+  const char *near = shoal_synonym(name, strlen(name), synonyms, sizeof synonyms / sizeof synonyms[0], names,
+                                   COMMANDS_COUNT + 1);
+  if (!near) near = shoal_nearest(name, strlen(name), names, COMMANDS_COUNT + 1);
   const char *what = name[0] == '-' ? "option" : "command";
   if (near)
     fprintf(stderr, "shoal: unknown %s '%.*s'; did you mean '%s'?\n", what, shoal_options_shown(name), name,

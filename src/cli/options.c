@@ -31,6 +31,85 @@ static bool is_known_option(const shoal_usage *usage, const char *word) {
 
 int shoal_options_shown(const char *word) { return (int)strcspn(word, "#"); }
 
+/* What users of other programs type. The first of these that the command has is meant. */
+static const shoal_synonyms synonyms[] = {
+    {"rate", "lr learning-rate base-lr initial-lr"},
+    {"epochs", "e n-epochs num-epochs nb-epoch max-epochs num-train-epochs iters iterations"},
+    {"batch", "b bs batch-size mini-batch minibatch train-batch-size per-device-train-batch-size"},
+    {"optimizer", "opt optim solver"},
+    {"schedule", "scheduler lr-schedule lr-scheduler lr-scheduler-type decay"},
+    {"l2", "wd weight-decay regularization"},
+    {"clip", "grad-clip gradient-clip gradient-clip-val clip-norm clipnorm clip-grad-norm max-grad-norm"},
+    {"early-stop", "patience early-stopping"},
+    {"seed", "random-seed random-state manual-seed rng-seed"},
+    {"valid", "val valid-split val-split val-size test-size validation-split validation-size"},
+    {"data", "d dataset datasets data-path dataset-path train train-data train-file"},
+    {"data-dir", "data-root dataset-dir"},
+    {"target", "y label labels label-column target-column class-column"},
+    {"resume", "checkpoint ckpt load weights pretrained resume-from resume-from-checkpoint restore"},
+    {"out", "o output output-dir output-file save save-path save-dir save-model checkpoint-dir"},
+    {"output", "o out"},
+    {"save-every", "save-freq save-steps save-interval checkpoint-interval"},
+    {"log-dir", "logdir tensorboard tb-dir logging-dir"},
+    {"threads", "j jobs n-jobs num-workers num-threads n-threads nproc cpus cores"},
+    {"cores", "j jobs n-jobs num-workers num-threads n-threads nproc cpus threads"},
+    {"workers", "world-size nproc-per-node nnodes num-nodes num-processes"},
+    {"quiet", "q silent"},
+    {"budget", "time max-time time-limit time-budget timeout"},
+    {"seconds", "time max-time time-limit time-budget timeout"},
+    {"trials", "max-trials n-trials num-trials n-iter"},
+    {"metric", "scoring objective measure eval-metric"},
+    {"env", "env-id environment gym-id game"},
+    {"steps", "timesteps total-timesteps n-timesteps num-steps max-steps"},
+    {"algorithm", "algo"},
+    {"listen", "p port bind address host hostname"},
+    {"server", "url link address"},
+    {"prompt", "text start start-text"},
+    {"length", "max-length max-tokens max-new-tokens num-tokens n-tokens"},
+    {"onnx", "format onnx-file"},
+    {"temperature", "t temp"},
+    {"folds", "cv k-fold kfold n-folds num-folds cross-validation"},
+};
+
+/* What has no option: an option that the command must have for the advice to hold, and the advice. */
+static const struct {
+  const char *with, *theirs, *advice;
+} elsewhere[] = {
+    {"threads", "device gpu gpus cuda no-cuda use-cuda accelerator",
+     "all work is done by processors; --threads says how many"},
+    {"threads", "amp fp16 bf16 half mixed-precision precision",
+     "all is computed in 32 bits, with the same bits everywhere"},
+    {"quiet", "v verbose", "everything is printed already; --quiet prints less"},
+    {"set",
+     "lr learning-rate rate gamma discount batch batch-size clip-range ent-coef gae-lambda n-envs "
+     "buffer-size hidden net-arch",
+     "settings of the algorithm are given with --set, such as --set rate=0.0003"},
+    {"space",
+     "lr learning-rate rate batch batch-size optimizer dropout hidden hidden-size layers activation units",
+     "a search chooses it; --space says from what"},
+    {"optimizer", "momentum nesterov",
+     "it stands with the optimizer: --optimizer \"momentum rate 0.01 momentum 0.9\""},
+    {"optimizer", "beta1 beta2 betas eps epsilon adam-beta1 adam-beta2",
+     "it stands with the optimizer: --optimizer \"adam rate 0.001 beta1 0.9\""},
+    {"optimizer", "loss criterion", "the loss is a line of the model's text: `loss cross-entropy`"},
+    {"optimizer", "warmup warmup-steps warmup-epochs", "it is a line of the model's text: `warmup 1`"},
+    {"optimizer", "class-weight class-weights", "it is a line of the model's text: `class-weights balanced`"},
+    {"optimizer", "dropout", "it is a line of the model's text: `dropout 0.5`"},
+    {"optimizer", "metrics metric", "accuracy, perplexity or error is printed, as the model's loss has it"},
+    {"optimizer", "hidden hidden-size hidden-dim num-layers layers activation units",
+     "the layers are lines of the model's text: `dense 128 relu`"},
+    {"optimizer", "m model arch net network config",
+     "the model's text is a word of its own: shoal train MODEL.net"},
+};
+
+static const char *advice_for(const shoal_usage *usage, const char *name, size_t length) {
+  for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
+    if (shoal_word_listed(elsewhere[i].theirs, name, length) &&
+        find(usage, elsewhere[i].with, strlen(elsewhere[i].with)))
+      return elsewhere[i].advice;
+  return NULL;
+}
+
 static void unknown_option(const shoal_usage *usage, const char *word, shoal_error *err) {
   const char *names[OPTIONS_MAX];
   size_t count = 0;
@@ -40,8 +119,15 @@ static void unknown_option(const shoal_usage *usage, const char *word, shoal_err
   names[count++] = "help";
   size_t dashes = strspn(word, "-");
   size_t length = strcspn(word, "=#");
-  const char *near = length > dashes ? shoal_nearest(word + dashes, length - dashes, names, count) : NULL;
-  if (near)
+  const char *name = word + dashes;
+  size_t name_length = length > dashes ? length - dashes : 0;
+  const char *near =
+      shoal_synonym(name, name_length, synonyms, sizeof synonyms / sizeof synonyms[0], names, count);
+  const char *advice = near ? NULL : advice_for(usage, name, name_length);
+  if (!near) near = shoal_nearest(name, name_length, names, count);
+  if (advice)
+    shoal_fail(err, SHOAL_INVALID, "unknown option '%.*s'; %s", (int)length, word, advice);
+  else if (near)
     shoal_fail(err, SHOAL_INVALID, "unknown option '%.*s'; did you mean '--%s'?", (int)length, word, near);
   else
     shoal_fail(err, SHOAL_INVALID, "unknown option '%.*s'", (int)length, word);
@@ -86,8 +172,9 @@ static bool store_whole(const shoal_option *option, const char *value, shoal_err
 static bool store_real(const shoal_option *option, const char *value, shoal_error *err) {
   double number;
   if (!shoal_read_f64(value, strlen(value), &number)) {
-    shoal_fail(err, SHOAL_INVALID, "--%s: '%.*s' is not a number", option->name, shoal_options_shown(value),
-               value);
+    bool is_time = strcmp(option->value, "SECONDS") == 0;
+    shoal_fail(err, SHOAL_INVALID, "--%s: '%.*s' is not a number%s", option->name, shoal_options_shown(value),
+               value, is_time ? " of seconds" : "");
     return false;
   }
   if (number < option->real_min || number > option->real_max) {
@@ -159,7 +246,9 @@ static bool parse_option(const shoal_usage *usage, int argc, char *const *argv, 
 static bool add_operand(const shoal_usage *usage, const char *word, shoal_operands *operands,
                         shoal_error *err) {
   if (operands->count == usage->operands_max) {
-    shoal_fail(err, SHOAL_INVALID, "unexpected argument '%.*s'", shoal_options_shown(word), word);
+    shoal_fail(err, SHOAL_INVALID, "unexpected argument '%.*s'%s", shoal_options_shown(word), word,
+               operands->count == SHOAL_OPERANDS_MAX ? ": too many files; give the folder that they are in"
+                                                     : "");
     return false;
   }
   operands->at[operands->count++] = word;
@@ -170,7 +259,8 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
                                  shoal_operands *operands, shoal_error *err) {
   SHOAL_ASSERT(usage->options_count < OPTIONS_MAX);
   SHOAL_ASSERT(usage->operands_max <= SHOAL_OPERANDS_MAX);
-  *operands = (shoal_operands){0};
+  operands->count = 0;
+  operands->at[0] = NULL;
   bool only_operands = false, given[OPTIONS_MAX] = {false};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
@@ -240,17 +330,20 @@ static void add_option(shoal_text *out, const shoal_option *option, uint32_t ind
   add_wrapped(out, option->help, indent, indent, width);
 }
 
-bool shoal_options_read_time(const char *word, double *seconds) {
+shoal_status shoal_options_read_time(const char *flag, const char *word, double *seconds, shoal_error *err) {
   static const double seconds_max = 1e8;
   size_t length = strlen(word);
-  double number, unit = 60;
-  if (length > 0 && strchr("smh", word[length - 1])) {
-    char letter = word[--length];
-    unit = letter == 's' ? 1 : letter == 'm' ? 60 : 3600;
-  }
-  if (!shoal_read_f64(word, length, &number) || !(number > 0 && number * unit <= seconds_max)) return false;
+  double number;
+  if (shoal_read_f64(word, length, &number) && number > 0)
+    return shoal_fail(err, SHOAL_INVALID, "%s: %.20s lacks its unit; write %.20ss, %.20sm or %.20sh", flag,
+                      word, word, word, word);
+  char letter = length > 0 ? word[length - 1] : 0;
+  double unit = letter == 's' ? 1 : letter == 'm' ? 60 : letter == 'h' ? 3600 : 0;
+  if (unit == 0 || !shoal_read_f64(word, length - 1, &number) ||
+      !(number > 0 && number * unit <= seconds_max))
+    return shoal_fail(err, SHOAL_INVALID, "%s: '%.40s' is no time; write 90s, 10m or 2h", flag, word);
   *seconds = number * unit;
-  return true;
+  return SHOAL_OK;
 }
 
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out) {

@@ -45,7 +45,7 @@ typedef struct shoal_usage {
   const char *examples; /* lines, ready to print */
 } shoal_usage;
 
-enum { SHOAL_OPERANDS_MAX = 4 };
+enum { SHOAL_OPERANDS_MAX = 16384 };
 
 typedef struct shoal_operands {
   size_t count;
@@ -65,8 +65,10 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
 /* How many characters of a word a complaint may repeat: behind a # stands the secret of a link. */
 int shoal_options_shown(const char *word);
 
-/* A time: "90s", "10m", "2h", or minutes without a letter; some years at most. */
-bool shoal_options_read_time(const char *word, double *seconds);
+/* The value of an option that is a TIME: "90s", "10m", "2h", some years at most. A number without its letter is
+ * refused, since people differ in what they take it for. (An option whose value is called SECONDS takes
+ * the bare number, and is a real.) `flag` is what errors call it: "--budget". */
+shoal_status shoal_options_read_time(const char *flag, const char *word, double *seconds, shoal_error *err);
 
 /* The help, wrapped to `width` columns. */
 void shoal_options_help(const shoal_usage *usage, uint32_t width, shoal_text *out);

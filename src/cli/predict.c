@@ -9,18 +9,23 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/generate.h"
 #include "cli/loaded.h"
 #include "cli/tables.h"
+#include "data/image_file.h"
+#include "data/image_list.h"
 #include "search/predictor.h"
+#include "train/generate.h"
 
 typedef struct predict_options {
+  shoal_operands operands; /* the model, then images besides --input */
   const char *model, *input, *output;
   shoal_loaded_data data;
   uint64_t count, threads;
   shoal_generate_options text;
   bool json;
 } predict_options;
+
+static bool is_image(const char *path) { return shoal_image_file_is(path) || shoal_image_list_is_flat(path); }
 
 static bool parse(predict_options *o, int argc, char **argv, int *status) {
   const shoal_option options[] = {
@@ -32,7 +37,8 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
       {.name = "input",
        .value = "FILE",
        .text = &o->input,
-       .help = "predict samples without answers: FILE.csv without the target column, or IDX images"},
+       .help = "predict samples without answers: PNG or JPEG files, as many as follow, or a folder of them; "
+               "FILE.csv without the target column; IDX images"},
       {.name = "split",
        .value = "PART",
        .text = &o->data.split,
@@ -89,7 +95,7 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
   const shoal_usage usage = {
       .command = "predict",
       .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]",
-                                   "MODEL.safetensors --input FILE [OPTION...]",
+                                   "MODEL.safetensors --input FILE [FILE...] [OPTION...]",
                                    "MODEL.safetensors --prompt TEXT [OPTION...]", NULL},
       .about = "Prints what the model says about each sample: a class with its probability and the next "
                "likely ones, or numbers. A text model goes on from a beginning. A model of 'shoal search' "
@@ -97,21 +103,29 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
                "prediction and of classes the probability of each.",
       .operand = "MODEL.safetensors",
       .operands_min = 1,
-      .operands_max = 1,
+      .operands_max = SHOAL_OPERANDS_MAX,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
       .examples = "  shoal predict lenet5.safetensors --data fashion-mnist --count 5\n"
+                  "  shoal predict lenet5.safetensors --input shirt.png shoe.jpg\n"
                   "  shoal predict wine.safetensors --input new.csv --output answers.txt\n"
                   "  shoal predict best.safetensors --input new-rows.csv --output answers.csv\n"
                   "  shoal predict shakespeare.safetensors --prompt ROMEO: --length 400 --temperature 0.8\n",
   };
-  shoal_operands operands;
-  if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  o->model = operands.at[0];
+  if (!shoal_cli_parse(&usage, argc, argv, &o->operands, status)) return false;
+  o->model = o->operands.at[0];
+  o->data.more = o->operands.at + 1;
+  o->data.more_count = o->operands.count - 1;
   int asked = (o->data.data != NULL) + (o->input != NULL) + (o->text.prompt != NULL);
-  if (asked == 1) return true;
+  if (asked == 1 && (o->data.more_count == 0 || (o->input && is_image(o->input)))) return true;
   shoal_error err;
-  shoal_fail(&err, SHOAL_INVALID, "give %s of --data, --input and --prompt", asked ? "only one" : "one");
+  if (asked == 1)
+    shoal_fail(&err, SHOAL_INVALID,
+               "unexpected argument '%.60s'; several files can be given to --input when they "
+               "are PNG or JPEG files",
+               o->operands.at[1]);
+  else
+    shoal_fail(&err, SHOAL_INVALID, "give %s of --data, --input and --prompt", asked ? "only one" : "one");
   *status = shoal_cli_misused("predict", &err);
   return false;
 }
@@ -147,13 +161,13 @@ static void emit_line(output *out, shoal_text *line) {
 static void collect(void *context, const char *text, size_t length) { shoal_text_add(context, text, length); }
 
 /* As it comes, or whole in a line of JSON. */
-static shoal_status predict_text(const predict_options *o, const shoal_loaded *loaded, output *out,
-                                 shoal_error *err) {
-  if (!o->json) return shoal_generate(loaded, &o->text, emit, out, err);
+static shoal_status write_text(const predict_options *o, const shoal_generate_model *from, output *out,
+                               shoal_error *err) {
+  if (!o->json) return shoal_generate(from, &o->text, emit, out, err);
   shoal_text text, line;
   shoal_text_init(&text);
   shoal_text_init(&line);
-  shoal_status status = shoal_generate(loaded, &o->text, collect, &text, err);
+  shoal_status status = shoal_generate(from, &o->text, collect, &text, err);
   if (status == SHOAL_OK) {
     shoal_json json;
     shoal_json_init(&json, &line);
@@ -168,6 +182,29 @@ static shoal_status predict_text(const predict_options *o, const shoal_loaded *l
   return status;
 }
 
+static shoal_status predict_text(const predict_options *o, const shoal_loaded *loaded, output *out,
+                                 shoal_error *err) {
+  const char *fitted = loaded->checkpoint.data_json;
+  shoal_dataset *vocabulary = NULL;
+  float *weights = calloc(loaded->graph->weights_count, sizeof *weights);
+  shoal_status status = SHOAL_OK;
+  if (loaded->checkpoint.model->layers[0].shape.kind != SHOAL_TOKENS)
+    status = shoal_fail(err, SHOAL_INVALID,
+                        "%s is no text model: its input is not tokens; use --data or --input", o->model);
+  else if (!fitted)
+    status = shoal_fail(err, SHOAL_CORRUPT, "%s has no vocabulary: it was saved without its data", o->model);
+  else if (!weights)
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (status == SHOAL_OK) status = shoal_dataset_open_fitted(&vocabulary, fitted, err);
+  if (status == SHOAL_OK) status = shoal_checkpoint_weights(&loaded->checkpoint, loaded->graph, weights, err);
+  const shoal_generate_model from = {
+      .name = o->model, .graph = loaded->graph, .weights = weights, .vocabulary = vocabulary};
+  if (status == SHOAL_OK) status = write_text(o, &from, out, err);
+  shoal_dataset_close(vocabulary);
+  free(weights);
+  return status;
+}
+
 /* ---- samples ------------------------------------------------------------------------ */
 
 enum { TOP = 3, NAME_WIDTH = 14 };
@@ -176,7 +213,9 @@ enum { TOP = 3, NAME_WIDTH = 14 };
 typedef struct answers {
   const shoal_graph *graph;
   const shoal_dataset *dataset;
+  const shoal_source *source;
   bool labelled;
+  int file_bytes;              /* of the longest file's name */
   uint32_t n, steps, features; /* of this batch */
   const float *values;         /* steps x n x features */
   const int32_t *labels;       /* steps x n; for classes */
@@ -325,6 +364,8 @@ static void add_json(const answers *a, uint64_t number, uint32_t sample, shoal_t
   shoal_json_init(&json, line);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "sample", (int64_t)number);
+  const char *file = shoal_dataset_sample_file(a->dataset, a->source, number);
+  if (file) shoal_json_text(&json, "file", file);
   if (has_two_classes(a) || (has_classes(a) && a->steps == 1)) {
     class_json(a, sample, &json);
   } else if (has_classes(a)) {
@@ -337,7 +378,11 @@ static void add_json(const answers *a, uint64_t number, uint32_t sample, shoal_t
 }
 
 static void add_text(const answers *a, uint64_t number, uint32_t sample, shoal_text *line) {
-  shoal_text_addf(line, "%-6llu ", (unsigned long long)number);
+  const char *file = shoal_dataset_sample_file(a->dataset, a->source, number);
+  if (file)
+    shoal_text_addf(line, "%-*s  ", a->file_bytes, file);
+  else
+    shoal_text_addf(line, "%-6llu ", (unsigned long long)number);
   if (has_two_classes(a) || (has_classes(a) && a->steps == 1)) {
     class_text(a, sample, line);
   } else if (has_classes(a)) {
@@ -358,6 +403,7 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
   size_t rows = (size_t)batch * shape->steps;
   answers a = {.graph = loaded->graph,
                .dataset = dataset,
+               .source = source,
                .labelled = o->input == NULL,
                .steps = shape->steps,
                .features = shape->features};
@@ -374,6 +420,12 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
   a.labels = labels;
 
   uint64_t count = source->samples < o->count ? source->samples : o->count;
+  for (uint64_t i = 0; i < count; i++) {
+    const char *file = shoal_dataset_sample_file(dataset, source, i);
+    if (file == NULL) break;
+    int bytes = (int)strlen(file); /* a path is short */
+    if (bytes > a.file_bytes) a.file_bytes = bytes;
+  }
   for (uint64_t first = 0; first < count && status == SHOAL_OK; first += batch) {
     a.n = count - first < batch ? (uint32_t)(count - first) : batch;
     shoal_trainer_predict(loaded->trainer, source, first, a.n, values);
@@ -398,7 +450,9 @@ static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, ou
   shoal_dataset *dataset = NULL;
   shoal_source source;
   shoal_split split;
-  o->data.batch = loaded->checkpoint.model->recipe.batch;
+  uint32_t batch = loaded->checkpoint.model->recipe.batch;
+  o->data.batch = batch < SHOAL_FETCH_MAX ? batch : SHOAL_FETCH_MAX;
+  o->data.text = o->json ? NULL : stderr;
   if (o->input) {
     o->data.data = o->input;
     o->data.unlabeled = true;
@@ -419,8 +473,14 @@ static int predict_table(const predict_options *o) {
                "%s takes raw rows: give --input FILE.csv, and not --prompt, --split or --target", o->model);
     return shoal_cli_misused("predict", &err);
   }
+  const char *rows = o->input ? o->input : o->data.data;
+  if (is_image(rows)) {
+    shoal_fail(&err, SHOAL_INVALID, "%s has images, and %s was trained on a table: give --input FILE.csv",
+               rows, o->model);
+    return shoal_cli_misused("predict", &err);
+  }
   shoal_tables_options options = {.model = o->model,
-                                  .rows = o->input ? o->input : o->data.data,
+                                  .rows = rows,
                                   .output = o->output,
                                   .count = o->count,
                                   .threads = (uint32_t)o->threads,

@@ -64,9 +64,16 @@ void shoal_progress_line(shoal_text *out, const shoal_progress_view *view, uint3
   enum { RATE, LOSS, METRIC, ETA, PARTS };
   static const int gives_way[PARTS] = {RATE, METRIC, ETA, LOSS};
   memset(parts, 0, sizeof parts);
-  if (isfinite(view->per_s))
-    snprintf(parts[RATE], sizeof parts[RATE], "  %s %s/s", shoal_human_count((uint64_t)view->per_s).text,
-             view->unit);
+  if (isfinite(view->per_s)) {
+    /* What takes longer than a second is counted by the minute, or by the hour. */
+    const struct {
+      double seconds;
+      const char *name;
+    } times[] = {{1, "s"}, {60, "min"}, {3600, "h"}}, *per = times;
+    while (per < &times[2] && view->per_s * per->seconds < 1) per++;
+    snprintf(parts[RATE], sizeof parts[RATE], "  %s %s/%s",
+             shoal_human_count((uint64_t)(view->per_s * per->seconds)).text, view->unit, per->name);
+  }
   if (isfinite(view->loss))
     snprintf(parts[LOSS], sizeof parts[LOSS], "  loss %s", shoal_human_number(view->loss).text);
   if (view->metric_name && isfinite(view->metric))

@@ -480,7 +480,7 @@ static void show(work *w, double now, bool leaves) {
   shoal_work_state state = state_of(w, queue.connected, now);
   bool works = state == SHOAL_WORK_FETCHING || state == SHOAL_WORK_COMPUTING;
   const shoal_work_view view = {.state = state,
-                                .text = state == SHOAL_WORK_PAUSED ? shoal_guest_reason_text(w->rest.reason)
+                                .text = state == SHOAL_WORK_PAUSED ? w->rest.text
                                         : state == SHOAL_WORK_IDLE ? "no units are in the queue"
                                                                    : "",
                                 .connected = queue.connected,

@@ -8,18 +8,19 @@
 #include "cli/cli.h"
 
 enum { ANSWER_BYTES_MAX = 64 << 20 };
+static const double PROBE_S = 3; /* for a server that may speak otherwise */
 
 void shoal_remote_declare(shoal_remote_options *o, shoal_option lines[SHOAL_REMOTE_OPTIONS]) {
-  lines[0] = (shoal_option){
-      .name = "server",
-      .value = "LINK",
-      .text = &o->server,
-      .help = "the server's link, with a token where it wants one; " SHOAL_DEFAULT_SERVER " by default"};
-  lines[1] = (shoal_option){
-      .name = "token-file",
-      .value = "FILE",
-      .text = &o->token_file,
-      .help = "where the token is, for a link without one; or put it into the environment as SHOAL_TOKEN"};
+  lines[0] = (shoal_option){.name = "server",
+                            .value = "LINK",
+                            .text = &o->server,
+                            .help = "the server's link, with a token where it wants one; by default what the "
+                                    "environment has as SHOAL_LINK, "
+                                    "or " SHOAL_DEFAULT_SERVER};
+  lines[1] = (shoal_option){.name = "token-file",
+                            .value = "FILE",
+                            .text = &o->token_file,
+                            .help = "where the token is, for a link without one"};
 }
 
 shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const char *token_file,
@@ -32,15 +33,26 @@ shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const cha
   return shoal_link_open(out, text, token_file, err);
 }
 
+static void say_that_we_wait(void *self, const char *text) {
+  shoal_remote *remote = self;
+  if (!remote->has_waited) fprintf(stderr, "shoal: waiting: %s\n", text);
+  remote->has_waited = true;
+}
+
 shoal_status shoal_remote_open(shoal_remote *remote, const shoal_remote_options *o,
                                const volatile sig_atomic_t *stop, shoal_error *err) {
   remote->fetch = NULL;
-  shoal_status status =
-      shoal_remote_open_link(&remote->link, o->server ? o->server : SHOAL_DEFAULT_SERVER, o->token_file, err);
+  remote->has_waited = false;
+  const char *usual = shoal_link_usual();
+  const char *server = o->server ? o->server : usual ? usual : SHOAL_DEFAULT_SERVER;
+  shoal_status status = shoal_remote_open_link(&remote->link, server, o->token_file, err);
+  if (status != SHOAL_OK && server == usual) shoal_error_prefix(err, "SHOAL_LINK: ");
   if (status != SHOAL_OK) return status;
   remote->link_is_secret =
       o->server && (strstr(o->server, "#t=") || strstr(o->server, "&t=") || remote->link.fingerprint[0]);
-  return shoal_fetch_create(&remote->fetch, &(shoal_fetch_config){.link = &remote->link, .stop = stop}, err);
+  const shoal_fetch_config config = {
+      .link = &remote->link, .stop = stop, .self = remote, .waits = o->patient ? say_that_we_wait : NULL};
+  return shoal_fetch_create(&remote->fetch, &config, err);
 }
 
 void shoal_remote_close(shoal_remote *remote) {
@@ -55,12 +67,34 @@ static void add_words(shoal_error *err, const char *words) {
   shoal_fail(err, err->status, "%s; %s", text, words);
 }
 
-void shoal_remote_suggest_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err) {
-  if (err == NULL || reply->status != 0) return;
-  if (link->tls && strncmp(err->text, "no TLS", 6) == 0)
-    add_words(err, "if the server has no TLS, its link begins with http://");
-  else if (!link->tls && reply->reached)
-    add_words(err, "if the server has TLS, its link begins with https://");
+/* Whether somebody answers there with TLS where the link has none, or without where it has. The token stays here. */
+static bool answers_otherwise(const shoal_link *link) {
+  shoal_link other = *link;
+  other.tls = !link->tls;
+  other.token[0] = other.fingerprint[0] = 0;
+  const shoal_fetch_config config = {.link = &other, .connect_s = PROBE_S, .silence_s = PROBE_S};
+  shoal_fetch *fetch;
+  shoal_error err;
+  if (shoal_fetch_create(&fetch, &config, &err) != SHOAL_OK) return false;
+  shoal_reply reply;
+  shoal_status status = shoal_fetch_ask(fetch, &(shoal_ask){.path = "/healthz"}, &reply, &err);
+  /* A certificate that is refused is one, too. */
+  bool answers = reply.status != 0 || (other.tls && status == SHOAL_INVALID);
+  shoal_reply_release(&reply);
+  shoal_fetch_destroy(fetch);
+  return answers;
+}
+
+shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err) {
+  if (err == NULL) return SHOAL_IO;
+  bool may_be = link->tls ? strncmp(err->text, "no TLS", 6) == 0 : reply->reached;
+  if (reply->status != 0 || !may_be) return err->status;
+  if (answers_otherwise(link))
+    return shoal_fail(err, SHOAL_INVALID, "%s answers %s TLS: its link begins with http%s://%s",
+                      link->address, link->tls ? "without" : "with", link->tls ? "" : "s", link->address);
+  add_words(err, link->tls ? "if the server has no TLS, its link begins with http://"
+                           : "if the server has TLS, its link begins with https://");
+  return err->status;
 }
 
 /* Somebody who starts without a server is helped along. */
@@ -91,7 +125,8 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
     }
   }
   if (status == SHOAL_IO && !reply.reached) add_advice(err);
-  if (status == SHOAL_IO || status == SHOAL_CORRUPT) shoal_remote_suggest_scheme(&remote->link, &reply, err);
+  if (status == SHOAL_IO || status == SHOAL_CORRUPT)
+    status = shoal_remote_check_scheme(&remote->link, &reply, err);
   shoal_reply_release(&reply);
   shoal_text_release(&whole);
   return status;
@@ -101,7 +136,7 @@ static const char *const flags[] = {
     "data",   "target", "valid",      "epochs",    "batch",   "seed",    "optimizer", "rate",
     "l2",     "clip",   "early_stop", "schedule",  "shuffle", "mode",    "wire",      "private",
     "name",   "rule",   "columns",    "dialect",   "metric",  "problem", "space",     "scheduler",
-    "trials", "folds",  "env",        "algorithm", "seconds", "steps",   "exact"};
+    "trials", "folds",  "env",        "algorithm", "seconds", "steps",   "exact",     "augment"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 static void put_dashes(char *word, size_t length) {

@@ -15,6 +15,7 @@
 /* What all these commands are told of the server. */
 typedef struct shoal_remote_options {
   const char *server, *token_file; /* or NULL */
+  bool patient;                    /* a server whose store is away is waited for, and this is said */
 } shoal_remote_options;
 
 enum { SHOAL_REMOTE_OPTIONS = 2 };
@@ -24,6 +25,7 @@ void shoal_remote_declare(shoal_remote_options *options, shoal_option lines[SHOA
 typedef struct shoal_remote {
   shoal_link link;
   shoal_fetch *fetch;
+  bool has_waited;
   bool link_is_secret; /* as it was given: with a token or a fingerprint */
 } shoal_remote;
 
@@ -44,8 +46,10 @@ void shoal_remote_blame_flags(shoal_error *err);
 /* As shoal_link_open; a link whose # was lost on the way is told apart, and nothing of it repeated. */
 shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const char *token_file,
                                     shoal_error *err);
-/* Adds the other scheme to an error of a server that was reached, and did not speak as the link's says. */
-void shoal_remote_suggest_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err);
+/* After an error of a server that did not speak as the link's scheme says: tries the other one, and where that
+ * is answered, err says so, and the status is SHOAL_INVALID: it will never succeed. Else err names the other one, and
+ * its status stays. */
+shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err);
 
 /* Fields of answers: what is missing or of another kind is "", NaN, 0. */
 const char *shoal_remote_text(const cJSON *json, const char *key);

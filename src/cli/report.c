@@ -12,6 +12,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "train/event_log.h"
 #include "train/metric.h"
 
 static const double WAITING_S = 2; /* and so many times as long as a round takes: */
@@ -171,8 +172,11 @@ void shoal_report_start(shoal_report *report, const shoal_report_plan *plan) {
   report->unit = shoal_metric_unit(plan->graph, &report->unit_rows);
   if (report->json) start_json(report);
   if (report->text) start_text(report);
+  if (report->events && plan->task) shoal_event_log_start(report->events, plan->task, plan->held_out_source);
   report->samples_per_s = NAN;
   report->step_seen = state_of(report)->step;
+  shoal_eta_start(&report->eta, plan->valid_samples ? plan->valid_samples : plan->test_samples,
+                  plan->graph->model->recipe.batch);
   start_clock(report, shoal_clock_seconds());
 }
 
@@ -185,12 +189,6 @@ static void measure_rate(shoal_report *report, double now) {
   report->samples_per_s = isnan(report->samples_per_s) ? fresh : 0.8 * report->samples_per_s + 0.2 * fresh;
   report->mark_time = now;
   report->mark_samples = report->samples_done;
-}
-
-/* NaN as long as there is nothing to tell it from. */
-static double seconds_left(const shoal_report *report, uint64_t rounds_left, double now) {
-  uint64_t rounds = report->rounds_done - report->clock_rounds;
-  return rounds == 0 ? NAN : (double)rounds_left * (now - report->clock_started) / (double)rounds;
 }
 
 static void show_progress(shoal_report *report, double now) {
@@ -209,7 +207,7 @@ static void show_progress(shoal_report *report, double now) {
       .loss = so_far.loss,
       .metric_name = shoal_metric_name(shoal_metric_of(graph)),
       .metric = shoal_metric_value(graph, &so_far),
-      .eta_s = seconds_left(report, left, now),
+      .eta_s = shoal_eta_left(&report->eta, left, rounds, now),
   };
   shoal_progress_show(&report->progress, &view, now);
 }
@@ -259,7 +257,9 @@ void shoal_report_round(shoal_report *report, const shoal_result *round) {
   double now = shoal_clock_seconds();
   if (!first && report->plan->runs_ahead) leave_out_waiting(report, now);
   report->told_at = now;
+  uint64_t done = report->rounds_done;
   count_round(report);
+  shoal_eta_round(&report->eta, report->rounds_done - done, epoch_is_over, now);
   if (report->events) log_round(report, round);
 
   size_t bucket = (size_t)(place * SHOAL_REPORT_BUCKETS / rounds);
@@ -407,6 +407,8 @@ void shoal_report_epoch(shoal_report *report, const shoal_result *train, const s
   if (report->events) {
     log_epoch(report, "train", train);
     if (held_out) log_epoch(report, report->plan->held_out, held_out);
+    const shoal_report_plan *plan = report->plan;
+    if (plan->task) shoal_event_log_epoch(report->events, plan->task, plan->held_out_source);
     flush_events(report);
   }
   if (report->json) epoch_json(report, train, held_out, seconds);
@@ -521,27 +523,30 @@ static void end_json(shoal_report *report, const shoal_report_end *end) {
 }
 
 /* Commands to try next, ready to be copied. */
-static void suggest(shoal_report *report, const char *data_options) {
+static void suggest(shoal_report *report, const char *data_options, const char *prompt) {
   const char *path = report->plan->out_path;
   const char *dot = strrchr(path, '.');
   size_t stem = dot && strcmp(dot, ".safetensors") == 0 ? (size_t)(dot - path) : strlen(path);
-  shoal_text program, name, model, onnx;
+  shoal_text program, name, model, onnx, first_words;
   shoal_text_init(&program);
   shoal_text_init(&name);
   shoal_text_init(&model);
   shoal_text_init(&onnx);
+  shoal_text_init(&first_words);
   shoal_text_addf(&name, "%.*s.onnx", (int)stem, path);
   shoal_human_quote(&program, program_invocation_name);
   shoal_human_quote(&model, path);
   if (!name.failed) shoal_human_quote(&onnx, name.bytes);
-  if (!program.failed && !name.failed && !model.failed && !onnx.failed) {
+  if (prompt) shoal_human_quote(&first_words, prompt);
+  if (!program.failed && !name.failed && !model.failed && !onnx.failed && !first_words.failed) {
     const char *shoal = program.bytes;
     const char *where = report->plan->where;
     fprintf(report->text, "Next%s%s:\n  %s eval %s%s\n", where ? ", on " : "", where ? where : "", shoal,
             model.bytes, data_options);
-    if (report->plan->is_text)
-      fprintf(report->text, "  %s predict %s --prompt The --length 200\n", shoal, model.bytes);
-    else
+    if (prompt)
+      fprintf(report->text, "  %s predict %s --prompt %s --length 200\n", shoal, model.bytes,
+              first_words.bytes);
+    else if (!report->plan->is_text)
       fprintf(report->text, "  %s predict %s%s --count 5\n", shoal, model.bytes, data_options);
     fprintf(report->text, "  %s export %s --onnx %s\n", shoal, model.bytes, onnx.bytes);
   }
@@ -549,6 +554,7 @@ static void suggest(shoal_report *report, const char *data_options) {
   shoal_text_release(&name);
   shoal_text_release(&model);
   shoal_text_release(&onnx);
+  shoal_text_release(&first_words);
 }
 
 static void end_text(shoal_report *report, const shoal_report_end *end) {
@@ -579,7 +585,7 @@ static void end_text(shoal_report *report, const shoal_report_end *end) {
             report->unit);
 
   fprintf(text, "\n\n");
-  suggest(report, end->data_options);
+  suggest(report, end->data_options, end->prompt);
   fflush(text);
 }
 

@@ -1,8 +1,8 @@
 /* report.h: what a person, or a program that reads JSON, sees of a training.
  *
  * A report is told what happens and decides what to show: a progress line on a terminal,
- * plain lines elsewhere, JSON lines on standard output with --json, scalars in TensorBoard's
- * event files with --log-dir. With --json the text for people goes to standard error, and
+ * plain lines elsewhere, JSON lines on standard output with --json, what TensorBoard shows
+ * in event files with --log-dir (train/event_log.h). With --json the text for people goes to standard error, and
  * only when that is a terminal.
  *
  * Ownership: a report is plain storage of the caller's; init, then release. What the plan
@@ -14,10 +14,13 @@
 #include "cli/progress.h"
 #include "nn/events.h"
 #include "nn/trainer.h"
+#include "train/eta.h"
+#include "train/task.h"
 
 typedef struct shoal_report_plan {
   const shoal_graph *graph;
   shoal_trainer *trainer;
+  const shoal_task *task; /* graph and trainer are its; NULL: event files have curves alone */
   const char *model_name, *data_name, *out_path;
   bool is_text;
   uint64_t train_positions;                            /* of the source, padding included */
@@ -26,8 +29,9 @@ typedef struct shoal_report_plan {
   const char *together; /* who else takes part: "2 workers, 1 parameter server, mode sync"; or NULL */
   bool runs_ahead;      /* others train on while this process evaluates and saves, and are waited for first */
   const char *where;    /* the machine, when who reads the report sits at another; or NULL */
-  const char *resumed_from; /* or NULL */
-  const char *held_out;     /* what an epoch is judged on: "valid", "test" or NULL */
+  const char *resumed_from;            /* or NULL */
+  const char *held_out;                /* what an epoch is judged on: "valid", "test" or NULL */
+  const shoal_source *held_out_source; /* the same, or NULL */
 } shoal_report_plan;
 
 /* How a training ended. */
@@ -36,6 +40,7 @@ typedef struct shoal_report_end {
   uint64_t best_epoch;                         /* whose weights were kept by early stopping; 0: not in use */
   bool stopped_early;
   const char *data_options; /* " --data fashion-mnist", for the commands to try next */
+  const char *prompt;       /* of a text: something that its model can go on from; or NULL */
 } shoal_report_end;
 
 enum { SHOAL_REPORT_BUCKETS = 256 };
@@ -52,7 +57,8 @@ typedef struct shoal_report {
   uint64_t rounds_done;  /* in this session */
   uint64_t step_seen;    /* where the last round led */
   uint64_t samples_done;
-  double told_at;       /* when the last round or epoch was told */
+  double told_at; /* when the last round or epoch was told */
+  shoal_eta eta;
   double clock_started; /* when training itself began, and what had been done by then */
   uint64_t clock_rounds, clock_samples;
   const char *unit; /* what is counted for people: samples, or tokens with so many a sample */

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/search_log.h"
 #include "cli/search_said.h"
 #include "cli/stop.h"
 #include "cli/tables.h"
@@ -23,16 +23,17 @@ static const char *const problems[] = {"regression", "classes", NULL};
 static const char *const schedulers[] = {"grid", "random", "halving", "model", NULL};
 static const double usual_budget_s = 600;
 static const uint64_t usual_seed = 1, no_seed = UINT64_MAX; /* no_seed: none was said */
-enum { COLUMNS_SHOWN = 30 };
 
 typedef struct search_command {
   const char *path, *target, *test, *budget, *space, *metric, *problem, *scheduler, *time_column, *columns,
-      *dialect, *out, *trials_out;
+      *dialect, *out, *trials_out, *log_dir;
   uint64_t trials, seed, folds, epochs, threads;
   double valid_share, test_share;
   bool resume, json;
   shoal_text folder;
-  shoal_text kinds; /* the columns' kinds, to be shown where the search cannot begin */
+  shoal_text kinds;        /* the columns' kinds, to be shown where the search cannot begin */
+  shoal_text remarks_text; /* with --json: what was remarked since the last event that tells it */
+  shoal_json remarks;
   shoal_problem problem_said;
   shoal_score_kind metric_said;
   shoal_column_said said[SHOAL_COLUMNS_SAID_MAX];
@@ -40,7 +41,9 @@ typedef struct search_command {
   uint8_t *space_text;
   shoal_search_options options;
   shoal_progress progress;
-  shoal_search *search; /* or NULL while it is opened */
+  shoal_search *search;  /* or NULL while it is opened */
+  shoal_search_log *log; /* or NULL */
+  uint64_t units_before; /* that were finished before this command */
 } search_command;
 
 /* ---- the command line ---- */
@@ -55,8 +58,8 @@ static shoal_status read_columns(search_command *c, shoal_error *err) {
 
 static shoal_status read_words(search_command *c, shoal_error *err) {
   shoal_search_options *o = &c->options;
-  if (c->budget && !shoal_options_read_time(c->budget, &o->seconds))
-    return shoal_fail(err, SHOAL_INVALID, "--budget: '%s' is no time; write 90s, 10m or 2h", c->budget);
+  if (c->budget && shoal_options_read_time("--budget", c->budget, &o->seconds, err) != SHOAL_OK)
+    return SHOAL_INVALID;
   if (c->metric && !shoal_score_parse(c->metric, &c->metric_said))
     return shoal_fail(
         err, SHOAL_INVALID,
@@ -86,10 +89,9 @@ static shoal_status check_places(const search_command *c, shoal_error *err) {
         return shoal_fail(err, SHOAL_INVALID, "%s would be written over %s; choose another name", out[o],
                           in[i]);
   for (size_t o = 0; o < sizeof out / sizeof out[0]; o++) {
-    struct stat about;
     size_t length = out[o] ? strlen(out[o]) : 1;
     if (length == 0) return shoal_fail(err, SHOAL_INVALID, "a file to write needs a name");
-    if (out[o] && (out[o][length - 1] == '/' || (stat(out[o], &about) == 0 && S_ISDIR(about.st_mode))))
+    if (out[o] && (out[o][length - 1] == '/' || shoal_folder_exists(out[o])))
       return shoal_fail(err, SHOAL_INVALID, "%s: is a folder; give the name of a file in it", out[o]);
   }
   return SHOAL_OK;
@@ -226,6 +228,12 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
        .help = "the model; best.safetensors by default. What the search needs to go on is beside it, in "
                "best.search"},
       {.name = "table", .value = "FILE", .text = &c->trials_out, .help = "write all trials as CSV"},
+      {.name = "log-dir",
+       .value = "FOLDER",
+       .text = &c->log_dir,
+       .help =
+           "write for TensorBoard into this folder: settings, curves and scores of all trials, a folder for "
+           "each"},
       {.name = "resume",
        .flag = &c->resume,
        .help = "go on with the search of this --out, for another budget or up to more --trials; what it "
@@ -248,7 +256,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       .operands_max = 1,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
-      .examples = "  shoal search adult.csv --target income --budget 10m\n"
+      .examples = "  shoal search examples/income.csv --target income --budget 2m\n"
                   "  shoal search houses.csv --target price --trials 200 --columns zip=category\n"
                   "  shoal eval best.safetensors --data new-houses.csv\n",
   };
@@ -276,12 +284,21 @@ static void warn(void *self, const char *text) {
   search_command *c = self;
   shoal_progress_clear(&c->progress);
   shoal_cli_warn("search", "%s", text);
+  if (c->json) shoal_json_text(&c->remarks, NULL, text);
+}
+
+static void write_remarks(search_command *c, shoal_json *json) {
+  shoal_json_open(json, "remarks", '[');
+  if (c->remarks_text.length > 0) shoal_json_raw(json, NULL, c->remarks_text.bytes, c->remarks_text.length);
+  shoal_json_close(json, ']');
+  shoal_text_clear(&c->remarks_text);
+  shoal_json_init(&c->remarks, &c->remarks_text);
 }
 
 static void keep_kinds(void *self, const shoal_profile *profile, uint32_t target) {
   search_command *c = self;
   shoal_text_clear(&c->kinds);
-  shoal_tables_columns_text(profile, target, COLUMNS_SHOWN, &c->kinds);
+  shoal_tables_columns_text(profile, target, &c->kinds);
 }
 
 static void show(void *self, const shoal_search_view *view) {
@@ -289,9 +306,11 @@ static void show(void *self, const shoal_search_view *view) {
   double now = shoal_clock_seconds();
   if (!shoal_progress_due(&c->progress, now)) return;
   bool reads = view->phase == SHOAL_SEARCH_READS;
+  double per_s = (double)(view->finished_units - c->units_before) / view->seconds;
+  if (reads || per_s == 0) per_s = NAN;
   const char *metric = c->search ? shoal_score_name(shoal_search_brief(c->search)->metric) : NULL;
   shoal_progress_view line = {.share = view->share,
-                              .per_s = reads ? NAN : (double)view->finished_units / view->seconds,
+                              .per_s = per_s,
                               .unit = "trainings",
                               .loss = NAN,
                               .metric_name = metric,
@@ -311,9 +330,20 @@ static void write_trial(shoal_json *json, const shoal_search *search, const shoa
   shoal_values_write(&shoal_search_brief(search)->space, &trial->values, json, "settings");
 }
 
+/* What cannot be written is no reason to stop a search. */
+static void log_trial(search_command *c, const shoal_board_trial *trial) {
+  shoal_error err;
+  if (c->log == NULL || shoal_search_log_trial(c->log, trial, &err) == SHOAL_OK) return;
+  shoal_progress_clear(&c->progress);
+  shoal_cli_warn("search", "%s; no more is written for TensorBoard, the search goes on", err.text);
+  shoal_search_log_close(c->log);
+  c->log = NULL;
+}
+
 static void finished(void *self, const shoal_board_trial *trial, bool best) {
   search_command *c = self;
   const shoal_trial_result *result = trial->result;
+  log_trial(c, trial);
   if (c->json) {
     shoal_json json;
     shoal_text line;
@@ -330,7 +360,7 @@ static void finished(void *self, const shoal_board_trial *trial, bool best) {
 }
 
 /* What each column was taken for: better seen now than when the budget is spent. */
-static void print_columns(const search_command *c) {
+static void print_columns(search_command *c) {
   const shoal_brief *brief = shoal_search_brief(c->search);
   shoal_text text;
   shoal_json json;
@@ -338,11 +368,12 @@ static void print_columns(const search_command *c) {
     shoal_cli_event_begin(&json, &text, "columns");
     shoal_json_int(&json, "rows", (int64_t)brief->profile.rows);
     shoal_tables_columns_json(&brief->profile, brief->target.column, &json, "columns");
+    write_remarks(c, &json);
     shoal_cli_event_end(&json);
     return;
   }
   shoal_text_init(&text);
-  shoal_tables_columns_text(&brief->profile, brief->target.column, COLUMNS_SHOWN, &text);
+  shoal_tables_columns_text(&brief->profile, brief->target.column, &text);
   fflush(stdout);
   if (!text.failed) fputs(text.bytes, stderr);
   shoal_text_release(&text);
@@ -386,14 +417,14 @@ static void print_end(const search_command *c, const shoal_search_end *end, doub
     shoal_text_addf(&line, "the best one");
   else
     shoal_text_addf(&line, "%u of them", end->members);
-  shoal_text_addf(&line, ": validation ");
-  shoal_tables_score_name(brief->metric, &brief->target, &line);
-  shoal_text_addf(&line, " %s", shoal_human_number(end->valid_score).text);
+  shoal_cli_print_line(&line);
+  shoal_tables_estimate_text(&end->estimate, brief->metric, end->valid_score, &brief->target, &line);
   shoal_cli_print_line(&line);
   if (end->has_test) {
-    shoal_text_addf(&line, "test  ");
+    shoal_text_addf(&line, "test      ");
     shoal_tables_scores_text(&end->test, &brief->target, &line);
-    shoal_text_addf(&line, "on %s row%s", shoal_human_count(end->test_rows).text, plural(end->test_rows));
+    shoal_text_addf(&line, "on %s row%s that nothing else saw", shoal_human_count(end->test_rows).text,
+                    plural(end->test_rows));
     shoal_cli_print_line(&line);
   }
   shoal_text_addf(&line, "%s", c->out);
@@ -401,7 +432,7 @@ static void print_end(const search_command *c, const shoal_search_end *end, doub
   shoal_text_release(&line);
 }
 
-static void print_end_json(const search_command *c, const shoal_search_end *end, double seconds) {
+static void print_end_json(search_command *c, const shoal_search_end *end, double seconds) {
   const shoal_brief *brief = shoal_search_brief(c->search);
   shoal_json json;
   shoal_text line;
@@ -412,6 +443,7 @@ static void print_end_json(const search_command *c, const shoal_search_end *end,
   shoal_tables_positive_json(&brief->target, &json);
   shoal_json_int(&json, "members", end->members);
   shoal_json_real(&json, "valid_score", end->valid_score);
+  shoal_estimate_write(&end->estimate, &json);
   uint64_t best;
   if (shoal_board_best(shoal_search_board(c->search), &best, 1) == 1) {
     const shoal_board_trial *trial = shoal_board_trial_at(shoal_search_board(c->search), best);
@@ -423,6 +455,7 @@ static void print_end_json(const search_command *c, const shoal_search_end *end,
     shoal_scores_write(&end->test, brief->target.problem, &json, "test_");
     shoal_json_int(&json, "test_rows", (int64_t)end->test_rows);
   }
+  write_remarks(c, &json);
   shoal_json_text(&json, "model", c->out);
   shoal_cli_event_end(&json);
 }
@@ -432,15 +465,10 @@ static void print_end_json(const search_command *c, const shoal_search_end *end,
 static shoal_status write_table(const search_command *c, shoal_error *err) {
   if (c->trials_out == NULL) return SHOAL_OK;
   shoal_text table;
-  shoal_writer *writer;
   shoal_text_init(&table);
   shoal_search_table(c->search, &table);
   shoal_status status = table.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                                     : shoal_writer_create(&writer, c->trials_out, err);
-  if (status == SHOAL_OK) {
-    shoal_writer_add(writer, table.bytes, table.length);
-    status = shoal_writer_commit(writer, err);
-  }
+                                     : shoal_file_write(c->trials_out, table.bytes, table.length, err);
   shoal_text_release(&table);
   return status;
 }
@@ -457,11 +485,11 @@ static void warn_of_enough(const search_command *c, uint64_t trials) {
 }
 
 /* A search that is taken up again and has nothing left to try says so; its model is made anew all the same. */
-static void warn_of_nothing(const search_command *c, uint64_t units_before) {
+static void warn_of_nothing(const search_command *c) {
   shoal_search_view now;
   shoal_search_look(c->search, &now);
   bool reached = c->trials > 0 && now.trials == c->trials; /* of more it is said before */
-  if (!c->resume || !reached || now.finished_units > units_before) return;
+  if (!c->resume || !reached || now.finished_units > c->units_before) return;
   shoal_cli_warn(
       "search",
       "nothing was tried: there %s %s trial%s already, and --trials %" PRIu64
@@ -483,11 +511,14 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   if (!c->json) print_table(c);
   shoal_search_view before;
   shoal_search_look(c->search, &before);
+  c->units_before = before.finished_units;
   warn_of_enough(c, before.trials);
+  if (c->log_dir) status = shoal_search_log_open(&c->log, c->log_dir, c->search, err);
+  if (status != SHOAL_OK) return status;
   status = shoal_search_run(c->search, err);
   *stopped = status == SHOAL_STOPPED;
   shoal_progress_clear(&c->progress);
-  if (status == SHOAL_OK) warn_of_nothing(c, before.finished_units);
+  if (status == SHOAL_OK) warn_of_nothing(c);
   if (status != SHOAL_OK && !*stopped) return status;
   shoal_search_end end;
   if (!c->resume) shoal_cli_keep_previous("search", "model", c->out, false, NULL);
@@ -504,9 +535,11 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
 }
 
 static void release(search_command *c) {
+  shoal_search_log_close(c->log);
   shoal_search_close(c->search);
   shoal_text_release(&c->folder);
   shoal_text_release(&c->kinds);
+  shoal_text_release(&c->remarks_text);
   free(c->said_words);
   free(c->space_text);
 }
@@ -520,6 +553,7 @@ static int run(int argc, char **argv) {
   int exit_status;
   shoal_text_init(&c.folder);
   shoal_text_init(&c.kinds);
+  shoal_json_begin(&c.remarks, &c.remarks_text);
   if (!parse(&c, argc, argv, &exit_status)) {
     release(&c);
     return exit_status;

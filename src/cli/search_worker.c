@@ -241,7 +241,7 @@ static shoal_status get_state(const errand *e, shoal_error *err) {
   do {
     status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
     if (status == SHOAL_NOT_FOUND && e->taken->unit.epochs_from == 0) return SHOAL_OK;
-    if (status != SHOAL_IO) return status;
+    if (status != SHOAL_IO && status != SHOAL_FULL) return status;
     pause = shoal_asking_longer(pause);
     status = shoal_asking_pause(&w->asking, pause, err);
   } while (status == SHOAL_OK);

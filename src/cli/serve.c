@@ -1,11 +1,13 @@
 /* serve.c: shoal serve: the platform's server. */
 #include <cjson/cJSON.h>
+#include <limits.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -16,6 +18,7 @@
 #include "cli/queue_url.h"
 #include "cli/stop.h"
 #include "net/certificate.h"
+#include "net/here.h"
 #include "net/link.h"
 #include "server/server.h"
 
@@ -71,18 +74,19 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
       {.name = "open",
        .value = "ROLE",
        .text = &o->open,
-       .help =
-           "what those without a token may do: nobody, viewer, volunteer, host or admin; by default admin "
-           "on an address that only this machine can reach, else nobody"},
+       .help = "what those without a token may do: nobody, metrics, viewer, volunteer, host or admin; by "
+               "default admin "
+               "on an address that only this machine can reach, else nobody"},
       {.name = "tls",
        .flag = &o->tls,
-       .help = "TLS, with a certificate made here; its fingerprint is in the links"},
+       .help = "TLS, with a certificate made here, for all addresses of this machine; the fingerprint of its "
+               "key is in the links"},
       {.name = "names",
        .value = "LIST",
        .text = &o->names,
        .help =
-           "names and addresses of this machine, with commas: the first is in links, and with --tls all are "
-           "in the certificate when it is made"},
+           "names of this machine beside those that it knows itself, with commas: the first is in links, and "
+           "with --tls all are in the certificate, which is made again for new ones; links stay good"},
       {.name = "certificate",
        .value = "FILE",
        .text = &o->certificate,
@@ -185,8 +189,8 @@ static shoal_status choose_level(serve_options *o, shoal_error *err) {
     return SHOAL_OK;
   }
   if (shoal_role_level_parse(o->open, &o->level)) return SHOAL_OK;
-  return shoal_fail(err, SHOAL_INVALID, "--open: '%s' is none of nobody, viewer, volunteer, host and admin",
-                    o->open);
+  return shoal_fail(err, SHOAL_INVALID,
+                    "--open: '%s' is none of nobody, metrics, viewer, volunteer, host and admin", o->open);
 }
 
 /* ---- what the server tells ---- */
@@ -210,7 +214,8 @@ static shoal_status keep_link(const char *path, const char *link, shoal_error *e
   return shoal_writer_commit(writer, err);
 }
 
-/* How to work for an open server. With TLS nobody else vouches for its certificate: its fingerprint does. */
+/* How to work for an open server. With TLS nobody else vouches for its certificate: its key's fingerprint
+ * does. */
 static void tell_work(const serve_options *o, const char *url) {
   char fingerprint[SHOAL_SHA256_HEX] = "";
   if (o->certificate != NULL) (void)shoal_certificate_fingerprint(o->certificate, fingerprint, NULL);
@@ -283,32 +288,93 @@ static void log_line(void *self, const char *what, const char *fields) {
   }
 }
 
-enum { NAMES_READ_MAX = SHOAL_CERTIFICATE_NAMES_MAX + 1 }; /* one more shows that there are too many */
+/* ---- the certificate that is made here ---- */
 
-/* "a,b" as a list; the commas of `text` become ends. */
-static size_t split_names(char *text, const char *out[NAMES_READ_MAX]) {
-  size_t count = 0;
-  char *rest = NULL;
-  for (char *name = strtok_r(text, ",", &rest); name != NULL && count < NAMES_READ_MAX;
-       name = strtok_r(NULL, ",", &rest))
-    out[count++] = name;
-  return count;
+/* What it is for: all that links may name. */
+typedef struct cert_names {
+  /* One more shows that there are too many, and one character more that a name is too long. */
+  char texts[SHOAL_CERTIFICATE_NAMES_MAX + 1][SHOAL_LINK_HOST_MAX + 1];
+  const char *all[SHOAL_CERTIFICATE_NAMES_MAX + 1];
+  size_t count;
+} cert_names;
+
+static void add_name(cert_names *names, const char *name, size_t length, size_t max) {
+  if (length == 0 || names->count >= max) return;
+  if (length > SHOAL_LINK_HOST_MAX) length = SHOAL_LINK_HOST_MAX;
+  for (size_t i = 0; i < names->count; i++)
+    if (strlen(names->all[i]) == length && memcmp(names->all[i], name, length) == 0) return;
+  char *text = names->texts[names->count];
+  memcpy(text, name, length);
+  text[length] = 0;
+  names->all[names->count++] = text;
 }
 
-/* A certificate that was made earlier keeps its names, since another one would have another fingerprint. */
-static shoal_status check_names(const char *path, const char *const *names, size_t count, shoal_error *err) {
-  shoal_status status = SHOAL_OK;
-  bool is_for = true;
-  for (size_t i = 0; i < count && status == SHOAL_OK; i++) {
-    status = shoal_certificate_is_for(path, names[i], &is_for, err);
-    if (status == SHOAL_OK && !is_for)
-      return shoal_fail(
-          err, SHOAL_CONFLICT,
-          "--names: %s was made earlier, and not for %s; leave --names out, or remove that file to have "
-          "a new one made, after which links with the old fingerprint are void",
-          path, names[i]);
+/* Those of --names. */
+static void add_said_names(const serve_options *o, cert_names *names) {
+  for (const char *at = o->names; at != NULL && *at != 0;) {
+    size_t length = strcspn(at, ",");
+    add_name(names, at, length, SHOAL_CERTIFICATE_NAMES_MAX + 1);
+    at += length + (at[length] == ',');
   }
-  return status;
+}
+
+static bool is_everywhere(const char *host) {
+  return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* What links use without being asked, as far as there is room. */
+static void add_usual_names(const serve_options *o, cert_names *names) {
+  const size_t max = SHOAL_CERTIFICATE_NAMES_MAX;
+  static const char *const local[] = {"localhost", "127.0.0.1", "::1"};
+  shoal_here_address addresses[SHOAL_CERTIFICATE_NAMES_MAX];
+  char host[SHOAL_LINK_HOST_MAX];
+  shoal_link link;
+  if (o->public_url != NULL && shoal_link_parse(&link, o->public_url, NULL) == SHOAL_OK)
+    add_name(names, link.host, strlen(link.host), max);
+  for (size_t i = 0; i < sizeof local / sizeof local[0]; i++)
+    add_name(names, local[i], strlen(local[i]), max);
+  if (shoal_link_parse(&link, o->listen, NULL) == SHOAL_OK && !is_everywhere(link.host))
+    add_name(names, link.host, strlen(link.host), max);
+  /* What this machine calls itself may be no name at all. */
+  char address[SHOAL_LINK_HOST_MAX + 8] = "";
+  if (gethostname(host, sizeof host) == 0)
+    snprintf(address, sizeof address, "%.*s:1", (int)sizeof host, host);
+  if (shoal_link_parse(&link, address, NULL) == SHOAL_OK) add_name(names, link.host, strlen(link.host), max);
+  size_t count = shoal_here_addresses(addresses, max);
+  for (size_t i = 0; i < count; i++) add_name(names, addresses[i].text, strlen(addresses[i].text), max);
+}
+
+/* Makes it where that is due. One that an earlier version made stays as long as it has all of --names: links to it
+ * have its own fingerprint, and would be void. */
+static shoal_status ensure_certificate(const serve_options *o, char **certificate, char **key,
+                                       shoal_error *err) {
+  cert_names names = {.count = 0};
+  char path[PATH_MAX];
+  add_said_names(o, &names);
+  snprintf(path, sizeof path, "%s/certificate.pem", o->data_dir);
+  bool stays = shoal_certificate_is_early(path);
+  for (size_t i = 0; i < names.count && stays; i++)
+    (void)shoal_certificate_is_for(path, names.all[i], &stays, NULL);
+  if (!stays) add_usual_names(o, &names);
+  return shoal_certificate_ensure(o->data_dir, names.all, names.count, certificate, key, err);
+}
+
+static ino_t file_number(const char *path) {
+  struct stat about;
+  return stat(path, &about) == 0 ? about.st_ino : 0;
+}
+
+/* This machine may have got another address, and the certificate's time may end. */
+static bool renew(void *self) {
+  const serve_options *o = self;
+  char *certificate = NULL, *key = NULL;
+  ino_t before = file_number(o->certificate);
+  shoal_error err;
+  if (ensure_certificate(o, &certificate, &key, &err) != SHOAL_OK)
+    shoal_cli_warn("serve", "the certificate cannot be made again: %s", err.text);
+  free(certificate);
+  free(key);
+  return file_number(o->certificate) != before;
 }
 
 static shoal_status check_public_url(const serve_options *o, shoal_error *err) {
@@ -332,14 +398,14 @@ static shoal_status check_tls(const serve_options *o, shoal_error *err) {
 /* The one that was given, or with --tls one that is made here. Paths that are made are the caller's. */
 static shoal_status find_certificate(serve_options *o, char **certificate, char **key, shoal_error *err) {
   if (!o->tls || o->certificate != NULL) return SHOAL_OK;
-  char *list = strdup(o->names != NULL ? o->names : "localhost,127.0.0.1,::1");
-  const char *names[NAMES_READ_MAX];
-  if (list == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  size_t count = split_names(list, names);
-  shoal_status status = shoal_certificate_ensure(o->data_dir, names, count, certificate, key, err);
-  if (status == SHOAL_OK && o->names != NULL) status = check_names(*certificate, names, count, err);
-  free(list);
+  shoal_status status = ensure_certificate(o, certificate, key, err);
   if (status != SHOAL_OK) return status;
+  if (!o->quiet && shoal_certificate_is_early(*certificate))
+    shoal_cli_warn(
+        "serve",
+        "%s is of an earlier version, whose links are void when it is made again: so it stays, and "
+        "may lack names of this machine; remove it to have one that has them",
+        *certificate);
   o->certificate = *certificate;
   o->key = *key;
   return SHOAL_OK;
@@ -381,7 +447,8 @@ static int serve_as_told(serve_options o) {
                                         .stop = shoal_stop_flag(),
                                         .self = &o,
                                         .ready = ready,
-                                        .log = log_line};
+                                        .log = log_line,
+                                        .renew = certificate != NULL ? renew : NULL};
     status = shoal_server_run(&config, &err);
   }
   free(certificate);

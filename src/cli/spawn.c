@@ -22,10 +22,11 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "cli/cli.h"
 
 static const double FIRST_WAIT_S = 0.2, LONGEST_WAIT_S = 5, STEADY_S = 10, GRACE_S = 3, LOOK_S = 0.05;
 static const double REACHED_S = 300; /* no try to reach a machine takes longer */
-enum { LINE_MAX_BYTES = 4096, NOT_ENDED = -1, MISUSED = 2, CANNOT_RUN = 127, TRIES_MAX = 5 };
+enum { LINE_MAX_BYTES = 4096, NOT_ENDED = -1, CANNOT_RUN = 127, TRIES_MAX = 5 };
 
 typedef struct child {
   char name[32];
@@ -268,7 +269,7 @@ static const char *judge(child *c, bool exited, int code, double lasted_s, char 
   c->tries = lasted_s > STEADY_S || lost ? 0 : c->tries + 1;
   if (!lost || lasted_s > REACHED_S) c->unreached = 0;
   c->unreached += lost;
-  if (exited && (code == MISUSED || code == CANNOT_RUN)) return "cannot run";
+  if (exited && (code == SHOAL_EXIT_USAGE || code == CANNOT_RUN)) return "cannot run";
   if (c->tries == TRIES_MAX) return "ends at once each time";
   if (!lost || c->unreached < c->lost_tries) return NULL;
   snprintf(how, 64, "could not be reached in %u tries in a row", c->unreached);
@@ -289,12 +290,17 @@ static void consider(shoal_spawn *s, child *c, int status, double now) {
   }
   c->wait_s = lasted_s > STEADY_S ? FIRST_WAIT_S : fmin(2 * c->wait_s, LONGEST_WAIT_S);
   c->next_start = now + c->wait_s;
+  bool elsewhere = c->lost != 0;
   if (c->unreached > 0)
     shoal_note(&s->calls.notes,
                "%s: its machine could not be reached, or was lost (%s); trying again in %.0fs, try %u of %u",
                c->name, what, ceil(c->wait_s), c->unreached + 1, c->lost_tries);
+  else if (elsewhere && exited && code > 128)
+    shoal_note(&s->calls.notes, "%s died of signal %d on its machine; starting it again", c->name,
+               code - 128);
   else
-    shoal_note(&s->calls.notes, "%s %s %s; starting it again", c->name, exited ? "ended with" : "died of",
+    shoal_note(&s->calls.notes, "%s%s %s %s; starting it again",
+               elsewhere && !exited ? "the connection to " : "", c->name, exited ? "ended with" : "died of",
                what);
 }
 
@@ -309,7 +315,8 @@ static void bury(shoal_spawn *s, child *c, int status, double now) {
     atomic_store(&s->leader_status, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     return;
   }
-  bool was_told_to = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  bool was_told_to = code == SHOAL_EXIT_OK || code == SHOAL_EXIT_CHIEF_STOPPED;
   if (!atomic_load(&s->ending) && !was_told_to) consider(s, c, status, now);
 }
 

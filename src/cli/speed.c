@@ -63,13 +63,10 @@ static bool read_kept(const char *file, uint32_t threads, double *batches_per_s)
 /* Where it cannot be kept, it is measured again next time. */
 static void keep(const char *file, uint32_t threads, double batches_per_s) {
   char text[FILE_MAX];
-  shoal_writer *writer;
   write_key(threads, text);
   size_t length = strlen(text);
   length += (size_t)snprintf(text + length, sizeof text - length, "%.6g\n", batches_per_s);
-  if (shoal_writer_create(&writer, file, NULL) != SHOAL_OK) return;
-  shoal_writer_add(writer, text, length);
-  (void)shoal_writer_commit(writer, NULL);
+  (void)shoal_file_write(file, text, length, NULL);
 }
 
 /* ---- measuring ---- */

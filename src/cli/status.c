@@ -12,6 +12,7 @@
 #include "cli/remote.h"
 
 enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, HELD_OUT_MAX = 96, PATH_MAX_BYTES = 96 };
+enum { NAME_COLUMNS = 20, HOST_COLUMNS = 12 };
 
 typedef struct status_options {
   shoal_remote_options api;
@@ -72,19 +73,26 @@ static const char *held_out_text(const cJSON *progress, char out[HELD_OUT_MAX]) 
   return out;
 }
 
-/* The same of a search: what its best trial has on the rows that judge. */
-static const char *best_text(const shoal_found *found, char out[HELD_OUT_MAX]) {
-  if (found->best > 0)
-    snprintf(out, HELD_OUT_MAX, "%s %s", found->metric, shoal_human_number(found->score).text);
-  else
-    snprintf(out, HELD_OUT_MAX, "-");
-  return out;
-}
-
 static const char *trials_text(const shoal_found *found, char out[HELD_OUT_MAX]) {
   snprintf(out, HELD_OUT_MAX, "%s trial%s", shoal_human_count(found->trials).text,
            found->trials == 1 ? "" : "s");
   return out;
+}
+
+/* A cell of so many characters; where a text is longer, its last one there is a mark that says so. */
+static void print_cell(const cJSON *json, const char *key, uint32_t columns) {
+  char text[160];
+  shoal_remote_plain(json, key, text, sizeof text);
+  size_t at = 0, kept = 0;
+  uint32_t count = 0;
+  for (; text[at] && count < columns; count++) {
+    if (count + 1 == columns) kept = at;
+    at += shoal_utf8_character(text + at, strlen(text + at));
+  }
+  if (text[at])
+    printf("%.*s…  ", (int)kept, text);
+  else
+    printf("%s%*s  ", text, (int)(columns - count), "");
 }
 
 static const char *real_text(double number, char out[CELL_MAX]) {
@@ -139,7 +147,7 @@ static void fill_cells(job_cells *out, const cJSON *job) {
   shoal_found_read(&found, job);
   if (found.is_search) {
     out->share = found.share;
-    best_text(&found, out->worth);
+    shoal_found_worth(&found, out->worth, sizeof out->worth);
     trials_text(&found, out->done);
   } else {
     out->share = steps > 0 && step >= 0 ? step / steps : 0;
@@ -154,11 +162,12 @@ static void print_head(void) {
 }
 
 static void print_begin(const cJSON *job, double share) {
-  char name[21], host[13], state[10];
-  printf(
-      "%6" PRIu64 "  %-20s  %-12s  %-8s  %7" PRIu64 "  %5.0f%%  ", shoal_remote_whole(job, "id"),
-      shoal_remote_plain(job, "name", name, sizeof name), shoal_remote_plain(job, "host", host, sizeof host),
-      shoal_remote_plain(job, "state", state, sizeof state), shoal_remote_whole(job, "workers"), 100 * share);
+  char state[10];
+  printf("%6" PRIu64 "  ", shoal_remote_whole(job, "id"));
+  print_cell(job, "name", NAME_COLUMNS);
+  print_cell(job, "host", HOST_COLUMNS);
+  printf("%-8s  %7" PRIu64 "  %5.0f%%  ", shoal_remote_plain(job, "state", state, sizeof state),
+         shoal_remote_whole(job, "workers"), 100 * share);
 }
 
 static void print_trained(const cJSON *job) {
@@ -167,7 +176,7 @@ static void print_trained(const cJSON *job) {
   job_cells cells;
   fill_cells(&cells, job);
   print_begin(job, cells.share);
-  printf("%10s  %-22s  %11s\n", real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
+  printf("%10s  %-26s  %11s\n", real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
          cells.done);
 }
 
@@ -194,7 +203,7 @@ static bool print_kind(const cJSON *jobs, bool agents) {
     if (played.is_agent != agents) continue;
     if (!any) print_head();
     if (!any && agents) printf("%13s  %11s  %10s  %s\n", "steps", "steps/s", "return", "last score");
-    if (!any && !agents) printf("%10s  %-22s  %11s\n", "train loss", "test or valid", "samples/s");
+    if (!any && !agents) printf("%10s  %-26s  %11s\n", "train loss", "test or valid", "samples/s");
     any = true;
     if (agents)
       print_played(job, &played);
@@ -219,10 +228,11 @@ static void print_workers(const cJSON *answer, double all) {
   printf("\n%-20s  %7s  %8s  %-9s  %11s  %13s  %s\n", "worker", "threads", "speed", "state", "samples/s",
          "samples", "what");
   cJSON_ArrayForEach(worker, workers) {
-    char name[21], state[10], text[160], rate[CELL_MAX], samples[CELL_MAX];
-    bool works = shoal_remote_whole(worker, "job") != 0;
-    printf("%-20s  %7" PRIu64 "  %8.1f  %-9s  %11s  %13s  %s\n",
-           shoal_remote_plain(worker, "name", name, sizeof name), shoal_remote_whole(worker, "threads"),
+    char state[10], text[160], rate[CELL_MAX], samples[CELL_MAX];
+    bool works =
+        shoal_remote_whole(worker, "job") != 0 && strcmp(shoal_remote_text(worker, "state"), "idle") != 0;
+    print_cell(worker, "name", NAME_COLUMNS);
+    printf("%7" PRIu64 "  %8.1f  %-9s  %11s  %13s  %s\n", shoal_remote_whole(worker, "threads"),
            fmax(0, shoal_remote_number(worker, "speed")),
            shoal_remote_plain(worker, "state", state, sizeof state),
            count_text(shoal_remote_number(worker, "samples_per_s"), rate),
@@ -248,7 +258,7 @@ static void print_made(const shoal_found *found, const cJSON *search) {
 }
 
 static void print_search(const shoal_found *found, const cJSON *job) {
-  char data[64], target[64], best[HELD_OUT_MAX], trials[HELD_OUT_MAX];
+  char data[64], target[64], trials[HELD_OUT_MAX];
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
   double budget = shoal_remote_number(spec, "budget_s");
   printf("a search: %s by the other columns of %s\n%s",
@@ -260,7 +270,9 @@ static void print_search(const shoal_found *found, const cJSON *job) {
   if (budget > 0) printf(" of %s", shoal_human_seconds(budget).text);
   if (isfinite(found->left_s)) printf(", %s left", shoal_human_seconds(found->left_s).text);
   printf("\n");
-  if (found->best > 0) printf("the best is trial %" PRIu64 ": %s\n", found->best, best_text(found, best));
+  if (found->best > 0)
+    printf("the best is trial %" PRIu64 ": validation %s %s\n", found->best, found->metric,
+           shoal_human_number(found->score).text);
   print_made(found, cJSON_GetObjectItemCaseSensitive(job, "search"));
 }
 
@@ -328,6 +340,7 @@ static void print_job(const cJSON *job) {
     print_agent(&played, job);
     return;
   }
+  if (shoal_remote_whole(job, "weights") == 0) return; /* it has not begun */
   printf("%s weights, %s samples, step %s of %s\n",
          shoal_human_count(shoal_remote_whole(job, "weights")).text,
          shoal_human_count(shoal_remote_whole(job, "samples")).text,
@@ -349,11 +362,12 @@ static void print_job_workers(const cJSON *answer) {
   printf("\n%-20s  %-5s  %10s  %13s  %6s  %11s\n", "worker", "here", "units", "samples", "share",
          "samples/s");
   cJSON_ArrayForEach(worker, workers) {
-    char name[21], units[CELL_MAX], samples[CELL_MAX], rate[CELL_MAX];
+    char units[CELL_MAX], samples[CELL_MAX], rate[CELL_MAX];
     bool here = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worker, "here"));
     double share = shoal_remote_number(worker, "share");
-    printf("%-20s  %-5s  %10s  %13s  %5.0f%%  %11s\n", shoal_remote_plain(worker, "name", name, sizeof name),
-           here ? "yes" : "no", count_text(shoal_remote_number(worker, "units"), units),
+    print_cell(worker, "name", NAME_COLUMNS);
+    printf("%-5s  %10s  %13s  %5.0f%%  %11s\n", here ? "yes" : "no",
+           count_text(shoal_remote_number(worker, "units"), units),
            count_text(shoal_remote_number(worker, "samples"), samples), isfinite(share) ? 100 * share : 0,
            count_text(shoal_remote_number(worker, "samples_per_s"), rate));
   }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/human.h"
+#include "cli/classes.h"
 #include "cli/cli.h"
 #include "search/predictor.h"
 #include "search/remarks.h"
@@ -58,6 +59,24 @@ void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *ta
   }
 }
 
+void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind metric, double valid,
+                                const shoal_target *target, shoal_text *out) {
+  bool known = isfinite(estimate->score);
+  shoal_text_addf(out, known ? "estimate  " : "chosen by ");
+  shoal_tables_score_name(metric, target, out);
+  if (known) {
+    shoal_text_addf(out, " %s", shoal_human_number(estimate->score).text);
+    if (isfinite(estimate->error)) shoal_text_addf(out, " +- %s", shoal_human_number(estimate->error).text);
+    /* On new rows every fold's network has a say, so the estimate may be the better one. */
+    bool flatters = shoal_score_better(metric, valid, estimate->score);
+    shoal_text_addf(out, " expected on new rows (%s on the rows that it was chosen by%s)",
+                    shoal_human_number(valid).text, flatters ? ", which flatter" : "");
+  } else {
+    shoal_text_addf(out, " %s on the rows that judged the trials, which flatter",
+                    shoal_human_number(valid).text);
+  }
+}
+
 void shoal_tables_positive_json(const shoal_target *target, shoal_json *json) {
   if (target->problem == SHOAL_BINARY)
     shoal_json_text(json, "positive", shoal_names_at(&target->classes, target->positive));
@@ -67,15 +86,30 @@ void shoal_tables_positive_json(const shoal_target *target, shoal_json *json) {
 
 typedef struct evaluation {
   const shoal_predictor *predictor;
+  const shoal_rows *table;
+  shoal_confusion confusion; /* of classes */
   shoal_scores scores;
   shoal_answers answers;
   uint64_t rows, ragged;
   double seconds;
 } evaluation;
 
+static const char *class_name(const void *self, uint32_t index) {
+  return shoal_names_at(&shoal_predictor_target(((const evaluation *)self)->predictor)->classes, index);
+}
+
+static uint64_t line_of(const void *self, uint64_t row) {
+  return shoal_rows_line(((const evaluation *)self)->table, row);
+}
+
+static void show_line(const void *self, uint64_t row, shoal_json *json) {
+  shoal_json_int(json, "line", (int64_t)line_of(self, row));
+}
+
 static void print_json(const evaluation *e) {
   shoal_text line;
   shoal_json json;
+  const shoal_confusion_words words = {.self = e, .name = class_name, .show = show_line};
   shoal_cli_event_begin(&json, &line, NULL);
   shoal_scores_write(&e->scores, shoal_predictor_target(e->predictor)->problem, &json, "");
   shoal_tables_positive_json(shoal_predictor_target(e->predictor), &json);
@@ -85,6 +119,7 @@ static void print_json(const evaluation *e) {
   shoal_json_int(&json, "unknown_class", (int64_t)e->answers.other);
   shoal_json_int(&json, "ragged", (int64_t)e->ragged);
   shoal_json_real(&json, "seconds", e->seconds);
+  if (e->confusion.classes > 0) shoal_confusion_write(&e->confusion, &words, &json);
   shoal_cli_event_end(&json);
 }
 
@@ -97,7 +132,30 @@ static void print_scores(const evaluation *e) {
   if (e->answers.known < e->rows + e->ragged)
     shoal_text_addf(&line, "; %s not scored", shoal_human_count(e->rows + e->ragged - e->answers.known).text);
   shoal_cli_print_line(&line);
+  const shoal_confusion_words words = {.self = e, .name = class_name};
+  const shoal_classes_view view = {
+      .unit = "rows", .place = "line", .number = line_of, .width = shoal_terminal_of(stdout).width};
+  if (e->confusion.classes > 0) shoal_classes_text(&line, &e->confusion, &words, &view);
+  if (!line.failed && line.length > 0) fwrite(line.bytes, 1, line.length, stdout);
   shoal_text_release(&line);
+}
+
+/* Class by class, of the rows that have an answer. */
+static shoal_status confuse(evaluation *e, const double *predicted, shoal_error *err) {
+  const shoal_target *target = shoal_predictor_target(e->predictor);
+  uint32_t classes = target->classes.count;
+  if (target->problem == SHOAL_REGRESSION) return SHOAL_OK;
+  shoal_status status = shoal_confusion_init(&e->confusion, classes, false, err);
+  for (uint64_t row = 0; row < e->rows && status == SHOAL_OK; row++) {
+    int32_t label = shoal_target_label(target, e->table, row);
+    const double *values = predicted + row * classes;
+    uint32_t guess = shoal_prediction_class(target, values);
+    if (label >= 0)
+      shoal_confusion_add(&e->confusion, &(shoal_confusion_sample){row, (uint32_t)label, guess, values[guess],
+                                                                   values[label]});
+  }
+  if (status == SHOAL_OK) shoal_confusion_finish(&e->confusion);
+  return status;
 }
 
 static shoal_status score(const shoal_tables_options *o, const shoal_rows *rows, evaluation *e,
@@ -114,7 +172,15 @@ static shoal_status score(const shoal_tables_options *o, const shoal_rows *rows,
   if (e->answers.known == 0)
     return shoal_fail(err, SHOAL_INVALID, "%s: no row has an answer in '%.60s' to compare predictions with",
                       o->rows, target_name(e->predictor));
-  return shoal_predictor_scores(e->predictor, rows, NULL, o->threads, &e->scores, err);
+  e->table = rows;
+  double *predicted = malloc((e->rows * shoal_target_width(target) + 1) * sizeof *predicted);
+  if (predicted == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = shoal_predictor_run(e->predictor, rows, NULL, o->threads, predicted, err);
+  if (status == SHOAL_OK)
+    status = shoal_predictor_judge(e->predictor, rows, NULL, predicted, &e->scores, err);
+  if (status == SHOAL_OK) status = confuse(e, predicted, err);
+  free(predicted);
+  return status;
 }
 
 shoal_status shoal_tables_eval(const shoal_tables_options *o, shoal_error *err) {
@@ -129,6 +195,7 @@ shoal_status shoal_tables_eval(const shoal_tables_options *o, shoal_error *err) 
   e.seconds = shoal_clock_seconds() - start;
   if (status == SHOAL_OK && o->json) print_json(&e);
   if (status == SHOAL_OK && !o->json) print_scores(&e);
+  shoal_confusion_release(&e.confusion);
   shoal_rows_close(rows);
   shoal_predictor_destroy(predictor);
   return status;

@@ -24,10 +24,13 @@ typedef struct shoal_tables_options {
 void shoal_tables_score_name(shoal_score_kind kind, const shoal_target *target, shoal_text *out);
 /* All that there are: "accuracy 0.98  f1 of 'fraud' 0.7  ". */
 void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *target, shoal_text *out);
+/* "estimate  accuracy 0.8031 +- 0.0120 expected on new rows (0.8312 on the rows that it was chosen by ...)". */
+void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind metric, double valid,
+                                const shoal_target *target, shoal_text *out);
 /* The positive class, of two, as "positive". */
 void shoal_tables_positive_json(const shoal_target *target, shoal_json *json);
 
-/* Prints all scores of the rows that have an answer, and how many have none. */
+/* Prints all scores of the rows that have an answer, of classes also class by class, and how many have none. */
 shoal_status shoal_tables_eval(const shoal_tables_options *options, shoal_error *err);
 /* CSV, a line for every row: the prediction, then of classes the probability of each; or lines of JSON.
  * Ignores answers, should the file have them. */

@@ -12,6 +12,9 @@ enum {
   NAME_BYTES = 33, /* of a name that is shown, with its zero */
   VALUE_BYTES = 21,
   VALUES_SHOWN = 3,
+  LINES_MAX = 30, /* of a line a column */
+  LINE_WIDTH = 100,
+  GROUP_MAX = 500, /* columns of a kind that are named */
 };
 /* Of dates that a calendar has: the years 0 and 9999. */
 static const double date_min = -62167219200.0, date_max = 253402300799.0;
@@ -35,8 +38,8 @@ static void add_date(double seconds, bool is_time, shoal_text *out) {
   shoal_text_addf(out, "%s", text);
 }
 
-static void add_values(const shoal_column *column, shoal_text *out) {
-  uint32_t count = column->categories.count;
+static void add_values(const shoal_column *column, bool briefly, shoal_text *out) {
+  uint32_t count = briefly ? 0 : column->categories.count;
   shoal_text_addf(out, "%s value%s", shoal_human_count(column->distinct).text,
                   column->distinct == 1 ? "" : "s");
   for (uint32_t i = 0; i < count && i < VALUES_SHOWN; i++) {
@@ -48,7 +51,7 @@ static void add_values(const shoal_column *column, shoal_text *out) {
   if (count > VALUES_SHOWN) shoal_text_addf(out, ", ...");
 }
 
-static void add_content(const shoal_column *column, shoal_text *out) {
+static void add_content(const shoal_column *column, bool briefly, shoal_text *out) {
   char unit[sizeof column->unit];
   switch (column->kind) {
   case SHOAL_NUMBER:
@@ -63,7 +66,7 @@ static void add_content(const shoal_column *column, shoal_text *out) {
     shoal_text_addf(out, " to ");
     add_date(column->max, is_time(column), out);
     break;
-  case SHOAL_CATEGORY: add_values(column, out); break;
+  case SHOAL_CATEGORY: add_values(column, briefly, out); break;
   default: shoal_text_addf(out, "%s different", shoal_human_count(column->distinct).text); break;
   }
 }
@@ -94,7 +97,7 @@ static void add_line(const shoal_profile *profile, uint32_t c, bool is_target, i
   plain_name(column, name);
   shoal_text_addf(out, "  %s%*s  %-10s  ", name, width - width_of(name), "",
                   shoal_column_kind_name(column->kind));
-  add_content(column, out);
+  add_content(column, false, out);
   add_missing(column, profile->rows, out);
   if (is_target)
     shoal_text_addf(out, " (the target)");
@@ -103,23 +106,66 @@ static void add_line(const shoal_profile *profile, uint32_t c, bool is_target, i
   shoal_text_add(out, "\n", 1);
 }
 
-/* The target is shown in any case; of the others as many as there is room for. */
-static bool is_shown(uint32_t c, uint32_t target, uint32_t max) {
-  return c == target || c < (target < max ? max : max - 1);
+/* "Lot Area 1300 to 215245, 3% missing": behind others on a line, or on the next one. */
+static void add_entry(const shoal_profile *profile, const shoal_column *column, bool first, int *used,
+                      shoal_text *out) {
+  char name[NAME_BYTES];
+  shoal_text entry = {0};
+  plain_name(column, name);
+  shoal_text_addf(&entry, "%s", name);
+  if (column->used || column->missing > 0) {
+    shoal_text_addf(&entry, " (");
+    add_content(column, true, &entry);
+    add_missing(column, profile->rows, &entry);
+    shoal_text_addf(&entry, ")");
+  }
+  int width = entry.failed ? 0 : width_of(entry.bytes);
+  if (!first && *used + width + 3 > LINE_WIDTH) {
+    shoal_text_addf(out, ",\n    ");
+    *used = 4;
+  } else {
+    shoal_text_addf(out, first ? " " : ", ");
+  }
+  *used += width + 2;
+  if (!entry.failed) shoal_text_addf(out, "%s", entry.bytes);
+  shoal_text_release(&entry);
 }
 
-void shoal_tables_columns_text(const shoal_profile *profile, uint32_t target, uint32_t max, shoal_text *out) {
+/* All columns of a kind that are learned from, or that are not. */
+static void add_group(const shoal_profile *profile, uint32_t target, shoal_column_kind kind, bool learned,
+                      shoal_text *out) {
+  uint32_t count = 0, shown = 0;
+  int used = 24;
+  for (uint32_t c = 0; c < profile->columns_count; c++)
+    count += c != target && profile->columns[c].kind == kind && profile->columns[c].used == learned;
+  if (count == 0) return;
+  shoal_text_addf(out, "  %s, %s%s:", shoal_column_kind_name(kind), shoal_human_count(count).text,
+                  learned ? "" : " not learned from");
+  for (uint32_t c = 0; c < profile->columns_count; c++) {
+    const shoal_column *column = &profile->columns[c];
+    if (c == target || column->kind != kind || column->used != learned || shown == GROUP_MAX) continue;
+    add_entry(profile, column, shown++ == 0, &used, out);
+  }
+  if (count > shown)
+    shoal_text_addf(out, ", and %s more, which --json tells", shoal_human_count(count - shown).text);
+  shoal_text_add(out, "\n", 1);
+}
+
+void shoal_tables_columns_text(const shoal_profile *profile, uint32_t target, shoal_text *out) {
   int width = 0;
   uint32_t count = profile->columns_count;
-  if (max == 0 || max > count) max = count;
+  bool lines = count <= LINES_MAX;
   for (uint32_t c = 0; c < count; c++) {
     char name[NAME_BYTES];
     plain_name(&profile->columns[c], name);
-    if (is_shown(c, target, max) && width_of(name) > width) width = width_of(name);
+    if ((lines || c == target) && width_of(name) > width) width = width_of(name);
   }
   for (uint32_t c = 0; c < count; c++)
-    if (is_shown(c, target, max)) add_line(profile, c, c == target, width, out);
-  if (count > max) shoal_text_addf(out, "  and %s more\n", shoal_human_count(count - max).text);
+    if (lines || c == target) add_line(profile, c, c == target, width, out);
+  for (int kind = 0; kind < SHOAL_COLUMN_KINDS && !lines; kind++) {
+    add_group(profile, target, (shoal_column_kind)kind, true, out);
+    add_group(profile, target, (shoal_column_kind)kind, false, out);
+  }
 }
 
 void shoal_tables_columns_json(const shoal_profile *profile, uint32_t target, shoal_json *json,

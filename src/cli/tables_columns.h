@@ -6,9 +6,9 @@
 
 #include "search/profile.h"
 
-/* "  age   number   18 to 80, 11% missing"; of more than `max` columns the target and the first ones, then how
- * many more there are. */
-void shoal_tables_columns_text(const shoal_profile *profile, uint32_t target, uint32_t max, shoal_text *out);
+/* All columns: "  age   number   18 to 80, 11% missing", a line each; of more than 30 the target so, then the
+ * others one behind the other, kind by kind. */
+void shoal_tables_columns_text(const shoal_profile *profile, uint32_t target, shoal_text *out);
 /* An array of objects, all columns: name, kind, use ("feature", "target" or "none"), missing, distinct, and of
  * numbers min and max. */
 void shoal_tables_columns_json(const shoal_profile *profile, uint32_t target, shoal_json *json,

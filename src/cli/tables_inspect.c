@@ -10,7 +10,7 @@
 #include "cli/tables_columns.h"
 #include "search/predictor.h"
 
-enum { COLUMNS_SHOWN = 30, CLASSES_SHOWN = 10, NAME_BYTES = 61 };
+enum { CLASSES_SHOWN = 10, NAME_BYTES = 61 };
 
 /* The networks of one trial, one for each fold. */
 typedef struct group {
@@ -69,6 +69,7 @@ static void print_json(const shoal_tables_options *o, const shoal_predictor *p, 
   shoal_json_open(&json, "scores", '{');
   shoal_scores_write(shoal_predictor_valid(p), target->problem, &json, "");
   shoal_json_close(&json, '}');
+  shoal_estimate_write(shoal_predictor_estimate(p), &json);
   uint64_t test_rows;
   const shoal_scores *test = shoal_predictor_test(p, &test_rows);
   if (test_rows > 0) {
@@ -140,6 +141,12 @@ static void print_scores(const shoal_predictor *p, shoal_text *line) {
   else
     shoal_text_addf(line, "not recorded; chosen for %s", shoal_score_name(shoal_predictor_metric(p)));
   shoal_cli_print_line(line);
+  const shoal_estimate *estimate = shoal_predictor_estimate(p);
+  shoal_score_kind metric = shoal_predictor_metric(p);
+  if (isfinite(estimate->score)) {
+    shoal_tables_estimate_text(estimate, metric, scores->of[metric], target, line);
+    shoal_cli_print_line(line);
+  }
   if (test_rows == 0) return;
   shoal_text_addf(line, "%-9s ", "test");
   shoal_tables_scores_text(test, target, line);
@@ -163,7 +170,7 @@ static void print_text(const shoal_tables_options *o, const shoal_predictor *p, 
   shoal_text_addf(&line, "%-9s %s, of which %s %s learned from\n", "columns",
                   shoal_human_count(profile->columns_count).text, shoal_human_count(used).text,
                   used == 1 ? "is" : "are");
-  shoal_tables_columns_text(profile, shoal_predictor_target(p)->column, COLUMNS_SHOWN, &line);
+  shoal_tables_columns_text(profile, shoal_predictor_target(p)->column, &line);
   shoal_text_addf(&line, "%-9s %u, from %u trial%s", "networks", networks, count, count == 1 ? "" : "s");
   shoal_cli_print_line(&line);
   for (uint32_t i = 0; i < count; i++) {

@@ -15,6 +15,7 @@
 #include "base/human.h"
 #include "cli/cli.h"
 #include "cli/cluster.h"
+#include "cli/image_reading.h"
 #include "cli/lifeline.h"
 #include "cli/report.h"
 #include "cli/stop.h"
@@ -30,22 +31,31 @@
 /* The settings of a recipe that have a flag of the same name, in the order in which they are
  * applied: an optimiser brings its own rate, so it comes first. A run that goes on cannot
  * change the fixed ones and still be the same run. */
-enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHARDS, SHUFFLE, EARLY_STOP, SETTINGS };
+enum {
+  OPTIMIZER,
+  RATE,
+  SCHEDULE,
+  L2,
+  CLIP,
+  EPOCHS,
+  BATCH,
+  SEED,
+  SHARDS,
+  SHUFFLE,
+  AUGMENT,
+  EARLY_STOP,
+  SETTINGS
+};
 static const struct {
   const char *name;
   bool fixed;
 } settings[SETTINGS] = {
-    [OPTIMIZER] = {"optimizer", true},
-    [RATE] = {"rate", false},
-    [SCHEDULE] = {"schedule", false},
-    [L2] = {"l2", false},
-    [CLIP] = {"clip", false},
-    [EPOCHS] = {"epochs", false},
-    [BATCH] = {"batch", true},
-    [SEED] = {"seed", true},
-    [SHARDS] = {"shards", true},
-    [SHUFFLE] = {"shuffle", true},
-    [EARLY_STOP] = {"early-stop", false},
+    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},
+    [SCHEDULE] = {"schedule", false},  [L2] = {"l2", false},
+    [CLIP] = {"clip", false},          [EPOCHS] = {"epochs", false},
+    [BATCH] = {"batch", true},         [SEED] = {"seed", true},
+    [SHARDS] = {"shards", true},       [SHUFFLE] = {"shuffle", true},
+    [AUGMENT] = {"augment", true},     [EARLY_STOP] = {"early-stop", false},
 };
 
 typedef struct train_options {
@@ -64,7 +74,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "data",
        .value = "SET",
        .text = &o->data,
-       .help = "what to train on: a name from 'shoal data list', a folder of IDX or CIFAR-10 files, "
+       .help = "what to train on: a name from 'shoal data list', a folder of PNG or JPEG files with a "
+               "subfolder for each class (also below train/ and test/), a folder of IDX or CIFAR-10 files, "
                "FILE.csv, text:FILE, chars:FILE, toy:reverse or toy:wave"},
       {.name = "target",
        .value = "COLUMN",
@@ -106,6 +117,12 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
        .text = &o->settings[SHUFFLE],
        .help = "all: every sample may come anywhere in an epoch; lanes: each part of the rounds keeps to its "
                "part of the data, so that of images a volunteer fetches no more than that; all by default"},
+      {.name = "augment",
+       .value = "WORDS",
+       .text = &o->settings[AUGMENT],
+       .help =
+           "images: \"flip crop 4\" mirrors them and moves them by up to 4 pixels, at random, while they are "
+           "trained on; none does not"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -120,9 +137,11 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "resume",
        .value = "FILE",
        .text = &o->resume,
-       .help = "go on from a checkpoint, to the same bits as if never stopped; --epochs can be raised"},
+       .help = "go on from a checkpoint; the weights at the end are those of a run that was never stopped, "
+               "bit for bit. "
+               "--epochs can be raised"},
       {.name = "save-every",
-       .value = "S",
+       .value = "SECONDS",
        .real = &o->save_every_s,
        .real_min = 0,
        .real_max = 1e6,
@@ -136,7 +155,7 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "log-dir",
        .value = "FOLDER",
        .text = &o->log_dir,
-       .help = "write metrics for TensorBoard into a new file there"},
+       .help = "write for TensorBoard into a new file there: curves, graph, weights and gradients, samples"},
       {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
   };
@@ -185,8 +204,8 @@ typedef struct run {
   shoal_task task;
   shoal_role role;
   shoal_cluster *cluster; /* the chief's side, or NULL */
-  bool cluster_is_done;   /* it need not keep anything to go on from */
-  shoal_train_mpi *mpi;   /* this rank, or NULL */
+  shoal_chief_ending ending;
+  shoal_train_mpi *mpi; /* this rank, or NULL */
   shoal_training_config config;
   shoal_training training;
   shoal_text out_path, together;
@@ -274,7 +293,8 @@ static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
   bool same = before.optimizer == after->optimizer && before.momentum == after->momentum &&
               before.beta2 == after->beta2 && before.eps == after->eps && before.batch == after->batch &&
               before.seed == after->seed && before.shards == after->shards &&
-              before.shuffle == after->shuffle;
+              before.shuffle == after->shuffle && before.augment.flip == after->augment.flip &&
+              before.augment.crop == after->augment.crop;
   if (!same)
     return shoal_fail(err, SHOAL_INVALID,
                       "%s cannot change when a run goes on, because it would not be the same run any more; "
@@ -329,7 +349,10 @@ static shoal_status open_task(run *r, shoal_error *err) {
   const train_options *o = &r->options;
   shoal_dataset_options options = {
       .data = o->data, .target = o->target, .valid_share = o->valid_share, .data_dir = o->data_dir};
+  shoal_image_reading reading;
+  shoal_image_reading_begin(&reading, &options, o->quiet || o->json ? NULL : stdout);
   shoal_status status = shoal_task_open(&r->task, r->model, &options, err);
+  shoal_image_reading_end(&reading, r->task.dataset);
   if (status != SHOAL_OK) return status;
   if (r->model->recipe.early_stop > 0 && r->task.sources[SHOAL_VALID].samples == 0)
     return shoal_fail(err, SHOAL_INVALID,
@@ -407,7 +430,9 @@ static shoal_status set_up(run *r, shoal_error *err, bool *misused) {
 }
 
 static void release(run *r) {
-  shoal_cluster_close(r->cluster, "the training has ended", r->cluster_is_done);
+  bool over = r->ending == SHOAL_ENDS_OVER;
+  shoal_cluster_close(r->cluster, r->ending,
+                      over ? "the training has ended" : shoal_stop_name(shoal_stop_signal()));
   shoal_report_release(&r->report);
   shoal_train_mpi_close(r->mpi);
   shoal_task_close(&r->task);
@@ -441,14 +466,27 @@ static void add_resume_command(const run *r, shoal_text *out) {
   shoal_cluster_add_options(&o->cluster, !launched, out);
 }
 
+/* Where there is no room for the model even now. A cluster has its records to go on from. */
+static int without_room(const shoal_error *err) {
+  shoal_cli_failed("train", err);
+  int number = shoal_stop_signal();
+  return number > 0 && err->status == SHOAL_FULL ? 128 + number : SHOAL_EXIT_FAILED;
+}
+
 static int interrupted(run *r) {
+  static const volatile sig_atomic_t never = 0;
   shoal_error err;
-  if (shoal_training_save(&r->training, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  /* Who has pressed Ctrl-C can make room, or press it again, which ends the process. */
+  if (shoal_stop_signal() == SIGINT) r->config.stop = &never;
+  if (shoal_training_save(&r->training, &err) != SHOAL_OK) return without_room(&err);
   shoal_text resume;
   shoal_text_init(&resume);
   add_resume_command(r, &resume);
   int number = shoal_stop_signal();
   shoal_report_interrupted(&r->report, shoal_stop_name(number), resume.failed ? "" : resume.bytes);
+  if (r->cluster != NULL)
+    shoal_report_note(&r->report, "or the same command again: it goes on from what is kept in %s",
+                      shoal_cluster_state_dir(r->cluster));
   shoal_text_release(&resume);
   return 128 + number;
 }
@@ -498,14 +536,21 @@ static int failed(run *r, const shoal_error *err) {
 static shoal_status save_result(run *r, shoal_error *err) {
   if (r->training.best_epoch == 0) return shoal_training_save(&r->training, err);
   /* The best is on disk already. A cluster's thread reads the state that is written here: it ends first. */
-  shoal_cluster_close(r->cluster, "the training has ended", true);
+  shoal_cluster_close(r->cluster, SHOAL_ENDS_OVER, "the training has ended");
   r->cluster = NULL;
   return shoal_training_keep_best(&r->training, err);
 }
 
+/* What the model of a text can go on from: the text's own first words, unless it looks ahead. */
+static void add_prompt(const run *r, shoal_text *out) {
+  for (uint32_t l = 0; l < r->model->layers_count; l++)
+    if (r->model->layers[l].bidirectional) return;
+  shoal_dataset_opening(r->task.dataset, out);
+}
+
 static int finished(run *r, bool stopped_early) {
   shoal_error err;
-  if (save_result(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
+  if (save_result(r, &err) != SHOAL_OK) return without_room(&err);
   shoal_training_results results = shoal_training_evaluate(&r->training);
   bool has_valid = r->task.sources[SHOAL_VALID].samples > 0;
   shoal_report_end end = {.stopped_early = stopped_early,
@@ -513,12 +558,16 @@ static int finished(run *r, bool stopped_early) {
                           .train = &results.train,
                           .held_out = has_valid ? &results.held_out : NULL,
                           .test = results.has_test ? &results.test : NULL};
-  shoal_text data_options;
+  shoal_text data_options, prompt;
   shoal_text_init(&data_options);
+  shoal_text_init(&prompt);
   add_data_options(r, &data_options);
+  add_prompt(r, &prompt);
   end.data_options = data_options.failed ? "" : data_options.bytes;
+  end.prompt = prompt.failed || prompt.length == 0 ? NULL : prompt.bytes;
   shoal_report_end_of_run(&r->report, &end);
   shoal_text_release(&data_options);
+  shoal_text_release(&prompt);
   return shoal_cli_finish("train", SHOAL_EXIT_OK);
 }
 
@@ -533,6 +582,14 @@ static void say_who_is_too_many(run *r, uint32_t ranks) {
   if (text[0] != 0) shoal_report_event(&r->report, text);
 }
 
+static void say_if_batch_is_large(run *r) {
+  shoal_text note;
+  shoal_text_init(&note);
+  shoal_task_note_batch(&r->task, &note);
+  if (note.length > 0 && !note.failed) shoal_report_event(&r->report, note.bytes);
+  shoal_text_release(&note);
+}
+
 static void start_report(run *r) {
   shoal_cluster_describe(&r->options.cluster, r->role, &r->together);
   uint32_t ranks = shoal_train_mpi_ranks(r->mpi);
@@ -542,6 +599,8 @@ static void start_report(run *r) {
   r->plan = (shoal_report_plan){
       .graph = r->task.graph,
       .trainer = r->task.trainer,
+      .task = &r->task,
+      .held_out_source = shoal_training_held_out(&r->training),
       .model_name = slash ? slash + 1 : file,
       .data_name = r->options.data,
       .out_path = r->out_path.bytes,
@@ -561,7 +620,10 @@ static void start_report(run *r) {
                                                         : NULL,
   };
   shoal_report_start(&r->report, &r->plan);
+  const char *images = shoal_dataset_note(r->task.dataset); /* for people it was said before */
+  if (r->options.json && images) shoal_report_event(&r->report, images);
   say_who_is_too_many(r, ranks);
+  say_if_batch_is_large(r);
 }
 
 /* ---- many processes ----------------------------------------------------------------- */
@@ -592,8 +654,8 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
   status = r->training.rounds.gather(r->training.rounds.self, err);
   if (status == SHOAL_OK) status = shoal_training_goes_on(&r->training, err);
   if (status != SHOAL_OK) return status;
-  shoal_note(&notes, "going on from round %s, where this training was cut off",
-             shoal_human_count(r->training.state->step).text);
+  shoal_note(&notes, "going on from round %s, where this training was cut off; to begin anew, remove %s",
+             shoal_human_count(r->training.state->step).text, shoal_cluster_state_dir(r->cluster));
   return SHOAL_OK;
 }
 
@@ -616,6 +678,7 @@ static void say_what_is_ignored(const train_options *o, const shoal_notes *notes
   if (o->save_every_s > 0) shoal_text_addf(&flags, " --save-every");
   if (o->cluster.mode) shoal_text_addf(&flags, " --mode");
   if (o->cluster.wire) shoal_text_addf(&flags, " --wire");
+  if (o->cluster.recheck > 0) shoal_text_addf(&flags, " --recheck");
   if (flags.length > 0 && !flags.failed && !o->cluster.lifeline)
     shoal_note(notes, "what the chief was told counts; ignored here:%s", flags.bytes);
   shoal_text_release(&flags);
@@ -628,20 +691,35 @@ static int serve(train_options *o) {
   const shoal_notes notes = {.self = o, .note = note_on_stderr};
   say_what_is_ignored(o, &notes);
   shoal_stop_catch();
-  if (shoal_cluster_serve(&o->cluster, &data, &notes, shoal_stop_flag(), &err) == SHOAL_OK)
-    return shoal_stop_signal() != 0 ? 128 + shoal_stop_signal() : SHOAL_EXIT_OK;
+  shoal_status status = shoal_cluster_serve(&o->cluster, &data, &notes, shoal_stop_flag(), &err);
+  if (status == SHOAL_STOPPED) return SHOAL_EXIT_CHIEF_STOPPED;
+  if (status == SHOAL_OK) return shoal_stop_signal() != 0 ? 128 + shoal_stop_signal() : SHOAL_EXIT_OK;
   shoal_error_prefix(&err, "%s %llu: ", o->cluster.job_name, (unsigned long long)o->cluster.task_index);
   return shoal_cli_failed("train", &err);
+}
+
+/* What is stopped can go on by the same command, from the records, as well as from the model that was saved. What failed,
+ * or could not be saved, waits for somebody who mends that. */
+static shoal_chief_ending ending_of(const run *r, shoal_outcome how) {
+  bool stopped = how == SHOAL_INTERRUPTED || how == SHOAL_CUT_OFF;
+  bool is_saved = r->training.saved_step == r->training.state->step;
+  if (stopped) return nothing_was_done(r) ? SHOAL_ENDS_UNBEGUN : SHOAL_ENDS_STOPPED;
+  return how == SHOAL_EXPLODED || nothing_was_done(r) || (how != SHOAL_BROKEN && is_saved)
+             ? SHOAL_ENDS_OVER
+             : SHOAL_ENDS_SILENTLY;
 }
 
 static int run_training(run *r) {
   shoal_error err;
   int status = SHOAL_EXIT_FAILED;
   start_report(r);
-  if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK)
-    return err.status == SHOAL_STOPPED ? cut_off(r, &err)
-           : r->cluster != NULL        ? failed(r, &err)
-                                       : shoal_cli_failed("train", &err);
+  if (r->role == SHOAL_CHIEF && open_cluster(r, &err) != SHOAL_OK) {
+    bool stopped = err.status == SHOAL_STOPPED;
+    r->ending = stopped ? ending_of(r, SHOAL_CUT_OFF) : SHOAL_ENDS_SILENTLY;
+    return stopped              ? cut_off(r, &err)
+           : r->cluster != NULL ? failed(r, &err)
+                                : shoal_cli_failed("train", &err);
+  }
   shoal_outcome how = shoal_training_loop(&r->training, &err);
   if (r->cluster != NULL && r->report.rounds_done > 0) shoal_cluster_report(r->cluster, &r->report);
   switch (how) {
@@ -652,9 +730,7 @@ static int run_training(run *r) {
   case SHOAL_EXPLODED: status = exploded(r, &err); break;
   case SHOAL_BROKEN: status = failed(r, &err); break;
   }
-  bool keeps = (how == SHOAL_CUT_OFF || how == SHOAL_BROKEN) && !nothing_was_done(r);
-  bool is_saved = r->training.saved_step == r->training.state->step;
-  r->cluster_is_done = how == SHOAL_EXPLODED || (!keeps && (is_saved || nothing_was_done(r)));
+  r->ending = ending_of(r, how);
   return status;
 }
 

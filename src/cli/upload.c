@@ -13,14 +13,18 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "cli/image_reading.h"
 #include "cli/progress.h"
+#include "data/chunk_store.h"
 #include "data/cifar.h"
 #include "data/idx.h"
+#include "data/image_file.h"
+#include "data/image_list.h"
 #include "data/limits.h"
 #include "data/named.h"
 #include "server/manifest.h"
 
-static const double BACK_S = 3; /* how long a server is waited for that shall forget what was sent */
+static const double BACK_S = 10; /* how long a server is waited for that shall forget what was sent */
 
 /* A set of this machine. */
 typedef struct local_set {
@@ -30,13 +34,16 @@ typedef struct local_set {
   char *paths[SHOAL_MANIFEST_FILES_MAX];
   const char *names[SHOAL_MANIFEST_FILES_MAX]; /* what they are called there */
   uint64_t bytes, sent;                        /* of all files; of those before the one on its way */
-  uint32_t taken;                              /* files that the server has */
+  uint32_t taken;                              /* files that the server has, or may have */
   shoal_progress progress;
   double started;
+  char *packed; /* a folder of our own, to be removed; or NULL */
 } local_set;
 
 static void release(local_set *set) {
   for (uint32_t i = 0; i < set->count; i++) free(set->paths[i]);
+  if (set->packed) (void)shoal_remove_folder(set->packed, NULL);
+  free(set->packed);
 }
 
 static const char *base_of(const char *path) {
@@ -73,7 +80,7 @@ static bool ends_in(const char *name, const char *end) {
 
 static bool belongs(const char *kind, const char *name) {
   if (name[0] == '.') return false;
-  if (strcmp(kind, "idx") == 0) return strstr(name, "-ubyte") != NULL;
+  if (strcmp(kind, "idx") == 0) return strstr(name, "-ubyte") != NULL || strcmp(name, "about.json") == 0;
   if (strcmp(kind, "cifar") == 0) return ends_in(name, ".bin");
   return ends_in(name, ".txt") || ends_in(name, ".tokens");
 }
@@ -101,9 +108,43 @@ static shoal_status add_folder(local_set *set, const char *folder, shoal_error *
   return status;
 }
 
-static bool is_folder(const char *path) {
-  struct stat about;
-  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+/* A new folder in the cache. */
+static shoal_status make_packed(local_set *set, shoal_error *err) {
+  char *cache = shoal_chunk_cache();
+  if (!cache)
+    return shoal_fail(err, SHOAL_NOT_FOUND, "there is no home folder to pack images in; set XDG_CACHE_HOME");
+  shoal_status status = shoal_make_folder(cache, err);
+  if (status == SHOAL_OK) {
+    set->packed = shoal_path("%s/packed-XXXXXX", cache);
+    if (!set->packed) status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  }
+  if (status == SHOAL_OK && !mkdtemp(set->packed)) {
+    status = shoal_fail_errno(set->packed, err);
+    free(set->packed);
+    set->packed = NULL;
+  }
+  free(cache);
+  return status;
+}
+
+/* Image files become IDX files of what the model would see of them. */
+static shoal_status pack_images(local_set *set, const shoal_upload_config *c, const char *folder,
+                                shoal_error *err) {
+  shoal_model *model = NULL;
+  shoal_dataset *dataset = NULL;
+  shoal_dataset_options options = {.data = folder, .data_dir = c->data_dir};
+  shoal_image_reading reading;
+  if (!c->model)
+    return shoal_fail(err, SHOAL_INVALID, "%s: a search takes one CSV file, and no images", folder);
+  shoal_status status = shoal_model_load(&model, c->model, err);
+  shoal_image_reading_begin(&reading, &options, c->text);
+  if (status == SHOAL_OK) status = shoal_dataset_open(&dataset, &options, model, err);
+  shoal_image_reading_end(&reading, dataset);
+  if (status == SHOAL_OK) status = make_packed(set, err);
+  if (status == SHOAL_OK) status = shoal_dataset_pack(dataset, set->packed, err);
+  shoal_dataset_close(dataset);
+  shoal_model_destroy(model);
+  return status;
 }
 
 /* "novel" of "books/novel.txt", "digits" of "data/digits/". */
@@ -113,7 +154,7 @@ static void name_after(const char *path, char out[SHOAL_FILE_NAME_MAX]) {
   size_t length = strlen(copy);
   while (length > 1 && copy[length - 1] == '/') copy[--length] = 0;
   const char *base = base_of(copy);
-  size_t stem = is_folder(path) ? strlen(base) : strcspn(base, ".");
+  size_t stem = shoal_folder_exists(path) ? strlen(base) : strcspn(base, ".");
   shoal_text_plain(out, SHOAL_FILE_NAME_MAX, base, stem > 0 ? stem : strlen(base));
 }
 
@@ -137,7 +178,7 @@ static const char *sent_as(const char *path, bool is_test) {
 
 static shoal_status find_table(local_set *set, const char *path, const char *test, shoal_error *err) {
   set->kind = "table";
-  if (is_folder(path))
+  if (shoal_folder_exists(path))
     return shoal_fail(err, SHOAL_INVALID, "%s: is a folder; a search takes one CSV file", path);
   shoal_status status = add_path(set, path, strlen(path), test ? sent_as(path, false) : NULL, err);
   if (status == SHOAL_OK && test) status = add_path(set, test, strlen(test), sent_as(test, true), err);
@@ -146,12 +187,23 @@ static shoal_status find_table(local_set *set, const char *path, const char *tes
 
 /* FILE or FOLDER; "A.csv,B.csv" for a table with test rows of its own. Which is which, the server sees by the
  * names: they are sent under such as leave no doubt. */
-static shoal_status find_files(local_set *set, const char *path, shoal_error *err) {
-  if (is_folder(path)) {
+static shoal_status find_files(local_set *set, const shoal_upload_config *c, const char *path,
+                               shoal_error *err) {
+  if (shoal_folder_exists(path)) {
+    bool plain = set->kind || shoal_idx_is_folder(path) || shoal_cifar_is_folder(path);
+    if (!plain && shoal_image_list_is_folder(path)) {
+      shoal_status status = pack_images(set, c, path, err);
+      if (status != SHOAL_OK) return status;
+      path = set->packed;
+    }
     if (!set->kind)
       set->kind = shoal_idx_is_folder(path) ? "idx" : shoal_cifar_is_folder(path) ? "cifar" : "text";
     return add_folder(set, path, err);
   }
+  if (!set->kind && shoal_image_file_is(path))
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s is one image; data is a folder with a subfolder for each class (FOLDER/CLASS/*.png)", path);
   const char *comma = shoal_file_exists(path) || set->kind ? NULL : find_comma(path);
   if (!set->kind) set->kind = "csv";
   if (!comma) return add_path(set, path, strlen(path), NULL, err);
@@ -172,12 +224,12 @@ static shoal_status find_set(local_set *set, const shoal_upload_config *c, shoal
   } else if (named) {
     char *folder;
     status = shoal_named_locate(named, c->data_dir, &folder, err);
-    if (status == SHOAL_OK) status = find_files(set, folder, err);
+    if (status == SHOAL_OK) status = find_files(set, c, folder, err);
     free(folder);
     snprintf(set->name, sizeof set->name, "%s", named->name);
   } else {
-    status = find_files(set, path, err);
-    name_after(status == SHOAL_OK && !is_folder(path) ? set->paths[0] : path,
+    status = find_files(set, c, path, err);
+    name_after(status == SHOAL_OK && !shoal_folder_exists(path) ? set->paths[0] : path,
                set->name); /* of two the first */
   }
   if (c->name) snprintf(set->name, sizeof set->name, "%s", c->name);
@@ -238,7 +290,10 @@ static bool has_same_files(const local_set *set, const cJSON *manifest) {
 /* The same files can be read as words and as characters: those are two sets. */
 static shoal_status compare(const shoal_upload_config *c, const local_set *set, shoal_error *err) {
   char kind[16];
-  const char *in_place = c->is_table ? "" : "--data "; /* of which the other's name would be given */
+  char other[SHOAL_FILE_NAME_MAX + 40] =
+      ""; /* how the other is asked for, unless what is here has that name */
+  if (strcmp(c->data, set->name) != 0)
+    snprintf(other, sizeof other, ", or use that one: %s%s", c->is_table ? "" : "--data ", set->name);
   cJSON *manifest;
   shoal_status status = ask_of_set(c, "GET", set->name, "/manifest", NULL, &manifest, err);
   shoal_remote_plain(manifest, "kind", kind, sizeof kind);
@@ -246,13 +301,13 @@ static shoal_status compare(const shoal_upload_config *c, const local_set *set, 
   if (status == SHOAL_OK && !same_kind)
     status = shoal_fail(err, SHOAL_CONFLICT,
                         "the server has a data set '%s' of the kind %s, and this one is of the kind %s; give "
-                        "it a name with --data-name, or use that one: %s%s",
-                        set->name, kind, set->kind, in_place, set->name);
+                        "it a name with --data-name%s",
+                        set->name, kind, set->kind, other);
   if (status == SHOAL_OK && !has_same_files(set, manifest))
     status = shoal_fail(err, SHOAL_CONFLICT,
                         "the server has another data set that is called '%s'; give this one a name with "
-                        "--data-name, or use that one: %s%s",
-                        set->name, in_place, set->name);
+                        "--data-name%s",
+                        set->name, other);
   cJSON_Delete(manifest);
   return status;
 }
@@ -288,7 +343,7 @@ static shoal_status send_file(const shoal_upload_config *c, local_set *set, uint
                                     : shoal_fetch_ask(c->api->fetch, &ask, &reply, err);
   struct stat about;
   if (stat(file, &about) == 0) set->sent += (uint64_t)about.st_size;
-  set->taken += status == SHOAL_OK;
+  set->taken += status == SHOAL_OK || status == SHOAL_STOPPED; /* the server may have it, unanswered yet */
   shoal_reply_release(&reply);
   shoal_text_release(&path);
   return status;

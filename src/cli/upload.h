@@ -1,8 +1,9 @@
 /* upload.h: data of this machine, brought to a server under a name.
  *
  * What --data means here (data/dataset.h) becomes a set there: a named set keeps its name, a file or folder
- * gives its own. A set that the server has already, with the same files, is not sent again. One that could
- * not be sent whole, or is found wrong, is taken back.
+ * gives its own. Of a folder of PNG or JPEG files the images are sent as IDX files, fitted to the model. A set
+ * that the server has already, with the same files, is not sent again. One that could not be sent whole, or is
+ * found wrong, is taken back.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_UPLOAD_H
@@ -17,9 +18,10 @@ typedef struct shoal_upload_config {
   shoal_remote *api;
   const char *data, *target;   /* as given to --data and --target; target may be NULL */
   const char *name, *data_dir; /* name there; or NULL */
-  bool is_table;               /* a CSV file to search on, of any columns; then also: */
-  const char *test, *dialect;  /* another one, and how they are written; or NULL */
-  FILE *text;                  /* for people; NULL: nothing */
+  const char *model; /* the file of the model's text, which folders of images are fitted to; or NULL */
+  bool is_table;     /* a CSV file to search on, of any columns; then also: */
+  const char *test, *dialect; /* another one, and how they are written; or NULL */
+  FILE *text;                 /* for people; NULL: nothing */
 } shoal_upload_config;
 
 /* Sees to it that the server has the data; `name` gets what it is called there. */

@@ -60,7 +60,7 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
       {.name = "token-file",
        .value = "FILE",
        .text = &o->token_file,
-       .help = "where the token is, for a link without one; or put it into the environment as SHOAL_TOKEN"},
+       .help = "where the token is, for a link without one"},
 
       {.name = "Limits"},
       {.name = "cores",
@@ -84,7 +84,9 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
        .real_max = 1e6,
        .help =
            "pause while other programs keep more than X processors busy; by default three quarters of them"},
-      {.name = "no-pause", .flag = &o->no_pause, .help = "do not pause for other programs"},
+      {.name = "no-pause",
+       .flag = &o->no_pause,
+       .help = "do not make way for other programs: neither pause nor take the lowest priority"},
       {.name = "on-battery", .flag = &o->on_battery, .help = "work on the battery, too"},
       {.name = "cache",
        .value = "FOLDER",
@@ -117,16 +119,16 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
   };
   const shoal_usage usage = {
       .command = "work",
-      .synopses = (const char *[]){"LINK [OPTION...]", "amqp://USER:PASSWORD@HOST/VHOST [OPTION...]", NULL},
+      .synopses = (const char *[]){"[LINK] [OPTION...]", "amqp://USER:PASSWORD@HOST/VHOST [OPTION...]", NULL},
       .about =
           "Lends this machine to trainings and searches on a server, with an invitation link that somebody "
           "gave you. It "
           "computes what it is asked for, in a sandbox, with the lowest priority, and steps aside while "
           "you use the machine. Ctrl-C leaves in order; twice, at once. With the URL of a RabbitMQ broker in "
           "place of the link it computes units of searches, of all servers that were started with --queue "
-          "and that URL.",
+          "and that URL. Without either it takes the link that the environment has as SHOAL_LINK.",
       .operand = "LINK",
-      .operands_min = 1,
+      .operands_min = shoal_link_usual() ? 0 : 1,
       .operands_max = 1,
       .options = options,
       .options_count = sizeof options / sizeof options[0],
@@ -137,7 +139,7 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
   };
   shoal_operands operands;
   if (!shoal_cli_parse(&usage, argc, argv, &operands, status)) return false;
-  o->link = operands.at[0];
+  o->link = operands.count > 0 ? operands.at[0] : shoal_link_usual();
   return true;
 }
 
@@ -194,6 +196,9 @@ static shoal_status read_limits(session *s, shoal_error *err) {
   }
   if (status == SHOAL_OK && o->hours) status = shoal_guest_read_hours(o->hours, &c->rules, err);
   if (status != SHOAL_OK) return status;
+  if (o->name && strlen(o->name) >= NAME_MAX_BYTES)
+    return shoal_fail(err, SHOAL_INVALID, "--name: '%.80s' is too long; it takes at most %d bytes", o->name,
+                      NAME_MAX_BYTES - 1);
   if (o->no_pause && o->pause_load > 0)
     return shoal_fail(err, SHOAL_INVALID, "--pause-load and --no-pause cannot both hold; give one of them");
   if (s->queue && (o->job != 0 || o->host || o->token_file))
@@ -252,7 +257,7 @@ static void withdraw(session *s) {
   if (data) reads[count++] = data;
   if (mine && mine[0]) reads[count] = mine;
   const char *writes[] = {s->cache, NULL};
-  shoal_guest_step_back();
+  if (!s->o.no_pause) shoal_guest_step_back();
   if (s->limits_memory) shoal_guest_limit_memory(s->config.memory_bytes);
   const shoal_sandbox_rules rules = {
       .reads = reads, .writes = writes, .listens = !s->o.no_peers && !s->queue};
@@ -295,8 +300,8 @@ static shoal_status judge_answer(const session *s, shoal_status status, const sh
   if (reply->status == 401 || reply->status == 403)
     shoal_error_prefix(err, "%s does not let this machine in: ", s->link.address);
   if (status == SHOAL_IO && (reply->reached || strncmp(err->text, "no TLS", 6) == 0)) {
-    shoal_remote_suggest_scheme(&s->link, reply, err);
-    shoal_cli_warn("work", "%s", err->text);
+    status = shoal_remote_check_scheme(&s->link, reply, err);
+    if (status == SHOAL_IO) shoal_cli_warn("work", "%s", err->text);
   }
   if (status == SHOAL_IO || status == SHOAL_STOPPED) return SHOAL_OK; /* the loop tries again, or ends */
   if (status != SHOAL_OK) return status;
@@ -348,8 +353,8 @@ static size_words words_of_size(uint64_t bytes) {
 
 static void describe_limits(const session *s, shoal_text *out) {
   const shoal_work_config *c = &s->config;
-  shoal_text_addf(out, "%u of %u processors, %s of memory, the lowest priority", c->threads, c->cores,
-                  words_of_size(c->memory_bytes).text);
+  shoal_text_addf(out, "%u of %u processors, %s of memory, %s priority", c->threads, c->cores,
+                  words_of_size(c->memory_bytes).text, s->o.no_pause ? "the usual" : "the lowest");
   if (s->o.hours) shoal_text_addf(out, ", at %s o'clock only", s->o.hours);
   if (c->rules.pause_load > 0)
     shoal_text_addf(out, "; pauses while other programs keep more than %.3g busy", c->rules.pause_load);
@@ -526,7 +531,9 @@ static void show(void *self, const shoal_work_view *v, double now) {
   session *s = self;
   s->last = *v;
   if (v->leaves) return;
-  bool changed = v->state != s->shown_state || strcmp(v->text, s->shown_text) != 0;
+  /* The figures of a pause may come and go; when its cause changes, a note says so. */
+  bool changed =
+      v->state != s->shown_state || (v->state != SHOAL_WORK_PAUSED && strcmp(v->text, s->shown_text) != 0);
   bool redraws = s->is_terminal && !s->o.json;
   bool says_the_same = s->text && !redraws && (v->state == SHOAL_WORK_PAUSED || v->state == SHOAL_WORK_IDLE);
   if (!changed && (says_the_same || now - s->shown_at < (redraws ? REDRAW_S : REPEAT_S))) return;

@@ -33,7 +33,7 @@ typedef struct work {
   shoal_line server;
   char address[SHOAL_LINK_ADDRESS_MAX + 8];
   shoal_way way;
-  double said_at;
+  shoal_told missing; /* why the server is not there */
   bool refused, leaves;
   char refusal[SHOAL_WORK_TEXT_MAX];
 
@@ -119,7 +119,7 @@ static shoal_work_state state_of(const work *w) {
 }
 
 static const char *text_of_state(const work *w) {
-  if (w->rest.reason != SHOAL_GUEST_WORKS) return shoal_guest_reason_text(w->rest.reason);
+  if (w->rest.reason != SHOAL_GUEST_WORKS) return w->rest.text;
   bool begins = state_of(w) == SHOAL_WORK_IDLE && w->assigned != 0 && w->prepared[0] != 0;
   return begins ? w->prepared : w->text;
 }
@@ -199,7 +199,7 @@ static void opened(void *self, uint64_t peer, const char *address) {
   (void)address;
   work *w = self;
   if (!shoal_line_opened(&w->server, peer, shoal_clock_seconds())) return;
-  w->said_at = 0;
+  w->missing = (shoal_told){0};
   tell(w, "connected to %s", w->config->link->address);
   say_register(w);
   say_report(w, true);
@@ -236,7 +236,7 @@ static void closed(void *self, uint64_t peer, const char *reason) {
     tell(w, "lost the server: %s; trying again", reason);
   } else {
     const shoal_notes notes = {w->config->self, w->config->notes};
-    shoal_line_say_missing("the server", reason, &notes, &w->said_at, now);
+    shoal_line_say_missing("the server", reason, &notes, &w->missing, now);
   }
 }
 

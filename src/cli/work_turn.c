@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static const double LOAD_AGAIN_S = 600; /* between two notes that others keep the machine busy */
-static const double RATE_S = 2;
+static const double RATE_S = 2, TEXT_S = 10;
 
 static bool note_rest(shoal_work_rest *r, const shoal_work_config *config, double load, double now,
                       char note[SHOAL_WORK_TEXT_MAX]) {
@@ -18,7 +18,7 @@ static bool note_rest(shoal_work_rest *r, const shoal_work_config *config, doubl
              "works on",
              load, config->cores, config->rules.pause_load);
   else
-    snprintf(note, SHOAL_WORK_TEXT_MAX, "pausing: %s", shoal_guest_reason_text(r->reason));
+    snprintf(note, SHOAL_WORK_TEXT_MAX, "pausing: %s", r->text);
   return true;
 }
 
@@ -30,6 +30,10 @@ bool shoal_work_rest_look(shoal_work_rest *r, const shoal_work_config *config, d
   shoal_guest_look(&r->watch, now, &sight);
   shoal_guest_reason before = r->reason;
   r->reason = shoal_guest_decide(&config->rules, &sight, now, &r->mood);
+  if (r->reason != before || now - r->text_at >= TEXT_S) {
+    shoal_guest_describe(r->reason, &config->rules, &sight, r->text);
+    r->text_at = now;
+  }
   if (r->reason == before) return false;
   if (r->reason != SHOAL_GUEST_WORKS) return note_rest(r, config, sight.others_load, now, note);
   snprintf(note, SHOAL_WORK_TEXT_MAX, "going on");

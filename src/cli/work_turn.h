@@ -9,11 +9,12 @@
 #include "cli/work.h"
 
 typedef struct shoal_work_rest {
-  shoal_guest_reason reason; /* SHOAL_GUEST_WORKS: it does not rest */
+  shoal_guest_reason reason;       /* SHOAL_GUEST_WORKS: it does not rest */
+  char text[SHOAL_GUEST_TEXT_MAX]; /* why it rests, with figures that are renewed now and then */
   shoal_guest_watch watch;
   shoal_guest_mood mood;
-  double looked_at, load_told_at; /* load_told_at: that it rests for the load; 0: never */
-  bool told;                      /* it was said that it rests now */
+  double looked_at, text_at, load_told_at; /* load_told_at: that it rests for the load; 0: never */
+  bool told;                               /* it was said that it rests now */
 } shoal_work_rest;
 
 /* Looks around, at most every so often. True: `note` says what has changed. A load that comes and goes is not

@@ -85,22 +85,6 @@ const char *shoal_chunk_store_hash_of(const shoal_chunk_store *s, uint32_t index
   return file->chunks[index - file->first_chunk];
 }
 
-bool shoal_chunk_store_range(const shoal_chunk_store *s, const char *name, uint64_t offset, uint64_t length,
-                             uint32_t *first, uint32_t *count) {
-  const shoal_manifest *m = s->manifest;
-  for (uint32_t i = 0; i < m->files_count; i++) {
-    const shoal_manifest_file *file = &m->files[i];
-    if (strcmp(file->name, name) != 0) continue;
-    if (offset > file->cut.bytes || length > file->cut.bytes - offset) return false;
-    uint64_t begin = length > 0 ? shoal_cut_find(&file->cut, offset) : 0;
-    uint64_t end = length > 0 ? shoal_cut_find(&file->cut, offset + length - 1) + 1 : 0;
-    *first = (uint32_t)(file->first_chunk + begin);
-    *count = (uint32_t)(end - begin);
-    return true;
-  }
-  return false;
-}
-
 const char *shoal_chunk_store_data(const shoal_chunk_store *s) { return s->data.bytes; }
 
 const shoal_manifest *shoal_chunk_store_manifest(const shoal_chunk_store *s) { return s->manifest; }
@@ -425,13 +409,6 @@ bool shoal_chunk_store_next_want(shoal_chunk_store *s, uint32_t *index, bool *ur
   bool found = *urgent || take_from_line(s, false, index);
   pthread_mutex_unlock(&s->lock);
   return found;
-}
-
-void shoal_chunk_store_tell_again(shoal_chunk_store *s) {
-  pthread_mutex_lock(&s->lock);
-  for (uint32_t i = 0; i < shoal_chunk_store_count(s); i++)
-    if (s->flags[i] & WANTED && !(s->flags[i] & HERE)) add_to_line(s, i, s->flags[i] & URGENT);
-  pthread_mutex_unlock(&s->lock);
 }
 
 void shoal_chunk_store_fail(shoal_chunk_store *s, shoal_status status, const char *why) {

@@ -45,9 +45,6 @@ const shoal_manifest *shoal_chunk_store_manifest(const shoal_chunk_store *store)
 uint32_t shoal_chunk_store_count(const shoal_chunk_store *store);
 uint32_t shoal_chunk_store_bytes_of(const shoal_chunk_store *store, uint32_t index);
 const char *shoal_chunk_store_hash_of(const shoal_chunk_store *store, uint32_t index); /* hexadecimal */
-/* The chunks that bytes of a file are in; false when there is no such file or it is shorter. */
-bool shoal_chunk_store_range(const shoal_chunk_store *store, const char *file, uint64_t offset,
-                             uint64_t length, uint32_t *first, uint32_t *count);
 
 bool shoal_chunk_store_is_whole(shoal_chunk_store *store);
 bool shoal_chunk_store_has(shoal_chunk_store *store, uint32_t index);
@@ -64,8 +61,6 @@ void shoal_chunk_store_want(shoal_chunk_store *store, uint32_t first, uint32_t c
 /* The next of what is wanted: urgent ones first, in the order of asking. Each is told once, and once more
  * when it becomes urgent. False: nothing is new. */
 bool shoal_chunk_store_next_want(shoal_chunk_store *store, uint32_t *index, bool *urgent);
-/* Who fetches begins anew: all that is wanted and not here is told again. */
-void shoal_chunk_store_tell_again(shoal_chunk_store *store);
 /* Until all of them are here. SHOAL_STOPPED when *stop is set (looked at ten times a second; NULL: never),
  * SHOAL_CORRUPT for one that was here and that the disk has lost, or what shoal_chunk_store_fail has said. */
 shoal_status shoal_chunk_store_wait(shoal_chunk_store *store, uint32_t first, uint32_t count,

@@ -766,6 +766,17 @@ bool shoal_dialect_number(const shoal_dialect *dialect, const char *text, size_t
          value_of(text, length, dialect->decimal, &s, out);
 }
 
+bool shoal_dialect_too_large(const shoal_dialect *dialect, const char *text, size_t length) {
+  size_t sign = length > 0 && (*text == '-' || *text == '+'), rest = length - sign;
+  if ((rest == 3 && strncasecmp(text + sign, "inf", 3) == 0) ||
+      (rest == 8 && strncasecmp(text + sign, "infinity", 8) == 0))
+    return true;
+  scanned s;
+  double value;
+  return length > 0 && scan_number(text, length, dialect->decimal, &s) == length &&
+         !value_of(text, length, dialect->decimal, &s, &value);
+}
+
 bool shoal_cell_is_missing(const char *text, size_t length) {
   static const char *const marks[] = {"?", "NA", "N/A", "NaN", "null", "none", "-"};
   if (length == 0) return true;

@@ -64,6 +64,8 @@ void shoal_encoding_decode(shoal_encoding encoding, const char *bytes, size_t le
  * currency, a percent sign or a unit behind it ("1.234,5 kg") only where `loose`. */
 bool shoal_dialect_number(const shoal_dialect *dialect, const char *text, size_t length, bool loose,
                           double *out);
+/* A cell that means a number which no double holds: "inf", "-Infinity", "1e400". */
+bool shoal_dialect_too_large(const shoal_dialect *dialect, const char *text, size_t length);
 /* The same as where `loose`, with the sign or the unit: a part of text, of no length where there is none. */
 bool shoal_dialect_quantity(const shoal_dialect *dialect, const char *text, size_t length, double *out,
                             const char **unit, size_t *unit_length);

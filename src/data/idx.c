@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 
 enum { HEAD_BYTES = 4, TYPE_UBYTE = 0x08 };
@@ -192,6 +193,95 @@ shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, con
   for (int i = 0; i < FILES; i++) free(paths[i]);
   return status;
 }
+
+/* ---- about.json, and writing ---------------------------------------------------------- */
+
+static const char about_name[] = "about.json";
+
+shoal_status shoal_idx_read_about(shoal_images *images, const char *folder, shoal_names *classes,
+                                  char files_sha256[SHOAL_SHA256_HEX], shoal_error *err) {
+  char *path = shoal_path("%s/%s", folder, about_name);
+  uint8_t *bytes = NULL;
+  size_t length = 0;
+  if (!path) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = SHOAL_OK;
+  bool there = shoal_file_exists(path);
+  if (there) status = shoal_file_read(path, SHOAL_FITTED_JSON_BYTES_MAX, false, &bytes, &length, err);
+  cJSON *json = bytes ? cJSON_ParseWithLength((const char *)bytes, length) : NULL;
+  const cJSON *names = cJSON_GetObjectItemCaseSensitive(json, "classes");
+  const cJSON *sha256 = cJSON_GetObjectItemCaseSensitive(json, "files_sha256");
+  if (there && status == SHOAL_OK && !cJSON_IsObject(json))
+    status = shoal_fail(err, SHOAL_CORRUPT, "not an object of JSON");
+  if (status == SHOAL_OK && names)
+    status = shoal_names_read(classes, names, SHOAL_IMAGE_CLASSES_MAX, "classes", err);
+  if (status == SHOAL_OK && names && classes->count < images->classes)
+    status = shoal_fail(err, SHOAL_CORRUPT, "%u names for %u classes", classes->count, images->classes);
+  if (status != SHOAL_OK) shoal_error_prefix(err, "%s: ", about_name);
+  if (classes->count > images->classes) images->classes = classes->count;
+  if (cJSON_IsString(sha256) && strlen(sha256->valuestring) == SHOAL_SHA256_HEX - 1)
+    memcpy(files_sha256, sha256->valuestring, SHOAL_SHA256_HEX);
+  cJSON_Delete(json);
+  free(bytes);
+  free(path);
+  return status;
+}
+
+/* Begins a file with its header. */
+static shoal_status write_head(shoal_writer **out, const char *folder, const char *name, const uint32_t *dims,
+                               uint32_t dims_count, shoal_error *err) {
+  uint8_t head[HEAD_BYTES + 4 * SHOAL_IDX_DIMS_MAX] = {0, 0, TYPE_UBYTE, (uint8_t)dims_count};
+  for (uint32_t i = 0; i < 4 * dims_count; i++)
+    head[HEAD_BYTES + i] = (uint8_t)(dims[i / 4] >> (24 - i % 4 * 8));
+  char *path = shoal_path("%s/%s", folder, name);
+  shoal_status status =
+      path ? shoal_writer_create(out, path, err) : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  free(path);
+  if (status == SHOAL_OK) shoal_writer_add(*out, head, HEAD_BYTES + 4 * (size_t)dims_count);
+  return status;
+}
+
+static shoal_status write_part(const shoal_images *images, const char *folder, const char *stem,
+                               uint64_t first, uint64_t count, shoal_error *err) {
+  const uint32_t dims[SHOAL_IDX_DIMS_MAX] = {(uint32_t)count, images->c, images->h, images->w};
+  char name[64];
+  shoal_writer *writer;
+  snprintf(name, sizeof name, "%s-images-idx3-ubyte", stem);
+  shoal_status status = write_head(&writer, folder, name, dims, SHOAL_IDX_DIMS_MAX, err);
+  if (status != SHOAL_OK) return status;
+  size_t bytes = (size_t)images->c * images->h * images->w;
+  for (uint64_t i = 0; i < count; i++) shoal_writer_add(writer, shoal_images_at(images, first + i), bytes);
+  status = shoal_writer_commit(writer, err);
+  snprintf(name, sizeof name, "%s-labels-idx1-ubyte", stem);
+  if (status == SHOAL_OK) status = write_head(&writer, folder, name, dims, 1, err);
+  if (status != SHOAL_OK) return status;
+  for (uint64_t i = 0; i < count; i++) {
+    uint8_t label = shoal_images_label(images, first + i);
+    shoal_writer_add(writer, &label, 1);
+  }
+  return shoal_writer_commit(writer, err);
+}
+
+shoal_status shoal_idx_write_folder(const shoal_images *images, const shoal_names *classes,
+                                    const char *files_sha256, const char *folder, shoal_error *err) {
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  if (classes->count > 0) shoal_names_write(classes, &json, "classes");
+  if (files_sha256[0]) shoal_json_text(&json, "files_sha256", files_sha256);
+  shoal_json_close(&json, '}');
+  char *path = shoal_path("%s/%s", folder, about_name);
+  shoal_status status = path && !text.failed ? shoal_file_write(path, text.bytes, text.length, err)
+                                             : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  free(path);
+  shoal_text_release(&text);
+  if (status == SHOAL_OK) status = write_part(images, folder, "train", 0, images->training, err);
+  if (status == SHOAL_OK && images->test > 0)
+    status = write_part(images, folder, "t10k", images->training, images->test, err);
+  return status;
+}
+
+/* ---- one file ------------------------------------------------------------------------- */
 
 /* ".../t10k-images-idx3-ubyte.gz" -> ".../t10k-labels-idx1-ubyte.gz"; NULL for other names.
  * The file of labels may be zipped where the images are not, and the other way round. */

@@ -8,12 +8,16 @@
  *   4 + 4 d          the values, in row-major order, to the end of the file
  *
  * Images have 4 dimensions (count, channels, height, width), 3 (count, height, width) or
- * 2 (count, values); labels have 1. */
+ * 2 (count, values); labels have 1.
+ *
+ * A folder of them may hold about.json: {"classes":[NAME...],"files_sha256":HEX}, both of which may be absent. The
+ * second is of the image files that were packed into the folder (image_list.h). */
 #ifndef SHOAL_DATA_IDX_H
 #define SHOAL_DATA_IDX_H
 
 #include "data/images.h"
 #include "data/manifest.h"
+#include "data/names.h"
 
 enum { SHOAL_IDX_DIMS_MAX = 4 };
 
@@ -45,6 +49,14 @@ bool shoal_idx_prepare(shoal_chunk_store *store, const volatile sig_atomic_t *st
  * a dot before "idx". NOT_FOUND without the training images; the test files may be absent. */
 shoal_status shoal_idx_open_folder(shoal_images *images, const char *folder, const shoal_chunk_store *store,
                                    shoal_error *err);
+
+/* Adds what about.json of a folder says, if there is one, to empty *classes and *files_sha256. There must be a name
+ * for each class of the images; for more names there are more classes. */
+shoal_status shoal_idx_read_about(shoal_images *images, const char *folder, shoal_names *classes,
+                                  char files_sha256[SHOAL_SHA256_HEX], shoal_error *err);
+/* Writes such a folder, which exists. */
+shoal_status shoal_idx_write_folder(const shoal_images *images, const shoal_names *classes,
+                                    const char *files_sha256, const char *folder, shoal_error *err);
 
 /* One file of images; its labels are beside it under the name with "labels-idx1" for
  * "images-idx3", unless `unlabeled`. They are the training part, or the test part. */

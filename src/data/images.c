@@ -2,6 +2,7 @@
 #include "data/images.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,6 +11,7 @@ void shoal_images_init(shoal_images *images) { *images = (shoal_images){.c = 1, 
 
 void shoal_images_release(shoal_images *images) {
   for (int i = 0; i < SHOAL_IMAGE_FILES_MAX; i++) shoal_bytes_close(&images->files[i]);
+  free(images->decoded);
   shoal_images_init(images);
 }
 

@@ -40,6 +40,7 @@ typedef struct shoal_images {
   uint32_t runs_count;
   shoal_image_run runs[SHOAL_IMAGE_RUNS_MAX];
   shoal_bytes files[SHOAL_IMAGE_FILES_MAX];
+  uint8_t *decoded; /* the runs' bytes where they are in no file, owned; or NULL */
   const shoal_manifest_file *chunked[SHOAL_IMAGE_RUNS_MAX]; /* the runs' files in a store; NULL without */
   double mean[SHOAL_IMAGE_CHANNELS_MAX], deviation[SHOAL_IMAGE_CHANNELS_MAX];
   float scale[SHOAL_IMAGE_CHANNELS_MAX], shift[SHOAL_IMAGE_CHANNELS_MAX]; /* of bytes */

@@ -92,6 +92,30 @@ bool shoal_names_reorder(shoal_names *names, const uint32_t *order) {
   return true;
 }
 
+shoal_status shoal_names_fail_column(const shoal_names *columns, const char *file, const char *name,
+                                     shoal_error *err) {
+  enum { SHOWN_BYTES_MAX = 400 };
+  const char **names = calloc(columns->count + (size_t)1, sizeof *names);
+  for (uint32_t i = 0; names && i < columns->count; i++) names[i] = shoal_names_at(columns, i);
+  const char *nearest = names ? shoal_nearest(name, strlen(name), names, columns->count) : NULL;
+  shoal_text list = {0};
+  uint32_t shown = 0;
+  while (shown < columns->count && list.length < SHOWN_BYTES_MAX) {
+    shoal_text_addf(&list, "%s'%.60s'", shown > 0 ? ", " : "", shoal_names_at(columns, shown));
+    shown++;
+  }
+  if (shown < columns->count) shoal_text_addf(&list, " and %u more", columns->count - shown);
+  if (nearest)
+    shoal_fail(err, SHOAL_INVALID, "%s: no column is called '%.60s'; did you mean '%.60s'?", file, name,
+               nearest);
+  else
+    shoal_fail(err, SHOAL_INVALID, "%s: no column is called '%.60s'; there %s %s", file, name,
+               columns->count == 1 ? "is" : "are", list.failed || list.length == 0 ? "none" : list.bytes);
+  shoal_text_release(&list);
+  free(names);
+  return SHOAL_INVALID;
+}
+
 void shoal_names_write(const shoal_names *names, shoal_json *json, const char *key) {
   shoal_json_open(json, key, '[');
   for (uint32_t i = 0; i < names->count; i++) shoal_json_text(json, NULL, shoal_names_at(names, i));

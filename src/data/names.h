@@ -34,6 +34,11 @@ const char *shoal_names_at(const shoal_names *names, uint32_t number);
 /* Puts name order[i] in place i; order is a permutation. False without memory. */
 bool shoal_names_reorder(shoal_names *names, const uint32_t *order);
 
+/* That no column has that name: the nearest one, or where none is near all that there are, as far as there is
+ * room. Returns SHOAL_INVALID. */
+shoal_status shoal_names_fail_column(const shoal_names *columns, const char *file, const char *name,
+                                     shoal_error *err);
+
 void shoal_names_write(const shoal_names *names, shoal_json *json, const char *key);
 /* From a JSON array of different strings, at most `max`; `what` is for the error. */
 shoal_status shoal_names_read(shoal_names *names, const cJSON *array, uint32_t max, const char *what,

@@ -178,17 +178,7 @@ static shoal_status find_target(const sheet *s, const char *target, uint32_t *ou
     *out = (uint32_t)place - 1;
     return SHOAL_OK;
   }
-  const char **names = calloc(s->names.count, sizeof *names);
-  if (!names) return fail_memory(err);
-  for (uint32_t i = 0; i < s->names.count; i++) names[i] = shoal_names_at(&s->names, i);
-  const char *nearest = shoal_nearest(target, strlen(target), names, s->names.count);
-  free(names);
-  if (nearest)
-    return shoal_fail(err, SHOAL_INVALID, "%s: no column is called '%.60s'; did you mean '%.60s'?", s->path,
-                      target, nearest);
-  return shoal_fail(
-      err, SHOAL_INVALID, "%s: no column is called '%.60s'; there are %u, from '%.60s' to '%.60s'", s->path,
-      target, s->names.count, shoal_names_at(&s->names, 0), shoal_names_at(&s->names, s->names.count - 1));
+  return shoal_names_fail_column(&s->names, s->path, target, err);
 }
 
 /* Names the features of the table after the first file: all columns but the target. */

@@ -289,6 +289,42 @@ shoal_status shoal_tokens_encode(const shoal_tokens *tokens, const char *text, i
   return SHOAL_OK;
 }
 
+/* Whether a token can stand in a line that a person copies. */
+static bool is_plain(const char *token, bool is_first) {
+  enum { BYTES_MAX = 30 };
+  if (strcmp(token, end_of_line) == 0 || strcmp(token, unknown) == 0 || strlen(token) > BYTES_MAX)
+    return false;
+  if (is_first && (token[0] == '-' || token[0] == ' ')) return false; /* '-' would be taken for an option */
+  for (const char *c = token; *c; c++) {
+    bool is_control =
+        (unsigned char)*c < 0x20 || *c == 0x7f || ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0);
+    if (is_control) return false;
+  }
+  return true;
+}
+
+void shoal_tokens_opening(const shoal_tokens *tokens, shoal_text *out) {
+  const uint32_t most = tokens->unit == SHOAL_WORDS ? 3 : 20;
+  const size_t start = out->length;
+  size_t word_end = start; /* where the last whole word of a text of characters ends */
+  uint32_t taken = 0;
+  for (uint64_t i = 0; i < tokens->count[SHOAL_TRAIN] && taken < most; i++) {
+    const char *token = shoal_names_at(&tokens->vocabulary, (uint32_t)tokens->part[SHOAL_TRAIN][i]);
+    bool plain = is_plain(token, taken == 0), is_space = strcmp(token, " ") == 0;
+    if (!plain && taken > 0) break;
+    if (!plain) continue;
+    if (is_space) word_end = out->length;
+    if (tokens->unit == SHOAL_WORDS && taken > 0) shoal_text_add(out, " ", 1);
+    shoal_text_add(out, token, strlen(token));
+    taken++;
+  }
+  bool is_cut = tokens->unit == SHOAL_CHARACTERS && taken == most && word_end > start;
+  if (is_cut && !out->failed) {
+    out->bytes[word_end] = 0;
+    out->length = word_end;
+  }
+}
+
 /* ---- streams ------------------------------------------------------------------------ */
 
 void shoal_streams_init(shoal_streams *streams, const int32_t *tokens, uint64_t count, uint32_t batch,

@@ -47,6 +47,10 @@ shoal_status shoal_tokens_parse(shoal_tokens *tokens, shoal_text_unit unit, cons
 shoal_status shoal_tokens_encode(const shoal_tokens *tokens, const char *text, int32_t *out, size_t max,
                                  size_t *count, shoal_error *err);
 
+/* Adds the first words of the training text that encode takes as they are, or the first characters: something to
+ * begin a prompt with. Adds nothing where there are none. */
+void shoal_tokens_opening(const shoal_tokens *tokens, shoal_text *out);
+
 /* A text of n tokens has n - 1 places where the next one is to be foretold. They are cut into
  * `batch` contiguous streams, and these into windows of `steps`. Position p is window
  * p / batch of stream p % batch. What is missing at a stream's end has weight 0. */

@@ -22,8 +22,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "net/tls.h"
 
-enum { PEM_BYTES_MAX = 1 << 20, DAYS = 3650, SERIAL_BYTES = 16, HOST_NAME_MAX_BYTES = 253 };
+enum { PEM_BYTES_MAX = 1 << 20, DAYS = 3650, LEAST_DAYS = 30, SERIAL_BYTES = 16, HOST_NAME_MAX_BYTES = 253 };
+static const char NAME[] = "shoal server", EARLY_NAME[] = "shoal";
 
 static shoal_status fail_memory(shoal_error *err) {
   return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
@@ -92,12 +94,12 @@ static shoal_status read_key(const char *path, EVP_PKEY **out, shoal_error *err)
 
 shoal_status shoal_certificate_fingerprint(const char *path, char out[SHOAL_SHA256_HEX], shoal_error *err) {
   X509 *certificate;
-  unsigned char digest[EVP_MAX_MD_SIZE];
+  uint8_t digest[SHOAL_SHA256_BYTES];
   unsigned length = 0;
   out[0] = 0;
   shoal_status status = read_certificate(path, &certificate, err);
   if (status != SHOAL_OK) return status;
-  bool done = X509_digest(certificate, EVP_sha256(), digest, &length) == 1 && length == SHOAL_SHA256_BYTES;
+  bool done = shoal_tls_digest_key(certificate, digest, &length);
   X509_free(certificate);
   if (!done) return fail_openssl(path, err);
   shoal_hex(digest, length, out);
@@ -122,6 +124,17 @@ shoal_status shoal_certificate_days_left(const char *path, double *out, shoal_er
   status = days_left(certificate, path, out, err);
   X509_free(certificate);
   return status;
+}
+
+bool shoal_certificate_is_early(const char *path) {
+  X509 *certificate;
+  char name[sizeof EARLY_NAME + 1] = "";
+  double days = 0;
+  if (read_certificate(path, &certificate, NULL) != SHOAL_OK) return false;
+  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
+  bool lasts = days_left(certificate, path, &days, NULL) == SHOAL_OK && days > LEAST_DAYS;
+  X509_free(certificate);
+  return lasts && strcmp(name, EARLY_NAME) == 0;
 }
 
 /* ---- writing ---- */
@@ -196,20 +209,25 @@ static shoal_status add_names(X509 *certificate, const char *const *names, size_
   return good ? SHOAL_OK : fail_openssl("the names of the certificate", err);
 }
 
+static bool is_for(const X509 *certificate, const char *name) {
+  bool found = false;
+  GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+  GENERAL_NAME *wanted = general_name(name);
+  for (int i = 0; i < sk_GENERAL_NAME_num(all) && wanted != NULL && !found; i++)
+    found = GENERAL_NAME_cmp(sk_GENERAL_NAME_value(all, i), wanted) == 0;
+  GENERAL_NAME_free(wanted);
+  GENERAL_NAMES_free(all);
+  return found;
+}
+
 shoal_status shoal_certificate_is_for(const char *path, const char *name, bool *out, shoal_error *err) {
   X509 *certificate;
   *out = false;
   shoal_status status = read_certificate(path, &certificate, err);
   if (status != SHOAL_OK) return status;
-  GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-  GENERAL_NAME *wanted = general_name(name);
-  for (int i = 0; i < sk_GENERAL_NAME_num(all) && wanted != NULL && !*out; i++)
-    *out = GENERAL_NAME_cmp(sk_GENERAL_NAME_value(all, i), wanted) == 0;
-  if (wanted == NULL) status = fail_memory(err);
-  GENERAL_NAME_free(wanted);
-  GENERAL_NAMES_free(all);
+  *out = is_for(certificate, name);
   X509_free(certificate);
-  return status;
+  return SHOAL_OK;
 }
 
 /* For servers, and not to vouch for others. */
@@ -245,22 +263,19 @@ static bool fill(X509 *certificate, EVP_PKEY *key) {
   return X509_set_version(certificate, X509_VERSION_3) && set_serial(certificate) &&
          X509_gmtime_adj(X509_getm_notBefore(certificate), -86400L) != NULL &&
          X509_time_adj_ex(X509_getm_notAfter(certificate), DAYS, 0, NULL) != NULL &&
-         X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"shoal", -1, -1, 0) &&
+         X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)NAME, -1, -1, 0) &&
          X509_set_issuer_name(certificate, name) && X509_set_pubkey(certificate, key) &&
          add_limits(certificate);
 }
 
 static shoal_status write_certificate(const char *path, X509 *certificate, shoal_error *err) {
   BIO *pem = BIO_new(BIO_s_mem());
-  shoal_writer *writer;
   char *bytes;
   shoal_status status = SHOAL_OK;
   if (pem == NULL || !PEM_write_bio_X509(pem, certificate)) status = fail_openssl(path, err);
-  if (status == SHOAL_OK) status = shoal_writer_create(&writer, path, err);
   if (status == SHOAL_OK) {
     long length = BIO_get_mem_data(pem, &bytes);
-    shoal_writer_add(writer, bytes, (size_t)length);
-    status = shoal_writer_commit(writer, err);
+    status = shoal_file_write(path, bytes, (size_t)length, err);
   }
   BIO_free(pem);
   return status;
@@ -293,7 +308,8 @@ static shoal_status check_names(const char *const *names, size_t count, shoal_er
 }
 
 /* Whether the certificate that is there is still good. It must belong to the key. */
-static shoal_status check_kept(const char *path, const char *key_path, bool *good, shoal_error *err) {
+static shoal_status check_kept(const char *path, const char *key_path, const char *const *names, size_t count,
+                               bool *good, shoal_error *err) {
   X509 *certificate;
   EVP_PKEY *key = NULL;
   double days = 0;
@@ -315,7 +331,8 @@ static shoal_status check_kept(const char *path, const char *key_path, bool *goo
         "%s does not belong to the key %s; put the right one back, or remove both to have new ones made",
         path, key_path);
   }
-  *good = status == SHOAL_OK && days > 0;
+  *good = status == SHOAL_OK && days > LEAST_DAYS;
+  for (size_t i = 0; i < count && *good; i++) *good = is_for(certificate, names[i]);
   X509_free(certificate);
   EVP_PKEY_free(key);
   return status;
@@ -326,7 +343,7 @@ static shoal_status ensure(const char *folder, const char *path, const char *key
   bool good;
   shoal_status status = check_names(names, count, err);
   if (status == SHOAL_OK) status = shoal_make_folder(folder, err);
-  if (status == SHOAL_OK) status = check_kept(path, key_path, &good, err);
+  if (status == SHOAL_OK) status = check_kept(path, key_path, names, count, &good, err);
   if (status != SHOAL_OK || good) return status;
   EVP_PKEY *key;
   status = ensure_key(key_path, &key, err);

@@ -71,7 +71,7 @@ struct shoal_chief_node {
   double peers_at;
   bool waited;                     /* and that was said */
   char waited_for[SHOAL_NAME_MAX]; /* for somebody who was silent; "" for anything else */
-  shoal_node_refusals refusals;
+  shoal_told refusals;
   shoal_chief_guard guard;
   uint64_t banned[BANNED_AT_ONCE]; /* peers whose connections end once they have been told why */
   uint32_t banned_count;
@@ -314,7 +314,7 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
                 shoal_net_address(n->net, event->peer));
     break;
   case SHOAL_CHIEF_REFUSED:
-    if (shoal_node_tell_refusal(&n->refusals, event->name, event->text, shoal_clock_seconds()))
+    if (shoal_told_is_due(&n->refusals, event->name, event->text, shoal_clock_seconds()))
       tell_note(n, "refused %s at %s: %s", event->name, shoal_net_address(n->net, event->peer), event->text);
     break;
   case SHOAL_CHIEF_LEFT:
@@ -326,7 +326,7 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
     shoal_net_close(n->net, event->peer, event->text); /* it may be only silent; when it is back, it dials */
     break;
   case SHOAL_CHIEF_LATE: tell_note(n, "%s is late; another takes over its unit", event->name); break;
-  case SHOAL_CHIEF_AGAIN: tell_note(n, "%s has finished a unit again", event->name); break;
+  case SHOAL_CHIEF_AGAIN: tell_note(n, "%s answers again after %.0f s", event->name, event->seconds); break;
   case SHOAL_CHIEF_DIFFERS:
     tell_note(n, "%s computed something else than another worker did; it was not used", event->name);
     break;
@@ -334,7 +334,11 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
     tell_note(n, "a contribution of %s was not used as it was: %s", event->name, event->text);
     break;
   case SHOAL_CHIEF_BANNED:
-    tell_note(n, "%s is banned: %s", event->name, event->text);
+    if (n->config.recheck > 0)
+      tell_note(n, "%s is dismissed: %s, as a second computation shows; its machine may have faulty memory",
+                event->name, event->text);
+    else
+      tell_note(n, "%s is banned: %s", event->name, event->text);
     if (event->peer != 0 && n->banned_count < BANNED_AT_ONCE) n->banned[n->banned_count++] = event->peer;
     break;
   default: break;
@@ -731,6 +735,7 @@ static bool plan_guard(shoal_chief_node *n, shoal_error *err) {
   }
   n->guard = (shoal_chief_guard){.on = true,
                                  .audits = shoal_job_is_audited(n->config.job),
+                                 .recheck = n->config.recheck,
                                  .may_end_early = n->config.task->model->recipe.early_stop > 0,
                                  .secret = {random[0], random[1]},
                                  .key = random[2] | 1,
@@ -852,19 +857,20 @@ shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_n
   return SHOAL_OK;
 }
 
-void shoal_chief_node_end(shoal_chief_node *n, const char *text, bool forget) {
+void shoal_chief_node_end(shoal_chief_node *n, shoal_chief_ending how, const char *text) {
   pthread_mutex_lock(&n->lock);
   n->quit = true;
   pthread_mutex_unlock(&n->lock);
   shoal_net_wake(n->net);
   pthread_join(n->thread, NULL);
   copy_peers(n, shoal_clock_seconds());
-  if (forget) shoal_chief_end(n->chief, text);
+  bool told = how != SHOAL_ENDS_SILENTLY;
+  if (told) shoal_chief_end(n->chief, how, text);
   post(n);
   /* They hang up when they have heard it. */
   shoal_chief_peer peer;
   double deadline = shoal_clock_seconds() + FLUSH_S;
-  while (forget && shoal_chief_peer_at(n->chief, 0, 0, &peer) && shoal_clock_seconds() < deadline)
+  while (told && shoal_chief_peer_at(n->chief, 0, 0, &peer) && shoal_clock_seconds() < deadline)
     shoal_net_run(n->net, 0.05);
-  if (forget) shoal_keep_only(&n->keep, 1, 0);
+  if (how == SHOAL_ENDS_OVER || how == SHOAL_ENDS_UNBEGUN) shoal_keep_only(&n->keep, 1, 0);
 }

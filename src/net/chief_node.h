@@ -34,6 +34,7 @@ typedef struct shoal_chief_node_config {
   double save_s;      /* how often a version is made safe within an epoch */
   uint32_t workers_max;
   shoal_notes notes; /* told from within next and gather */
+  double recheck;    /* in a guarded job of known workers: the share of units that is checked; 0: strangers */
   /* In a guarded job: what is known of people, borrowed for create; and what is learnt, told from the thread inside with
    * the events AUDITED and BANNED. NULL: nobody wants to know. */
   const shoal_standing *standings;
@@ -70,10 +71,9 @@ void shoal_chief_node_note(shoal_chief_node *node, const char *text);
  * From any thread. */
 void shoal_chief_node_fail(shoal_chief_node *node, const shoal_error *err);
 
-/* Ends the thread. forget: the training needs its records no more, since it is finished or saved elsewhere;
- * all are told that it is over, with the reason, and the records are removed. Otherwise the others wait for
- * a chief that goes on. */
-void shoal_chief_node_end(shoal_chief_node *node, const char *text, bool forget);
+/* Ends the thread, and tells all how the training ends, with this text. What is over, or has not begun, needs
+ * its records no more: they are removed. */
+void shoal_chief_node_end(shoal_chief_node *node, shoal_chief_ending how, const char *text);
 void shoal_chief_node_destroy(shoal_chief_node *node); /* after end */
 
 #endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -30,11 +31,13 @@ enum {
   EVENT_BYTES_MAX = 16 << 20,
   EVENT_NAME_MAX = 64,
 };
-static const double CONNECT_S = 10, SILENCE_S = 60;
+static const double CONNECT_S = 10, SILENCE_S = 60, RETRY_S_MAX = 60;
 
 struct shoal_fetch {
   shoal_link link;
   double connect_s, silence_s;
+  void *self;
+  void (*waits)(void *self, const char *text);
   fetch_wire wire;
   bool kept;         /* the connection has answered before */
   size_t start, end; /* of what came and was not read yet */
@@ -47,6 +50,7 @@ typedef struct head {
   bool chunked, closes;
   bool has_length;
   uint64_t length;
+  uint64_t retry_after_s; /* 0: not said */
 } head;
 
 /* A request under way. */
@@ -66,6 +70,8 @@ shoal_status shoal_fetch_create(shoal_fetch **out, const shoal_fetch_config *con
   f->link = *config->link;
   f->connect_s = config->connect_s > 0 ? config->connect_s : CONNECT_S;
   f->silence_s = config->silence_s > 0 ? config->silence_s : SILENCE_S;
+  f->self = config->self;
+  f->waits = config->waits;
   f->wire = (fetch_wire){.link = &f->link, .stop = config->stop, .fd = -1};
   return SHOAL_OK;
 }
@@ -173,6 +179,8 @@ static const char *read_header(head *h, char *line) {
   char *value = colon + 1 + strspn(colon + 1, " \t"), *end = value + strlen(value);
   while (end > value && (end[-1] == ' ' || end[-1] == '\t')) *--end = 0;
   if (strcasecmp(line, "Content-Length") == 0) return read_length(h, value);
+  if (strcasecmp(line, "Retry-After") == 0 && !shoal_read_u64(value, strlen(value), &h->retry_after_s))
+    h->retry_after_s = 0; /* a date, which our servers do not send */
   if (strcasecmp(line, "Transfer-Encoding") == 0) {
     if (h->chunked || strcasecmp(value, "chunked") != 0) return "it sends in an unknown encoding";
     h->chunked = true;
@@ -419,8 +427,10 @@ static shoal_status try_once(exchange *x, shoal_error *err) {
   return status;
 }
 
-shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *reply, shoal_error *err) {
+static shoal_status ask_once(shoal_fetch *f, const shoal_ask *ask, shoal_reply *reply,
+                             uint64_t *retry_after_s, shoal_error *err) {
   *reply = (shoal_reply){0};
+  *retry_after_s = 0;
   shoal_text_init(&reply->body);
   if (!is_fit_for_a_line(ask->path))
     return shoal_fail(err, SHOAL_INVALID, "a path with spaces or control characters cannot be asked for");
@@ -437,11 +447,27 @@ shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *
   }
   reply->reached = f->wire.fd >= 0;
   reply->status = x.head.status;
+  *retry_after_s = x.head.retry_after_s;
   f->kept = true;
   if (status != SHOAL_OK || x.head.closes) hang_up(f);
   reply->kept = f->wire.fd >= 0;
   if (status != SHOAL_OK) return status;
   return is_good(&x) ? SHOAL_OK : fail_answered(&x, err);
+}
+
+shoal_status shoal_fetch_ask(shoal_fetch *f, const shoal_ask *ask, shoal_reply *reply, shoal_error *err) {
+  shoal_error why = {0};
+  uint64_t retry_after_s = 0;
+  shoal_status status;
+  while ((status = ask_once(f, ask, reply, &retry_after_s, &why)) == SHOAL_IO && reply->status == 503 &&
+         retry_after_s > 0 && f->waits != NULL) {
+    f->waits(f->self, why.text);
+    double until = shoal_clock_seconds() + fmin((double)retry_after_s, RETRY_S_MAX);
+    while (shoal_clock_seconds() < until && !fetch_wire_stops(&f->wire)) shoal_clock_sleep(0.05);
+    shoal_reply_release(reply);
+  }
+  if (status != SHOAL_OK && err != NULL) *err = why;
+  return status;
 }
 
 /* ---- files ---- */

@@ -6,8 +6,8 @@
  *
  * An answer of 200 to 299 is SHOAL_OK. Others become an error with the server's own sentence: 404 is
  * SHOAL_NOT_FOUND, 409 SHOAL_CONFLICT, 413 and 429 SHOAL_LIMIT, other 4xx SHOAL_INVALID, the rest
- * SHOAL_IO. A connection that was kept and turns out to be closed is made again, but for POST, which is sent
- * once, and gets a new one unless it asks for the one that is there.
+ * SHOAL_IO; 503 is asked again where the config says so. A connection that was kept and turns out to be closed
+ * is made again, but for POST, which is sent once, and gets a new one unless it asks for the one that is there.
  *
  * Ownership: create, then destroy; the link is copied, all else is borrowed for the call. A reply is init'ed
  * by the call, whatever came of it, and released by the caller. Threads: one; `stop` may be set by any. */
@@ -25,6 +25,10 @@ typedef struct shoal_fetch_config {
   const shoal_link *link;
   double connect_s, silence_s;       /* 0: 10 and 60 seconds */
   const volatile sig_atomic_t *stop; /* ends any call soon, with SHOAL_STOPPED; or NULL */
+  /* A server that answers 503 and says when to ask again (Retry-After) is asked again, for as long as it
+   * takes, and this is told before each pause, with the server's sentence. NULL: that is an error. */
+  void *self;
+  void (*waits)(void *self, const char *text);
 } shoal_fetch_config;
 
 shoal_status shoal_fetch_create(shoal_fetch **out, const shoal_fetch_config *config, shoal_error *err);

@@ -20,7 +20,7 @@ static const double SLICE_S = 0.1;
 
 /* ---- waiting ---- */
 
-static bool stops(const fetch_wire *w) {
+bool fetch_wire_stops(const fetch_wire *w) {
   return w->stop != NULL && __atomic_load_n(w->stop, __ATOMIC_RELAXED) != 0;
 }
 
@@ -34,7 +34,7 @@ static shoal_status fail_errno(const fetch_wire *w, int number, shoal_error *err
 
 static shoal_status wait_for(const fetch_wire *w, short events, double deadline, shoal_error *err) {
   for (;;) {
-    if (stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
+    if (fetch_wire_stops(w)) return shoal_fail(err, SHOAL_STOPPED, "stopped");
     double left = deadline - shoal_clock_seconds();
     if (left <= 0) return fail_silent(w, err);
     struct pollfd poll_fd = {.fd = w->fd, .events = events};

@@ -24,7 +24,8 @@ typedef struct fetch_wire {
 
 /* Connects and, with TLS, sees that the server is the right one, before anything is said to it. */
 shoal_status fetch_wire_open(fetch_wire *wire, double seconds, shoal_error *err);
-void fetch_wire_close(fetch_wire *wire); /* one that is closed, too */
+bool fetch_wire_stops(const fetch_wire *wire); /* whether `stop` is set */
+void fetch_wire_close(fetch_wire *wire);       /* one that is closed, too */
 
 /* At least a byte, or 0 at the end. `deadline` is by base/clock.h. */
 shoal_status fetch_wire_read(fetch_wire *wire, void *to, size_t room, double deadline, size_t *got,

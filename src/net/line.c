@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, SAY_AGAIN_S = 60, HELLO_S = 10;
+static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, HELLO_S = 10;
 static const double EARLY_S = 0.05; /* that it is open is a sign of life too, a little earlier or later */
 const shoal_beat_rules shoal_line_beat = {.every_s = 2, .silence_s = 30};
 
@@ -76,12 +76,10 @@ void shoal_line_refused(shoal_line *line, shoal_net *net) {
 
 void shoal_line_say_waiting(shoal_line *line, const char *who, const char *reason, bool give_up,
                             const shoal_notes *notes, double now) {
-  if (line->said_at != 0 && now - line->said_at < SAY_AGAIN_S) return;
-  line->said_at = now;
-  if (give_up)
+  if (!give_up)
+    shoal_line_say_missing(who, reason, notes, &line->told, now);
+  else if (shoal_told_is_due(&line->told, who, reason, now))
     shoal_note(notes, "waiting for %s: %s; trying for %d minutes", who, reason, SHOAL_LINE_GIVE_UP_S / 60);
-  else
-    shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
 }
 
 void shoal_line_say_closed(shoal_line *line, const char *who, const char *reason, bool give_up,
@@ -99,14 +97,13 @@ void shoal_line_say_closed(shoal_line *line, const char *who, const char *reason
 }
 
 bool shoal_line_waited(shoal_line *line) {
-  bool waited = line->said_at != 0;
-  line->said_at = 0;
+  bool waited = line->told.next > 0;
+  line->told = (shoal_told){0};
   return waited;
 }
 
-void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
+void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, shoal_told *told,
                             double now) {
-  if (*said_at != 0 && now - *said_at < SAY_AGAIN_S) return;
-  *said_at = now;
-  shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
+  if (shoal_told_is_due(told, who, reason, now))
+    shoal_note(notes, "waiting for %s: %s; trying again", who, reason);
 }

@@ -24,9 +24,9 @@ typedef struct shoal_line {
   double next_try, wait_s;
   double down_since; /* that nobody was there who wanted this one */
   double opened_at;
-  bool heard;     /* a message came over this connection */
-  bool refused;   /* or the other end wants nothing of this one: the reason was told */
-  double said_at; /* that nobody is there; 0: not said */
+  bool heard;      /* a message came over this connection */
+  bool refused;    /* or the other end wants nothing of this one: the reason was told */
+  shoal_told told; /* why nobody is there */
   shoal_beat beat;
 } shoal_line;
 
@@ -47,15 +47,14 @@ void shoal_line_refused(shoal_line *line, shoal_net *net);
  * there does not speak as Shoal does. Before shoal_line_closed. give_up: this side will, after so long. */
 void shoal_line_say_closed(shoal_line *line, const char *who, const char *reason, bool give_up,
                            const shoal_notes *notes, double now);
-/* The same for any other reason why nobody is there: at once, then now and then. */
+/* The same for any other reason why nobody is there: each at once, then now and then. */
 void shoal_line_say_waiting(shoal_line *line, const char *who, const char *reason, bool give_up,
                             const shoal_notes *notes, double now);
 /* What was waited for is there: true when that was said. */
 bool shoal_line_waited(shoal_line *line);
 
-/* Says that nobody is there yet: at once, then now and then. *said_at is 0 before, and after it was
- * reached. */
-void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, double *said_at,
+/* Says that nobody is there yet, likewise. *told is zeros before, and after it was reached. */
+void shoal_line_say_missing(const char *who, const char *reason, const shoal_notes *notes, shoal_told *told,
                             double now);
 
 #endif

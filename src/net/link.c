@@ -132,20 +132,20 @@ static shoal_status take_token(shoal_link *out, const char *from, const char *wh
 
 shoal_status shoal_link_open(shoal_link *out, const char *text, const char *token_file, shoal_error *err) {
   shoal_status status = shoal_link_parse(out, text, err);
-  if (status != SHOAL_OK || out->token[0]) return status;
-  const char *variable = getenv("SHOAL_TOKEN");
-  if (token_file) {
-    uint8_t *bytes;
-    size_t length;
-    status = shoal_file_read(token_file, TOKEN_FILE_MAX, false, &bytes, &length, err);
-    if (status != SHOAL_OK) return status;
-    status = take_token(out, (char *)bytes, token_file, err);
-    explicit_bzero(bytes, length);
-    free(bytes);
-  } else if (variable && variable[0]) {
-    status = take_token(out, variable, "SHOAL_TOKEN", err);
-  }
+  if (status != SHOAL_OK || out->token[0] || !token_file) return status;
+  uint8_t *bytes;
+  size_t length;
+  status = shoal_file_read(token_file, TOKEN_FILE_MAX, false, &bytes, &length, err);
+  if (status != SHOAL_OK) return status;
+  status = take_token(out, (char *)bytes, token_file, err);
+  explicit_bzero(bytes, length);
+  free(bytes);
   return status;
+}
+
+const char *shoal_link_usual(void) {
+  const char *link = getenv("SHOAL_LINK");
+  return link && link[0] ? link : NULL;
 }
 
 void shoal_link_wipe(int argc, char **argv, const char *text) {

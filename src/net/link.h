@@ -1,7 +1,8 @@
 /* link.h: where a server is and what lets one in, from an invitation link.
  *
  *   http://HOST:PORT/#t=TOKEN               as a server makes it; https with TLS
- *   https://HOST:PORT/#t=TOKEN&fp=SHA256    with the fingerprint of a certificate that it made itself
+ *   https://HOST:PORT/#t=TOKEN&fp=SHA256    with the fingerprint of its key, whose certificate nobody vouches
+ *                                           for; of the certificate itself in links of earlier versions
  *   HOST:PORT                               without either
  *
  * A path before the # is the page's and says nothing here. The token is a secret: no error text repeats what
@@ -30,9 +31,11 @@ typedef struct shoal_link {
 
 shoal_status shoal_link_parse(shoal_link *out, const char *text, shoal_error *err);
 
-/* The same; a link without a token gets the one in the file, or without a file the one in the environment's
- * SHOAL_TOKEN, where there is one. */
+/* The same; a link without a token gets the one in the file, unless that is NULL. */
 shoal_status shoal_link_open(shoal_link *out, const char *text, const char *token_file, shoal_error *err);
+
+/* The link in the environment (SHOAL_LINK), which all commands take that are given none; NULL: there is none. */
+const char *shoal_link_usual(void);
 
 /* Overwrites what stands behind the # of a link, so that nobody reads it in the list of processes. `text` is
  * the link as it lies in one of the words: a word, or the end of --server=LINK; other words are left alone.

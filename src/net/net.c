@@ -47,6 +47,7 @@ static int accepted(shoal_net *net, struct lws *wsi) {
   return 0;
 }
 
+enum { TLS_HELLO = 0x16 };
 typedef enum first_bytes { TOO_FEW, HTTP, ELSE } first_bytes;
 
 /* A request begins with a method, capital letters and a blank. A message's header begins with SH, as no
@@ -58,6 +59,16 @@ static first_bytes judge_first(const uint8_t *bytes, size_t length) {
   if (capitals > SHOAL_HTTP_METHOD_MAX) return ELSE;
   if (capitals == length) return TOO_FEW;
   return capitals > 0 && bytes[capitals] == ' ' ? HTTP : ELSE;
+}
+
+/* Who begins with a hello of TLS where none is spoken is told so in its own words, an alert that nothing can be
+ * agreed on: if this side only hung up, it could not tell that from a server that is not there yet. */
+static void refuse_tls(net_peer *peer) {
+  ssize_t ignored = send(lws_get_socket_fd(peer->wsi), net_tls_refusal, sizeof net_tls_refusal,
+                         MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)ignored;
+  snprintf(peer->reason, sizeof peer->reason, "it speaks TLS, which is not spoken here");
+  net_peer_linger(peer);
 }
 
 /* Keeps the first bytes, where a message's header belongs, until they tell what this is. */
@@ -76,6 +87,8 @@ static void first_came(net_peer *peer, uint8_t *bytes, size_t length) {
     net_http_begin(peer);
     net_http_receive(peer, first, count);
     if (part < length && peer->state == SERVING) net_http_receive(peer, bytes + part, length - part);
+  } else if (what == ELSE && peer->header[0] == TLS_HELLO && !peer->tls) {
+    refuse_tls(peer);
   } else if (what == ELSE && peer->net->config.upgrade_only) {
     net_peer_end(peer, "it does not speak HTTP, and nothing else is spoken here");
   } else if (what == ELSE) {
@@ -299,6 +312,11 @@ static shoal_status resolve(const char *host, char out[HOST_MAX], bool *v6, shoa
                      : shoal_fail(err, SHOAL_NOT_FOUND, "host '%s': %s", host, gai_strerror(failed));
 }
 
+void shoal_net_renew_certificate(shoal_net *net) {
+  if (net->certificate != NULL)
+    (void)lws_tls_cert_updated(net->context, net->certificate, net->key, NULL, 0, NULL, 0);
+}
+
 static struct lws_vhost *listening_vhost(shoal_net *net, const char *interface, uint16_t port, bool v6) {
   struct lws_context_creation_info info = {
       .port = port,
@@ -379,6 +397,7 @@ static void bury(shoal_net *net) {
     uint64_t number = peer->number, left = net_http_left(peer);
     char reason[REASON_MAX];
     memcpy(reason, peer->reason, sizeof reason);
+    net->hopeless = peer->hopeless && peer->dialed;
     net_peer_free(peer);
     if (http == NULL)
       net->config.calls.closed(net->config.calls.self, number, reason);
@@ -386,6 +405,8 @@ static void bury(shoal_net *net) {
       http->left(http->self, left);
   }
 }
+
+bool shoal_net_is_hopeless(const shoal_net *net) { return net->hopeless; }
 
 static void sweep(shoal_net *net) {
   double now = shoal_clock_seconds();

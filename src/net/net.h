@@ -60,6 +60,8 @@ void shoal_net_destroy(shoal_net *net);
 /* Listens on "host:port", or ":port" for all addresses; port 0 picks one. *port is what it became. Or on
  * "#:N" for this process alone, N from 1. */
 shoal_status shoal_net_listen(shoal_net *net, const char *address, uint16_t *port, shoal_error *err);
+/* The file of the certificate has a new one, of the same key: connections from now on see that. */
+void shoal_net_renew_certificate(shoal_net *net);
 
 /* How addresses are dialled. */
 typedef struct shoal_way {
@@ -76,6 +78,9 @@ typedef struct shoal_way {
  * answers with a status closes the peer with the reason "the server refuses: 403". All is lent for the call.
  * 0 when out of memory. */
 uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *way);
+/* From within `closed`: this was a dial, and another one of the same kind would end for the same reason: the other end's
+ * certificate is not the right one, or it speaks something else than this side. */
+bool shoal_net_is_hopeless(const shoal_net *net);
 /* The status in such a reason; 0: it is another one. */
 int shoal_net_refusal(const char *reason);
 /* Whether trying again will not change that status: 401, 403 and 404. */

@@ -28,6 +28,7 @@
 enum { ANSWER_MAX = 8 << 10, KEY_BYTES = 16, KEY_TEXT_MAX = 32, STATUS_MAX = 999 };
 static const char REFUSES[] = "the server refuses: ";
 static const int DIAGNOSIS_MS = 50; /* what is refused is refused at once */
+static const int ANSWER_MS = 250;
 
 typedef enum phase { CONNECTING, AGREEING, ASKING } phase;
 
@@ -139,6 +140,7 @@ void net_dial_failed(net_peer *peer, const char *why, size_t length) {
 
 /* Ends a peer whose server's certificate is not accepted. */
 static void end_uncertified(net_peer *peer, long result) {
+  peer->hopeless = true;
   bool nobody = result == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
                 result == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
                 result == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
@@ -155,15 +157,57 @@ static void end_uncertified(net_peer *peer, long result) {
 
 void net_dial_disagreed(net_peer *peer) {
   long result = peer->dial->fingerprint[0] == 0 ? net_tls_verified(peer->secure) : X509_V_OK;
+  peer->hopeless = true;
   if (result != X509_V_OK)
     end_uncertified(peer, result);
   else
-    net_peer_end(peer, "%s cannot be reached: something answers there, but TLS could not be agreed on",
-                 peer->address);
+    net_peer_end(
+        peer,
+        "%s cannot be reached: something answers there, but TLS could not be agreed on; does it speak "
+        "without?",
+        peer->address);
 }
 
 static void end_strange(net_peer *peer, const char *what) {
+  peer->hopeless = true;
   net_peer_end(peer, "something answers at %s, but not as Shoal does: %s", peer->address, what);
+}
+
+/* Says the hello of TLS to an address that has hung up on one who spoke without. Whoever speaks TLS answers that it is no
+ * good, since it has nothing in it. A proxy that has nobody behind it hangs up again, and a Shoal without TLS says so. */
+static bool speaks_tls(const char *host, uint16_t port) {
+  static const uint8_t hello[] = {0x16, 3, 1, 0, 4, 1, 0, 0, 0};
+  struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM};
+  char service[8];
+  uint8_t answer[sizeof net_tls_refusal] = {0};
+  snprintf(service, sizeof service, "%u", port);
+  if (getaddrinfo(host, service, &hints, &found) != 0) return false;
+  int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  struct pollfd wait = {.fd = fd, .events = POLLOUT};
+  bool asked = fd >= 0 && (connect(fd, found->ai_addr, found->ai_addrlen) == 0 || errno == EINPROGRESS) &&
+               poll(&wait, 1, ANSWER_MS) == 1 && send(fd, hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
+  wait.events = POLLIN;
+  bool answered = asked && poll(&wait, 1, ANSWER_MS) == 1 && recv(fd, answer, sizeof answer, 0) >= 2;
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  return answered && (answer[0] == 0x15 || answer[0] == 0x16) && answer[1] == 3 &&
+         memcmp(answer, net_tls_refusal, sizeof answer) != 0;
+}
+
+void net_dial_unheard(net_peer *peer, const char *why) {
+  char place[sizeof peer->address], host[HOST_MAX];
+  uint16_t port;
+  snprintf(place, sizeof place, "%.*s", (int)strcspn(peer->address, "/"), peer->address);
+  peer->hopeless = peer->secure == NULL && net_split_address(place, host, &port, NULL) == SHOAL_OK &&
+                   speaks_tls(host, port);
+  bool open = peer->state == OPEN; /* then what it is about is said around the reason */
+  const char *tls =
+      strchr(peer->address, '/') != NULL ? "it speaks TLS" : "it speaks TLS; add --transport tls";
+  const char *said = peer->hopeless ? tls : why;
+  if (open)
+    net_peer_end(peer, "%s", said);
+  else
+    net_peer_end(peer, "something answers at %s, but not as Shoal does: %s", peer->address, said);
 }
 
 void net_dial_lost(net_peer *peer) {
@@ -171,9 +215,13 @@ void net_dial_lost(net_peer *peer) {
   if (dial->phase == CONNECTING)
     end_unreachable(peer);
   else if (dial->phase == AGREEING)
-    net_dial_disagreed(peer);
+    net_peer_end(
+        peer,
+        "%s cannot be reached: something answers there, but TLS could not be agreed on: it closed the "
+        "connection",
+        peer->address);
   else if (dial->filled == 0)
-    end_strange(peer, "it closed the connection without an answer");
+    net_dial_unheard(peer, "it closed the connection without an answer");
   else
     end_strange(peer, "it closed the connection in the middle of its answer");
 }
@@ -256,7 +304,8 @@ static bool wants_to_ask(const net_dial *dial) {
 
 void net_dial_agreed(net_peer *peer) {
   net_dial *dial = peer->dial;
-  if (dial->fingerprint[0] != 0 && !net_tls_has_fingerprint(peer->secure, dial->fingerprint))
+  peer->hopeless = dial->fingerprint[0] != 0 && !net_tls_has_fingerprint(peer->secure, dial->fingerprint);
+  if (peer->hopeless)
     net_peer_end(peer, "the server's certificate does not have the expected fingerprint");
   else if (wants_to_ask(dial))
     ask(peer);
@@ -320,6 +369,7 @@ void net_dial_receive(net_peer *peer, uint8_t *bytes, size_t length) {
   }
   memcpy(dial->answer + dial->filled, bytes, part);
   dial->filled += part;
+  peer->answered = true;
   const char *end = memmem(dial->answer, dial->filled, "\r\n\r\n", 4);
   if (memcmp(dial->answer, begin, dial->filled < known ? dial->filled : known) != 0)
     end_strange(peer, "its answer is no HTTP");

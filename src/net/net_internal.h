@@ -92,10 +92,12 @@ typedef struct net_peer {
   bool thread;             /* the other end is in this process; there is no wsi */
   uint64_t mate_net, mate; /* then: its loop, and its number there */
   bool heard;              /* a whole header came */
+  bool answered;           /* or an answer of HTTP, to a dial that asked */
   double heard_at;         /* the last sign of life: bytes came, or bytes that had waited were taken */
   double told_at;          /* up to when the owner of the net knows of such signs */
   char address[HOST_MAX + 8];
   char reason[REASON_MAX]; /* why it ends; the first one stays */
+  bool hopeless;           /* shoal_net_is_hopeless */
   double since;            /* when it connected, was upgraded, or began to linger */
   net_http *http;          /* while SERVING and after */
   net_frame frame;         /* of a WebSocket */
@@ -137,6 +139,7 @@ struct shoal_net {
   uint32_t slots, *unused, unused_count;
   uint64_t serial;
   net_peer *ended;
+  bool hopeless; /* the peer that `closed` is told of */
   lws_sorted_usec_list_t timer;
   double swept, sweep_s;
   uint64_t moved_in, moved_out;
@@ -200,6 +203,9 @@ void net_frame_accept(const char *key, char out[FRAME_ACCEPT_MAX]);
 
 /* ---- net_dial.c ---- */
 
+/* What a side without TLS answers to its hello: a fatal alert, handshake_failure. */
+static const uint8_t net_tls_refusal[] = {0x15, 3, 1, 0, 2, 2, 40};
+
 /* "host:port", "[host]:port" or ":port". */
 shoal_status net_split_address(const char *address, char host[HOST_MAX], uint16_t *port, shoal_error *err);
 bool net_is_thread(const char *host);                                 /* "#:N" is a loop of this process */
@@ -208,7 +214,9 @@ void net_dial_agreed(net_peer *peer);                                 /* and TLS
 void net_dial_disagreed(net_peer *peer);                              /* or it failed */
 void net_dial_receive(net_peer *peer, uint8_t *bytes, size_t length); /* the answer; decrypted */
 void net_dial_writeable(net_peer *peer);
-void net_dial_lost(net_peer *peer);                                   /* the other side closed */
+void net_dial_lost(net_peer *peer); /* the other side closed */
+/* The same, of one that had said nothing, which may be because it speaks TLS. */
+void net_dial_unheard(net_peer *peer, const char *why);
 void net_dial_failed(net_peer *peer, const char *why, size_t length); /* libwebsockets could not connect */
 void net_dial_free(net_dial *dial);
 

@@ -114,6 +114,8 @@ void net_peer_lost(net_peer *peer) {
     net_peer_end(peer, "it spoke neither raw nor WebSocket%s", peer->tls ? " over TLS" : "");
   else if (peer->in_payload || peer->filled > 0)
     net_peer_end(peer, "the other side closed the connection in the middle of a message");
+  else if (peer->state == OPEN && peer->dialed && !peer->heard && !peer->answered && !peer->thread)
+    net_dial_unheard(peer, "the other side closed the connection");
   else
     net_peer_end(peer, "the other side closed the connection");
 }
@@ -190,12 +192,27 @@ static void deliver(net_peer *peer) {
   calls->received(calls->self, peer->number, &message);
 }
 
+/* It does not speak as this side does. Of another version, it may tell people so when it is told. */
+static void end_stranger(net_peer *peer, const shoal_error *err) {
+  peer->hopeless = !peer->heard;
+  bool tells = err->status == SHOAL_UNSUPPORTED && !peer->dialed && !peer->heard;
+  const shoal_message refusal = {.kind = SHOAL_MSG_REFUSE,
+                                 .payload = shoal_blob_of(err->text, strlen(err->text))};
+  if (tells) {
+    shoal_net_send(peer->net, peer->number, refusal);
+    shoal_net_close(peer->net, peer->number, err->text);
+  } else {
+    shoal_blob_release(refusal.payload);
+    net_peer_end(peer, "%s", err->text);
+  }
+}
+
 static void header_came(net_peer *peer) {
   uint64_t length;
   shoal_error err = {0};
   if (shoal_message_decode(peer->header, peer->net->config.payload_max, &peer->message, &length, &err) !=
       SHOAL_OK) {
-    net_peer_end(peer, "%s", err.text);
+    end_stranger(peer, &err);
     return;
   }
   peer->heard = true;
@@ -247,7 +264,8 @@ void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length) {
     } else {
       peer->net->moved_in += part;
       peer->filled += part;
-      if (peer->filled == SHOAL_HEADER_BYTES) header_came(peer);
+      if (peer->filled == SHOAL_HEADER_BYTES || !shoal_message_may_begin(peer->header, peer->filled))
+        header_came(peer);
     }
   }
 }

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
+#include "proto/chief.h"
 
 const uint64_t shoal_node_payload_max = (uint64_t)4 << 30;
 const double shoal_node_turn_s = 0.25;
-static const double HELLO_S = 10, STALL_S = 60, TELL_AGAIN_S = 60, GOODBYE_S = 0.5;
+static const double HELLO_S = 10, STALL_S = 60, GOODBYE_S = 0.5;
 
 /* Whoever connects is a line (line.h): it beats all the time, and after silence_s has given up by itself. */
 shoal_net_config shoal_node_net(const shoal_net_calls *calls, uint32_t connections_max,
@@ -46,18 +46,29 @@ void shoal_node_leave(shoal_net *net, const shoal_line *chief, const char *why) 
   while (chief->peer == peer && shoal_clock_seconds() < until) shoal_net_run(net, 0.05);
 }
 
-bool shoal_node_tell_refusal(shoal_node_refusals *r, const char *who, const char *why, double now) {
-  uint64_t digest = shoal_digest(who, strlen(who)) ^ 31 * shoal_digest(why, strlen(why));
-  for (uint32_t i = 0; i < SHOAL_NODE_REFUSALS_MAX; i++) {
-    if (r->last[i].digest != digest || r->last[i].at == 0) continue;
-    if (now < r->last[i].at + TELL_AGAIN_S) return false;
-    r->last[i].at = now;
-    return true;
-  }
-  r->last[r->next].digest = digest;
-  r->last[r->next].at = now;
-  r->next = (r->next + 1) % SHOAL_NODE_REFUSALS_MAX;
+bool shoal_node_is_hopeless(const shoal_net *net, uint64_t peer, const shoal_line *line, const char *who,
+                            const char *reason, shoal_error *err) {
+  if (line->peer != peer || !shoal_net_is_hopeless(net) || strchr(line->address, '/') != NULL) return false;
+  bool named = strstr(reason, line->address) != NULL;
+  shoal_fail(err, SHOAL_INVALID, "cannot work with %s%s%s: %s", who, named ? "" : " at ",
+             named ? "" : line->address, reason);
   return true;
+}
+
+shoal_status shoal_node_hear_end(const shoal_message *end, const shoal_notes *notes, shoal_error *err) {
+  char said[SHOAL_NODE_TEXT_MAX];
+  shoal_node_text(end, said);
+  bool over = end->count == SHOAL_ENDS_OVER;
+  shoal_status status = over ? SHOAL_OK
+                             : shoal_fail(err, SHOAL_STOPPED,
+                                          "the chief was stopped%s%s; the training goes on when all are "
+                                          "started again",
+                                          said[0] != 0 ? ": " : "", said);
+  if (over)
+    shoal_note(notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);
+  else
+    shoal_note(notes, "%s", err->text);
+  return status;
 }
 
 bool shoal_node_same_job(const shoal_text *known, const shoal_message *welcome) {

@@ -26,18 +26,14 @@ shoal_message shoal_node_refuse(const char *text);
  * stopped), and runs the net until that is heard, or half a second long. */
 void shoal_node_leave(shoal_net *net, const shoal_line *chief, const char *why);
 
-/* Who was refused lately and why: who tries again every few seconds need not be told of each time. Zeros at
- * the start. */
-enum { SHOAL_NODE_REFUSALS_MAX = 8 };
-typedef struct shoal_node_refusals {
-  struct {
-    uint64_t digest; /* of who and why */
-    double at;
-  } last[SHOAL_NODE_REFUSALS_MAX];
-  uint32_t next;
-} shoal_node_refusals;
-/* Whether it is to be told now: for the first time, or after a minute again. */
-bool shoal_node_tell_refusal(shoal_node_refusals *refusals, const char *who, const char *why, double now);
+/* Whether a connection of this line is closed for a reason that dialling again will not change; err gets that. Lines to a
+ * path are a server's, which may be started anew behind a proxy: of them there is always hope. From within `closed`. */
+bool shoal_node_is_hopeless(const shoal_net *net, uint64_t peer, const shoal_line *line, const char *who,
+                            const char *reason, shoal_error *err);
+
+/* What END says, as a note to people. SHOAL_STOPPED when the chief was stopped and the training is not over: then
+ * err gets that too. */
+shoal_status shoal_node_hear_end(const shoal_message *end, const shoal_notes *notes, shoal_error *err);
 
 /* Whether a WELCOME tells the job that is known already. */
 bool shoal_node_same_job(const shoal_text *known, const shoal_message *welcome);

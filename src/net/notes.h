@@ -7,11 +7,26 @@
 #ifndef SHOAL_NET_NOTES_H
 #define SHOAL_NET_NOTES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 typedef struct shoal_notes {
   void *self;
   void (*note)(void *self, const char *text); /* NULL: nobody reads them */
 } shoal_notes;
 
 void shoal_note(const shoal_notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What was told lately: whoever tries again every few seconds need not tell of each time. Zeros at the start. */
+enum { SHOAL_TOLD_MAX = 8 };
+typedef struct shoal_told {
+  struct {
+    uint64_t digest; /* of who and why */
+    double at;
+  } last[SHOAL_TOLD_MAX];
+  uint32_t next; /* 0: nothing was told */
+} shoal_told;
+/* Whether it is to be told now: for the first time, or after a minute again. */
+bool shoal_told_is_due(shoal_told *told, const char *who, const char *why, double now);
 
 #endif

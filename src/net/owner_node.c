@@ -28,7 +28,7 @@ typedef struct node {
   shoal_net *net;
   shoal_line chief;
   uint64_t chief_instance; /* the one that it was welcomed by last; 0: none yet */
-  shoal_node_refusals refusals;
+  shoal_told refusals;
   /* What the chief told, and what follows from it. */
   shoal_text job_text;
   shoal_job job;
@@ -217,11 +217,10 @@ static void take_welcome(node *n, const shoal_message *m) {
 }
 
 static void hear_end(node *n, const shoal_message *m) {
-  char said[SHOAL_NODE_TEXT_MAX];
-  shoal_node_text(m, said);
+  const shoal_notes nobody = {0};
   n->ended = true;
-  if (n->owner != NULL) shoal_keep_only(&n->keep, 1, 0);
-  if (is_alone(n)) shoal_note(&n->config->notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);
+  if (n->owner != NULL && m->count != SHOAL_ENDS_STOPPED) shoal_keep_only(&n->keep, 1, 0);
+  n->failed = shoal_node_hear_end(m, is_alone(n) ? &n->config->notes : &nobody, &n->error);
 }
 
 /* Why who says HELLO here is at the wrong place; false: it is not. Workers say which parameter server they
@@ -252,7 +251,7 @@ static void hear_hello(node *n, uint64_t peer, const shoal_message *m) {
   char why[SHOAL_NODE_TEXT_MAX], name[SHOAL_NODE_TEXT_MAX];
   if (!is_refused(n, m, why)) return;
   shoal_node_text(m, name);
-  if (!is_behind(n, m) && shoal_node_tell_refusal(&n->refusals, name, why, shoal_clock_seconds()))
+  if (!is_behind(n, m) && shoal_told_is_due(&n->refusals, name, why, shoal_clock_seconds()))
     shoal_note(&n->config->notes, "refused %.64s at %s: %s", name, shoal_net_address(n->net, peer), why);
   shoal_net_send(n->net, peer, shoal_node_refuse(why));
 }
@@ -262,6 +261,10 @@ static void hear_chief(node *n, shoal_message *m) {
     char said[SHOAL_NODE_TEXT_MAX], reason[SHOAL_NODE_TEXT_MAX + SHOAL_ADDRESS_MAX + 16];
     shoal_node_text(m, said);
     snprintf(reason, sizeof reason, "%s refuses: %s", n->config->chief, said);
+    if (m->count != SHOAL_REFUSED_FOR_NOW) {
+      fail(n, shoal_fail(&n->error, SHOAL_INVALID, "the chief at %s", reason));
+      return;
+    }
     shoal_line_say_waiting(&n->chief, "the chief", reason, true, &n->config->notes, shoal_clock_seconds());
     shoal_line_refused(&n->chief, n->net);
   }
@@ -286,7 +289,9 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
 static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
   double now = shoal_clock_seconds();
-  if (peer == n->chief.peer && !n->ended)
+  if (!n->ended && shoal_node_is_hopeless(n->net, peer, &n->chief, "the chief", reason, &n->error))
+    fail(n, n->error.status);
+  else if (peer == n->chief.peer && !n->ended)
     shoal_line_say_closed(&n->chief, "the chief", reason, true, &n->config->notes, now);
   shoal_line_closed(&n->chief, peer, now);
   if (n->owner == NULL) return;
@@ -297,7 +302,7 @@ static void closed(void *self, uint64_t peer, const char *reason) {
 /* Tells the chief, and people, that this parameter server goes before the training is over. */
 static void leave(node *n, shoal_status status) {
   bool stopped = status == SHOAL_OK && !n->ended;
-  if (!is_alone(n) || (!stopped && n->failed == SHOAL_OK)) return;
+  if (!is_alone(n) || (!stopped && (n->failed == SHOAL_OK || n->failed == SHOAL_STOPPED))) return;
   if (stopped) shoal_note(&n->config->notes, "stopped");
   n->ended = true;
   if (n->chief.open) shoal_node_leave(n->net, &n->chief, n->failed != SHOAL_OK ? n->error.text : "");

@@ -27,7 +27,8 @@ typedef struct shoal_owner_node_config {
   const volatile sig_atomic_t *stop;
 } shoal_owner_node_config;
 
-/* Returns when the job is over, `stop` is set, or something is wrong that waiting will not mend. */
+/* Returns when the job is over, `stop` is set, or something is wrong that waiting will not mend. SHOAL_STOPPED:
+ * the chief was stopped, and told so. */
 shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_error *err);
 
 #endif

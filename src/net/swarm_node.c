@@ -36,7 +36,7 @@ enum {
   PAYLOAD_MAX = 1 << 20,  /* a chunk, or a list of peers */
   SENT_BYTES = 128 << 10, /* no more than this waits: the next chunk may come */
 };
-static const double TURN_S = 0.5, REPORT_S = 1, WAITS_S = 3, RETRY_S = 0.5, RETRY_MOST_S = 30,
+static const double TURN_S = 0.5, REPORT_S = 1, WAITS_S = 0.25, RETRY_S = 0.5, RETRY_MOST_S = 30,
                     GOODBYE_S = 0.2, COMPANY_S = 1;
 
 typedef enum member_state { APART, DIALLING, GREETED, JOINED } member_state;

@@ -89,14 +89,27 @@ SSL *shoal_tls_create(SSL_CTX *context, const char *host, bool pinned, shoal_tls
   return NULL;
 }
 
+bool shoal_tls_digest_key(const X509 *certificate, uint8_t digest[SHOAL_SHA256_BYTES], unsigned *length) {
+  unsigned char *der = NULL;
+  int bytes = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
+  bool done = bytes > 0 && EVP_Digest(der, (size_t)bytes, digest, length, EVP_sha256(), NULL) == 1;
+  OPENSSL_free(der);
+  return done;
+}
+
 bool shoal_tls_has_fingerprint(const SSL *ssl, const char *digits) {
   uint8_t digest[SHOAL_SHA256_BYTES];
   unsigned digest_bytes = sizeof digest;
   X509 *certificate = SSL_get1_peer_certificate(ssl);
   if (certificate == NULL) return false;
-  bool ok = X509_digest(certificate, EVP_sha256(), digest, &digest_bytes) == 1;
-  X509_free(certificate);
   char hex[SHOAL_SHA256_HEX];
-  if (ok) shoal_hex(digest, sizeof digest, hex);
-  return ok && strcasecmp(hex, digits) == 0;
+  bool has = false;
+  for (int whole = 0; whole < 2 && !has; whole++) {
+    bool ok = whole ? X509_digest(certificate, EVP_sha256(), digest, &digest_bytes) == 1
+                    : shoal_tls_digest_key(certificate, digest, &digest_bytes);
+    if (ok) shoal_hex(digest, sizeof digest, hex);
+    has = ok && strcasecmp(hex, digits) == 0;
+  }
+  X509_free(certificate);
+  return has;
 }

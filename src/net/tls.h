@@ -4,7 +4,7 @@
  * connects waits in its own way: the net in its loop (net_tls.c), fetch with poll (fetch_wire.c).
  *
  * A server is trusted whose certificate is valid for the host, by the authorities that this machine knows. Or
- * it is pinned: its certificate is not judged, and the caller asks whether it has the right fingerprint once
+ * it is pinned: its certificate is not judged, and the caller asks whether its key has the right fingerprint once
  * the two have agreed, before anything is said.
  *
  * Ownership: contexts and connections are the caller's, for SSL_CTX_free and SSL_free; a pipe outlives its
@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+#include "base/hash.h"
 
 /* As send and recv of a socket that does not block: how many bytes, or -1 with errno. */
 typedef struct shoal_tls_pipe {
@@ -30,7 +32,11 @@ SSL_CTX *shoal_tls_context(bool judges);
 /* A connection that is to be agreed on (SSL_do_handshake). The host is told to the server, unless it is an
  * address in figures. NULL when it cannot be made. */
 SSL *shoal_tls_create(SSL_CTX *context, const char *host, bool pinned, shoal_tls_pipe *pipe);
-/* Whether the server's certificate has this SHA-256: 64 hexadecimal digits, in either case. */
+/* Whether the server's public key has this SHA-256: 64 hexadecimal digits, in either case. That of the whole
+ * certificate does as well, which earlier links have, and those who start a cluster by hand. */
 bool shoal_tls_has_fingerprint(const SSL *ssl, const char *digits);
+
+/* SHA-256 of a certificate's public key (SubjectPublicKeyInfo in DER). */
+bool shoal_tls_digest_key(const X509 *certificate, uint8_t digest[SHOAL_SHA256_BYTES], unsigned *length);
 
 #endif

@@ -56,6 +56,7 @@ typedef struct node {
   shoal_status unit_status; /* of waiting for the unit's data */
   shoal_error unit_error;
   volatile sig_atomic_t abandoned; /* the unit is not wanted any more: nobody waits for its data */
+  uint64_t units;                  /* that it has computed, where that matters */
   double unit_s;                   /* how long the last one took, once its data was here */
 } node;
 
@@ -87,6 +88,8 @@ static void compute_unit(node *n) {
   else
     shoal_compute_unit(&n->compute, &n->unit, n->weights, &n->result);
   n->unit_s = shoal_clock_seconds() - started;
+  if (n->config->faulty_from > 0 && ++n->units >= n->config->faulty_from)
+    shoal_blob_bytes(n->result.gradient)[2] ^= 0x40; /* the highest bit of the first number's fraction */
 }
 
 static void *computer(void *self) {
@@ -299,10 +302,9 @@ static void opened(void *self, uint64_t peer, const char *address) {
 }
 
 static void hear_end(node *n, const shoal_message *m) {
-  char said[SHOAL_NODE_TEXT_MAX];
-  shoal_node_text(m, said);
+  const shoal_notes nobody = {0};
   n->ended = true;
-  if (is_alone(n)) shoal_note(&n->config->notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);
+  n->failed = shoal_node_hear_end(m, is_alone(n) ? &n->config->notes : &nobody, &n->error);
 }
 
 static void hear_chief(node *n, uint64_t peer, const shoal_message *m) {
@@ -360,8 +362,11 @@ static void say_owner_closed(node *n, uint32_t slice, const char *reason, double
   shoal_line *line = &n->owners[slice];
   char who[32];
   bool lost = line->open && line->heard;
-  if (lost ? n->config->beside_chief : now - line->down_since < PATIENCE_S && !line->open) return;
   snprintf(who, sizeof who, "ps %u", slice);
+  bool hopeless = shoal_node_is_hopeless(n->net, line->peer, line, who, reason, &n->error);
+  if (hopeless) n->failed = n->error.status;
+  bool may_pass = lost ? n->config->beside_chief : now - line->down_since < PATIENCE_S && !line->open;
+  if (hopeless || may_pass) return;
   shoal_line_say_closed(line, who, reason, false, &n->config->notes, now);
 }
 
@@ -369,7 +374,9 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   node *n = self;
   double now = shoal_clock_seconds();
   bool tells = !n->ended && !n->leaves && n->failed == SHOAL_OK;
-  if (peer == n->chief.peer && tells)
+  if (tells && shoal_node_is_hopeless(n->net, peer, &n->chief, "the chief", reason, &n->error))
+    n->failed = n->error.status;
+  else if (peer == n->chief.peer && tells)
     shoal_line_say_closed(&n->chief, "the chief", reason, true, &n->config->notes, now);
   shoal_line_closed(&n->chief, peer, now);
   for (uint32_t s = 0; n->owners != NULL && s < n->job.owners_count; s++) {

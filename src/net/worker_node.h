@@ -25,16 +25,18 @@ typedef struct shoal_worker_node_config {
   const char *name;  /* for people: "worker 1" */
   shoal_way way;
   shoal_compute_options compute;
-  double pretend_s;  /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
-  uint64_t key;      /* the chief's, of its auditor (proto/chief.h); 0: a worker as others */
-  const char *ps;    /* where parameter server 0 is, whatever the job says; or NULL */
+  double pretend_s; /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
+  uint64_t faulty_from; /* for tests: this unit and all later ones come out wrong, from 1; 0: none */
+  uint64_t key;         /* the chief's, of its auditor (proto/chief.h); 0: a worker as others */
+  const char *ps;       /* where parameter server 0 is, whatever the job says; or NULL */
   bool beside_chief; /* in the chief's process, which tells of all that comes and goes: this one does not */
   shoal_notes notes;
   shoal_worker_count *count; /* counted up; or NULL */
   const volatile sig_atomic_t *stop;
 } shoal_worker_node_config;
 
-/* Returns when the job is over, `stop` is set, or something is wrong that waiting will not mend. */
+/* Returns when the job is over, `stop` is set, or something is wrong that waiting will not mend. SHOAL_STOPPED:
+ * the chief was stopped, and told so. */
 shoal_status shoal_worker_node_run(const shoal_worker_node_config *config, shoal_error *err);
 
 #endif

@@ -112,6 +112,17 @@ static bool state_sha256(const shoal_graph *graph, const shoal_train_state *stat
   return true;
 }
 
+uint64_t shoal_checkpoint_bytes(const shoal_graph *graph, const shoal_train_state *state,
+                                const char *data_json) {
+  /* The model's text and hashes; a tensor's line of JSON. */
+  enum { HEAD_BYTES = 16 << 10, TENSOR_BYTES = 256 };
+  uint64_t vectors = 1 + (state->slot1 != NULL) + (state->slot2 != NULL);
+  return vectors * (state->weights_count * sizeof(float) + (uint64_t)graph->params_count * TENSOR_BYTES) +
+         (state->carry ? state->carry_count * sizeof(float) : 0) +
+         (data_json ? 2 * strlen(data_json) : 0) + /* quotes inside are escaped */
+         HEAD_BYTES;
+}
+
 shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, const shoal_train_state *state,
                                    const char *data_json, shoal_error *err) {
   size_t tensors_max = (size_t)graph->params_count * (1 + SLOTS) + 1;

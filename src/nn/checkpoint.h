@@ -16,6 +16,9 @@
 #include "nn/safetensors.h"
 #include "nn/trainer.h"
 
+/* How large the file of shoal_checkpoint_save will be, rounded up a little. data_json may be NULL. */
+uint64_t shoal_checkpoint_bytes(const shoal_graph *graph, const shoal_train_state *state,
+                                const char *data_json);
 /* data_json may be NULL. Written atomically: the old file stays until the new one is whole. */
 shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, const shoal_train_state *state,
                                    const char *data_json, shoal_error *err);

@@ -347,8 +347,9 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
     for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
     snprintf(list + used, sizeof list - used, ", an activation");
   }
-  char quote[SHOAL_QUOTE_MAX];
+  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
   shoal_word_quote(&r->words, at, quote);
+  if (shoal_words_foreign(&r->words, foreign)) return shoal_words_fail(&r->words, at, "unexpected %s", quote);
   const char *near = shoal_nearest(at.text, at.length, words, count);
   if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote, near);
   return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line%s", quote, list);

@@ -35,6 +35,7 @@
  *   batch N    epochs N    seed N    shards N    l2 X    clip NORM    early-stop PATIENCE
  *   shuffle all | lanes                 lanes: a part of the rounds keeps to its part of the data
  * (data/lanes.h)
+ *   augment none | [flip] [crop N]      images of training: mirrored, moved by up to N pixels, at random
  *   class-weights balanced | W0 W1 ...
  *
  * Where an activation is given on a layer's line it is applied last; rnn's is its own,
@@ -60,6 +61,7 @@ enum {
   SHOAL_LAYERS_MAX = 1024,
   SHOAL_LAYER_INPUTS_MAX = 16,
   SHOAL_CLASS_WEIGHTS_MAX = 1024,
+  SHOAL_AUGMENT_CROP_MAX = 1024,
   SHOAL_MODEL_BYTES_MAX = 1 << 20,
   SHOAL_BATCH_MAX = 1 << 24,
   SHOAL_SHARDS_MAX = 256,          /* each has a gradient of its own */
@@ -156,6 +158,12 @@ typedef enum shoal_schedule_kind {
 /* How to train. From the text, then changed by flags. */
 typedef enum shoal_shuffle_kind { SHOAL_SHUFFLE_ALL, SHOAL_SHUFFLE_LANES } shoal_shuffle_kind;
 
+/* What is done to images at random while they are trained on (data/augment.h). */
+typedef struct shoal_augment {
+  bool flip;
+  uint32_t crop; /* pixels, in each direction; 0 is off */
+} shoal_augment;
+
 typedef struct shoal_recipe {
   shoal_loss_kind loss;
   float huber_delta; /* 1 */
@@ -182,6 +190,7 @@ typedef struct shoal_recipe {
   float clip;          /* gradient norm; 0 is off */
   uint32_t early_stop; /* epochs without improvement; 0 is off */
   shoal_shuffle_kind shuffle;
+  shoal_augment augment;
   bool class_weights_balanced;
   uint32_t class_weights_count;
   float class_weights[SHOAL_CLASS_WEIGHTS_MAX];

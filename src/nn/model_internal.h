@@ -4,6 +4,7 @@
  *   model.c           layer lines, names and references; parse, load and set
  *   model_settings.c  the lines that are not layers: loss, optimizer, batch, ...
  *   model_shapes.c    what shape comes out of a layer, and whether one can
+ *   model_foreign.c   lines of other libraries -> what to write instead, for errors
  *   model_write.c     a model -> text
  *
  * Reading functions answer false after putting the error into the words; the caller
@@ -61,6 +62,10 @@ bool shoal_words_no_memory(shoal_words *w);
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
                          size_t count);
+/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; or NULL. Errors
+ * end with it by themselves. */
+enum { SHOAL_FOREIGN_MAX = 240 };
+const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]);
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
@@ -109,6 +114,7 @@ typedef enum shoal_setting {
   SHOAL_SETTING_CLIP,
   SHOAL_SETTING_EARLY_STOP,
   SHOAL_SETTING_SHUFFLE,
+  SHOAL_SETTING_AUGMENT,
   SHOAL_SETTING_CLASS_WEIGHTS,
   SHOAL_SETTINGS,
 } shoal_setting;

@@ -20,6 +20,7 @@ const char *const shoal_setting_words[] = {
     [SHOAL_SETTING_CLIP] = "clip",
     [SHOAL_SETTING_EARLY_STOP] = "early-stop",
     [SHOAL_SETTING_SHUFFLE] = "shuffle",
+    [SHOAL_SETTING_AUGMENT] = "augment",
     [SHOAL_SETTING_CLASS_WEIGHTS] = "class-weights",
 };
 const char *const shoal_loss_words[] = {
@@ -225,6 +226,24 @@ static bool read_shuffle(shoal_reading *r) {
   return shoal_words_end(&r->words);
 }
 
+static bool read_augment(shoal_reading *r) {
+  static const char *const options[] = {"flip", "crop", "none"};
+  shoal_words *w = &r->words;
+  shoal_augment *augment = &r->model->recipe.augment;
+  *augment = (shoal_augment){0};
+  if (shoal_words_accept(w, "none")) return shoal_words_end(w);
+  unsigned seen = 0;
+  do {
+    int option;
+    if (!read_option(w, "augment", options, seen ? 2 : 3, &seen, &option)) return false;
+    if (option == 0)
+      augment->flip = true;
+    else if (!shoal_words_u32(w, "the pixels to move by", 1, SHOAL_AUGMENT_CROP_MAX, &augment->crop))
+      return false;
+  } while (w->word.length);
+  return true;
+}
+
 static bool read_class_weights(shoal_reading *r) {
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
@@ -258,6 +277,7 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
   case SHOAL_SETTING_SCHEDULE: return read_schedule(r);
   case SHOAL_SETTING_WARMUP: return read_warmup(r);
   case SHOAL_SETTING_SHUFFLE: return read_shuffle(r);
+  case SHOAL_SETTING_AUGMENT: return read_augment(r);
   case SHOAL_SETTING_CLASS_WEIGHTS: return read_class_weights(r);
   case SHOAL_SETTING_BATCH:
     good = shoal_words_u32(w, "the samples of a round", 1, SHOAL_BATCH_MAX, &recipe->batch);

@@ -116,10 +116,13 @@ static bool infer_window(shoal_reading *r, const shoal_layer *layer, const shoal
     /* The usual padding keeps the image's size; an even window may be too large even so. */
     uint32_t pad_h = (layer->k_h - 1) / 2, pad_w = (layer->k_w - 1) / 2;
     bool pad_helps = in->h + 2 * (uint64_t)pad_h >= layer->k_h && in->w + 2 * (uint64_t)pad_w >= layer->k_w;
-    char padded[32], advice[64] = "";
+    char padded[32], advice[80] = "";
+    bool is_last = in->c == in->h && (in->w == 1 || in->w == 3); /* the channels, as in Keras */
     snprintf(padded, sizeof padded, layer->pad_h == layer->pad_w ? "%u" : "%ux%u", layer->pad_h,
              layer->pad_w);
-    if (pad_helps)
+    if (is_last)
+      snprintf(advice, sizeof advice, "; channels come first: `input %ux%ux%u`", in->w, in->c, in->h);
+    else if (pad_helps)
       snprintf(advice, sizeof advice, pad_h == pad_w ? " or add `pad %u`" : " or add `pad %ux%u`", pad_h,
                pad_w);
     return shoal_words_fail(

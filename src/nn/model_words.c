@@ -21,6 +21,9 @@ void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t
 static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
   char sentence[SHOAL_ERROR_TEXT_MAX];
   vsnprintf(sentence, sizeof sentence, format, args);
+  char foreign[SHOAL_FOREIGN_MAX];
+  size_t length = strlen(sentence);
+  if (shoal_words_foreign(w, foreign)) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign);
   w->status = status;
   if (w->is_flag)
     shoal_fail(w->err, status, "%s: %s", w->name, sentence);
@@ -55,7 +58,9 @@ bool shoal_words_no_memory(shoal_words *w) {
 
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
                          size_t count) {
-  char quote[SHOAL_QUOTE_MAX];
+  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
+  if (shoal_words_foreign(w, foreign))
+    return shoal_words_fail(w, at, "unknown %s %s", thing, shoal_word_quote(w, at, quote));
   const char *near = shoal_nearest(at.text, at.length, table, count);
   if (near)
     return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, shoal_word_quote(w, at, quote),

@@ -156,5 +156,10 @@ void shoal_model_write(const shoal_model *model, shoal_text *out) {
   if (recipe->early_stop) shoal_text_addf(out, "early-stop %u\n", recipe->early_stop);
   if (recipe->shuffle != SHOAL_SHUFFLE_ALL)
     shoal_text_addf(out, "shuffle %s\n", shoal_shuffle_words[recipe->shuffle]);
+  if (recipe->augment.flip || recipe->augment.crop) {
+    shoal_text_addf(out, "augment%s", recipe->augment.flip ? " flip" : "");
+    if (recipe->augment.crop) shoal_text_addf(out, " crop %u", recipe->augment.crop);
+    shoal_text_addf(out, "\n");
+  }
   add_class_weights(out, recipe);
 }

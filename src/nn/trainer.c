@@ -36,6 +36,7 @@ struct shoal_trainer {
   float **blocks;    /* one a thread, or a single one for the team */
   float **gradients; /* one a shard */
   float *total;      /* their sum; of a single shard its gradient itself */
+  bool has_total;    /* a round has been made */
   shoal_run *runs;
   double *run_squares;
   size_t runs_count;
@@ -314,7 +315,8 @@ typedef struct pass {
   uint32_t n;
   const float *weights;
   float *carry;
-  float *predictions; /* where outputs go, or NULL when the loss is wanted */
+  float *predictions; /* where outputs go, or NULL */
+  bool without_loss;  /* answers are not known */
   shoal_sums sums[SHOAL_SHARDS_MAX];
 } pass;
 
@@ -361,10 +363,8 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, fl
     p->source->fetch(p->source->self, p->epoch, p->first + start + done, tile, &batch);
     note_time(t, times, TIME_FETCH, since);
     shoal_exec_forward(&exec);
-    if (p->predictions != NULL)
-      copy_outputs(&exec, start + done, p->n, p->predictions);
-    else
-      shoal_exec_loss(&exec, sums);
+    if (p->predictions != NULL) copy_outputs(&exec, start + done, p->n, p->predictions);
+    if (!p->without_loss) shoal_exec_loss(&exec, sums);
     if (p->plan->training) shoal_exec_backward(&exec);
     done += tile;
   }
@@ -606,6 +606,7 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
                       "the loss is not a number in epoch %llu, round %llu; try a lower --rate or --clip 1",
                       (unsigned long long)state->epoch + 1, (unsigned long long)state->round + 1);
   apply_gradients(t, shoal_trainer_rate(t));
+  t->has_total = true;
   state->loss_sum += sums.loss;
   state->weight_sum += sums.weight;
   state->square_sum += sums.square;
@@ -618,6 +619,8 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
   }
   return SHOAL_OK;
 }
+
+const float *shoal_trainer_last_gradient(const shoal_trainer *t) { return t->has_total ? t->total : NULL; }
 
 shoal_result shoal_trainer_epoch_result(const shoal_trainer *t) {
   shoal_sums sums = {.loss = t->state.loss_sum,
@@ -635,6 +638,11 @@ void shoal_trainer_reset_carry(shoal_trainer *t) {
 }
 
 shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source) {
+  return shoal_trainer_evaluate_each(t, source, NULL);
+}
+
+shoal_result shoal_trainer_evaluate_each(shoal_trainer *t, const shoal_source *source,
+                                         const shoal_trainer_watch *watch) {
   shoal_trainer_reset_carry(t);
   shoal_sums total = {0};
   for (uint64_t first = 0; first < source->samples; first += t->config.batch) {
@@ -643,11 +651,13 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
               .source = source,
               .first = first,
               .weights = t->state.weights,
-              .carry = t->eval_carry};
+              .carry = t->eval_carry,
+              .predictions = watch != NULL ? watch->outputs : NULL};
     uint64_t left = source->samples - first;
     p.n = left < t->config.batch ? (uint32_t)left : t->config.batch;
     shoal_sums sums = run_pass(&p);
     shoal_sums_add(&total, &sums);
+    if (watch != NULL) watch->batch(watch->self, first, p.n);
   }
   return shoal_trainer_result(t, &total);
 }
@@ -662,7 +672,8 @@ void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_
             .n = n,
             .weights = t->state.weights,
             .carry = t->eval_carry,
-            .predictions = out};
+            .predictions = out,
+            .without_loss = true};
   run_pass(&p);
 }
 

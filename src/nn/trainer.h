@@ -88,6 +88,10 @@ size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved 
 shoal_status shoal_trainer_round(shoal_trainer *trainer, const shoal_source *source, shoal_result *out,
                                  shoal_error *err);
 
+/* The gradient of the last such round, of the mean loss and before clipping, weights_count floats; NULL before the
+ * first. It stays until anything else is computed with gradients. */
+const float *shoal_trainer_last_gradient(const shoal_trainer *trainer);
+
 /* A round's work in parts, for training across machines: shard `shard` of a round of an epoch, at
  * the trainer's weights and recurrent state. Its gradient and sums are what the round would
  * have added up; nothing but the shard's recurrent state changes. */
@@ -123,6 +127,15 @@ float shoal_trainer_rate(const shoal_trainer *trainer);
 
 /* Loss and metric over all of a source, in order (epoch 0), dropout off. */
 shoal_result shoal_trainer_evaluate(shoal_trainer *trainer, const shoal_source *source);
+/* The same, and whoever wants to look at answers gets those of one batch after the other: `outputs` has room
+ * for a batch of them, as shoal_trainer_predict gives them. */
+typedef struct shoal_trainer_watch {
+  void *self;
+  float *outputs;
+  void (*batch)(void *self, uint64_t first, uint32_t n);
+} shoal_trainer_watch;
+shoal_result shoal_trainer_evaluate_each(shoal_trainer *trainer, const shoal_source *source,
+                                         const shoal_trainer_watch *watch);
 
 /* Outputs for n samples from position `first`, with the output activation applied:
  * n rows (VECTOR), or steps x n rows (SEQUENCE) of output features. n <= batch. With a

@@ -236,8 +236,6 @@ static void take_done(shoal_chief *c, peer_entry *worker, const shoal_message *m
     worker->unit_s = c->time - lease.since;
     worker->units_done++;
     worker->seconds_done += worker->unit_s;
-    if (worker->late) shoal_chief_tell_of(c, SHOAL_CHIEF_AGAIN, worker, "");
-    worker->late = false;
     shoal_chief_keep(c, m->round, m->shard, &sums, m->payload);
     shoal_chief_close_rounds(c);
     break;
@@ -254,6 +252,7 @@ static void from_worker(shoal_chief *c, peer_entry *worker, const shoal_message 
     break;
   }
   case SHOAL_MSG_DONE:
+    shoal_chief_not_late(c, worker);
     if (c->guard != NULL)
       shoal_chief_guard_done(c, worker, m);
     else

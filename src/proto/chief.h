@@ -50,7 +50,8 @@
 enum {
   SHOAL_ROLE_WORKER = 1,
   SHOAL_ROLE_OWNER = 2,
-  SHOAL_ROLE_AUDITOR = 4, /* in reports only */
+  SHOAL_ROLE_AUDITOR = 4,    /* in reports only */
+  SHOAL_REFUSED_FOR_NOW = 1, /* `count` of REFUSE: it may pass; 0: it will not */
   SHOAL_NAME_MAX = 64,
   SHOAL_CHIEF_EVENTS_MAX = 256,
   SHOAL_SAFE_RING = 4,
@@ -68,6 +69,7 @@ typedef struct shoal_chief_guard {
   bool on;
   bool audits;        /* results are compared: in modes sync and local, in any format but topk */
   bool may_end_early; /* at the end of any epoch: its last round is checked as the training's is */
+  double recheck;     /* with audits: the share of units that is checked of known workers; 0: strangers */
   uint64_t secret[2]; /* random, for this chief alone */
   uint64_t key;       /* random; whose HELLO has it is the auditor */
   const shoal_standing *standings; /* that are known; borrowed for create */
@@ -114,8 +116,9 @@ typedef enum shoal_chief_event_kind {
                           connection */
   SHOAL_CHIEF_LOST,    /* a peer: name, and why in `text`; it may be only silent: the driver closes the
                           connection, if it is still open */
-  SHOAL_CHIEF_LATE,    /* a worker: name; a unit of its is overdue and was leased again */
-  SHOAL_CHIEF_AGAIN,   /* a worker that was late: name; it has finished a unit */
+  SHOAL_CHIEF_LATE, /* a worker: name; one of its units is overdue and was leased again. Told once until it has
+                          finished a unit, and of one that is late again and again once a minute */
+  SHOAL_CHIEF_AGAIN, /* a worker of whom that was told: name; it has reported a unit, after so many `seconds` */
   SHOAL_CHIEF_DIFFERS, /* a worker's result differs from another's: its name */
   SHOAL_CHIEF_FAILED,  /* the loss is no number: version */
   SHOAL_CHIEF_AUDITED, /* a worker's unit was checked and is right: name, standing */
@@ -129,6 +132,7 @@ typedef struct shoal_chief_event {
   uint64_t version;
   uint64_t peer; /* of whom it tells, as given to shoal_chief_receive; 0: nobody */
   uint32_t slice;
+  double seconds; /* AGAIN */
   shoal_sums sums;
   shoal_chief_state state;
   bool twin;
@@ -156,6 +160,14 @@ typedef struct shoal_chief_peer {
                               likewise, of its name's earlier connections too */
 } shoal_chief_peer;
 
+/* How a training ends, as END says it in `count`. */
+typedef enum shoal_chief_ending {
+  SHOAL_ENDS_OVER,     /* it needs nothing any more of what was kept for it */
+  SHOAL_ENDS_UNBEGUN,  /* the chief was stopped before there was anything to keep */
+  SHOAL_ENDS_STOPPED,  /* the chief was stopped: the training can go on from what was kept */
+  SHOAL_ENDS_SILENTLY, /* nobody is told: the others wait for a chief that goes on */
+} shoal_chief_ending;
+
 typedef struct shoal_chief shoal_chief;
 
 shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *config, shoal_error *err);
@@ -175,8 +187,8 @@ void shoal_chief_rest(shoal_chief *chief, double now);
 /* The driver has what it wanted while at rest. Until then, when an owner was lost and is back, the rest
  * is told again. */
 void shoal_chief_go_on(shoal_chief *chief, double now);
-/* Tells all peers that the job is over; what they still say is not heard. */
-void shoal_chief_end(shoal_chief *chief, const char *text);
+/* Tells all peers that the chief ends, and how; what they still say is not heard. */
+void shoal_chief_end(shoal_chief *chief, shoal_chief_ending how, const char *text);
 /* What an owner lacks: the slice's weights, then its slots, of the safe version. The blob is taken. */
 void shoal_chief_give(shoal_chief *chief, uint32_t slice, shoal_blob *state);
 /* An owner lost what it kept, and nobody has the safe version any more: all go back to an earlier

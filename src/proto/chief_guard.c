@@ -110,9 +110,9 @@ const char *shoal_chief_guard_refusal(const shoal_chief *c, uint64_t who, bool a
   uint32_t auditors = 0;
   for (uint32_t i = 0; i < c->peers_count; i++) auditors += c->peers[i].auditor;
   if (auditor) return auditors < SHOAL_AUDITORS_MAX ? NULL : "the training has its auditor";
-  return shoal_trust_banned(shoal_guard_trust(c->guard), who)
-             ? "it is banned, since a result of it was wrong; an admin can lift that"
-             : NULL;
+  if (!shoal_trust_banned(shoal_guard_trust(c->guard), who)) return NULL;
+  return c->config.guard.recheck > 0 ? "a result of it was wrong: its machine may have faulty memory"
+                                     : "it is banned, since a result of it was wrong; an admin can lift that";
 }
 
 /* ---- safe versions ---- */
@@ -185,7 +185,10 @@ static void make_safe_before(shoal_chief *c, uint64_t round) {
 /* What was made of results from this round on is not to be. */
 static void undo(shoal_chief *c, uint64_t round, const char *name) {
   make_safe_before(c, round);
-  shoal_chief_go_back(c, name, "lied: what nobody has checked of it is undone", true);
+  shoal_chief_go_back(c, name,
+                      c->config.guard.recheck > 0 ? "was wrong: what nobody has checked of it is undone"
+                                                  : "lied: what nobody has checked of it is undone",
+                      true);
 }
 
 /* An earlier chief was killed between banning somebody and undoing what it did. */
@@ -210,6 +213,7 @@ shoal_status shoal_chief_guard_create(shoal_chief *c, shoal_error *err) {
                                .owners = c->config.owners,
                                .parts = c->config.parts,
                                .audits = guard->audits,
+                               .recheck = guard->recheck,
                                .people_max = PEOPLE_MAX,
                                .secret = {guard->secret[0], guard->secret[1]}};
   shoal_status status = shoal_guard_create(&c->guard, &config, err);
@@ -255,8 +259,6 @@ static void take_whole(shoal_chief *c, const shoal_ruling *ruling) {
   shoal_lease_finish(c->book, ruling->lease, ruling->peer, ruling->unit, ruling->proof, c->time);
   if (worker == NULL) return;
   worker->unit_s = c->time - lease.since;
-  if (worker->late) shoal_chief_tell_of(c, SHOAL_CHIEF_AGAIN, worker, "");
-  worker->late = false;
 }
 
 static void credit(peer_entry *worker, const shoal_ruling *ruling) {

@@ -24,7 +24,8 @@ typedef struct peer_entry {
   uint64_t rejected; /* under its name */
   uint64_t units_done, units_before;
   double seconds_done, seconds_before;
-  bool late; /* worker: told so, and has finished nothing since */
+  bool late;         /* worker: told so, and has finished nothing since */
+  double late_since; /* when it was last told so; 0: never */
   double unit_s;
   shoal_beat beat;
   char name[SHOAL_NAME_MAX];
@@ -106,6 +107,8 @@ void shoal_chief_tell(shoal_chief *chief, shoal_chief_event event);
 void shoal_chief_tell_of(shoal_chief *chief, shoal_chief_event_kind kind, const peer_entry *peer,
                          const char *text);
 peer_entry *shoal_chief_find(shoal_chief *chief, uint64_t peer);
+/* A worker has reported a unit, whether that counts or not, and so is no longer late. */
+void shoal_chief_not_late(shoal_chief *chief, peer_entry *worker);
 void shoal_chief_set_wants(shoal_chief *chief, peer_entry *peer, uint32_t wants);
 bool shoal_chief_read_done(shoal_chief *chief, const shoal_message *message, uint32_t count,
                            shoal_sums *sums);

@@ -3,11 +3,14 @@
  * A unit is a node of a round's tree: number round * parts + first part. Rounds are offered when a worker has
  * nothing else to do, the rounds version .. version + stale at most (in async mode, where a round is one
  * unit, as many as there is room for); how wide the round's nodes are is decided then. */
+#include <string.h>
+
 #include "base/assert.h"
 #include "nn/tree.h"
 #include "proto/chief_internal.h"
 
 enum { HOLDERS_TOLD_MAX = 8 };
+static const double LATE_AGAIN_S = 60; /* of a worker that is late every few rounds it is told so often */
 
 /* Whether an owner has made a version of which a part was not reported: its worker was lost between
  * the two. Nobody can compute that part again, since the version that it starts from is gone. (In async
@@ -75,10 +78,22 @@ static void tell_late(shoal_chief *c, const shoal_lease *lease) {
   uint32_t count = shoal_lease_holders(c->book, lease->unit, workers, HOLDERS_TOLD_MAX);
   for (uint32_t i = 0; i < count; i++) {
     peer_entry *peer = shoal_chief_find(c, workers[i]);
-    if (peer == NULL || workers[i] == lease->worker) continue;
+    bool known =
+        peer == NULL || peer->late || (peer->late_since > 0 && c->time < peer->late_since + LATE_AGAIN_S);
+    if (known || workers[i] == lease->worker) continue;
     peer->late = true;
+    peer->late_since = c->time;
     shoal_chief_tell_of(c, SHOAL_CHIEF_LATE, peer, "");
   }
+}
+
+void shoal_chief_not_late(shoal_chief *c, peer_entry *worker) {
+  if (!worker->late) return;
+  shoal_chief_event event = {
+      .kind = SHOAL_CHIEF_AGAIN, .peer = worker->peer, .seconds = c->time - worker->late_since, .text = ""};
+  memcpy(event.name, worker->name, sizeof event.name);
+  worker->late = false;
+  shoal_chief_tell(c, event);
 }
 
 uint32_t shoal_chief_count_of(shoal_chief *c, uint64_t unit) {

@@ -74,6 +74,8 @@ static void read_name(const shoal_message *m, char name[SHOAL_NAME_MAX]) {
     shoal_text_plain(name, SHOAL_NAME_MAX, shoal_blob_bytes(m->payload), shoal_blob_length(m->payload));
 }
 
+static const char TAKEN[] = "the training has a parameter server of this index already";
+
 /* Why somebody is not welcome; NULL: it is. */
 static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
   if (m->count == SHOAL_ROLE_WORKER && m->round != 0) return "this is the chief, and no parameter server";
@@ -91,7 +93,7 @@ static const char *refusal_of(const shoal_chief *c, const shoal_message *m) {
   if (m->slice >= c->config.owners)
     return "the training has no parameter server of this index: its --ps-hosts is a shorter list";
   if (m->generation > GENERATION_MAX) return "its generation cannot be";
-  return c->owners[m->slice].peer != 0 ? "the training has a parameter server of this index already" : NULL;
+  return c->owners[m->slice].peer != 0 ? TAKEN : NULL; /* whose connection may be a dead one */
 }
 
 static peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *m) {
@@ -139,9 +141,10 @@ void shoal_chief_take_hello(shoal_chief *c, uint64_t peer, const shoal_message *
     shoal_chief_event event = {.kind = SHOAL_CHIEF_REFUSED, .peer = peer, .text = refusal};
     read_name(m, event.name);
     shoal_chief_tell(c, event);
-    shoal_chief_say(
-        c, peer,
-        (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(refusal, strlen(refusal))});
+    shoal_chief_say(c, peer,
+                    (shoal_message){.kind = SHOAL_MSG_REFUSE,
+                                    .count = refusal == TAKEN ? SHOAL_REFUSED_FOR_NOW : 0,
+                                    .payload = shoal_blob_of(refusal, strlen(refusal))});
     return;
   }
   bool owner = m->count == SHOAL_ROLE_OWNER;

@@ -342,9 +342,10 @@ void shoal_chief_go_on(shoal_chief *c, double now) {
   shoal_chief_serve(c);
 }
 
-void shoal_chief_end(shoal_chief *c, const char *text) {
+void shoal_chief_end(shoal_chief *c, shoal_chief_ending how, const char *text) {
   c->ended = true;
-  for (uint32_t i = 0; i < c->peers_count; i++)
-    shoal_chief_say(c, c->peers[i].peer,
-                    (shoal_message){.kind = SHOAL_MSG_END, .payload = shoal_blob_of(text, strlen(text))});
+  for (uint32_t i = 0; i < c->peers_count && how != SHOAL_ENDS_SILENTLY; i++)
+    shoal_chief_say(
+        c, c->peers[i].peer,
+        (shoal_message){.kind = SHOAL_MSG_END, .count = how, .payload = shoal_blob_of(text, strlen(text))});
 }

@@ -131,6 +131,7 @@ shoal_status shoal_guard_create(shoal_guard **out, const shoal_guard_config *con
     shoal_guard_destroy(g);
     return status;
   }
+  if (config->recheck > 0) shoal_trust_know_all(g->trust, config->recheck);
   *out = g;
   return SHOAL_OK;
 }
@@ -414,6 +415,10 @@ static void plan_checks(shoal_guard *g, result *r, const shoal_guard_end *end) {
   ends |= end->rounds_left == 0 && (double)shoal_random_uniform(key, r->lease) < end->share;
   r->strict = ends || p->owed > 0 || p->unaudited >= UNAUDITED_MAX;
   r->auditor_s = ends ? AUDITOR_S : OWED_TIMES * (r->deadline - r->since);
+  if (g->config.recheck >= 1) {
+    r->strict = true;
+    r->auditor_s = INFINITY;
+  }
   r->drawn |= r->strict;
   r->blocking = r->strict || !is_proven(g, r->who);
   p->owed = 0;

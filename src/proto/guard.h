@@ -46,6 +46,9 @@ typedef struct shoal_guard_config {
   uint32_t owners;
   uint32_t parts; /* of a round: unit / parts is its round */
   bool audits;
+  /* All are known (trust.h), and this share of their units is computed again; with 1 none counts before that.
+   * 0: strangers. */
+  double recheck;
   uint32_t people_max; /* standings, and who is remembered for other reasons */
   uint64_t secret[2];
 } shoal_guard_config;

@@ -193,6 +193,10 @@ static shoal_status check_length(shoal_message_kind kind, uint64_t length, uint6
                     (unsigned long long)most);
 }
 
+bool shoal_message_may_begin(const uint8_t *bytes, size_t length) {
+  return memcmp(bytes, magic, length < 3 ? length : 3) == 0;
+}
+
 shoal_status shoal_message_decode(const uint8_t header[SHOAL_HEADER_BYTES], uint64_t payload_max,
                                   shoal_message *out, uint64_t *payload_length, shoal_error *err) {
   if (memcmp(header + AT_MAGIC, magic, 3) != 0)

@@ -145,6 +145,8 @@ bool shoal_message_has_floats(shoal_message_kind kind);
 /* The header of a message whose payload has so many bytes. */
 void shoal_message_encode(const shoal_message *message, uint8_t header[SHOAL_HEADER_BYTES]);
 
+/* Whether a message's header can begin with these bytes. */
+bool shoal_message_may_begin(const uint8_t *bytes, size_t length);
 /* A header from outside: fills *out (without its payload) and the payload's length, or says
  * what is wrong with it. payload_max is the most that the receiver takes. */
 shoal_status shoal_message_decode(const uint8_t header[SHOAL_HEADER_BYTES], uint64_t payload_max,

@@ -326,16 +326,6 @@ void shoal_swarm_want_all(shoal_swarm *s, double now) {
   for (uint32_t c = 0; c < s->config.chunks; c++) shoal_swarm_want(s, c, false, now);
 }
 
-void shoal_swarm_unwant(shoal_swarm *s, uint32_t chunk) {
-  if (s->config.serves || s->config.wants_all || chunk >= s->config.chunks || !shoal_bit(s->wanted, chunk))
-    return;
-  shoal_swarm_close(s, chunk);
-  shoal_bit_clear(s->wanted, chunk);
-  s->counts.wanted--;
-  if (shoal_bit(s->urgent, chunk)) s->urgent_count--;
-  shoal_bit_clear(s->urgent, chunk);
-}
-
 /* ---- what comes ---- */
 
 /* Those of a word's chunks of which this was not known. */

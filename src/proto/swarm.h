@@ -15,8 +15,9 @@
  * Who answers. A peer is sent one chunk at a time, at most `slots` peers at a time; those who ask take
  * turns, one chunk a turn. A member with a slow uplink sends to fewer, so that a chunk is whole sooner and
  * can be passed on; receivers that are slow themselves do not count. The server gives every chunk once
- * before it gives any twice: after that it says "not now" as long as somebody who is here has the chunk,
- * unless nobody else gives it; and of its own accord gives again what hardly anybody has got on with.
+ * before it gives any twice: after that it says "not now" as long as somebody who is here has the chunk, or
+ * has got it by the time that the question's turn comes, unless nobody else gives it; and of its own accord
+ * gives again what hardly anybody has got on with.
  *
  * The driver does what needs bytes: it compares hashes and reads from disk. After every call it takes all
  * events (shoal_swarm_next) and then all letters (shoal_swarm_outbox), and it calls tick when next_tick has
@@ -65,8 +66,6 @@ void shoal_swarm_has(shoal_swarm *swarm, uint32_t chunk, double now);
 /* A chunk is wanted, or now urgently; one that is here, or beyond the last, is nothing. */
 void shoal_swarm_want(shoal_swarm *swarm, uint32_t chunk, bool urgent, double now);
 void shoal_swarm_want_all(shoal_swarm *swarm, double now);
-/* It is wanted no more, unless all are; what is under way may still come. */
-void shoal_swarm_unwant(shoal_swarm *swarm, uint32_t chunk);
 
 /* A message has come: HAVE, WANT or CHUNK; others are dropped. Its payload is taken over, the struct stays
  * the caller's. */

@@ -203,7 +203,7 @@ static bool ask_server_for(shoal_swarm *s, shoal_swarm_neighbour *n, double now)
     uint32_t chunk = choose_of_server(s, n);
     if (chunk == NONE) break;
     bool urgent = shoal_bit(s->urgent, chunk);
-    bool sole = s->config.alone || (urgent ? refused_s >= urgent_grace_s : starved_s >= grace_s);
+    bool sole = s->config.alone || starved_s >= (urgent ? urgent_grace_s : grace_s);
     if (s->config.wants_all && !sole && !urgent) break;
     put_question(s, n, chunk, sole, now);
     certain++;

@@ -183,9 +183,16 @@ static bool has_room(shoal_swarm *s, double now) {
 
 /* ---- giving ---- */
 
+/* Whether the server leaves a chunk to others: somebody else who is here has it. */
+static bool left_to_others(const shoal_swarm *s, const shoal_swarm_neighbour *n, uint32_t chunk) {
+  return s->config.serves && s->holders[chunk] > (shoal_bit(n->bits, chunk) ? 1 : 0);
+}
+
 /* The question's turn has come: what chunk it gets, or NONE for "not now". */
 static uint32_t settle(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_swarm_demand *ask, double now) {
   if (ask->chunk == SHOAL_SWARM_ANY && n->bad) return NONE;
+  /* While it stood in line another may have got it. */
+  if (ask->chunk != SHOAL_SWARM_ANY && !ask->sole && left_to_others(s, n, ask->chunk)) return NONE;
   uint32_t chunk = ask->chunk == SHOAL_SWARM_ANY ? best_to_give(s, n, now) : ask->chunk;
   if (chunk != NONE && s->config.serves) note_given(s, n, chunk, now);
   return chunk;
@@ -221,11 +228,6 @@ static bool asks_already(const shoal_swarm *s, shoal_swarm_neighbour *n, uint32_
   return false;
 }
 
-/* Whether the server leaves a chunk to others: somebody else who is here has it. */
-static bool left_to_others(const shoal_swarm *s, const shoal_swarm_neighbour *n, uint32_t chunk) {
-  return s->config.serves && s->holders[chunk] > (shoal_bit(n->bits, chunk) ? 1 : 0);
-}
-
 void shoal_swarm_asked(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_message *m, double now) {
   uint32_t chunk = m->shard;
   bool any = chunk == SHOAL_SWARM_ANY;
@@ -239,7 +241,8 @@ void shoal_swarm_asked(shoal_swarm *s, shoal_swarm_neighbour *n, const shoal_mes
     say_not_now(s, n, m->lease, chunk);
     return;
   }
-  *ask_at(s, n, n->asks_count++) = (shoal_swarm_demand){.number = m->lease, .chunk = chunk};
+  *ask_at(s, n, n->asks_count++) =
+      (shoal_swarm_demand){.number = m->lease, .chunk = chunk, .sole = m->count == 1};
   line_up(s, n);
   shoal_swarm_pump(s, now);
 }

@@ -30,6 +30,7 @@ typedef struct shoal_swarm_question {
 typedef struct shoal_swarm_demand {
   uint64_t number;
   uint32_t chunk;
+  bool sole; /* nobody else gives it to the peer */
 } shoal_swarm_demand;
 
 typedef struct shoal_swarm_neighbour {

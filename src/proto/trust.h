@@ -43,6 +43,9 @@ typedef struct shoal_trust shoal_trust;
 
 shoal_status shoal_trust_create(shoal_trust **out, uint32_t standings_max, uint64_t seed, shoal_error *err);
 void shoal_trust_destroy(shoal_trust *trust);
+/* All are known: nobody has to prove anything, and this share of everybody's units, more than 0, is audited. For machines
+ * of one's own, which do not lie but may be faulty. */
+void shoal_trust_know_all(shoal_trust *trust, double share);
 
 /* Tells a standing that was kept, in the place of what is known; also one that an admin has lifted a ban
  * from. */

@@ -89,24 +89,50 @@ static shoal_status choose(chooser *c, uint32_t rounds, uint32_t *order, uint32_
   return SHOAL_OK;
 }
 
+static bool open_chooser(chooser *c, const shoal_candidates *candidates, shoal_score_kind metric,
+                         shoal_error *err) {
+  *c = (chooser){.candidates = candidates, .metric = metric, .err = err};
+  c->values = candidates->rows * (candidates->classes > 0 ? candidates->classes : 1);
+  c->sum = calloc(c->values + 1, sizeof *c->sum);
+  c->mean = malloc((c->values + 1) * sizeof *c->mean);
+  c->numbers = malloc((c->values + 1) * sizeof *c->numbers);
+  return c->sum && c->mean && c->numbers;
+}
+
+static void close_chooser(chooser *c) {
+  free(c->sum);
+  free(c->mean);
+  free(c->numbers);
+}
+
 shoal_status shoal_ensemble_choose(const shoal_candidates *candidates, shoal_score_kind metric,
                                    uint32_t rounds, double *share, double *score, shoal_error *err) {
   if (candidates->count == 0 || rounds == 0 || candidates->rows == 0)
     return shoal_fail(err, SHOAL_INVALID, "there is nothing to choose from");
-  chooser c = {.candidates = candidates, .metric = metric, .err = err};
-  c.values = candidates->rows * (candidates->classes > 0 ? candidates->classes : 1);
-  c.sum = calloc(c.values, sizeof *c.sum);
-  c.mean = malloc(c.values * sizeof *c.mean);
-  c.numbers = malloc(c.values * sizeof *c.numbers);
+  chooser c;
+  bool whole = open_chooser(&c, candidates, metric, err);
   uint32_t *order = calloc(rounds, sizeof *order), counted = 0;
-  shoal_status status = c.sum && c.mean && c.numbers && order
-                            ? choose(&c, rounds, order, &counted, score)
-                            : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = whole && order ? choose(&c, rounds, order, &counted, score)
+                                       : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   memset(share, 0, candidates->count * sizeof *share);
   for (uint32_t r = 0; r < counted && status == SHOAL_OK; r++) share[order[r]] += 1.0 / counted;
-  free(c.sum);
-  free(c.mean);
-  free(c.numbers);
+  close_chooser(&c);
   free(order);
+  return status;
+}
+
+shoal_status shoal_ensemble_score(const shoal_candidates *candidates, shoal_score_kind metric,
+                                  const double *share, double *score, shoal_error *err) {
+  chooser c;
+  judged one = {NAN, NAN};
+  shoal_status status = open_chooser(&c, candidates, metric, err)
+                            ? SHOAL_OK
+                            : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (uint32_t i = 0; i < candidates->count && status == SHOAL_OK; i++)
+    for (uint64_t v = 0; v < c.values && share[i] > 0; v++)
+      c.sum[v] += share[i] * (double)candidates->predicted[i][v];
+  if (status == SHOAL_OK) status = judge(&c, 1, NULL, &one);
+  *score = one.score;
+  close_chooser(&c);
   return status;
 }

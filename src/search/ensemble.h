@@ -23,5 +23,8 @@ typedef struct shoal_candidates {
  * best one, so it is never worse than that on these rows. */
 shoal_status shoal_ensemble_choose(const shoal_candidates *candidates, shoal_score_kind metric,
                                    uint32_t rounds, double *share, double *score, shoal_error *err);
+/* The score of candidates together, each with its share. */
+shoal_status shoal_ensemble_score(const shoal_candidates *candidates, shoal_score_kind metric,
+                                  const double *share, double *score, shoal_error *err);
 
 #endif

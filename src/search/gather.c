@@ -121,7 +121,7 @@ static void drop_values(shoal_gather *g) {
 
 bool shoal_gather_cell(shoal_gather *g, const shoal_csv_cell *cell, int64_t place) {
   double values[SHOAL_READINGS] = {NAN, NAN, NAN};
-  bool good = true;
+  bool good = true, too_large = false;
   if (shoal_cell_is_missing(cell->text, cell->length)) {
     g->missing++;
   } else {
@@ -129,15 +129,18 @@ bool shoal_gather_cell(shoal_gather *g, const shoal_csv_cell *cell, int64_t plac
     if (read_number(g, cell, &values[SHOAL_AS_NUMBER])) {
       look_at_digits(g, cell, values[SHOAL_AS_NUMBER]);
     } else {
+      too_large = shoal_dialect_too_large(g->dialect, cell->text, cell->length);
       values[SHOAL_AS_NUMBER] = NAN;
+      if (too_large) keep_misfit(&g->largest, cell);
+      g->too_large += too_large;
       read_dates(cell, values);
       g->words += words_of(cell);
       g->bytes += cell->length;
     }
     for (int i = 0; i < SHOAL_READINGS; i++) {
-      if (isnan(values[i]))
+      if (isnan(values[i]) && !(too_large && i == SHOAL_AS_NUMBER))
         keep_misfit(&g->misfit[i], cell);
-      else
+      else if (!isnan(values[i]))
         add_moment(&g->as[i], values[i]);
     }
     good = shoal_distinct_add(&g->distinct, cell->text, cell->length);
@@ -149,19 +152,41 @@ bool shoal_gather_cell(shoal_gather *g, const shoal_csv_cell *cell, int64_t plac
 
 /* ---- the kind ----------------------------------------------------------------------- */
 
+/* Whether the last word of a name is one of these: of "user_id", "invoice no." and "PassengerId" it is "id",
+ * "no" and "Id". */
+static bool ends_in_word(const char *name, const char *const *words) {
+  size_t end = strlen(name);
+  while (end > 0 && !isalnum((unsigned char)name[end - 1])) end--;
+  size_t start = end;
+  while (start > 0 && isalnum((unsigned char)name[start - 1])) {
+    start--;
+    if (isupper((unsigned char)name[start]) && start > 0 && islower((unsigned char)name[start - 1])) break;
+  }
+  for (; *words; words++)
+    if (strlen(*words) == end - start && strncasecmp(name + start, *words, end - start) == 0) return true;
+  return false;
+}
+
 /* Whether a name is one that people give to what only tells rows apart. */
 static bool is_id_name(const char *name) {
-  static const char *const whole[] = {"id",  "uuid",       "guid",   "index",        "idx",
-                                      "row", "rowid",      "row_id", "rownum",       "row_number",
-                                      "key", "unnamed: 0", "serial", "serial_number"};
-  for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-    if (strcasecmp(name, whole[i]) == 0) return true;
-  }
-  size_t length = strlen(name);
-  if (length < 3 || strncasecmp(name + length - 2, "id", 2) != 0) return false;
-  char before = name[length - 3];
-  return before == '_' || before == ' ' || before == '-' || before == '.' ||
-         (name[length - 2] == 'I' && islower((unsigned char)before)); /* PassengerId, userID */
+  static const char *const words[] = {"id",    "uuid",   "guid", "index",  "idx", "row",
+                                      "rowid", "rownum", "key",  "serial", "pid", "uid",
+                                      "cid",   "sid",    "oid",  "tid",    "rid", NULL};
+  return ends_in_word(name, words) || strcmp(name, "#") == 0 || strcasecmp(name, "unnamed: 0") == 0;
+}
+
+/* The same with names that can also mean a quantity: they tell something where there are enough rows. */
+static bool may_be_id_name(const char *name) {
+  static const char *const words[] = {"no",        "nr",     "num",     "number", "order", "code", "ref",
+                                      "reference", "record", "account", "parcel", "phone", NULL};
+  return ends_in_word(name, words);
+}
+
+/* What counts up with the rows is then worth learning from. */
+static bool is_time_name(const char *name) {
+  static const char *const words[] = {"year", "quarter", "month", "week",   "day",       "date",
+                                      "hour", "minute",  "time",  "second", "timestamp", NULL};
+  return ends_in_word(name, words);
 }
 
 static bool is_share(uint64_t part, uint64_t of, double share) { return (double)part >= share * (double)of; }
@@ -171,11 +196,22 @@ static bool all_differ(const shoal_gather *g) {
   return g->filled > 1 && is_share(shoal_distinct_count(&g->distinct), g->filled, share);
 }
 
+/* Of n whole numbers that come from a range of s by chance, some n * n / 2s are equal to another one, and more
+ * where some numbers are likelier: if hardly any are, somebody has dealt them out, a new one to each row. So it is
+ * with numbers of rows in another order, or of a part of the rows; not with areas or salaries, whose range is long. */
+static bool are_dealt_out(const shoal_gather *g) {
+  double rows = (double)g->filled, span = g->as[SHOAL_AS_NUMBER].max - g->as[SHOAL_AS_NUMBER].min + 1;
+  double expected = rows * rows / (2 * span), equal = rows - (double)shoal_distinct_count(&g->distinct);
+  if (g->distinct.registers) return expected >= 0.2 * rows; /* how many are equal is an estimate */
+  return expected >= 10 && equal <= expected / 10;
+}
+
 static shoal_column_kind kind_of_numbers(const shoal_gather *g, const char *name) {
-  bool whole = g->fractions == 0 && g->unit[0] == 0;
-  bool sequence = g->filled >= ROWS_ENOUGH && is_share(g->steps + 1, g->filled, nearly_all);
-  bool rows_apart =
-      whole && all_differ(g) && (sequence || is_id_name(name) || is_share(g->wide, g->filled, mostly));
+  if (g->fractions > 0 || g->unit[0] != 0 || !all_differ(g)) return SHOAL_NUMBER;
+  bool enough = g->filled >= ROWS_ENOUGH;
+  bool counts = enough && (is_share(g->steps + 1, g->filled, nearly_all) || are_dealt_out(g));
+  bool rows_apart = (counts && !is_time_name(name)) || is_id_name(name) || (enough && may_be_id_name(name)) ||
+                    is_share(g->wide, g->filled, mostly);
   return rows_apart ? SHOAL_IDENTIFIER : SHOAL_NUMBER;
 }
 
@@ -206,7 +242,8 @@ static shoal_column_kind guess_kind(const shoal_gather *g, const char *name) {
   if (g->filled == 0) return SHOAL_CONSTANT;
   /* One value or none at all is as good as two values. */
   if (shoal_distinct_count(&g->distinct) == 1) return g->missing > 0 ? SHOAL_CATEGORY : SHOAL_CONSTANT;
-  bool numbers = is_share(g->as[SHOAL_AS_NUMBER].count, g->filled, nearly_all);
+  bool numbers = is_share(g->as[SHOAL_AS_NUMBER].count + g->too_large, g->filled, nearly_all) &&
+                 is_share(g->as[SHOAL_AS_NUMBER].count, g->filled, mostly);
   if (numbers && !are_codes(g)) return kind_of_numbers(g, name);
   if (numbers) return all_differ(g) && g->filled >= ROWS_ENOUGH ? SHOAL_IDENTIFIER : SHOAL_CATEGORY;
   if (is_share(g->as[dates_as(g)].count, g->filled, nearly_all)) return SHOAL_DATE;
@@ -259,10 +296,20 @@ static void warn(const shoal_gather *g, int reading, shoal_column *out) {
     shoal_column_warn(out, "every cell is missing: not learned from");
   else if (out->kind == SHOAL_CONSTANT)
     shoal_column_warn(out, "the same value in every row: not learned from");
-  else if (out->kind == SHOAL_IDENTIFIER)
-    shoal_column_warn(out, "different in nearly every row, like a number of the row: not learned from");
-  if ((out->kind == SHOAL_NUMBER || out->kind == SHOAL_DATE) && g->as[reading].count < g->filled) {
-    uint64_t bad = g->filled - g->as[reading].count;
+  else if (out->kind == SHOAL_IDENTIFIER && out->guessed == SHOAL_IDENTIFIER)
+    shoal_column_warn(out,
+                      "different in nearly every row, like a number of the row: not learned from, unless "
+                      "--columns '%.60s=%s' says so",
+                      out->name, g->as[SHOAL_AS_NUMBER].count == g->filled ? "number" : "category");
+  uint64_t too_large = out->kind == SHOAL_NUMBER ? g->too_large : 0;
+  if (too_large > 0)
+    shoal_column_warn(out,
+                      "%" PRIu64 " cell%s too large for a number, the first '%s' in line %" PRIu64
+                      ": counted as missing",
+                      too_large, too_large == 1 ? " is" : "s are", g->largest.text, g->largest.line);
+  if ((out->kind == SHOAL_NUMBER || out->kind == SHOAL_DATE) &&
+      g->as[reading].count + too_large < g->filled) {
+    uint64_t bad = g->filled - g->as[reading].count - too_large;
     shoal_column_warn(out, "%" PRIu64 " cell%s no %s, such as '%s' in line %" PRIu64 ": counted as missing",
                       bad, bad == 1 ? " is" : "s are", out->kind == SHOAL_NUMBER ? "number" : "date",
                       g->misfit[reading].text, g->misfit[reading].line);

@@ -27,14 +27,15 @@ typedef struct shoal_gather {
   const shoal_dialect *dialect;
   uint32_t sample_max;
   uint64_t filled, missing;
-  shoal_moments as[SHOAL_READINGS]; /* cells that can be read so */
-  double *sample[SHOAL_READINGS];   /* of the rows of the sample; NaN where a cell cannot */
-  shoal_misfit misfit[SHOAL_READINGS];
-  char unit[SHOAL_UNIT_BYTES]; /* the first one that came */
-  uint64_t fractions;          /* numbers that are not whole */
-  uint64_t codes;              /* of digits alone, with a zero in front */
-  uint64_t wide;               /* whole, of more digits than a double holds */
-  uint64_t steps;              /* numbers that are one above the last one */
+  shoal_moments as[SHOAL_READINGS];             /* cells that can be read so */
+  double *sample[SHOAL_READINGS];               /* of the rows of the sample; NaN where a cell cannot */
+  shoal_misfit misfit[SHOAL_READINGS], largest; /* largest: the first that is too large */
+  char unit[SHOAL_UNIT_BYTES];                  /* the first one that came */
+  uint64_t fractions;                           /* numbers that are not whole */
+  uint64_t codes;                               /* of digits alone, with a zero in front */
+  uint64_t wide;                                /* whole, of more digits than a double holds */
+  uint64_t steps;                               /* numbers that are one above the last one */
+  uint64_t too_large; /* cells such as "inf" and "1e400": numbers that no double holds */
   double last;
   uint64_t bytes, words;
   bool keep_values; /* also of what looks like numbers */

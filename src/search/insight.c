@@ -228,6 +228,8 @@ shoal_status shoal_insight_find(shoal_insight *out, const shoal_space *space, co
 
 static const double BY_CHANCE = 0.01;
 enum { GROUP_LEAST = 8, BEST_LEAST = 3, BEST_MAX = 20, THRESHOLDS = 16 };
+/* Worse as a rule: so many standard deviations from chance, and in so many pairs of such a trial and another. */
+static const double FAR = 3, PAIRS = 0.65;
 
 /* How a setting's large and small values are called. */
 typedef struct wording {
@@ -252,6 +254,7 @@ static wording wording_of(shoal_setting_id id) {
 typedef struct seen {
   uint32_t count;
   double *value, *score, *sorted; /* sorted: the values alone, ascending */
+  double *place; /* among those that were trained as long: near 0 the best, near 1 the worst */
 } seen;
 
 /* Which of them a sentence is about: those with a value above, below or equal to a number. */
@@ -262,7 +265,8 @@ typedef struct group {
   double number;
   uint32_t count;
   double best, best_other;
-  bool telling; /* none of the best is in it, and that is not by chance */
+  bool telling;      /* none of the best is in it, and that is not by chance */
+  double far, pairs; /* as a rule: how far from chance, and the share of pairs in which the other is better */
 } group;
 
 static bool is_in(const group *g, double value) {
@@ -274,13 +278,19 @@ static group look_at(const seen *s, side where, double number) {
   uint32_t best = s->count / 10;
   best = best < BEST_LEAST ? BEST_LEAST : best > BEST_MAX ? BEST_MAX : best;
   uint32_t among_best = 0, others = 0;
+  double places = 0, all = 0;
   for (uint32_t i = 0; i < s->count; i++) {
     bool in = is_in(&g, s->value[i]);
+    places += in ? s->place[i] : 0;
+    all += s->place[i];
     if (in && g.count++ == 0) g.best = s->score[i];
     if (!in && others++ == 0) g.best_other = s->score[i];
     among_best += in && i < best;
   }
-  if (among_best > 0 || g.count < GROUP_LEAST || others < GROUP_LEAST) return g;
+  if (g.count < GROUP_LEAST || others < GROUP_LEAST) return g;
+  g.pairs = 0.5 + places / g.count - (all - places) / others; /* of two samples' ranks: Mann and Whitney */
+  g.far = (g.pairs - 0.5) / sqrt((double)s->count / (12.0 * g.count * others));
+  if (among_best > 0) return g;
   /* How likely it is that `best` trials by chance are all among the others. */
   double likely = 1;
   for (uint32_t i = 0; i < best && i < others; i++) likely *= (double)(others - i) / (s->count - i);
@@ -288,12 +298,21 @@ static group look_at(const seen *s, side where, double number) {
   return g;
 }
 
+static bool is_worse_as_a_rule(const group *g) { return g->far > FAR && g->pairs > PAIRS; }
+
 static void write_lesson(const char *name, const char *what, const char *verdict, const group *g, uint32_t of,
                          shoal_json *json) {
   shoal_text text;
   shoal_text_init(&text);
-  shoal_text_addf(&text, "%s %s: best of %u such trials %.4g, best of the other %u %.4g", what, verdict,
-                  g->count, g->best, of - g->count, g->best_other);
+  if (g->telling)
+    shoal_text_addf(&text, "%s %s: best of %u such trials %.4g, best of the other %u %.4g", what, verdict,
+                    g->count, g->best, of - g->count, g->best_other);
+  else
+    shoal_text_addf(
+        &text,
+        "%s is worse here as a rule: of %u such trials and %u others that were trained as long, the "
+        "other is better in %.0f%% of the pairs",
+        what, g->count, of - g->count, 100 * g->pairs);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "setting", name);
   shoal_json_text(json, "text", text.failed ? "" : text.bytes);
@@ -305,17 +324,18 @@ static void write_lesson(const char *name, const char *what, const char *verdict
 static void write_bounds(const shoal_setting *setting, shoal_setting_id id, const seen *s, shoal_json *json) {
   wording words = wording_of(id);
   for (side where = ABOVE; where <= BELOW; where++) {
-    for (uint32_t i = 1; i < THRESHOLDS; i++) {
+    group told = {0}; /* the first that tells something of the best, else what is worst as a rule */
+    for (uint32_t i = 1; i < THRESHOLDS && !told.telling; i++) {
       uint32_t place = (uint32_t)((uint64_t)s->count * (where == ABOVE ? i : THRESHOLDS - i) / THRESHOLDS);
       group g = look_at(s, where, s->sorted[place]);
-      if (!g.telling) continue;
-      char what[80];
-      snprintf(what, sizeof what, "%s%.3g%s", where == ABOVE ? words.above : words.below, g.number,
-               words.behind);
-      write_lesson(setting->name, what, where == ABOVE ? "brings nothing here" : "falls short here", &g,
-                   s->count, json);
-      break;
+      if (g.telling || (is_worse_as_a_rule(&g) && g.far > told.far)) told = g;
     }
+    if (told.count == 0) continue;
+    char what[80];
+    snprintf(what, sizeof what, "%s%.3g%s", where == ABOVE ? words.above : words.below, told.number,
+             words.behind);
+    write_lesson(setting->name, what, where == ABOVE ? "brings nothing here" : "falls short here", &told,
+                 s->count, json);
   }
 }
 
@@ -324,7 +344,7 @@ static void write_choices(const shoal_space *space, shoal_setting_id id, const s
   uint64_t values = shoal_setting_values(setting);
   for (uint64_t v = 0; v < values && v < SHOAL_CHOICES_MAX; v++) {
     group g = look_at(s, EQUAL, (double)v);
-    if (!g.telling) continue;
+    if (!g.telling && !is_worse_as_a_rule(&g)) continue;
     char what[120];
     const char *word = id == SHOAL_SET_TOPOLOGY ? space->topologies[v] : setting->choices[v];
     snprintf(what, sizeof what, "%s %.90s", setting->name, word);
@@ -337,8 +357,19 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* The place of each trial among those of its rung; s is the best first. */
+static void find_places(seen *s, const uint32_t *rungs) {
+  enum { RUNGS = 32 };
+  uint32_t counts[RUNGS] = {0}, before[RUNGS] = {0};
+  for (uint32_t i = 0; i < s->count; i++) counts[rungs[i] % RUNGS]++;
+  for (uint32_t i = 0; i < s->count; i++) {
+    uint32_t rung = rungs[i] % RUNGS;
+    s->place[i] = (before[rung]++ + 0.5) / counts[rung];
+  }
+}
+
 static void write_lessons(const shoal_space *space, const shoal_evidence *trials, const scored *worst_first,
-                          uint32_t count, seen *s, shoal_json *json) {
+                          uint32_t count, seen *s, uint32_t *rungs, shoal_json *json) {
   for (uint32_t id = 0; id < SHOAL_SETTINGS; id++) {
     const shoal_setting *setting = &space->settings[id];
     bool ordered = shoal_setting_ordered(setting);
@@ -350,9 +381,11 @@ static void write_lessons(const shoal_space *space, const shoal_evidence *trials
       double value =
           ordered ? shoal_values_number(space, trial->values, (shoal_setting_id)id) : trial->values->of[id];
       s->value[s->count] = s->sorted[s->count] = value;
+      rungs[s->count] = trial->rung;
       s->score[s->count++] = trial->score;
     }
     if (s->count < SHOAL_EVIDENCE_LEAST) continue;
+    find_places(s, rungs);
     qsort(s->sorted, s->count, sizeof *s->sorted, by_number);
     if (ordered)
       write_bounds(setting, (shoal_setting_id)id, s, json);
@@ -380,6 +413,17 @@ static void write_importance(const shoal_space *space, const shoal_insight *insi
   }
 }
 
+static void write_lessons_why(uint64_t trials, bool known, shoal_json *json) {
+  char why[160];
+  if (known)
+    snprintf(why, sizeof why, "in %llu trials no setting made a difference that chance alone would not make",
+             (unsigned long long)trials);
+  else
+    snprintf(why, sizeof why, "lessons need %d trials with scores that differ; there %s %llu",
+             SHOAL_EVIDENCE_LEAST, trials == 1 ? "is" : "are", (unsigned long long)trials);
+  shoal_json_text(json, "lessons_why", why);
+}
+
 shoal_status shoal_insight_write(const shoal_space *space, const shoal_evidence *trials, uint64_t given,
                                  bool higher_is_better, shoal_json *json, const char *key, shoal_error *err) {
   shoal_insight insight;
@@ -387,23 +431,30 @@ shoal_status shoal_insight_write(const shoal_space *space, const shoal_evidence 
   if (status != SHOAL_OK) return status;
   uint32_t count = newest(&trials, given);
   scored *sorted = sort(trials, count, higher_is_better);
-  double *numbers = calloc(count ? 3 * (size_t)count : 1, sizeof *numbers);
-  if (sorted != NULL && numbers != NULL) {
-    seen s = {.value = numbers, .score = numbers + count, .sorted = numbers + 2 * (size_t)count};
+  double *numbers = calloc(count ? 4 * (size_t)count : 1, sizeof *numbers);
+  uint32_t *rungs = calloc(count ? count : 1, sizeof *rungs);
+  if (sorted != NULL && numbers != NULL && rungs != NULL) {
+    seen s = {.value = numbers,
+              .score = numbers + count,
+              .sorted = numbers + 2 * (size_t)count,
+              .place = numbers + 3 * (size_t)count};
     shoal_json_open(json, key, '{');
     shoal_json_int(json, "trials", (int64_t)given);
     shoal_json_open(json, "importance", '[');
     write_importance(space, &insight, json);
     shoal_json_close(json, ']');
     shoal_json_open(json, "lessons", '[');
-    if (insight.known) write_lessons(space, trials, sorted, count, &s, json);
+    if (insight.known) write_lessons(space, trials, sorted, count, &s, rungs, json);
+    bool none = !json->comma;
     shoal_json_close(json, ']');
+    if (none) write_lessons_why(given, insight.known, json);
     shoal_json_close(json, '}');
   } else {
     status = no_memory(err);
   }
   free(sorted);
   free(numbers);
+  free(rungs);
   return status;
 }
 

@@ -8,7 +8,8 @@
  *
  * Lessons: sentences such as "wider than 256 brings nothing here: best of 12 such trials 0.861, best of
  * the other 30 0.862". One is written only where none of the best trials is of that kind and chance alone
- * would have that less than once in a hundred times.
+ * would have that less than once in a hundred times; or where trials of that kind are worse as a rule, each
+ * compared with those that were trained as long, and chance would have that hardly ever.
  *
  * Everything follows from the trials alone, to the bit. Threads: any. */
 #ifndef SHOAL_SEARCH_INSIGHT_H
@@ -37,7 +38,8 @@ shoal_status shoal_insight_find(shoal_insight *out, const shoal_space *space, co
                                 uint64_t count, bool higher_is_better, shoal_error *err);
 /* {"trials":42,"importance":[{"setting":"rate","share":0.41},...],
  *  "lessons":[{"setting":"width","text":"..."},...]};
- * the most important first, settings with one value left out; both empty where the evidence is not enough. */
+ * the most important first, settings with one value left out; both empty where the evidence is not enough, and
+ * "lessons_why" says so where there is none. */
 shoal_status shoal_insight_write(const shoal_space *space, const shoal_evidence *trials, uint64_t count,
                                  bool higher_is_better, shoal_json *json, const char *key, shoal_error *err);
 /* The same from a board's trials. */

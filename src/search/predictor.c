@@ -38,6 +38,7 @@ struct shoal_predictor {
   shoal_target target;
   shoal_score_kind metric;
   shoal_scores valid, test;
+  shoal_estimate estimate;
   uint64_t test_rows;
   uint32_t count;
   member members[SHOAL_MEMBERS_MAX];
@@ -66,6 +67,7 @@ static shoal_predictor *new_predictor(shoal_score_kind metric) {
   shoal_target_init(&p->target);
   shoal_scores_none(&p->valid);
   shoal_scores_none(&p->test);
+  p->estimate = (shoal_estimate){NAN, NAN};
   return p;
 }
 
@@ -102,6 +104,11 @@ void shoal_predictor_destroy(shoal_predictor *p) {
 
 void shoal_predictor_set_valid(shoal_predictor *p, const shoal_scores *scores) { p->valid = *scores; }
 const shoal_scores *shoal_predictor_valid(const shoal_predictor *p) { return &p->valid; }
+
+void shoal_predictor_set_estimate(shoal_predictor *p, const shoal_estimate *estimate) {
+  p->estimate = *estimate;
+}
+const shoal_estimate *shoal_predictor_estimate(const shoal_predictor *p) { return &p->estimate; }
 
 void shoal_predictor_set_test(shoal_predictor *p, const shoal_scores *scores, uint64_t rows) {
   p->test = *scores;
@@ -168,6 +175,7 @@ static void write_meta(const shoal_predictor *p, const shoal_encoder_packed *pac
   shoal_json_open(&json, "scores", '{');
   shoal_scores_write(&p->valid, p->target.problem, &json, "");
   shoal_json_close(&json, '}');
+  shoal_estimate_write(&p->estimate, &json);
   if (p->test_rows > 0) {
     shoal_json_open(&json, "test_scores", '{');
     shoal_scores_write(&p->test, p->target.problem, &json, "");
@@ -512,6 +520,7 @@ static shoal_status read_predictor(loader *l, const cJSON *json) {
       !shoal_score_fits(p->metric, p->target.problem))
     return shoal_fail(l->err, SHOAL_CORRUPT, "%s: its metric is unknown or does not fit the target", l->path);
   shoal_scores_read(&p->valid, cJSON_GetObjectItemCaseSensitive(json, "scores"));
+  shoal_estimate_read(&p->estimate, json);
   const cJSON *test_rows = cJSON_GetObjectItemCaseSensitive(json, "test_rows");
   if (cJSON_IsNumber(test_rows) && test_rows->valuedouble >= 1 && test_rows->valuedouble < 1e15) {
     shoal_scores_read(&p->test, cJSON_GetObjectItemCaseSensitive(json, "test_scores"));
@@ -691,21 +700,26 @@ static shoal_status score_numbers(const shoal_predictor *p, const shoal_rows *ro
   return SHOAL_OK;
 }
 
-shoal_status shoal_predictor_scores(const shoal_predictor *p, const shoal_rows *rows,
-                                    const shoal_row_list *list, uint32_t threads, shoal_scores *out,
-                                    shoal_error *err) {
+shoal_status shoal_predictor_judge(const shoal_predictor *p, const shoal_rows *rows,
+                                   const shoal_row_list *list, const double *predicted, shoal_scores *out,
+                                   shoal_error *err) {
   shoal_scores_none(out);
   if (!shoal_rows_has_target(rows))
     return shoal_fail(err, SHOAL_INVALID, "the rows have no column '%s' to compare the predictions with",
                       p->profile.columns[p->target.column].name);
   uint64_t count = list ? list->count : shoal_rows_count(rows);
-  bool numbers = p->target.problem == SHOAL_REGRESSION;
+  return p->target.problem == SHOAL_REGRESSION ? score_numbers(p, rows, list, count, predicted, out, err)
+                                               : score_classes(p, rows, list, count, predicted, out, err);
+}
+
+shoal_status shoal_predictor_scores(const shoal_predictor *p, const shoal_rows *rows,
+                                    const shoal_row_list *list, uint32_t threads, shoal_scores *out,
+                                    shoal_error *err) {
+  uint64_t count = list ? list->count : shoal_rows_count(rows);
   double *predicted = malloc((count * shoal_target_width(&p->target) + 1) * sizeof *predicted);
   if (predicted == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_status status = shoal_predictor_run(p, rows, list, threads, predicted, err);
-  if (status == SHOAL_OK)
-    status = numbers ? score_numbers(p, rows, list, count, predicted, out, err)
-                     : score_classes(p, rows, list, count, predicted, out, err);
+  if (status == SHOAL_OK) status = shoal_predictor_judge(p, rows, list, predicted, out, err);
   free(predicted);
   return status;
 }

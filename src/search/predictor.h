@@ -39,6 +39,9 @@ shoal_score_kind shoal_predictor_metric(const shoal_predictor *predictor);
 /* All scores of the networks together on the rows that they were chosen by; NaN until they are set. */
 void shoal_predictor_set_valid(shoal_predictor *predictor, const shoal_scores *scores);
 const shoal_scores *shoal_predictor_valid(const shoal_predictor *predictor);
+/* What the metric is expected to be on other rows: see estimate.h. NaN until it is set. */
+void shoal_predictor_set_estimate(shoal_predictor *predictor, const shoal_estimate *estimate);
+const shoal_estimate *shoal_predictor_estimate(const shoal_predictor *predictor);
 /* Likewise on rows that nothing else has seen, and how many had an answer; 0: there are none, or the file is older. */
 void shoal_predictor_set_test(shoal_predictor *predictor, const shoal_scores *scores, uint64_t rows);
 const shoal_scores *shoal_predictor_test(const shoal_predictor *predictor, uint64_t *rows);
@@ -54,6 +57,10 @@ shoal_status shoal_predictor_run(const shoal_predictor *predictor, const shoal_r
 uint32_t shoal_prediction_class(const shoal_target *target, const double *values);
 /* Adds to an open object: "value", or "class", "probability" and "probabilities", a member for each class. */
 void shoal_prediction_write(const shoal_target *target, const double *values, shoal_json *json);
+/* How good what shoal_predictor_run has given is. */
+shoal_status shoal_predictor_judge(const shoal_predictor *predictor, const shoal_rows *rows,
+                                   const shoal_row_list *list, const double *predicted, shoal_scores *out,
+                                   shoal_error *err);
 shoal_status shoal_predictor_scores(const shoal_predictor *predictor, const shoal_rows *rows,
                                     const shoal_row_list *list, uint32_t threads, shoal_scores *out,
                                     shoal_error *err);

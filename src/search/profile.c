@@ -139,18 +139,14 @@ shoal_status shoal_profile_find(const shoal_profile *profile, const char *name, 
     *column = (uint32_t)place - 1;
     return SHOAL_OK;
   }
-  const char **names = calloc(profile->columns_count ? profile->columns_count : 1, sizeof *names);
-  if (!names) return fail_memory(err);
-  for (uint32_t i = 0; i < profile->columns_count; i++) names[i] = profile->columns[i].name;
-  const char *nearest = shoal_nearest(name, strlen(name), names, profile->columns_count);
-  const char *file = profile->file ? profile->file : "the table";
-  if (nearest)
-    shoal_fail(err, SHOAL_INVALID, "%s: no column is called '%.60s'; did you mean '%.60s'?", file, name,
-               nearest);
-  else
-    shoal_fail(err, SHOAL_INVALID, "%s: no column is called '%.60s'; there are %u, from '%.60s' to '%.60s'",
-               file, name, profile->columns_count, names[0], names[profile->columns_count - 1]);
-  free(names);
+  shoal_names names;
+  shoal_names_init(&names);
+  for (uint32_t i = 0; i < profile->columns_count; i++) {
+    const char *other = profile->columns[i].name;
+    shoal_names_add(&names, other, strlen(other)); /* without memory it is one less that is shown */
+  }
+  shoal_names_fail_column(&names, profile->file ? profile->file : "the table", name, err);
+  shoal_names_release(&names);
   return SHOAL_INVALID;
 }
 

@@ -166,3 +166,29 @@ shoal_status shoal_remark_rare(const shoal_target *target, const shoal_rows *row
   free(all);
   return SHOAL_OK;
 }
+
+/* ---- classes of unequal size -------------------------------------------------------- */
+
+shoal_status shoal_remark_imbalance(const shoal_target *target, const shoal_rows *rows,
+                                    shoal_score_kind metric, const shoal_listener *to, shoal_error *err) {
+  static const double most = 0.8;
+  uint32_t classes = target->classes.count, usual = 0;
+  if (target->problem == SHOAL_REGRESSION || metric != SHOAL_SCORE_ACCURACY || to->say == NULL)
+    return SHOAL_OK;
+  uint64_t *counts = calloc(classes, sizeof *counts), all = 0;
+  if (counts == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  count_rows(target, rows, NULL, counts);
+  for (uint32_t c = 0; c < classes; c++) {
+    all += counts[c];
+    if (counts[c] > counts[usual]) usual = c;
+  }
+  double share = all > 0 ? (double)counts[usual] / (double)all : 0;
+  const char *name = shoal_names_at(&target->classes, usual);
+  if (share >= most)
+    say(to,
+        "%.3g%% of the rows are of class '%.60s': to answer '%.60s' always has an accuracy of %.4f already; "
+        "--metric balanced-accuracy, f1 or auc tells more about the other%s",
+        100 * share, name, name, share, classes == 2 ? "" : "s");
+  free(counts);
+  return SHOAL_OK;
+}

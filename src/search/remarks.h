@@ -8,6 +8,7 @@
 #define SHOAL_SEARCH_REMARKS_H
 
 #include "search/encoder.h"
+#include "search/score.h"
 
 typedef struct shoal_listener {
   void *self;
@@ -30,5 +31,9 @@ shoal_status shoal_remark_shared(const shoal_target *target, const shoal_rows *t
 shoal_status shoal_remark_rare(const shoal_target *target, const shoal_rows *rows,
                                const shoal_table_split *split, const shoal_rows *test,
                                const shoal_listener *to, shoal_error *err);
+/* Where accuracy is the measure: that most of the rows are of one class, so that to answer it always is nearly
+ * right. */
+shoal_status shoal_remark_imbalance(const shoal_target *target, const shoal_rows *rows,
+                                    shoal_score_kind metric, const shoal_listener *to, shoal_error *err);
 
 #endif

@@ -50,6 +50,14 @@ bool shoal_score_better(shoal_score_kind kind, double a, double b) {
   return kinds[kind].higher ? a > b : a < b;
 }
 
+double shoal_score_to_mean(shoal_score_kind kind, double score) {
+  return kind == SHOAL_SCORE_RMSE ? score * score : score;
+}
+
+double shoal_score_from_mean(shoal_score_kind kind, double mean) {
+  return kind == SHOAL_SCORE_RMSE ? sqrt(mean > 0 ? mean : 0) : mean;
+}
+
 void shoal_scores_none(shoal_scores *out) {
   for (int i = 0; i < SHOAL_SCORES; i++) out->of[i] = NAN;
 }
@@ -280,4 +288,17 @@ void shoal_scores_read(shoal_scores *out, const cJSON *json) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, kinds[k].name);
     if (cJSON_IsNumber(item)) out->of[k] = item->valuedouble;
   }
+}
+
+void shoal_estimate_write(const shoal_estimate *estimate, shoal_json *json) {
+  if (!isfinite(estimate->score)) return;
+  shoal_json_real(json, "estimate", estimate->score);
+  shoal_json_real(json, "estimate_error", estimate->error);
+}
+
+void shoal_estimate_read(shoal_estimate *out, const cJSON *json) {
+  const cJSON *score = cJSON_GetObjectItemCaseSensitive(json, "estimate"),
+              *error = cJSON_GetObjectItemCaseSensitive(json, "estimate_error");
+  out->score = cJSON_IsNumber(score) ? score->valuedouble : NAN;
+  out->error = cJSON_IsNumber(error) ? error->valuedouble : NAN;
 }

@@ -33,6 +33,16 @@ typedef struct shoal_scores {
 
 void shoal_scores_none(shoal_scores *out); /* all NaN */
 
+/* What can be averaged over parts of rows in a score's place: of RMSE its square. */
+double shoal_score_to_mean(shoal_score_kind kind, double score);
+double shoal_score_from_mean(shoal_score_kind kind, double mean);
+
+/* What a score is expected to be on rows that had no say in choosing (estimate.h). */
+typedef struct shoal_estimate {
+  double score; /* in the target's units; NaN: not known */
+  double error; /* its standard error; NaN: not known, as with few rows */
+} shoal_estimate;
+
 /* Probabilities rows x classes (two classes: two), or numbers; labels -1 and right ones that are NaN are
  * left out. As scikit-learn has them: a class that is neither said nor right does not count for f1, one
  * that is not there counts for nothing else; log loss keeps probabilities within [e, 1 - e], e = 2^-23.
@@ -46,6 +56,9 @@ shoal_status shoal_score_classes(shoal_score_kind kind, double *out, const float
 void shoal_scores_numbers(shoal_scores *out, const double *predicted, const double *right, uint64_t rows);
 void shoal_scores_write(const shoal_scores *scores, shoal_problem problem, shoal_json *json,
                         const char *prefix);
+/* "estimate" and "estimate_error", where they are known. */
+void shoal_estimate_write(const shoal_estimate *estimate, shoal_json *json);
+void shoal_estimate_read(shoal_estimate *out, const cJSON *json);
 /* As written without a prefix; what is not there is NaN. */
 void shoal_scores_read(shoal_scores *out, const cJSON *json);
 

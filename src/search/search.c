@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/lock.h"
+#include "base/room.h"
 #include "data/csv_file.h"
 #include "search/remarks.h"
 #include "search/search_internal.h"
@@ -76,8 +77,11 @@ static shoal_status choose_time_column(shoal_search *s, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   shoal_column_kind kind = s->brief.profile.columns[column].kind;
   if (kind != SHOAL_DATE && kind != SHOAL_NUMBER)
-    return shoal_fail(err, SHOAL_INVALID, "the column '%s' is a %s: parts by time need a date or a number",
-                      name, shoal_column_kind_name(kind));
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "the column '%s' is taken for %s %s: parts by time need a date or a number; if it is one, say "
+        "--columns '%s=number'",
+        name, kind == SHOAL_IDENTIFIER ? "an" : "a", shoal_column_kind_name(kind), name);
   s->brief.split.time_column = column;
   return SHOAL_OK;
 }
@@ -296,6 +300,24 @@ static shoal_status find_target(shoal_search *s, uint32_t *target, shoal_error *
   return SHOAL_OK;
 }
 
+/* Said before anything else is found out about rows that say nothing. */
+static shoal_status check_features(const shoal_search *s, uint32_t target, shoal_error *err) {
+  const shoal_profile *p = &s->brief.profile;
+  const shoal_column *other = NULL;
+  for (uint32_t c = 0; c < p->columns_count; c++) {
+    if (p->columns[c].used) return SHOAL_OK;
+    if (c != target && p->columns[c].kind == SHOAL_IDENTIFIER && other == NULL) other = &p->columns[c];
+  }
+  if (other == NULL)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "there is no column to learn from: all but the target are constant or left out");
+  return shoal_fail(err, SHOAL_INVALID,
+                    "there is no column to learn from: all but the target are identifiers, constant or left "
+                    "out; if '%.60s' says more than which row it is, say --columns '%.60s=number' (or "
+                    "category, or text)",
+                    other->name, other->name);
+}
+
 /* Of a new search: all that the brief has, from the table and what was said. */
 static shoal_status choose(shoal_search *s, shoal_rows **rows, shoal_error *err) {
   uint32_t target = 0;
@@ -307,6 +329,7 @@ static shoal_status choose(shoal_search *s, shoal_rows **rows, shoal_error *err)
     status =
         explain(s, target,
                 shoal_target_find(&s->brief.target, *rows, profile, target, s->options->problem, err), err);
+  if (status == SHOAL_OK) status = check_features(s, target, err);
   if (status == SHOAL_OK) status = shoal_warn_leaks(profile, *rows, target, s->brief.target.problem, err);
   if (status == SHOAL_OK) status = explain(s, target, choose_metric(s, err), err);
   if (status == SHOAL_OK) status = choose_space(s, err);
@@ -379,6 +402,7 @@ static shoal_status warn_of_judges(const shoal_search *s, const shoal_rows *test
   }
   if (status == SHOAL_OK)
     status = shoal_remark_rare(&s->brief.target, rows, shoal_bench_split(s->bench), test, &to, err);
+  if (status == SHOAL_OK) status = shoal_remark_imbalance(&s->brief.target, rows, s->brief.metric, &to, err);
   return status;
 }
 
@@ -643,11 +667,47 @@ static bool wait_for_unit(shoal_search *s, shoal_taken *taken, shoal_error *err)
   return false;
 }
 
+/* While a disk is full, the threads that have something to write wait, and that costs none of the budget. Returns
+ * false if the search is stopped. */
+static bool wait_for_room(shoal_search *s, const shoal_error *err) {
+  static const double tell_every_s = 60;
+  double begun = shoal_clock_seconds();
+  shoal_text text, path;
+  shoal_text_init(&text);
+  shoal_text_init(&path);
+  shoal_text_addf(&text, "%s; waiting until there is room", err->text);
+  shoal_text_addf(&path, "%s/search.json", s->options->folder);
+  pthread_mutex_lock(&s->mutex);
+  bool is_first = !s->waits_for_room;
+  if (is_first && s->calls.remark && !text.failed &&
+      (s->room_told == 0 || begun - s->room_told > tell_every_s)) {
+    s->room_told = begun;
+    s->calls.remark(s->calls.self, text.bytes);
+  }
+  s->waits_for_room = true;
+  pthread_mutex_unlock(&s->mutex);
+  bool again = !path.failed && shoal_room_wait(path.bytes, 0, &s->halt);
+  pthread_mutex_lock(&s->mutex);
+  if (is_first) {
+    s->begun += shoal_clock_seconds() - begun;
+    s->waits_for_room = false;
+  }
+  pthread_mutex_unlock(&s->mutex);
+  shoal_text_release(&text);
+  shoal_text_release(&path);
+  return again;
+}
+
 static shoal_status work_on(shoal_search *s, const shoal_taken *taken, shoal_trial_result *result,
                             shoal_error *err) {
   bool counts;
-  shoal_status status = compute(s, taken, result, err);
-  if (status == SHOAL_OK) return shoal_search_done(s, taken->unit.number, "here", result, &counts, err);
+  shoal_status status;
+  do status = compute(s, taken, result, err);
+  while (status == SHOAL_FULL && wait_for_room(s, err));
+  if (status == SHOAL_OK) {
+    do status = shoal_search_done(s, taken->unit.number, "here", result, &counts, err);
+    while (status == SHOAL_FULL && wait_for_room(s, err));
+  }
   if (status != SHOAL_STOPPED) return status;
   shoal_search_failed(s, taken->unit.number, taken->attempt, "stopped", true);
   return SHOAL_OK;

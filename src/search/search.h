@@ -129,8 +129,9 @@ void shoal_search_look(shoal_search *search, shoal_search_view *out);
 shoal_status shoal_search_run(shoal_search *search, shoal_error *err);
 
 typedef struct shoal_search_end {
-  uint32_t members;   /* different trials */
-  double valid_score; /* of the members together */
+  uint32_t members;        /* different trials */
+  double valid_score;      /* of the members together, on the rows that they were chosen by, which flatters */
+  shoal_estimate estimate; /* of the members together, on other rows */
   bool has_test;
   shoal_scores test;
   uint64_t test_rows; /* that were scored */

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/ensemble.h"
+#include "base/room.h"
+#include "search/estimate.h"
 #include "search/search_internal.h"
 
 enum {
@@ -142,13 +143,13 @@ static shoal_status score_members(const shoal_search *s, const gathering *g, con
 }
 
 static shoal_status build(shoal_search *s, gathering *g, const double *share, shoal_predictor **out,
-                          uint32_t *members, shoal_error *err) {
+                          shoal_search_end *end, shoal_error *err) {
   uint32_t folds = shoal_bench_split(s->bench)->folds;
   shoal_status status =
       shoal_predictor_create(out, &s->brief.profile, &s->brief.target, s->brief.metric, err);
   for (uint32_t i = 0; i < g->count; i++) {
     if (!(share[i] > 0)) continue;
-    (*members)++;
+    end->members++;
     for (uint32_t f = 0; f < folds && status == SHOAL_OK; f++)
       status = shoal_predictor_add(*out, &g->nets[i][f], share[i] / folds, g->trials[i], err);
   }
@@ -156,6 +157,7 @@ static shoal_status build(shoal_search *s, gathering *g, const double *share, sh
   shoal_scores_none(&scores);
   if (status == SHOAL_OK) status = score_members(s, g, share, &scores, err);
   if (status == SHOAL_OK) shoal_predictor_set_valid(*out, &scores);
+  if (status == SHOAL_OK) shoal_predictor_set_estimate(*out, &end->estimate);
   return status;
 }
 
@@ -190,6 +192,21 @@ static shoal_status score_test(const shoal_search *s, shoal_predictor *predictor
   return status;
 }
 
+/* A model that took hours is not lost to a full disk: it waits for room, as long as nobody stops it. */
+static shoal_status save_patiently(const shoal_search *s, shoal_predictor *predictor, const char *out,
+                                   shoal_error *err) {
+  shoal_status status = shoal_predictor_save(predictor, out, err);
+  if (status != SHOAL_FULL) return status;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "%s; waiting until there is room", err->text);
+  if (s->calls.remark && !text.failed) s->calls.remark(s->calls.self, text.bytes);
+  shoal_text_release(&text);
+  while (status == SHOAL_FULL && shoal_room_wait(out, 0, s->stop))
+    status = shoal_predictor_save(predictor, out, err);
+  return status;
+}
+
 /* The model holds its test scores. Where they cannot be had it is saved all the same, and then it fails. */
 static shoal_status save_judged(const shoal_search *s, shoal_predictor *predictor, const char *out,
                                 shoal_search_end *end, shoal_error *err) {
@@ -199,7 +216,7 @@ static shoal_status save_judged(const shoal_search *s, shoal_predictor *predicto
   shoal_status status = open_judges(s, &opened, &rows, &list, err);
   if (status == SHOAL_OK) status = score_test(s, predictor, rows, list, end, err);
   shoal_error trouble;
-  shoal_status saved = shoal_predictor_save(predictor, out, &trouble);
+  shoal_status saved = save_patiently(s, predictor, out, &trouble);
   if (status == SHOAL_OK && saved != SHOAL_OK) {
     status = saved;
     if (err) *err = trouble;
@@ -209,27 +226,36 @@ static shoal_status save_judged(const shoal_search *s, shoal_predictor *predicto
   return status;
 }
 
+/* Which of the candidates become the model, and what it is worth. */
+static shoal_status choose(const shoal_search *s, const gathering *g, double *share, shoal_search_end *end,
+                           shoal_error *err) {
+  const shoal_brief *brief = &s->brief;
+  shoal_candidates candidates = {.count = g->count,
+                                 .rows = g->rows,
+                                 .classes = brief->target.problem == SHOAL_REGRESSION ? 0 : g->width,
+                                 .positive = brief->target.positive,
+                                 .predicted = (const float *const *)g->predicted,
+                                 .label = g->label,
+                                 .right = g->right};
+  shoal_status status =
+      shoal_ensemble_choose(&candidates, brief->metric, SELECTIONS, share, &end->valid_score, err);
+  if (brief->metric == SHOAL_SCORE_RMSE || brief->metric == SHOAL_SCORE_MAE)
+    end->valid_score *= brief->target.deviation; /* candidates are compared in units of it */
+  if (status != SHOAL_OK) return status;
+  return shoal_estimate_make(&end->estimate, s->board, shoal_bench_split(s->bench), &brief->target,
+                             brief->metric, &candidates, share, SELECTIONS, err);
+}
+
 shoal_status shoal_search_finish(shoal_search *s, const char *out, shoal_search_end *end, shoal_error *err) {
-  *end = (shoal_search_end){0};
+  *end = (shoal_search_end){.estimate = {NAN, NAN}};
   gathering g = {0};
   double share[CANDIDATES] = {0};
   shoal_predictor *predictor = NULL;
   shoal_status status = s->status;
   if (status != SHOAL_OK && err) *err = s->failure;
   if (status == SHOAL_OK) status = gather(s, &g, err);
-  if (status == SHOAL_OK) {
-    shoal_candidates candidates = {.count = g.count,
-                                   .rows = g.rows,
-                                   .classes = s->brief.target.problem == SHOAL_REGRESSION ? 0 : g.width,
-                                   .positive = s->brief.target.positive,
-                                   .predicted = (const float *const *)g.predicted,
-                                   .label = g.label,
-                                   .right = g.right};
-    status = shoal_ensemble_choose(&candidates, s->brief.metric, SELECTIONS, share, &end->valid_score, err);
-  }
-  if (s->brief.metric == SHOAL_SCORE_RMSE || s->brief.metric == SHOAL_SCORE_MAE)
-    end->valid_score *= s->brief.target.deviation; /* candidates are compared in units of it */
-  if (status == SHOAL_OK) status = build(s, &g, share, &predictor, &end->members, err);
+  if (status == SHOAL_OK) status = choose(s, &g, share, end, err);
+  if (status == SHOAL_OK) status = build(s, &g, share, &predictor, end, err);
   if (status == SHOAL_OK) status = save_judged(s, predictor, out, end, err);
   shoal_predictor_destroy(predictor);
   release(&g);

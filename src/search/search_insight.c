@@ -4,6 +4,7 @@
  * Columns: how much worse the score gets on rows that the model has not learned from when the cells of one
  * column are dealt to other rows (permutation importance). */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@
 #include "search/insight.h"
 #include "search/search_internal.h"
 
-/* Of a table with more columns than this the rest is not judged: it would take longer than it is worth. */
-enum { COLUMNS_JUDGED_MAX = 200 };
+/* Columns that are judged: so many in any case, since they are what people ask for, and at most so many. */
+enum { COLUMNS_JUDGED_LEAST = 30, COLUMNS_JUDGED_MAX = 200 };
 
 enum {
   ROWS_MAX = 1000, /* that columns are judged by */
@@ -163,11 +164,26 @@ static void deal_cells(uint64_t *deal, uint64_t *order, uint64_t count, uint64_t
   for (uint64_t i = 0; i < count; i++) deal[order[i]] = order[(i + 1) % count];
 }
 
-/* The budget is over, or somebody waits for the end. */
-static bool is_late(const shoal_search *s) {
-  double seconds = s->options->seconds;
-  return __atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0 ||
-         (seconds > 0 && shoal_clock_seconds() > s->begun + seconds);
+/* Columns take a moment more than what is left of the budget, when trials have run to its end; less where
+ * somebody waits. */
+static double time_for_columns(const shoal_search *s) {
+  double seconds = s->options->seconds, now = shoal_clock_seconds();
+  if (__atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0) return now + 1;
+  if (!(seconds > 0)) return INFINITY;
+  return fmax(s->begun + seconds, now) + fmin(10, 0.05 * seconds);
+}
+
+/* Why some were not judged. */
+static void write_columns_why(uint32_t judged, uint32_t used, bool late, shoal_json *json) {
+  char why[200];
+  if (judged == used) return;
+  if (late)
+    snprintf(why, sizeof why,
+             "the time was over when %u of %u columns had been judged; with a longer budget all are", judged,
+             used);
+  else
+    snprintf(why, sizeof why, "of %u columns the first %u are judged: all would take long", used, judged);
+  shoal_json_text(json, "columns_why", why);
 }
 
 static shoal_status write_columns(const shoal_search *s, const chosen_net *nets, uint32_t nets_count,
@@ -183,9 +199,14 @@ static shoal_status write_columns(const shoal_search *s, const chosen_net *nets,
   double sign = shoal_score_higher_is_better(s->brief.metric) ? 1 : -1;
   bool scaled = s->brief.metric == SHOAL_SCORE_RMSE || s->brief.metric == SHOAL_SCORE_MAE;
   shoal_json_open(json, "columns", '[');
-  uint32_t judged = 0;
+  uint32_t judged = 0, used = 0;
+  double until = time_for_columns(s);
+  bool late = false;
   for (uint32_t c = 0; c < s->brief.profile.columns_count && status == SHOAL_OK; c++) {
-    if (!s->brief.profile.columns[c].used || judged == COLUMNS_JUDGED_MAX || is_late(s)) continue;
+    if (!s->brief.profile.columns[c].used) continue;
+    used++;
+    late = late || (judged >= COLUMNS_JUDGED_LEAST && shoal_clock_seconds() > until);
+    if (late || judged == COLUMNS_JUDGED_MAX) continue;
     judged++;
     deal_cells(deal, order, j->count, s->brief.seed, c);
     d.deal = deal;
@@ -198,6 +219,7 @@ static shoal_status write_columns(const shoal_search *s, const chosen_net *nets,
     shoal_json_close(json, '}');
   }
   shoal_json_close(json, ']');
+  write_columns_why(judged, used, late, json);
   free(sum);
   free(one);
   free(deal);
@@ -311,6 +333,7 @@ static shoal_status write_all(const shoal_search *s, const shoal_predictor *p, c
   write_members(p, json);
   shoal_json_open(json, "scores", '{');
   shoal_json_real(json, "valid", end->valid_score);
+  shoal_estimate_write(&end->estimate, json);
   if (end->has_test) {
     shoal_json_open(json, "test", '{');
     shoal_scores_write(&end->test, s->brief.target.problem, json, "");

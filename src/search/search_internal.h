@@ -33,6 +33,8 @@ struct shoal_search {
 
   double begun;
   volatile sig_atomic_t halt; /* units stop */
+  bool waits_for_room;        /* a disk is full */
+  double room_told;           /* when that was said last; 0: never */
   pthread_mutex_t mutex;      /* for everything below, the board and the journal */
   pthread_cond_t news;
   uint32_t busy;  /* threads that have not ended */

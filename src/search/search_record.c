@@ -1,15 +1,20 @@
 /* search_record.c: the folder of a search: what it was asked for, and what has come out so far. */
 #include <errno.h>
 #include <math.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/lock.h"
+#include "base/room.h"
 #include "search/search_internal.h"
 
+/* What small trials take: nobody knows yet how large they will be. */
+static const uint64_t room_bytes_min = 4 << 20;
 static const size_t record_bytes_max = (size_t)256 << 20;
 static const size_t journal_bytes_max = (size_t)4 << 30;
 
@@ -64,14 +69,10 @@ static void write_rules(const shoal_search *s, shoal_text *out) {
 shoal_status shoal_search_write_file(const shoal_search *s, const char *name, const shoal_text *text,
                                      shoal_error *err) {
   shoal_text path;
-  shoal_writer *writer;
   path_of(s, name, &path);
-  shoal_status status = text->failed || path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                                                    : shoal_writer_create(&writer, path.bytes, err);
-  if (status == SHOAL_OK) {
-    shoal_writer_add(writer, text->bytes, text->length);
-    status = shoal_writer_commit(writer, err);
-  }
+  shoal_status status = text->failed || path.failed
+                            ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                            : shoal_file_write(path.bytes, text->bytes, text->length, err);
   shoal_text_release(&path);
   return status;
 }
@@ -125,6 +126,7 @@ static shoal_status move_aside(shoal_search *s, shoal_error *err) {
 shoal_status shoal_search_begin_record(shoal_search *s, shoal_error *err) {
   shoal_status status = move_aside(s, err);
   if (status == SHOAL_OK) status = shoal_make_folder(s->states.bytes, err);
+  if (status == SHOAL_OK) status = shoal_room_check(s->states.bytes, room_bytes_min, err);
   if (status == SHOAL_OK) status = write_brief(s, err);
   if (status == SHOAL_OK) status = write_record(s, err);
   return status;
@@ -408,10 +410,19 @@ static shoal_status append(shoal_search *s, uint64_t unit, const shoal_trial_res
   shoal_json_close(&json, '}');
   shoal_text_add(&line, "\n", 1);
   shoal_status status = SHOAL_OK;
-  if (line.failed)
+  struct stat before = {.st_size = -1};
+  if (line.failed) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  else if (fwrite(line.bytes, 1, line.length, s->journal) != line.length || fflush(s->journal) != 0)
-    status = shoal_fail(err, SHOAL_IO, "%s/journal.jsonl: %s", s->options->folder, strerror(errno));
+  } else if (fstat(fileno(s->journal), &before) != 0 ||
+             fwrite(line.bytes, 1, line.length, s->journal) != line.length || fflush(s->journal) != 0) {
+    int number = errno;
+    status = shoal_fail(err, number == ENOSPC || number == EDQUOT ? SHOAL_FULL : SHOAL_IO,
+                        "%s/journal.jsonl: %s", s->options->folder, strerror(number));
+    /* Of a line that was cut off nothing stays, so that another can follow. */
+    __fpurge(s->journal);
+    clearerr(s->journal);
+    if (ftruncate(fileno(s->journal), before.st_size) != 0) status = SHOAL_IO;
+  }
   shoal_text_release(&line);
   return status;
 }

@@ -54,7 +54,7 @@ static const known settings[SHOAL_SETTINGS] = {
     [SHOAL_SET_TOPOLOGY] = {"topology", {0}, true, 0, SHOAL_TOPOLOGIES_MAX - 1},
 };
 
-static bool has_words(shoal_setting_id id) { return settings[id].words[0] != NULL; }
+bool shoal_setting_is_word(shoal_setting_id id) { return settings[id].words[0] != NULL; }
 
 static uint32_t words_of(shoal_setting_id id) {
   uint32_t count = 0;
@@ -479,15 +479,17 @@ static bool read_choices(reading *r, shoal_setting_id id) {
     if (dots(r) != NULL) return fail(r, "a range stands alone; write it without other choices");
     if (at_word(r, ",")) return fail(r, "choices have spaces between them, no commas");
     while (i < known_words && !at_word(r, settings[id].words[i])) i++;
-    if (has_words(id) && i == known_words) return fail_unknown(r, "choice", settings[id].words, known_words);
-    if (!has_words(id) && at_word(r, "log")) return fail(r, "log belongs to a range, as in 1e-4..1e-2 log");
-    if (!has_words(id) && !read_number(r, id, r->at, &number)) return false;
+    if (shoal_setting_is_word(id) && i == known_words)
+      return fail_unknown(r, "choice", settings[id].words, known_words);
+    if (!shoal_setting_is_word(id) && at_word(r, "log"))
+      return fail(r, "log belongs to a range, as in 1e-4..1e-2 log");
+    if (!shoal_setting_is_word(id) && !read_number(r, id, r->at, &number)) return false;
     if (r->at.length >= SHOAL_CHOICE_BYTES)
       return fail(r, "%s is too long; at most %d characters", quote(r, found), SHOAL_CHOICE_BYTES - 1);
     if (list.choices_count == SHOAL_CHOICES_MAX)
       return fail_limit(r, "more than %d choices; write a range", SHOAL_CHOICES_MAX);
     for (i = 0; i < list.choices_count; i++)
-      if (at_word(r, list.choices[i]) || (!has_words(id) && number_of_choice(&list, i) == number))
+      if (at_word(r, list.choices[i]) || (!shoal_setting_is_word(id) && number_of_choice(&list, i) == number))
         return fail(r, "%s stands here twice", quote(r, found));
     memcpy(list.choices[list.choices_count++], r->at.text, r->at.length);
     advance(r);
@@ -501,10 +503,10 @@ static bool read_setting(reading *r, shoal_setting_id id) {
   r->seen[id] = true;
   advance(r);
   if (r->at.length == 0)
-    return fail(r, has_words(id) ? "the choices are missing"
-                                 : "the range or the choices are missing, as in 1..4");
+    return fail(r, shoal_setting_is_word(id) ? "the choices are missing"
+                                             : "the range or the choices are missing, as in 1..4");
   if (dots(r) == NULL) return read_choices(r, id);
-  if (!has_words(id)) return read_range(r, id);
+  if (!shoal_setting_is_word(id)) return read_range(r, id);
   return fail(r, "this setting has words, not numbers: %s and so on", settings[id].words[0]);
 }
 
@@ -692,7 +694,7 @@ void shoal_values_write(const shoal_space *space, const shoal_values *values, sh
     if (!shoal_values_matter(space, values, id)) continue;
     if (id == SHOAL_SET_TOPOLOGY)
       shoal_json_text(json, settings[id].name, space->topologies[(uint32_t)values->of[id]]);
-    else if (has_words(id))
+    else if (shoal_setting_is_word(id))
       shoal_json_text(json, settings[id].name, shoal_values_word(space, values, id));
     else
       shoal_json_real(json, settings[id].name, shoal_values_number(space, values, id));
@@ -737,7 +739,7 @@ shoal_status shoal_values_read(const shoal_space *space, const cJSON *json, shoa
                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     shoal_setting_id id = (shoal_setting_id)i;
-    bool in_words = has_words(id) || id == SHOAL_SET_TOPOLOGY;
+    bool in_words = shoal_setting_is_word(id) || id == SHOAL_SET_TOPOLOGY;
     bool good =
         in_words ? cJSON_IsString(item) && find_word(space, id, item->valuestring, &out->of[i])
                  : cJSON_IsNumber(item) && find_number(&space->settings[i], item->valuedouble, &out->of[i]);

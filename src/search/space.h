@@ -111,6 +111,8 @@ double shoal_space_from_unit(const shoal_setting *setting, double u);
 double shoal_space_to_unit(const shoal_setting *setting, double value);
 /* How many values there are; 0: reals. */
 uint64_t shoal_setting_values(const shoal_setting *setting);
+/* Whether a value of it is a word of a list, and no number. */
+bool shoal_setting_is_word(shoal_setting_id setting);
 /* Whether values that are near each other are alike: a range, or choices of ascending numbers. */
 bool shoal_setting_ordered(const shoal_setting *setting);
 /* The number that a value stands for, also where numbers are choices; the word. */

@@ -105,6 +105,9 @@ static void close_folds(shoal_trial_work *w) {
 typedef struct course {
   shoal_trial_work *work;
   double *numbers; /* a fold's predictions in the target's units */
+  float *some;     /* predictions of a part of the rows, and what is right for them */
+  double *right;
+  int32_t *labels;
   double saved_at;
   shoal_error *err;
 } course;
@@ -164,34 +167,94 @@ static const double *own_units(course *c, const float *predicted, uint64_t rows)
   return c->numbers;
 }
 
-/* All scores of a fold's predictions, or the metric alone. */
-static shoal_status score_fold(course *c, uint32_t f, bool all, shoal_scores *out) {
+/* All scores of predictions, or the metric alone. */
+static shoal_status score_rows(course *c, const float *predicted, const int32_t *labels, const double *right,
+                               uint64_t rows, bool all, shoal_scores *out) {
   const shoal_brief *brief = shoal_bench_brief(c->work->bench);
-  const shoal_trial_fold *fold = &c->work->folds[f];
-  uint64_t rows = shoal_bench_split(c->work->bench)->valid[f].count;
   uint32_t classes = brief->target.classes.count, positive = brief->target.positive;
   if (brief->target.problem == SHOAL_REGRESSION) {
-    shoal_scores_numbers(out, own_units(c, fold->predicted, rows), shoal_bench_right(c->work->bench, f),
-                         rows);
+    shoal_scores_numbers(out, own_units(c, predicted, rows), right, rows);
     return SHOAL_OK;
   }
-  const int32_t *labels = shoal_bench_labels(c->work->bench, f);
-  if (all) return shoal_scores_classes(out, fold->predicted, labels, rows, classes, positive, c->err);
+  if (all) return shoal_scores_classes(out, predicted, labels, rows, classes, positive, c->err);
   shoal_scores_none(out);
-  return shoal_score_classes(brief->metric, &out->of[brief->metric], fold->predicted, labels, rows, classes,
+  return shoal_score_classes(brief->metric, &out->of[brief->metric], predicted, labels, rows, classes,
                              positive, c->err);
 }
 
 /* The mean over the folds. */
 static shoal_status score_folds(course *c, bool all, shoal_scores *out) {
+  const shoal_bench *bench = c->work->bench;
   shoal_scores sum = {{0}};
   for (uint32_t f = 0; f < c->work->folds_count; f++) {
     shoal_scores one;
-    shoal_status status = score_fold(c, f, all, &one);
+    shoal_status status =
+        score_rows(c, c->work->folds[f].predicted, shoal_bench_labels(bench, f), shoal_bench_right(bench, f),
+                   shoal_bench_split(bench)->valid[f].count, all, &one);
     if (status != SHOAL_OK) return status;
     for (int k = 0; k < SHOAL_SCORES; k++) sum.of[k] += one.of[k];
   }
   for (int k = 0; k < SHOAL_SCORES; k++) out->of[k] = sum.of[k] / c->work->folds_count;
+  return SHOAL_OK;
+}
+
+uint32_t shoal_parts_of_fold(const shoal_table_split *split, shoal_score_kind metric) {
+  enum { ROWS_LEAST = 5, PARTS = 10, PARTS_LEAST = 5 };
+  bool adds_up = metric == SHOAL_SCORE_ACCURACY || metric == SHOAL_SCORE_LOG_LOSS ||
+                 metric == SHOAL_SCORE_RMSE || metric == SHOAL_SCORE_MAE;
+  uint64_t parts = (adds_up ? PARTS : PARTS_LEAST) / split->folds;
+  for (uint32_t f = 0; f < split->folds; f++)
+    if (parts > split->valid[f].count / ROWS_LEAST) parts = split->valid[f].count / ROWS_LEAST;
+  return parts > 1 ? (uint32_t)parts : 1;
+}
+
+/* The metric of each part of a fold's held-out rows. */
+static shoal_status score_parts(course *c, uint32_t f, uint32_t parts, double *own) {
+  const shoal_bench *bench = c->work->bench;
+  const int32_t *labels = shoal_bench_labels(bench, f);
+  const double *right = shoal_bench_right(bench, f);
+  uint32_t width = shoal_target_width(&shoal_bench_brief(bench)->target);
+  for (uint32_t p = 0; p < parts; p++) {
+    uint64_t count = 0;
+    for (uint64_t i = p; i < shoal_bench_split(bench)->valid[f].count; i += parts, count++) {
+      memcpy(c->some + count * width, c->work->folds[f].predicted + i * width, width * sizeof(float));
+      if (labels) c->labels[count] = labels[i];
+      if (right) c->right[count] = right[i];
+    }
+    shoal_scores one;
+    shoal_status status = score_rows(c, c->some, c->labels, c->right, count, false, &one);
+    if (status != SHOAL_OK) return status;
+    own[p] = one.of[shoal_bench_brief(bench)->metric];
+  }
+  return SHOAL_OK;
+}
+
+/* Of each part: whether this epoch is the best one by all others, and what the part itself says of it then. */
+static shoal_status judge_parts(course *c) {
+  shoal_trial_work *w = c->work;
+  shoal_trial_result *r = w->result;
+  shoal_score_kind metric = shoal_bench_brief(w->bench)->metric;
+  uint32_t of_fold = shoal_parts_of_fold(shoal_bench_split(w->bench), metric);
+  double own[SHOAL_PARTS_MAX], sum = 0;
+  uint32_t count = 0;
+  for (uint32_t f = 0; f < w->folds_count; f++) {
+    shoal_status status = score_parts(c, f, of_fold, own + (size_t)f * of_fold);
+    if (status != SHOAL_OK) return status;
+  }
+  bool first = r->parts_count == 0;
+  r->parts_count = w->folds_count * of_fold;
+  for (uint32_t p = 0; p < r->parts_count; p++) {
+    if (isnan(own[p])) continue;
+    sum += shoal_score_to_mean(metric, own[p]);
+    count++;
+  }
+  for (uint32_t p = 0; p < r->parts_count; p++) {
+    bool scored = !isnan(own[p]);
+    double rest = sum - (scored ? shoal_score_to_mean(metric, own[p]) : 0);
+    double others = count > scored ? shoal_score_from_mean(metric, rest / (count - scored)) : NAN;
+    if (first || shoal_score_better(metric, others, r->parts[p].others))
+      r->parts[p] = (shoal_trial_part){others, own[p]};
+  }
   return SHOAL_OK;
 }
 
@@ -215,6 +278,8 @@ static shoal_status end_epoch(course *c) {
     explode(w, "the predictions are not numbers");
     return SHOAL_OK;
   }
+  status = judge_parts(c);
+  if (status != SHOAL_OK) return status;
   r->epochs++;
   r->curve[r->curve_count++] = (shoal_curve_point){r->epochs, loss, score};
   if (r->best_epoch == 0 || shoal_score_better(brief->metric, score, r->score)) {
@@ -292,8 +357,14 @@ static shoal_status take_up(shoal_trial_work *w, shoal_error *err) {
 static shoal_status run(shoal_trial_work *w, shoal_error *err) {
   double began = shoal_clock_seconds();
   course c = {.work = w, .saved_at = began, .err = err};
-  c.numbers = malloc((largest_valid(shoal_bench_split(w->bench)) + 1) * sizeof *c.numbers);
-  shoal_status status = c.numbers ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  uint64_t rows = largest_valid(shoal_bench_split(w->bench)) + 1;
+  c.numbers = malloc(rows * sizeof *c.numbers);
+  c.some = malloc(rows * shoal_target_width(&shoal_bench_brief(w->bench)->target) * sizeof *c.some);
+  c.right = malloc(rows * sizeof *c.right);
+  c.labels = malloc(rows * sizeof *c.labels);
+  shoal_status status = c.numbers && c.some && c.right && c.labels
+                            ? SHOAL_OK
+                            : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (status == SHOAL_OK) status = open_folds(w, err);
   if (status == SHOAL_OK) status = take_up(w, err);
   if (status == SHOAL_OK) {
@@ -307,6 +378,9 @@ static shoal_status run(shoal_trial_work *w, shoal_error *err) {
   if (status == SHOAL_STOPPED) shoal_fail(err, SHOAL_STOPPED, "stopped");
   w->result->seconds = shoal_clock_seconds() - began;
   free(c.numbers);
+  free(c.some);
+  free(c.right);
+  free(c.labels);
   return status;
 }
 

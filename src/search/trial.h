@@ -33,6 +33,11 @@ void shoal_brief_release(shoal_brief *brief);
 void shoal_brief_write(const shoal_brief *brief, shoal_text *out);
 shoal_status shoal_brief_read(shoal_brief *out, const char *json, size_t length, shoal_error *err);
 
+/* Into how many parts the held-out rows of a fold are dealt, row by row in turn: part p of fold f is part
+ * f * parts + p. Ten in all, or five of scores that cannot be averaged over small parts: all others together must
+ * choose nearly as all would, and the more parts the more a choice between equals sways the estimate. */
+uint32_t shoal_parts_of_fold(const shoal_table_split *split, shoal_score_kind metric);
+
 typedef struct shoal_bench shoal_bench;
 typedef struct shoal_bench_options {
   const shoal_brief *brief;
@@ -56,14 +61,24 @@ typedef struct shoal_curve_point {
   double train_loss, score; /* mean over the folds */
 } shoal_curve_point;
 
+/* A trial's score on a part of the held-out rows at the epoch that all other parts found best: what an estimate
+ * is made from that had no say in choosing (estimate.h). */
+typedef struct shoal_trial_part {
+  double others; /* the mean score of the other parts at that epoch; NaN: there is none */
+  double own;    /* this part's, likewise */
+} shoal_trial_part;
+enum { SHOAL_PARTS_MAX = SHOAL_FOLDS_MAX };
+
 typedef struct shoal_trial_result {
   bool failed;         /* it exploded: error says how */
   double score;        /* of the metric, the best epoch's so far (mean over the folds) */
   shoal_scores scores; /* all metrics, of that epoch */
   uint32_t best_epoch, epochs;
-  bool over;        /* by patience: more epochs change nothing */
-  uint64_t weights; /* of one network */
-  double seconds;   /* of this unit; no part of what must agree */
+  bool over;            /* by patience: more epochs change nothing */
+  uint64_t weights;     /* of one network */
+  double seconds;       /* of this unit; no part of what must agree */
+  uint32_t parts_count; /* 0: of an older Shoal */
+  shoal_trial_part parts[SHOAL_PARTS_MAX];
   uint32_t curve_count;
   shoal_curve_point curve[SHOAL_CURVE_MAX]; /* since the trial's beginning */
   char sha256[SHOAL_SHA256_HEX];            /* of the best weights */

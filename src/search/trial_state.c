@@ -34,6 +34,14 @@ void shoal_trial_result_write(const shoal_trial_result *r, shoal_json *json, con
   shoal_json_bool(json, "over", r->over);
   shoal_json_int(json, "weights", (int64_t)r->weights);
   shoal_json_real(json, "seconds", r->seconds);
+  shoal_json_open(json, "parts", '[');
+  for (uint32_t i = 0; i < r->parts_count; i++) {
+    shoal_json_open(json, NULL, '[');
+    shoal_json_real(json, NULL, r->parts[i].others);
+    shoal_json_real(json, NULL, r->parts[i].own);
+    shoal_json_close(json, ']');
+  }
+  shoal_json_close(json, ']');
   shoal_json_open(json, "curve", '[');
   for (uint32_t i = 0; i < r->curve_count; i++) {
     shoal_json_open(json, NULL, '[');
@@ -97,6 +105,20 @@ static bool read_curve(shoal_trial_result *r, const cJSON *array) {
   return true;
 }
 
+/* Older results have none. */
+static bool read_parts(shoal_trial_result *r, const cJSON *array) {
+  if (array == NULL) return true;
+  if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > SHOAL_PARTS_MAX) return false;
+  const cJSON *item;
+  cJSON_ArrayForEach(item, array) {
+    shoal_trial_part *part = &r->parts[r->parts_count++];
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !real_of(item->child, &part->others) ||
+        !real_of(item->child->next, &part->own))
+      return false;
+  }
+  return true;
+}
+
 shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json, shoal_error *err) {
   memset(out, 0, sizeof *out);
   const cJSON *scores = cJSON_GetObjectItemCaseSensitive(json, "scores");
@@ -105,6 +127,7 @@ shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json,
               read_u32(json, "best_epoch", &out->best_epoch) && read_u32(json, "epochs", &out->epochs) &&
               read_flag(json, "over", &out->over) && read_u64(json, "weights", &out->weights) &&
               real_of(cJSON_GetObjectItemCaseSensitive(json, "seconds"), &out->seconds) &&
+              read_parts(out, cJSON_GetObjectItemCaseSensitive(json, "parts")) &&
               read_curve(out, cJSON_GetObjectItemCaseSensitive(json, "curve")) &&
               read_text(json, "sha256", out->sha256, sizeof out->sha256) &&
               read_text(json, "error", out->error, sizeof out->error);

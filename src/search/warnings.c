@@ -140,7 +140,9 @@ static uint32_t usual_class(const looking *l, double *share) {
     counts[l->target_codes[i]]++;
     if (counts[l->target_codes[i]] > counts[usual]) usual = l->target_codes[i];
   }
-  *share = (double)counts[usual] / l->count;
+  uint32_t right = 0; /* among the odd rows, as with what a column tells */
+  for (uint32_t i = 1; i < l->count; i += 2) right += l->target_codes[i] == usual;
+  *share = (double)right / (l->count / 2);
   return usual;
 }
 
@@ -239,6 +241,21 @@ static void warn_leak(looking *l, shoal_column *column, shoal_problem problem, u
              "tells the target alone, nearly always: is it known before the target is? If not, leave it out");
 }
 
+/* Numbers of accounts, parcels, phones: whole, as long as each other, and another one in every row. */
+static void warn_of_long_numbers(const looking *l, shoal_column *column) {
+  enum { LONG = 1000000 };
+  if (column->kind != SHOAL_NUMBER || l->codes_count < l->count || !(column->min >= LONG) ||
+      floor(log10(column->min)) != floor(log10(column->max)))
+    return;
+  for (uint32_t i = 0; i < l->count; i++)
+    if (l->numbers[i] != floor(l->numbers[i])) return;
+  shoal_column_warn(
+      column,
+      "another whole number of %.0f digits in every row: if it only tells rows apart, leave it out "
+      "(--columns '%.60s=skip')",
+      floor(log10(column->min)) + 1, column->name);
+}
+
 typedef struct seen {
   uint64_t hash;
   uint32_t column;
@@ -317,6 +334,7 @@ shoal_status shoal_warn_leaks(shoal_profile *profile, const shoal_rows *rows, ui
   for (uint32_t c = 0; c < count; c++) {
     if (!profile->columns[c].used || c == target) continue;
     code_column(&l, c);
+    warn_of_long_numbers(&l, &profile->columns[c]);
     if (l.codes_count > 1) {
       uint64_t hash = hash_column(&l, c);
       warn_same(profile, c, before, before_count, hash);

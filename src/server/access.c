@@ -57,14 +57,14 @@ struct shoal_access {
 
 /* ---- roles ---- */
 
-static const char *const level_names[] = {"nobody", "viewer", "volunteer", "host", "admin"};
+static const char *const level_names[] = {"nobody", "metrics", "viewer", "volunteer", "host", "admin"};
 
 const char *shoal_role_level_name(shoal_role_level level) {
   return level >= SHOAL_NOBODY && level <= SHOAL_ADMIN ? level_names[level] : level_names[SHOAL_NOBODY];
 }
 
 bool shoal_role_level_parse(const char *word, shoal_role_level *out) {
-  for (int level = SHOAL_VIEWER; level <= SHOAL_ADMIN; level++) {
+  for (int level = SHOAL_METRICS; level <= SHOAL_ADMIN; level++) {
     if (strcmp(word, level_names[level]) != 0) continue;
     *out = (shoal_role_level)level;
     return true;
@@ -190,13 +190,14 @@ static int check_token(shoal_access *access, const char *token, double now, doub
   char hash[SHOAL_SHA256_HEX];
   shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, hash);
   known_token *known = known_place(access, hash);
-  if (known->caller.token != 0 && clock < known->until &&
-      CRYPTO_memcmp(known->hash, hash, sizeof hash - 1) == 0) {
+  bool knows = known->caller.token != 0 && CRYPTO_memcmp(known->hash, hash, sizeof hash - 1) == 0;
+  shoal_token_row row = {0};
+  shoal_status status = SHOAL_UNAVAILABLE;
+  if (!knows || clock >= known->until) status = shoal_store_token(access->config.store, hash, &row, NULL);
+  if (knows && status == SHOAL_UNAVAILABLE) { /* while the store is away, who was known is */
     *out = known->caller;
     return is_valid(out->expires, now) ? 0 : 401;
   }
-  shoal_token_row row = {0};
-  shoal_status status = shoal_store_token(access->config.store, hash, &row, NULL);
   if (status != SHOAL_OK) return status == SHOAL_NOT_FOUND ? 401 : 503;
   bool right = CRYPTO_memcmp(row.hash, hash, sizeof hash - 1) == 0;
   right = right && is_valid(row.expires, now);
@@ -272,9 +273,31 @@ bool shoal_access_may_see(const shoal_caller *caller, uint64_t job, bool is_priv
 
 /* ---- minting ---- */
 
-/* How many tokens there are, and how many valid ones of a level at least; name NULL: of any. */
-static shoal_status count_tokens(shoal_access *access, shoal_role_level least, const char *name, double now,
-                                 size_t *all, size_t *fitting, shoal_error *err) {
+void shoal_access_numbered(const char *name, uint32_t number, char out[SHOAL_CALLER_NAME_MAX]) {
+  if (number == 0)
+    snprintf(out, SHOAL_CALLER_NAME_MAX, "%s", name);
+  else
+    snprintf(out, SHOAL_CALLER_NAME_MAX, "%.59s %u", name, number % 1000);
+}
+
+/* What is to be minted: one token of this name, or, with a count, "NAME 1" to "NAME COUNT". */
+typedef struct minted_names {
+  const char *name;
+  uint32_t count; /* 0: the name itself */
+} minted_names;
+
+static bool is_among(const minted_names *names, const char *name) {
+  size_t length = strlen(names->name);
+  uint64_t number;
+  if (names->count == 0) return strcmp(name, names->name) == 0;
+  return strncmp(name, names->name, length) == 0 && name[length] == ' ' &&
+         shoal_read_u64(name + length + 1, strlen(name + length + 1), &number) && number >= 1 &&
+         number <= names->count;
+}
+
+/* How many tokens there are, and how many valid ones of a level at least; names NULL: of any. */
+static shoal_status count_tokens(shoal_access *access, shoal_role_level least, const minted_names *names,
+                                 double now, size_t *all, size_t *fitting, shoal_error *err) {
   shoal_token_row rows[TOKENS_AT_ONCE];
   uint64_t after = 0;
   size_t count = 0;
@@ -285,7 +308,7 @@ static shoal_status count_tokens(shoal_access *access, shoal_role_level least, c
     for (size_t i = 0; i < count; i++) {
       shoal_role_level level;
       bool fits = is_valid(rows[i].expires, now) && shoal_role_level_parse(rows[i].role, &level) &&
-                  level >= least && (name == NULL || strcmp(rows[i].name, name) == 0);
+                  level >= least && (names == NULL || is_among(names, rows[i].name));
       *fitting += fits;
       after = rows[i].id;
     }
@@ -303,24 +326,25 @@ shoal_status shoal_access_has_admin(shoal_access *access, double now, bool *has,
 }
 
 /* What a host or an admin has is theirs by name, so no two may have the same. */
-static shoal_status check_unique(shoal_access *access, shoal_role_level level, const char *name, double now,
-                                 shoal_error *err) {
-  size_t count, named;
-  shoal_status status = count_tokens(access, SHOAL_HOST, name, now, &count, &named, err);
-  bool taken = level >= SHOAL_HOST && (named > 0 || strcmp(name, LOCAL) == 0 || strcmp(name, ANYONE) == 0);
+static shoal_status check_unique(shoal_access *access, shoal_role_level level, const minted_names *names,
+                                 double now, shoal_error *err) {
+  size_t count, named, more = names->count > 0 ? names->count : 1;
+  shoal_status status = count_tokens(access, SHOAL_HOST, names, now, &count, &named, err);
+  bool taken = level >= SHOAL_HOST && (named > 0 || is_among(names, LOCAL) || is_among(names, ANYONE));
   if (status == SHOAL_OK && taken)
-    return shoal_fail(err, SHOAL_CONFLICT, "there is a host or an admin called '%s'; choose another name",
-                      name);
-  if (status == SHOAL_OK && count >= SHOAL_TOKENS_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "there are %d tokens; delete some that are not used",
-                      SHOAL_TOKENS_MAX);
+    return shoal_fail(err, SHOAL_CONFLICT, "there is a host or an admin called '%s%s'; choose another name",
+                      names->name, names->count > 0 ? " NUMBER" : "");
+  if (status == SHOAL_OK && count + more > SHOAL_TOKENS_MAX)
+    return shoal_fail(err, SHOAL_LIMIT, "there are %zu tokens, and can be %d; delete some that are not used",
+                      count, SHOAL_TOKENS_MAX);
   return status;
 }
 
 static shoal_status check_mint(shoal_role_level level, const char *name, uint64_t job, double days,
                                shoal_error *err) {
   if (level <= SHOAL_NOBODY || level > SHOAL_ADMIN)
-    return shoal_fail(err, SHOAL_INVALID, "a token is for a viewer, a volunteer, a host or an admin");
+    return shoal_fail(err, SHOAL_INVALID,
+                      "a token is for metrics, a viewer, a volunteer, a host or an admin");
   if (!shoal_spec_name_is_good(name) || strlen(name) >= SHOAL_CALLER_NAME_MAX)
     return shoal_fail(
         err, SHOAL_INVALID,
@@ -334,34 +358,71 @@ static shoal_status check_mint(shoal_role_level level, const char *name, uint64_
   return SHOAL_OK;
 }
 
-shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
-                               double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
-                               shoal_error *err) {
-  token[0] = 0;
-  *id = 0;
-  shoal_status status = check_mint(level, name, job, days, err);
-  if (status == SHOAL_OK) status = shoal_store_purge_tokens(access->config.store, now, err);
-  if (status == SHOAL_OK) status = check_unique(access, level, name, now, err);
-  if (status != SHOAL_OK) return status;
+static shoal_status draw_token(char token[SHOAL_TOKEN_CHARS + 1], shoal_error *err) {
   uint8_t random[TOKEN_BYTES];
   if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
     return shoal_fail(err, SHOAL_IO, "the system has no random numbers to give");
   encode64(random, token);
   OPENSSL_cleanse(random, sizeof random);
-  shoal_token_row row = {
-      .role = strdup(shoal_role_level_name(level)),
-      .name = strdup(name),
-      .job = job,
-      .created = now,
-      .expires = days > 0 ? now + days * 86400 : 0,
-  };
-  shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, row.hash);
-  if (row.role == NULL || row.name == NULL)
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  else
-    status = shoal_store_add_token(access->config.store, &row, id, err);
-  shoal_token_rows_free(&row, 1);
+  return SHOAL_OK;
+}
+
+static shoal_status make_row(shoal_token_row *row, const char *name, shoal_role_level level,
+                             char token[SHOAL_TOKEN_CHARS + 1], shoal_error *err) {
+  shoal_status status = draw_token(token, err);
+  if (status != SHOAL_OK) return status;
+  row->role = strdup(shoal_role_level_name(level));
+  row->name = strdup(name);
+  shoal_sha256_hex(token, SHOAL_TOKEN_CHARS, row->hash);
+  return row->role != NULL && row->name != NULL ? SHOAL_OK
+                                                : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+}
+
+static shoal_status mint(shoal_access *access, shoal_role_level level, const minted_names *names,
+                         uint64_t job, double days, double now, char (*tokens)[SHOAL_TOKEN_CHARS + 1],
+                         uint64_t *ids, shoal_error *err) {
+  size_t count = names->count > 0 ? names->count : 1;
+  char name[SHOAL_CALLER_NAME_MAX];
+  shoal_status status = shoal_store_purge_tokens(access->config.store, now, err);
+  if (status == SHOAL_OK) status = check_unique(access, level, names, now, err);
+  if (status != SHOAL_OK) return status;
+  shoal_token_row *rows = calloc(count, sizeof *rows);
+  if (rows == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  for (size_t i = 0; i < count && status == SHOAL_OK; i++) {
+    shoal_access_numbered(names->name, names->count > 0 ? (uint32_t)i + 1 : 0, name);
+    rows[i] = (shoal_token_row){.job = job, .created = now, .expires = days > 0 ? now + days * 86400 : 0};
+    status = make_row(&rows[i], name, level, tokens[i], err);
+  }
+  if (status == SHOAL_OK) status = shoal_store_add_tokens(access->config.store, rows, count, ids, err);
+  shoal_token_rows_free(rows, count);
+  free(rows);
+  return status;
+}
+
+shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
+                               double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
+                               shoal_error *err) {
+  *id = 0;
+  shoal_status status = check_mint(level, name, job, days, err);
+  if (status == SHOAL_OK)
+    status = mint(access, level, &(minted_names){name, 0}, job, days, now,
+                  (char(*)[SHOAL_TOKEN_CHARS + 1]) token, id, err);
   if (status != SHOAL_OK) token[0] = 0;
+  return status;
+}
+
+shoal_status shoal_access_mint_many(shoal_access *access, shoal_role_level level, const char *name,
+                                    uint64_t job, double days, double now, uint32_t count,
+                                    char (*tokens)[SHOAL_TOKEN_CHARS + 1], uint64_t *ids, shoal_error *err) {
+  enum { ROOM = 4 }; /* for a blank and the largest number */
+  shoal_status status = check_mint(level, name, job, days, err);
+  if (status == SHOAL_OK && strlen(name) + ROOM >= SHOAL_CALLER_NAME_MAX)
+    status = shoal_fail(err, SHOAL_INVALID, "names that are numbered have %d characters at most",
+                        SHOAL_CALLER_NAME_MAX - 1 - ROOM);
+  if (status == SHOAL_OK && (count < 1 || count > SHOAL_TOKENS_AT_ONCE_MAX))
+    status = shoal_fail(err, SHOAL_INVALID, "1 to %d tokens are made at once", SHOAL_TOKENS_AT_ONCE_MAX);
+  if (status == SHOAL_OK)
+    status = mint(access, level, &(minted_names){name, count}, job, days, now, tokens, ids, err);
   return status;
 }
 

@@ -19,6 +19,7 @@
 /* Each may do what those before it may. */
 typedef enum shoal_role_level {
   SHOAL_NOBODY,
+  SHOAL_METRICS, /* for what gathers them: /metrics and nothing else */
   SHOAL_VIEWER,
   SHOAL_VOLUNTEER,
   SHOAL_HOST,
@@ -30,6 +31,7 @@ bool shoal_role_level_parse(const char *word, shoal_role_level *out); /* not "no
 enum {
   SHOAL_TOKEN_CHARS = 22, /* base64url of 128 bits */
   SHOAL_TOKENS_MAX = 10000,
+  SHOAL_TOKENS_AT_ONCE_MAX = 500,
   SHOAL_CALLER_NAME_MAX = 64, /* with the final zero */
   SHOAL_CALLER_TEXT_MAX = 128,
 };
@@ -84,6 +86,14 @@ void shoal_access_forget(shoal_access *access, uint64_t token);
 shoal_status shoal_access_mint(shoal_access *access, shoal_role_level level, const char *name, uint64_t job,
                                double days, double now, char token[SHOAL_TOKEN_CHARS + 1], uint64_t *id,
                                shoal_error *err);
+
+/* So many at once, all or none: SHOAL_TOKENS_AT_ONCE_MAX at most, called "NAME 1", "NAME 2" and so on. Fills in as
+ * many tokens and numbers. */
+shoal_status shoal_access_mint_many(shoal_access *access, shoal_role_level level, const char *name,
+                                    uint64_t job, double days, double now, uint32_t count,
+                                    char (*tokens)[SHOAL_TOKEN_CHARS + 1], uint64_t *ids, shoal_error *err);
+/* "NAME NUMBER"; of 0, the name itself. */
+void shoal_access_numbered(const char *name, uint32_t number, char out[SHOAL_CALLER_NAME_MAX]);
 
 /* The link that gives access with a token: "http://HOST:PORT/#t=TOKEN", and the fingerprint of a certificate
  * unless it is NULL. */

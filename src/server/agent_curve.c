@@ -76,14 +76,6 @@ static bool read_point(const char *line, size_t length, double *steps, double *s
   return good;
 }
 
-static shoal_status write_all(const char *path, const char *bytes, size_t length, shoal_error *err) {
-  shoal_writer *writer;
-  shoal_status status = shoal_writer_create(&writer, path, err);
-  if (status != SHOAL_OK) return status;
-  shoal_writer_add(writer, bytes, length);
-  return shoal_writer_commit(writer, err);
-}
-
 shoal_status shoal_agent_curve_cut(const char *path, uint64_t steps, double *seconds, shoal_error *err) {
   char *bytes;
   size_t length, line_length, kept = 0;
@@ -98,7 +90,7 @@ shoal_status shoal_agent_curve_cut(const char *path, uint64_t steps, double *sec
     kept = (size_t)(at - bytes);
     *seconds = then;
   }
-  if (kept < length) status = write_all(path, bytes, kept, err);
+  if (kept < length) status = shoal_file_write(path, bytes, kept, err);
   free(bytes);
   return status;
 }

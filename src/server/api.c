@@ -3,6 +3,7 @@
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/jobs/*/log", SHOAL_VIEWER, 0, false, shoal_api_job_log},
     {SHOAL_GET, "/api/v1/jobs/*/model", SHOAL_VIEWER, 0, false, shoal_api_job_model},
     {SHOAL_GET, "/api/v1/jobs/*/model.onnx", SHOAL_VIEWER, 0, false, shoal_api_job_onnx},
+    {SHOAL_GET, "/api/v1/jobs/*/evaluation", SHOAL_VIEWER, 0, false, shoal_api_job_evaluation},
     {SHOAL_GET, "/api/v1/jobs/*/events", SHOAL_VIEWER, 0, false, shoal_api_job_events},
     {SHOAL_GET, "/api/v1/jobs/*/live", SHOAL_VIEWER, 0, false, shoal_api_job_live},
     {SHOAL_GET, "/api/v1/jobs/*/brief", SHOAL_VOLUNTEER, 0, false, shoal_api_job_brief},
@@ -64,6 +66,7 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/datasets/*/manifest", SHOAL_VOLUNTEER, 0, false, shoal_api_dataset_manifest},
     {SHOAL_GET, "/chunks/*", SHOAL_VOLUNTEER, 0, false, shoal_api_chunk},
     {SHOAL_GET, "/api/v1/workers", SHOAL_VIEWER, 0, false, shoal_api_list_workers},
+    {SHOAL_GET, "/api/v1/throughput", SHOAL_VIEWER, 0, false, shoal_api_throughput},
     {SHOAL_GET, "/api/v1/contributions", SHOAL_VIEWER, 0, false, shoal_api_contributions},
     {SHOAL_GET, "/api/v1/tokens", SHOAL_HOST, 0, false, shoal_api_list_tokens},
     {SHOAL_POST, "/api/v1/tokens", SHOAL_HOST, SMALL_MAX, false, shoal_api_make_token},
@@ -71,7 +74,9 @@ static const shoal_route routes[] = {
     {SHOAL_GET, "/api/v1/bans", SHOAL_ADMIN, 0, false, shoal_api_list_bans},
     {SHOAL_DELETE, "/api/v1/bans/*", SHOAL_ADMIN, 0, false, shoal_api_lift_ban},
     {SHOAL_GET, "/api/v1/audit", SHOAL_ADMIN, 0, false, shoal_api_audit},
-    {SHOAL_GET, "/metrics", SHOAL_VIEWER, 0, false, shoal_api_metrics},
+    {SHOAL_GET, "/metrics", SHOAL_METRICS, 0, false, shoal_api_metrics},
+    {SHOAL_GET, "/healthz", SHOAL_NOBODY, 0, false, shoal_api_alive},
+    {SHOAL_GET, "/readyz", SHOAL_NOBODY, 0, false, shoal_api_ready},
 };
 
 /* The page's own files, for everybody: what has no secret needs no token. */
@@ -118,6 +123,10 @@ static const shoal_route *find(shoal_method method, const char *path, char names
 }
 
 /* ---- answers ---- */
+
+/* The reason stands in the log alone, since it may name folders and hosts. */
+static const char STORE_AWAY[] = "the server's store is away; what runs goes on: try again in a little";
+enum { RETRY_S = 2 };
 
 static const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};
 
@@ -224,6 +233,8 @@ static void audit(const shoal_api_call *call, int status) {
   shoal_error err;
   shoal_access_describe(&call->caller, r->address, who);
   shoal_text_addf(&what, "%s %s: %d", method_names[r->method], r->path, status);
+  if (call->api->about[0] != 0) shoal_text_addf(&what, " (%s)", call->api->about);
+  call->api->about[0] = 0;
   if (!what.failed) {
     log_line(call->api, status < 400 ? "change" : "refused", "who", who, what.bytes);
     if (shoal_store_add_audit(call->api->store, shoal_clock_wall_seconds(), who, what.bytes, &err) !=
@@ -231,6 +242,15 @@ static void audit(const shoal_api_call *call, int status) {
       log_line(call->api, "error", "path", r->path, err.text);
   }
   shoal_text_release(&what);
+}
+
+void shoal_api_about(const shoal_api_call *call, const char *format, ...) {
+  char text[SHOAL_API_ABOUT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  shoal_text_plain(call->api->about, sizeof call->api->about, text, strlen(text));
 }
 
 void shoal_api_answer(const shoal_api_call *call, const shoal_answer *answer) {
@@ -244,8 +264,10 @@ void shoal_api_error(const shoal_api_call *call, int status, const char *text) {
 
 void shoal_api_error_at(const shoal_api_call *call, int status, const char *text, const char *field,
                         uint32_t line, uint32_t column) {
-  const shoal_answer answer = {
-      .status = status, .type = "application/json", .body = write_error(status, text, field, line, column)};
+  const shoal_answer answer = {.status = status,
+                               .type = "application/json",
+                               .body = write_error(status, text, field, line, column),
+                               .retry_after_s = status == 503 ? RETRY_S : 0};
   shoal_api_answer(call, &answer);
 }
 
@@ -258,6 +280,7 @@ static int status_of(const shoal_error *err, int limit) {
   case SHOAL_UNSUPPORTED: return 422;
   case SHOAL_LIMIT: return limit;
   case SHOAL_NO_MEMORY:
+  case SHOAL_UNAVAILABLE:
   case SHOAL_STOPPED: return 503;
   default: return 500;
   }
@@ -266,6 +289,7 @@ static int status_of(const shoal_error *err, int limit) {
 /* The server's own trouble may name its folders: whoever runs it reads that in the log, and nobody else. */
 static const char *text_for_callers(const shoal_api *api, const shoal_request *r, const shoal_error *err,
                                     int status) {
+  if (err->status == SHOAL_UNAVAILABLE) return STORE_AWAY;
   if (status != 500) return err->text;
   log_line(api, "error", "path", r->path, err->text);
   return "something is wrong on the server; its log says what";
@@ -284,8 +308,10 @@ void shoal_api_json(const shoal_api_call *call, int status, shoal_text *text) {
   if (text->failed) {
     shoal_api_error(call, 503, "out of memory");
   } else {
-    const shoal_answer answer = {
-        .status = status, .type = "application/json", .body = shoal_blob_of(text->bytes, text->length)};
+    const shoal_answer answer = {.status = status,
+                                 .type = "application/json",
+                                 .body = shoal_blob_of(text->bytes, text->length),
+                                 .retry_after_s = status == 503 ? RETRY_S : 0};
     shoal_api_answer(call, &answer);
   }
   shoal_text_release(text);
@@ -369,6 +395,7 @@ bool shoal_api_may_change(const shoal_api_call *call, uint64_t job) {
   shoal_job_row row;
   if (!find_job(call, job, &row)) return false;
   bool may = call->caller.level == SHOAL_ADMIN || shoal_access_owns(&call->caller, row.host);
+  shoal_api_about(call, "%s", row.name);
   shoal_job_rows_free(&row, 1);
   if (!may) shoal_api_error(call, 403, "only its host and admins may do that");
   return may;
@@ -431,7 +458,7 @@ static verdict judge(shoal_api *api, const shoal_request *r, const demand *d, sh
       &retry_s);
   if (refused == 429) return refuse(429, retry_s, "too many requests; wait a little");
   if (d->level == SHOAL_NOBODY) return (verdict){0};
-  if (refused == 503) return refuse(503, 5, "the store does not answer");
+  if (refused == 503) return refuse(503, RETRY_S, STORE_AWAY);
   if (refused != 0 || caller->level == SHOAL_NOBODY)
     return refuse(401, 0, "this needs a token that is valid: use an invitation link");
   if (caller->token == 0 && api->open != SHOAL_NOBODY && !shoal_access_host_is_local(r->host) &&
@@ -446,11 +473,20 @@ static verdict judge(shoal_api *api, const shoal_request *r, const demand *d, sh
   return refuse(403, 0, text);
 }
 
-/* Whether the caller may use the route; answers when not. */
+/* Whether a route can do without the store. What volunteers ask for by the hundred can as far as they are
+ * known: their work goes on. */
+static bool is_without_store(const shoal_route *route, const shoal_request *r) {
+  return route->level == SHOAL_NOBODY || route->answer == shoal_api_metrics || is_often(r->path);
+}
+
+/* Whether the caller may use the route now; answers when not. */
 static bool authorise(shoal_api *api, const shoal_request *r, const shoal_route *route,
                       shoal_caller *caller) {
   const demand d = {route->level, r->method != SHOAL_GET, is_often(r->path)};
   verdict v = judge(api, r, &d, caller);
+  shoal_store_state health;
+  shoal_store_health(api->store, &health);
+  if (v.status == 0 && !health.up && !is_without_store(route, r)) v = refuse(503, RETRY_S, STORE_AWAY);
   if (v.status != 0) answer_error(api, r->id, v.status, v.text, NULL, 0, 0, v.retry_s);
   return v.status == 0;
 }
@@ -499,7 +535,8 @@ uint64_t shoal_api_begins(shoal_api *api, const shoal_request *r, char **file) {
                              : shoal_datasets_incoming(api->datasets, names[0], names[1], file, &err);
     if (taken != SHOAL_OK) {
       int status = status_of(&err, 413);
-      answer_error(api, r->id, status, text_for_callers(api, r, &err, status), NULL, 0, 0, 0);
+      answer_error(api, r->id, status, text_for_callers(api, r, &err, status), NULL, 0, 0,
+                   status == 503 ? RETRY_S : 0);
       return 0;
     }
   }
@@ -517,6 +554,7 @@ void shoal_api_asked(shoal_api *api, const shoal_request *r) {
   const shoal_route *route = find(r->method, r->path, call.names, &known);
   SHOAL_ASSERT(route != NULL); /* it was there when the request began */
   if (!shoal_read_u64(call.names[0], strlen(call.names[0]), &call.id)) call.id = 0;
+  api->about[0] = 0;
   route->answer(&call);
 }
 

@@ -12,6 +12,7 @@
 #include "server/jobs.h"
 #include "server/live.h"
 #include "server/offers.h"
+#include "server/throughput.h"
 #include "server/volunteers.h"
 
 /* Who asks, from the head of a request to its end. */
@@ -21,7 +22,7 @@ typedef struct shoal_api_pending {
   bool refused;
 } shoal_api_pending;
 
-enum { SHOAL_API_WEIGHTS_MAX = 1024 };
+enum { SHOAL_API_WEIGHTS_MAX = 1024, SHOAL_API_ABOUT_MAX = 128 };
 
 /* How many weights a model has, by the digest of its text: counting them takes a graph. */
 typedef struct shoal_api_weights {
@@ -39,11 +40,15 @@ typedef struct shoal_api {
   shoal_offers *offers; /* NULL: there is no queue */
   shoal_live *live;
   shoal_chores *chores; /* what takes seconds */
+  shoal_chores *tries;  /* whether models fit data, which do not wait for uploads to be checked */
   shoal_chores *reads;  /* files, chunks and states of trials, which do not wait for those */
   shoal_role_level open;
-  double started;          /* wall time */
-  const char *fingerprint; /* of a certificate, or NULL */
-  const char *url;         /* of this server, for links */
+  double started;              /* wall time */
+  const char *fingerprint;     /* of a certificate, or NULL */
+  const char *url;             /* of this server, for links */
+  shoal_throughput throughput; /* of public jobs */
+  /* What the request at hand is about, for the audit log; "": its path says it. */
+  char about[SHOAL_API_ABOUT_MAX];
   void *self;
   void (*log)(void *self, const char *what, const char *fields);
   /* A connection has one request at a time, and the numbers of its requests are equal modulo the connections
@@ -94,6 +99,10 @@ int shoal_api_admits(shoal_api *api, uint64_t peer, const shoal_request *request
 
 /* Every answer goes through here: what changes something is written down with the status that it came to. */
 void shoal_api_answer(const shoal_api_call *call, const shoal_answer *answer);
+/* What the audit log should have beside the path of this request, such as a name that stands in its body. Before the
+ * answer. */
+void shoal_api_about(const shoal_api_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void shoal_api_error(const shoal_api_call *call, int status, const char *text);
 /* 404, 409, 422, 413 or 503, as the error says; what is nobody's but the server's own trouble is logged
  * whole and answered with 500. */
@@ -152,10 +161,15 @@ void shoal_api_job_swarm(const shoal_api_call *call);
 void shoal_api_job_log(const shoal_api_call *call);
 void shoal_api_job_model(const shoal_api_call *call);
 void shoal_api_job_onnx(const shoal_api_call *call);
+void shoal_api_job_evaluation(const shoal_api_call *call);
 void shoal_api_job_events(const shoal_api_call *call);
 void shoal_api_job_live(const shoal_api_call *call);
 void shoal_api_job_brief(const shoal_api_call *call);
 void shoal_api_submit_job(const shoal_api_call *call); /* api_submit.c */
+/* Compares a model with a data set, and answers with `checked` where it fits, which is taken over. target may be
+ * NULL. */
+void shoal_api_compare(const shoal_api_call *call, const char *model, const char *data, const char *target,
+                       shoal_text *checked);
 
 void shoal_api_search_brief(const shoal_api_call *call); /* api_search.c */
 void shoal_api_take_unit(const shoal_api_call *call);
@@ -199,6 +213,7 @@ void shoal_api_chunk(const shoal_api_call *call);
 void shoal_api_server(const shoal_api_call *call); /* api_server.c */
 void shoal_api_live(const shoal_api_call *call);
 void shoal_api_list_workers(const shoal_api_call *call);
+void shoal_api_throughput(const shoal_api_call *call);
 void shoal_api_contributions(const shoal_api_call *call);
 void shoal_api_list_tokens(const shoal_api_call *call);
 void shoal_api_make_token(const shoal_api_call *call);
@@ -207,6 +222,8 @@ void shoal_api_list_bans(const shoal_api_call *call);
 void shoal_api_lift_ban(const shoal_api_call *call);
 void shoal_api_audit(const shoal_api_call *call);
 void shoal_api_metrics(const shoal_api_call *call);
+void shoal_api_alive(const shoal_api_call *call);
+void shoal_api_ready(const shoal_api_call *call);
 void shoal_api_page(const shoal_api_call *call);
 
 #endif

@@ -200,13 +200,14 @@ void shoal_api_job_log(const shoal_api_call *call) {
 
 /* ---- files ---- */
 
+/* download: the end of the name to save it by; NULL: it is not there to be saved. */
 static void answer_file(const shoal_api_call *call, const char *file, const char *type,
                         const char *download) {
   if (!shoal_api_may_see(call, call->id)) return;
   shoal_text path = {0}, name = {0};
   shoal_error err;
   if (shoal_jobs_file(call->api->jobs, call->id, file, &path, &err) == SHOAL_OK) {
-    shoal_text_addf(&name, "job-%llu%s", (unsigned long long)call->id, download);
+    if (download != NULL) shoal_text_addf(&name, "job-%llu%s", (unsigned long long)call->id, download);
     const shoal_answer answer = {.status = 200, .type = type, .file = path.bytes, .download = name.bytes};
     shoal_api_answer(call, &answer);
   } else {
@@ -222,6 +223,10 @@ void shoal_api_job_model(const shoal_api_call *call) {
 
 void shoal_api_job_onnx(const shoal_api_call *call) {
   answer_file(call, "model.onnx", "application/octet-stream", ".onnx");
+}
+
+void shoal_api_job_evaluation(const shoal_api_call *call) {
+  answer_file(call, "evaluation.json", "application/json", NULL);
 }
 
 /* A run that was stopped and resumed has several files, and one behind the other they are one. All of them

@@ -1,6 +1,8 @@
 /* api_server.c: the routes of the server itself: who is there, access, metrics, the page. */
 #include <cjson/cJSON.h>
 #include <inttypes.h>
+#include <math.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/version.h"
+#include "net/http_read.h"
 #include "server/api.h"
 #include "server/page_files.h"
 
@@ -100,6 +103,21 @@ void shoal_api_live(const shoal_api_call *call) {
   shoal_api_server_json(call->api, NULL, &json);
   if (!text.failed) shoal_live_greet(call->api->net, call->request->id, "server", &text);
   shoal_text_release(&text);
+}
+
+/* Like the live updates of the server: what everybody may know who may see more than one job. */
+void shoal_api_throughput(const shoal_api_call *call) {
+  if (call->caller.job != 0) {
+    shoal_api_error(call, 403, "this token is for one job only");
+    return;
+  }
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_throughput_write(&call->api->throughput, &json);
+  shoal_json_close(&json, '}');
+  shoal_api_json(call, 200, &text);
 }
 
 void shoal_api_list_workers(const shoal_api_call *call) {
@@ -211,6 +229,7 @@ typedef struct wanted_token {
   const char *role, *name;
   uint64_t job;
   double days;
+  uint32_t count; /* 0: one, of this very name */
 } wanted_token;
 
 /* False: answered already. */
@@ -219,9 +238,10 @@ static bool read_token(const shoal_api_call *call, const cJSON *body, wanted_tok
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(body, "name");
   const cJSON *job = cJSON_GetObjectItemCaseSensitive(body, "job");
   const cJSON *days = cJSON_GetObjectItemCaseSensitive(body, "days");
+  const cJSON *count = cJSON_GetObjectItemCaseSensitive(body, "count");
   *out = (wanted_token){0};
   if (!cJSON_IsString(role) || !shoal_role_level_parse(role->valuestring, &out->level)) {
-    shoal_api_error_at(call, 422, "\"role\" must be viewer, volunteer, host or admin", "role", 0, 0);
+    shoal_api_error_at(call, 422, "\"role\" must be metrics, viewer, volunteer, host or admin", "role", 0, 0);
     return false;
   }
   if (!cJSON_IsString(name) || !shoal_spec_name_is_good(name->valuestring) ||
@@ -239,6 +259,14 @@ static bool read_token(const shoal_api_call *call, const cJSON *body, wanted_tok
     shoal_api_error_at(call, 422, "\"days\" must be a number up to 3650", "days", 0, 0);
     return false;
   }
+  bool has_count = count != NULL && !cJSON_IsNull(count);
+  if (has_count &&
+      !(cJSON_IsNumber(count) && count->valuedouble >= 1 && count->valuedouble <= SHOAL_TOKENS_AT_ONCE_MAX &&
+        count->valuedouble == floor(count->valuedouble))) {
+    shoal_api_error_at(call, 422, "\"count\" must be a whole number from 1 to 500", "count", 0, 0);
+    return false;
+  }
+  out->count = has_count ? (uint32_t)count->valuedouble : 0;
   out->role = role->valuestring;
   out->name = name->valuestring;
   out->job = has_job ? (uint64_t)job->valuedouble : 0;
@@ -246,40 +274,74 @@ static bool read_token(const shoal_api_call *call, const cJSON *body, wanted_tok
   return true;
 }
 
-static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
-  char token[SHOAL_TOKEN_CHARS + 1];
-  shoal_error err;
-  double now = shoal_clock_wall_seconds();
-  uint64_t id;
-  shoal_status status = shoal_access_mint(call->api->access, wanted->level, wanted->name, wanted->job,
-                                          wanted->days, now, token, &id, &err);
-  if (status == SHOAL_NOT_FOUND) {
-    shoal_api_error_at(call, 422, err.text, "job", 0, 0);
-    return;
-  }
-  if (status != SHOAL_OK) {
-    shoal_api_failed_full(call, &err);
-    return;
-  }
-  shoal_text text, link = {0}, base = {0};
-  shoal_json json;
-  shoal_json_begin(&json, &text);
+/* A token that was just made, with its secret: the number-th of several, 0 for one. */
+static void write_made(const shoal_api_call *call, const wanted_token *wanted, uint32_t number, uint64_t id,
+                       const char *token, double now, shoal_json *json) {
+  char name[SHOAL_CALLER_NAME_MAX];
+  shoal_text link = {0}, base = {0};
+  shoal_access_numbered(wanted->name, number, name);
   shoal_access_link_base(&base, call->api->url, call->request->host, call->request->origin);
   shoal_access_link(&link, base.failed ? call->api->url : base.bytes, token, call->api->fingerprint);
   const shoal_token_row row = {.id = id,
                                .role = (char *)wanted->role,
-                               .name = (char *)wanted->name,
+                               .name = name,
                                .job = wanted->job,
                                .created = now,
                                .expires = wanted->days > 0 ? now + 86400 * wanted->days : 0};
-  shoal_json_open(&json, NULL, '{');
-  write_token(&json, &row);
-  shoal_json_text(&json, "token", token);
-  shoal_json_text(&json, "link", link.bytes);
-  shoal_json_close(&json, '}');
+  shoal_json_open(json, NULL, '{');
+  write_token(json, &row);
+  shoal_json_text(json, "token", token);
+  shoal_json_text(json, "link", link.bytes);
+  shoal_json_close(json, '}');
   shoal_text_release(&link);
   shoal_text_release(&base);
+}
+
+static void answer_made(const shoal_api_call *call, const wanted_token *wanted, const uint64_t *ids,
+                        char (*tokens)[SHOAL_TOKEN_CHARS + 1], double now) {
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  if (wanted->count > 0) {
+    shoal_json_open(&json, NULL, '{');
+    shoal_json_open(&json, "tokens", '[');
+    for (uint32_t i = 0; i < wanted->count; i++)
+      write_made(call, wanted, i + 1, ids[i], tokens[i], now, &json);
+    shoal_json_close(&json, ']');
+    shoal_json_close(&json, '}');
+    shoal_api_about(call, "%u, %s, %s", wanted->count, wanted->role, wanted->name);
+  } else {
+    write_made(call, wanted, 0, ids[0], tokens[0], now, &json);
+    shoal_api_about(call, "%s, %s", wanted->role, wanted->name);
+  }
   shoal_api_json(call, 201, &text);
+}
+
+static void make_token(const shoal_api_call *call, const wanted_token *wanted) {
+  size_t count = wanted->count > 0 ? wanted->count : 1;
+  char(*tokens)[SHOAL_TOKEN_CHARS + 1] = calloc(count, sizeof *tokens);
+  uint64_t *ids = calloc(count, sizeof *ids);
+  shoal_error err;
+  shoal_access *access = call->api->access;
+  double now = shoal_clock_wall_seconds();
+  shoal_status status;
+  if (tokens == NULL || ids == NULL)
+    status = shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory");
+  else if (wanted->count > 0)
+    status = shoal_access_mint_many(access, wanted->level, wanted->name, wanted->job, wanted->days, now,
+                                    wanted->count, tokens, ids, &err);
+  else
+    status = shoal_access_mint(access, wanted->level, wanted->name, wanted->job, wanted->days, now, tokens[0],
+                               ids, &err);
+  if (status == SHOAL_OK)
+    answer_made(call, wanted, ids, tokens, now);
+  else if (status == SHOAL_NOT_FOUND)
+    shoal_api_error_at(call, 422, err.text, "job", 0, 0);
+  else
+    shoal_api_failed_full(call, &err);
+  if (tokens != NULL) OPENSSL_cleanse(tokens, count * sizeof *tokens);
+  free(tokens);
+  free(ids);
 }
 
 void shoal_api_make_token(const shoal_api_call *call) {
@@ -301,6 +363,7 @@ void shoal_api_delete_token(const shoal_api_call *call) {
   shoal_status status = shoal_store_token_by_id(call->api->store, call->id, &row, &err);
   if (status == SHOAL_OK) {
     bool may = may_have(call, row.job, row.role);
+    if (may) shoal_api_about(call, "%s, %s", row.role, row.name);
     shoal_token_rows_free(&row, 1);
     status = may ? shoal_store_delete_token(call->api->store, call->id, &err)
                  : shoal_fail(&err, SHOAL_NOT_FOUND, "there is no such token");
@@ -406,6 +469,7 @@ void shoal_api_metrics(const shoal_api_call *call) {
   const shoal_api *api = call->api;
   uint64_t counts[SHOAL_JOB_STATES], in, out;
   double samples_per_s;
+  shoal_store_state health;
   uint32_t idle, paused, workers = shoal_volunteers_count(api->volunteers, &idle, &paused);
   shoal_text text = {0};
   count_jobs(api, &call->caller, counts, &samples_per_s);
@@ -423,6 +487,15 @@ void shoal_api_metrics(const shoal_api_call *call) {
   series(&text, "shoal_sent_bytes", "counter", "Bytes of messages that went out.", (double)out);
   series(&text, "shoal_uptime_seconds", "gauge", "Since the server started.",
          shoal_clock_wall_seconds() - api->started);
+  shoal_store_health(api->store, &health);
+  series(&text, "shoal_store_up", "gauge", "1 when the store takes and gives, 0 while it is away.",
+         health.up);
+  series(&text, "shoal_store_failed_writes", "counter", "Changes that the store did not take at once.",
+         (double)health.failures);
+  series(&text, "shoal_store_due_writes", "gauge", "Changes that are kept until the store takes them.",
+         (double)health.due);
+  series(&text, "shoal_store_lost_writes", "counter", "Changes that could not be kept for so long.",
+         (double)health.lost);
   write_job_metrics(api, &call->caller, &text);
   if (text.failed)
     shoal_api_error(call, 503, "out of memory");
@@ -432,7 +505,42 @@ void shoal_api_metrics(const shoal_api_call *call) {
   shoal_text_release(&text);
 }
 
+/* ---- for those who keep the server running ---- */
+
+void shoal_api_alive(const shoal_api_call *call) {
+  shoal_text text = {0};
+  shoal_text_addf(&text, "{\"alive\":true}");
+  shoal_api_json(call, 200, &text);
+}
+
+/* Why, as far as everybody may know: the log has the rest. */
+void shoal_api_ready(const shoal_api_call *call) {
+  shoal_store_state health;
+  shoal_text text = {0};
+  shoal_store_health(call->api->store, &health);
+  if (health.up)
+    shoal_text_addf(&text, "{\"ready\":true}");
+  else
+    shoal_text_addf(&text,
+                    "{\"ready\":false,\"reason\":\"the store (%s) has been away for %.0f s; the server's "
+                    "log says why\",\"due_writes\":%" PRIu64 "}",
+                    shoal_store_kind(call->api->store), shoal_clock_seconds() - health.since, health.due);
+  shoal_api_json(call, health.up ? 200 : 503, &text);
+}
+
 /* ---- the page ---- */
+
+/* As web/src/routes.ts has them. */
+static bool is_view(const char *path) {
+  static const char *const views[] = {"/",      "/workers", "/host",   "/search",
+                                      "/agent", "/work",    "/access", "/compare"};
+  static const char jobs[] = "/jobs/";
+  uint64_t job;
+  for (size_t i = 0; i < sizeof views / sizeof views[0]; i++)
+    if (strcmp(path, views[i]) == 0) return true;
+  return strncmp(path, jobs, sizeof jobs - 1) == 0 &&
+         shoal_read_u64(path + sizeof jobs - 1, strlen(path + sizeof jobs - 1), &job);
+}
 
 static const shoal_page_file *page_file(const char *path) {
   for (size_t i = 0; i < shoal_page_files_count; i++)
@@ -461,17 +569,19 @@ static shoal_blob *unzipped(const shoal_page_file *file) {
   return out;
 }
 
-/* Files of the page by their path; every other path without a dot is a view of the page. */
+/* Files of the page by their path, and its views. Elsewhere the page says that there is nothing. */
 void shoal_api_page(const shoal_api_call *call) {
   const shoal_request *r = call->request;
   const shoal_page_file *file = page_file(r->path);
+  bool is_there = file != NULL || is_view(r->path);
   if (file == NULL && strchr(r->path, '.') == NULL) file = page_file("/index.html");
   if (file == NULL) {
     shoal_api_error(call, 404, "there is no such file");
     return;
   }
-  shoal_answer answer = {.status = 200, .type = file->type, .etag = file->etag};
-  if (r->if_none_match[0] != 0 && strstr(r->if_none_match, file->etag) != NULL) {
+  shoal_answer answer = {
+      .status = is_there ? 200 : 404, .type = file->type, .etag = is_there ? file->etag : NULL};
+  if (is_there && r->if_none_match[0] != 0 && strstr(r->if_none_match, file->etag) != NULL) {
     answer.status = 304;
     answer.type = NULL;
   } else if (strstr(r->accept_encoding, "gzip") != NULL) {

@@ -274,8 +274,12 @@ void shoal_api_check_model(const shoal_api_call *call) {
   shoal_json_close(&json, '}');
   if (graph != NULL) shoal_graph_destroy(graph);
   shoal_model_destroy(model);
+  /* Who could start a training hears whether it fits the data, too. */
+  if (status == SHOAL_OK && text_in(body, "data") != NULL && call->caller.level >= SHOAL_HOST && !text.failed)
+    shoal_api_compare(call, source, text_in(body, "data"), text_in(body, "target"), &text);
+  else
+    shoal_api_json(call, 200, &text);
   cJSON_Delete(body);
-  shoal_api_json(call, 200, &text);
 }
 
 /* ---- data sets ---- */

@@ -66,12 +66,7 @@ static shoal_status sync_folder(const char *folder, shoal_error *err) {
 
 static shoal_status write_small(const char *folder, const char *name, const char *text, shoal_error *err) {
   char *path = shoal_path("%s/%s", folder, name);
-  shoal_writer *writer;
-  shoal_status status = path == NULL ? fail_memory(err) : shoal_writer_create(&writer, path, err);
-  if (status == SHOAL_OK) {
-    shoal_writer_add(writer, text, strlen(text));
-    status = shoal_writer_commit(writer, err);
-  }
+  shoal_status status = path == NULL ? fail_memory(err) : shoal_file_write(path, text, strlen(text), err);
   free(path);
   return status;
 }
@@ -414,6 +409,8 @@ shoal_status shoal_datasets_list(shoal_datasets *sets, shoal_json *json, shoal_e
   free_rows(rows, count);
   return json->out->failed ? fail_memory(err) : SHOAL_OK;
 }
+
+const char *shoal_datasets_named_dir(const shoal_datasets *sets) { return sets->named_dir; }
 
 void shoal_datasets_cut_folder(const shoal_datasets *sets, char *text) { shoal_cut_folder(text, sets->sets); }
 

@@ -57,6 +57,8 @@ shoal_status shoal_datasets_describe(shoal_datasets *sets, const char *name, sho
                                      shoal_error *err);
 /* What --data would have on this machine: "fashion-mnist", "FOLDER/sets/wine/wine.csv", "text:..." */
 shoal_status shoal_datasets_path(shoal_datasets *sets, const char *name, shoal_text *out, shoal_error *err);
+/* Where named sets are; NULL: in the usual place. */
+const char *shoal_datasets_named_dir(const shoal_datasets *sets);
 /* Takes out of a text, for those who host, where sets lie on this machine. */
 void shoal_datasets_cut_folder(const shoal_datasets *sets, char *text);
 /* What a search needs to know of a table: where its file is (of two the first), and, both empty where

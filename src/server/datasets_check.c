@@ -108,23 +108,44 @@ static shoal_status write_images(probe *p, const shoal_images *images, const cha
 }
 
 static shoal_status describe_idx(probe *p, shoal_error *err) {
-  static const char *const names[] = {
-      "train-images-idx3-ubyte",    "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte",
-      "train-labels-idx1-ubyte.gz", "t10k-images-idx3-ubyte",     "t10k-images-idx3-ubyte.gz",
-      "t10k-labels-idx1-ubyte",     "t10k-labels-idx1-ubyte.gz",  "train-images.idx3-ubyte",
-      "train-images.idx3-ubyte.gz", "train-labels.idx1-ubyte",    "train-labels.idx1-ubyte.gz",
-      "t10k-images.idx3-ubyte",     "t10k-images.idx3-ubyte.gz",  "t10k-labels.idx1-ubyte",
-      "t10k-labels.idx1-ubyte.gz"};
-  shoal_status status = check_names(
-      p, names, sizeof names / sizeof *names,
-      "train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], and for test t10k-... likewise", err);
+  static const char *const names[] = {"train-images-idx3-ubyte",
+                                      "train-images-idx3-ubyte.gz",
+                                      "train-labels-idx1-ubyte",
+                                      "train-labels-idx1-ubyte.gz",
+                                      "t10k-images-idx3-ubyte",
+                                      "t10k-images-idx3-ubyte.gz",
+                                      "t10k-labels-idx1-ubyte",
+                                      "t10k-labels-idx1-ubyte.gz",
+                                      "train-images.idx3-ubyte",
+                                      "train-images.idx3-ubyte.gz",
+                                      "train-labels.idx1-ubyte",
+                                      "train-labels.idx1-ubyte.gz",
+                                      "t10k-images.idx3-ubyte",
+                                      "t10k-images.idx3-ubyte.gz",
+                                      "t10k-labels.idx1-ubyte",
+                                      "t10k-labels.idx1-ubyte.gz",
+                                      "about.json"};
+  shoal_status status = check_names(p, names, sizeof names / sizeof *names,
+                                    "train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], and for "
+                                    "test t10k-... likewise; about.json may have the names of the "
+                                    "classes",
+                                    err);
   shoal_images *images = status == SHOAL_OK ? malloc(sizeof *images) : NULL;
   if (images == NULL) return status == SHOAL_OK ? fail_memory(err) : status;
   shoal_images_init(images);
   status = shoal_idx_open_folder(images, p->files->folder, NULL, err);
+  shoal_names classes;
+  shoal_names_init(&classes);
+  char files_sha256[SHOAL_SHA256_HEX] = "";
   if (status == SHOAL_OK)
-    status =
-        write_images(p, images, p->named ? p->named->classes : NULL, p->named ? p->named->classes_count : 0);
+    status = shoal_idx_read_about(images, p->files->folder, &classes, files_sha256, err);
+  const char *class_names[SHOAL_IMAGE_CLASSES_MAX];
+  for (uint32_t i = 0; i < classes.count; i++) class_names[i] = shoal_names_at(&classes, i);
+  if (status == SHOAL_OK && p->named)
+    status = write_images(p, images, p->named->classes, p->named->classes_count);
+  else if (status == SHOAL_OK)
+    status = write_images(p, images, class_names, classes.count);
+  shoal_names_release(&classes);
   shoal_images_release(images);
   free(images);
   return status;

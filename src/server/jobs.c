@@ -163,13 +163,16 @@ void shoal_jobs_set_state(shoal_jobs *jobs, shoal_open_job *job, shoal_job_state
 }
 
 void shoal_jobs_add_line(shoal_jobs *jobs, shoal_open_job *job, double time, const char *text) {
-  shoal_log_row row;
+  shoal_log_row stored, row = {.number = job->lines + 1, .time = time, .text = (char *)text};
   size_t count = 0;
-  if (shoal_store_add_log(jobs->config.store, job->id, time, text, NULL) != SHOAL_OK ||
-      shoal_store_logs(jobs->config.store, job->id, 0, &row, 1, &count, NULL) != SHOAL_OK || count == 0)
-    return;
+  if (shoal_store_add_log(jobs->config.store, job->id, time, text, NULL) != SHOAL_OK) return;
+  /* While the store is away, it will have the next number. */
+  if (shoal_store_logs(jobs->config.store, job->id, 0, &stored, 1, &count, NULL) == SHOAL_OK && count > 0) {
+    row.number = stored.number;
+    shoal_log_rows_free(&stored, 1);
+  }
+  job->lines = row.number;
   jobs->config.calls.line(jobs->config.calls.self, job, &row);
-  shoal_log_rows_free(&row, 1);
 }
 
 void shoal_jobs_teach(shoal_jobs *jobs, const shoal_standing *standing) {
@@ -236,6 +239,8 @@ double shoal_jobs_tick(shoal_jobs *jobs, double now) {
     tell_paused(jobs, job);
     if (shoal_open_job_has_begun(job))
       ways_of(job)->look(jobs, job, now);
+    else if (job->starts_later)
+      shoal_jobs_start(jobs, job);
     else if (job->failure[0] != 0)
       shoal_jobs_conclude(jobs, job, SHOAL_JOB_FAILED, job->failure, job->failure);
   }
@@ -269,6 +274,8 @@ void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *job) {
   if (shoal_open_job_has_begun(job) || jobs->closing || job->failure[0] != 0 ||
       start(jobs, job, &err) == SHOAL_OK)
     return;
+  job->starts_later = err.status == SHOAL_UNAVAILABLE;
+  if (job->starts_later) return; /* the store is away; the next tick tries again */
   shoal_cut_folder(err.text, jobs->config.folder);
   shoal_datasets_cut_folder(jobs->config.datasets, err.text);
   snprintf(job->failure, sizeof job->failure, "%s", err.text); /* the next tick concludes it */
@@ -457,7 +464,10 @@ static shoal_job_kind kind_of(shoal_jobs *jobs, uint64_t id) {
 static const char *when_there(const char *name, shoal_job_kind kind) {
   bool is_events = strcmp(name, "events") == 0, is_onnx = strcmp(name, "model.onnx") == 0;
   bool is_insight = strcmp(name, "insight.json") == 0 || strcmp(name, "trials.csv") == 0;
+  bool is_evaluation = strcmp(name, "evaluation.json") == 0;
   if (kind != SHOAL_JOB_SEARCH && is_insight) return "only searches have one";
+  if (is_evaluation && kind != SHOAL_JOB_TRAIN) return "only trainings have one";
+  if (is_evaluation) return "there is one after the first epoch, if it tells classes apart";
   switch (kind) {
   case SHOAL_JOB_AGENT:
     return is_events ? "agents have none: GET .../points has their curves"

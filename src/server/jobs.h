@@ -37,6 +37,7 @@ typedef struct shoal_open_job {
   shoal_runner *runner;
   shoal_searcher *searcher;
   shoal_agent_runner *agent_runner;
+  bool starts_later;                  /* it is to begin as soon as the store is back */
   char failure[SHOAL_ERROR_TEXT_MAX]; /* why it could not be started; "": nothing was wrong */
   shoal_searcher_view found;          /* of a search, as last looked at */
   shoal_agent_view played;            /* of an agent, likewise */
@@ -55,6 +56,7 @@ typedef struct shoal_open_job {
   uint32_t credited_count;
   uint64_t last_step; /* of the points that were taken; UINT64_MAX: none yet */
   shoal_timeline timeline;
+  uint64_t lines; /* the number of the last that its log was told */
   double credited_at;
   double stored_at; /* when its progress was last put into the store */
   struct shoal_open_job *next;

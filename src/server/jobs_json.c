@@ -40,7 +40,10 @@ void shoal_jobs_write_details(const shoal_open_job *job, bool with_model, shoal_
 static void write_files(const shoal_jobs *jobs, uint64_t id, shoal_json *json) {
   static const struct {
     const char *key, *file;
-  } files[] = {{"model", "model.safetensors"}, {"onnx", "model.onnx"}, {"events", "events"}};
+  } files[] = {{"model", "model.safetensors"},
+               {"onnx", "model.onnx"},
+               {"events", "events"},
+               {"evaluation", "evaluation.json"}};
   shoal_json_open(json, "files", '{');
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
     shoal_text path = {0};
@@ -51,18 +54,25 @@ static void write_files(const shoal_jobs *jobs, uint64_t id, shoal_json *json) {
   shoal_json_close(json, '}');
 }
 
+/* "waits for 2 workers: 1 has joined, 1 is paused" */
+static void write_waiting(const shoal_open_job *job, char *out, size_t size) {
+  char wanted[16] = "a", joined[16] = "none", paused[32] = "";
+  if (job->spec.workers_min > 1) snprintf(wanted, sizeof wanted, "%u", job->spec.workers_min);
+  if (job->workers > 0) snprintf(joined, sizeof joined, "%u", job->workers);
+  if (job->paused > 0)
+    snprintf(paused, sizeof paused, ", %u %s paused", job->paused, job->paused == 1 ? "is" : "are");
+  snprintf(out, size, "waits for %s worker%s: %s %s joined%s", wanted, job->spec.workers_min > 1 ? "s" : "",
+           joined, job->workers > 1 ? "have" : "has", paused);
+}
+
 static void write_reason(const shoal_open_job *job, char *out, size_t size) {
+  out[0] = 0;
   if (job->stopping)
     snprintf(out, size, "is being stopped");
   else if (job->state == SHOAL_JOB_WAITING && job->workers >= job->spec.workers_min)
     snprintf(out, size, "begins");
-  else if (job->state == SHOAL_JOB_WAITING && job->paused > 0)
-    snprintf(out, size, "waits for workers: %u of at least %u; %u here %s paused", job->workers,
-             job->spec.workers_min, job->paused, job->paused == 1 ? "is" : "are");
   else if (job->state == SHOAL_JOB_WAITING)
-    snprintf(out, size, "waits for workers: %u of at least %u", job->workers, job->spec.workers_min);
-  else
-    out[0] = 0;
+    write_waiting(job, out, size);
 }
 
 static void write_open(const shoal_jobs *jobs, const shoal_open_job *job, bool with_model, shoal_json *json) {

@@ -55,6 +55,8 @@ static void look_at_found(shoal_open_job *job) {
   found->higher_is_better = before.higher_is_better;
   found->members = before.members;
   found->test_score = before.test_score;
+  found->valid_score = before.valid_score;
+  found->estimate = before.estimate;
   found->test_rows = before.test_rows;
 }
 
@@ -101,6 +103,8 @@ static void recall(shoal_open_job *job, const cJSON *details) {
   found->search.best = isfinite(found->search.best_score) ? shoal_jobs_count_in(json, "best") : 0;
   found->members = (uint32_t)shoal_jobs_count_in(json, "members");
   found->test_score = shoal_jobs_real_in(json, "test_score");
+  found->valid_score = shoal_jobs_real_in(json, "valid_score");
+  shoal_estimate_read(&found->estimate, json);
   found->test_rows = shoal_jobs_count_in(json, "test_rows");
   if (!cJSON_IsString(name) || !shoal_score_parse(name->valuestring, &metric)) return;
   found->metric = shoal_score_name(metric);
@@ -226,6 +230,9 @@ static void write_details(const shoal_open_job *job, bool with_model, shoal_json
   shoal_json_text(json, "metric", found->metric != NULL ? found->metric : "");
   shoal_json_bool(json, "higher_is_better", found->higher_is_better);
   shoal_json_int(json, "members", found->members);
+  shoal_json_real(json, "valid_score", found->valid_score);
+  shoal_json_real(json, "estimate", found->estimate.score);
+  shoal_json_real(json, "estimate_error", found->estimate.error);
   shoal_json_real(json, "test_score", found->test_score);
   shoal_json_int(json, "test_rows", (int64_t)found->test_rows);
   shoal_json_close(json, '}');

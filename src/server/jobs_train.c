@@ -128,7 +128,9 @@ static void look(shoal_jobs *jobs, shoal_open_job *job, double now) {
     conclude(jobs, job);
     return;
   }
-  bool changed = before.step != job->view.progress.step || phase != job->view.phase;
+  double left = job->view.progress.eta_s; /* which goes down while held-out samples are scored, too */
+  bool changed = before.step != job->view.progress.step || phase != job->view.phase ||
+                 (isfinite(left) && floor(before.eta_s) != floor(left));
   shoal_jobs_goes_on(jobs, job, job->workers, changed, now);
 }
 

@@ -10,6 +10,7 @@ static const double COMMENT_S = 15, EXPIRY_S = 1;
 
 typedef struct watcher {
   uint64_t request, job, token;
+  shoal_role_level level;
   double expires; /* wall time; 0: never */
 } watcher;
 
@@ -28,7 +29,7 @@ void shoal_live_destroy(shoal_live *live) { free(live); }
 
 bool shoal_live_join(shoal_live *live, uint64_t request, uint64_t job, const shoal_caller *caller) {
   if (live->count == SHOAL_LIVE_WATCHERS_MAX) return false;
-  live->watchers[live->count++] = (watcher){request, job, caller->token, caller->expires};
+  live->watchers[live->count++] = (watcher){request, job, caller->token, caller->level, caller->expires};
   return true;
 }
 
@@ -64,15 +65,24 @@ static void write_event(shoal_text *out, const char *event, const shoal_text *da
   shoal_text_add(out, "\n\n", 2);
 }
 
-void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char *event,
-                     const shoal_text *data) {
+static void send_to(shoal_live *live, shoal_net *net, uint64_t job, shoal_role_level least, const char *event,
+                    const shoal_text *data) {
   shoal_text text = {0};
   write_event(&text, event, data);
   /* A push that closes a watcher does not tell so from inside (net/http.h). */
   for (size_t i = 0; i < live->count && !text.failed; i++)
-    if (live->watchers[i].job == job)
+    if (live->watchers[i].job == job && live->watchers[i].level >= least)
       shoal_http_push(net, live->watchers[i].request, text.bytes, text.length);
   shoal_text_release(&text);
+}
+
+void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char *event,
+                     const shoal_text *data) {
+  send_to(live, net, job, SHOAL_NOBODY, event, data);
+}
+
+void shoal_live_tell_admins(shoal_live *live, shoal_net *net, const char *event, const shoal_text *data) {
+  send_to(live, net, 0, SHOAL_ADMIN, event, data);
 }
 
 void shoal_live_greet(shoal_net *net, uint64_t request, const char *event, const shoal_text *data) {

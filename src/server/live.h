@@ -27,6 +27,8 @@ bool shoal_live_watched(const shoal_live *live, uint64_t job);
 /* An event for all who watch the job (0: the server); data is one line of JSON. */
 void shoal_live_send(shoal_live *live, shoal_net *net, uint64_t job, const char *event,
                      const shoal_text *data);
+/* To those who watch the server and are admins. */
+void shoal_live_tell_admins(shoal_live *live, shoal_net *net, const char *event, const shoal_text *data);
 /* To one watcher. */
 void shoal_live_greet(shoal_net *net, uint64_t request, const char *event, const shoal_text *data);
 /* Comments that keep connections open; streams whose token has expired end. now: monotonic; wall: wall

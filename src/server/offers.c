@@ -292,7 +292,7 @@ static void delete_token(shoal_offers *o, ground *g) {
   if (!path.failed) unlink(path.bytes);
   shoal_text_release(&path);
   if (g->token_id == 0) return;
-  (void)shoal_store_delete_token(o->config.store, g->token_id, NULL);
+  (void)shoal_store_discard_token(o->config.store, g->token_id, NULL);
   shoal_access_forget(o->config.access, g->token_id);
 }
 

@@ -20,6 +20,8 @@
 #include "nn/events.h"
 #include "nn/onnx.h"
 #include "server/folders.h"
+#include "train/eta.h"
+#include "train/event_log.h"
 #include "train/metric.h"
 
 enum {
@@ -29,8 +31,9 @@ enum {
   OWNERS = 1,
   SUMS_MAX = SHOAL_SPEC_WORKERS_MAX + 24,
 };
-static const double SAVE_S = 2; /* how often a version is made safe within an epoch */
-static const double RATE_S = 1; /* over which the rate is measured */
+static const double SAVE_S = 2;       /* how often a version is made safe within an epoch */
+static const double RATE_S = 1;       /* over which the rate is measured */
+static const double EVALUATION_S = 1; /* how often evaluation.json is written while epochs pass */
 
 typedef struct note {
   struct note *next;
@@ -55,6 +58,10 @@ struct shoal_runner {
   shoal_text out_path, state_folder, log_folder;
   char chief_at[16], owner_at[16];
   shoal_events *events; /* or NULL */
+  shoal_class_eval evaluation;
+  uint64_t evaluated_step; /* that evaluation.json is of; UINT64_MAX: none yet */
+  bool evaluation_failed;  /* the last one was not written, and that was said */
+  double evaluated_at;
   uint32_t rows;
   uint64_t last_step;
   double bucket_loss, bucket_metric; /* sums over the rounds since the last point */
@@ -68,6 +75,7 @@ struct shoal_runner {
   shoal_worker_sum *sums; /* once it is gone: what its workers had done */
   uint32_t sums_count;
   shoal_runner_view view;
+  shoal_eta eta;
   shoal_point *points;
   size_t points_count, points_capacity;
   shoal_runner_lesson lessons[LESSONS_MAX]; /* a ring; the newest takes the place of one about the same */
@@ -197,8 +205,12 @@ static void show_position(shoal_runner *r) {
   p->epoch = state->epoch;
   p->round = state->round;
   p->step = state->step;
-  double left = (double)(p->steps > p->step ? p->steps - p->step : 0) * r->rows;
-  p->eta_s = p->samples_per_s > 0 ? left / p->samples_per_s : NAN;
+  pthread_mutex_unlock(&r->lock);
+}
+
+static void note_round(shoal_runner *r, uint64_t rounds) {
+  pthread_mutex_lock(&r->lock);
+  shoal_eta_round(&r->eta, rounds, r->training.state->round == 0, shoal_clock_seconds());
   pthread_mutex_unlock(&r->lock);
 }
 
@@ -206,10 +218,42 @@ static void on_round(void *self, const shoal_result *round) {
   shoal_runner *r = self;
   uint64_t step = r->training.state->step;
   if (step <= r->last_step) r->bucket_count = 0, r->bucket_loss = r->bucket_metric = 0; /* it went back */
-  measure_rate(r, step > r->last_step ? step - r->last_step : 0);
+  uint64_t rounds = step > r->last_step ? step - r->last_step : 0;
+  measure_rate(r, rounds);
+  note_round(r, rounds);
   fill_bucket(r, round);
   r->last_step = step;
   show_position(r);
+}
+
+/* Keeps what is known of every class beside the model. Without it the job is no less good. */
+static void save_evaluation(shoal_runner *r) {
+  const shoal_class_eval *e = &r->evaluation;
+  const shoal_train_state *state = r->training.state;
+  if (!e->has_classes || e->source == NULL) return;
+  const shoal_confusion_words words = shoal_class_eval_words(e);
+  shoal_text text = {0}, path = {0};
+  shoal_json json;
+  shoal_error err;
+  shoal_json_init(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_text(&json, "split", e->source == &r->task.sources[SHOAL_VALID] ? "valid" : "test");
+  shoal_json_int(&json, "epoch", (int64_t)state->epoch);
+  shoal_json_int(&json, "step", (int64_t)state->step);
+  shoal_json_int(&json, "samples", (int64_t)e->result.answers);
+  shoal_metric_json(&json, "", r->task.graph, &e->result);
+  shoal_confusion_write(&e->confusion, &words, &json);
+  shoal_json_close(&json, '}');
+  shoal_text_addf(&path, "%s/evaluation.json", r->config.folder);
+  shoal_status status = text.failed || path.failed
+                            ? shoal_fail(&err, SHOAL_NO_MEMORY, "out of memory")
+                            : shoal_file_write(path.bytes, text.bytes, text.length, &err);
+  if (status != SHOAL_OK && !r->evaluation_failed) add_note(r, err.text);
+  r->evaluation_failed = status != SHOAL_OK;
+  r->evaluated_step = state->step;
+  r->evaluated_at = shoal_clock_seconds();
+  shoal_text_release(&text);
+  shoal_text_release(&path);
 }
 
 static void on_epoch(void *self, const shoal_result *train, const shoal_result *held_out) {
@@ -228,11 +272,15 @@ static void on_epoch(void *self, const shoal_result *train, const shoal_result *
   pthread_mutex_unlock(&r->lock);
   add_point(r, &point);
   show_position(r);
+  if (shoal_clock_seconds() - r->evaluated_at >= EVALUATION_S) save_evaluation(r);
   if (r->events != NULL && held_out != NULL) {
     shoal_events_scalar(r->events, "held-out loss", point.step, point.held_out_loss);
     shoal_events_scalar(r->events, "held-out metric", point.step, point.held_out_metric);
   }
-  if (r->events != NULL) (void)shoal_events_flush(r->events, NULL);
+  if (r->events != NULL) {
+    shoal_event_log_epoch(r->events, &r->task, shoal_training_held_out(&r->training));
+    (void)shoal_events_flush(r->events, NULL);
+  }
   tell(r);
 }
 
@@ -267,6 +315,7 @@ static void describe(shoal_runner *r) {
   r->stride = (uint32_t)(1 + steps / CURVE_POINTS);
   r->last_step = r->training.state->step;
   pthread_mutex_lock(&r->lock);
+  shoal_eta_start(&r->eta, held_out != NULL ? held_out->samples : 0, r->rows);
   r->view.weights = task->graph->trainable;
   r->view.samples = samples;
   r->view.memory_bytes = shoal_trainer_memory(task->trainer);
@@ -280,17 +329,45 @@ static void describe(shoal_runner *r) {
   show_position(r);
 }
 
+/* *field: what is at fault when this fails. */
+static shoal_status open_task(shoal_task *task, const shoal_spec *spec, const char *path,
+                              const char *data_dir, const char **field, shoal_error *err) {
+  const shoal_dataset_options data = {.data = path,
+                                      .target = spec->target.length > 0 ? spec->target.bytes : NULL,
+                                      .valid_share = spec->valid_share,
+                                      .data_dir = data_dir};
+  shoal_status status = shoal_task_open(task, spec->parsed, &data, err);
+  *field = status != SHOAL_OK && strstr(err->text, "no column is called") != NULL ? "target" : "data";
+  if (status != SHOAL_OK) return status;
+  *field = "early_stop";
+  if (spec->parsed->recipe.early_stop > 0 && task->sources[SHOAL_VALID].samples == 0)
+    return shoal_fail(err, SHOAL_INVALID, "early stopping needs validation samples: set \"valid\" to 0.1");
+  *field = "model";
+  return shoal_task_check(task, err);
+}
+
+shoal_status shoal_runner_try(const shoal_spec *spec, const char *data, const char *data_dir,
+                              shoal_spec_fault *fault, shoal_error *err) {
+  shoal_task task;
+  const char *field = "";
+  shoal_status status = open_task(&task, spec, data, data_dir, &field, err);
+  bool at_fault = status == SHOAL_INVALID || status == SHOAL_NOT_FOUND || status == SHOAL_CORRUPT ||
+                  status == SHOAL_UNSUPPORTED || status == SHOAL_LIMIT;
+  snprintf(fault->field, sizeof fault->field, "%s", at_fault ? field : "");
+  shoal_task_close(&task);
+  return status;
+}
+
 /* From the model that was saved last, if there is one; the chief's record may lead further. */
 static shoal_status open_training(shoal_runner *r, shoal_error *err) {
   const shoal_spec *spec = r->config.spec;
-  const shoal_dataset_options data = {.data = r->config.data,
-                                      .target = spec->target.length > 0 ? spec->target.bytes : NULL,
-                                      .valid_share = spec->valid_share,
-                                      .data_dir = r->config.data_dir};
-  shoal_status status = shoal_task_open(&r->task, spec->parsed, &data, err);
-  if (status == SHOAL_OK && spec->parsed->recipe.early_stop > 0 && r->task.sources[SHOAL_VALID].samples == 0)
-    status = shoal_fail(err, SHOAL_INVALID, "early stopping needs validation samples: set \"valid\" to 0.1");
+  const char *field;
+  shoal_status status = open_task(&r->task, spec, r->config.data, r->config.data_dir, &field, err);
   if (status == SHOAL_OK) status = shoal_task_ready(&r->task, r->config.threads, err);
+  r->evaluated_step = UINT64_MAX;
+  if (status == SHOAL_OK)
+    status = shoal_class_eval_init(&r->evaluation, r->task.graph, r->task.dataset, spec->parsed->recipe.batch,
+                                   err);
   if (status != SHOAL_OK) return status;
   bool goes_on = shoal_file_exists(r->out_path.bytes);
   if (goes_on) status = shoal_checkpoint_load(&r->from, r->out_path.bytes, err);
@@ -301,6 +378,7 @@ static shoal_status open_training(shoal_runner *r, shoal_error *err) {
       .resumed = goes_on ? r->out_path.bytes : NULL,
       .had_early_stop = goes_on && r->from.model->recipe.early_stop > 0,
       .calls = {r, on_round, on_epoch, on_warning, on_moved_aside},
+      .evaluation = &r->evaluation,
       .stop = &r->stop,
   };
   status = shoal_training_init(&r->training, &r->plan, err);
@@ -415,6 +493,13 @@ static void warn_of_rule(shoal_runner *r) {
   add_note(r, text);
 }
 
+static void note_batch(shoal_runner *r) {
+  shoal_text text = {0};
+  shoal_task_note_batch(&r->task, &text);
+  if (text.length > 0 && !text.failed) add_note(r, text.bytes);
+  shoal_text_release(&text);
+}
+
 static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   const shoal_spec *spec = r->config.spec;
   char owners[OWNERS][SHOAL_ADDRESS_MAX];
@@ -432,6 +517,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
   warn_of_rule(r);
+  note_batch(r);
   pthread_mutex_lock(&r->lock);
   r->view.part_samples = (double)r->job.samples / ((double)r->job.rounds * r->job.parts);
   pthread_mutex_unlock(&r->lock);
@@ -507,7 +593,7 @@ static uint32_t sum_up(shoal_chief_node *node, shoal_worker_sum *out, uint32_t m
 static void close_cluster(shoal_runner *r, const char *reason, bool forget) {
   shoal_chief_node *node = r->node;
   if (node == NULL) return;
-  shoal_chief_node_end(node, reason, forget);
+  shoal_chief_node_end(node, forget ? SHOAL_ENDS_OVER : SHOAL_ENDS_SILENTLY, reason);
   __atomic_store_n(&r->owner_stop, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&r->auditor_stop, 1, __ATOMIC_RELAXED);
   if (r->auditor_runs) pthread_join(r->auditor_thread, NULL);
@@ -531,6 +617,7 @@ static shoal_status finish(shoal_runner *r, shoal_error *err) {
   shoal_status status = t->best_epoch > 0 ? shoal_training_keep_best(t, err) : shoal_training_save(t, err);
   if (status != SHOAL_OK) return status;
   shoal_training_results results = shoal_training_evaluate(t);
+  save_evaluation(r);
   pthread_mutex_lock(&r->lock);
   shoal_graph_weights_sha256(r->task.graph, t->state->weights, r->view.sha256);
   r->view.progress.loss = results.train.loss;
@@ -561,6 +648,9 @@ static shoal_status wind_up(shoal_runner *r, shoal_outcome how, shoal_error *err
   bool done = how == SHOAL_FINISHED || how == SHOAL_STOPPED_EARLY;
   if (done) status = finish(r, err);
   if (how == SHOAL_INTERRUPTED) status = shoal_training_save(&r->training, err);
+  if (how == SHOAL_INTERRUPTED && r->training.state->round == 0 &&
+      r->evaluated_step != r->training.state->step)
+    save_evaluation(r);
   if ((done || how == SHOAL_INTERRUPTED) && status == SHOAL_OK) save_onnx(r);
   if (done || how == SHOAL_INTERRUPTED) return status;
   if (how == SHOAL_CUT_OFF) return SHOAL_OK; /* the records stay */
@@ -569,6 +659,7 @@ static shoal_status wind_up(shoal_runner *r, shoal_outcome how, shoal_error *err
 
 static void release(shoal_runner *r) {
   shoal_training_release(&r->training);
+  shoal_class_eval_release(&r->evaluation);
   shoal_events_destroy(r->events);
   r->events = NULL;
   shoal_job_release(&r->job);
@@ -580,6 +671,7 @@ static shoal_status run_job(shoal_runner *r, shoal_outcome *how, shoal_error *er
   shoal_status status = make_paths(r, err);
   if (status == SHOAL_OK) status = open_training(r, err);
   if (status == SHOAL_OK) status = shoal_events_create(&r->events, r->log_folder.bytes, err);
+  if (status == SHOAL_OK) shoal_event_log_start(r->events, &r->task, shoal_training_held_out(&r->training));
   if (status == SHOAL_OK) status = open_cluster(r, err);
   *how = status == SHOAL_STOPPED ? SHOAL_CUT_OFF : SHOAL_BROKEN;
   if (status == SHOAL_STOPPED) return SHOAL_OK;
@@ -668,6 +760,11 @@ void shoal_runner_look(shoal_runner *r, shoal_runner_view *out) {
   shoal_runner_view *view = &r->view;
   if (r->node != NULL) shoal_chief_node_audits(r->node, &view->units, &view->checks, &view->rejected);
   *out = r->view;
+  shoal_progress_view *p = &out->progress;
+  uint64_t left = p->steps > p->step ? p->steps - p->step : 0;
+  p->eta_s = view->phase == SHOAL_RUNNER_ENDED
+                 ? NAN
+                 : shoal_eta_left(&r->eta, left, view->rounds, shoal_clock_seconds());
   pthread_mutex_unlock(&r->lock);
 }
 

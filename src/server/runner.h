@@ -1,8 +1,9 @@
 /* runner.h: a job that runs in the server: its chief and parameter server as threads, and the loop.
  *
  * Workers reach them through the server, which passes messages on to the addresses "#:PORT" (the chief) and
- * "#:PORT+1" (the parameter server). What is kept of a job lies in its folder: model.safetensors, the events for
- * TensorBoard, and records from which a server that was killed goes on.
+ * "#:PORT+1" (the parameter server). What is kept of a job lies in its folder: model.safetensors, what is
+ * known of every class of a classifier after its newest epoch (evaluation.json), the events for TensorBoard, and
+ * records from which a server that was killed goes on.
  *
  * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: one inside runs the
  * training; all calls are for one other thread. `changed` is called from inside, whenever there is something to look at. */
@@ -61,6 +62,10 @@ typedef struct shoal_runner_view {
   char sha256[SHOAL_SHA256_HEX]; /* of the weights at the end */
 } shoal_runner_view;
 
+/* Whether a training fits its data (`data` and `data_dir` as in the config), as one that is started finds out,
+ * in the same words. Reads the data: may take seconds. The field is "" where none is at fault. */
+shoal_status shoal_runner_try(const shoal_spec *spec, const char *data, const char *data_dir,
+                              shoal_spec_fault *fault, shoal_error *err);
 shoal_status shoal_runner_start(shoal_runner **out, const shoal_runner_config *config, shoal_error *err);
 /* Asks for the end, in order, with everything saved. */
 void shoal_runner_stop(shoal_runner *runner);

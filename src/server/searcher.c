@@ -19,6 +19,7 @@
 #include "server/folders.h"
 
 enum { UNITS_AT_ONCE = 256, NEWS_MAX = 4096, NOTES_BYTES_MAX = 16384 };
+static const double AGAIN_S = 0.5; /* before a store that is away is asked again */
 
 struct shoal_searcher {
   shoal_searcher_config config;
@@ -139,6 +140,12 @@ static shoal_status replay(void *self, take_result take, void *to, shoal_error *
   shoal_status status = SHOAL_OK;
   while (status == SHOAL_OK && count == UNITS_AT_ONCE) {
     status = shoal_store_units(s->config.store, s->config.id, first, rows, UNITS_AT_ONCE, &count, err);
+    if (status == SHOAL_UNAVAILABLE && !__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
+      shoal_clock_sleep(AGAIN_S);
+      status = SHOAL_OK;
+      count = UNITS_AT_ONCE;
+      continue;
+    }
     if (status != SHOAL_OK) break;
     for (size_t i = 0; i < count && status == SHOAL_OK; i++) status = replay_row(&rows[i], take, to, err);
     if (count > 0) first = rows[count - 1].unit + 1;
@@ -438,6 +445,8 @@ void shoal_searcher_look(shoal_searcher *s, shoal_searcher_view *out) {
                             .spent_s = s->config.spent_s + shoal_clock_seconds() - s->begun,
                             .members = s->end.members,
                             .test_score = NAN,
+                            .valid_score = s->has_model ? s->end.valid_score : NAN,
+                            .estimate = s->has_model ? s->end.estimate : (shoal_estimate){NAN, NAN},
                             .test_rows = s->end.has_test ? s->end.test_rows : 0,
                             .search = {.phase = SHOAL_SEARCH_READS, .share = s->reading, .best_score = NAN}};
   const shoal_search_end made = s->end;

@@ -48,8 +48,10 @@ typedef struct shoal_searcher_view {
   shoal_search_view search;
   const char *metric; /* "accuracy"; NULL while it reads, and where it could not be opened */
   bool higher_is_better;
-  uint32_t members;  /* of the model; 0: there is none yet */
-  double test_score; /* of the model; NaN: there is none, or nothing to test it with */
+  uint32_t members;        /* of the model; 0: there is none yet */
+  double test_score;       /* of the model; NaN: there is none, or nothing to test it with */
+  double valid_score;      /* of the model, on the rows that it was chosen by; NaN: there is none */
+  shoal_estimate estimate; /* of the model, on other rows */
   uint64_t test_rows;
 } shoal_searcher_view;
 

@@ -1,10 +1,8 @@
 /* server.c: see server.h: puts the parts together and runs the loop. */
 #include "server/server.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
+#include <inttypes.h>
 #include <math.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +11,15 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "net/certificate.h"
+#include "net/here.h"
 #include "net/node.h"
 #include "server/api.h"
 #include "server/reads.h"
 
-enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000 };
+enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000, ADDRESSES_MAX = 64 };
 static const double HELLO_S = 20, STALL_S = 30;
 static const double TELL_S = 0.25; /* how often watchers hear of changes */
-static const double TIDY_S = 3600; /* how often uploads that nobody goes on with are looked for */
+static const double TIDY_S = 3600; /* how often abandoned uploads and the certificate are looked at */
 static const double END_S = 1.5;   /* how long a stop waits for rounds to close */
 static const double SERVER_S = 1;  /* how often of the server as a whole, and of a job's workers */
 static const double COMPLAIN_S = 60;
@@ -35,6 +34,8 @@ typedef struct server {
   int lock; /* on the folder */
   shoal_changes jobs_changed, jobs_gone, workers_changed, workers_gone;
   double next_tell, next_server, next_tidy, next_complaint;
+  uint64_t audits_told; /* rows of the audit log that watchers have heard of */
+  bool store_away;      /* as the log says */
 } server;
 
 /* ---- the log ---- */
@@ -49,6 +50,21 @@ static void log_event(const server *s, const char *what, const char *key, uint64
   shoal_json_text(&json, name, value);
   if (!fields.failed) s->config->log(s->config->self, what, fields.bytes);
   shoal_text_release(&fields);
+}
+
+/* Why the store is away, and when it is back. */
+static void watch_store(server *s) {
+  shoal_store_state health;
+  shoal_store_health(s->api.store, &health);
+  if (health.up == !s->store_away) return;
+  s->store_away = !health.up;
+  char text[sizeof health.reason + 128];
+  double away_s = shoal_clock_seconds() - health.since;
+  if (health.up)
+    snprintf(text, sizeof text, "back after %.1f s; what was due is written down", away_s);
+  else
+    snprintf(text, sizeof text, "away: %s; what is due is kept and tried again", health.reason);
+  log_event(s, "store", "failed", health.failures, "text", text);
 }
 
 /* ---- live ---- */
@@ -154,6 +170,7 @@ static void worker_gone(void *self, uint64_t id) {
 static void tell_jobs(server *s) {
   bool watched = shoal_live_watched(s->api.live, 0);
   bool tells = watched && s->jobs_changed.count + s->jobs_gone.count > 0;
+  size_t later = 0;
   shoal_text all, one;
   shoal_json json, single;
   shoal_json_begin(&json, &all);
@@ -163,7 +180,9 @@ static void tell_jobs(server *s) {
     uint64_t id = s->jobs_changed.ids[i];
     if (!watched && !shoal_live_watched(s->api.live, id)) continue;
     shoal_json_begin(&single, &one);
-    bool there = shoal_jobs_write(s->api.jobs, id, false, &single, NULL) == SHOAL_OK && !one.failed;
+    shoal_status status = shoal_jobs_write(s->api.jobs, id, false, &single, NULL);
+    bool there = status == SHOAL_OK && !one.failed;
+    if (status == SHOAL_UNAVAILABLE) s->jobs_changed.ids[later++] = id;
     if (there && watched && !shoal_jobs_is_private(s->api.jobs, id))
       shoal_json_raw(&json, NULL, one.bytes, one.length);
     if (there)
@@ -180,7 +199,8 @@ static void tell_jobs(server *s) {
     tell(s, 0, "jobs", &all);
   else
     shoal_text_release(&all);
-  s->jobs_changed.count = s->jobs_gone.count = 0;
+  s->jobs_changed.count = later; /* those that the store is needed for, which is away */
+  s->jobs_gone.count = 0;
 }
 
 static void tell_workers(server *s) {
@@ -230,11 +250,33 @@ static void tell_server(server *s) {
   }
 }
 
+static void note_throughput(server *s, double wall) {
+  if (!shoal_throughput_is_due(&s->api.throughput, wall)) return;
+  double samples_per_s = 0;
+  for (const shoal_open_job *job = shoal_jobs_first(s->api.jobs); job != NULL; job = job->next)
+    if (!job->is_private) samples_per_s += shoal_open_job_pulse(job).samples_per_s;
+  shoal_throughput_add(&s->api.throughput, wall, samples_per_s);
+}
+
+/* Whoever may see the audit log asks for what is new. */
+static void tell_audit(server *s) {
+  uint64_t made = shoal_store_audits(s->api.store);
+  if (made == s->audits_told) return;
+  s->audits_told = made;
+  shoal_text text = {0};
+  shoal_text_addf(&text, "{\"made\":%" PRIu64 "}", made);
+  if (!text.failed) shoal_live_tell_admins(s->api.live, s->api.net, "audit", &text);
+  shoal_text_release(&text);
+}
+
 static double tell_watchers(server *s, double now) {
   shoal_live_tick(s->api.live, s->api.net, now, shoal_clock_wall_seconds());
   if (now >= s->next_tell) {
+    watch_store(s);
     tell_jobs(s);
     tell_workers(s);
+    tell_audit(s);
+    note_throughput(s, shoal_clock_wall_seconds());
     s->next_tell = now + TELL_S;
   }
   if (now >= s->next_server) {
@@ -385,6 +427,7 @@ static shoal_status open_parts(server *s, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_live_create(&api->live, err);
   if (status == SHOAL_OK) status = open_net(s, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&api->chores, s, wake, err);
+  if (status == SHOAL_OK) status = shoal_chores_create(&api->tries, s, wake, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&api->reads, s, wake, err);
   if (status != SHOAL_OK) return status;
   const shoal_jobs_config jobs = {.store = api->store,
@@ -428,35 +471,26 @@ static shoal_status make_admin(server *s, shoal_text *link, shoal_error *err) {
   return status;
 }
 
-/* An IPv4 address under which other machines may reach this one; false: there is none. */
-static bool find_address(char out[INET_ADDRSTRLEN]) {
-  struct ifaddrs *all = NULL;
-  bool found = false;
-  if (getifaddrs(&all) != 0) return false;
-  for (const struct ifaddrs *a = all; a != NULL && !found; a = a->ifa_next) {
-    bool usable = a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET && (a->ifa_flags & IFF_UP) != 0 &&
-                  (a->ifa_flags & IFF_LOOPBACK) == 0;
-    struct sockaddr_in four;
-    if (!usable) continue;
-    memcpy(&four, a->ifa_addr, sizeof four);
-    bool link_local = ntohl(four.sin_addr.s_addr) >> 16 == 0xa9fe; /* 169.254 */
-    found = !link_local && inet_ntop(AF_INET, &four.sin_addr, out, INET_ADDRSTRLEN) != NULL;
-  }
-  freeifaddrs(all);
-  return found;
+/* An IPv4 address under which other machines may reach this one; NULL: there is none. */
+static const char *find_address(shoal_here_address all[ADDRESSES_MAX]) {
+  size_t count = shoal_here_addresses(all, ADDRESSES_MAX);
+  for (size_t i = 0; i < count; i++)
+    if (!all[i].six) return all[i].text;
+  return NULL;
 }
 
 /* The host of links, as long as nobody asks under another name. */
 static void write_url(server *s, uint16_t port) {
   const shoal_server_config *c = s->config;
   const char *colon = strrchr(c->listen, ':');
-  char address[INET_ADDRSTRLEN];
+  shoal_here_address addresses[ADDRESSES_MAX];
   shoal_text host = {0};
   shoal_text_addf(&host, "%.*s", colon != NULL ? (int)(colon - c->listen) : 0, c->listen);
   bool everywhere = host.failed || host.length == 0 || strcmp(host.bytes, "0.0.0.0") == 0 ||
                     strcmp(host.bytes, "[::]") == 0;
   const char *name = host.bytes;
-  if (everywhere) name = c->name != NULL ? c->name : find_address(address) ? address : "localhost";
+  if (everywhere) name = c->name != NULL ? c->name : find_address(addresses);
+  if (name == NULL) name = "localhost";
   bool six = strchr(name, ':') != NULL && name[0] != '[';
   shoal_text_addf(&s->url, "%s://%s%s%s:%u", c->certificate != NULL ? "https" : "http", six ? "[" : "", name,
                   six ? "]" : "", port);
@@ -519,12 +553,14 @@ static bool stops(const server *s) { return __atomic_load_n(s->config->stop, __A
 static void tidy(server *s, double now) {
   if (now < s->next_tidy) return;
   shoal_datasets_tidy(s->api.datasets, shoal_clock_wall_seconds());
+  if (s->config->renew != NULL && s->config->renew(s->config->self)) shoal_net_renew_certificate(s->api.net);
   s->next_tidy = now + TIDY_S;
 }
 
 /* Serves the port once; `next` is when something else is due. */
 static void turn(server *s, double now, double next) {
   shoal_chores_tick(s->api.chores);
+  shoal_chores_tick(s->api.tries);
   shoal_chores_tick(s->api.reads);
   tidy(s, now);
   next = fmin(next, shoal_volunteers_tick(s->api.volunteers, now));
@@ -550,6 +586,7 @@ static void loop(server *s) {
 static void close_parts(server *s) {
   shoal_api *api = &s->api;
   shoal_chores_destroy(api->chores);
+  shoal_chores_destroy(api->tries);
   shoal_chores_destroy(api->reads);
   shoal_offers_destroy(api->offers);
   shoal_jobs_close(api->jobs);

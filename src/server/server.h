@@ -33,6 +33,8 @@ typedef struct shoal_server_config {
   void (*ready)(void *self, const char *url, const char *admin_link);
   /* A line of the log: what, and fields as JSON members. Never with a secret. */
   void (*log)(void *self, const char *what, const char *fields);
+  /* Every hour: makes the certificate again where that is due, and says whether it did. NULL: it stays. */
+  bool (*renew)(void *self);
 } shoal_server_config;
 
 shoal_status shoal_server_run(const shoal_server_config *config, shoal_error *err);

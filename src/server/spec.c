@@ -17,11 +17,9 @@
 static const struct {
   const char *field, *setting;
 } settings[] = {
-    {"optimizer", "optimizer"}, {"rate", "rate"},
-    {"schedule", "schedule"},   {"l2", "l2"},
-    {"clip", "clip"},           {"epochs", "epochs"},
-    {"batch", "batch"},         {"seed", "seed"},
-    {"shuffle", "shuffle"},     {"early_stop", "early-stop"},
+    {"optimizer", "optimizer"}, {"rate", "rate"},       {"schedule", "schedule"},     {"l2", "l2"},
+    {"clip", "clip"},           {"epochs", "epochs"},   {"batch", "batch"},           {"seed", "seed"},
+    {"shuffle", "shuffle"},     {"augment", "augment"}, {"early_stop", "early-stop"},
 };
 enum { SETTINGS = sizeof settings / sizeof settings[0], VALUE_MAX = 256, TARGET_MAX = 1000 };
 

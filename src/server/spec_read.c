@@ -43,7 +43,11 @@ shoal_status shoal_spec_read_text(const shoal_spec_reader *r, const char *field,
   const cJSON *item = shoal_spec_find(r, field);
   if (item == NULL) return SHOAL_OK;
   if (!cJSON_IsString(item)) return shoal_spec_wrong(r, field, "must be a text");
-  if (strlen(item->valuestring) > most) return shoal_spec_wrong(r, field, "is too long");
+  if (strlen(item->valuestring) > most) {
+    char text[64];
+    snprintf(text, sizeof text, "is too long: at most %zu bytes", most);
+    return shoal_spec_wrong(r, field, text);
+  }
   shoal_text_addf(out, "%s", item->valuestring);
   return out->failed ? shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }

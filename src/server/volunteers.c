@@ -174,7 +174,7 @@ static void describe_assignment(shoal_volunteers *v, volunteer_entry *volunteer,
   } else if (is_banned(v, volunteer)) {
     snprintf(text, room,
              "gets no work here: results of this worker were wrong; an admin of the server can lift that");
-  } else {
+  } else if (!is_paused(volunteer)) { /* one that is has said why */
     shoal_match_reason(v->match, volunteer->v.id, reason);
     snprintf(text, room, "%s", reason);
   }

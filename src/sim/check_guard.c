@@ -37,8 +37,9 @@ void shoal_check_accept(shoal_life *life, const shoal_message *m) {
   bool newcomers = life->config.agreed < SHOAL_TRUST_PROVES;
   for (uint32_t i = 0; i < life->nodes_count; i++)
     newcomers &= life->nodes[i].lie == SHOAL_LIE_NONE || lies_always(&life->nodes[i]);
-  if (newcomers)
-    shoal_check_violated(life, SHOAL_SIM_GUARD, "a lie counts in round %llu, and nobody who lies is proven",
+  const double recheck = life->plan.recheck;
+  if (recheck > 0 ? recheck >= 1 : newcomers)
+    shoal_check_violated(life, SHOAL_SIM_GUARD, "a lie counts in round %llu, and nobody who lies is believed",
                          (unsigned long long)round);
   if (m->slice == 0) life->report->lies_used++;
   if (round < check->taint) check->taint = round;
@@ -52,8 +53,8 @@ void shoal_check_lie_seen(shoal_life *life, shoal_sim_node *worker) {
   uint64_t generation = shoal_chief_generation(life->nodes[0].chief);
   worker->lies_seen = worker->lies_generation == generation ? worker->lies_seen + 1 : 1;
   worker->lies_generation = generation;
-  if (!life->plan.audited || !lies_always(worker) || life->config.agreed >= SHOAL_TRUST_PROVES ||
-      worker->lies_seen <= LIES_SEEN_MAX + 2 * life->plan.units)
+  if (!life->plan.audited || life->plan.recheck > 0 || !lies_always(worker) ||
+      life->config.agreed >= SHOAL_TRUST_PROVES || worker->lies_seen <= LIES_SEEN_MAX + 2 * life->plan.units)
     return;
   shoal_check_violated(life, SHOAL_SIM_GUARD, "%s lies for the %lluth time, and is not banned", worker->name,
                        (unsigned long long)worker->lies_seen);

@@ -122,6 +122,8 @@ static void plan_guard(shoal_sim_plan *p, const shoal_sim_config *config, dice *
   for (uint32_t i = 0; i < SHOAL_SIM_LIARS_MAX; i++)
     p->lies[i] = config->lie != SHOAL_LIE_NONE ? config->lie : SHOAL_LIE_ALWAYS + draw(d, SHOAL_LIES - 1);
   if (draw(d, 4) == 0 && config->lie == SHOAL_LIE_NONE) p->lies[0] = p->lies[1] = SHOAL_LIE_PAIR;
+  bool drawn = config->lie == SHOAL_LIE_NONE && !config->calm && config->sabotage == SHOAL_SABOTAGE_NONE;
+  if (p->audited) p->recheck = config->recheck > 0 ? config->recheck : drawn && draw(d, 4) == 0 ? 1 : 0;
   /* Everything of a newcomer is computed twice, and what is undone again. */
   p->limit_s += 100 + 60 * (double)(p->job.rounds * p->job.epochs) * p->job.parts * p->part_s;
 }

@@ -103,7 +103,8 @@ typedef struct shoal_sim_config {
   bool guarded;           /* false: drawn, one life in four */
   shoal_sim_lie lie;      /* in guarded lives, of workers 1 .. liars; NONE: drawn */
   uint32_t liars;
-  bool calm; /* nothing goes wrong but lies; it ends when all liars are banned */
+  double recheck; /* in audited lives: the share of known workers' units that is checked; 0: drawn, 1 or 0 */
+  bool calm;      /* nothing goes wrong but lies; it ends when all liars are banned */
   uint64_t
       agreed; /* of workers 1 .. proven, or with proven 0 of all, when the life begins: 0 for newcomers */
   uint32_t proven;

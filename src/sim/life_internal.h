@@ -111,6 +111,7 @@ typedef struct shoal_sim_plan {
   uint32_t liars, slow;
   bool quiet, slow_disks;
   bool guarded, audited;
+  double recheck;
   shoal_sim_lie lies[SHOAL_SIM_LIARS_MAX]; /* of workers 1, 2 ... */
 } shoal_sim_plan;
 

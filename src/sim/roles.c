@@ -187,6 +187,7 @@ static void start_chief(shoal_life *life, shoal_sim_node *node) {
   if (plan->guarded)
     config.guard = (shoal_chief_guard){.on = true,
                                        .audits = plan->audited,
+                                       .recheck = plan->recheck,
                                        .secret = {life->config.seed, life->check.starts},
                                        .key = AUDITOR_KEY,
                                        .standings = life->standings,

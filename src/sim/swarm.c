@@ -319,7 +319,7 @@ static void fill_in(sim *s, member *m) {
 
 static void want_part(sim *s, member *m) {
   for (uint32_t c = 0; c < s->chunks; c++)
-    if (m->wants[c]) shoal_swarm_want(m->core, c, one_in(s, 3), now_of(s));
+    if (m->wants[c]) shoal_swarm_want(m->core, c, s->config.on_demand || one_in(s, 3), now_of(s));
 }
 
 /* Some is on its disk from another time. */
@@ -335,7 +335,11 @@ static void bring_along(sim *s, uint32_t i) {
 
 static void start(sim *s, uint32_t i) {
   member *m = &s->members[i];
-  if (s->lazy && one_in(s, 2)) {
+  if (s->config.on_demand) {
+    m->wants = calloc(s->chunks, 1);
+    SHOAL_ASSERT(m->wants != NULL);
+    memset(m->wants, 1, s->chunks);
+  } else if (s->lazy && one_in(s, 2)) {
     m->wants = calloc(s->chunks, 1);
     SHOAL_ASSERT(m->wants != NULL);
     for (uint32_t c = 0; c < s->chunks; c++) m->wants[c] = one_in(s, 3);
@@ -464,7 +468,8 @@ static void set_up(sim *s) {
     draw_rates(s, m);
     if (i == SERVER) m->up = m->down = c->server_rate;
     m->corrupt = i != SERVER && chance(s) < c->corrupt;
-    m->unreachable = !s->clean && c->drawn && !c->server_leaves && one_in(s, 5);
+    m->unreachable = c->on_demand && i == 1;
+    m->unreachable |= !s->clean && c->drawn && !c->server_leaves && one_in(s, 5);
     m->done_at = INFINITY;
     shoal_links_set(s->links, i, m->up, m->down, c->latency_s);
   }

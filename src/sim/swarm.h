@@ -56,6 +56,7 @@ typedef struct shoal_swarm_sim {
   double churn;        /* this share of the members leaves during the transfer, and as many join */
   double killed;       /* this share leaves at the same moment, when half of the data has arrived */
   double corrupt;      /* this share sends corrupted chunks */
+  bool on_demand;      /* every chunk is needed now, as units of a training ask; member 1 cannot be reached */
   bool server_leaves;  /* once every chunk is with an honest member */
   uint32_t neighbours; /* 0: 40 */
   uint32_t slots;      /* 0: 12 */

@@ -26,21 +26,25 @@ static const shoal_store_shape SHAPE = {sizeof(shoal_audit_row), read_audit, rel
 
 shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *who, const char *what,
                                    shoal_error *err) {
-  shoal_status status = shoal_store_begin(store, SHOAL_DB_RELAXED, err);
-  if (status != SHOAL_OK) return status;
-  uint64_t number = 0;
-  status = shoal_store_next_number(store, "audit", &number, err);
-  const shoal_db_value values[] = {shoal_db_number(number), shoal_db_real(time),
-                                   shoal_db_text(shoal_store_or(who, "")),
+  const shoal_db_value values[] = {shoal_db_real(time), shoal_db_text(shoal_store_or(who, "")),
                                    shoal_db_text(shoal_store_or(what, ""))};
-  if (status == SHOAL_OK)
-    status = shoal_db_run(store->db, "INSERT INTO audit (number, time, who, what) VALUES ($1, $2, $3, $4)",
-                          values, sizeof values / sizeof *values, NULL, err);
-  if (status == SHOAL_OK && number > SHOAL_STORE_AUDIT_MAX) {
-    const shoal_db_value last = shoal_db_number(number - SHOAL_STORE_AUDIT_MAX);
-    status = shoal_db_run(store->db, "DELETE FROM audit WHERE number <= $1", &last, 1, NULL, err);
-  }
-  return shoal_store_end(store, status, err);
+  const shoal_db_value kept = shoal_db_integer(SHOAL_STORE_AUDIT_MAX);
+  shoal_post *post = shoal_post_create(SHOAL_DB_RELAXED, 3);
+  shoal_post_add(&post, "UPDATE counters SET value = value + 1 WHERE name = 'audit'", NULL, 0);
+  shoal_post_add(&post,
+                 "INSERT INTO audit (number, time, who, what)"
+                 " SELECT value, $1, $2, $3 FROM counters WHERE name = 'audit'",
+                 values, 3);
+  shoal_post_add(&post,
+                 "DELETE FROM audit WHERE number <= (SELECT value FROM counters WHERE name = 'audit') - $1",
+                 &kept, 1);
+  shoal_status status = shoal_store_post(store, post, NULL, err);
+  __atomic_add_fetch(&store->audits, 1, __ATOMIC_RELAXED);
+  return status;
+}
+
+uint64_t shoal_store_audits(const shoal_store *store) {
+  return __atomic_load_n(&store->audits, __ATOMIC_RELAXED);
 }
 
 shoal_status shoal_store_audit(shoal_store *store, uint64_t before, shoal_audit_row *out, size_t max,

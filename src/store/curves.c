@@ -25,7 +25,7 @@ static bool read_point(shoal_db *db, void *to) {
 
 static const shoal_store_shape POINT = {sizeof(shoal_point), read_point, NULL};
 
-static shoal_status add_point(shoal_store *store, uint64_t job, const shoal_point *point, shoal_error *err) {
+static void add_point(shoal_post **post, uint64_t job, const shoal_point *point) {
   const shoal_db_value values[] = {
       shoal_db_number(job),
       shoal_db_integer(point->kind),
@@ -37,22 +37,20 @@ static shoal_status add_point(shoal_store *store, uint64_t job, const shoal_poin
       shoal_db_real(point->held_out_loss),
       shoal_db_real(point->held_out_metric),
   };
-  return shoal_db_run(
-      store->db,
-      "INSERT INTO points (job, kind, step, time, loss, metric, samples_per_s, held_out_loss,"
-      " held_out_metric) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-      " ON CONFLICT (job, kind, step) DO UPDATE SET time = excluded.time, loss = excluded.loss,"
-      " metric = excluded.metric, samples_per_s = excluded.samples_per_s,"
-      " held_out_loss = excluded.held_out_loss, held_out_metric = excluded.held_out_metric",
-      values, sizeof values / sizeof *values, NULL, err);
+  shoal_post_add(post,
+                 "INSERT INTO points (job, kind, step, time, loss, metric, samples_per_s, held_out_loss,"
+                 " held_out_metric) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+                 " ON CONFLICT (job, kind, step) DO UPDATE SET time = excluded.time, loss = excluded.loss,"
+                 " metric = excluded.metric, samples_per_s = excluded.samples_per_s,"
+                 " held_out_loss = excluded.held_out_loss, held_out_metric = excluded.held_out_metric",
+                 values, sizeof values / sizeof *values);
 }
 
 shoal_status shoal_store_add_points(shoal_store *store, uint64_t job, const shoal_point *points, size_t count,
                                     shoal_error *err) {
-  shoal_status status = shoal_store_begin(store, SHOAL_DB_RELAXED, err);
-  if (status != SHOAL_OK) return status;
-  for (size_t i = 0; i < count && status == SHOAL_OK; i++) status = add_point(store, job, &points[i], err);
-  return shoal_store_end(store, for_job(status, job, err), err);
+  shoal_post *post = shoal_post_create(SHOAL_DB_RELAXED, count);
+  for (size_t i = 0; i < count; i++) add_point(&post, job, &points[i]);
+  return for_job(shoal_store_post(store, post, NULL, err), job, err);
 }
 
 shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind, shoal_point *out, size_t max,
@@ -68,8 +66,8 @@ shoal_status shoal_store_points(shoal_store *store, uint64_t job, uint32_t kind,
 
 shoal_status shoal_store_cut_points(shoal_store *store, uint64_t job, uint64_t step, shoal_error *err) {
   const shoal_db_value values[] = {shoal_db_number(job), shoal_db_number(step)};
-  return shoal_store_change(store, SHOAL_DB_RELAXED, "DELETE FROM points WHERE job = $1 AND step > $2",
-                            values, 2, NULL, err);
+  return shoal_store_post_one(store, SHOAL_DB_RELAXED, "DELETE FROM points WHERE job = $1 AND step > $2",
+                              values, 2, NULL, err);
 }
 
 /* ---- logs ---- */
@@ -98,18 +96,16 @@ shoal_status shoal_store_add_log(shoal_store *store, uint64_t job, double time, 
   const shoal_db_value values[] = {shoal_db_number(job), shoal_db_real(time),
                                    shoal_db_text(shoal_store_or(text, ""))};
   const shoal_db_value kept[] = {shoal_db_number(job), shoal_db_integer(SHOAL_STORE_LOG_LINES_MAX)};
-  shoal_status status = shoal_store_begin(store, SHOAL_DB_RELAXED, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_db_run(store->db,
-                        "INSERT INTO logs (job, number, time, text)"
-                        " SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3 FROM logs WHERE job = $1",
-                        values, 3, NULL, err);
-  if (status == SHOAL_OK)
-    status = shoal_db_run(store->db,
-                          "DELETE FROM logs WHERE job = $1"
-                          " AND number <= (SELECT MAX(number) FROM logs WHERE job = $1) - $2",
-                          kept, 2, NULL, err);
-  return shoal_store_end(store, for_job(status, job, err), err);
+  shoal_post *post = shoal_post_create(SHOAL_DB_RELAXED, 2);
+  shoal_post_add(&post,
+                 "INSERT INTO logs (job, number, time, text)"
+                 " SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3 FROM logs WHERE job = $1",
+                 values, 3);
+  shoal_post_add(&post,
+                 "DELETE FROM logs WHERE job = $1"
+                 " AND number <= (SELECT MAX(number) FROM logs WHERE job = $1) - $2",
+                 kept, 2);
+  return for_job(shoal_store_post(store, post, NULL, err), job, err);
 }
 
 shoal_status shoal_store_logs(shoal_store *store, uint64_t job, uint64_t after, shoal_log_row *out,
@@ -145,29 +141,26 @@ static bool read_contribution(shoal_db *db, void *to) {
 static const shoal_store_shape CONTRIBUTION = {sizeof(shoal_contribution), read_contribution,
                                                release_contributions};
 
-static shoal_status add_contribution(shoal_store *store, uint64_t job, const shoal_contribution *row,
-                                     shoal_error *err) {
-  const char *worker = shoal_store_or(row->worker, "");
-  shoal_status status = shoal_store_check_key("a worker's name", worker, err);
-  if (status != SHOAL_OK) return status;
-  const shoal_db_value values[] = {shoal_db_number(job), shoal_db_text(worker), shoal_db_number(row->units),
-                                   shoal_db_number(row->samples), shoal_db_real(row->seconds)};
-  return shoal_db_run(store->db,
-                      "INSERT INTO contributions (job, worker, units, samples, seconds)"
-                      " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (job, worker) DO UPDATE SET"
-                      " units = contributions.units + excluded.units,"
-                      " samples = contributions.samples + excluded.samples,"
-                      " seconds = contributions.seconds + excluded.seconds",
-                      values, sizeof values / sizeof *values, NULL, err);
-}
-
 shoal_status shoal_store_add_contributions(shoal_store *store, uint64_t job, const shoal_contribution *rows,
                                            size_t count, shoal_error *err) {
-  shoal_status status = shoal_store_begin(store, SHOAL_DB_RELAXED, err);
-  if (status != SHOAL_OK) return status;
-  for (size_t i = 0; i < count && status == SHOAL_OK; i++)
-    status = add_contribution(store, job, &rows[i], err);
-  return shoal_store_end(store, for_job(status, job, err), err);
+  for (size_t i = 0; i < count; i++) {
+    shoal_status status = shoal_store_check_key("a worker's name", shoal_store_or(rows[i].worker, ""), err);
+    if (status != SHOAL_OK) return status;
+  }
+  shoal_post *post = shoal_post_create(SHOAL_DB_RELAXED, count);
+  for (size_t i = 0; i < count; i++) {
+    const shoal_db_value values[] = {shoal_db_number(job), shoal_db_text(shoal_store_or(rows[i].worker, "")),
+                                     shoal_db_number(rows[i].units), shoal_db_number(rows[i].samples),
+                                     shoal_db_real(rows[i].seconds)};
+    shoal_post_add(&post,
+                   "INSERT INTO contributions (job, worker, units, samples, seconds)"
+                   " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (job, worker) DO UPDATE SET"
+                   " units = contributions.units + excluded.units,"
+                   " samples = contributions.samples + excluded.samples,"
+                   " seconds = contributions.seconds + excluded.seconds",
+                   values, sizeof values / sizeof *values);
+  }
+  return for_job(shoal_store_post(store, post, NULL, err), job, err);
 }
 
 shoal_status shoal_store_contributions(shoal_store *store, uint64_t job, shoal_contribution *out, size_t max,

@@ -28,6 +28,8 @@ const char *shoal_db_label(const shoal_db *db) { return db->driver->label(db); }
 
 shoal_status shoal_db_claim(shoal_db *db, shoal_error *err) { return db->driver->claim(db, err); }
 
+shoal_status shoal_db_mend(shoal_db *db, shoal_error *err) { return db->driver->mend(db, err); }
+
 shoal_status shoal_db_begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
   return db->driver->begin(db, mode, err);
 }

@@ -3,8 +3,8 @@
  * A statement is text with $1, $2, ... for its values, which means the same to both. It is prepared when it
  * is first used and kept. There is one at a time: start it, step through its rows, end it.
  *
- * A connection to a server can be lost. The next `begin`, or the next statement outside a transaction, opens
- * it again, once; inside a transaction what was lost is an error, and the caller rolls back.
+ * A connection to a server can be lost, or the server stops answering. What is done then fails with SHOAL_IO,
+ * and so does all that follows, at once, until `mend` has opened it again.
  *
  * An error names the file or server, never a password. SHOAL_CONFLICT: a row with that key is there already.
  * SHOAL_NOT_FOUND: a row that this one refers to is not there. SHOAL_CORRUPT: the file is damaged or no
@@ -62,6 +62,9 @@ const char *shoal_db_label(const shoal_db *db); /* which database it is, for err
 
 /* Makes the database this connection's, as far as others claim it too. SHOAL_CONFLICT: another has it. */
 shoal_status shoal_db_claim(shoal_db *db, shoal_error *err);
+
+/* Opens a connection that was lost again, and claims the database again where it was claimed. */
+shoal_status shoal_db_mend(shoal_db *db, shoal_error *err);
 
 shoal_status shoal_db_begin(shoal_db *db, shoal_db_mode mode, shoal_error *err);
 /* After a failure nothing was done, unless the error says that this is not known. */

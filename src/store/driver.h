@@ -9,6 +9,7 @@ typedef struct shoal_db_driver {
   void (*close)(shoal_db *db);
   const char *(*label)(const shoal_db *db);
   shoal_status (*claim)(shoal_db *db, shoal_error *err);
+  shoal_status (*mend)(shoal_db *db, shoal_error *err);
   shoal_status (*begin)(shoal_db *db, shoal_db_mode mode, shoal_error *err);
   shoal_status (*commit)(shoal_db *db, shoal_error *err);
   void (*rollback)(shoal_db *db);

@@ -117,22 +117,33 @@ static shoal_status change(shoal_store *store, shoal_db_mode mode, const char *s
   return status == SHOAL_OK && changed == 0 ? no_job(id, err) : status;
 }
 
+/* The same, kept until the database takes it; of several the last. */
+static shoal_status post(shoal_store *store, shoal_db_mode mode, const char *sql,
+                         const shoal_db_value *values, size_t count, uint64_t id, shoal_error *err) {
+  uint64_t changed = 0;
+  shoal_post *change = shoal_post_create(mode, 1);
+  shoal_post_keep_latest(change);
+  shoal_post_add(&change, sql, values, count);
+  shoal_status status = shoal_store_post(store, change, &changed, err);
+  return status == SHOAL_OK && changed == 0 ? no_job(id, err) : status;
+}
+
 shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_job_state state,
                                        const char *reason, double started, double ended, shoal_error *err) {
   const shoal_db_value values[] = {shoal_db_number(id), shoal_db_integer(state),
                                    shoal_db_text(shoal_store_or(reason, "")), shoal_db_real(started),
                                    shoal_db_real(ended)};
-  return change(store, SHOAL_DB_DURABLE,
-                "UPDATE jobs SET state = $2, reason = $3,"
-                " started = CASE WHEN $4 <> 0 THEN $4 ELSE started END,"
-                " ended = CASE WHEN $5 <> 0 THEN $5 ELSE ended END WHERE id = $1",
-                values, sizeof values / sizeof *values, id, err);
+  return post(store, SHOAL_DB_DURABLE,
+              "UPDATE jobs SET state = $2, reason = $3,"
+              " started = CASE WHEN $4 <> 0 THEN $4 ELSE started END,"
+              " ended = CASE WHEN $5 <> 0 THEN $5 ELSE ended END WHERE id = $1",
+              values, sizeof values / sizeof *values, id, err);
 }
 
 shoal_status shoal_store_set_job_progress(shoal_store *store, uint64_t id, const char *progress,
                                           shoal_error *err) {
   const shoal_db_value values[] = {shoal_db_number(id), shoal_db_text(shoal_store_or(progress, "{}"))};
-  return change(store, SHOAL_DB_RELAXED, "UPDATE jobs SET progress = $2 WHERE id = $1", values, 2, id, err);
+  return post(store, SHOAL_DB_RELAXED, "UPDATE jobs SET progress = $2 WHERE id = $1", values, 2, id, err);
 }
 
 shoal_status shoal_store_set_job_spec(shoal_store *store, uint64_t id, const char *spec, shoal_error *err) {

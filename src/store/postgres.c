@@ -3,27 +3,32 @@
  * Values and columns travel in binary, so reals keep all their bits. A statement's whole result is fetched at
  * once: the store's lists have an end.
  *
- * A lost connection (the server was restarted, a firewall forgot us) shows when it is used next. Where
- * nothing was done yet it is opened again, once, and the same is sent again. Only when it is lost during a
- * COMMIT nobody knows what the server has done, and the error says so.
+ * A lost connection (the server was restarted, a firewall forgot us) shows when it is used next, and one whose
+ * server stands still when it has not answered for a while: it is given up then. Both are for `mend` to open
+ * again. When it is lost during a COMMIT nobody knows what the server has done, and the error says so.
  *
  * libpq's errors quote what stands in the place of a host, port or name. A password with an '@' or '/' that
  * was not written as %40 or %2F can end up there, so such a URL is refused before libpq sees it. */
 #include <endian.h>
 #include <libpq-fe.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "store/driver.h"
 
 enum { OID_INT8 = 20, OID_TEXT = 25, OID_FLOAT8 = 701 }; /* of the server's types, since ever */
 
-/* The server's loop waits for a statement; only changes of the tables may take longer. */
-static const char SET_UP[] = "SET statement_timeout = 5000; SET client_encoding TO 'UTF8'";
+/* The server's loop waits for a statement; only changes of the tables may take longer. PostgreSQL ends a long
+ * statement itself; a PostgreSQL that does not even do that is given up a little later. */
+static const char SET_UP[] = "SET statement_timeout = 4000; SET client_encoding TO 'UTF8'";
+static const double PATIENCE_S = 5, PATIENCE_ALONE_S = 65;
 static const char URL_FORM[] =
     "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %2F for / and %3F "
     "for ? in a password";
@@ -35,6 +40,8 @@ typedef struct postgres_db {
   const char *statements[SHOAL_DB_STATEMENTS_MAX];
   size_t statements_count; /* prepared on this connection */
   bool in_transaction;
+  double patience_s;    /* how long an answer may take */
+  bool given_up;        /* it took longer */
   bool claims, claimed; /* this connection is to have the database to itself; and has it */
   PGresult *result;     /* between start and end */
   int row;
@@ -50,6 +57,7 @@ static shoal_status meaning_of(const char *state) {
   if (strcmp(state, "23503") == 0) return SHOAL_NOT_FOUND;
   if (strcmp(state, "53200") == 0) return SHOAL_NO_MEMORY;
   if (strncmp(state, "54", 2) == 0) return SHOAL_LIMIT;
+  if (strncmp(state, "22", 2) == 0) return SHOAL_INVALID;
   return strcmp(state, "XX001") == 0 ? SHOAL_CORRUPT : SHOAL_IO;
 }
 
@@ -67,6 +75,7 @@ static shoal_status trouble(postgres_db *p, const PGresult *result, shoal_error 
   char line[512];
   const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  if (p->given_up) text = "it does not answer";
   one_line(text != NULL ? text : PQerrorMessage(p->connection), line, sizeof line);
   return shoal_fail(err, state != NULL ? meaning_of(state) : SHOAL_IO, "%s: %s", p->label, line);
 }
@@ -78,6 +87,37 @@ static bool is_good(const PGresult *result) {
 
 static bool is_lost(const postgres_db *p) { return PQstatus(p->connection) != CONNECTION_OK; }
 
+/* ---- asking and waiting ---- */
+
+/* Sends what is left, and takes what is there or comes by the deadline. A connection whose other end is silent
+ * is cut, so that libpq sees that it is lost. */
+static void wait_a_while(postgres_db *p, double deadline) {
+  int unsent = PQflush(p->connection), left_ms = (int)(1000 * (deadline - shoal_clock_seconds()));
+  struct pollfd socket = {.fd = PQsocket(p->connection),
+                          .events = (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN)};
+  if (left_ms <= 0 || poll(&socket, 1, left_ms) == 0) {
+    p->given_up = true;
+    shutdown(socket.fd, SHUT_RDWR);
+  }
+  (void)PQconsumeInput(p->connection); /* what fails here shows in the result */
+}
+
+/* The last result of what was sent; NULL: the connection does not even take it. */
+static PGresult *answer(postgres_db *p, int sent) {
+  double deadline = shoal_clock_seconds() + p->patience_s;
+  PGresult *last = NULL, *next;
+  if (sent == 0) return NULL;
+  for (;;) {
+    while (PQisBusy(p->connection) && !is_lost(p)) wait_a_while(p, deadline);
+    next = PQgetResult(p->connection);
+    if (next == NULL) return last;
+    PQclear(last);
+    last = next;
+  }
+}
+
+static PGresult *ask(postgres_db *p, const char *sql) { return answer(p, PQsendQuery(p->connection, sql)); }
+
 /* ---- the connection ---- */
 
 static void swallow(void *context, const char *text) {
@@ -87,7 +127,7 @@ static void swallow(void *context, const char *text) {
 
 /* The lock is the session's: it goes with the connection. */
 static shoal_status take_claim(postgres_db *p, shoal_error *err) {
-  PGresult *result = PQexec(p->connection, "SELECT pg_try_advisory_lock(7163394860466)");
+  PGresult *result = ask(p, "SELECT pg_try_advisory_lock(7163394860466)");
   shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
   p->claimed = status == SHOAL_OK && PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 0), "t") == 0;
   PQclear(result);
@@ -96,7 +136,7 @@ static shoal_status take_claim(postgres_db *p, shoal_error *err) {
   return status;
 }
 
-/* Before anything is done: a connection that was opened again may have come too late. */
+/* A connection that was opened again may have come too late. */
 static shoal_status keep_claim(postgres_db *p, shoal_error *err) {
   if (!p->claims || p->claimed) return SHOAL_OK;
   shoal_status status = take_claim(p, err);
@@ -107,16 +147,19 @@ static shoal_status keep_claim(postgres_db *p, shoal_error *err) {
 
 static shoal_status set_up(postgres_db *p, shoal_error *err) {
   p->statements_count = 0;
-  p->in_transaction = p->claimed = false;
-  if (is_lost(p)) return trouble(p, NULL, err);
+  p->in_transaction = p->claimed = p->given_up = false;
+  p->patience_s = PATIENCE_S;
+  if (is_lost(p) || PQsetnonblocking(p->connection, 1) != 0) return trouble(p, NULL, err);
   PQsetNoticeProcessor(p->connection, swallow, NULL);
-  PGresult *result = PQexec(p->connection, SET_UP);
+  PGresult *result = ask(p, SET_UP);
   shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
   PQclear(result);
   return status == SHOAL_OK ? keep_claim(p, err) : status;
 }
 
-static shoal_status reopen(postgres_db *p, shoal_error *err) {
+static shoal_status mend(shoal_db *db, shoal_error *err) {
+  postgres_db *p = self(db);
+  if (!is_lost(p)) return keep_claim(p, err);
   PQreset(p->connection);
   return set_up(p, err);
 }
@@ -143,7 +186,7 @@ static shoal_status claim(shoal_db *db, shoal_error *err) {
 
 static shoal_status script(shoal_db *db, const char *sql, shoal_error *err) {
   postgres_db *p = self(db);
-  PGresult *result = PQexec(p->connection, sql);
+  PGresult *result = ask(p, sql);
   shoal_status status = is_good(result) ? SHOAL_OK : trouble(p, result, err);
   PQclear(result);
   return status;
@@ -157,21 +200,17 @@ static shoal_status begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
       : mode == SHOAL_DB_ALONE
           ? "BEGIN; SET LOCAL statement_timeout = 60000; SELECT pg_advisory_xact_lock(7163394860465)"
           : "BEGIN";
-  shoal_status status = keep_claim(p, err);
-  if (status == SHOAL_OK) status = script(db, sql, err);
-  if (status != SHOAL_OK && is_lost(p)) {
-    status = reopen(p, err);
-    if (status == SHOAL_OK) status = script(db, sql, err);
-  }
+  p->patience_s = mode == SHOAL_DB_ALONE ? PATIENCE_ALONE_S : PATIENCE_S;
+  shoal_status status = script(db, sql, err);
   p->in_transaction = status == SHOAL_OK;
-  if (status != SHOAL_OK && !is_lost(p)) PQclear(PQexec(p->connection, "ROLLBACK"));
+  if (status != SHOAL_OK && !is_lost(p)) PQclear(ask(p, "ROLLBACK"));
   return status;
 }
 
 static shoal_status commit(shoal_db *db, shoal_error *err) {
   postgres_db *p = self(db);
   p->in_transaction = false;
-  PGresult *result = PQexec(p->connection, "COMMIT");
+  PGresult *result = ask(p, "COMMIT");
   shoal_status status = SHOAL_OK;
   if (is_lost(p))
     status =
@@ -188,7 +227,7 @@ static shoal_status commit(shoal_db *db, shoal_error *err) {
 static void rollback(shoal_db *db) {
   postgres_db *p = self(db);
   p->in_transaction = false;
-  if (!is_lost(p)) PQclear(PQexec(p->connection, "ROLLBACK"));
+  if (!is_lost(p)) PQclear(ask(p, "ROLLBACK"));
 }
 
 /* Values as the server wants them. */
@@ -199,7 +238,7 @@ typedef struct bound {
   uint64_t words[SHOAL_DB_VALUES_MAX];
 } bound;
 
-static void bind(bound *b, const shoal_db_value *values, size_t count) {
+static void bind_values(bound *b, const shoal_db_value *values, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const shoal_db_value *v = &values[i];
     b->formats[i] = v->type != SHOAL_DB_TEXT; /* 1: binary */
@@ -231,29 +270,22 @@ static PGresult *execute(postgres_db *p, const char *sql, const bound *b, size_t
   name_of(place, name);
   if (place == p->statements_count) {
     SHOAL_ASSERT(place < SHOAL_DB_STATEMENTS_MAX);
-    PGresult *result = PQprepare(p->connection, name, sql, (int)count, b->types);
+    PGresult *result = answer(p, PQsendPrepare(p->connection, name, sql, (int)count, b->types));
     if (!is_good(result)) return result;
     PQclear(result);
     p->statements[p->statements_count++] = sql;
   }
-  return PQexecPrepared(p->connection, name, (int)count, b->values, b->lengths, b->formats, 1);
+  return answer(p,
+                PQsendQueryPrepared(p->connection, name, (int)count, b->values, b->lengths, b->formats, 1));
 }
 
 static shoal_status start(shoal_db *db, const char *sql, const shoal_db_value *values, size_t count,
                           shoal_error *err) {
   postgres_db *p = self(db);
   SHOAL_ASSERT(p->result == NULL);
-  shoal_status claimed = p->in_transaction ? SHOAL_OK : keep_claim(p, err);
-  if (claimed != SHOAL_OK && !is_lost(p)) return claimed;
   bound b;
-  bind(&b, values, count);
+  bind_values(&b, values, count);
   PGresult *result = execute(p, sql, &b, count);
-  if (!is_good(result) && is_lost(p) && !p->in_transaction) {
-    PQclear(result);
-    shoal_status status = reopen(p, err);
-    if (status != SHOAL_OK) return status;
-    result = execute(p, sql, &b, count);
-  }
   if (!is_good(result)) {
     shoal_status status = trouble(p, result, err);
     PQclear(result);
@@ -320,6 +352,7 @@ static const shoal_db_driver driver = {
     .close = close_db,
     .label = label,
     .claim = claim,
+    .mend = mend,
     .begin = begin,
     .commit = commit,
     .rollback = rollback,
@@ -371,7 +404,7 @@ shoal_status shoal_postgres_open(shoal_db **out, const char *url, shoal_error *e
   /* What comes after the URL would overrule it; what comes before is there for it to overrule. */
   const char *const keywords[] = {"fallback_application_name", "connect_timeout", "tcp_user_timeout",
                                   "dbname", NULL};
-  const char *const values[] = {"shoal", "10", "30000", url, NULL};
+  const char *const values[] = {"shoal", "5", "30000", url, NULL};
   postgres_db *p = calloc(1, sizeof *p);
   if (p == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   p->db.driver = &driver;

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "store/driver.h"
 
-static const int BUSY_MS = 10000; /* how long another process may hold the file */
+static const int BUSY_MS = 5000; /* how long another process may hold the file */
 
 typedef struct kept {
   const char *sql;
@@ -92,6 +92,13 @@ static shoal_status claim(shoal_db *db, shoal_error *err) {
   if (status == SHOAL_CONFLICT)
     return shoal_fail(err, status, "another server (pid %ld) uses %s", holder, s->path);
   return status;
+}
+
+/* A file is there again by itself. */
+static shoal_status mend(shoal_db *db, shoal_error *err) {
+  (void)db;
+  (void)err;
+  return SHOAL_OK;
 }
 
 static shoal_status begin(shoal_db *db, shoal_db_mode mode, shoal_error *err) {
@@ -198,6 +205,7 @@ static const shoal_db_driver driver = {
     .close = close_db,
     .label = label,
     .claim = claim,
+    .mend = mend,
     .begin = begin,
     .commit = commit,
     .rollback = rollback,

@@ -35,31 +35,28 @@ shoal_status shoal_store_put_standing(shoal_store *store, const shoal_standing_r
   const char *who = shoal_store_or(row->who, "");
   shoal_status status = shoal_store_check_key("the name", who, err);
   if (status != SHOAL_OK) return status;
-  status = shoal_store_begin(store, row->banned ? SHOAL_DB_DURABLE : SHOAL_DB_RELAXED, err);
-  if (status != SHOAL_OK) return status;
-  const shoal_db_value known[] = {shoal_db_text(who),
-                                  shoal_db_number(row->agreed),
-                                  shoal_db_number(row->wrong),
-                                  shoal_db_integer(row->banned),
-                                  shoal_db_text(shoal_store_or(row->reason, "")),
-                                  shoal_db_number(row->job),
-                                  shoal_db_real(row->changed),
-                                  shoal_db_integer(0)};
-  uint64_t changed = 0, number = 0;
-  status = shoal_db_run(store->db,
-                        "UPDATE standings SET agreed = $2, wrong = $3, banned = $4, reason = $5, job = $6,"
-                        " changed = $7 WHERE who = $1",
-                        known, 7, &changed, err);
-  if (status == SHOAL_OK && changed == 0) status = shoal_store_next_number(store, "standing", &number, err);
-  shoal_db_value values[sizeof known / sizeof *known];
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) values[i] = known[i];
-  values[7] = shoal_db_number(number);
-  if (status == SHOAL_OK && changed == 0)
-    status = shoal_db_run(store->db,
-                          "INSERT INTO standings (who, agreed, wrong, banned, reason, job, changed, id)"
-                          " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-                          values, sizeof values / sizeof *values, NULL, err);
-  return shoal_store_end(store, status, err);
+  const shoal_db_value values[] = {shoal_db_text(who),
+                                   shoal_db_number(row->agreed),
+                                   shoal_db_number(row->wrong),
+                                   shoal_db_integer(row->banned),
+                                   shoal_db_text(shoal_store_or(row->reason, "")),
+                                   shoal_db_number(row->job),
+                                   shoal_db_real(row->changed)};
+  shoal_post *post = shoal_post_create(row->banned ? SHOAL_DB_DURABLE : SHOAL_DB_RELAXED, 3);
+  shoal_post_add(&post,
+                 "UPDATE counters SET value = value + 1 WHERE name = 'standing'"
+                 " AND NOT EXISTS (SELECT 1 FROM standings WHERE who = $1)",
+                 values, 1);
+  shoal_post_add(&post,
+                 "INSERT INTO standings (who, agreed, wrong, banned, reason, job, changed, id)"
+                 " SELECT $1, 0, 0, 0, '', 0, 0, value FROM counters WHERE name = 'standing'"
+                 " AND NOT EXISTS (SELECT 1 FROM standings WHERE who = $1)",
+                 values, 1);
+  shoal_post_add(&post,
+                 "UPDATE standings SET agreed = $2, wrong = $3, banned = $4, reason = $5, job = $6,"
+                 " changed = $7 WHERE who = $1",
+                 values, sizeof values / sizeof *values);
+  return shoal_store_post(store, post, NULL, err);
 }
 
 shoal_status shoal_store_standings(shoal_store *store, bool banned, uint64_t after, shoal_standing_row *out,

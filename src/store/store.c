@@ -1,5 +1,5 @@
 /* store.c: opening, the tables, and what every call does. The statements of each subject are in a file of
- * their own: jobs.c, curves.c, things.c, tokens.c, audit.c.
+ * their own: jobs.c, curves.c, things.c, tokens.c, audit.c. What is kept while the database is away is posts.c's.
  *
  * One text of SQL serves both databases. Numbers of rows come from the table `counters`, since the two have
  * different words for that, and a number that was given once never comes again. NULL stands for NAN.
@@ -113,12 +113,14 @@ shoal_status shoal_store_open(shoal_store **out, const char *where, shoal_error 
     return status;
   }
   pthread_mutex_init(&store->lock, NULL);
+  shoal_store_init_outbox(store);
   *out = store;
   return SHOAL_OK;
 }
 
 void shoal_store_close(shoal_store *store) {
   if (store == NULL) return;
+  shoal_store_release_outbox(store);
   shoal_db_close(store->db);
   pthread_mutex_destroy(&store->lock);
   free(store);
@@ -126,7 +128,7 @@ void shoal_store_close(shoal_store *store) {
 
 shoal_status shoal_store_claim(shoal_store *store, shoal_error *err) {
   pthread_mutex_lock(&store->lock);
-  shoal_status status = shoal_db_claim(store->db, err);
+  shoal_status status = store->away ? shoal_store_refuse(store, err) : shoal_db_claim(store->db, err);
   pthread_mutex_unlock(&store->lock);
   return status;
 }
@@ -135,18 +137,47 @@ const char *shoal_store_kind(const shoal_store *store) { return shoal_db_kind(st
 
 /* ---- what every call does ---- */
 
-shoal_status shoal_store_begin(shoal_store *store, shoal_db_mode mode, shoal_error *err) {
-  pthread_mutex_lock(&store->lock);
-  shoal_status status = shoal_db_begin(store->db, mode, err);
-  if (status != SHOAL_OK) pthread_mutex_unlock(&store->lock);
+/* Returns true if a call may begin again whose beginning the database failed: the store is back. */
+static bool begins_again(shoal_store *store, shoal_status status, const shoal_error *why) {
+  if (status != SHOAL_IO) return false;
+  shoal_store_lose(store, why);
+  return shoal_store_comes_back(store);
+}
+
+/* The status and the error of a call that failed: a store that is away says so in its own words. */
+static shoal_status come_to(shoal_store *store, shoal_status status, const shoal_error *why,
+                            shoal_error *err) {
+  if (status == SHOAL_IO && store->away) return shoal_store_refuse(store, err);
+  if (err != NULL) *err = *why;
   return status;
 }
 
+shoal_status shoal_store_begin(shoal_store *store, shoal_db_mode mode, shoal_error *err) {
+  shoal_error why = {0};
+  pthread_mutex_lock(&store->lock);
+  shoal_status status = store->away ? SHOAL_IO : shoal_db_begin(store->db, mode, &why);
+  if (!store->away && begins_again(store, status, &why)) status = shoal_db_begin(store->db, mode, &why);
+  if (status == SHOAL_OK) return status;
+  store->health.failures++;
+  status = come_to(store, status, &why, err);
+  pthread_mutex_unlock(&store->lock);
+  return status;
+}
+
+/* A commit that was lost may have been done: it stays SHOAL_IO, so that nobody just repeats it. */
 shoal_status shoal_store_end(shoal_store *store, shoal_status status, shoal_error *err) {
-  if (status == SHOAL_OK)
-    status = shoal_db_commit(store->db, err);
+  shoal_error why = {0};
+  bool whole = status == SHOAL_OK;
+  if (whole)
+    status = shoal_db_commit(store->db, &why);
   else
     shoal_db_rollback(store->db);
+  if (whole && err != NULL && status != SHOAL_OK) *err = why;
+  if (status == SHOAL_IO) {
+    store->health.failures++;
+    shoal_store_lose(store, err != NULL ? err : &why);
+    if (!whole) status = shoal_store_refuse(store, err);
+  }
   pthread_mutex_unlock(&store->lock);
   return status;
 }
@@ -190,13 +221,18 @@ static shoal_status read_rows(shoal_db *db, const shoal_store_shape *shape, char
 shoal_status shoal_store_read(shoal_store *store, const shoal_store_shape *shape, const char *sql,
                               const shoal_db_value *values, size_t values_count, void *out, size_t max,
                               size_t *count, shoal_error *err) {
+  shoal_error why = {0};
   *count = 0;
   pthread_mutex_lock(&store->lock);
-  shoal_status status = shoal_db_start(store->db, sql, values, values_count, err);
+  shoal_status status = store->away ? SHOAL_IO : shoal_db_start(store->db, sql, values, values_count, &why);
+  if (!store->away && begins_again(store, status, &why))
+    status = shoal_db_start(store->db, sql, values, values_count, &why);
   if (status == SHOAL_OK) {
-    status = read_rows(store->db, shape, out, max, count, err);
+    status = read_rows(store->db, shape, out, max, count, &why);
     shoal_db_end(store->db);
+    if (status == SHOAL_IO) shoal_store_lose(store, &why);
   }
+  if (status != SHOAL_OK) status = come_to(store, status, &why, err);
   pthread_mutex_unlock(&store->lock);
   if (status != SHOAL_OK) {
     if (shape->release != NULL) shape->release(out, *count);

@@ -7,8 +7,14 @@
  * so of progress, points, logs, contributions and the audit log with it, which therefore cost no wait for the
  * disk. Files (weights, data) are not in here but beside it, in the server's folder.
  *
- * A connection to PostgreSQL that was lost is opened again by the next call, once; if that fails, so does the
- * call. One that is lost in the middle of a call fails it: SHOAL_IO.
+ * When the database fails (PostgreSQL is restarted, or does not answer; a disk is full) the store is away: it
+ * tries again by itself until all is well, in a thread of its own, and calls are refused at once with
+ * SHOAL_UNAVAILABLE, but for the first, which waits for a moment. What the server has to say of what it does
+ * is taken all the same, kept, and written down, in order, when the store is back: states of jobs, progress,
+ * points, logs, contributions, units, standings and the audit log. Of states and progress the last is kept, of
+ * the rest as much as memory is set aside for. What is kept is lost if the server ends first, and written twice
+ * if the connection is lost while it is committed. SHOAL_IO from a change says that nobody knows whether it
+ * was done.
  *
  * Texts are UTF-8 of any length (SHOAL_INVALID if not UTF-8); those that rows are found by, the names of
  * things and of workers, are at most SHOAL_STORE_KEY_MAX bytes (SHOAL_LIMIT). What the store keeps for
@@ -17,8 +23,8 @@
  *
  * Ownership: open, then close. Rows that come back own their texts: shoal_job_rows_free and its like give
  * them back; a call that failed leaves none. Texts that go in are borrowed for the call. Threads: any, one
- * call at a time (there is a lock). A call waits for the disk or the server: at worst 10 s for a file that
- * another program holds or for a connection, 5 s for a statement. */
+ * call at a time (there is a lock). A call waits for the disk or the server: at worst 5 s for a file that
+ * another program holds or for a statement, once, since the store is away then. */
 #ifndef SHOAL_STORE_STORE_H
 #define SHOAL_STORE_STORE_H
 
@@ -42,6 +48,16 @@ void shoal_store_close(shoal_store *store);
 shoal_status shoal_store_claim(shoal_store *store, shoal_error *err);
 /* "sqlite" or "postgresql". */
 const char *shoal_store_kind(const shoal_store *store);
+
+/* How the store is. */
+typedef struct shoal_store_state {
+  bool up;
+  double since;       /* when it went away, by shoal_clock_seconds */
+  char reason[256];   /* why it is, or was last, away; may name folders and hosts */
+  uint64_t failures;  /* changes that it could not make at once, since it was opened */
+  uint64_t due, lost; /* changes that are kept now; and those that never got there */
+} shoal_store_state;
+void shoal_store_health(shoal_store *store, shoal_store_state *out);
 
 /* SHOAL_NOT_FOUND says that there is no such row, or no such job to add to; SHOAL_CONFLICT that there is one
  * by that name already. Numbers of jobs, tokens and audit rows go up by one and are never given again. */
@@ -192,9 +208,9 @@ typedef struct shoal_token_row {
   double created, expires; /* 0: never */
 } shoal_token_row;
 void shoal_token_rows_free(shoal_token_row *rows, size_t count);
-/* Gives it a number. SHOAL_NOT_FOUND: there is no such job; SHOAL_CONFLICT: there is such a hash. */
-shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *row, uint64_t *id,
-                                   shoal_error *err);
+/* All or none; gives each a number. SHOAL_NOT_FOUND: there is no such job; SHOAL_CONFLICT: there is such a hash. */
+shoal_status shoal_store_add_tokens(shoal_store *store, const shoal_token_row *rows, size_t count,
+                                    uint64_t *ids, shoal_error *err);
 /* Whether it has expired is the caller's to see. */
 shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token_row *out, shoal_error *err);
 shoal_status shoal_store_token_by_id(shoal_store *store, uint64_t id, shoal_token_row *out, shoal_error *err);
@@ -204,6 +220,8 @@ shoal_status shoal_store_tokens(shoal_store *store, uint64_t after, shoal_token_
 /* Those that have expired at `now` go. */
 shoal_status shoal_store_purge_tokens(shoal_store *store, double now, shoal_error *err);
 shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err);
+/* Deletes a token, now or when the store is back; one that is not there is no error. */
+shoal_status shoal_store_discard_token(shoal_store *store, uint64_t id, shoal_error *err);
 
 /* ---- standings: who is believed ---- */
 
@@ -238,6 +256,8 @@ void shoal_audit_rows_free(shoal_audit_row *rows, size_t count);
 /* The oldest go when there are more than SHOAL_STORE_AUDIT_MAX. */
 shoal_status shoal_store_add_audit(shoal_store *store, double time, const char *who, const char *what,
                                    shoal_error *err);
+/* How many were added since the store was opened. From any thread. */
+uint64_t shoal_store_audits(const shoal_store *store);
 /* The newest first, those with a smaller number than `before` (0: all). */
 shoal_status shoal_store_audit(shoal_store *store, uint64_t before, shoal_audit_row *out, size_t max,
                                size_t *count, shoal_error *err);

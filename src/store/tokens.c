@@ -35,31 +35,36 @@ static shoal_status no_token(uint64_t id, shoal_error *err) {
   return shoal_fail(err, SHOAL_NOT_FOUND, "there is no token %" PRIu64, id);
 }
 
-shoal_status shoal_store_add_token(shoal_store *store, const shoal_token_row *row, uint64_t *id,
-                                   shoal_error *err) {
-  shoal_status status = shoal_store_begin(store, SHOAL_DB_DURABLE, err);
+/* Inside a transaction. */
+static shoal_status insert_token(shoal_store *store, const shoal_token_row *row, uint64_t *number,
+                                 shoal_error *err) {
+  shoal_status status = shoal_store_next_number(store, "token", number, err);
   if (status != SHOAL_OK) return status;
-  uint64_t number = 0;
-  status = shoal_store_next_number(store, "token", &number, err);
   char hash[SHOAL_TOKEN_HASH_HEX];
   snprintf(hash, sizeof hash, "%s", row->hash);
-  const shoal_db_value values[] = {shoal_db_number(number),
+  const shoal_db_value values[] = {shoal_db_number(*number),
                                    shoal_db_text(hash),
                                    shoal_db_text(shoal_store_or(row->role, "")),
                                    shoal_db_text(shoal_store_or(row->name, "")),
                                    shoal_db_number(row->job),
                                    shoal_db_real(row->created),
                                    shoal_db_real(row->expires)};
-  if (status == SHOAL_OK)
-    status = shoal_db_run(store->db,
-                          "INSERT INTO tokens (id, hash, role, name, job, created, expires)"
-                          " VALUES ($1, $2, $3, $4, NULLIF($5, 0), $6, $7)",
-                          values, sizeof values / sizeof *values, NULL, err);
+  status = shoal_db_run(store->db,
+                        "INSERT INTO tokens (id, hash, role, name, job, created, expires)"
+                        " VALUES ($1, $2, $3, $4, NULLIF($5, 0), $6, $7)",
+                        values, sizeof values / sizeof *values, NULL, err);
   if (status == SHOAL_NOT_FOUND) shoal_fail(err, status, "there is no job %" PRIu64, row->job);
   if (status == SHOAL_CONFLICT) shoal_fail(err, status, "there is such a token already");
-  status = shoal_store_end(store, status, err);
-  if (status == SHOAL_OK) *id = number;
   return status;
+}
+
+shoal_status shoal_store_add_tokens(shoal_store *store, const shoal_token_row *rows, size_t count,
+                                    uint64_t *ids, shoal_error *err) {
+  shoal_status status = shoal_store_begin(store, SHOAL_DB_DURABLE, err);
+  if (status != SHOAL_OK) return status;
+  for (size_t i = 0; i < count && status == SHOAL_OK; i++)
+    status = insert_token(store, &rows[i], &ids[i], err);
+  return shoal_store_end(store, status, err);
 }
 
 shoal_status shoal_store_token(shoal_store *store, const char *hash, shoal_token_row *out, shoal_error *err) {
@@ -91,6 +96,12 @@ shoal_status shoal_store_purge_tokens(shoal_store *store, double now, shoal_erro
   const shoal_db_value value = shoal_db_real(now);
   return shoal_store_change(store, SHOAL_DB_DURABLE, "DELETE FROM tokens WHERE expires > 0 AND expires <= $1",
                             &value, 1, NULL, err);
+}
+
+shoal_status shoal_store_discard_token(shoal_store *store, uint64_t id, shoal_error *err) {
+  const shoal_db_value value = shoal_db_number(id);
+  return shoal_store_post_one(store, SHOAL_DB_DURABLE, "DELETE FROM tokens WHERE id = $1", &value, 1, NULL,
+                              err);
 }
 
 shoal_status shoal_store_delete_token(shoal_store *store, uint64_t id, shoal_error *err) {

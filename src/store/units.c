@@ -44,10 +44,10 @@ shoal_status shoal_store_add_unit(shoal_store *store, uint64_t job, const shoal_
                                    shoal_db_real(row->time),
                                    shoal_db_text(shoal_store_or(row->summary, "{}")),
                                    shoal_db_text(shoal_store_or(row->curve, "[]"))};
-  shoal_status status = shoal_store_change(store, SHOAL_DB_RELAXED,
-                                           "INSERT INTO units (job, unit, trial, worker, time, summary, "
-                                           "curve) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-                                           values, sizeof values / sizeof *values, NULL, err);
+  shoal_status status = shoal_store_post_one(store, SHOAL_DB_RELAXED,
+                                             "INSERT INTO units (job, unit, trial, worker, time, summary, "
+                                             "curve) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                                             values, sizeof values / sizeof *values, NULL, err);
   if (status == SHOAL_NOT_FOUND) return shoal_fail(err, status, "there is no job %" PRIu64, job);
   if (status == SHOAL_CONFLICT)
     return shoal_fail(err, status, "unit %" PRIu64 " of job %" PRIu64 " has a result", row->unit, job);

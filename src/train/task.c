@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/human.h"
+
 shoal_status shoal_task_open(shoal_task *task, const shoal_model *model, const shoal_dataset_options *options,
                              shoal_error *err) {
   *task = (shoal_task){.model = model};
@@ -17,6 +19,7 @@ shoal_status shoal_task_open(shoal_task *task, const shoal_model *model, const s
   if (status != SHOAL_OK) return status;
   if (task->sources[SHOAL_TRAIN].samples == 0)
     return shoal_fail(err, SHOAL_INVALID, "%s has no training samples", options->data);
+  shoal_dataset_augment(task->dataset, &task->sources[SHOAL_TRAIN], &recipe->augment);
   shoal_dataset_fitted(task->dataset, &task->fitted);
   return task->fitted.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
@@ -47,6 +50,7 @@ static shoal_status weigh_classes(shoal_task *task, shoal_error *err) {
   if (weights < classes)
     return shoal_fail(err, SHOAL_INVALID, "class-weights has %u weights, but the data has %u classes",
                       weights, classes);
+  free(task->class_weights);
   task->class_weights = calloc(weights, sizeof *task->class_weights);
   if (task->class_weights == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (recipe->class_weights_balanced)
@@ -78,6 +82,8 @@ shoal_status shoal_task_deal_rounds(shoal_task *task, uint32_t lanes, const uint
                             err);
 }
 
+shoal_status shoal_task_check(shoal_task *task, shoal_error *err) { return weigh_classes(task, err); }
+
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err) {
   shoal_status status = shoal_graph_create(&task->graph, task->model, err);
   if (status == SHOAL_OK) status = weigh_classes(task, err);
@@ -106,4 +112,16 @@ void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]) 
   const char *text = task->fitted.bytes, *end = NULL;
   if (strncmp(text, images, sizeof images - 1) == 0) end = strstr(text, names);
   shoal_sha256_hex(text, end != NULL ? (size_t)(end - text) : task->fitted.length, out);
+}
+
+void shoal_task_note_batch(const shoal_task *task, shoal_text *out) {
+  uint64_t samples = shoal_dataset_samples(task->dataset, SHOAL_TRAIN);
+  uint32_t batch = task->model->recipe.batch;
+  if (batch <= samples) return;
+  bool is_text = shoal_dataset_is_text(task->dataset);
+  shoal_text_addf(out,
+                  "batch %s, but there are %s training %s: every epoch is one round, with all of them; a "
+                  "smaller batch learns in more steps",
+                  shoal_human_count(batch).text, shoal_human_count(samples).text,
+                  is_text ? "tokens" : "samples");
 }

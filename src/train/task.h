@@ -26,6 +26,8 @@ typedef struct shoal_task {
 shoal_status shoal_task_open(shoal_task *out, const shoal_model *model, const shoal_dataset_options *options,
                              shoal_error *err);
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err);
+/* After open: whether it can be trained, as shoal_task_ready says, without the memory for that. */
+shoal_status shoal_task_check(shoal_task *task, shoal_error *err);
 /* For local steps with `shuffle lanes`: whole rounds are dealt to lanes. Else parts of rounds are, by
  * shoal_task_ready. */
 shoal_status shoal_task_deal_rounds(shoal_task *task, uint32_t lanes, const uint32_t *lane_of_round,
@@ -35,5 +37,8 @@ void shoal_task_close(shoal_task *task);
 /* Tells whether two machines have the same data, as far as what was fitted to it shows: SHA-256 of that, but
  * for the names of images' classes, which a set has by its name and not in a folder. */
 void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]);
+
+/* Adds a sentence when a round would take more samples than there are; nothing otherwise. */
+void shoal_task_note_batch(const shoal_task *task, shoal_text *out);
 
 #endif

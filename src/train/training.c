@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
+#include "base/room.h"
 
 enum { ASIDE_MAX = 99 };                 /* models that are moved aside under names of their own */
 static const double SAVE_EPOCHS_S = 0.5; /* epochs shorter than this are not all saved */
@@ -27,6 +30,8 @@ static shoal_status nothing_to_gather(void *self, shoal_error *err) {
   return SHOAL_OK;
 }
 
+static bool stops(const shoal_training *t) { return __atomic_load_n(t->config->stop, __ATOMIC_RELAXED) != 0; }
+
 /* ---- files ---- */
 
 void shoal_training_path(shoal_text *out, const char *path, const char *word) {
@@ -34,6 +39,12 @@ void shoal_training_path(shoal_text *out, const char *path, const char *word) {
   size_t length = strlen(path), end_length = sizeof end - 1;
   if (length >= end_length && strcmp(path + length - end_length, end) == 0) length -= end_length;
   shoal_text_addf(out, "%.*s.%s%s", (int)length, path, word, end);
+}
+
+/* What one file of the state takes. */
+static uint64_t bytes_of(const shoal_training *t) {
+  const shoal_task *task = t->config->task;
+  return shoal_checkpoint_bytes(task->graph, t->state, task->fitted.bytes);
 }
 
 shoal_status shoal_training_init(shoal_training *out, const shoal_training_config *config, shoal_error *err) {
@@ -47,10 +58,9 @@ shoal_status shoal_training_init(shoal_training *out, const shoal_training_confi
   if (out->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_writer *writer;
   shoal_status status = shoal_writer_create(&writer, config->out, err);
-  if (status == SHOAL_OK)
-    shoal_writer_abandon(writer);
-  else
-    shoal_error_prefix(err, "cannot save the model: ");
+  if (status == SHOAL_OK) shoal_writer_abandon(writer);
+  if (status == SHOAL_OK) status = shoal_room_check(config->out, bytes_of(out), err);
+  if (status != SHOAL_OK) shoal_error_prefix(err, "cannot save the model: ");
   return status;
 }
 
@@ -58,7 +68,9 @@ void shoal_training_release(shoal_training *t) { shoal_text_release(&t->best_pat
 
 static shoal_status save_to(shoal_training *t, const char *path, shoal_error *err) {
   const shoal_task *task = t->config->task;
-  return shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err);
+  shoal_status status = shoal_room_check(path, bytes_of(t), err);
+  return status == SHOAL_OK ? shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err)
+                            : status;
 }
 
 /* Whether the checkpoint that it went on from is the file that it saves to. */
@@ -119,10 +131,14 @@ static void keep_previous(shoal_training *t) {
   shoal_text_release(&place);
 }
 
-shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
+/* While there is no room, the file that is there stays where it is. */
+static shoal_status save_once(shoal_training *t, shoal_error *err) {
   if (t->saved_step == t->state->step) return SHOAL_OK;
-  keep_previous(t);
-  shoal_status status = save_to(t, t->config->out, err);
+  shoal_status status = shoal_room_check(t->config->out, bytes_of(t), err);
+  if (status == SHOAL_OK) {
+    keep_previous(t);
+    status = save_to(t, t->config->out, err);
+  }
   if (status != SHOAL_OK)
     shoal_error_prefix(err, "cannot save the model: ");
   else
@@ -130,17 +146,62 @@ shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
   return status;
 }
 
-/* During the run a save that fails is a warning: the disk may have room again later, and the
- * last try, at the end, decides. */
+static void warn(shoal_training *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(shoal_training *t, const char *format, ...) {
+  char text[SHOAL_ERROR_TEXT_MAX + 256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  t->config->calls.warn(t->config->calls.self, text);
+}
+
+/* What is left where the last state cannot be saved. */
+static void add_what_is_left(const shoal_training *t, shoal_text *out) {
+  if (t->saved_step == UINT64_MAX)
+    shoal_text_addf(out, "without a model");
+  else
+    shoal_text_addf(out, "with the model after %s rounds in %s", shoal_human_count(t->saved_step).text,
+                    t->config->out);
+}
+
+shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
+  shoal_status status = save_once(t, err);
+  if (status != SHOAL_FULL) return status;
+  shoal_text left;
+  shoal_text_init(&left);
+  add_what_is_left(t, &left);
+  const char *with = left.failed ? "with what was saved last" : left.bytes;
+  if (!stops(t)) warn(t, "%s; waiting until there is room. Stopped now, it ends %s", err->text, with);
+  while (status == SHOAL_FULL && shoal_room_wait(t->config->out, bytes_of(t), t->config->stop))
+    status = save_once(t, err);
+  if (status == SHOAL_OK) warn(t, "there is room again: the model is saved in %s", t->config->out);
+  if (status == SHOAL_FULL) {
+    shoal_error why = *err;
+    shoal_fail(err, SHOAL_FULL, "%s; it ends %s", why.text, with);
+  }
+  shoal_text_release(&left);
+  return status;
+}
+
+/* A model and what takes its place are there at the same time, and with early stopping the best one. */
+static void warn_of_little_room(shoal_training *t) {
+  uint64_t files = (goes_on_in_place(t) ? 1 : 2) + (t->config->task->model->recipe.early_stop > 0);
+  uint64_t bytes = bytes_of(t), room;
+  if (!shoal_room_at(t->config->out, &room) || room >= files * bytes) return;
+  warn(t, "%s: the model takes %s, %llu times while it is saved, and %s are free there; free some space",
+       t->config->out, shoal_human_bytes((double)bytes).text, (unsigned long long)files,
+       shoal_human_bytes((double)room).text);
+}
+
+/* During the run a save that fails is a warning: the disk may have room again later, and the last try, at the end,
+ * decides. While saves keep failing, the warning would say the same after every epoch. */
 static void save_now(shoal_training *t) {
   shoal_error err;
   t->saved_at = shoal_clock_seconds();
-  if (shoal_training_save(t, &err) == SHOAL_OK) return;
-  shoal_text text;
-  shoal_text_init(&text);
-  shoal_text_addf(&text, "%s; training goes on and will try again", err.text);
-  t->config->calls.warn(t->config->calls.self, text.failed ? err.text : text.bytes);
-  shoal_text_release(&text);
+  bool failed = save_once(t, &err) != SHOAL_OK;
+  if (failed && !t->save_failed) warn(t, "%s; training goes on and will try again", err.text);
+  t->save_failed = failed;
 }
 
 /* ---- where it begins ---- */
@@ -247,6 +308,12 @@ const shoal_source *shoal_training_held_out(const shoal_training *t) {
                                            : NULL;
 }
 
+static shoal_result evaluate(const shoal_training *t, const shoal_source *source) {
+  shoal_trainer *trainer = t->config->task->trainer;
+  return t->config->evaluation != NULL ? shoal_class_eval_run(t->config->evaluation, trainer, source)
+                                       : shoal_trainer_evaluate(trainer, source);
+}
+
 /* Whether early stopping has waited long enough. */
 static bool end_of_patience(shoal_training *t) {
   uint32_t patience = t->config->task->model->recipe.early_stop;
@@ -270,7 +337,7 @@ static bool end_epoch(shoal_training *t) {
   shoal_trainer *trainer = t->config->task->trainer;
   shoal_result train = shoal_trainer_epoch_result(trainer);
   const shoal_source *source = shoal_training_held_out(t);
-  if (source) t->held_out = shoal_trainer_evaluate(trainer, source);
+  if (source) t->held_out = evaluate(t, source);
   bool stop_early = end_of_patience(t);
   /* Before the report: who reads of an epoch can rely on a checkpoint not much older. Epochs of
    * milliseconds would spend their time waiting for the disk. */
@@ -295,13 +362,12 @@ static shoal_outcome broken(shoal_status status) {
   return status == SHOAL_INVALID ? SHOAL_EXPLODED : SHOAL_BROKEN;
 }
 
-static bool stops(const shoal_training *t) { return __atomic_load_n(t->config->stop, __ATOMIC_RELAXED) != 0; }
-
 shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
   const uint64_t epochs = t->config->task->model->recipe.epochs;
   const double every_s = t->config->save_every_s;
   t->saved_at = shoal_clock_seconds();
   forget_best(t);
+  warn_of_little_room(t);
   while (t->state->epoch < epochs) {
     const uint64_t before = t->state->step;
     shoal_result round;
@@ -348,7 +414,7 @@ shoal_training_results shoal_training_evaluate(const shoal_training *t) {
   bool is_known = t->best_epoch == 0 && !isnan(t->held_out.loss);
   r.has_held_out = source != NULL;
   r.has_test = test->samples > 0;
-  if (source && !is_known) r.held_out = shoal_trainer_evaluate(task->trainer, source);
-  if (r.has_test) r.test = source == test ? r.held_out : shoal_trainer_evaluate(task->trainer, test);
+  if (source && !is_known) r.held_out = evaluate(t, source);
+  if (r.has_test) r.test = source == test ? r.held_out : evaluate(t, test);
   return r;
 }

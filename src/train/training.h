@@ -12,6 +12,10 @@
  * takes the place of one that was moved there earlier. One of this same training (the same model, recipe and
  * data, such as a crash leaves behind) never takes the place of another's: it goes to ".previous-2" or on.
  *
+ * There must be room for the model where it is saved: less than one takes is an error at the start, and a save for
+ * which there is none keeps the file that is there. While it trains, that is a warning, given once
+ * until a save succeeds again; at the end it waits until somebody has made room, or `stop` is set.
+ *
  * Nothing slow stands before the first round: no evaluation, no checksum of the data.
  *
  * Ownership: init, then release, in whatever state init left it; config and task are borrowed. Threads: one,
@@ -24,6 +28,7 @@
 #include "base/text.h"
 #include "nn/checkpoint.h"
 #include "nn/rounds.h"
+#include "train/class_eval.h"
 #include "train/task.h"
 
 typedef struct shoal_training_calls {
@@ -44,6 +49,7 @@ typedef struct shoal_training_config {
   bool had_early_stop; /* the checkpoint's run: only then is a best file beside it its own */
   double save_every_s; /* within an epoch; 0: only after epochs */
   shoal_training_calls calls;
+  shoal_class_eval *evaluation; /* gets what is held out, class by class, and at the end the test; or NULL */
   const volatile sig_atomic_t *stop;
 } shoal_training_config;
 
@@ -54,6 +60,7 @@ typedef struct shoal_training {
   shoal_text best_path;
   double saved_at;
   uint64_t saved_step;  /* UINT64_MAX: nothing saved yet */
+  bool save_failed;     /* the last one, and that was said */
   uint64_t record_step; /* where a cluster's record has led; 0: nowhere */
   double best_loss;
   uint64_t best_epoch;   /* 0: none yet */
@@ -70,7 +77,7 @@ typedef enum shoal_outcome {
   SHOAL_BROKEN,   /* in a round, for another reason */
 } shoal_outcome;
 
-/* Checks that a file can be made at `out`: better known now than after an hour. */
+/* Checks that a file can be made at `out`, and that there is room for it: better known now than after an hour. */
 shoal_status shoal_training_init(shoal_training *out, const shoal_training_config *config, shoal_error *err);
 void shoal_training_release(shoal_training *training);
 
@@ -81,7 +88,8 @@ shoal_status shoal_training_begin(shoal_training *training, const shoal_checkpoi
 shoal_status shoal_training_goes_on(shoal_training *training, shoal_error *err);
 /* err says what was wrong for the last three. */
 shoal_outcome shoal_training_loop(shoal_training *training, shoal_error *err);
-/* Has the last state on disk. */
+/* Has the last state on disk. Waits for room as long as `stop` is not set; then SHOAL_FULL, and err says what
+ * there is instead. */
 shoal_status shoal_training_save(shoal_training *training, shoal_error *err);
 /* Puts the best epoch's state, file and weights, in the place of the last one's. Nobody else may be reading
  * the trainer's state. */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "check.h"
 
-static const double STRANGER_PATIENCE_S = 120;
+static const double STRANGER_PATIENCE_S = PATIENCE_S;
 
 typedef struct stranger {
   shoal_coach *coach;

@@ -14,8 +14,6 @@
 #include "check.h"
 #include "stranger.h"
 
-static const double PATIENCE_S = 120;
-
 static void must(shoal_status status, const shoal_error *err) {
   if (status != SHOAL_OK) fail_msg("%s", err->text);
 }

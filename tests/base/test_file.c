@@ -239,7 +239,7 @@ static void a_full_disk_is_named_with_what_to_do(void **state) {
     shoal_error err;
     assert_int_equal(shoal_writer_create(&writer, "/dev/full", &err), SHOAL_OK);
     for (int i = 0; i < pieces; i++) shoal_writer_add(writer, much, pieces == 1 ? 10 : sizeof much);
-    assert_int_equal(shoal_writer_commit(writer, &err), SHOAL_IO);
+    assert_int_equal(shoal_writer_commit(writer, &err), SHOAL_FULL);
     assert_string_equal(err.text, "/dev/full: no space left on device; free some space there or "
                                   "choose another place");
   }

@@ -89,17 +89,11 @@ static void the_nearest_word_is_suggested_and_no_far_one(void **state) {
                                        "lstm",  "dropout", "a-name-so-long-that-nobody-types-it"};
   static const struct {
     const char *typed, *meant;
-  } cases[] = {{"dens", "dense"},
-               {"desne", "dense"},
-               {"Conv", "conv"},
-               {"ppool", "pool"},
-               {"ltsm", "lstm"},
-               {"drop-out", "dropout"},
-               {"dense", "dense"},
-               {"xyzzy", NULL},
-               {"x", NULL},
-               {"", NULL},
-               {"another-name-so-long-that-nobody-types-it", NULL}};
+  } cases[] = {{"dens", "dense"},  {"desne", "dense"}, {"Conv", "conv"},
+               {"ppool", "pool"},  {"ltsm", "lstm"},   {"drop-out", "dropout"},
+               {"dense", "dense"}, {"POOL", "pool"},   {"xyzzy", NULL},
+               {"cope", NULL}, /* half of it is another word */
+               {"x", NULL},        {"", NULL},         {"another-name-so-long-that-nobody-types-it", NULL}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const char *found = shoal_nearest(cases[i].typed, strlen(cases[i].typed), layers, 6);
     if (cases[i].meant)

@@ -35,9 +35,9 @@ export class Processes {
     });
   }
 
-  // A volunteer with one core.
-  work(url, name) {
-    const options = ["--name", name, "--yes", "--no-pause", "--cores", "1", "--cache", this.file(name)];
+  // A volunteer with one core that works whatever else the machine does; `more` are options of its own instead.
+  work(url, name, more = ["--no-pause", "--on-battery"]) {
+    const options = ["--name", name, "--yes", ...more, "--cores", "1", "--cache", this.file(name)];
     this.#start(name, ["work", url, ...options], "file");
   }
 

@@ -11,18 +11,16 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { newPage, passed, Pictures, run, slowDown, tabTo, watch } from "./browser.mjs";
+import { holdBack, newPage, passed, Pictures, run, sizes, tabTo, watch, whileItMoves } from "./browser.mjs";
 import { SearchStub } from "./search_stub.mjs";
 
-const deadlineMs = 420_000;
-const searchMs = 240_000;
 const volunteers = ["desk", "laptop"];
 const trials = 24;
 const moreTrials = 30;
 const manyTrials = 5000;
-const slowMs = 1500; // for an answer, where something is done before it comes
-const interactionMsMax = 100;
-const triesMax = 3; // of an interaction: what else the machine does is measured, too
+const interactionMsMax = 100; // where the piece of work below takes so long as it does on a quick machine
+const workMs = 25;
+const triesMax = 10; // of an interaction: what else the machine does is measured, too
 const accuracyMin = 0.7; // of the model on its own table
 
 const program = process.argv[2];
@@ -123,7 +121,7 @@ async function start(page, wrongs) {
   passed("without a target nothing starts; with one the problem is told");
 
   await page.fill("input[name=trials]", String(trials));
-  await page.fill("input[name=minutes]", "4");
+  await page.fill("input[name=minutes]", "60");
   await page.fill("input[name=layers-from]", "1");
   await page.fill("input[name=layers-to]", "2");
   await page.fill("input[name=width-from]", "8");
@@ -150,12 +148,12 @@ async function start(page, wrongs) {
   await page.selectOption("select[name=folds]", "1");
   await page.fill("input[name=epochs]", "12");
   await pictures.takeAll(page, "search");
-  const slow = await slowDown(page, "**/profile", slowMs);
+  const slow = await holdBack(page, "**/profile");
   const kind = row(page, "Sex").locator("select");
   await refused(wrongs, async () => {
     await kind.selectOption("number");
     await page.click("button[type=submit]:text-is('Start')");
-    assert.equal(slow.answered, 0, "Start was pressed too late to see whether it waits");
+    slow.release();
     await page.locator(".error:focus", { hasText: "Sex" }).waitFor();
   });
   assert.match(page.url(), /\/search$/);
@@ -163,16 +161,17 @@ async function start(page, wrongs) {
   const asked = page.waitForRequest(
     (request) => request.method() === "POST" && /\/jobs$/.test(request.url()),
   );
+  slow.hold();
   await kind.selectOption("category");
   const before = slow.answered;
   await page.click("button[type=submit]:text-is('Start')");
-  assert.equal(slow.answered, before, "Start was pressed too late to see whether it waits");
+  slow.release();
   const spec = (await asked).postDataJSON();
   assert.equal(slow.answered, before + 1, "the search was begun before the table was read");
   await slow.end();
   assert.equal(spec.kind, "search");
   assert.deepEqual(spec.columns, { Pclass: "category" });
-  assert.deepEqual([spec.target, spec.trials, spec.budget_s], ["Survived", trials, 240]);
+  assert.deepEqual([spec.target, spec.trials, spec.budget_s], ["Survived", trials, 3600]);
   await page.waitForURL(/\/jobs\/\d+$/);
   passed("the search is started");
 }
@@ -182,9 +181,9 @@ async function start(page, wrongs) {
 const leaders = (page) => page.locator("[aria-label='Trials'] tbody tr:not(.spacer)");
 
 async function watchTrials(page) {
-  await leaders(page).nth(2).waitFor({ timeout: searchMs });
+  await whileItMoves(page, () => leaders(page).nth(2).waitFor());
   passed("trials come in by themselves");
-  await page.waitForSelector(".pagehead .chip:is(.finished, .failed)", { timeout: searchMs });
+  await whileItMoves(page, () => page.waitForSelector(".pagehead .chip:is(.finished, .failed)"));
   const said = await page.textContent(".lead");
   assert.match(said, /^Finished/, said);
   await page.waitForSelector(`h2:text-is('Leaderboard (${trials})')`);
@@ -196,6 +195,97 @@ async function scores(page) {
   return cells.filter((text) => text !== "–").map(Number);
 }
 
+// The model's score on the test rows is the largest of all; that of the best trial stands beside it, by its name.
+async function seeScores(page, best) {
+  const figures = await page.locator(".figures > div").evaluateAll((pairs) =>
+    pairs.map((pair) => ({
+      name: pair.querySelector("dt").innerText.replace(/\s*\?$/, ""),
+      text: pair.querySelector("dd").innerText,
+      size: parseFloat(getComputedStyle(pair.querySelector("dd")).fontSize),
+    })),
+  );
+  assert.equal(figures[0].name, "Test accuracy of the model");
+  assert.equal(figures[1].name, "Validation accuracy of the best trial");
+  assert.equal(Number(figures[1].text), best);
+  assert.ok(Number(figures[0].text) > 0.5, `the test accuracy is ${figures[0].text}`);
+  assert.ok(figures[0].size > 1.5 * figures[1].size, "the test's score is not larger than the other");
+  await page.locator(".figures .below", { hasText: /^on \d+ rows that nothing has learned from$/ }).waitFor();
+  await page.click("button[aria-label='What is “Validation accuracy of the best trial”?']");
+  await page.locator(".helptext", { hasText: "validation rows" }).waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await page.locator(".helptext").count(), 0, "Escape does not close what is explained");
+  passed(`the headline is the test's ${figures[0].text}, beside the best trial's ${figures[1].text}`);
+}
+
+// The list of contents leads to every section, stays in sight, and is a menu on a phone.
+async function useContents(page) {
+  const link = (title) => page.locator(`.contents a:text-is('${title}')`);
+  const isAt = (title) =>
+    page.waitForFunction((wanted) => {
+      const heading = [...document.querySelectorAll("main h2")].find((one) => one.textContent === wanted);
+      if (!heading) return false; // the page was loaded anew a moment ago
+      const { top } = heading.getBoundingClientRect();
+      const isLast = scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+      return top >= 56 && (top < 200 || (isLast && top < innerHeight));
+    }, title);
+  const titles = await page.locator(".contents a").allTextContents();
+  for (const title of ["Leaderboard", "Best so far", "Settings of the trials", "Predict a row", "Take it with you"])
+    assert.ok(titles.includes(title), `the contents are ${titles.join(", ")}`);
+  for (const title of ["Where the model errs", "Learning curves"]) {
+    await link(title).click();
+    await isAt(title);
+    assert.ok(await link(title).isVisible());
+  }
+  assert.match(page.url(), /#learning-curves$/);
+  await page.setViewportSize(sizes.phone);
+  await link("Predict a row").waitFor({ state: "hidden" }); // the menu is closed on a phone
+  await page.click(".contents summary");
+  await link("Predict a row").click();
+  await isAt("Predict a row");
+  await link("Predict a row").waitFor({ state: "hidden" }); // the menu closes
+  await page.setViewportSize(sizes.desktop);
+  await page.goto(page.url().replace(/#.*/, "#100%")); // leads nowhere, and is no reason to show nothing
+  await page.reload();
+  await link("Leaderboard").waitFor();
+  await page.goto(page.url().replace(/#.*/, "#learning-curves"));
+  await page.reload();
+  await isAt("Learning curves");
+  passed("the contents lead to every section, also by an address");
+}
+
+// Plots that nobody has scrolled to are on paper, too, and all of them are as wide as it is.
+async function printPage(page) {
+  await page.reload();
+  await page.waitForSelector(`h2:text-is('Leaderboard (${trials})')`);
+  await page.waitForSelector(".bars li");
+  await page.waitForFunction(() => document.querySelectorAll(".chart canvas").length >= 2);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.evaluate(() => {
+    const isDrawn = (canvas) => {
+      if (canvas.width === 0 || canvas.height === 0) return false;
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return data.some((byte) => byte !== 0);
+    };
+    const lookAtPaper = () => {
+      const canvases = [...document.querySelectorAll(".layers canvas.under, .chart canvas")];
+      window.onPaper = canvases
+        .filter((one) => one.offsetParent !== null)
+        .map((one) => ({ isDrawn: isDrawn(one), width: one.offsetWidth }));
+    };
+    // Behind what the page itself does then, and what it has put off to the end of that.
+    window.addEventListener("beforeprint", () => queueMicrotask(lookAtPaper));
+  });
+  const pdf = await page.pdf({ format: "A4" });
+  const onPaper = await page.evaluate(() => window.onPaper);
+  assert.ok(onPaper.length >= 6, `${onPaper.length} plots`);
+  for (const { isDrawn, width } of onPaper) assert.ok(isDrawn && width > 0 && width <= 704, JSON.stringify(onPaper));
+  const pictures = pdf.toString("latin1").match(/\/Subtype\s*\/Image/g)?.length ?? 0;
+  assert.ok(pictures >= onPaper.length, `the PDF has ${pictures} pictures of ${onPaper.length} plots`);
+  await page.emulateMedia({ colorScheme: "light" });
+  assert.equal(await page.locator("html.paper").count(), 0);
+  passed(`the PDF has all ${onPaper.length} plots`);
+}
+
 async function seeResults(page) {
   const ranked = await scores(page);
   assert.deepEqual(
@@ -203,7 +293,7 @@ async function seeResults(page) {
     ranked.slice().sort((a, b) => b - a),
     "the best are not first",
   );
-  assert.equal(Number(await page.textContent(".figures dd")), ranked[0]);
+  await seeScores(page, ranked[0]);
   await page.locator("h2:text-is('Where the model errs')").scrollIntoViewIfNeeded();
   await page.waitForSelector(".matrix td");
   for (const title of [
@@ -278,7 +368,6 @@ async function share(page) {
   await page.click("summary:has-text('Share the results')");
   await page.fill("input[name=key-name]", "the team");
   await page.click("button:text-is('Make a key')");
-  await page.waitForSelector(".share .qr");
   const link = await page.locator(".share code").textContent();
   assert.match(link, /\/jobs\/\d+#t=[\w-]{22}/);
   passed("a key is made");
@@ -357,7 +446,7 @@ async function stopClone(page, wrongs) {
   await page.fill("input[name=trials]", "");
   await page.click("button[type=submit]:text-is('Start')");
   await page.waitForURL(/\/jobs\/\d+$/);
-  await leaders(page).nth(3).waitFor({ timeout: searchMs });
+  await whileItMoves(page, () => leaders(page).nth(3).waitFor());
   await page.click(".pagehead button:text-is('Stop')");
   await page.waitForSelector(".pagehead .chip.stopped");
   const lowFirst = await scores(page);
@@ -378,8 +467,8 @@ async function extend(page) {
   await page.fill("input[name=more-trials]", String(moreTrials));
   await page.click("dialog[open] button:text-is('Search on')");
   await page.waitForSelector(".pagehead .chip:is(.running, .waiting)");
-  await page.waitForSelector(`h2:text-is('Leaderboard (${moreTrials})')`, { timeout: searchMs });
-  await page.waitForSelector(".pagehead .chip.finished", { timeout: searchMs });
+  await whileItMoves(page, () => page.waitForSelector(`h2:text-is('Leaderboard (${moreTrials})')`));
+  await whileItMoves(page, () => page.waitForSelector(".pagehead .chip.finished"));
   passed(`it went on to ${moreTrials} trials`);
 }
 
@@ -418,11 +507,23 @@ function measure() {
 
 const rest = (page) => page.evaluate(() => new Promise((done) => setTimeout(done, 600)));
 
+// How many times longer a fixed piece of work takes here and now than on a quick machine that does nothing else.
+async function slowness(page) {
+  const took = await page.evaluate(() => {
+    const begin = performance.now();
+    let sum = 0;
+    for (let i = 0; i < 20_000_000; i++) sum = (Math.imul(sum, 31) + i) | 0;
+    return performance.now() - begin + (sum === 1 ? 1 : 0);
+  });
+  return Math.max(1, took / workMs);
+}
+
 // work(): the interaction; before(): what must be so that it can be done, not measured; settled(): waits
 // for its end.
 async function timed(page, name, work, { before, settled } = {}) {
   for (let tries = 1; ; tries++) {
     await before?.();
+    const slower = await slowness(page);
     await rest(page);
     await page.evaluate(() => (window.slowest = { event: 0, task: 0 }));
     await work();
@@ -434,7 +535,7 @@ async function timed(page, name, work, { before, settled } = {}) {
       `        ${name.padEnd(34)} ${event > 0 ? event.toFixed(0).padStart(4) : " <16"} ms to the next frame` +
         (task > 0 ? `, longest task ${task.toFixed(0)} ms` : ""),
     );
-    if (Math.max(event, task) < interactionMsMax) return;
+    if (Math.max(event, task) < interactionMsMax * Math.max(slower, await slowness(page))) return;
     assert.ok(tries < triesMax, `${name} takes ${event} ms, and keeps the page busy for ${task} ms`);
   }
 }
@@ -458,7 +559,7 @@ async function useManyTrials(browser, real, wrongs) {
       const count = stub.units.length.toLocaleString("en");
       await page.waitForSelector(`h2:text-is('Leaderboard (${count})')`);
     });
-    passed(`every interaction with 5,000 trials takes less than ${interactionMsMax} ms`);
+    passed(`every interaction with 5,000 trials takes less than ${interactionMsMax} ms, or as much more as this machine is slower`);
     await pictures.takeAll(page, "search-many");
   } finally {
     await page.close();
@@ -531,6 +632,8 @@ async function testSearch({ browser, page, url, processes, wrongs }) {
   await start(page, wrongs);
   await watchTrials(page);
   await seeResults(page);
+  await useContents(page);
+  await printPage(page);
   await walkTable(page);
   await pictures.takeAll(page, "search-result");
   const visitor = await visit(browser, url, await share(page), wrongs);
@@ -545,5 +648,5 @@ async function testSearch({ browser, page, url, processes, wrongs }) {
 }
 
 process.exit(
-  await run({ program, volunteers, pictures, failedName: "search-failed", deadlineMs, test: testSearch }),
+  await run({ program, volunteers, pictures, failedName: "search-failed", test: testSearch }),
 );

@@ -18,7 +18,7 @@ bad() {
   checks=$((checks + 1))
   local before got
   before=$(find . -newer images.net -type f ! -name out ! -name err | sort)
-  timeout 60 "$SHOAL" "$@" > out 2> err
+  patiently "$SHOAL" "$@" > out 2> err
   got=$?
   [ $got -eq "$status" ] || fail "shoal $*: status $got, not $status; $(cat err)"
   grep -qF -- "$fragment" err || fail "shoal $*: no '$fragment' in: $(cat err)"
@@ -42,6 +42,28 @@ bad 2 "unknown command 'elephant'" elephant
 bad 2 "unknown option '--verison'" --verison
 bad 2 "unknown command 'trane'" help trane
 bad 2 "unknown option '--epoch'; did you mean '--epochs'?" train images.net --data images --epoch 3
+# What users of Keras and PyTorch type: pairs of a foreign option and ours.
+for pair in lr=rate learning-rate=rate learning_rate=rate batch-size=batch batch_size=batch bs=batch optim=optimizer \
+  num-epochs=epochs num-workers=threads weight-decay=l2 wd=l2 val-split=valid validation_split=valid \
+  checkpoint=resume output=out output_dir=out dataset=data patience=early-stop grad-clip=clip logdir=log-dir \
+  random-state=seed lr_scheduler=schedule save-steps=save-every label=target world-size=workers; do
+  bad 2 "unknown option '--${pair%=*}'; did you mean '--${pair#*=}'?" train images.net --data images --"${pair%=*}" 1
+done
+bad 2 "unknown option '--device'; all work is done by processors" train images.net --data images --device cuda
+bad 2 "unknown option '--gpus'; all work is done by processors" train images.net --data images --gpus 2
+bad 2 "it stands with the optimizer: --optimizer \"momentum rate" train images.net --data images --momentum 0.9
+bad 2 "the loss is a line of the model's text" train images.net --data images --loss mse
+bad 2 "the model's text is a word of its own" train --model images.net --data images
+bad 2 "write \`adam rate 0.001\`" train images.net --data images --optimizer "Adam(lr=0.001)"
+bad 2 "unknown option '-o'; did you mean '--out'?" train images.net --data images -o model
+bad 2 "unknown option '--port'; did you mean '--listen'?" serve --port 80
+bad 2 "unknown option '--time-limit'; did you mean '--budget'?" search images.csv --time-limit 60
+bad 2 "unknown option '--lr'; a search chooses it; --space says from what" search images.csv --lr 0.1
+bad 2 "unknown option '--cv'; did you mean '--folds'?" search images.csv --cv 5
+bad 2 "unknown option '--gamma'; settings of the algorithm are given with --set" agent train --env CartPole-v1 --gamma 0.9
+bad 2 "unknown option '--lr'; did you mean '--rate'?" host images.net --data images --lr 0.1
+bad 2 "unknown command 'evaluate'; did you mean 'eval'?" evaluate
+bad 2 "unknown command 'fit'; did you mean 'train'?" fit
 bad 2 "MODEL.net is missing" train
 bad 2 "--data is missing" train images.net
 bad 2 "--data needs a value" train images.net --data
@@ -263,7 +285,7 @@ bad 2 "--shards cannot change" train --resume good.safetensors --data images --s
 bad 1 "is not the network in good.safetensors" train table.net --resume good.safetensors --data images
 bad 1 "is not what good.safetensors was trained on" train --resume good.safetensors --data images --valid 0.5
 bad 1 "2 feature columns" train --resume good.safetensors --data table.csv
-bad 1 "'table'; the model was trained on 'images'" eval good.safetensors --data table.csv
+bad 1 "would be read as a table, but the model was trained on images" eval good.safetensors --data table.csv
 bad 1 "is no text model" predict good.safetensors --prompt abba
 bad 1 "is not in the vocabulary" predict text.safetensors --prompt "zebra"
 bad 1 "no valid samples" eval good.safetensors --data images --split valid

@@ -22,7 +22,7 @@ for name, count in (("train", 1400), ("t10k", 500)):
         file.write(struct.pack(">2i", 2049, count) + labels)
 PYTHON
 
-attack() { timeout 600 "$SHOAL" bench attack --data ./images "$@"; }
+attack() { patiently "$SHOAL" bench attack --data ./images "$@"; }
 
 attack --epochs 12 --defence mean,mean+audits --json > all.json 2> err
 same $? 0 "bench attack --json"
@@ -94,6 +94,6 @@ PYTHON
 same "$(wc -l < out)" 8 "a line for each life before, and the head"
 
 make_images small 50 50
-timeout 60 "$SHOAL" bench attack --data ./small > out 2> err
+patiently "$SHOAL" bench attack --data ./small > out 2> err
 same $? 1 "data of another shape"
 finish

@@ -5,7 +5,7 @@
 refused() {
   local status=$1 text=$2
   shift 2
-  timeout -s KILL 40 "$SHOAL" bench data "$@" > out 2> err < /dev/null
+  patiently "$SHOAL" bench data "$@" > out 2> err < /dev/null
   same $? "$status" "the exit status of: $*"
   check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
 }
@@ -17,7 +17,7 @@ refused 2 "are for the swarm" --way tree --kill 0.5
 
 if [ "$(id -u)" = 0 ] && ip netns add "shoal-try-$$" 2> /dev/null; then
   ip netns del "shoal-try-$$"
-  run() { timeout -s KILL 60 "$SHOAL" bench data --json --size 8 --rate 200 "$@" > out 2> err; }
+  run() { patiently "$SHOAL" bench data --json --size 8 --rate 200 "$@" > out 2> err; }
   for words in "--way swarm" "--way server" "--way tree" "--bad 0.3" "--kill 0.3"; do
     # shellcheck disable=SC2086
     run --workers 3 $words

@@ -17,7 +17,7 @@ for measurement in train gemm ps scaling; do
   check "it has examples" grep -q "^  shoal bench $measurement" out
 done
 
-timeout 60 "$SHOAL" bench ps --megabytes 1 --seconds 0.2 --json > ps.json 2> err
+patiently "$SHOAL" bench ps --megabytes 1 --seconds 0.2 --json > ps.json 2> err
 same $? 0 "bench ps"
 same "$(cat err)" "" "bench ps says nothing on standard error"
 check "bench ps --json" python3 - <<'PYTHON'
@@ -37,7 +37,7 @@ for mode in local:3 fast; do
   check "it names the option: $(head -1 err)" grep -q "^shoal bench ps: --mode: '$mode' is " err
 done
 
-timeout 60 "$SHOAL" bench scaling --net mlp --workers 1,3,1000 --mode local:5 --seconds 0.2 --simulate \
+patiently "$SHOAL" bench scaling --net mlp --workers 1,3,1000 --mode local:5 --seconds 0.2 --simulate \
   --csv out.csv --svg out.svg --json > rows.json 2> err
 same $? 0 "bench scaling"
 same "$(cat err)" "" "bench scaling says nothing on standard error"
@@ -66,23 +66,25 @@ lines = [e for e in picture if e.tag.endswith("polyline")]
 assert len(lines) == 2, len(lines)  # run and simulated
 PYTHON
 
-timeout 60 "$SHOAL" bench scaling --net mlp --workers 2 --mode async --transport threads --seconds 0.2 > out 2> err
+patiently "$SHOAL" bench scaling --net mlp --workers 2 --mode async --transport threads --seconds 0.2 > out 2> err
 same $? 0 "bench scaling as a table"
 check "its head names the transport" grep -q "^mlp, batch [0-9]* a worker, threads, f32, " out
 check "a row of the table" grep -Eq "^async +2 +(computed|waited) +[0-9.]+ +- +[0-9.]+ +- +[0-9.]+ [kMG]?B$" out
 
 # What a measurement with links left that was killed is removed by the next one.
 if [ "$(id -u)" = 0 ] && command -v tc > out && ip netns add shoal-4999999-0 2> err; then
-  timeout 60 "$SHOAL" bench scaling --net mlp --workers 1 --mode sync --rate 1000 --seconds 0.2 > out 2> err
+  patiently "$SHOAL" bench scaling --net mlp --workers 1 --mode sync --rate 1000 --seconds 0.2 > out 2> err
   same "$? $(cat err)" "0 " "bench scaling --rate"
   check "a namespace of nobody is gone" test ! -e /run/netns/shoal-4999999-0
 fi
 
 # Ctrl-C in the middle of a long measurement.
+rm -f out err
 "$SHOAL" bench scaling --net mlp --workers 3 --mode sync --seconds 1000 > out 2> err &
-sleep 3 # past the calibration
-kill -INT $!
-wait $!
+pid=$!
+until_true "it has come to its processes, past the calibration" bash -c "[ \$(pgrep -cP $pid) -ge 4 ]"
+kill -INT $pid
+wait $pid
 same $? 130 "the status after Ctrl-C"
 same "$(leftovers)" "" "no process is left"
 same "$(find . -maxdepth 1 -name 'shoal-bench-*')" "" "no folder is left"

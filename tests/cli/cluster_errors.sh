@@ -9,19 +9,9 @@ make_models
 refused() {
   local status=$1 text=$2
   shift 2
-  timeout -s KILL 20 "$SHOAL" train "$@" > out 2> err
+  patiently "$SHOAL" train "$@" > out 2> err
   same $? "$status" "the exit status of: $*"
   check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
-}
-
-# until_said TEXT FILE: waits for a text; fails after some seconds.
-until_said() {
-  checks=$((checks + 1))
-  for _ in $(seq 100); do
-    grep -Fq -- "$1" "$2" && return
-    sleep 0.1
-  done
-  fail "'$1' is not in: $(cat "$2")"
 }
 
 train=(images.net --data images --out out.safetensors)
@@ -32,6 +22,9 @@ refused 2 "add --workers N" "${train[@]}" --ps 2
 refused 2 "add --workers N" "${train[@]}" --mode sync
 refused 2 "add --workers N" "${train[@]}" --wire bf16
 refused 2 "add --workers N" "${train[@]}" --transport websocket
+refused 2 "add --workers N" "${train[@]}" --recheck 0.1
+refused 2 "--recheck compares results" "${train[@]}" --workers 1 --recheck 0.1 --mode async
+refused 2 "--recheck compares results" "${train[@]}" --workers 1 --recheck 0.1 --wire topk
 refused 2 "'fast' is no mode" "${train[@]}" --workers 1 --mode fast
 refused 2 "'stale:65' is no mode" "${train[@]}" --workers 1 --mode stale:65
 refused 2 "'local:0' is no mode" "${train[@]}" --workers 1 --mode local:0
@@ -75,9 +68,9 @@ alone=(--chief-host "127.0.0.1:${port[0]}" --ps-hosts "127.0.0.1:${port[1]}" --s
 python3 -c "import socket, sys, time
 taken = [socket.create_server(('127.0.0.1', int(port))) for port in sys.argv[1:]]
 print('ready', flush=True)
-time.sleep(60)" "${port[0]}" "${port[1]}" > taken 2>&1 &
+time.sleep(600)" "${port[0]}" "${port[1]}" > taken 2>&1 &
 taker=$!
-until_said ready taken
+until_says ready taken
 refused 1 "cannot listen on 127.0.0.1:${port[0]}: Address already in use" "${train[@]}" --job-name chief "${alone[@]}"
 refused 1 "ps 0: cannot listen on 127.0.0.1:${port[1]}: Address already in use" --job-name ps "${alone[@]}"
 kill $taker
@@ -94,16 +87,18 @@ check "nothing stays of it" test ! -e inf.safetensors.state
 
 # ---- who waits says so, and ends in order ----
 for role in ps worker; do
+  rm -f out err
   "$SHOAL" train --job-name $role "${alone[@]}" > out 2> err &
   process=$!
-  until_said "$role 0: waiting for the chief: 127.0.0.1:${port[0]} cannot be reached" err
+  until_says "$role 0: waiting for the chief: 127.0.0.1:${port[0]} cannot be reached" err
   kill -TERM $process
   wait $process
   same $? 143 "the exit status of a $role without a chief after SIGTERM"
 done
+rm -f out err
 "$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}" --json > out 2> err &
 chief=$!
-until_said "waiting for ps 0 at 127.0.0.1:${port[1]}" out
+until_says "waiting for ps 0 at 127.0.0.1:${port[1]}" out
 kill -INT $chief
 wait $chief
 same $? 130 "the exit status of a chief without parameter servers after SIGINT"
@@ -111,9 +106,10 @@ check "it says that nothing is lost: $(cat err)" grep -q "stopped before the fir
 
 # ---- who cannot work is given up ----
 long=(--data images --epochs 1000000 --out long.safetensors --workers 2 --json)
+rm -f out err
 "$SHOAL" train images.net "${long[@]}" > out 2> err &
 chief=$!
-until_said '"event":"epoch"' out
+until_says '"event":"epoch"' out
 mv images elsewhere
 for i in 0 1; do kill -9 "$(pgrep -P $chief -f -- "--job-name worker --task-index $i")"; done
 wait $chief
@@ -122,9 +118,10 @@ check "the first is a note" grep -q '"text":"worker [01] ends at once each time 
 check "the last is the error" grep -q "^shoal train: worker [01] ends at once each time (status 1); giving up" err
 check "what is kept: $(tail -1 err)" grep -q "^What was kept in long.safetensors.state stays" err
 mv elsewhere images
+rm -f out err
 "$SHOAL" train images.net "${long[@]}" > out 2> err &
 chief=$!
-until_said "going on from round" out
+until_says "going on from round" out
 kill -INT $chief
 wait $chief
 same $? 130 "the exit status of the same command, which goes on"
@@ -149,32 +146,29 @@ wait $writer 2> /dev/null
 
 # ---- those who do not fit together ----
 make_images other 257 32
+rm -f out err
 "$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}" > out 2> err &
 chief=$!
 "$SHOAL" train --job-name ps "${alone[@]}" 2> ps.err &
 ps=$!
-until_said "ps 0 is here" out
+until_says "ps 0 is here" out
 refused 1 "worker 0: other is not the data that the chief trains on" --job-name worker "${alone[@]}" --data other
 refused 1 "worker 1: no data set or file is called 'nowhere'" --job-name worker --task-index 1 "${alone[@]}" --data nowhere
 "$SHOAL" train --job-name ps --task-index 1 --chief-host "127.0.0.1:${port[0]}" --state-dir state \
-  --ps-hosts "127.0.0.1:${port[1]},127.0.0.1:${port[2]}" 2> ps1.err &
-ps1=$!
-until_said "ps 1: waiting for the chief: 127.0.0.1:${port[0]} refuses: the training has no parameter server of this index" ps1.err
-until_said "refused ps 1 at 127.0.0.1:" out
-until_said "worker 1 left: no data set or file is called 'nowhere'" out
-kill $ps1
-wait $ps1
-same $? 143 "the exit status of a parameter server that is not wanted"
-same "$(grep -c refuses ps1.err)" 1 "it says so once"
+  --ps-hosts "127.0.0.1:${port[1]},127.0.0.1:${port[2]}" 2> ps1.err
+same $? 1 "the exit status of a parameter server that is not wanted"
+until_says "ps 1: the chief at 127.0.0.1:${port[0]} refuses: the training has no parameter server of this index" ps1.err
+until_says "refused ps 1 at 127.0.0.1:" out
+until_says "worker 1 left: no data set or file is called 'nowhere'" out
 refused 1 "worker 2: the chief at 127.0.0.1:${port[1]} refuses: this is ps 0, not the chief" --job-name worker \
   --task-index 2 --chief-host "127.0.0.1:${port[1]}" --ps-hosts "127.0.0.1:${port[2]}"
-until_said "ps 0: refused worker 2 at 127.0.0.1:" ps.err
+until_says "ps 0: refused worker 2 at 127.0.0.1:" ps.err
 refused 1 "state is in use by process $chief: another training runs in this folder" "${train[@]}" --job-name chief \
   "${alone[@]}" --chief-host "127.0.0.1:${port[2]}"
 "$SHOAL" train "${train[@]}" --job-name worker --worker-hosts "127.0.0.1:${port[2]}" \
   --ps-hosts "127.0.0.1:${port[1]}" --state-dir state2 > other.out 2> other.err &
 other=$!
-until_said "waiting for ps 0 at 127.0.0.1:${port[1]}: it refuses: this is ps 0 of another training, whose chief is at 127.0.0.1:${port[0]}" other.out
+until_says "waiting for ps 0 at 127.0.0.1:${port[1]}: it refuses: this is ps 0 of another training, whose chief is at 127.0.0.1:${port[0]}" other.out
 kill -INT $other
 wait $other
 same $? 130 "the exit status of a chief whose parameter server is another's"
@@ -193,69 +187,129 @@ done
 
 # ---- who comes and goes ----
 endless=(images.net --data images --epochs 1000000 --out endless.safetensors)
+rm -f out err
 "$SHOAL" train "${endless[@]}" --job-name chief "${alone[@]}" --json > out 2> err &
 chief=$!
 "$SHOAL" train --job-name ps "${alone[@]}" --quiet 2> ps.err &
 ps=$!
 "$SHOAL" train --job-name worker --task-index 1 "${alone[@]}" --quiet 2> worker.err &
 first=$!
-until_said '"event":"epoch"' out
+until_says '"event":"epoch"' out
 "$SHOAL" train --job-name worker --task-index 1 "${alone[@]}" 2> worker2.err &
 second=$!
-until_said "there are two of the name worker 1 now, the second at 127.0.0.1:" out
+until_says "there are two of the name worker 1 now, the second at 127.0.0.1:" out
 kill -INT $first
 wait $first
-until_said '"text":"worker 1 left"' out
+until_says '"text":"worker 1 left"' out
 kill -INT $second
 wait $second
-until_said "worker 1: stopped" worker2.err
+until_says "worker 1: stopped" worker2.err
 "$SHOAL" train --job-name worker --task-index 2 "${alone[@]}" --quiet 2> worker3.err &
 third=$!
-until_said '"text":"worker 2 is here"' out
+until_says '"text":"worker 2 is here"' out
 epochs=$(grep -c '"event":"epoch"' out)
-until [ "$(grep -c '"event":"epoch"' out)" -gt "$epochs" ]; do sleep 0.05; done
+until_true "another epoch" bash -c "[ \"\$(grep -c '\"event\":\"epoch\"' out)\" -gt $epochs ]"
 kill -INT $chief
 wait $chief
 same $? 130 "the exit status of the chief"
-wait $ps $third
+for process in $ps $third; do
+  wait $process
+  same $? 75 "the exit status of those whose chief was interrupted"
+done
 check "what a worker has done stays in the table when it has left: $(grep '"event":"worker"' out)" \
   grep -q '"event":"worker","name":"worker 1","parts":[1-9]' out
 same "$(grep -c '"event":"worker","name":"worker 1"' out)" 1 "one row a name"
 check "--quiet says nothing: $(cat ps.err worker.err)" test ! -s ps.err -a ! -s worker.err
 
 # ---- addresses where nobody is, or somebody else ----
-timeout -s KILL 10 "$SHOAL" train --job-name worker "${alone[@]}" --chief-host "nobody.invalid:1" 2> nobody.err &
+rm -f nobody.err
+"$SHOAL" train --job-name worker "${alone[@]}" --chief-host "nobody.invalid:1" 2> nobody.err &
 process=$!
-until_said "no host of the name 'nobody.invalid' is known here" nobody.err
+until_says "no host of the name 'nobody.invalid' is known here" nobody.err
 kill $process
+rm -f nobody.err
 "$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
 process=$!
-until_said "cannot be reached: connection refused, nobody listens there; trying for 10 minutes" nobody.err
+until_says "cannot be reached: connection refused, nobody listens there; trying for 10 minutes" nobody.err
 kill $process
 wait $process
 python3 -c "import socket, sys, time
 taken = socket.create_server(('127.0.0.1', int(sys.argv[1])))
 print('ready', flush=True)
-time.sleep(60)" "${port[0]}" > retaken 2>&1 &
+time.sleep(600)" "${port[0]}" > retaken 2>&1 &
 taker=$!
-until_said ready retaken
+until_says ready retaken
+rm -f nobody.err
 "$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
 process=$!
 sleep 5
-until_said "something answers at 127.0.0.1:${port[0]}, but not as Shoal does" nobody.err
+until_says "something answers at 127.0.0.1:${port[0]}, but not as Shoal does" nobody.err
 check "it was not lost: $(cat nobody.err)" bash -c '! grep -q lost nobody.err'
 kill $process $taker
 wait $process $taker 2> /dev/null
+
+# What will never do is not waited for, also when the cause was another one at first.
+# hopeless TEXT OPTION...: a worker and a parameter server that came first say that nobody is there; once $server runs, they
+# end with the text.
+hopeless() {
+  local text=$1 role pids=()
+  shift
+  rm -f worker.err ps.err
+  for role in worker ps; do
+    patiently "$SHOAL" train --job-name $role --chief-host "127.0.0.1:${port[0]}" --state-dir "$folder/hopeless" \
+      --ps-hosts "127.0.0.1:${port[2]}" "$@" 2> $role.err &
+    pids+=($!)
+  done
+  for role in worker ps; do until_says "connection refused, nobody listens there; trying for 10 minutes" $role.err; done
+  "${server[@]}" > server.out 2>&1 &
+  local running=$!
+  for role in "${pids[@]}"; do
+    wait $role
+    same $? 1 "the exit status of those for whom there is no hope: $text"
+  done
+  for role in worker ps; do
+    check "the $role tells '$text': $(cat $role.err)" grep -q "^shoal train: $role 0: .*$text" $role.err
+    same "$(grep -c "connection refused" $role.err)" 1 "the first cause is told once"
+  done
+  kill $running
+  wait $running 2> /dev/null
+}
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
   -days 2 -subj /CN=shoal 2> /dev/null
 tls=("${alone[@]}" --transport tls)
+sha=$(openssl x509 -in cert.pem -noout -fingerprint -sha256 | sed 's/.*=//')
+server=("$SHOAL" train "${train[@]}" --job-name chief "${tls[@]}" --certificate cert.pem --key key.pem)
+hopeless "certificate does not have the expected fingerprint" --transport tls --fingerprint "${sha%?}$([ "${sha: -1}" = 0 ] && echo 1 || echo 0)" \
+  --certificate cert.pem --key key.pem
+hopeless "it speaks TLS; add --transport tls"
+hopeless "it speaks TLS; add --transport tls" --transport websocket
+server=("$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}")
+hopeless "TLS could not be agreed on; does it speak without" --transport tls --fingerprint "$sha" --certificate cert.pem --key key.pem
+cat > speak.py <<'PYTHON'
+import socket, sys, time
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    peer, _ = listener.accept()
+    peer.sendall(bytes.fromhex(sys.argv[2]))
+    peer.settimeout(5)
+    try:
+        while peer.recv(4096): pass
+    except OSError: pass
+PYTHON
+server=(python3 speak.py "${port[0]}" 5353482d322e302d4f70656e5353485f392e320d0a)
+hopeless "something answers at 127.0.0.1:${port[0]}, but not as Shoal does\|what came is no Shoal message"
+server=(python3 speak.py "${port[0]}" "53484c63$(printf '%0120d' 0)")
+hopeless "a message of wire version 99; this program speaks version 1"
+rm -f out err
 "$SHOAL" train "${train[@]}" --job-name chief "${tls[@]}" --certificate cert.pem --key key.pem > out 2> err &
 chief=$!
-until_said "waiting for ps 0" out
+until_says "waiting for ps 0" out
+rm -f nobody.err
 "$SHOAL" train --job-name worker "${tls[@]}" 2> nobody.err &
 process=$!
-until_said "its certificate is signed by nobody known here; if it is the right one, give its SHA-256 with --fingerprint" nobody.err
-kill $process
+wait $process
+same $? 1 "the exit status of a worker that does not trust the chief"
+until_says "its certificate is signed by nobody known here; if it is the right one, give its SHA-256 with --fingerprint" nobody.err
 kill -INT $chief
-wait $process $chief
+wait $chief
 finish

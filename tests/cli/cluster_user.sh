@@ -9,20 +9,9 @@ make_models
 refused() {
   local status=$1 text=$2
   shift 2
-  timeout -s KILL 30 "$SHOAL" train "$@" > out 2> err
+  patiently "$SHOAL" train "$@" > out 2> err
   same $? "$status" "the exit status of: $*"
   check "'$(head -2 err)' tells '$text'" grep -Fq -- "$text" err
-}
-
-# until_there WHAT COMMAND...: waits up to 30 s for the command to succeed.
-until_there() {
-  local what=$1
-  shift
-  for ((i = 0; i < 600; i++)); do
-    "$@" > /dev/null 2>&1 && return
-    sleep 0.05
-  done
-  fail "$what did not come"
 }
 
 # ---- a crash does not cost the model of before ----
@@ -32,16 +21,18 @@ cluster=(images.net --data images --epochs 2000 --workers 2 --out k.safetensors)
 for transport in tcp threads; do
   cp earlier.safetensors k.safetensors
   rm -rf k.previous.safetensors k.safetensors.state
+  rm -f out err
   "$SHOAL" train "${cluster[@]}" --transport $transport > out 2> err &
   chief=$!
-  until_there "a record of a later round" grep -q "^epoch *3/" out
+  until_true "a record of a later round" grep -q "^epoch *3/" out
   kill -9 $chief
   wait $chief 2> /dev/null
   check "the model of before is moved aside" cmp -s earlier.safetensors k.previous.safetensors
+  rm -f out err
   "$SHOAL" train "${cluster[@]}" --transport $transport > out 2> err &
   chief=$!
-  until_there "the going on" grep -q "^going on from round" out
-  until_there "a save of the second process" grep -q "^epoch" out
+  until_true "the going on" grep -q "^going on from round" out
+  until_true "a save of the second process" grep -q "^epoch" out
   kill -INT $chief
   wait $chief
   same $? 130 "the exit status when it is stopped"
@@ -52,15 +43,23 @@ for transport in tcp threads; do
 done
 
 # ---- signals in pairs ----
-timeout -s INT 2 "$SHOAL" train images.net --data images --epochs 100000 --out pair.safetensors --json > events.json
-same $? 124 "the exit status of timeout, which signals the process and its group"
+rm -f events.json
+setsid "$SHOAL" train images.net --data images --epochs 100000 --out pair.safetensors --json > events.json &
+process=$!
+until_says '"event":"epoch"' events.json
+kill -INT "$process"
+kill -INT -- "-$process"
+wait "$process"
+same $? 130 "the exit status when the process and its group are signalled"
 same "$(field event events.json)" interrupted "two signals at once are one wish"
 check "the model is saved" test -s pair.safetensors
 cat > stop.py <<'PYTHON'
 import os, pty, signal, subprocess, sys, time
 leader, follower = pty.openpty()
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=follower)
-time.sleep(1)
+with open("stop.log", "w") as log:
+    process = subprocess.Popen(sys.argv[1:], stdout=log, stderr=follower)
+while process.poll() is None and "epoch" not in open("stop.log").read():
+    time.sleep(0.05)
 process.send_signal(signal.SIGINT)
 process.wait()
 print(os.read(leader, 4096).decode(errors="replace"))
@@ -83,9 +82,10 @@ refused 1 "--key: nope.pem: No such file" images.net --data images --job-name ch
 # ---- a chief that is stopped before anything has happened ----
 mapfile -t port < <(ports 2)
 alone=(--chief-host "127.0.0.1:${port[0]}" --ps-hosts "127.0.0.1:${port[1]}" --state-dir state)
+rm -f out err
 "$SHOAL" train images.net --data images --job-name chief "${alone[@]}" > out 2> err &
 chief=$!
-until_there "the waiting" grep -q "waiting for" out
+until_true "the waiting" grep -q "waiting for" out
 refused 1 "; is this role running already?" images.net --data images --job-name chief "${alone[@]}" --seed 7
 kill -INT $chief
 wait $chief
@@ -95,9 +95,10 @@ check "there is no table of work that nobody did" test "$(grep -c parts out)" = 
 check "nothing is kept" test ! -e state
 
 # ---- flags of the chief ----
+rm -f err
 "$SHOAL" train images.net --job-name worker --task-index 3 "${alone[@]}" --seed 3 --epochs 9 2> err &
 worker=$!
-until_there "the note" grep -q "worker 3: what the chief was told counts; ignored here: --epochs --seed$" err
+until_true "the note" grep -q "worker 3: what the chief was told counts; ignored here: --epochs --seed$" err
 kill $worker
 wait $worker 2> /dev/null
 
@@ -114,9 +115,10 @@ same "$rates" True "the rates of epochs"
 "$SHOAL" train images.net --data images --valid 0.2 --epochs 1 --out few.safetensors --json > events.json
 check "a validation loss with validation samples" grep -q '"event":"end".*"valid_loss"' events.json
 
+rm -f out err
 "$SHOAL" train images.net --data images --epochs 2000 --seed 1 --workers 1 --out stale.safetensors > out 2> err &
 chief=$!
-until_there "a record" grep -q "^epoch *2/" out
+until_true "a record" grep -q "^epoch *2/" out
 kill -9 $chief
 wait $chief 2> /dev/null
 "$SHOAL" train images.net --data images --epochs 1 --seed 2 --workers 1 --out stale.safetensors > out 2> err
@@ -124,9 +126,10 @@ same $? 0 "the exit status beside what another training kept"
 check "what lies there is told" grep -q "a training with other settings was cut off in stale.safetensors.state" out
 
 # ---- waiting is no training ----
+rm -f events.json err
 "$SHOAL" train images.net --data images --epochs 5000 --workers 1 --out wait.safetensors --json > events.json 2> err &
 chief=$!
-until_there "some epochs" grep -q '"event":"epoch","epoch":3' events.json
+until_true "some epochs" grep -q '"event":"epoch","epoch":3' events.json
 worker=$(pgrep -P $chief -f -- '--job-name worker')
 kill -STOP "$worker"
 sleep 4

@@ -4,7 +4,8 @@
 set -uo pipefail
 : "${SHOAL:?}" "${SOURCE_DIR:?}"
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# Of this shell alone: a copy of it that is ended before it has become another program has the same trap.
+trap '[ $BASHPID = $$ ] && rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 unset SHOAL_DATA SHOAL_KERNELS COLUMNS NO_COLOR
 export HOME=$folder/home XDG_DATA_HOME=$folder/home/data LC_ALL=C
@@ -38,6 +39,53 @@ same() {
   [ "$1" = "$2" ] || fail "$3: '$1' is not '$2'"
 }
 
+# patiently COMMAND...: what hangs is ended after much longer than anything takes here, on a slow machine that is busy, too.
+patience=300
+patiently() { timeout -s KILL "$patience" "$@"; }
+
+# until_true WHAT COMMAND...: waits for a command to succeed. Gives up only when no file of the test has changed for very long.
+until_true() {
+  local what=$1 since=$SECONDS looked=$SECONDS before= now
+  shift
+  checks=$((checks + 1))
+  until "$@" 2> /dev/null; do
+    if ((SECONDS - looked >= 5)); then
+      looked=$SECONDS
+      now=$(ls -lR --full-time "$folder" 2> /dev/null | cksum)
+      [ "$now" = "$before" ] || since=$SECONDS
+      before=$now
+    fi
+    ((SECONDS - since < patience)) || { fail "$what"; return 1; }
+    sleep 0.05
+  done
+}
+says() { grep -Fqs -- "$1" "$2"; }
+# until_says TEXT FILE: waits for a line. What is started in the background empties its file a moment later, so a file of
+# that name from before is removed first.
+until_says() { until_true "'$1' is not in $2" says "$1" "$2" || cat "$2" >&2; }
+
+# catches PROCESS: whether it is far enough to have something to say when it is interrupted. Until the program is started, the
+# process is a copy of this shell, which catches the signal as well.
+catches() {
+  ! [ "/proc/$1/exe" -ef "/proc/$$/exe" ] && ((0x$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status") & 2))
+}
+
+# started_here: processes of this test that still run, one a line.
+started_here() { pgrep -f -- "$folder" | grep -vx $$; }
+# named PATTERN: those whose command is like that.
+named() {
+  started_here | while read -r pid; do
+    ! tr '\0' ' ' 2> /dev/null < "/proc/$pid/cmdline" | grep -q -- "$1" || echo "$pid"
+  done
+}
+# all_gone WHAT: waits until none is left.
+all_gone() {
+  until_true "$1: processes are left" none_here && return
+  started_here | xargs -r ps -o pid,args -p >&2
+  started_here | xargs -r kill -9
+}
+none_here() { [ -z "$(started_here)" ]; }
+
 # field KEY FILE: the value of a key in the last line of JSON in a file.
 field() {
   python3 -c 'import json, sys
@@ -67,6 +115,28 @@ for name, count in counts:
         file.write(struct.pack(">4i", 2051, count, 8, 8) + images)
     with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as file:
         file.write(struct.pack(">2i", 2049, count) + labels)
+PYTHON
+}
+
+# make_pngs FOLDER COUNT FIRST: images of a bright band at the top, in the middle or at the bottom, in noise; some
+# are grey and of 8x8, some are larger and of colours.
+make_pngs() {
+  python3 - "$@" <<'PYTHON'
+import os, random, struct, sys, zlib
+folder, count, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def chunk(name, body):
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+for i in range(first, first + count):
+    random.seed(i)
+    label = i % 3
+    place = f"{folder}/{('top', 'middle', 'bottom')[label]}"
+    os.makedirs(place, exist_ok=True)
+    w, h, kind, values = (8, 8, 0, 1) if i % 2 else (20, 16, 2, 3)
+    rows = b"".join(b"\0" + bytes((150 if y * 8 // h // 3 == label else 0) + random.randrange(100)
+                                  for x in range(w * values)) for y in range(h))
+    with open(f"{place}/{i:04}.png", "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, kind, 0, 0, 0))
+                   + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 PYTHON
 }
 

@@ -37,4 +37,15 @@ for command in train launch eval predict inspect export data bench sim; do
     done > refused
   same "$(cat refused)" "" "examples of shoal $command"
 done
+# ---- a repository that was moved is built anew, and says so ----
+mkdir -p moved/CMakeFiles stand-in
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=/where/it/was" > moved/CMakeCache.txt
+printf '#!/bin/sh\n' > stand-in/cmake
+chmod +x stand-in/cmake
+same "$(PATH=$PWD/stand-in:$PATH "$SOURCE_DIR/tools/configure" "$PWD/moved" 2>&1)" \
+  "$PWD/moved was made when the repository was in /where/it/was; building it anew" "a moved repository"
+check "nothing of the old build is used" test ! -e moved/CMakeCache.txt -a ! -e moved/CMakeFiles
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$SOURCE_DIR" > moved/CMakeCache.txt
+same "$(PATH=$PWD/stand-in:$PATH "$SOURCE_DIR/tools/configure" "$PWD/moved" 2>&1)" "" "one that was not"
+check "its build stays" test -e moved/CMakeCache.txt
 finish

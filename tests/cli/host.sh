@@ -20,7 +20,7 @@ print(eval(sys.argv[2]))' "${link%%#*}api/v1/$1" "$2"
 
 start serve.log serve --listen "127.0.0.1:${port[0]}" --data-dir server
 until_says "Serving at" serve.log
-start work.log work "$link" --name one --cores 1 --no-pause --on-battery --yes
+volunteer work.log "$link" --name one --cores 1
 
 # ---- two tables, and names with a # ----
 mkdir 'exp#3' other
@@ -29,7 +29,7 @@ head -151 all.csv > train.csv
 { head -1 all.csv; tail -50 all.csv; } > other/train.csv
 cp train.csv latest.csv
 cp other/train.csv rest.csv
-timeout 60 "$SHOAL" host 'exp#3/net#1.net' --data train.csv,other/train.csv --server "$link" \
+patiently "$SHOAL" host 'exp#3/net#1.net' --data train.csv,other/train.csv --server "$link" \
   --out 'run#2.safetensors' > host.log 2>&1
 same $? 0 "two tables of the same name: $(cat host.log)"
 check "the model is where it was wanted" test -f 'run#2.safetensors'
@@ -47,6 +47,29 @@ same $? 0 "a text: $(cat host.log)"
 refused 1 "of the kind chars, and this one is of the kind text" \
   host chars.net --data text:novel.txt --server "$link" --detach
 
+# ---- a folder of image files ----
+# weights FILE: the SHA-256 of the weights of a model.
+weights() {
+  python3 -c 'import json, struct, sys
+file = open(sys.argv[1], "rb")
+print(json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))["__metadata__"]["shoal.weights_sha256"])' "$1"
+}
+make_pngs bands 120 0
+patiently "$SHOAL" host images.net --data bands --augment "flip crop 1" --server "$link" --out hosted.safetensors \
+  > host.log 2>&1
+same $? 0 "images: $(cat host.log)"
+check "it is said what is done to them" grep -q "images of 8x8 to 20x16 are scaled to 8x8" host.log
+same "$(ask datasets/bands 's["kind"], s["shape"], s["classes"]')" \
+  "('idx', '1x8x8', ['bottom', 'middle', 'top'])" "they are sent as the model takes them, with the names of classes"
+"$SHOAL" train images.net --data bands --augment "flip crop 1" --out local.safetensors --quiet || fail "train on images"
+same "$(weights hosted.safetensors)" "$(weights local.safetensors)" "weights from a volunteer, of flipped images"
+"$SHOAL" eval hosted.safetensors --data bands --json > hosted.json && "$SHOAL" eval local.safetensors --data bands --json > local.json
+same "$(field samples hosted.json)" "$(field samples local.json)" "the model knows which files were held out"
+check "and its classes" grep -q "^bands/top/0000.png  top" <("$SHOAL" predict hosted.safetensors --input bands/top/0000.png)
+"$SHOAL" host images.net --data bands --server "$link" --detach > host.log 2>&1
+check "images are not sent again" bash -c '! grep -q sending host.log'
+check "what was packed is gone" bash -c '! ls -d home/.cache/shoal/packed-*'
+
 # ---- numbers are numbers ----
 "$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 2 --rate .5 \
   --seed 18446744073709551615 --rule median --no-audits --detach --json > out
@@ -56,7 +79,7 @@ numbers=$(ask "jobs/$(field data out | grep -o "'id': [0-9]*" | head -1 | tr -cd
 same "$numbers" "(2, 0.5, True, 'median', False)" "they arrive as they were given"
 
 # ---- rules that do nothing ----
-timeout 60 "$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 1 \
+patiently "$SHOAL" host table.net --data train.csv,other/train.csv --server "$link" --epochs 1 \
   --rule trimmed:0 --out trimmed.safetensors > host.log 2> err
 same $? 0 "a rule that leaves out none is taken: $(cat err)"
 check "with a warning" grep -Eq "^shoal host: warning: a round has [0-9]+ contributions?, of which rule trimmed:0 leaves out none" err
@@ -66,14 +89,14 @@ refused 1 "'shards N' in the model's text, or a larger batch" \
 
 # ---- nothing is lost under a name that the server chose ----
 echo precious > net-1.safetensors
-timeout 20 "$SHOAL" job get 1 --server "$link" > get.log
+patiently "$SHOAL" job get 1 --server "$link" > get.log
 same "$(cat net-1.previous.safetensors)" precious "what was there is kept"
 check "it is told" grep -q "what was in net-1.safetensors is in net-1.previous.safetensors now" get.log
 check "the model is there" cmp -s net-1.safetensors 'run#2.safetensors'
 check "nothing else is left" test ! -e net-1.safetensors.new
 
 # ---- watching ----
-timeout 20 "$SHOAL" job watch 1 --server "$link" --out watched.safetensors --json > watch.log
+patiently "$SHOAL" job watch 1 --server "$link" --out watched.safetensors --json > watch.log
 same "$(grep -c '"event":"epoch"' watch.log)" 3 "epochs that are over are told as JSON, too"
 refused 1 "is there a server?" job watch 1 --json --server "127.0.0.1:${port[1]}"
 start web.log serve --listen "127.0.0.1:${port[1]}" --data-dir open --tls --open host
@@ -81,7 +104,7 @@ until_says "Serving at" web.log
 refused 1 "there is no job 99" job watch 99 --server "$link"
 
 # ---- a job that fails ----
-refused 1 "the job failed: train/" host table.net --data train --target nope --server "$link"
+refused 2 "--target: train/train.csv: no column is called 'nope'" host table.net --data train --target nope --server "$link"
 same "$(grep -c "no column" err)" 1 "why is told once"
 check "and not once more at the end: $(cat out)" bash -c '! grep "^job [0-9]* is failed" out | grep -q "no column"'
 
@@ -138,10 +161,23 @@ check "its fingerprint is in the command" \
 open=$(grep -o 'https://[^ ]*#fp=[0-9a-f]*' web.log)
 "$SHOAL" status --server "$open" > /dev/null
 same $? 0 "which lets one in"
-refused 1 "was made earlier, and not for lab.example" \
-  serve --listen "127.0.0.1:${port[2]}" --data-dir open --tls --names localhost,lab.example
 refused 1 "at most 64 names" \
   serve --listen "127.0.0.1:${port[2]}" --data-dir many --tls --names "$(seq -s, -f 'h%g' 70)"
+refused 1 "is neither a host name nor an address" \
+  serve --listen "127.0.0.1:${port[2]}" --data-dir many --tls --names "node.example,$(printf '%0300d' 0)"
+# One that an earlier version made, to which links have its own fingerprint, stays until it lacks a name of --names.
+mkdir early
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout early/key.pem -out early/certificate.pem \
+  -days 300 -subj /CN=shoal -addext subjectAltName=DNS:node.example 2> /dev/null
+cp early/certificate.pem early.pem
+for names in node.example node.example,other.example; do
+  start early.log serve --listen "127.0.0.1:${port[2]}" --data-dir early --tls --names "$names"
+  until_says "Serving at" early.log
+  kill "$started"
+  wait "$started"
+  cmp -s early.pem early/certificate.pem
+  same $? "$([ "$names" = node.example ]; echo $?)" "whether the certificate is another one for --names $names"
+done
 start quiet.log serve --listen "127.0.0.1:${port[2]}" --data-dir closed --open nobody --quiet
 until_says "The link in closed/admin.link makes you its admin." quiet.log
 check "the token is not printed" bash -c '! grep -q "#t=" quiet.log'
@@ -151,7 +187,7 @@ same $? 0 "the link is good"
 # ---- Ctrl-C ----
 mapfile -t port < <(ports 1)
 start bench.log bench platform "127.0.0.1:${port[0]}#t=secret" --volunteers 1
-sleep 0.5
+until_true "it has begun" catches "$started"
 check "the token is not in the list of processes" bash -c "! grep -q secret /proc/$started/cmdline"
 kill -INT "$started"
 wait "$started"

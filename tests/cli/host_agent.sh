@@ -22,7 +22,7 @@ print(hashlib.sha256(b"".join(data[8 + length + start:8 + length + end] for star
 PYTHON
 }
 # host WORD...: what it says in host.log.
-host() { timeout 120 "$SHOAL" host --server "$link" "$@" > host.log 2>&1; }
+host() { patiently "$SHOAL" host --server "$link" "$@" > host.log 2>&1; }
 
 # ---- what is wrong ----
 printf 'dense many\n' > bad.net
@@ -47,7 +47,7 @@ refused 2 "--steps is for 'shoal job resume'" job stop 1 --steps 10 --server "$l
 same "$("$SHOAL" status --server "$link" --json | grep -o '"jobs":\[[^]]*\]')" '"jobs":[]' "nothing of it came to the server"
 
 # ---- solved, brought back, and played ----
-start one.log work "$link" --name one --cores 1 --no-pause --on-battery --yes --json
+volunteer one.log "$link" --name one --cores 1 --json
 one=$started
 host --env CartPole-v1 --seconds 100
 same $? 0 "an agent: $(cat host.log)"
@@ -66,7 +66,7 @@ check "the volunteer counts steps" grep -Eq '"units":[1-9][0-9]*,"samples":[1-9]
 check "and has fetched nothing" bash -c '! grep -q "\"state\":\"fetching\"" one.log'
 
 # ---- in exact rounds, the agent of one machine; with more than one volunteer ----
-start two.log work "$link" --name one --cores 2 --no-pause --on-battery --yes
+volunteer two.log "$link" --name one --cores 2
 some=(--env CartPole-v1 --algorithm ppo --full --seed 5 --steps 8192 --set streams=4,envs=4,steps=32,epochs=2)
 printf 'dense 24 tanh\n' > body.net
 host "${some[@]}" --model body.net --exact --name exact
@@ -93,7 +93,7 @@ PYTHON
 refused 1 "--seconds S, or --steps N" job resume 2 --server "$link"
 "$SHOAL" job resume 2 --steps 12288 --server "$link" > resume.log
 same $? 0 "resume: $(cat resume.log)"
-timeout 60 "$SHOAL" job watch 2 --server "$link" --out more.safetensors > watch.log
+patiently "$SHOAL" job watch 2 --server "$link" --out more.safetensors > watch.log
 same $? 0 "watch: $(cat watch.log)"
 check "to as many steps as it was told: $(cat watch.log)" grep -q "after 12,288 steps" watch.log
 
@@ -128,6 +128,6 @@ check "what there is: $(cat stop.log)" "$SHOAL" job get 4 --server "$link" --qui
 check "plays" "$SHOAL" agent play long.safetensors --episodes 1 --gif film.gif > /dev/null
 "$SHOAL" job resume 4 --seconds 1 --server "$link" > resume.log
 same $? 0 "on for a second: $(cat resume.log)"
-timeout 60 "$SHOAL" job watch 4 --server "$link" --out long.safetensors > watch.log 2>&1
+patiently "$SHOAL" job watch 4 --server "$link" --out long.safetensors > watch.log 2>&1
 same $? 0 "which ends: $(cat watch.log)"
 finish

@@ -35,38 +35,38 @@ refused 2 "--metric: rmse does not fit" host shop --target bought --metric rmse 
 refused 2 "--budget is for 'shoal job resume'" job stop 1 --budget 1m --server "$link"
 
 # ---- from the table to the model ----
-start work.log work "$link" --name one --cores 1 --no-pause --on-battery --yes
-timeout 120 "$SHOAL" host shop.csv --test new.csv --data-name two --target bought --trials 6 --epochs 3 --folds 1 --seed 3 \
+volunteer work.log "$link" --name one --cores 1
+patiently "$SHOAL" host shop.csv --test new.csv --data-name two --target bought --trials 6 --epochs 3 --folds 1 --seed 3 \
   --columns age=number --server "$link" --out two.safetensors > host.log 2>&1
 same $? 0 "a search with test rows of its own: $(cat host.log)"
-timeout 120 "$SHOAL" host shop.csv --target bought --trials 10 --epochs 3 --folds 1 --server "$link" --out best.safetensors > host.log 2>&1
+patiently "$SHOAL" host shop.csv --target bought --trials 10 --epochs 3 --folds 1 --server "$link" --out best.safetensors > host.log 2>&1
 same $? 0 "a search: $(cat host.log)"
 check "the table was there already" bash -c '! grep -q sending host.log'
 check "trials are told that are better: $(cat host.log)" grep -Eq "^trial [0-9]+  accuracy 0\.[0-9]+" host.log
-check "and the end: $(cat host.log)" grep -Eq "^job 2 is finished, after .*; 10 trials, the best with accuracy 0\." host.log
+check "and the end: $(cat host.log)" grep -Eq "^job 2 is finished, after .*; 10 trials, the best with validation accuracy 0\." host.log
 "$SHOAL" eval best.safetensors --data new.csv --json > eval.log
 check "its model is good" python3 -c "assert $(field accuracy eval.log) > 0.75"
 
 # ---- shown ----
 "$SHOAL" status --server "$link" > status.log
-check "status shows trials and score: $(cat status.log)" grep -Eq "  2  shop .*finished .* 100% .*accuracy 0\.[0-9]+ +10 trials" status.log
+check "status shows trials and score: $(cat status.log)" grep -Eq "  2  shop .*finished .* 100% .*test accuracy 0\.[0-9]+ +10 trials" status.log
 "$SHOAL" status --job 2 --server "$link" > status.log
 check "what is searched for: $(cat status.log)" grep -q "a search: bought by the other columns of shop" status.log
 check "how far it is" grep -q "^10 trials of 10, .* spent" status.log
-check "what it found" grep -Eq "^the best is trial [0-9]+: accuracy 0\." status.log
+check "what it found" grep -Eq "^the best is trial [0-9]+: validation accuracy 0\." status.log
 check "who did it" grep -Eq "^one +(no|yes) +1[0-9] +[0-9,]{4,} +100%" status.log
 
 # ---- more of it ----
 refused 1 "--budget TIME, or --trials N" job resume 2 --server "$link"
 "$SHOAL" job resume 2 --trials 14 --server "$link" > resume.log
 same "$(cat resume.log)" "job 2 is waiting" "resume"
-timeout 60 "$SHOAL" job watch 2 --server "$link" --out more.safetensors --json > watch.log
+patiently "$SHOAL" job watch 2 --server "$link" --out more.safetensors --json > watch.log
 same $? 0 "watch: $(tail -1 watch.log)"
 check "trials are events" grep -q '"event":"trial"' watch.log
 check "the model is there" test -s more.safetensors
 
 # ---- stopped, and brought as it is ----
-timeout 60 "$SHOAL" host shop --target bought --budget 10m --epochs 3 --name long --detach --server "$link" > host.log
+patiently "$SHOAL" host shop --target bought --budget 10m --epochs 3 --name long --detach --server "$link" > host.log
 same $? 0 "without waiting: $(cat host.log)"
 until_true "it has found something" bash -c "'$SHOAL' status --job 3 --server '$link' | grep -q 'the best is trial'"
 check "time is left" grep -Eq " left$" <("$SHOAL" status --job 3 --server "$link")

@@ -28,7 +28,16 @@ same "$(field epoch train.json) $(field step train.json)" "3 24" "where the trai
 same "$(field out train.json)" images.safetensors "the default of --out"
 
 "$SHOAL" eval images.safetensors --data images --json > eval.json
-check "eval --json" keys eval.json loss accuracy samples split
+check "eval --json" keys eval.json loss accuracy samples split macro classes matrix confused worst
+check "its matrix has what its accuracy and its classes say" python3 -c '
+import json
+e = json.load(open("eval.json"))
+assert sum(row[i] for i, row in enumerate(e["matrix"])) == round(e["accuracy"] * e["samples"])
+assert [sum(row) for row in e["matrix"]] == [c["support"] for c in e["classes"]]
+assert [sum(column) for column in zip(*e["matrix"])] == [c["predicted"] for c in e["classes"]]'
+"$SHOAL" eval images.safetensors --data images > eval.txt
+check "eval tells people of classes" grep -q "^class *precision *recall *f1 *samples$" eval.txt
+check "of what is taken for what" grep -q "^Confusion: " eval.txt
 same "$(field loss eval.json)" "$(field test_loss train.json)" "eval repeats the training's test loss"
 same "$(field accuracy eval.json)" "$(field test_accuracy train.json)" "and its accuracy"
 same "$(field samples eval.json)" 64 "samples of eval"
@@ -36,6 +45,23 @@ for split in train valid test; do
   "$SHOAL" eval images.safetensors --data images --valid 0.25 --split $split --json > split.json
   same "$(field split split.json)" $split "eval --split $split"
 done
+
+# Classes that cannot be told apart, in batches larger than what a source gives at once.
+python3 -c 'for i in range(1500): print(i * 7 % 11, i * 5 % 13, "abc"[i * i % 17 % 3], sep=",")' > hard.csv
+printf 'input 2\ndense 4 relu\ndense 3\nloss cross-entropy\nbatch 3000\nepochs 2\n' > hard.net
+"$SHOAL" train hard.net --data hard.csv --quiet
+"$SHOAL" eval hard.safetensors --data hard.csv --split train > hard.txt
+check "eval tells people of the worst" grep -q "^Most wrong:$" hard.txt
+"$SHOAL" eval hard.safetensors --data hard.csv --split train --json > hard.json
+"$SHOAL" predict hard.safetensors --data hard.csv --split train --json > answers.json
+check "which predict has, by the same numbers" python3 -c '
+import json
+predicted = [json.loads(line) for line in open("answers.json")]
+worst = json.load(open("hard.json"))["worst"]
+assert len(worst) == 16
+for w in worst:
+    p = predicted[w["sample"]]
+    assert not p["correct"] and (p["label"], p["class"]) == (w["label"], w["class"])'
 
 "$SHOAL" predict images.safetensors --data images --count 5 --json > predict.json
 same "$(wc -l < predict.json)" 5 "predict --count"
@@ -59,6 +85,15 @@ last = json.loads(open("chars.json").read().splitlines()[-1])
 assert abs(last["perplexity"] - math.exp(last["loss"])) < 1e-9 * last["perplexity"]'
 "$SHOAL" eval chars.safetensors --data chars:text.txt --json > eval.json
 same "$(field perplexity eval.json)" "$(field test_perplexity chars.json)" "eval repeats the perplexity"
+# Nobody writes "The" in these texts; what is said at the end works as it is said.
+{ echo "it's - what 'you' <say>"; for _ in $(seq 60); do echo "a b c d e it's you - \$HOME"; done; } > words.txt
+sed 's/embed 10/embed 13/; s/^dense 10/dense 13/' chars.net > words.net
+for kind in "chars chars:text.txt" "words text:words.txt"; do
+  "$SHOAL" train "${kind% *}.net" --data "${kind#* }" --out next.safetensors --epochs 1 > next.out
+  next=$(sed -n 's/^  \(.* predict .*\)/\1/p' next.out)
+  check "${kind% *}: a prompt is proposed: $next" grep -q -- "--prompt" <<< "$next"
+  check "${kind% *}: and the model takes it: $next" eval "$next > next.text"
+done
 "$SHOAL" predict chars.safetensors --prompt "abba " --length 40 --json > text.json
 check "predict --prompt --json" keys text.json prompt text
 "$SHOAL" predict chars.safetensors --prompt "abba " --length 40 > text.out
@@ -66,6 +101,11 @@ check "the text starts with the prompt" grep -q "^abba " text.out
 same "$("$SHOAL" predict chars.safetensors --prompt "abba " --length 40)" "$(cat text.out)" "one seed, one text"
 "$SHOAL" predict chars.safetensors --prompt "abba " --length 40 --seed 2 > other.out
 check "another seed, another text" test "$(cat text.out)" != "$(cat other.out)"
+
+"$SHOAL" train images.net --data images --batch 4096 --epochs 1 --out large.safetensors --json > large.json
+check "a batch larger than the data: $(grep note large.json)" \
+  grep -q '"event":"note","text":"batch 4,096, but there are [0-9,]* training samples: every epoch is one round' large.json
+check "others are not told so" bash -c '! grep -q "but there are" train.json'
 
 "$SHOAL" train table.net --data table.csv --json > table.json
 check "a regression" keys table.json loss rmse test_rmse

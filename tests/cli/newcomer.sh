@@ -9,7 +9,7 @@ make_table all.csv
 mapfile -t port < <(ports 2)
 link="http://127.0.0.1:${port[0]}"
 
-host() { timeout 60 "$SHOAL" host "$@" --server "$link"; }
+host() { patiently "$SHOAL" host "$@" --server "$link"; }
 
 # ---- what needs no server ----
 refused 2 "what to do is missing: watch, stop, resume, get or delete" job
@@ -50,7 +50,7 @@ same "$("$SHOAL" status --server "$link" --json | grep -o '"jobs":\[\]')" '"jobs
 # ---- a folder of .gz files, twice ----
 cp -r images packed
 gzip packed/*
-start work.log work "$link" --name one --cores 900 --no-pause --on-battery --yes
+volunteer work.log "$link" --name one --cores 900
 until_says "--cores 900: this machine has" work.log
 host images.net --data ./packed --name iris > host.log 2>&1
 same $? 0 "a folder of .gz files: $(cat host.log)"
@@ -62,6 +62,7 @@ check "all lines of a watch have the same words" \
 make_images other/packed 290 30
 gzip other/packed/*
 refused 1 "another data set that is called 'packed'" host images.net --data other/packed --server "$link" --detach
+refused 2 "is too long; it takes at most 32 bytes" work "$link" --name "$(printf '%33s' | tr ' ' n)" --yes
 
 # ---- job get, again and again ----
 echo mine > iris.previous.safetensors
@@ -70,7 +71,7 @@ for _ in 1 2; do "$SHOAL" job get 1 --server "$link" > get.log; done
 check "the same model moves nothing" test ! -e iris.previous-2.safetensors
 check "and is not told as if" bash -c '! grep -q "what was in" get.log'
 echo yours > iris.safetensors
-timeout 20 "$SHOAL" job watch 1 --server "$link" > get.log
+patiently "$SHOAL" job watch 1 --server "$link" > get.log
 same "$(cat iris.previous.safetensors iris.previous-2.safetensors)" $'mine\nyours' "another file is never written over"
 check "the model is there" cmp -s iris.safetensors model.safetensors
 check "nothing else is left" test ! -e iris.safetensors.new
@@ -88,13 +89,13 @@ wait "$long"
 same $? 1 "a job that was stopped: $(cat long.log)"
 check "how to go on is told" grep -q "shoal job resume $id --server $link" long.log
 start long.log host images.net --data packed --epochs 500 --quiet --server "$link"
-sleep 2
+until_true "it is there" bash -c "'$SHOAL' status --job $((id + 1)) --server $link | grep -q ': running'"
 kill -INT "$started"
 wait "$started"
 same $? 130 "Ctrl-C of a watch that says nothing"
 check "but that the job goes on" grep -q "goes on" long.log
 "$SHOAL" job stop $((id + 1)) --server "$link" > /dev/null
-refused 1 "give --valid 0.1" host images.net --data packed --early-stop 2 --detach --server "$link"
+refused 2 "give --valid 0.1" host images.net --data packed --early-stop 2 --detach --server "$link"
 
 # ---- status ----
 "$SHOAL" status --server "$link" > out
@@ -115,20 +116,40 @@ made=$(python3 -c 'import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[1], b"{\"role\":\"volunteer\",\"name\":\"ann\"}").read().decode())' "$link/api/v1/tokens")
 token=$(sed 's/.*"token":"\([^"]*\)".*/\1/' <<< "$made")
 number=$(sed 's/.*"id":\([0-9]*\).*/\1/' <<< "$made")
-start ann.log work "$link/#t=$token" --name ann --no-pause --on-battery --yes
+volunteer ann.log "$link/#t=$token" --name ann
 ann=$started
 until_says "connected to" ann.log
 python3 -c 'import sys, urllib.request
 urllib.request.urlopen(urllib.request.Request(sys.argv[1], method="DELETE"))' "$link/api/v1/tokens/$number"
-for _ in $(seq 150); do kill -0 "$ann" 2> /dev/null || break; sleep 0.1; done
+until_true "who is not invited any more leaves" bash -c "! kill -0 $ann"
 kill -9 "$ann" 2> /dev/null
 wait "$ann"
 same $? 1 "who is not invited any more leaves: $(cat ann.log)"
 check "and says why: $(cat ann.log)" \
   grep -q "the invitation was withdrawn or has expired; ask for a new link" ann.log
 check "once connected it looks for nothing" bash -c '! grep -A1 "^left after" ann.log | grep -q "looking for"'
-start wrong.log work "http://127.0.0.1:${port[1]}" --name bob --no-pause --on-battery --yes
-until_says "its link begins with https://" wrong.log
-start wrong.log work "https://127.0.0.1:${port[0]}" --name bob --no-pause --on-battery --yes
-until_says "its link begins with http://" wrong.log
+for words in "work LINK --yes" "status --server LINK" "job stop 1 --server LINK" \
+  "host images.net --data images --server LINK" "host all.csv --target y --server LINK"; do
+  with=https://127.0.0.1:${port[0]} without=http://127.0.0.1:${port[1]}
+  # shellcheck disable=SC2086
+  refused 1 "127.0.0.1:${port[0]} answers without TLS: its link begins with http://" ${words//LINK/$with}
+  # shellcheck disable=SC2086
+  refused 1 "127.0.0.1:${port[1]} answers with TLS: its link begins with https://" ${words//LINK/$without}
+done
+host images.net --data ./packed --name "a name of more letters than fit" --workers 9-9 --detach > waits.log
+"$SHOAL" status --server "$link" > status.log
+check "a name that is cut says so: $(cat status.log)" grep -q "  a name of more lett…  local  " status.log
+id=$(sed -n 's/^job \([0-9]*\),.*/\1/p' waits.log | head -1)
+check "of a job that has not begun there are no figures" \
+  bash -c "! '$SHOAL' status --job '$id' --server '$link' | grep -q weights"
+# Something that speaks neither: it may become a server, and is waited for.
+python3 -c 'import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True: server.accept()[0].close()' > port.log &
+pids+=($!)
+until_true "it listens" test -s port.log
+volunteer wrong.log "https://127.0.0.1:$(cat port.log)" --name bob
+until_says "if the server has no TLS, its link begins with http://" wrong.log
+check "it is still looking" kill -0 "$started"
 finish

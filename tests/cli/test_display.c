@@ -100,6 +100,17 @@ static void the_progress_line_never_outgrows_the_terminal(void **state) {
   shoal_text_clear(&line);
   shoal_progress_line(&line, &view, 79, false);
   assert_string_equal(line.bytes, "epoch 3/6 62%");
+  static const struct {
+    double per_s;
+    const char *shown;
+  } slow[] = {{1.5, "1 trainings/s"}, {0.4, "24 trainings/min"}, {0.01, "36 trainings/h"}};
+  for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+    view.per_s = slow[i].per_s;
+    view.unit = "trainings";
+    shoal_text_clear(&line);
+    shoal_progress_line(&line, &view, 79, false);
+    assert_non_null(strstr(line.bytes, slow[i].shown));
+  }
   shoal_text_release(&line);
 }
 

@@ -3,8 +3,11 @@
 
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -123,8 +126,30 @@ static void the_battery_is_spared(void **state) {
   /* The hours go before it: the reason that lasts longest is told. */
   rules = (shoal_guest_rules){.has_hours = true, .from_minute = 60, .to_minute = 120};
   assert_int_equal(shoal_guest_decide(&rules, &sight, 4, &mood), SHOAL_GUEST_HOURS);
-  for (int reason = SHOAL_GUEST_HOURS; reason <= SHOAL_GUEST_LOAD; reason++)
-    assert_true(strlen(shoal_guest_reason_text((shoal_guest_reason)reason)) > 0);
+}
+
+static void a_pause_is_told_with_its_figures(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    shoal_guest_reason reason;
+    shoal_guest_rules rules;
+    double load;
+  } cases[] = {
+      {"", SHOAL_GUEST_WORKS, {.pause_load = 1.5}, 1.6},
+      {"load 1.6, more than 1.5", SHOAL_GUEST_LOAD, {.pause_load = 1.5}, 1.52},
+      {"load 0.3 now, more than 1.5 before", SHOAL_GUEST_LOAD, {.pause_load = 1.5}, 0.3},
+      {"on battery", SHOAL_GUEST_BATTERY, {0}, NAN},
+      {"outside the hours 22-6", SHOAL_GUEST_HOURS, {true, 22 * 60, 6 * 60, 0, false}, 0},
+      {"outside the hours 8:05-17:30", SHOAL_GUEST_HOURS, {true, 8 * 60 + 5, 17 * 60 + 30, 0, false}, 0},
+      {"outside the hours 0-24", SHOAL_GUEST_HOURS, {true, 0, 0, 0, false}, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[SHOAL_GUEST_TEXT_MAX];
+    const shoal_guest_sight sight = {.others_load = cases[i].load};
+    shoal_guest_describe(cases[i].reason, &cases[i].rules, &sight, text);
+    assert_string_equal(text, cases[i].text);
+  }
 }
 
 static void this_machine_is_seen(void **state) {
@@ -138,6 +163,76 @@ static void this_machine_is_seen(void **state) {
   shoal_guest_look(&watch, 101.5, &sight);
   assert_true(sight.others_load >= 0 && sight.others_load < 10000);
   assert_true(shoal_guest_memory() > 1 << 20);
+}
+
+/* A process that is kept busy, and is called `shoal COMMAND`: a shell under that name, which runs a script of
+ * the command's. */
+static pid_t start_busy(const char *folder, const char *command) {
+  char script[300];
+  snprintf(script, sizeof script, "%s/%s", folder, command);
+  FILE *file = fopen(script, "w");
+  assert_non_null(file);
+  fputs("while :; do :; done\n", file);
+  fclose(file);
+  pid_t child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (chdir(folder) == 0) execl("./shoal", "./shoal", command, (char *)NULL);
+  _exit(1);
+}
+
+static unsigned long long ticks_of(pid_t pid) {
+  char path[64], line[1024] = "";
+  unsigned long long user = 0, system = 0;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  assert_non_null(fgets(line, sizeof line, file));
+  fclose(file);
+  sscanf(strrchr(line, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system);
+  return user + system;
+}
+
+static bool has_seen(const shoal_guest_watch *watch, pid_t pid) {
+  for (uint32_t i = 0; i < watch->seen_count; i++)
+    if (watch->seen[i].pid == pid) return true;
+  return false;
+}
+
+/* Other programs may be as busy as they like meanwhile: what is compared is what the kernel counted for each. */
+static void what_other_volunteers_use_does_not_count(void **state) {
+  (void)state;
+  enum { ENOUGH = 40 };
+  char folder[] = "/tmp/shoal-guest-XXXXXX", path[300];
+  assert_non_null(mkdtemp(folder));
+  snprintf(path, sizeof path, "%s/shoal", folder);
+  assert_int_equal(symlink("/bin/sh", path), 0);
+  static const char *const commands[] = {"work", "train"};
+  for (size_t i = 0; i < 2; i++) {
+    bool counts = strcmp(commands[i], "work") != 0; /* as others' */
+    shoal_guest_watch watch = {0};
+    shoal_guest_sight sight;
+    pid_t child = start_busy(folder, commands[i]);
+    while (ticks_of(child) < 2) shoal_clock_sleep(0.01);
+    shoal_guest_look(&watch, 100, &sight);
+    unsigned long long before = ticks_of(child);
+    while (ticks_of(child) < before + ENOUGH) shoal_clock_sleep(0.01);
+    shoal_guest_look(&watch, 200, &sight);
+    double ticks = (double)sysconf(_SC_CLK_TCK) * 100 * sight.shoal_load;
+    bool is_nice = getpriority(PRIO_PROCESS, 0) > 0; /* then it is nobody's load anyway */
+    if (!counts && !is_nice && ticks < ENOUGH) fail_msg("only %g ticks are Shoal's", ticks);
+    if (has_seen(&watch, child) == counts) fail_msg("shoal %s counts as the wrong kind", commands[i]);
+    /* One that ends takes nothing back. */
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    shoal_guest_look(&watch, 300, &sight);
+    assert_true(sight.others_load >= 0 && sight.others_load < 10000 && sight.shoal_load < 10000);
+    snprintf(path, sizeof path, "%s/%s", folder, commands[i]);
+    unlink(path);
+  }
+  snprintf(path, sizeof path, "%s/shoal", folder);
+  unlink(path);
+  rmdir(folder);
 }
 
 static void it_takes_the_last_place(void **state) {
@@ -161,6 +256,8 @@ int main(void) {
       cmocka_unit_test(it_pauses_soon_and_goes_on_late),
       cmocka_unit_test(the_battery_is_spared),
       cmocka_unit_test(this_machine_is_seen),
+      cmocka_unit_test(a_pause_is_told_with_its_figures),
+      cmocka_unit_test(what_other_volunteers_use_does_not_count),
       cmocka_unit_test(it_takes_the_last_place),
   };
   return RUN_TESTS(tests);

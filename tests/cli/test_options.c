@@ -164,18 +164,25 @@ static void help_fits_the_width_and_names_every_option(void **state) {
   }
 }
 
-static void times_have_a_letter_or_are_minutes(void **state) {
+static void a_time_has_its_letter(void **state) {
   (void)state;
   static const struct {
     const char *word;
     double seconds;
-  } good[] = {{"90s", 90}, {"10m", 600}, {"2h", 7200}, {"1.5h", 5400}, {"3", 180}};
-  static const char *const bad[] = {"", "s", "soon", "-1m", "0s", "10 m", "1d", "1e9h", "10mm"};
+  } good[] = {{"90s", 90}, {"10m", 600}, {"2h", 7200}, {"1.5h", 5400}};
+  static const char *const bad[] = {"", "s", "soon", "-1m", "0s", "10 m", "1d", "1e9h", "10mm", "0", "nan"};
   double seconds;
-  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-    assert_true(shoal_options_read_time(good[i].word, &seconds) && seconds == good[i].seconds);
-  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-    assert_false(shoal_options_read_time(bad[i], &seconds));
+  shoal_error err;
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    assert_int_equal(shoal_options_read_time("--t", good[i].word, &seconds, &err), SHOAL_OK);
+    assert_true(seconds == good[i].seconds);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    assert_int_equal(shoal_options_read_time("--t", bad[i], &seconds, &err), SHOAL_INVALID);
+    assert_non_null(strstr(err.text, "is no time; write 90s, 10m or 2h"));
+  }
+  assert_int_equal(shoal_options_read_time("--budget", "15", &seconds, &err), SHOAL_INVALID);
+  assert_string_equal(err.text, "--budget: 15 lacks its unit; write 15s, 15m or 15h");
 }
 
 int main(void) {
@@ -189,7 +196,7 @@ int main(void) {
       cmocka_unit_test(help_is_asked_for_with_a_word_or_a_letter),
       cmocka_unit_test(every_mistake_has_its_sentence),
       cmocka_unit_test(help_fits_the_width_and_names_every_option),
-      cmocka_unit_test(times_have_a_letter_or_are_minutes),
+      cmocka_unit_test(a_time_has_its_letter),
   };
   return RUN_TESTS(tests);
 }

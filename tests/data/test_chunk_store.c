@@ -179,12 +179,6 @@ static void urgent_ones_are_told_first_and_each_once(void **state) {
   check_next(store, 7, false);
   assert_true(nothing_new(store));
   assert_int_equal(shoal_chunk_store_progress(store).bytes_wanted, 5 * SHOAL_CHUNK_BYTES);
-  put_chunk(&c, store, 4);
-  shoal_chunk_store_tell_again(store);
-  check_next(store, 6, true);
-  check_next(store, 8, true);
-  check_next(store, 7, false);
-  assert_true(nothing_new(store));
   shoal_chunk_store_close(store);
   forget_manifest(m);
   release_chunked(&c);
@@ -292,30 +286,6 @@ static void chunks_hold_whole_records(void **state) {
     }
     assert_int_equal(end, cut->bytes);
   }
-}
-
-static void chunks_of_a_files_bytes(void **state) {
-  (void)state;
-  chunked c = {0};
-  add_plain(&c, "labels", 3000);
-  add_file(&c, "images", NULL, (shoal_cut){.bytes = 16 + 784 * 3000, .head = 16, .record = 784});
-  shoal_manifest *m = manifest_of(&c, "mine", "idx");
-  shoal_chunk_store *store = must_open(m, PLENTY);
-  uint32_t first, count;
-  assert_true(shoal_chunk_store_range(store, "labels", 0, 3000, &first, &count));
-  assert_int_equal(first, 0);
-  assert_int_equal(count, 1);
-  assert_true(shoal_chunk_store_range(store, "images", 0, 16, &first, &count));
-  assert_int_equal(first, 1);
-  assert_int_equal(count, 1);
-  assert_true(shoal_chunk_store_range(store, "images", 10, 784 * 1337, &first, &count));
-  assert_int_equal(first, 1);
-  assert_int_equal(count, 2);
-  assert_false(shoal_chunk_store_range(store, "images", 17, 784 * 3000, &first, &count));
-  assert_false(shoal_chunk_store_range(store, "other", 0, 1, &first, &count));
-  shoal_chunk_store_close(store);
-  forget_manifest(m);
-  release_chunked(&c);
 }
 
 static int sets_here(void) {
@@ -552,7 +522,6 @@ int main(void) {
       IN_FOLDER(waiting_ends_by_a_stop_or_a_failure),
       IN_FOLDER(many_threads_want_wait_and_read),
       cmocka_unit_test(chunks_hold_whole_records),
-      IN_FOLDER(chunks_of_a_files_bytes),
       IN_FOLDER(the_set_that_was_not_used_for_longest_makes_room),
       IN_FOLDER(what_data_would_be),
       IN_FOLDER(a_named_set_that_is_here_is_used_where_it_is),

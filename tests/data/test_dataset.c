@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/png.h"
+#include "data/augment.h"
 #include "data/dataset.h"
 #include "data/toy.h"
 
@@ -511,7 +513,7 @@ static void predictions_need_no_answers(void **state) {
   shoal_error err;
   options.data = "t10k-images-idx3-ubyte"; /* another kind */
   assert_int_equal(try_open(&dataset, classes_net, &options, &err), SHOAL_INVALID);
-  CHECK_SAYS(&err, "'images'", "'table'");
+  CHECK_SAYS(&err, "has images", "was trained on a table");
   free(json);
 }
 
@@ -617,6 +619,23 @@ static void two_names_are_zero_and_one(void **state) {
   shoal_dataset_close(dataset);
 }
 
+static void image_files_need_a_model_of_one_or_three_channels(void **state) {
+  (void)state;
+  static const char two[] = "input 2x2x2\nflatten\ndense 2\nloss cross-entropy\n";
+  static const char fitted[] = "{\"kind\":\"images\",\"shape\":[2,2,2],\"mean\":[0.5,0.5],"
+                               "\"deviation\":[0.5,0.5],\"class_count\":2,\"classes\":[\"a\",\"b\"]}";
+  const uint8_t pixels[12] = {0};
+  shoal_text png = {0};
+  shoal_dataset *dataset;
+  shoal_error err;
+  shoal_png_write(&png, 2, 2, SHOAL_PNG_RGB, pixels);
+  put("a.png", png.bytes, png.length);
+  shoal_text_release(&png);
+  const shoal_dataset_options options = {.data = "a.png", .fitted_json = fitted, .unlabeled = true};
+  assert_int_equal(try_open(&dataset, two, &options, &err), SHOAL_INVALID);
+  CHECK_SAYS(&err, "a.png", "model's input is 2x2x2");
+}
+
 /* ---- real data ---------------------------------------------------------------------- */
 
 static void real_sets_have_the_published_numbers(void **state) {
@@ -656,6 +675,59 @@ static void real_sets_have_the_published_numbers(void **state) {
   CHECK_SAYS(&err, "titanic.csv:2:", "column 'Name' holds 'Braund, Mr. Owen Harris'");
 }
 
+/* Where a pixel of an image lies in a batch, for each kind of input. */
+static size_t place_of(const char *net, uint32_t n, uint32_t sample, uint32_t pixel) {
+  if (net == image_net) return (size_t)pixel * 16 + sample;
+  if (net == vector_net) return (size_t)sample * PIXELS + pixel;
+  return ((size_t)(pixel / 5) * n + sample) * 5 + pixel % 5;
+}
+
+static int within(int at, int size) { return at < 0 ? 0 : at >= size ? size - 1 : at; }
+
+static void training_images_are_flipped_and_moved_as_seed_epoch_and_number_say(void **state) {
+  (void)state;
+  enum { N = 13 };
+  static const char *const nets[] = {image_net, vector_net, sequence_net};
+  put_images(false);
+  const shoal_augment augment = {.flip = true, .crop = 2};
+  for (int i = 0; i < 3; i++) {
+    shoal_dataset *d = open_or_fail(nets[i], &(shoal_dataset_options){.data = "."});
+    shoal_source plain, source;
+    shoal_error err;
+    assert_int_equal(shoal_dataset_source(d, SHOAL_TRAIN, 8, 5, &plain, &err), SHOAL_OK);
+    assert_int_equal(shoal_dataset_source(d, SHOAL_TRAIN, 8, 5, &source, &err), SHOAL_OK);
+    shoal_dataset_augment(d, &source, &augment);
+    int changed = 0;
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+      float before[PIXELS * 16], after[PIXELS * 16];
+      uint64_t ids[N];
+      plain.fetch(plain.self, epoch, 3, N, &(shoal_batch){.x = before});
+      source.fetch(source.self, epoch, 3, N, &(shoal_batch){.x = after, .ids = ids});
+      for (uint32_t k = 0; k < N; k++) {
+        shoal_augmented how = shoal_augment_draw(&augment, 5, epoch, ids[k]);
+        assert_true(how.down >= -2 && how.down <= 2 && how.right >= -2 && how.right <= 2);
+        changed += how.flipped || how.down || how.right;
+        for (int p = 0; p < PIXELS; p++) {
+          int x = p % 5, y = within(p / 5 + how.down, 4),
+              from = within((how.flipped ? 4 - x : x) + how.right, 5);
+          assert_true(after[place_of(nets[i], N, k, (uint32_t)p)] ==
+                      before[place_of(nets[i], N, k, (uint32_t)(y * 5 + from))]);
+        }
+      }
+    }
+    assert_in_range(changed, 20, 26);
+    shoal_dataset_close(d);
+  }
+  /* What is not an image cannot be flipped. */
+  put_table("table.csv", 20);
+  shoal_dataset *d;
+  shoal_error err;
+  assert_int_not_equal(try_open(&d, "augment flip\ninput 2\ndense 3\nloss cross-entropy\n",
+                                &(shoal_dataset_options){.data = "table.csv"}, &err),
+                       SHOAL_OK);
+  CHECK_SAYS(&err, "table.csv would be read as a table", "`augment` needs images");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(fetches_agree_whatever_their_pieces),
@@ -670,9 +742,11 @@ int main(void) {
       IN_FOLDER(a_fitted_set_reopens_to_the_same_bits),
       IN_FOLDER(classes_and_vocabulary_open_without_the_data),
       IN_FOLDER(predictions_need_no_answers),
+      IN_FOLDER(image_files_need_a_model_of_one_or_three_channels),
       IN_FOLDER(what_does_not_fit_is_refused),
       IN_FOLDER(two_csv_files_are_training_and_test),
       IN_FOLDER(two_names_are_zero_and_one),
+      IN_FOLDER(training_images_are_flipped_and_moved_as_seed_epoch_and_number_say),
       IN_FOLDER(real_sets_have_the_published_numbers),
   };
   return RUN_TESTS(tests);

@@ -167,6 +167,54 @@ static void mean_and_deviation_are_those_of_the_training_part(void **state) {
   }
 }
 
+static void a_written_folder_is_read_again_with_the_names_of_its_classes(void **state) {
+  (void)state;
+  const uint32_t train[] = {6, 3, 4, 5}, test[] = {2, 3, 4, 5};
+  const char *sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  put_idx("train-images-idx3-ubyte", false, 4, train, 1);
+  put_idx("train-labels-idx1-ubyte", false, 1, train, 0);
+  put_idx("t10k-images-idx3-ubyte", false, 4, test, 2);
+  put_idx("t10k-labels-idx1-ubyte", false, 1, test, 9);
+  shoal_images images, again;
+  shoal_names names, read;
+  char said[SHOAL_SHA256_HEX] = "";
+  shoal_error err;
+  shoal_images_init(&images);
+  shoal_images_init(&again);
+  shoal_names_init(&names);
+  shoal_names_init(&read);
+  assert_int_equal(shoal_idx_open_folder(&images, ".", NULL, &err), SHOAL_OK);
+  assert_int_equal(shoal_idx_read_about(&images, ".", &read, said, &err), SHOAL_OK); /* there is none */
+  assert_int_equal(read.count, 0);
+  for (char name[] = "0"; names.count < 40; name[0]++) shoal_names_add(&names, name, 1);
+  assert_int_equal(mkdir("packed", 0700), 0);
+  assert_int_equal(shoal_idx_write_folder(&images, &names, sha256, "packed", &err), SHOAL_OK);
+  assert_int_equal(shoal_idx_open_folder(&again, "packed", NULL, &err), SHOAL_OK);
+  assert_int_equal(shoal_idx_read_about(&again, "packed", &read, said, &err), SHOAL_OK);
+  assert_string_equal(said, sha256);
+  assert_int_equal(read.count, 40);
+  assert_string_equal(shoal_names_at(&read, 2), "2");
+  assert_int_equal(again.classes, 40); /* labels are below 36 */
+  assert_true(again.training == 6 && again.test == 2 && again.c == 3 && again.h == 4 && again.w == 5);
+  for (uint64_t i = 0; i < 8; i++) {
+    assert_memory_equal(shoal_images_at(&again, i), shoal_images_at(&images, i), 60);
+    assert_int_equal(shoal_images_label(&again, i), shoal_images_label(&images, i));
+  }
+  static const char *const wrong[] = {"{\"classes\":[\"a\",\"b\"]}", "{\"classes\":7}", "[]", "{"};
+  static const char *const why[] = {"2 names for 40 classes", "classes", "not an object", "not an object"};
+  for (int i = 0; i < 4; i++) {
+    shoal_names_release(&read);
+    shoal_names_init(&read);
+    put_text("packed/about.json", wrong[i]);
+    assert_int_not_equal(shoal_idx_read_about(&again, "packed", &read, said, &err), SHOAL_OK);
+    CHECK_SAYS(&err, "about.json", why[i]);
+  }
+  shoal_names_release(&read);
+  shoal_names_release(&names);
+  shoal_images_release(&images);
+  shoal_images_release(&again);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_file_round_trips),
@@ -174,6 +222,7 @@ int main(void) {
       IN_FOLDER(a_folder_holds_training_and_test),
       IN_FOLDER(folders_that_do_not_fit_together_are_refused),
       IN_FOLDER(one_file_takes_its_labels_from_beside_it),
+      IN_FOLDER(a_written_folder_is_read_again_with_the_names_of_its_classes),
       IN_FOLDER(mean_and_deviation_are_those_of_the_training_part),
   };
   return RUN_TESTS(tests);

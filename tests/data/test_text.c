@@ -178,6 +178,34 @@ static void text_is_encoded_with_the_vocabulary(void **state) {
   shoal_tokens_release(&tokens);
 }
 
+static void a_text_opens_with_what_a_prompt_can_take(void **state) {
+  (void)state;
+  static const struct {
+    shoal_text_unit unit;
+    const char *text, *opening;
+  } cases[] = {
+      {SHOAL_WORDS, "\n--data <unk> it's a\tlong day\n", "it's a long"},
+      {SHOAL_WORDS, "one\ntwo\n", "one"},
+      {SHOAL_WORDS, "\x1b[2J <unk> --\n", ""},
+      {SHOAL_CHARACTERS, "\n -Once upon a time there was\n", "Once upon a time"},
+      {SHOAL_CHARACTERS, "\xc2\x9b\xc3\xa9t\xc3\xa9\nb", "\xc3\xa9t\xc3\xa9"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    shoal_tokens tokens;
+    shoal_text opening;
+    shoal_error err;
+    shoal_tokens_init(&tokens);
+    shoal_text_init(&opening);
+    assert_int_equal(
+        shoal_tokens_parse(&tokens, cases[i].unit, "t", cases[i].text, strlen(cases[i].text), &err),
+        SHOAL_OK);
+    shoal_tokens_opening(&tokens, &opening);
+    assert_string_equal(opening.length ? opening.bytes : "", cases[i].opening);
+    shoal_text_release(&opening);
+    shoal_tokens_release(&tokens);
+  }
+}
+
 static void every_place_of_a_text_is_in_one_window(void **state) {
   (void)state;
   static const uint32_t batches[] = {1, 2, 3, 7, 20, 64}, lengths[] = {1, 2, 5, 20};
@@ -241,6 +269,7 @@ int main(void) {
       IN_FOLDER(three_files_are_three_parts),
       IN_FOLDER(one_file_is_cut_and_every_token_is_in_one_part),
       cmocka_unit_test(text_is_encoded_with_the_vocabulary),
+      cmocka_unit_test(a_text_opens_with_what_a_prompt_can_take),
       cmocka_unit_test(every_place_of_a_text_is_in_one_window),
       cmocka_unit_test(real_texts_have_the_published_counts),
   };

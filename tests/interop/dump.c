@@ -14,6 +14,8 @@
  *   play NAME SEED IN OUT    IN: "actions" (steps x environments x width) for environments of that name and
  *                            seed. OUT: "first" observations, and of every step "observations", "lasts" (of
  *                            episodes that ended in it), "rewards" and "ends"
+ *   image FILE               a PNG or JPEG file as PNM (P5 or P6) on standard output
+ *   fit FILE C H W           the same, fitted to C channels of H x W: the bytes, channel after channel
  *
  * A failure ends the program with a sentence; nothing is released then. */
 #include <stdio.h>
@@ -23,6 +25,7 @@
 #include "agent/bridge.h"
 #include "agent/vector.h"
 #include "base/assert.h"
+#include "data/image_file.h"
 #include "nn/checkpoint.h"
 #include "nn/events.h"
 #include "search/score.h"
@@ -355,6 +358,28 @@ static void play(const char *name, const char *seed, const char *in_path, const 
   shoal_env_close(kind);
 }
 
+/* ---- image files -------------------------------------------------------------------- */
+
+static void print_image(const char *path) {
+  shoal_image_file image;
+  shoal_error err;
+  check(shoal_image_file_read(&image, path, &err), &err);
+  printf("P%d %u %u 255\n", image.c == 1 ? 5 : 6, image.w, image.h);
+  fwrite(image.pixels, 1, (size_t)image.w * image.h * image.c, stdout);
+  shoal_image_file_release(&image);
+}
+
+static void print_fitted(const char *path, uint32_t c, uint32_t h, uint32_t w) {
+  shoal_image_file image;
+  shoal_error err;
+  uint8_t *out = take((size_t)c * h * w, 1);
+  check(shoal_image_file_read(&image, path, &err), &err);
+  check(shoal_image_file_fit(&image, c, h, w, out, &err), &err);
+  fwrite(out, 1, (size_t)c * h * w, stdout);
+  shoal_image_file_release(&image);
+  free(out);
+}
+
 int main(int argc, char **argv) {
   const char *command = argc > 1 ? argv[1] : "";
   if (strcmp(command, "train") == 0 && argc == 5)
@@ -371,6 +396,10 @@ int main(int argc, char **argv) {
     print_scores(argv[2]);
   else if (strcmp(command, "play") == 0 && argc == 6)
     play(argv[2], argv[3], argv[4], argv[5]);
+  else if (strcmp(command, "image") == 0 && argc == 3)
+    print_image(argv[2]);
+  else if (strcmp(command, "fit") == 0 && argc == 6)
+    print_fitted(argv[2], (uint32_t)atoi(argv[3]), (uint32_t)atoi(argv[4]), (uint32_t)atoi(argv[5]));
   else
     return fprintf(stderr, "usage: see the head of tests/interop/dump.c\n"), 2;
   return 0;

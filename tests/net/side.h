@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "check.h"
 
-enum { PEERS_MAX = 128, PAYLOAD_MAX = 8 << 20, LIMIT_S = 40 };
+enum { PEERS_MAX = 128, PAYLOAD_MAX = 8 << 20, LIMIT_S = PATIENCE_S };
 
 /* One loop, and what it told. */
 typedef struct side {
@@ -23,6 +23,7 @@ typedef struct side {
   uint64_t from, ended;     /* of the last message; the last that closed */
   uint64_t next[PEERS_MAX]; /* the round that is expected of peer `shard` */
   bool wrong, answer;       /* answer: send back what comes */
+  bool hopeless;            /* the last that closed will not do better when it is dialled again */
   uint64_t bytes;
   int moving;          /* how often a sign of life was told */
   const void *payload; /* where the last one was */
@@ -68,6 +69,7 @@ static inline void closed(void *self, uint64_t peer, const char *reason) {
   side *s = self;
   s->closed++;
   s->ended = peer;
+  s->hopeless = shoal_net_is_hopeless(s->net);
   snprintf(s->reason, sizeof s->reason, "%s", reason);
 }
 

@@ -20,7 +20,7 @@
 #include "check.h"
 #include "net/http_read.h"
 
-enum { LIMIT_S = 20, BODY_MAX = 4 << 20, BIG_BYTES = 8 << 20, KEPT = 64 };
+enum { LIMIT_S = PATIENCE_S, BODY_MAX = 4 << 20, BIG_BYTES = 8 << 20, KEPT = 64 };
 
 /* A loop with pages, and what came to it. */
 typedef struct site {

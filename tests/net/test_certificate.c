@@ -59,7 +59,7 @@ static void it_is_good_for_its_names(void **state) {
   assert_int_equal(X509_cmp_current_time(X509_get0_notBefore(certificate)), -1);
   char subject[64];
   X509_NAME_oneline(X509_get_subject_name(certificate), subject, sizeof subject);
-  assert_string_equal(subject, "/CN=shoal");
+  assert_string_equal(subject, "/CN=shoal server");
   double days;
   assert_int_equal(shoal_certificate_days_left(PATH, &days, NULL), SHOAL_OK);
   assert_true(days > 3649.9 && days <= 3650);
@@ -90,7 +90,7 @@ static void the_fingerprint_is_that_of_others(void **state) {
   char fingerprint[SHOAL_SHA256_HEX], hash[SHOAL_SHA256_HEX] = "";
   must_ensure(fingerprint);
   assert_int_equal(strspn(fingerprint, "0123456789abcdef"), 64);
-  FILE *pipe = popen("openssl x509 -in tls/certificate.pem -outform DER 2>/dev/null | sha256sum", "r");
+  FILE *pipe = popen("openssl pkey -in tls/key.pem -pubout -outform DER 2>/dev/null | sha256sum", "r");
   assert_non_null(pipe);
   assert_int_equal(fscanf(pipe, "%64s", hash), 1);
   pclose(pipe);
@@ -108,6 +108,58 @@ static void it_is_made_once(void **state) {
   assert_int_equal(system("rm -r tls"), 0);
   must_ensure(second);
   assert_string_not_equal(first, second);
+}
+
+/* The certificate's file; the caller frees it. */
+static char *read_pem(void) {
+  uint8_t *bytes;
+  size_t length;
+  assert_int_equal(shoal_file_read(PATH, 1 << 20, false, &bytes, &length, NULL), SHOAL_OK);
+  return (char *)bytes;
+}
+
+static void it_is_made_again_with_the_same_key_for_more_names_or_near_its_end(void **state) {
+  (void)state;
+  static const char *const more[] = {"shoal.example", "192.0.2.7", "2001:db8::7", "192.0.2.99"};
+  char first[SHOAL_SHA256_HEX], second[SHOAL_SHA256_HEX], *path, *key;
+  bool is_for = false;
+  must_ensure(first);
+  char *before = read_pem();
+  assert_int_equal(shoal_certificate_ensure("tls", more, 4, &path, &key, NULL), SHOAL_OK);
+  free(path);
+  free(key);
+  char *after = read_pem();
+  assert_string_not_equal(before, after);
+  assert_int_equal(shoal_certificate_is_for(PATH, "192.0.2.99", &is_for, NULL), SHOAL_OK);
+  assert_true(is_for);
+  must_ensure(second); /* fewer names are no reason */
+  assert_string_equal(first, second);
+  char *same = read_pem();
+  assert_string_equal(after, same);
+  free(before);
+  free(after);
+  free(same);
+  static const struct {
+    const char *subject;
+    int days;
+  } others[] = {{"/CN=shoal", 300}, {"/CN=shoal", 20}};
+  for (int i = 0; i < 2; i++) {
+    char command[256];
+    double days;
+    snprintf(command, sizeof command, "openssl req -x509 -key %s -out %s -days %d -subj %s 2> openssl.log",
+             KEY, PATH, others[i].days, others[i].subject);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(shoal_certificate_is_early(PATH), i == 0); /* the other one is made again anyway */
+    assert_int_equal(shoal_certificate_ensure("tls", NULL, 0, &path, &key, NULL), SHOAL_OK);
+    free(path);
+    free(key);
+    assert_int_equal(shoal_certificate_days_left(PATH, &days, NULL), SHOAL_OK);
+    assert_true(i == 0 ? days < 301 : days > 3000);
+    assert_int_equal(shoal_certificate_is_early(PATH), i == 0);
+    assert_int_equal(shoal_certificate_fingerprint(PATH, second, NULL), SHOAL_OK);
+    assert_string_equal(first, second);
+  }
+  assert_false(shoal_certificate_is_early("missing.pem"));
 }
 
 static void the_key_is_for_nobody_else(void **state) {
@@ -225,6 +277,7 @@ int main(void) {
       IN_FOLDER(which_names_it_is_for_is_told),
       IN_FOLDER(the_fingerprint_is_that_of_others),
       IN_FOLDER(it_is_made_once),
+      IN_FOLDER(it_is_made_again_with_the_same_key_for_more_names_or_near_its_end),
       IN_FOLDER(the_key_is_for_nobody_else),
       IN_FOLDER(a_key_that_is_there_is_used),
       IN_FOLDER(what_does_not_belong_together_is_said),

@@ -150,10 +150,12 @@ static void only_the_right_server_is_spoken_to(void **state) {
     start_with(&client, LIMITS);
     check_reason(try_tls(&server, &client, "localhost", wire, wrong),
                  "the server's certificate does not have the expected fingerprint");
+    assert_true(client.hopeless);
     check_reason(try_tls(&server, &client, "localhost", wire, NULL),
                  "its certificate is signed by nobody known here; if it is the right one, give its SHA-256 "
                  "with --fingerprint");
     check_reason(try_tls(&server, &client, "127.0.0.1", wire, NULL), "signed by nobody known here");
+    assert_true(client.hopeless);
     assert_int_equal(server.opened, 0); /* nothing was said */
     assert_string_equal(try_tls(&server, &client, "localhost", wire, right), "");
     stop(&server, &client);
@@ -192,6 +194,13 @@ static void a_certificate_is_for_its_host(void **state) {
 /* ---- servers that are none of ours ---- */
 
 /* What becomes of a dial to it. */
+/* Dialling again is of no use when something was said that is not Shoal's; it may be when nothing was, or a proxy has
+ * answered. */
+static bool is_hopeless(const char *reason) {
+  return strstr(reason, "the server refuses") == NULL && strstr(reason, "without an answer") == NULL &&
+         strstr(reason, "it closed the connection") == NULL;
+}
+
 static void check_impostor(impostor *other, shoal_way way, const char *reason) {
   side client;
   start_with(&client, LIMITS);
@@ -200,6 +209,7 @@ static void check_impostor(impostor *other, shoal_way way, const char *reason) {
   UNTIL(&client, &client, client.closed == 1);
   assert_int_equal(client.opened, 0);
   check_reason(client.reason, reason);
+  assert_int_equal(client.hopeless, is_hopeless(client.reason) || strstr(reason, "in the middle") != NULL);
   shoal_net_destroy(client.net);
   impostor_stop(other);
 }
@@ -270,15 +280,15 @@ static void a_server_without_tls_is_told(void **state) {
   (void)state;
   impostor page = {.answer = NULL, .hangs_up = true};
   check_impostor(&page, (shoal_way){.tls = true}, "something answers there, but TLS could not be agreed on");
-  /* It does not know where a hello of TLS ends. */
   side server, client;
   start_with(&server, LIMITS);
   listen_here(&server);
   start_with(&client, LIMITS);
   check_reason(try_tls(&server, &client, "127.0.0.1", SHOAL_WIRE_RAW, NULL),
-               "something answers there, but TLS could not be agreed on");
+               "something answers there, but TLS could not be agreed on; does it speak without?");
+  assert_true(client.hopeless); /* it said so, and did not only hang up */
   check_reason(try_tls(&server, &client, "127.0.0.1", SHOAL_WIRE_WEBSOCKET, NULL),
-               "something answers there, but TLS could not be agreed on");
+               "something answers there, but TLS could not be agreed on; does it speak without?");
   stop(&server, &client);
 }
 
@@ -310,6 +320,34 @@ static void a_server_with_tls_is_not_spoken_to_without(void **state) {
     assert_int_equal(client.opened + server.opened, 0);
     stop(&server, &client);
   }
+}
+
+/* A server in a thread of its own, since who asks whether it speaks TLS waits for the answer. */
+static volatile int is_over;
+static void *close_all(void *self) {
+  side *s = self;
+  for (int done = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); shoal_net_run(s->net, 0.01))
+    for (; done < s->received; done++) shoal_net_close(s->net, s->from, "over");
+  return NULL;
+}
+
+static void a_server_that_hangs_up_is_not_taken_for_one_with_tls(void **state) {
+  (void)state;
+  side server, client;
+  pthread_t thread;
+  start_with(&server, LIMITS);
+  listen_here(&server);
+  is_over = 0;
+  assert_int_equal(pthread_create(&thread, NULL, close_all, &server), 0);
+  start_with(&client, LIMITS);
+  uint64_t peer = dial(&client, "127.0.0.1", server.port, "", (shoal_way){.wire = SHOAL_WIRE_RAW});
+  shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0));
+  UNTIL(&client, &client, client.closed == 1);
+  assert_string_equal(client.reason, "the other side closed the connection");
+  assert_false(client.hopeless);
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  pthread_join(thread, NULL);
+  stop(&server, &client);
 }
 
 /* ---- a server that knows only "shoal" ---- */
@@ -571,7 +609,7 @@ static void threads_dial_with_tls_at_the_same_time(void **state) {
 }
 
 int main(void) {
-  alarm(300); /* whatever happens, it ends */
+  alarm(600); /* whatever happens, it ends */
   const struct CMUnitTest tests[] = {
       IN_FOLDER(raw_goes_over_tls),
       IN_FOLDER(raw_goes_on_after_an_upgrade),
@@ -584,6 +622,7 @@ int main(void) {
       cmocka_unit_test(a_server_without_tls_is_told),
       cmocka_unit_test(a_page_instead_of_tls_is_told),
       IN_FOLDER(a_server_with_tls_is_not_spoken_to_without),
+      cmocka_unit_test(a_server_that_hangs_up_is_not_taken_for_one_with_tls),
       IN_FOLDER(a_server_that_knows_only_websocket_gets_one),
       cmocka_unit_test(what_a_server_may_not_send_is_closed),
       cmocka_unit_test(messages_may_follow_the_answer_at_once),

@@ -154,10 +154,8 @@ static void silence_ends_and_so_does_a_stop(void **state) {
   shoal_fetch *fetch = client_of(&s, NULL, 0.3, &stop);
   shoal_reply reply;
   shoal_error err;
-  double before = shoal_clock_seconds();
   assert_int_equal(shoal_fetch_ask(fetch, &(shoal_ask){.path = "/"}, &reply, &err), SHOAL_IO);
   assert_non_null(strstr(err.text, "does not answer"));
-  assert_true(shoal_clock_seconds() - before < 5);
   stop = 1;
   assert_int_equal(shoal_fetch_ask(fetch, &(shoal_ask){.path = "/"}, &reply, &err), SHOAL_STOPPED);
   shoal_fetch_destroy(fetch);

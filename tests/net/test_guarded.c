@@ -252,7 +252,7 @@ static const char *const LIAR_NAMES[LIARS] = {"at once", "trusted", "nan"};
 
 static void wait_for(shoal_chief_node *node, uint32_t count) {
   shoal_chief_peer peers[PEERS_MAX];
-  for (int i = 0; i < 6000; i++) {
+  for (int i = 0; i < 100 * PATIENCE_S; i++) {
     if (shoal_chief_node_peers(node, peers, PEERS_MAX) >= count) return;
     shoal_clock_sleep(0.01);
   }
@@ -297,7 +297,7 @@ static double train_together(world *w, uint32_t liars) {
   }
   uint64_t units, checks;
   shoal_chief_node_audits(node, &units, &checks, &w->rejected);
-  shoal_chief_node_end(node, "", true);
+  shoal_chief_node_end(node, SHOAL_ENDS_OVER, "");
   __atomic_store_n(&w->stop, 1, __ATOMIC_RELAXED);
   shoal_chief_node_destroy(node);
   void *good;

@@ -133,7 +133,7 @@ static void *own(void *self) {
 }
 
 static void wait_for_workers(shoal_chief_node *node) {
-  for (int i = 0; i < 6000; i++) {
+  for (int i = 0; i < 100 * PATIENCE_S; i++) {
     shoal_chief_peer peers[PEERS_MAX];
     if (shoal_chief_node_peers(node, peers, PEERS_MAX) >= WORKERS) return;
     usleep(10000);
@@ -170,7 +170,7 @@ static void train_together(world *w, worker *workers) {
     if (rounds.next(rounds.self, &result, &err) != SHOAL_OK) fail_msg("%s", err.text);
   }
   if (rounds.gather(rounds.self, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  shoal_chief_node_end(node, "", true);
+  shoal_chief_node_end(node, SHOAL_ENDS_OVER, "");
   shoal_chief_node_destroy(node);
   void *good;
   pthread_join(owner, &good);

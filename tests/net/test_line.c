@@ -166,16 +166,22 @@ static void note(void *self, const char *text) {
 static void that_nobody_is_there_is_said_now_and_then(void **state) {
   (void)state;
   const shoal_notes notes = {.note = note};
-  double said_at = 0;
-  shoal_line_say_missing("the chief", "no route", &notes, &said_at, 100);
+  shoal_told told = {0};
+  shoal_line_say_missing("the chief", "no route", &notes, &told, 100);
   assert_string_equal(last_note, "waiting for the chief: no route; trying again");
-  shoal_line_say_missing("the chief", "no route", &notes, &said_at, 159);
+  shoal_line_say_missing("the chief", "no route", &notes, &told, 159);
   assert_int_equal(notes_count, 1);
-  shoal_line_say_missing("the chief", "no route", &notes, &said_at, 160);
+  shoal_line_say_missing("the chief", "no route", &notes, &told, 160);
   assert_int_equal(notes_count, 2);
-  said_at = 0; /* it was there in between */
-  shoal_line_say_missing("the chief", "no route", &notes, &said_at, 161);
-  assert_int_equal(notes_count, 3);
+  shoal_line_say_missing("the chief", "no such name", &notes, &told, 161);
+  assert_string_equal(last_note,
+                      "waiting for the chief: no such name; trying again"); /* another cause, at once */
+  shoal_line_say_missing("the chief", "no route", &notes, &told, 162);
+  shoal_line_say_missing("the chief", "no such name", &notes, &told, 163);
+  assert_int_equal(notes_count, 3); /* both are known */
+  told = (shoal_told){0};           /* it was there in between */
+  shoal_line_say_missing("the chief", "no route", &notes, &told, 164);
+  assert_int_equal(notes_count, 4);
 }
 
 /* Whoever is there takes connections and says nothing: it is no chief. */
@@ -217,7 +223,7 @@ static void why_a_line_closed_is_told_as_what_it_is(void **state) {
                       "waiting for the chief: something answers at #:9, but not as Shoal does: no Shoal "
                       "message; trying for 10 minutes");
   assert_true(shoal_line_closed(&h.line, 12345, 100));
-  shoal_line_say_closed(&h.line, "the chief", "no route", true, &notes, 161);
+  shoal_line_say_closed(&h.line, "the chief", "no route", true, &notes, 101);
   assert_string_equal(last_note, "waiting for the chief: no route; trying for 10 minutes");
   assert_true(shoal_line_waited(&h.line));
   assert_false(shoal_line_waited(&h.line));

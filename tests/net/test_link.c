@@ -92,11 +92,10 @@ static void what_is_no_link_is_told_without_the_token(void **state) {
   assert_int_equal(shoal_link_parse(&link, text, NULL), SHOAL_INVALID);
 }
 
-static void a_token_comes_from_the_link_or_a_file_or_the_environment(void **state) {
+static void a_token_comes_from_the_link_or_a_file(void **state) {
   (void)state;
   shoal_link link;
   shoal_error err;
-  setenv("SHOAL_TOKEN", "from-environment", 1);
   FILE *file = fopen("token", "w");
   fprintf(file, "from-file\n");
   fclose(file);
@@ -104,14 +103,8 @@ static void a_token_comes_from_the_link_or_a_file_or_the_environment(void **stat
   assert_string_equal(link.token, TOKEN);
   assert_int_equal(shoal_link_open(&link, "h:1", "token", &err), SHOAL_OK);
   assert_string_equal(link.token, "from-file");
-  assert_int_equal(shoal_link_open(&link, "h:1", NULL, &err), SHOAL_OK);
-  assert_string_equal(link.token, "from-environment");
   assert_int_equal(shoal_link_open(&link, "h:1", "missing", &err), SHOAL_NOT_FOUND);
   assert_non_null(strstr(err.text, "missing"));
-  setenv("SHOAL_TOKEN", "not a token", 1);
-  assert_int_equal(shoal_link_open(&link, "h:1", NULL, &err), SHOAL_INVALID);
-  assert_string_equal(err.text, "SHOAL_TOKEN: its token has characters that no token has");
-  unsetenv("SHOAL_TOKEN");
   assert_int_equal(shoal_link_open(&link, "h:1", NULL, &err), SHOAL_OK);
   assert_string_equal(link.token, "");
 }
@@ -136,7 +129,7 @@ int main(void) {
       cmocka_unit_test(links_are_read),
       cmocka_unit_test(colons_and_capitals_of_a_fingerprint_do_not_matter),
       cmocka_unit_test(what_is_no_link_is_told_without_the_token),
-      IN_FOLDER(a_token_comes_from_the_link_or_a_file_or_the_environment),
+      IN_FOLDER(a_token_comes_from_the_link_or_a_file),
       cmocka_unit_test(a_token_is_wiped_from_its_word_alone),
   };
   return RUN_TESTS(tests);

@@ -9,8 +9,9 @@
 #include "net/owner_node.h"
 #include "net/shares.h"
 #include "nn/model.h"
+#include "proto/chief.h"
 
-enum { LIMIT_S = 20, GENERATION = 5 };
+enum { LIMIT_S = PATIENCE_S, GENERATION = 5 };
 static const char MODEL[] = "input 4\ndense 3\nloss cross-entropy\noptimizer momentum rate 0.1\n";
 
 /* The chief and the worker, on one loop, and what the parameter server told them. */
@@ -164,14 +165,14 @@ static void a_full_disk_holds_up_rounds_and_nothing_else(void **state) {
   /* Beats are answered at once, however many messages come; the core gets none of them. */
   w.worker = shoal_net_dial(w.net, "#:2", &(shoal_way){.wire = SHOAL_WIRE_RAW});
   double begin = shoal_clock_seconds();
-  for (int beats = w.count[SHOAL_MSG_BEAT]; shoal_clock_seconds() < begin + 2.5;) {
-    double asked = shoal_clock_seconds();
+  int first = w.count[SHOAL_MSG_BEAT];
+  for (int beats = first; shoal_clock_seconds() < begin + 2.5;) {
     say(&w, w.worker, (shoal_message){.kind = SHOAL_MSG_PULL, .generation = GENERATION});
     say(&w, w.worker, (shoal_message){.kind = SHOAL_MSG_BEAT});
     UNTIL(&w, w.count[SHOAL_MSG_BEAT] > beats);
-    assert_true(shoal_clock_seconds() < asked + 0.9);
     beats = w.count[SHOAL_MSG_BEAT];
   }
+  assert_true(w.count[SHOAL_MSG_BEAT] - first > 10); /* it tries the disk once a second or so */
   assert_int_equal(w.count[SHOAL_MSG_WEIGHTS] + w.count[SHOAL_MSG_SAVED], 0);
   assert_int_equal(notes_of(&w, NULL), notes + 1); /* said once, not with every try */
   limit_files(0);
@@ -187,7 +188,9 @@ static void a_refusal_cannot_speak_to_the_terminal(void **state) {
   start(&w);
   static const char text[] = "\033]0;owned\a no \xff";
   say(&w, w.server,
-      (shoal_message){.kind = SHOAL_MSG_REFUSE, .payload = shoal_blob_of(text, sizeof text - 1)});
+      (shoal_message){.kind = SHOAL_MSG_REFUSE,
+                      .count = SHOAL_REFUSED_FOR_NOW,
+                      .payload = shoal_blob_of(text, sizeof text - 1)});
   UNTIL(&w, notes_of(&w, NULL) == 1);
   notes_of(&w, "waiting for the chief: #:1 refuses: ?]0;owned? no ?; trying for 10 minutes");
   stop(&w);
@@ -252,7 +255,7 @@ static void who_is_at_the_wrong_parameter_server_is_told(void **state) {
 }
 
 int main(void) {
-  alarm(120); /* whatever happens, it ends */
+  alarm(600); /* whatever happens, it ends */
   const struct CMUnitTest tests[] = {
       IN_FOLDER(a_full_disk_holds_up_rounds_and_nothing_else),
       IN_FOLDER(a_refusal_cannot_speak_to_the_terminal),

@@ -1,7 +1,7 @@
 /* WebSockets on the port of a net with pages: who is let in, and frames by hand; pages and WebSockets over TLS. */
 #include "site.h"
 
-static const shoal_net_config HASTY = {.connections_max = 100, .hello_s = 0.3, .stall_s = 0.5, .idle_s = 0.5};
+static const shoal_net_config HASTY = {.connections_max = 100, .hello_s = 0.3, .stall_s = 30, .idle_s = 30};
 
 static void websockets_are_let_in_by_their_token_and_path(void **state) {
   (void)state;
@@ -206,7 +206,7 @@ static void pages_and_websockets_over_tls(void **state) {
   snprintf(command, sizeof command,
            "(printf 'GET /a HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'; sleep 0.3; printf 'GET /file?data "
            "HTTP/1.1\\r\\nHost: "
-           "x\\r\\nConnection: close\\r\\n\\r\\n') | timeout 10 openssl s_client -quiet -connect "
+           "x\\r\\nConnection: close\\r\\n\\r\\n') | timeout 300 openssl s_client -quiet -connect "
            "127.0.0.1:%u > came "
            "2> log; touch done",
            s.port);
@@ -231,7 +231,7 @@ static void pages_and_websockets_over_tls(void **state) {
 }
 
 int main(void) {
-  alarm(300); /* whatever happens, it ends */
+  alarm(600); /* whatever happens, it ends */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(websockets_are_let_in_by_their_token_and_path),
       cmocka_unit_test(a_websocket_that_is_none_of_ours_is_refused),

@@ -330,7 +330,7 @@ static void a_failed_save_keeps_the_old_checkpoint(void **state) {
   assert_int_equal(files_here(), 1);
   assert_int_equal(load_and_resume(&t, "c", &err), SHOAL_OK);
   assert_int_equal(t.state->step, 0);
-  assert_int_equal(shoal_checkpoint_save("/dev/full", t.graph, t.state, NULL, &err), SHOAL_IO);
+  assert_int_equal(shoal_checkpoint_save("/dev/full", t.graph, t.state, NULL, &err), SHOAL_FULL);
   assert_non_null(strstr(err.text, "/dev/full: no space left"));
   end(&t);
 }

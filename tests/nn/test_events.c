@@ -16,6 +16,10 @@ typedef struct event {
   uint64_t step;
   char version[32], tag[64];
   float value;
+  double rows[SHOAL_EVENTS_BUCKETS][3];
+  char text[512], plugin[32];
+  uint8_t content[512], graph[4096];
+  size_t content_bytes, graph_bytes;
 } event;
 
 static uint64_t little_endian(const uint8_t *bytes, int length) {
@@ -38,7 +42,12 @@ static uint64_t read_varint(const uint8_t **at) {
   }
 }
 
-/* Reads an Event, its Summary or that one's Value, which differ in `path`. */
+static void copy(void *to, size_t size, const uint8_t *from, uint64_t length) {
+  assert_true(length <= size);
+  memcpy(to, from, length);
+}
+
+/* Reads an Event, its Summary, that one's Value and what is in it, which differ in `path`. */
 static void read_message(const uint8_t *at, const uint8_t *end, int path, event *out) {
   while (at < end) {
     uint64_t key = read_varint(&at);
@@ -53,6 +62,17 @@ static void read_message(const uint8_t *at, const uint8_t *end, int path, event 
     case 51 << 3 | 2: read_message(at, at + length, 51, out); break;
     case 511 << 3 | 2: memcpy(out->tag, at, length); break;
     case 512 << 3 | 5: memcpy(&out->value, at, 4); break;
+    case 518 << 3 | 2: read_message(at, at + length, 518, out); break;
+    case 5181 << 3 | 0: (void)read_varint(&at); break;
+    case 5182 << 3 | 2: break;
+    case 5184 << 3 | 2: copy(out->rows, sizeof out->rows, at, length); break;
+    case 5188 << 3 | 2: copy(out->text, sizeof out->text - 1, at, length); break;
+    case 519 << 3 | 2: read_message(at, at + length, 519, out); break;
+    case 5191 << 3 | 2: read_message(at, at + length, 5191, out); break;
+    case 5194 << 3 | 0: (void)read_varint(&at); break;
+    case 51911 << 3 | 2: copy(out->plugin, sizeof out->plugin - 1, at, length); break;
+    case 51912 << 3 | 2: copy(out->content, sizeof out->content, at, out->content_bytes = length); break;
+    case 4 << 3 | 2: copy(out->graph, sizeof out->graph, at, out->graph_bytes = length); break;
     default: fail_msg("unknown field %d of kind %d", field, kind);
     }
     at += length;
@@ -108,7 +128,7 @@ static void scalars_read_back_with_tag_step_and_time(void **state) {
   shoal_events_scalar(events, "", 3, NAN);
   assert_int_equal(shoal_events_flush(events, &err), SHOAL_OK);
 
-  event read[8];
+  static event read[8];
   const char *path = only_file("runs/a");
   assert_ptr_equal(strstr(path, "runs/a/events.out.tfevents."), path);
   assert_int_equal(read_events(path, read, 8), 4);
@@ -123,6 +143,71 @@ static void scalars_read_back_with_tag_step_and_time(void **state) {
   for (int i = 0; i < 4; i++)
     assert_true(read[i].wall_time >= before && read[i].wall_time <= shoal_clock_wall_seconds());
   shoal_events_destroy(events);
+}
+
+static void distributions_count_every_finite_value(void **state) {
+  (void)state;
+  shoal_events *events;
+  float values[100];
+  for (int i = 0; i < 100; i++) values[i] = (float)i;
+  values[50] = NAN;
+  values[51] = -INFINITY;
+  assert_int_equal(shoal_events_create(&events, "runs", NULL), SHOAL_OK);
+  shoal_events_histogram(events, "weights/a", 7, values, 100);
+  shoal_events_histogram(events, "all the same", 8, (const float[]){2, 2, 2}, 3);
+  shoal_events_histogram(events, "nothing", 9, values + 50, 2);
+  shoal_events_text(events, "samples", 10, "| a | b |");
+  assert_int_equal(shoal_events_flush(events, NULL), SHOAL_OK);
+  static event read[8];
+  assert_int_equal(read_events(only_file("runs"), read, 8), 4);
+  assert_string_equal(read[1].plugin, "histograms");
+  double sum = 0;
+  for (int i = 0; i < SHOAL_EVENTS_BUCKETS; i++) {
+    sum += read[1].rows[i][2];
+    if (i > 0) assert_true(read[1].rows[i][0] == read[1].rows[i - 1][1]);
+  }
+  assert_true(sum == 98 && read[1].rows[0][0] == 0 && read[1].rows[SHOAL_EVENTS_BUCKETS - 1][1] == 99);
+  assert_true(read[2].rows[0][0] == 2 && read[2].rows[SHOAL_EVENTS_BUCKETS - 1][2] == 3);
+  assert_string_equal(read[3].plugin, "text");
+  assert_string_equal(read[3].text, "| a | b |");
+  shoal_events_destroy(events);
+}
+
+static void contains(const uint8_t *bytes, size_t length, const char *word) {
+  if (memmem(bytes, length, word, strlen(word)) == NULL) fail_msg("'%s' is not there", word);
+}
+
+static void trials_and_graphs_name_what_they_have(void **state) {
+  (void)state;
+  static const char text[] = "input 4\nhidden: dense 8 relu\ndense 3\nloss cross-entropy\n";
+  const shoal_events_param params[] = {{.name = "rate", .kind = SHOAL_EVENTS_NUMBER, .number = 0.5},
+                                       {.name = "optimizer", .kind = SHOAL_EVENTS_TEXT, .text = "adam"}};
+  shoal_model *model;
+  shoal_graph *graph;
+  shoal_events *events;
+  assert_int_equal(shoal_model_parse(&model, "m", text, strlen(text), NULL), SHOAL_OK);
+  assert_int_equal(shoal_graph_create(&graph, model, NULL), SHOAL_OK);
+  assert_int_equal(shoal_events_create(&events, "runs", NULL), SHOAL_OK);
+  shoal_events_experiment(events, "about", params, 2, (const char *const[]){"valid/accuracy"}, 1);
+  shoal_events_trial_start(events, "trial 3", 5, params, 2);
+  shoal_events_trial_end(events, 6, true);
+  shoal_events_graph(events, graph);
+  assert_int_equal(shoal_events_flush(events, NULL), SHOAL_OK);
+  static event read[8];
+  assert_int_equal(read_events(only_file("runs"), read, 8), 5);
+  assert_string_equal(read[1].tag, "_hparams_/experiment");
+  assert_string_equal(read[2].tag, "_hparams_/session_start_info");
+  assert_string_equal(read[3].tag, "_hparams_/session_end_info");
+  for (int i = 1; i < 4; i++) assert_string_equal(read[i].plugin, "hparams");
+  contains(read[1].content, read[1].content_bytes, "valid/accuracy");
+  contains(read[2].content, read[2].content_bytes, "adam");
+  contains(read[2].content, read[2].content_bytes, "trial 3");
+  for (int i = 0; i < 3; i++)
+    contains(read[4].graph, read[4].graph_bytes,
+             ((const char *const[]){"hidden/relu", "hidden/weight", "loss/cross-entropy"})[i]);
+  shoal_events_destroy(events);
+  shoal_graph_destroy(graph);
+  shoal_model_destroy(model);
 }
 
 static void two_runs_in_one_folder_get_two_files(void **state) {
@@ -164,6 +249,8 @@ static void a_full_disk_shows_at_the_next_flush_and_stops_nothing(void **state) 
 int main(void) {
   const struct CMUnitTest tests[] = {
       IN_FOLDER(scalars_read_back_with_tag_step_and_time),
+      IN_FOLDER(distributions_count_every_finite_value),
+      IN_FOLDER(trials_and_graphs_name_what_they_have),
       IN_FOLDER(two_runs_in_one_folder_get_two_files),
       IN_FOLDER(a_folder_that_cannot_be_made_is_an_error),
       IN_FOLDER(a_full_disk_shows_at_the_next_flush_and_stops_nothing),

@@ -346,6 +346,7 @@ static void a_recipe_starts_from_the_defaults(void **state) {
   assert_int_equal(recipe->shards, 0);
   assert_int_equal(recipe->early_stop, 0);
   assert_int_equal(recipe->shuffle, SHOAL_SHUFFLE_ALL);
+  assert_false(recipe->augment.flip || recipe->augment.crop);
   assert_false(recipe->class_weights_balanced || recipe->class_weights_count || recipe->sum_steps);
   shoal_model_destroy(model);
 }
@@ -354,7 +355,8 @@ static void every_setting_is_read(void **state) {
   (void)state;
   shoal_model *model =
       parse("batch 32\nepochs 7\n" NET "loss cross-entropy\nseed 18446744073709551615\nshards 4\n"
-            "l2 1e-4\nclip 5\nearly-stop 3\nshuffle lanes\nclass-weights 1 0.5 2\nwarmup 0.5 scale 16\n"
+            "l2 1e-4\nclip 5\nearly-stop 3\nshuffle lanes\naugment crop 4 flip\nclass-weights 1 0.5 "
+            "2\nwarmup 0.5 scale 16\n"
             "optimizer adam rate 0.01 beta1 0.8 beta2 0.9 eps 1e-6\n"
             "schedule step from 3 every 2 factor 0.5");
   const shoal_recipe *recipe = &model->recipe;
@@ -365,6 +367,7 @@ static void every_setting_is_read(void **state) {
   assert_true(recipe->l2 == 1e-4f && recipe->clip == 5);
   assert_int_equal(recipe->early_stop, 3);
   assert_int_equal(recipe->shuffle, SHOAL_SHUFFLE_LANES);
+  assert_true(recipe->augment.flip && recipe->augment.crop == 4);
   assert_int_equal(recipe->class_weights_count, 3);
   assert_true(recipe->class_weights[0] == 1 && recipe->class_weights[1] == 0.5f &&
               recipe->class_weights[2] == 2);

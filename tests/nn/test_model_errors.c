@@ -1,6 +1,7 @@
 /* Every mistake a text can hold is refused with a sentence that names place and remedy. */
 #include "check.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "nn/model.h"
@@ -125,6 +126,9 @@ static const struct {
      "x.net:3:11: conv: a 5x5 window does not fit into an image of 4x4 after padding 0; make the window "
      "smaller or add "
      "`pad 2`"},
+    {"input 28x28x1\nconv 5 5x5" LOSS,
+     "x.net:2:8: conv: a 5x5 window does not fit into an image of 28x1 after padding 0; make the window "
+     "smaller; channels come first: `input 1x28x28`"},
     {"input 1x4x4\nconv 5 3x7 pad 1x0" LOSS, "x.net:2:8: conv: a 3x7 window does not fit into an image of "
                                              "4x4 after padding 1x0; make the window smaller or add "
                                              "`pad 1x3`"},
@@ -253,8 +257,8 @@ static const struct {
     {"input 4\ndense 3\nloss",
      "x.net:3:5: loss: the loss is missing; it is one of cross-entropy, binary-cross-entropy,"},
     {"input 4\ndense 3\nloss crossentropy",
-     "x.net:3:6: loss: unknown loss 'crossentropy'; did you mean 'cross-entropy'?"},
-    {"input 4\ndense 3\nloss mse", "x.net:3:6: loss: unknown loss 'mse'; it is one of cross-entropy,"},
+     "x.net:3:6: loss: unknown loss 'crossentropy'; write `loss cross-entropy`"},
+    {"input 4\ndense 3\nloss mse", "x.net:3:6: loss: unknown loss 'mse'; write `loss mean-squared`"},
     {"input 4\ndense 3" LOSS LOSS, "x.net:4:1: loss: already given on line 3"},
     {"input 4\ndense 3\nloss mean-squared delta 1",
      "x.net:3:19: loss: unknown option 'delta'; it is one of sum-steps"},
@@ -330,6 +334,12 @@ static const struct {
     {"input 4\ndense 3\nearly-stop" LOSS,
      "x.net:3:11: early-stop: expected the epochs to wait for a better one"},
     {"input 4\ndense 3\nshuffle lane" LOSS, "x.net:3:9: shuffle:"},
+    {"input 4\ndense 3\naugment" LOSS, "x.net:3:8: augment:"},
+    {"input 4\ndense 3\naugment turn" LOSS, "x.net:3:9: augment: unknown option 'turn'"},
+    {"input 4\ndense 3\naugment flip flip" LOSS, "x.net:3:14: augment: 'flip' is given twice"},
+    {"input 4\ndense 3\naugment flip none" LOSS, "x.net:3:14: augment: unknown option 'none'"},
+    {"input 4\ndense 3\naugment crop 0" LOSS, "x.net:3:14: augment: expected the pixels to move by"},
+    {"input 4\ndense 3\naugment none 4" LOSS, "x.net:3:14: augment: expected the end of the line"},
     {"input 4\ndense 3\nshuffle lanes 4" LOSS, "x.net:3:15: shuffle: expected the end of the line"},
     {"input 4\ndense 3\nclass-weights" LOSS, "x.net:3:14: class-weights: expected 'balanced' or a weight"},
     {"input 4\ndense 3\nclass-weights 1 -1 1" LOSS,
@@ -411,6 +421,150 @@ static void a_long_word_is_shown_in_part(void **state) {
   shoal_text_release(&text);
 }
 
+/* What users of Keras and PyTorch write, and the line that was meant, which must be one that can be read. */
+static const struct {
+  const char *input, *line, *meant;
+} foreign[] = {
+    {"784", "nn.Linear(784, 10)", "dense 10"},
+    {"784", "self.fc1 = torch.nn.Linear(in_features=784, out_features=10, bias=False)", "dense 10 no-bias"},
+    {"784", "Dense(128, activation='relu')", "dense 128 relu"},
+    {"784", "model.add(layers.Dense(units=128, activation=\"tanh\", input_shape=(784,)))", "dense 128 tanh"},
+    {"784", "Dense 128 relu", "dense 128 relu"},
+    {"784", "dense 128 activation=relu", "dense 128 relu"},
+    {"784", "dense 128, relu", "dense 128 relu"},
+    {"784", "dense(128)", "dense 128"},
+    {"784", "dense 128 swish", "dense 128 silu"},
+    {"784", "gradient_clip_val=1", "clip 1"},
+    {"784", "a: Dense(64)", "dense 64"},
+    {"784", "TimeDistributed(Dense(10))", "dense 10"},
+    {"784", "Dropout(0.5)", "dropout 0.5"},
+    {"784", "transforms.RandomHorizontalFlip()", "augment flip"},
+    {"784", "transforms.RandomCrop(32, padding=4)", "augment crop 4"},
+    {"784", "BatchNorm1d(784)", "batchnorm"},
+    {"784", "BatchNormalization()", "batchnorm"},
+    {"784", "nn.LayerNorm(784)", "layernorm"},
+    {"784", "ReLU()", "relu"},
+    {"784", "x = F.relu(self.fc1(x))", "relu"},
+    {"784", "nn.LeakyReLU(0.2)", "leaky-relu"},
+    {"784", "Softmax(dim=1)", "softmax"},
+    {"784", "nn.LogSoftmax(dim=1)", "softmax"},
+    {"784", "activation relu", "relu"},
+    {"784", "Activation('swish')", "silu"},
+    {"784", "Activation(tf.nn.swish)", "silu"},
+    {"784", "RepeatVector(8)", "repeat 8"},
+    {"1x28x28", "nn.Conv2d(1, 20, 5)", "conv 20 5x5"},
+    {"1x28x28", "Conv2d(1, 20, kernel_size=5, stride=2, padding=2)", "conv 20 5x5 stride 2 pad 2"},
+    {"1x28x28", "Conv2D(32, (3, 3), padding='same', activation='relu')", "conv 32 3x3 pad same relu"},
+    {"1x28x28", "conv 20 5x5 padding=2", "conv 20 5x5 pad 2"},
+    {"1x28x28", "conv 20 5 tanh", "conv 20 5x5 tanh"},
+    {"1x28x28", "MaxPool2d(2)", "pool max 2x2"},
+    {"1x28x28", "MaxPooling2D(pool_size=(2, 2))", "pool max 2x2"},
+    {"1x28x28", "nn.AvgPool2d(kernel_size=2, stride=1)", "pool average 2x2 stride 1x1"},
+    {"1x28x28", "GlobalAveragePooling2D()", "global-pool average"},
+    {"1x28x28", "nn.AdaptiveAvgPool2d((1, 1))", "global-pool average"},
+    {"1x28x28", "Flatten()", "flatten"},
+    {"tokens 20", "nn.Embedding(10000, 200)", "embed 10000 200"},
+    {"tokens 20", "Embedding(input_dim=1000, output_dim=64)", "embed 1000 64"},
+    {"sequence 20x8", "nn.LSTM(8, 64, num_layers=2, batch_first=True)", "lstm 64 layers 2"},
+    {"sequence 20x8", "LSTM(64, return_sequences=True)", "lstm 64"},
+    {"sequence 20x8", "Bidirectional(LSTM(64))", "lstm 64 bidirectional last"},
+    {"sequence 20x8", "GRU(32)", "gru 32 last"},
+    {"784", "loss mse", "loss mean-squared"},
+    {"784", "loss mae", "loss mean-absolute"},
+    {"784", "loss bce", "loss binary-cross-entropy"},
+    {"784", "loss nll", "loss cross-entropy"},
+    {"784", "loss categorical_crossentropy", "loss cross-entropy"},
+    {"784", "loss='sparse_categorical_crossentropy'", "loss cross-entropy"},
+    {"784", "loss nn.CrossEntropyLoss()", "loss cross-entropy"},
+    {"784", "criterion = nn.MSELoss()", "loss mean-squared"},
+    {"784", "loss smooth_l1", "loss huber"},
+    {"784", "optimizer Adam lr=0.001", "optimizer adam rate 0.001"},
+    {"784", "optimizer adam lr 0.001", "optimizer adam rate 0.001"},
+    {"784", "optimizer adam 0.001", "optimizer adam rate 0.001"},
+    {"784", "optimizer = optim.Adam(model.parameters(), lr=1e-3)", "optimizer adam rate 1e-3"},
+    {"784", "optim.SGD(net.parameters(), lr=0.01, momentum=0.9)",
+     "optimizer momentum rate 0.01 momentum 0.9"},
+    {"784", "SGD(learning_rate=0.01, momentum=0.9, nesterov=True)",
+     "optimizer nesterov rate 0.01 momentum 0.9"},
+    {"784", "AdamW(0.001, weight_decay=0.01)", "optimizer adamw rate 0.001` and `l2 0.01"},
+    {"784", "lr 0.1", "optimizer sgd rate 0.1"},
+    {"784", "learning_rate = 0.1", "optimizer sgd rate 0.1"},
+    {"784", "batch_size 64", "batch 64"},
+    {"784", "batch-size: 64", "batch 64"},
+    {"784", "epochs=10", "epochs 10"},
+    {"784", "weight_decay 1e-4", "l2 1e-4"},
+    {"784", "EarlyStopping(patience=3)", "early-stop 3"},
+    {"784", "StepLR(optimizer, step_size=5, gamma=0.5)", "schedule step every 5 factor 0.5"},
+};
+
+static shoal_status read_line(const char *input, const char *line, shoal_error *err) {
+  shoal_text text;
+  shoal_text_init(&text);
+  bool is_loss = strncmp(line, "loss", 4) == 0 || strncmp(line, "criterion", 9) == 0;
+  bool is_sequence = strncmp(input, "tokens", 6) == 0;
+  shoal_text_addf(&text, "input %s\n%s\n%sdense 2\n%s", input, is_loss ? "" : line,
+                  is_sequence ? "rnn 4\n" : "", is_loss ? line : "loss cross-entropy");
+  shoal_model *model;
+  shoal_status status = shoal_model_parse(&model, "x.net", text.bytes, text.length, err);
+  if (status == SHOAL_OK) shoal_model_destroy(model);
+  shoal_text_release(&text);
+  return status;
+}
+
+static void lines_of_other_libraries_are_answered_with_ours(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+    shoal_error err;
+    char end[160];
+    snprintf(end, sizeof end, "; write `%s`", foreign[i].meant);
+    assert_int_not_equal(read_line(foreign[i].input, foreign[i].line, &err), SHOAL_OK);
+    if (strlen(err.text) < strlen(end) || strcmp(err.text + strlen(err.text) - strlen(end), end) != 0)
+      fail_msg("%s: %s", foreign[i].line, err.text);
+    if (strchr(foreign[i].meant, '`') == NULL &&
+        read_line(foreign[i].input, foreign[i].meant, &err) != SHOAL_OK)
+      fail_msg("%s: %s", foreign[i].meant, err.text);
+  }
+}
+
+static void what_cannot_be_translated_is_answered_with_an_example(void **state) {
+  (void)state;
+  static const struct {
+    const char *line, *end;
+  } cases[] = {
+      {"Dense(num_classes)", "; write a line like `dense 128 relu`"},
+      {"Reshape((3, 8, 8))", "; write a line like `reshape 3x8x8`"},
+      {"model = nn.Sequential(nn.Linear(784, 10), nn.ReLU())",
+       "from `input 1x28x28` to `loss cross-entropy`"},
+      {"import torch", "from `input 1x28x28` to `loss cross-entropy`"},
+      {"class Net(nn.Module):", "from `input 1x28x28` to `loss cross-entropy`"},
+      {"model.compile(optimizer='adam', loss='mse')", "from `input 1x28x28` to `loss cross-entropy`"},
+      /* Mistakes in our own words keep their own sentences. */
+      {"dropout two", "found 'two'"},
+      {"dense 3 rulu", "did you mean 'relu'?"},
+      {"fc: dense 10 rulu", "did you mean 'relu'?"},
+      {"optimizer adam rat 1", "did you mean 'rate'?"},
+      {"l2 x", "found 'x'"},
+      /* Shapes are read whole. */
+      {"input (1, 28, 28)", "; write `input 1x28x28`"},
+      {"input 28,28", "; write `input sequence 28x28`"},
+      {"input_shape=(28, 28, 1)", "; write `input 1x28x28`"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    shoal_error err;
+    assert_int_not_equal(read_line("784", cases[i].line, &err), SHOAL_OK);
+    size_t length = strlen(err.text), end = strlen(cases[i].end);
+    if (length < end || strcmp(err.text + length - end, cases[i].end) != 0)
+      fail_msg("%s: %s", cases[i].line, err.text);
+  }
+  shoal_model *model;
+  shoal_error err;
+  const char text[] = "input 4\ndense 2\nloss cross-entropy";
+  assert_int_equal(shoal_model_parse(&model, "x.net", text, strlen(text), &err), SHOAL_OK);
+  assert_int_not_equal(shoal_model_set(model, "--optimizer", "optimizer", "Adam lr=0.01", &err), SHOAL_OK);
+  assert_string_equal(err.text, "--optimizer: unknown optimizer 'Adam'; write `adam rate 0.01`");
+  shoal_model_destroy(model);
+}
+
 static void a_missing_file_is_not_found(void **state) {
   (void)state;
   shoal_model *model = (shoal_model *)1;
@@ -426,6 +580,8 @@ int main(void) {
       cmocka_unit_test(a_zero_byte_is_refused_even_in_a_comment),
       cmocka_unit_test(what_is_over_a_limit_is_refused),
       cmocka_unit_test(a_long_word_is_shown_in_part),
+      cmocka_unit_test(lines_of_other_libraries_are_answered_with_ours),
+      cmocka_unit_test(what_cannot_be_translated_is_answered_with_an_example),
       cmocka_unit_test(a_missing_file_is_not_found),
   };
   return RUN_TESTS(tests);

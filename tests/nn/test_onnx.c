@@ -75,7 +75,7 @@ static void a_failed_export_leaves_the_old_file(void **state) {
   assert_int_equal(shoal_model_parse(&model, "test.net", text, strlen(text), &err), SHOAL_OK);
   assert_int_equal(shoal_graph_create(&graph, model, &err), SHOAL_OK);
   float *weights = calloc(graph->weights_count, sizeof *weights);
-  assert_int_equal(shoal_onnx_save("/dev/full", graph, weights, &err), SHOAL_IO);
+  assert_int_equal(shoal_onnx_save("/dev/full", graph, weights, &err), SHOAL_FULL);
   assert_non_null(strstr(err.text, "/dev/full: no space left"));
   FILE *old = fopen("a.onnx", "w");
   fputs("old", old);

@@ -255,7 +255,7 @@ static void what_cannot_be_opened_says_why(void **state) {
 static void a_full_device_is_reported(void **state) {
   (void)state;
   shoal_error err;
-  assert_int_equal(shoal_safetensors_save("/dev/full", tensors, TENSORS, NULL, 0, &err), SHOAL_IO);
+  assert_int_equal(shoal_safetensors_save("/dev/full", tensors, TENSORS, NULL, 0, &err), SHOAL_FULL);
   assert_non_null(strstr(err.text, "/dev/full: no space left"));
 }
 

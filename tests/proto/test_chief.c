@@ -106,6 +106,61 @@ static void make_round(shoal_chief *chief, uint64_t version, double now) {
   applied(chief, version + 1, now);
 }
 
+/* Takes all events. Returns how many of this kind tell of the peer; *seconds is the last one's. */
+static uint32_t count_told(shoal_chief *chief, shoal_chief_event_kind kind, uint64_t peer, double *seconds) {
+  shoal_chief_event event;
+  uint32_t count = 0;
+  while (shoal_chief_next_event(chief, &event)) {
+    if (event.kind != kind || event.peer != peer) continue;
+    *seconds = event.seconds;
+    count++;
+  }
+  return count;
+}
+
+/* Another worker comes, takes over the unit that is overdue, and is lost. Returns how often WORKER is told of as late. */
+static uint32_t take_over(shoal_chief *chief, double now) {
+  double ignored;
+  hello(chief, OTHER, SHOAL_ROLE_WORKER, 0, false, now);
+  ask(chief, OTHER, now);
+  shoal_chief_tick(chief, now);
+  assert_true(said(chief, OTHER, SHOAL_MSG_LEASE, NULL));
+  uint32_t late = count_told(chief, SHOAL_CHIEF_LATE, WORKER, &ignored);
+  shoal_chief_gone(chief, OTHER, "test", now);
+  return late;
+}
+
+/* However often its unit is taken over, that is one episode, until the worker reports something. One that is late in every
+ * round is told of once a minute. */
+static void who_is_late_is_told_once_and_when_it_is_back(void **state) {
+  (void)state;
+  shoal_chief_config config = config_of("sync", 0, 1000);
+  config.rounds = config.end = 100;
+  config.lost_s = 1e6;
+  config.leases.patience = 1;
+  static const struct {
+    double taken[2], done; /* when it is taken over, and when the worker reports */
+    uint32_t told;
+  } ROUNDS_AT[] = {{{6, 20}, 25, 1}, {{56, 0}, 57, 0}, {{95, 0}, 100, 1}};
+  shoal_chief *chief;
+  assert_int_equal(shoal_chief_create(&chief, &config, NULL), SHOAL_OK);
+  gather(chief, 0);
+  double now = 0, seconds = 0;
+  for (uint64_t i = 0; i < 3; i++) {
+    shoal_message slow;
+    ask(chief, WORKER, now);
+    assert_true(said(chief, WORKER, SHOAL_MSG_LEASE, &slow));
+    assert_int_equal(take_over(chief, ROUNDS_AT[i].taken[0]), ROUNDS_AT[i].told);
+    if (ROUNDS_AT[i].taken[1] > 0) assert_int_equal(take_over(chief, ROUNDS_AT[i].taken[1]), 0);
+    now = ROUNDS_AT[i].done;
+    done(chief, WORKER, &slow, now);
+    applied(chief, i + 1, now);
+    assert_int_equal(count_told(chief, SHOAL_CHIEF_AGAIN, WORKER, &seconds), ROUNDS_AT[i].told);
+  }
+  assert_true(seconds == 5);
+  shoal_chief_destroy(chief);
+}
+
 /* A worker is lost after its contribution arrived and before its report did. The owner is past the
  * version that somebody else would need: only going back helps. */
 static void a_lost_report_takes_all_back(void **state) {
@@ -901,6 +956,7 @@ static void a_doubt_from_elsewhere_is_heard(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_is_late_is_told_once_and_when_it_is_back),
       cmocka_unit_test(a_chief_that_starts_anew_can_undo_what_was_done_before),
       cmocka_unit_test(a_version_from_before_all_unchecked_results_stays),
       cmocka_unit_test(with_lanes_only_the_auditor_checks),

@@ -265,6 +265,43 @@ static void only_who_was_refused_for_long_says_that_nobody_else_gives_it(void **
   shoal_swarm_destroy(s);
 }
 
+/* The server has refused an urgent chunk long ago; but as long as others give what they have, it is not told that nobody
+ * does. */
+static void who_gets_chunks_from_others_does_not_press_the_server(void **state) {
+  (void)state;
+  shoal_swarm *s = create((shoal_swarm_config){0});
+  shoal_swarm_join(s, SERVER, true, 0);
+  shoal_swarm_join(s, 2, false, 0);
+  have(s, 2, 1, CHUNKS - 1, 0);
+  for (uint32_t c = 0; c < CHUNKS; c++) shoal_swarm_want(s, c, true, 0); /* the first, nobody has */
+  shoal_letter question, waiting[CHUNKS];
+  uint32_t waiting_count = 0, got = 0;
+  bool pressed = false;
+  double now = 0, given = 0;
+  for (; !pressed && now < 20; now += 0.125) {
+    shoal_swarm_tick(s, now);
+    if (waiting_count > 0 &&
+        got < CHUNKS / 2) { /* the neighbour gives one at a time, and in the end no more */
+      question = waiting[--waiting_count];
+      answer(s, &question, question.message.shard, now);
+      shoal_swarm_event event = event_of(s, SHOAL_SWARM_ARRIVED);
+      shoal_swarm_checked(s, event.peer, event.chunk, true, now);
+      got++;
+      given = now;
+    }
+    while (letter(s, SHOAL_MSG_WANT, &question)) {
+      pressed |= question.peer == SERVER && question.message.count == 1;
+      if (question.peer == SERVER)
+        not_now(s, &question, now);
+      else if (waiting_count < CHUNKS)
+        waiting[waiting_count++] = question;
+    }
+  }
+  assert_int_equal(got, CHUNKS / 2);
+  assert_true(pressed && given > 1 && now > given + 0.5);
+  shoal_swarm_destroy(s);
+}
+
 static void what_a_neighbour_has_is_not_asked_of_the_server(void **state) {
   (void)state;
   shoal_swarm *s = create((shoal_swarm_config){0});
@@ -517,6 +554,29 @@ static void the_server_leaves_to_others_what_they_have(void **state) {
   shoal_swarm_destroy(s);
 }
 
+/* Two want the same chunk, which nobody has, while the server is busy: only one of them gets it there. */
+static void what_two_wait_for_is_given_once(void **state) {
+  (void)state;
+  shoal_swarm *s = create((shoal_swarm_config){.serves = true, .peers_max = 10, .slots = 1});
+  for (uint64_t peer = 2; peer < 5; peer++) shoal_swarm_join(s, peer, false, 0);
+  want(s, 4, 9, 1, false); /* it is busy with that */
+  shoal_swarm_event event = event_of(s, SHOAL_SWARM_GIVE);
+  want(s, 2, 5, 2, false);
+  want(s, 3, 5, 3, false);
+  want(s, 3, 6, 4, false);
+  uint32_t given[CHUNKS] = {0};
+  for (bool more = true; more; more = shoal_swarm_next(s, &event)) {
+    give(s, &event);
+    shoal_swarm_sent(s, event.peer, 0);
+    given[event.chunk]++;
+  }
+  assert_int_equal(given[9], 1);
+  assert_int_equal(given[5], 1);
+  assert_int_equal(given[6], 1);
+  assert_int_equal(shoal_swarm_count(s).not_now, 1);
+  shoal_swarm_destroy(s);
+}
+
 /* ---- telling ---- */
 
 static void what_came_is_told_to_those_who_lack_it(void **state) {
@@ -644,6 +704,8 @@ int main(void) {
       cmocka_unit_test(not_now_is_asked_elsewhere_and_later_again),
       cmocka_unit_test(who_wants_all_takes_any_chunk_from_the_server),
       cmocka_unit_test(only_who_was_refused_for_long_says_that_nobody_else_gives_it),
+      cmocka_unit_test(who_gets_chunks_from_others_does_not_press_the_server),
+      cmocka_unit_test(what_two_wait_for_is_given_once),
       cmocka_unit_test(what_a_neighbour_has_is_not_asked_of_the_server),
       cmocka_unit_test(a_bad_chunk_is_reported_and_its_sender_never_asked_again),
       cmocka_unit_test(a_chunk_that_is_too_long_is_bad),

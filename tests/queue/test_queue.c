@@ -14,7 +14,7 @@
 #include "check.h"
 
 enum { SKIPPED = 77 };
-static const double SOON_S = 20; /* by when something must have happened */
+static const double SOON_S = PATIENCE_S;
 
 static shoal_error err;
 
@@ -141,11 +141,9 @@ static void run(const char *what) {
 
 static void opening_fails(const char *where, shoal_status status, const char *word) {
   shoal_queue *queue;
-  double begun = shoal_clock_seconds();
   FAILS(shoal_queue_open(&queue, &(shoal_queue_config){.url = where}, &err), status, word);
   assert_null(queue);
   assert_null(strstr(err.text, "secret"));
-  assert_true(shoal_clock_seconds() - begun < 15);
 }
 
 /* The broker's URL with another user, password and what follows. */
@@ -623,7 +621,7 @@ static void all_arrive_though_the_broker_is_killed(void **state) {
 
   OK(shoal_queue_receive(receiver, "many", 50, &err));
   assert_int_equal(pthread_create(&sends, NULL, send_many, sender), 0);
-  double until = shoal_clock_seconds() + 100;
+  double until = shoal_clock_seconds() + SOON_S;
   while (arrived < MANY && shoal_clock_seconds() < until) {
     shoal_delivery delivery;
     if (!shoal_queue_take(receiver, "many", 0.1, &delivery)) continue;

@@ -134,6 +134,27 @@ static void a_choice_that_falls_behind_is_named(void **state) {
   release(t);
 }
 
+static double by_rule(const shoal_space *space, const shoal_values *v, double noise) {
+  double layer = strcmp(shoal_values_word(space, v, SHOAL_SET_NORMALISE), "layer") == 0;
+  return noise + 0.4 * layer;
+}
+
+static void what_is_worse_as_a_rule_is_told_though_some_are_good(void **state) {
+  (void)state;
+  trials *t = draw(200, 11, by_rule);
+  /* How long each was trained says most of its score, and nothing of its settings. */
+  for (uint32_t i = 0; i < t->count; i++) {
+    t->evidence[i].rung = i % 3;
+    t->evidence[i].score += 3.0 * (i % 3);
+  }
+  char *text = spoken(t, true);
+  assert_non_null(strstr(text, "is worse here as a rule: of "));
+  assert_non_null(strstr(text, "\"text\":\"normalise "));
+  assert_null(strstr(text, "normalise layer"));
+  free(text);
+  release(t);
+}
+
 static void noise_teaches_little(void **state) {
   (void)state;
   uint32_t lessons = 0;
@@ -153,8 +174,12 @@ static void too_few_trials_say_nothing(void **state) {
   (void)state;
   for (uint32_t count = 0; count < SHOAL_EVIDENCE_LEAST; count += 19) {
     trials *t = draw(count, 5, by_rate);
-    char *text = spoken(t, true), expected[80];
-    snprintf(expected, sizeof expected, "{\"trials\":%u,\"importance\":[],\"lessons\":[]}", count);
+    char *text = spoken(t, true), expected[200];
+    snprintf(expected, sizeof expected,
+             "{\"trials\":%u,\"importance\":[],\"lessons\":[],\"lessons_why\":\"lessons need 20 trials with "
+             "scores that "
+             "differ; there are %u\"}",
+             count, count);
     assert_string_equal(text, expected);
     free(text);
     release(t);
@@ -163,7 +188,8 @@ static void too_few_trials_say_nothing(void **state) {
   trials *t = draw(100, 5, by_rate);
   for (uint32_t i = 0; i < 100; i++) t->evidence[i].score = 0.5;
   char *text = spoken(t, true);
-  assert_string_equal(text, "{\"trials\":100,\"importance\":[],\"lessons\":[]}");
+  assert_non_null(strstr(
+      text, "{\"trials\":100,\"importance\":[],\"lessons\":[],\"lessons_why\":\"lessons need 20 trials"));
   free(text);
   release(t);
 }
@@ -216,6 +242,7 @@ int main(void) {
       cmocka_unit_test(what_matters_is_found),
       cmocka_unit_test(lessons_are_drawn_where_there_is_evidence),
       cmocka_unit_test(a_choice_that_falls_behind_is_named),
+      cmocka_unit_test(what_is_worse_as_a_rule_is_told_though_some_are_good),
       cmocka_unit_test(noise_teaches_little),
       cmocka_unit_test(too_few_trials_say_nothing),
       cmocka_unit_test(the_same_trials_say_the_same),

@@ -104,7 +104,7 @@ static void a_failed_export_leaves_the_old_file(void **state) {
   put_table("t.csv", 300, false, 0);
   shoal_predictor *predictor = predictor_of("t.csv", small_space);
   put_text("m.onnx", "old");
-  assert_int_equal(shoal_predictor_onnx(predictor, "/dev/full", &err), SHOAL_IO);
+  assert_int_equal(shoal_predictor_onnx(predictor, "/dev/full", &err), SHOAL_FULL);
   assert_int_equal(shoal_predictor_onnx(predictor, "nowhere/m.onnx", &err), SHOAL_NOT_FOUND);
   CHECK_SAYS(&err, "nowhere/m.onnx");
   uint8_t *content;

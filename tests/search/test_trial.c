@@ -12,6 +12,8 @@ static void same(const shoal_trial_result *a, const shoal_trial_result *b) {
   assert_int_equal(a->best_epoch, b->best_epoch);
   assert_int_equal(a->curve_count, b->curve_count);
   assert_memory_equal(a->curve, b->curve, a->curve_count * sizeof *a->curve);
+  assert_int_equal(a->parts_count, b->parts_count);
+  assert_memory_equal(a->parts, b->parts, a->parts_count * sizeof *a->parts);
 }
 
 static void it_learns(void **state) {
@@ -24,6 +26,12 @@ static void it_learns(void **state) {
   shoal_unit unit = unit_of(&brief, 1, 0, 12);
   shoal_trial_result *r = run_unit(bench, &unit, "s");
   assert_false(r->failed);
+  enum { PARTS = 10 };
+  assert_int_equal(r->parts_count, PARTS);
+  for (uint32_t p = 0; p < PARTS; p++) { /* its own rows had no say: they are near the others */
+    assert_true(fabs(r->parts[p].own - r->score) < 0.2 && fabs(r->parts[p].others - r->score) < 0.05);
+    assert_true(r->parts[p].own != r->parts[p].others);
+  }
   assert_true(r->score > 0.9 && r->score == r->curve[r->best_epoch - 1].score);
   assert_true(r->score == r->scores.of[SHOAL_SCORE_ACCURACY] && r->scores.of[SHOAL_SCORE_AUC] > 0.95);
   assert_int_equal(r->epochs, 12);

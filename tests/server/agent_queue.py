@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from amqp import Connection, short, long
-from server import Process
+from server import PATIENCE_S, Process, wait_for
 
 SHOAL = sys.argv[1]
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
@@ -28,7 +28,7 @@ BOUNDS = {"shoal.agent.poles.units": STREAMS, "shoal.agent.poles.rollouts": 2 * 
 
 
 def tool(*words):
-    done = subprocess.run([TOOLS / "rabbitmq", *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([TOOLS / "rabbitmq", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S)
     if done.returncode and "is not installed" in done.stderr:
         print(done.stderr.strip())
         sys.exit(77)
@@ -79,19 +79,15 @@ class Run:
         print(f"{time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
 
     def act(self):
-        self.actors.append(Process(["timeout", "-s", "KILL", "170", SHOAL, "agent", "act", "--queue", self.url, "--name", "poles",
-                                    "--threads", "1", "--json"]))
+        self.actors.append(Process([SHOAL, "agent", "act", "--queue", self.url, "--name", "poles", "--threads", "1", "--json"]))
 
     def learn(self, *options):
         self.learner = Process([SHOAL, "agent", "train", "--queue", self.url, "--name", "poles", "--threads", "1", "--json", "--out",
-                                str(self.out), "--steps", "1000000000", "--seconds", "150", *options])
+                                str(self.out), "--steps", "1000000000", "--seconds", "100000", *options])
 
-    def wait(self, what, seconds, done):
-        deadline = time.monotonic() + seconds
-        while not done():
-            assert time.monotonic() < deadline, f"{what} did not come; {events(self.learner)[-2:]}"
-            assert self.learner.process.poll() is None, f"the learner has ended: {self.learner.process.returncode}"
-            time.sleep(0.05)
+    def wait(self, what, done):
+        wait_for(what, lambda: done() or self.learner.process.poll() is not None)
+        assert self.learner.process.poll() is None, f"the learner has ended: {self.learner.process.returncode}"
 
     def steps(self):
         return max((e["steps"] for e in events(self.learner) if e["event"] == "round"), default=0)
@@ -99,18 +95,15 @@ class Run:
     def goes_on(self):
         """What was played before does not count: two more reports, with more steps each."""
         begun = self.steps()
-        self.wait("more steps", 30, lambda: self.steps() > begun)
+        self.wait("more steps", lambda: self.steps() > begun)
         middle = self.steps()
-        self.wait("more steps", 30, lambda: self.steps() > middle)
+        self.wait("more steps", lambda: self.steps() > middle)
         return self.steps()
 
-    def ends(self, seconds):
+    def ends(self):
         """The learner is at its end by itself."""
-        try:
-            status = self.learner.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = "still running"
-        assert status == 0, f"the learner: {status}; {events(self.learner)[-3:]}"
+        wait_for("the learner's end", lambda: self.learner.process.poll() is not None, self.steps)
+        assert self.learner.process.poll() == 0, f"the learner: {self.learner.process.poll()}; {events(self.learner)[-3:]}"
 
     def end(self):
         for process in [*self.actors, self.learner]:
@@ -132,15 +125,14 @@ def steal(run, count=3):
     """The sizes of rollouts that are taken away from under the learner's nose. Their units are given out again."""
     thief = Connection(run.url, "shoal.agent.poles.rollouts")
     thief.consume()
-    sizes = [len(thief.next(20)) for _ in range(count)]
+    sizes = [len(thief.next(PATIENCE_S)) for _ in range(count)]
     thief.close()
     return sizes
 
 
 def kill_actor(run):
     victim = run.actors.pop(0)
-    subprocess.run(["pkill", "-KILL", "-P", str(victim.process.pid)], check=True)  # below timeout
-    victim.process.wait(10)
+    victim.end(signal.SIGKILL)
 
 
 def kill_broker(run):
@@ -160,18 +152,16 @@ def waiting(run):
     """An actor without its learner, and a learner without actors, say for whom they wait."""
     actor, of_actor = told(run, ["agent", "act", "--name", "zz"], "actor")
     learner, of_learner = told(run, ["agent", "train", "--env", "CartPole-v1", "--algorithm", "vtrace", "--name", "yy", "--out",
-                                     str(run.folder / "yy.safetensors"), "--seconds", "60"], "learner")
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not ("waiting" in of_actor.read_text() and "waiting" in of_learner.read_text()):
-        time.sleep(0.05)
+                                     str(run.folder / "yy.safetensors"), "--seconds", "100000"], "learner")
+    wait_for("words of both", lambda: "waiting" in of_actor.read_text() and "waiting" in of_learner.read_text())
     assert "waiting for a learner called zz" in of_actor.read_text(), of_actor.read_text()
     assert "waiting for actors: shoal agent act --queue amqp://shoal:PASSWORD@127.0.0.1" in of_learner.read_text(), of_learner.read_text()
     assert "--name yy" in of_learner.read_text(), of_learner.read_text()
     assert run.url not in of_learner.read_text(), "the password is told"
     actor.send_signal(signal.SIGINT)
-    assert actor.wait(20) == 0
+    assert actor.wait(PATIENCE_S) == 0
     actor, _ = told(run, ["agent", "act", "--name", "yy", "--threads", "1"], "actor")
-    assert learner.wait(70) == 0 and actor.wait(20) == 0
+    assert learner.wait(PATIENCE_S) == 0 and actor.wait(PATIENCE_S) == 0
     assert "1 actor came" in of_learner.read_text(), of_learner.read_text()
     run.say("who waits says for whom")
 
@@ -191,7 +181,7 @@ def disturbed(run):
     run.say(f"{saved} steps after kill -9 of an actor")
     kill_broker(run)
     run.say(f"{run.goes_on()} steps after kill -9 of the broker")
-    run.wait("the file", 30, run.out.exists)
+    run.wait("the file", run.out.exists)
     run.learner.end(signal.SIGKILL)
     run.act()  # a late joiner, before there is a learner
     run.learn("--env", "CartPole-v1", "--resume", "--full")
@@ -202,15 +192,15 @@ def disturbed(run):
     assert max(late) <= 1.1 * max(early), f"messages grow: {early}, {late}"
     run.say(f"messages of {min(early + late)} to {max(early + late)} bytes")
     run.learner.process.send_signal(signal.SIGINT)
-    assert run.learner.process.wait(30) == 130
+    assert run.learner.process.wait(PATIENCE_S) == 130
     run.learn("--resume")
-    run.ends(60)
+    run.ends()
     end = events(run.learner)[-1]
     assert end["event"] == "end" and end["solved"] and end["return_mean"] >= 475 and end["steps"] > first, end
     run.say(f"solved with {end['steps']} steps, {end['steps_per_second']:.0f} a second")
     watch.ends = True
     for actor in run.actors:
-        assert actor.process.wait(20) == 0, "an actor did not leave in order"
+        assert actor.process.wait(PATIENCE_S) == 0, "an actor did not leave in order"
         last = events(actor)[-1]
         assert last["over"] and last["units"] > 0, last
     assert watch.asked > 20, watch.asked
@@ -224,7 +214,7 @@ def without_the_broker(run):
     """Here, where rounds wait for all their rollouts, which they did not there."""
     before = events(run.learner)[-1]["steps"]
     done = subprocess.run([SHOAL, "agent", "train", "--resume", "--out", str(run.out), "--steps", str(before + 20000), "--full", "--threads", "1",
-                           "--json"], capture_output=True, text=True, timeout=60)
+                           "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout.splitlines()[-1])["steps"]
     assert steps >= before + 20000, (before, steps)
@@ -233,20 +223,20 @@ def without_the_broker(run):
 
 def same_as_alone(run):
     """Exact rounds: the training that one machine comes to, step for step."""
-    words = ["agent", "train", "--env", "CartPole-v1", "--algorithm", "ppo", "--steps", "20000", "--seconds", "60", "--full", "--threads", "1",
+    words = ["agent", "train", "--env", "CartPole-v1", "--algorithm", "ppo", "--steps", "20000", "--seconds", "100000", "--full", "--threads", "1",
              "--json"]
-    alone = subprocess.run([SHOAL, *words, "--out", str(run.folder / "alone.safetensors")], capture_output=True, text=True, timeout=60)
+    alone = subprocess.run([SHOAL, *words, "--out", str(run.folder / "alone.safetensors")], capture_output=True, text=True, timeout=PATIENCE_S)
     for _ in range(2):
         run.act()
     run.learner = Process([SHOAL, *words, "--out", str(run.folder / "queue.safetensors"), "--queue", run.url, "--name", "poles"])
-    run.ends(60)
+    run.ends()
     one, two = json.loads(alone.stdout.splitlines()[-1]), events(run.learner)[-1]
     for key in ("steps", "return_mean", "return_deviation", "solved"):
         assert one[key] == two[key], (key, one, two)
     files = [(run.folder / f"{name}.safetensors").read_bytes() for name in ("alone", "queue")]
     assert files[0] == files[1], "the files differ"
     for actor in run.actors:
-        assert actor.process.wait(20) == 0
+        assert actor.process.wait(PATIENCE_S) == 0
     run.say(f"ppo through the broker is ppo alone: {two['steps']} steps in {two['seconds']:.1f} s, return {two['return_mean']}")
 
 

@@ -3,6 +3,8 @@ import socket
 import struct
 from urllib.parse import unquote, urlsplit
 
+from server import PATIENCE_S
+
 METHOD, HEADER, BODY, HEARTBEAT, END = 1, 2, 3, 8, b"\xce"
 START, START_OK, TUNE, TUNE_OK, OPEN, OPEN_OK = (10, 10), (10, 11), (10, 30), (10, 31), (10, 40), (10, 41)
 CHANNEL_OPEN, CHANNEL_OPEN_OK, CONSUME, CONSUME_OK, PUBLISH, DELIVER = (20, 10), (20, 11), (60, 20), (60, 21), (60, 40), (60, 60)
@@ -22,7 +24,7 @@ class Connection:
     def __init__(self, url, queue):
         self.queue = queue
         parts = urlsplit(url)
-        self.socket = socket.create_connection((parts.hostname, parts.port or 5672), timeout=10)
+        self.socket = socket.create_connection((parts.hostname, parts.port or 5672), timeout=PATIENCE_S)
         self.bytes = b""
         self.socket.sendall(b"AMQP\x00\x00\x09\x01")
         self.expect(START)
@@ -69,7 +71,7 @@ class Connection:
 
     def expect(self, number):
         while True:
-            frame = self.frame(10)
+            frame = self.frame(PATIENCE_S)
             assert frame, f"no {number} came"
             if frame[0] == METHOD and struct.unpack(">HH", frame[1][:4]) == number:
                 return frame[1][4:]
@@ -81,11 +83,11 @@ class Connection:
             frame = self.frame(seconds)
         if not frame:
             return None
-        _, header = self.frame(10)
+        _, header = self.frame(PATIENCE_S)
         size, = struct.unpack(">Q", header[4:12])
         body = b""
         while len(body) < size:
-            body += self.frame(10)[1]
+            body += self.frame(PATIENCE_S)[1]
         return body
 
     def close(self):

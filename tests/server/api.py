@@ -15,10 +15,10 @@ import sys
 import tempfile
 import time
 
-from server import Server
+from server import PATIENCE_S, Server
 
 SHOAL, OPENAPI = sys.argv[1:3]
-ROLES = ["viewer", "volunteer", "host", "admin"]
+ROLES = ["metrics", "viewer", "volunteer", "host", "admin"]
 MODEL = "input 4\ndense 8 relu\ndense 3\nloss cross-entropy\nepochs 2\nbatch 8\n"
 TABLE = "a,b,c,d,kind\n" + "".join(f"{i % 7},{i % 5},{i % 3},{i % 2},{'xyz'[i % 3]}\n" for i in range(90))
 failures = []
@@ -51,7 +51,7 @@ class Site:
 
     def ask(self, method, path, token=None, body=None, headers=None, raw=False):
         host = f"127.0.0.{next(addresses)}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(host, 0))
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S, source_address=(host, 0))
         headers = dict(headers or {})
         if token is not None:
             headers["Authorization"] = "Bearer " + token
@@ -92,6 +92,10 @@ def check_routes(server, tokens, values, routes):
     for path, method, operation in routes:
         where = f"{method} {path}"
         target = filled(path, values)
+        if operation["x-role"] == "nobody":
+            for token in (None, "A" * 22, tokens["viewer"]):
+                check(server.ask(method, target, token)[0] == 200, f"{where} is not for everybody")
+            continue
         needed = ROLES.index(operation["x-role"])
         for token, what in ((None, "no token"), ("A" * 22, "a wrong token"), ("short", "a malformed token"),
                             (tokens["expired"], "an expired token"), (tokens["revoked"], "a revoked token")):
@@ -143,13 +147,40 @@ def check_methods(server):
         check(status == 405 and answer.getheader("Allow") == allowed, f"PUT {path}: {status} {answer.getheader('Allow')}")
 
 
+def check_many(server, tokens):
+    """Many invitations at once: numbered names, each with a link of its own, all or none; the audit log says what was made."""
+    def listed():
+        return [row["name"] for row in server.ask("GET", "/api/v1/tokens", tokens["admin"])[1]["tokens"]]
+    before = len(listed())
+    wanted = {"role": "volunteer", "name": "lab", "days": 3}
+    status, made = server.ask("POST", "/api/v1/tokens", tokens["admin"], {**wanted, "count": 12})
+    check(status == 201, f"many invitations: {status} {made}")
+    check([one["name"] for one in made["tokens"]] == [f"lab {i}" for i in range(1, 13)], f"their names: {made}")
+    check(len({one["link"] for one in made["tokens"]}) == 12, f"their links: {made}")
+    check(len(listed()) == before + 12, f"there are {len(listed())} tokens, there were {before}")
+    check(server.ask("GET", "/api/v1/jobs", made["tokens"][7]["token"])[0] == 200, "one of many does not work")
+    for count in (0, 501, 2.5, "3"):
+        status, answer = server.ask("POST", "/api/v1/tokens", tokens["admin"], {**wanted, "count": count})
+        check(status == 422 and answer["error"]["field"] == "count", f"count {count}: {status} {answer}")
+    status, answer = server.ask("POST", "/api/v1/tokens", tokens["admin"], {**wanted, "job": 10**9, "count": 5})
+    check(status == 422 and len(listed()) == before + 12, f"of five for no job some were made: {answer}")
+    audit = [row["what"] for row in server.ask("GET", "/api/v1/audit", tokens["admin"])[1]["entries"]]
+    check("POST /api/v1/tokens: 201 (12, volunteer, lab)" in audit, f"the audit log: {audit[:20]}")
+    for one in made["tokens"]:
+        server.ask("DELETE", f"/api/v1/tokens/{one['id']}", tokens["admin"])
+    audit = [row["what"] for row in server.ask("GET", "/api/v1/audit", tokens["admin"])[1]["entries"]]
+    check(f"DELETE /api/v1/tokens/{one['id']}: 204 (volunteer, lab 12)" in audit, f"the audit log: {audit[:20]}")
+    points = server.ask("GET", "/api/v1/throughput", tokens["viewer"])[1]["points"]
+    check(all(len(point) == 2 for point in points) and points == sorted(points), f"the throughput: {points}")
+
+
 def check_jobs(server, tokens, fields):
     job = {"name": "first", "model": MODEL, "data": "table", "epochs": 3, "rate": 0.1}
     for change, field in (({"epochs": 0}, "epochs"), ({"epochs": "x"}, "epochs"), ({"rate": -1}, "rate"), ({"batch": 1.5}, "batch"),
                           ({"mode": "quick"}, "mode"), ({"wire": "f16"}, "wire"), ({"wire": "topk:0.02"}, "wire"), ({"workers_min": 0}, "workers_min"),
                           ({"workers_min": 5, "workers_max": 2}, "workers_max"), ({"data": "nothing"}, "data"), ({"name": "a/b"}, "name"), ({"name": "x" * 65}, "name"), ({"name": "on toy:wave"}, "name"),
                           ({"valid": 2}, "valid"), ({"private": 1}, "private"), ({"guard": 1}, "guard"), ({"guard": "no"}, "guard"), ({"rule": "best"}, "rule"), ({"rule": "trimmed:0.7"}, "rule"), ({"rule": 1}, "rule"),
-                          ({"rule": "median", "mode": "async"}, "rule"), ({"shuffle": "some"}, "shuffle"), ({"shuffle": 1}, "shuffle"), ({"model": "input 4\nconvolve 3\n"}, "model"),
+                          ({"rule": "median", "mode": "async"}, "rule"), ({"shuffle": "some"}, "shuffle"), ({"shuffle": 1}, "shuffle"), ({"augment": "turn"}, "augment"), ({"model": "input 4\nconvolve 3\n"}, "model"),
                           ({"colour": "red"}, "colour"), ({"model": None}, "model")):
         status, answer = server.ask("POST", "/api/v1/jobs", tokens["host"], {**job, **change})
         check(status == 422 and answer["error"].get("field") == field, f"a job with {change}: {status} {answer}")
@@ -191,6 +222,7 @@ def check_jobs(server, tokens, fields):
     status, swarm = server.ask("GET", f"/api/v1/jobs/{hidden}/swarm", invited["token"])
     check(status == 200 and swarm["set"] == "table" and swarm["members"] == [] and swarm["flows"] == [] and swarm["sent"] == 0, f"the swarm of a job that waits: {status} {swarm}")
     check(server.ask("POST", "/api/v1/tokens", tokens["host"], {"role": "admin", "name": "me"})[0] == 403, "a host made an admin")
+    check_many(server, tokens)
     check(server.ask("POST", "/api/v1/tokens", tokens["other host"], {"role": "viewer", "name": "x", "job": hidden})[0] == 403,
           "a host invited to somebody else's job")
     check(server.ask("DELETE", f"/api/v1/jobs/{number}", tokens["host"])[0] == 204, "delete")
@@ -276,6 +308,10 @@ def check_pages(server):
     for path in ("/", "/host", "/jobs/3", "/work"):
         status, content, answer = server.ask("GET", path, raw=True)
         check(status == 200 and b"<html" in content and "default-src 'self'" in answer.getheader("Content-Security-Policy", ""), f"{path}: {status}")
+    for path in ("/nothing", "/jobs/x", "/jobs/3/4", "/host/3", "/index.php", "/healthz/more"):
+        status, content, _ = server.ask("GET", path, raw=True)
+        check(status == 404 and (b"<html" in content or b'"not_found"' in content), f"{path}: {status} {content[:80]}")
+    check(server.ask("GET", "/healthz") == (200, {"alive": True}) and server.ask("GET", "/readyz") == (200, {"ready": True}), "health")
     status, _, answer = server.ask("GET", "/", headers={"Accept-Encoding": "gzip"}, raw=True)
     check(answer.getheader("Content-Encoding") == "gzip", "the page is not compressed")
     status, content, _ = server.ask("GET", "/", headers={"If-None-Match": answer.getheader("ETag")}, raw=True)
@@ -283,7 +319,7 @@ def check_pages(server):
     status, answer = server.ask("POST", "/api/v1/models/check", server.admin, {"text": MODEL}, {"Origin": "http://evil.example"})
     check(status == 403, f"a page of another site: {status}")
     status, content, _ = server.ask("GET", "/metrics", server.admin, raw=True)
-    check(status == 200 and b"shoal_jobs{state=\"waiting\"}" in content, f"metrics: {status}")
+    check(status == 200 and b"shoal_jobs{state=\"waiting\"}" in content and b"shoal_store_up 1" in content, f"metrics: {status}")
     status, document = server.ask("GET", "/openapi.json", server.admin)
     check(status == 200 and document["openapi"].startswith("3."), f"openapi.json: {status}")
 
@@ -294,7 +330,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         server = Site(folder)
         tokens = {"admin": server.admin}
-        for role, name in (("viewer", "a viewer"), ("volunteer", "a volunteer"), ("host", "a host"), ("host", "other host")):
+        for role, name in (("metrics", "prometheus"), ("viewer", "a viewer"), ("volunteer", "a volunteer"), ("host", "a host"), ("host", "other host")):
             status, answer = server.ask("POST", "/api/v1/tokens", server.admin, {"role": role, "name": name})
             check(status == 201 and answer["link"].endswith("#t=" + answer["token"]), f"a token: {status} {answer}")
             tokens["other host" if name == "other host" else role] = answer["token"]

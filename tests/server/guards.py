@@ -19,6 +19,7 @@ import threading
 import time
 
 import server as processes
+from server import PATIENCE_S, wait_for
 
 SHOAL = sys.argv[1]
 MODEL = "input 4\ndense 8 relu\ndense 3\nloss cross-entropy\nepochs 2\nbatch 8\n"
@@ -38,9 +39,14 @@ def Process(command):
     return started[-1]
 
 
+def volunteer(server, name, folder):
+    started.append(processes.Volunteer(SHOAL, server.url, name, folder))
+    return started[-1]
+
+
 def ask(server, method, path, token=None, body=None, headers=None, host="127.0.0.1"):
     """The status, and what came as JSON or as it is."""
-    connection = http.client.HTTPConnection(host, server.port, timeout=30)
+    connection = http.client.HTTPConnection(host, server.port, timeout=PATIENCE_S)
     headers = dict(headers or {})
     if token:
         headers["Authorization"] = "Bearer " + token
@@ -68,13 +74,6 @@ def finish(server):
     assert code == 0, code
 
 
-def wait(what, holds, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
 def with_table(server, token=None):
     """Uploads the data set `table`."""
     made(ask(server, "PUT", "/api/v1/datasets/table/files/t.csv", token, TABLE))
@@ -85,7 +84,7 @@ class Socket:
     """A WebSocket that was opened, speaking raw messages; `status` says why it was not."""
 
     def __init__(self, server, path, token=None, host=None):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         head = [f"GET {path} HTTP/1.1", f"Host: {host or f'127.0.0.1:{server.port}'}", "Upgrade: websocket", "Connection: Upgrade",
                 f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}", "Sec-WebSocket-Version: 13",
                 "Sec-WebSocket-Protocol: shoal-raw"]
@@ -149,13 +148,13 @@ class Socket:
 def a_slow_upload_beside_many_requests(folder):
     """Requests of other connections do not make the server forget who uploads."""
     server = Server(SHOAL, folder)
-    slow = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    slow = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
     body = TABLE.encode()
     slow.sendall(f"PUT /api/v1/datasets/table/files/t.csv HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode())
     time.sleep(0.2)
 
     def many():
-        one = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        one = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
         request, got = b"GET /chunks/" + b"0" * 64 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b""
         for _ in range(100):  # a hundred at a time, two thousand in all
             one.sendall(request * 20)
@@ -181,12 +180,12 @@ def a_slow_upload_beside_many_requests(folder):
 def a_second_server_is_refused(folder):
     """It takes neither the folder nor the store, and leaves an upload that is under way alone."""
     server = Server(SHOAL, folder)
-    slow = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    slow = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S)
     slow.sendall(b"PUT /api/v1/datasets/table/files/t.csv HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345")
     time.sleep(0.3)
     other = os.path.join(folder, "other")
     for options in (["--data-dir", folder], ["--data-dir", other, "--store", os.path.join(folder, "shoal.db")]):
-        second = subprocess.run([SHOAL, "serve", "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, timeout=30)
+        second = subprocess.run([SHOAL, "serve", "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, timeout=PATIENCE_S)
         assert second.returncode != 0 and f"another server (pid {server.process.pid}) uses" in second.stderr, second
     slow.sendall(b"67890")
     answer = slow.recv(4096)
@@ -228,15 +227,15 @@ def names_do_not_make_owners(folder):
     workers = made(ask(server, "GET", "/api/v1/workers", viewer), 200)["workers"]
     one = Socket(server, "/work", volunteer)
     one.register("pc")
-    wait("a worker", lambda: made(ask(server, "GET", "/api/v1/workers", viewer), 200)["workers"])
+    wait_for("a worker", lambda: made(ask(server, "GET", "/api/v1/workers", viewer), 200)["workers"])
     for who, sees in ((viewer, False), (ann, False), (server.admin, True)):
         workers = made(ask(server, "GET", "/api/v1/workers", who), 200)["workers"]
         assert all(("address" in worker) == sees for worker in workers), workers
     one.close()
     # Who watches everything hears nothing of a private job that goes.
     made(ask(server, "POST", f"/api/v1/jobs/{job}/stop", ann), 200)
-    wait("the stop", lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}", ann), 200)["state"] == "stopped")
-    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=2)
+    wait_for("the stop", lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}", ann), 200)["state"] == "stopped")
+    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
     stream.request("GET", "/api/v1/live", headers={"Authorization": "Bearer " + viewer})
     answer = stream.getresponse()
     public = made(ask(server, "POST", "/api/v1/jobs", ann, {"name": "open", "model": MODEL, "data": "table"}))["id"]
@@ -256,24 +255,22 @@ def names_do_not_make_owners(folder):
 def a_revoked_token_ends_what_it_opened(folder):
     """Its WebSockets and its streams, and those of one that expires."""
     server = Server(SHOAL, folder, "--open", "nobody")
-    revoked = made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "volunteer", "name": "a"}))
-    short = made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "volunteer", "name": "b", "days": 3 / 86400}))
-    kept = made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "volunteer", "name": "c"}))
-    sockets, streams = [], []
-    for token in (revoked, short, kept):
+    tokens, sockets, streams = [], [], []
+    for more in ({}, {}, {"days": 5 / 86400}):  # the last one expires, and is used long before
+        tokens.append(token := made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "volunteer", "name": "a", **more})))
         sockets.append(Socket(server, "/work", token["token"]))
         sockets[-1].register("pc")
         assert sockets[-1].assigned()["job"] == 0
-        stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
         stream.request("GET", "/api/v1/live", headers={"Authorization": "Bearer " + token["token"]})
         streams.append((stream, stream.getresponse()))
-    made(ask(server, "DELETE", f"/api/v1/tokens/{revoked['id']}", server.admin), 204)
-    for i in (0, 1):
+    made(ask(server, "DELETE", f"/api/v1/tokens/{tokens[0]['id']}", server.admin), 204)
+    for i in (0, 2):
         assert sockets[i].hear() is None
         while streams[i][1].readline():
             pass
-    sockets[2].register("pc again")  # the one that was kept is still heard
-    wait("the new name", lambda: any(w["name"] == "pc again" for w in made(ask(server, "GET", "/api/v1/workers", server.admin), 200)["workers"]))
+    sockets[1].register("pc again")  # the one that was kept is still heard
+    wait_for("the new name", lambda: any(w["name"] == "pc again" for w in made(ask(server, "GET", "/api/v1/workers", server.admin), 200)["workers"]))
     for one in sockets:
         one.close()
     for stream, _ in streams:
@@ -347,7 +344,7 @@ def a_volunteer_is_told_what_is_new_and_no_more(folder):
         raise AssertionError(said)
     except TimeoutError:
         pass
-    one.socket.settimeout(30)
+    one.socket.settimeout(PATIENCE_S)
     one.register("pc")  # who says anew what it is hears anew what it is to do
     assert "1 of at least 3" in one.assigned()["text"]
     other = Socket(server, "/work")
@@ -378,7 +375,7 @@ def chunks_are_not_counted_as_requests(folder):
     admin = link.split("#t=")[1].split("&")[0]
     with_table(server, admin)
     chunk = made(ask(server, "GET", "/api/v1/datasets/table/manifest", admin), 200)["files"][0]["chunks"][0]
-    connection = http.client.HTTPConnection(address, server.port, timeout=30)
+    connection = http.client.HTTPConnection(address, server.port, timeout=PATIENCE_S)
     statuses = []
     for path in ["/chunks/" + chunk] * 600 + ["/api/v1/server"] * 300:
         connection.request("GET", path, headers={"Authorization": "Bearer " + admin})
@@ -396,12 +393,11 @@ def a_stop_outlives_the_server(folder):
     with_table(server)
     model = MODEL.replace("epochs 2", "epochs 100000")
     job = made(ask(server, "POST", "/api/v1/jobs", None, {"name": "j", "model": model, "data": "table"}))["id"]
-    worker = Process([SHOAL, "work", server.url, "--name", "ann", "--yes", "--no-pause", "--cores", "1", "--json",
-                      "--cache", os.path.join(folder, "cache")])
+    worker = volunteer(server, "ann", folder)
     show = lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}"), 200)
     steps = 20
     for number in (signal.SIGKILL, signal.SIGTERM):
-        wait("some rounds", lambda: show()["progress"]["step"] > steps)
+        wait_for("some rounds", lambda: show()["progress"]["step"] > steps)
         made(ask(server, "POST", f"/api/v1/jobs/{job}/stop"), 200)
         server.end(number)
         server = Server(SHOAL, folder, port=server.port)
@@ -433,7 +429,7 @@ def a_ban_that_is_lifted_gives_work_at_once(folder):
     told = one.assigned()
     assert told["job"] == 0 and "were wrong" in told["text"], told
     made(ask(server, "DELETE", "/api/v1/bans/7", admin), 204)
-    one.socket.settimeout(10)
+    one.socket.settimeout(PATIENCE_S)
     while told["job"] != job:
         told = one.assigned()
     one.close()
@@ -446,17 +442,15 @@ def contributions_and_curves_are_whole(folder):
     with_table(server)
     epochs = 5
     job = made(ask(server, "POST", "/api/v1/jobs", None, {"name": "j", "model": MODEL, "data": "table", "epochs": epochs, "guard": False}))["id"]
-    work = lambda name: Process([SHOAL, "work", server.url, "--name", name, "--yes", "--no-pause", "--cores", "1", "--json",
-                                 "--cache", os.path.join(folder, name)])
     began = time.monotonic()
-    ann = work("ann")
+    ann = volunteer(server, "ann", folder)
     show = lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}"), 200)
-    wait("the first rounds", lambda: show()["progress"]["step"] > 5)
-    bob = work("bob")
+    wait_for("the first rounds", lambda: show()["progress"]["step"] > 5)
+    bob = volunteer(server, "bob", folder)
     workers = lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}/workers"), 200)["workers"]
-    wait("bob's work", lambda: len(workers()) == 2 or show()["state"] == "finished")
+    wait_for("bob's work", lambda: len(workers()) == 2 or show()["state"] == "finished")
     ann.end()
-    wait("the end", lambda: show()["state"] == "finished")
+    wait_for("the end", lambda: show()["state"] == "finished")
     took = time.monotonic() - began
     done = workers()
     assert abs(sum(w["samples"] for w in done) - show()["samples"] * epochs) <= len(done), (done, show()["samples"])

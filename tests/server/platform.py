@@ -4,19 +4,20 @@
 Two volunteers start; the server is killed with SIGKILL and started again; one volunteer is killed with SIGKILL, a third joins
 half-way and must contribute soon. The weights must be those of one machine to the last bit, which they could not be had any
 sample been left out of an epoch or used twice."""
+import base64
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
-from server import Process, Server
+from server import PATIENCE_S, Server, Volunteer, wait_for
 
 SHOAL, MODEL, EPOCHS = sys.argv[1], sys.argv[2], int(sys.argv[3])
-DEADLINE = time.time() + 240
 
 
 def alone(folder):
@@ -37,20 +38,15 @@ class Platform:
         self.port = self.server.port
 
     def work(self, name):
-        command = [SHOAL, "work", f"http://127.0.0.1:{self.port}", "--name", name, "--yes", "--no-pause", "--cores", "1", "--json",
-                   "--cache", os.path.join(self.folder, name)]
-        self.workers[name] = Process(command)
+        self.workers[name] = Volunteer(SHOAL, self.server.url, name, self.folder)
 
     def ask(self, path, body=None):
         data = json.dumps(body).encode() if body is not None else None
-        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/{path}", data), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}/api/v1/{path}", data), timeout=PATIENCE_S) as answer:
             return json.load(answer)
 
     def wait(self, what, holds):
-        while not holds():
-            if time.time() > DEADLINE:
-                sys.exit(f"platform: {what}: not within the time; job: {self.ask('jobs/1')}")
-            time.sleep(0.1)
+        wait_for(what, holds, self.step)
 
     def step(self):
         return self.ask("jobs/1")["progress"]["step"]
@@ -61,6 +57,20 @@ class Platform:
     def end(self):
         for process in [*self.workers.values(), self.server]:
             process.end()
+
+
+def check_evaluation(evaluation, job):
+    """What is kept of every class is of the model at the end, with the worst images drawn."""
+    matrix, right = evaluation["matrix"], sum(row[i] for i, row in enumerate(evaluation["matrix"]))
+    assert job["files"]["evaluation"] and evaluation["split"] == "test" and evaluation["epoch"] == EPOCHS
+    assert abs(right / evaluation["samples"] - job["progress"]["held_out_metric"]) < 1e-9, (right, job["progress"])
+    assert [sum(row) for row in matrix] == [one["support"] for one in evaluation["classes"]]
+    assert evaluation["classes"][0]["class"] == "t-shirt/top", evaluation["classes"][0]
+    assert len(evaluation["worst"]) == 16
+    for one in evaluation["worst"]:
+        picture = base64.b64decode(one["image"].removeprefix("data:image/png;base64,"))
+        assert picture.startswith(b"\x89PNG") and struct.unpack(">II", picture[16:24]) == (28, 28), one
+        assert one["class"] != one["label"] and one["probability"] > one["label_probability"]
 
 
 def main():
@@ -86,6 +96,7 @@ def main():
         platform.wait("the end", lambda: platform.ask("jobs/1")["state"] in ("finished", "failed"))
         job = platform.ask("jobs/1")
         samples = sum(w["samples"] for w in platform.ask("jobs/1/workers")["workers"])
+        check_evaluation(platform.ask("jobs/1/evaluation"), job)
         platform.end()
     print(f"alone {wanted}\nhere  {job['sha256']}")
     # What was done since the last safe version was done again after the kill; what was done since the last look is nobody's.

@@ -240,6 +240,61 @@ static void names_of_hosts_are_had_once(void **state) {
   close_world(&w);
 }
 
+static size_t tokens_there(world *w) {
+  shoal_token_row rows[64];
+  size_t count;
+  assert_int_equal(shoal_store_tokens(w->store, 0, rows, 64, &count, NULL), SHOAL_OK);
+  shoal_token_rows_free(rows, count);
+  return count;
+}
+
+/* Numbered names, each with a secret of its own; all of them, or none where one cannot be. */
+static void many_are_made_at_once_or_none(void **state) {
+  (void)state;
+  world w;
+  shoal_error err;
+  enum { MANY = 20 };
+  char tokens[MANY][SHOAL_TOKEN_CHARS + 1], token[SHOAL_TOKEN_CHARS + 1], name[SHOAL_CALLER_NAME_MAX];
+  uint64_t ids[MANY];
+  open_world(&w, SHOAL_NOBODY);
+  assert_int_equal(
+      shoal_access_mint_many(w.access, SHOAL_VOLUNTEER, "lab", 0, 3, NOW, MANY, tokens, ids, &err), SHOAL_OK);
+  assert_int_equal(tokens_there(&w), MANY);
+  for (uint32_t i = 0; i < MANY; i++) {
+    shoal_token_row row;
+    assert_int_equal(shoal_store_token_by_id(w.store, ids[i], &row, &err), SHOAL_OK);
+    shoal_access_numbered("lab", i + 1, name);
+    assert_string_equal(row.name, name);
+    assert_true(row.expires == NOW + 3 * 86400.0);
+    shoal_token_rows_free(&row, 1);
+    for (uint32_t j = 0; j < i; j++) assert_string_not_equal(tokens[i], tokens[j]);
+  }
+  assert_string_equal(name, "lab 20");
+  mint(&w, SHOAL_HOST, "team 7", 0, 0, token);
+  static const struct {
+    shoal_role_level level;
+    const char *name;
+    uint64_t job;
+    uint32_t count;
+    shoal_status status;
+  } refused[] = {
+      {SHOAL_HOST, "team", 0, MANY, SHOAL_CONFLICT}, /* the seventh is taken */
+      {SHOAL_VIEWER, "x", 77, 2, SHOAL_NOT_FOUND},
+      {SHOAL_VIEWER, "a/b", 0, 2, SHOAL_INVALID},
+      {SHOAL_VIEWER, "x", 0, 0, SHOAL_INVALID},
+      {SHOAL_VIEWER, "x", 0, SHOAL_TOKENS_AT_ONCE_MAX + 1, SHOAL_INVALID},
+      {SHOAL_VIEWER, "sixty characters are too long where a number has to follow...", 0, 2, SHOAL_INVALID}};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    shoal_status status = shoal_access_mint_many(w.access, refused[i].level, refused[i].name, refused[i].job,
+                                                 0, NOW, refused[i].count, tokens, ids, &err);
+    if (status != refused[i].status) fail_msg("%zu: %s", i, err.text);
+    assert_int_equal(tokens_there(&w), MANY + 1);
+  }
+  assert_int_equal(shoal_access_mint_many(w.access, SHOAL_HOST, "team", 0, 0, NOW, 6, tokens, ids, &err),
+                   SHOAL_OK);
+  close_world(&w);
+}
+
 static void what_makes_no_token_is_refused(void **state) {
   (void)state;
   world w;
@@ -584,6 +639,7 @@ int main(void) {
       IN_FOLDER(an_admin_is_missed_when_no_token_of_one_is_valid),
       IN_FOLDER(a_token_is_remembered_for_a_little_while),
       IN_FOLDER(what_is_asked_often_counts_for_nothing_with_a_right_token),
+      IN_FOLDER(many_are_made_at_once_or_none),
       IN_FOLDER(what_makes_no_token_is_refused),
       IN_FOLDER(who_asks_too_often_has_to_wait),
       IN_FOLDER(the_rate_holds_over_any_time),

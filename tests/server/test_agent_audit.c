@@ -110,7 +110,7 @@ static void checks_are_few_at_a_time(void **state) {
   for (int i = 0; i < 20; i++)
     assert_int_equal(shoal_agent_audit_draw(audit, &newcomer), SHOAL_AGENT_NO_ROOM);
   assert_int_equal(shoal_agent_audit_draw(audit, &other), SHOAL_AGENT_CHECKED);
-  double deadline = shoal_clock_seconds() + 30;
+  double deadline = shoal_clock_seconds() + PATIENCE_S;
   while (verdicts_count < 2 && shoal_clock_seconds() < deadline) {
     shoal_agent_audit_tick(audit);
     usleep(1000);

@@ -35,7 +35,7 @@ static shoal_agent_runner *start(const shoal_agent_view *before) {
 }
 
 static void wait_for(shoal_agent_runner *r, shoal_agent_phase phase, shoal_agent_view *view) {
-  double deadline = shoal_clock_seconds() + 30;
+  double deadline = shoal_clock_seconds() + PATIENCE_S;
   do {
     shoal_agent_runner_look(r, view);
     usleep(1000);
@@ -97,7 +97,7 @@ static void play_until(shoal_agent_runner *r, uint64_t steps) {
   shoal_agent_view view;
   shoal_agent_done done;
   open_bench(&b, r);
-  double deadline = shoal_clock_seconds() + 60;
+  double deadline = shoal_clock_seconds() + PATIENCE_S;
   for (shoal_coach_next next = SHOAL_COACH_WAITS; next != SHOAL_COACH_OVER;) {
     next = play(&b, r);
     if (next == SHOAL_COACH_UNIT)
@@ -263,7 +263,7 @@ static void what_actors_say_is_checked(void **state) {
 
 /* Waits for a unit, and plays it. */
 static void play_next(bench *b, shoal_agent_runner *r) {
-  double deadline = shoal_clock_seconds() + 30;
+  double deadline = shoal_clock_seconds() + PATIENCE_S;
   shoal_coach_next next;
   while ((next = play(b, r)) == SHOAL_COACH_WAITS && shoal_clock_seconds() < deadline) usleep(1000);
   assert_int_equal(next, SHOAL_COACH_UNIT);
@@ -287,7 +287,7 @@ static shoal_agent_runner *begin_training(bench *b, const char *json) {
 }
 
 static void wait_for_version(shoal_agent_runner *r, uint64_t version, shoal_agent_view *view) {
-  double deadline = shoal_clock_seconds() + 30;
+  double deadline = shoal_clock_seconds() + PATIENCE_S;
   do {
     usleep(1000);
     shoal_agent_runner_look(r, view);

@@ -32,7 +32,7 @@ static void done(void *self, bool ran) {
 static void wake(void *self) { __atomic_fetch_add((int *)self, 1, __ATOMIC_RELEASE); }
 
 static void wait_for(int *wakes, int count) {
-  double until = shoal_clock_seconds() + 20;
+  double until = shoal_clock_seconds() + PATIENCE_S;
   while (__atomic_load_n(wakes, __ATOMIC_ACQUIRE) < count && shoal_clock_seconds() < until)
     shoal_clock_sleep(0.001);
   assert_true(__atomic_load_n(wakes, __ATOMIC_ACQUIRE) >= count);

@@ -58,6 +58,20 @@ static void watchers_hear_of_what_they_watch(void **state) {
   shoal_live_destroy(live);
 }
 
+static void only_admins_hear_of_the_audit_log(void **state) {
+  (void)state;
+  shoal_live *live = begin();
+  const shoal_caller host = {.level = SHOAL_HOST}, admin = {.level = SHOAL_ADMIN};
+  assert_true(shoal_live_join(live, 1, 0, &host) && shoal_live_join(live, 2, 0, &admin) &&
+              shoal_live_join(live, 3, 7, &admin));
+  shoal_text text = {0};
+  shoal_text_addf(&text, "{}");
+  shoal_live_tell_admins(live, NULL, "audit", &text);
+  shoal_text_release(&text);
+  assert_string_equal(pushed, "2<event: audit\ndata: {}\n\n>");
+  shoal_live_destroy(live);
+}
+
 static void who_has_left_hears_no_more(void **state) {
   (void)state;
   shoal_live *live = begin();
@@ -136,6 +150,7 @@ static void changes_are_told_once_in_their_order(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(watchers_hear_of_what_they_watch),
+      cmocka_unit_test(only_admins_hear_of_the_audit_log),
       cmocka_unit_test(who_has_left_hears_no_more),
       cmocka_unit_test(there_are_only_so_many),
       cmocka_unit_test(streams_end_with_their_token),

@@ -87,6 +87,17 @@ static void data_spreads_about_as_fast_as_it_leaves_the_server(void **state) {
   }
 }
 
+/* Volunteers that begin to train at once need all of it now, and ask for certain chunks rather than any. */
+static void the_server_sends_about_a_copy_also_when_all_is_urgent(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 5; seed++) {
+    shoal_swarm_result result =
+        spread((shoal_swarm_sim){.seed = seed, .members = 5, .on_demand = true, .bytes = 50 << 20});
+    assert_int_equal(result.finished, 5);
+    if (result.copies > 1.1) fail_msg("seed %llu: %.2f copies", (unsigned long long)seed, result.copies);
+  }
+}
+
 static void the_baselines_take_the_time_that_they_should(void **state) {
   (void)state;
   double once = (200 << 20) / 100e6;
@@ -151,6 +162,7 @@ int main(void) {
       cmocka_unit_test(the_same_seed_is_the_same_swarm),
       cmocka_unit_test(every_rule_can_be_broken),
       cmocka_unit_test(data_spreads_about_as_fast_as_it_leaves_the_server),
+      cmocka_unit_test(the_server_sends_about_a_copy_also_when_all_is_urgent),
       cmocka_unit_test(the_baselines_take_the_time_that_they_should),
       cmocka_unit_test(on_mixed_links_the_server_sends_little_more_than_a_copy),
       cmocka_unit_test(half_of_the_members_die_in_the_middle),

@@ -1,8 +1,10 @@
 /* A model that is at a training's place before its first save is never lost: another training's is moved
- * aside, and one that this same training has written does not push aside another's. */
+ * aside, and one that this same training has written does not push aside another's. Saves that fail on the way are
+ * told once. */
 #include "nn/in_folder.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "train/training.h"
@@ -29,12 +31,15 @@ typedef struct process {
   volatile sig_atomic_t stop;
   uint64_t rounds_left;
   int moved;
+  int warned;         /* times */
+  const char *hidden; /* a folder that is gone after the first round; or NULL */
 } process;
 
 static void on_round(void *self, const shoal_result *round) {
   (void)round;
   process *p = self;
   p->stop = --p->rounds_left == 0;
+  if (p->hidden != NULL && p->training.state->step == 1) assert_int_equal(rename(p->hidden, "hidden"), 0);
 }
 
 static void on_epoch(void *self, const shoal_result *train, const shoal_result *held_out) {
@@ -42,8 +47,9 @@ static void on_epoch(void *self, const shoal_result *train, const shoal_result *
 }
 
 static void on_warning(void *self, const char *text) {
-  (void)self;
-  fail_msg("%s", text);
+  process *p = self;
+  if (p->hidden == NULL) fail_msg("%s", text);
+  p->warned++;
 }
 
 static void on_moved_aside(void *self, const char *place) {
@@ -97,6 +103,22 @@ static int run(uint64_t seed, uint64_t rounds) {
   train(&p, rounds);
   end(&p);
   return p.moved;
+}
+
+static void saves_that_keep_failing_are_told_once(void **state) {
+  (void)state;
+  write_table();
+  assert_int_equal(mkdir("there", 0700), 0);
+  process p;
+  start(&p, 1, "there/m.safetensors", NULL);
+  p.hidden = "there";
+  p.config.save_every_s = 1e-9; /* after every round */
+  shoal_error err;
+  assert_int_equal(shoal_training_loop(&p.training, &err), SHOAL_FINISHED);
+  assert_int_equal(p.warned, 1);
+  assert_int_equal(rename("hidden", "there"), 0);
+  assert_int_equal(shoal_training_save(&p.training, &err), SHOAL_OK);
+  end(&p);
 }
 
 /* The same after a crash: a cluster's record leads it to the given round. */
@@ -212,6 +234,7 @@ int main(void) {
       IN_FOLDER(a_training_that_starts_anew_spares_the_model_of_another),
       IN_FOLDER(what_is_no_model_is_moved_aside_too),
       IN_FOLDER(going_on_into_another_file_moves_what_was_there),
+      IN_FOLDER(saves_that_keep_failing_are_told_once),
   };
   return RUN_TESTS(tests);
 }

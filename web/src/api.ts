@@ -97,7 +97,15 @@ export async function openStream(path: string, signal: AbortSignal): Promise<Rea
 // A file of the server, saved under `name`. It is asked for here and not by a plain link, since only so
 // the token goes along.
 export async function download(path: string, name: string): Promise<void> {
-  const blob = await (await send("GET", root + path)).blob();
+  save(await (await send("GET", root + path)).blob(), name);
+}
+
+// A text that the page has made.
+export function saveText(text: string, name: string): void {
+  save(new Blob([text], { type: "text/csv" }), name);
+}
+
+function save(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement("a");
   link.href = url;

@@ -37,6 +37,7 @@ export interface ChartOptions {
   fromZero?: boolean;
   xName?: string; // what x counts; rounds when nothing is said
   bands?: Band[];
+  legend?: boolean; // also where there is one series only
   pick?(x: number): void; // a click
 }
 
@@ -118,7 +119,7 @@ export class Chart {
   private legend(): HTMLElement | null {
     const named = this.options.series.filter((series) => !series.faint && !series.edge);
     const bands = this.options.bands ?? [];
-    if (named.length + bands.length < 2) return null;
+    if (named.length + bands.length < 2 && !this.options.legend) return null;
     const list = h("ul", { class: "legend" });
     for (const series of named) {
       const swatch = h("span", { class: series.points ? "swatch round" : "swatch" });

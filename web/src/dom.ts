@@ -56,10 +56,27 @@ export function setClass(element: Element, name: string): void {
   if (element.className !== name) element.className = name;
 }
 
+let isAtOnce = false;
+
+// While it is printed there are no frames: pictures are drawn at once then, those out of sight, too.
+export function drawsAtOnce(): boolean {
+  return isAtOnce;
+}
+
+export function drawAtOnce(work: () => void): void {
+  isAtOnce = true;
+  work();
+  isAtOnce = false;
+}
+
 // A function that runs `work` once in the next frame, however often it is called until then.
 export function eachFrame(work: () => void): () => void {
   let asked = false;
   return () => {
+    if (isAtOnce) {
+      work();
+      return;
+    }
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => {

@@ -8,9 +8,10 @@ import type { Contribution, Job, ServerInfo, Worker } from "./types";
 
 const pointsMax = 1800;
 const pollMs = 3000;
+const skewMax = 10; // seconds by which the server's clock may differ from ours
 const listMax = 1000; // jobs and workers that are asked for at once
 
-// Throughput since the page was loaded; it outlives visits to other pages.
+// Throughput: what the server has kept, then as it comes; it outlives visits to other pages.
 export const throughput: { times: number[]; values: (number | null)[] } = { times: [], values: [] };
 
 // What was while nobody looked is not known.
@@ -19,6 +20,15 @@ function noteGap(): void {
   if (last === undefined) return;
   throughput.times.push(last + 0.001);
   throughput.values.push(null);
+}
+
+// The server remembers the last hour, by its own clock.
+async function fetchHistory(): Promise<void> {
+  const { points } = await get<{ points: [time: number, value: number][] }>("/throughput");
+  const behind = Date.now() / 1000 - (points[points.length - 1]?.[0] ?? 0);
+  const skew = Math.abs(behind) > skewMax ? behind : 0;
+  throughput.times = points.map(([time]) => time + skew);
+  throughput.values = points.map(([, value]) => value);
 }
 
 function note(server: ServerInfo): void {
@@ -53,7 +63,9 @@ export class Fleet {
   ) {
     noteGap();
     this.live = new Live("/live", {
-      opened: () => this.fetchAll(),
+      opened: async () => {
+        await Promise.all([this.fetchAll(), fetchHistory()]);
+      },
       event: (name, data) => this.take(name, data),
       state: (state, retryMs, why) => {
         // An invitation to one job may not follow the server; what it may see is asked for now and then.

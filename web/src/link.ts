@@ -24,8 +24,8 @@ export function parsePasted(text: string): Invitation | null {
   return parseHash(hash >= 0 ? pasted.slice(hash) : pasted);
 }
 
-// Without a token for a server that is open; the fingerprint is needed there, too, since nobody else vouches
-// for a certificate that it made itself.
+// Without a token for a server that is open; the fingerprint, of its key, is needed there, too, since nobody
+// else vouches for a certificate that it made itself.
 export function linkOf(origin: string, token: string | null, fingerprint: string | null): string {
   const fields = [token && `t=${token}`, fingerprint && `fp=${fingerprint}`].filter(Boolean);
   return `${origin}/${fields.length > 0 ? "#" : ""}${fields.join("&")}`;

@@ -10,6 +10,7 @@ import type { Frame, Page } from "./page";
 import { accessPage } from "./pages/access";
 import { agentPage } from "./pages/agent";
 import { anyJobPage } from "./pages/any_job";
+import { comparePage } from "./pages/compare";
 import { hostPage } from "./pages/host";
 import { overviewPage } from "./pages/overview";
 import { searchPage } from "./pages/search";
@@ -162,6 +163,8 @@ function makePage(route: Route, to: Frame): Page {
       return agentPage(to, route.from);
     case "job":
       return anyJobPage(to, route.id);
+    case "compare":
+      return comparePage(to, route.jobs);
     case "work":
       return workPage(to);
     case "access":

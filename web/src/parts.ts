@@ -3,9 +3,10 @@
 import { download, textOf } from "./api";
 import { announce, h, setClass, setText, svg, type Child } from "./dom";
 import { percent } from "./format";
+import { help } from "./help";
 import { auditsText, isGuarded, standingRank, standingText } from "./standing";
 import { textColumn, type Column } from "./table";
-import type { JobState, JobWorker, Progress, WorkerState } from "./types";
+import type { JobState, JobWorker, WorkerState } from "./types";
 
 export function mark(): SVGSVGElement {
   return svg(
@@ -35,10 +36,6 @@ export function setState(cell: Element, state: JobState | WorkerState): void {
   }
 }
 
-export function part(progress: Progress): number {
-  return progress.steps > 0 ? Math.min(progress.step / progress.steps, 1) : 0;
-}
-
 export class Bar {
   private readonly inside = h("span");
   readonly node = h("span", { class: "bar", "aria-hidden": "true" }, this.inside);
@@ -66,7 +63,7 @@ export function shareColumn<T>(width: string, share: (row: T) => number): Column
   return {
     title: "Share",
     width,
-    phoneWidth: "8rem",
+    phoneWidth: "6.5rem",
     kind: "number",
     fill: (cell, row) => fillBar(cell, share(row), percent(share(row))),
     sort: share,
@@ -82,7 +79,7 @@ export const standingColumns: Column<JobWorker>[] = [
     sort: standingRank,
     shown: isGuarded,
     hide: "phone",
-    hint: "Unproven: every unit is computed again; proven: some are; banned: one was wrong",
+    hint: help.standing,
   },
   {
     title: "Audits",

@@ -75,18 +75,24 @@ function matrix(confusion: NonNullable<Insight["confusion"]>): HTMLElement {
   );
 }
 
+function expectedText(score: number, error: number | null | undefined): string {
+  return figure(score) + (error ? `\u00a0± ${figure(error)}` : "");
+}
+
 function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HTMLElement | null {
   const valid = typeof scores.valid === "number" ? { [metric]: scores.valid } : (scores.valid ?? {});
   const test = scores.test ?? {};
   const names = [...new Set([...Object.keys(test), ...Object.keys(valid)])];
   if (names.length === 0) return null;
   const isTested = Object.keys(test).length > 0;
+  const expected = scores.estimate ?? null;
   const head = h(
     "tr",
     null,
     h("th", { scope: "col" }, "Metric"),
     h("th", { scope: "col", class: "number" }, "Held out"),
   );
+  if (expected !== null) head.append(h("th", { scope: "col", class: "number" }, "Expected"));
   if (isTested) head.append(h("th", { scope: "col", class: "number" }, "Test"));
   const body = names.map((name) =>
     h(
@@ -94,6 +100,7 @@ function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HT
       null,
       h("th", { scope: "row" }, metricText(name)),
       h("td", { class: "number" }, figure(valid[name])),
+      expected !== null && h("td", { class: "number" }, name === metric ? expectedText(expected, scores.estimate_error) : ""),
       isTested && h("td", { class: "number" }, figure(test[name])),
     ),
   );
@@ -103,6 +110,10 @@ function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HT
     "div",
     { class: "stack" },
     h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Scores" }, table),
+    expected !== null &&
+      small(
+        "Held-out rows may flatter: the model was chosen by them. Expected is what rows say that had no say in choosing, with its standard error.",
+      ),
     isTested && small(`The test is on ${rows} that nothing has learned from or been chosen by.`),
   );
 }
@@ -176,7 +187,7 @@ export class InsightView {
     this.lessons.set(
       lessons.length > 0
         ? h("ul", { class: "points" }, ...lessons.map((text) => h("li", null, text)))
-        : nothing("Nothing that chance alone would not explain."),
+        : nothing(insight.lessons_why ? `${capital(insight.lessons_why)}.` : "Nothing that chance alone would not explain."),
     );
     this.errors.set(...this.errorParts(insight));
     const columns = (insight.columns ?? []).slice().sort((a, b) => b.importance - a.importance);
@@ -190,6 +201,7 @@ export class InsightView {
       columns.length > 0
         ? bars(columns.map(({ column, importance: part }) => ({ name: column, part, text: figure(part) })))
         : null,
+      insight.columns_why ? small(`${capital(insight.columns_why)}.`) : null,
     );
     const members = insight.members ?? [];
     this.members.set(

@@ -3,7 +3,7 @@
 // drawn when it comes into sight.
 
 import { placeTip, startDrawing } from "./canvas";
-import { eachFrame, h } from "./dom";
+import { drawsAtOnce, eachFrame, h } from "./dom";
 
 export interface Drawn {
   base(context: CanvasRenderingContext2D, width: number, height: number): void;
@@ -79,7 +79,7 @@ export class Layers {
   }
 
   get width(): number {
-    return Math.max(this.node.clientWidth, this.widthMin);
+    return Math.max(this.node.clientWidth, drawsAtOnce() ? 0 : this.widthMin); // paper does not scroll
   }
 
   // Where pointers are listened to.
@@ -125,7 +125,7 @@ export class Layers {
   }
 
   private paint(canvas: HTMLCanvasElement, layer: keyof Drawn): void {
-    if (!this.isSeen || !this.box.isConnected || this.node.clientWidth === 0) {
+    if ((!this.isSeen && !drawsAtOnce()) || !this.box.isConnected || this.node.clientWidth === 0) {
       this.waiting.add(layer);
       return;
     }

@@ -38,6 +38,33 @@ export function metricText(metric: string): string {
   return metricTexts[metric] ?? metric;
 }
 
+export interface SearchScore {
+  score: number | null;
+  name: string; // what it is of, and on which rows
+  short: string; // the same in a list
+}
+
+// What a search is worth. The model that it made is judged by the test rows, or where none were kept by what is
+// expected of it on new rows; until there is one, there is only what the best trial has on the rows that it was
+// chosen by.
+export function searchScores(
+  search: Pick<SearchProgress, "phase" | "best" | "best_score" | "metric" | "test_score" | "estimate">,
+): { main: SearchScore; beside: SearchScore | null } {
+  const metric = metricText(search.metric || "score");
+  const isOver = search.phase === "ended";
+  const best: SearchScore = {
+    score: search.best > 0 ? search.best_score : null,
+    name: `Validation ${metric} of the best trial${isOver ? "" : " so far"}`,
+    short: "validation",
+  };
+  const test = search.test_score ?? null;
+  const expected = search.estimate ?? null;
+  if (isOver && test === null && expected !== null)
+    return { main: { score: expected, name: `Expected ${metric} of the model`, short: "expected" }, beside: best };
+  if (!isOver || test === null) return { main: best, beside: null };
+  return { main: { score: test, name: `Test ${metric} of the model`, short: "test" }, beside: best };
+}
+
 export const schedulers: [string, string][] = [
   ["model", "by a model of what was good so far"],
   ["halving", "halving: many start, the best go on"],

@@ -81,6 +81,11 @@ export interface SearchProgress {
   best_score: number | null;
   metric: string;
   higher_is_better: boolean;
+  valid_score?: number | null; // of the model that was made, on the rows that it was chosen by, which flatters
+  estimate?: number | null; // of the model, on rows that had no say in choosing it; null: not known
+  estimate_error?: number | null; // its standard error
+  test_score?: number | null; // of the model that was made, on rows that nothing has learned from
+  test_rows?: number;
 }
 
 export type Setting = number | string;
@@ -119,13 +124,17 @@ export interface Insight {
   trials?: number;
   importance?: { setting: string; share: number }[];
   lessons?: (string | { setting: string; text: string })[];
+  lessons_why?: string; // why there are none
   confusion?: { classes: string[]; counts: number[][] };
   residuals?: [number, number][]; // predicted, right
   columns?: { column: string; importance: number }[];
+  columns_why?: string; // why some are not there
   members?: { trial: number; share: number }[];
   // valid: of the metric, or of all of them
   scores?: {
     valid?: number | null | Record<string, number | null>;
+    estimate?: number | null;
+    estimate_error?: number | null;
     test?: Record<string, number | null>;
     test_rows?: number;
   };

@@ -1,7 +1,7 @@
 // standing.ts: how far a worker is believed, in words. Pure. Jobs that nobody guards tell nothing of it.
 
 import { count, none } from "./format";
-import type { JobWorker } from "./types";
+import type { JobWorker, Worker } from "./types";
 
 export function standingText(worker: JobWorker): string {
   return worker.standing ?? "";
@@ -48,4 +48,9 @@ export function nowClass(worker: JobWorker, isRunning: boolean): string {
   if (worker.standing === "banned") return "banned";
   if (!isRunning) return "";
   return worker.late ? "late" : worker.here ? "" : "gone";
+}
+
+// Of one that is here and takes no work now.
+export function pausedText(worker: Pick<Worker, "name" | "text">): string {
+  return worker.text ? `${worker.name} is paused: ${worker.text}.` : `${worker.name} is paused.`;
 }

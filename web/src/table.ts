@@ -1,10 +1,13 @@
 // table.ts: a table of which only the rows in sight exist, so that thousands cost no more than twenty.
 //
-// All rows have the same height. Rows are made once per key and filled again when something changed;
+// All rows have the same height, but those with a long name: that is never cut, and makes its row higher.
+// Rows are made once per key and filled again when something changed;
 // sorting is by a click on a column's head.
 
 import { eachFrame, h, setClass, setText } from "./dom";
-import { windowOf } from "./window";
+import { count } from "./format";
+import { whatIs } from "./help";
+import { windowOf, windowOfRows } from "./window";
 
 export interface Column<T> {
   title: string;
@@ -12,8 +15,9 @@ export interface Column<T> {
   width: string; // of the style sheet: "30%", "6rem", "auto"
   phoneWidth?: string;
   kind?: "number" | "text";
-  hide?: "phone" | "tablet"; // up to this width of the screen
+  hide?: "small" | "phone" | "tablet"; // up to this width of the screen
   hint?: string;
+  wraps?: boolean; // names, which may be long
   shown?(rows: T[]): boolean; // without it: always
   fill(cell: HTMLTableCellElement, row: T): void;
   sort?(row: T): number | string;
@@ -22,7 +26,7 @@ export interface Column<T> {
 export interface TableOptions<T> {
   label: string;
   empty: string;
-  rowHeight: number;
+  rowHeight: number; // at least
   columns: Column<T>[];
   key(row: T): string | number;
   rowClass?(row: T): string;
@@ -52,11 +56,17 @@ export class Table<T> {
   private sorted: T[] = [];
   private sortBy = -1;
   private descending = false;
+  private readonly heights = new Map<string | number, number>(); // of rows that were drawn, where names wrap
+  private readonly wraps: boolean;
   private reached: string | number | null = null; // the row whose control Tab leads to
   private readonly draw = eachFrame(() => this.drawNow());
-  private readonly sizes = new ResizeObserver(() => this.draw());
+  private readonly sizes = new ResizeObserver(() => {
+    this.heights.clear();
+    this.draw();
+  });
 
   constructor(private readonly options: TableOptions<T>) {
+    this.wraps = options.columns.some((column) => column.wraps);
     this.body = h("tbody", null, this.above, this.below);
     this.table = h(
       "table",
@@ -91,6 +101,10 @@ export class Table<T> {
     this.draw();
   }
 
+  get isEmpty(): boolean {
+    return this.rows.length === 0;
+  }
+
   // Fills the rows again, when what they show depends on more than the rows.
   refresh(): void {
     this.set(this.rows);
@@ -108,7 +122,7 @@ export class Table<T> {
   }
 
   private hideClass(column: Column<T>): string {
-    const kind = column.kind === "number" ? "number" : "";
+    const kind = column.kind === "number" ? "number" : column.wraps ? "wraps" : "";
     return column.hide ? `${kind} hide-${column.hide}`.trim() : kind;
   }
 
@@ -116,8 +130,10 @@ export class Table<T> {
     const group = h("colgroup");
     for (const column of this.options.columns) {
       const col = h("col", { class: this.hideClass(column) });
-      col.style.setProperty("--width", column.width);
-      if (column.phoneWidth) col.style.setProperty("--phone-width", column.phoneWidth);
+      const room = (width: string): string =>
+        column.hint && width !== "auto" ? `calc(${width} + 1rem)` : width; // for what explains it
+      col.style.setProperty("--width", room(column.width));
+      if (column.phoneWidth) col.style.setProperty("--phone-width", room(column.phoneWidth));
       this.cols.push(col);
       group.append(col);
     }
@@ -127,20 +143,21 @@ export class Table<T> {
   private headRow(): HTMLTableRowElement {
     const row = h("tr");
     this.options.columns.forEach((column, i) => {
-      const head = h("th", { scope: "col", class: this.hideClass(column), title: column.hint });
+      const head = h("th", { scope: "col", class: this.hideClass(column) });
       if (column.sort)
         head.append(
           h("button", { type: "button", class: "sort", onclick: () => this.sortOn(i) }, column.title),
         );
       else head.append(column.isTitleAway ? h("span", { class: "away" }, column.title) : column.title);
+      if (column.hint) head.append(" ", whatIs(column.title, column.hint));
       this.heads.push(head);
       row.append(head);
     });
     return row;
   }
 
-  private sortOn(i: number): void {
-    // Largest numbers first, then the other way round, then as it was.
+  // By a column: largest numbers first, then the other way round, then as it was. -1: as it was.
+  sortOn(i: number): void {
     const firstDescending = this.options.columns[i]?.kind === "number";
     if (this.sortBy !== i) {
       this.sortBy = i;
@@ -171,13 +188,10 @@ export class Table<T> {
     const rows = this.sorted;
     this.note.hidden = rows.length > 0;
     this.table.setAttribute("aria-rowcount", String(rows.length + 1));
-    const shown = windowOf(
-      this.scroller.scrollTop,
-      this.scroller.clientHeight || 600,
-      rowHeight,
-      rows.length,
-      spareRows,
-    );
+    const { scrollTop, clientHeight } = this.scroller;
+    const shown = this.wraps
+      ? windowOfRows(scrollTop, clientHeight || 600, (i) => this.heightOf(i), rows.length, spareRows)
+      : windowOf(scrollTop, clientHeight || 600, rowHeight, rows.length, spareRows);
     const used = new Set<string | number>();
     const focused = this.body.querySelector<HTMLElement>(":focus");
     let before: Element = this.above;
@@ -191,15 +205,26 @@ export class Table<T> {
       before = element;
     }
     for (const [id, element] of this.made) {
-      if (used.has(id)) continue;
-      element.remove();
-      this.made.delete(id);
+      if (!used.has(id)) {
+        element.remove();
+        this.made.delete(id);
+      } else if (this.wraps && element.offsetHeight > 0) this.heights.set(id, element.offsetHeight);
+    }
+    const left = rows.length - (shown.end - shown.first); // for paper, where nobody scrolls
+    const more = left > 0 ? count(left) : undefined;
+    if (this.node.dataset["more"] !== more) {
+      if (more) this.node.dataset["more"] = more;
+      else delete this.node.dataset["more"];
     }
     setHeight(this.above, shown.above);
     setHeight(this.below, shown.below);
     this.setTabStop(shown.first);
     // A row that is moved loses the focus.
     if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+  }
+
+  private heightOf(i: number): number {
+    return this.heights.get(this.options.key(this.sorted[i] as T)) ?? this.options.rowHeight;
   }
 
   // ---- the keyboard ----
@@ -239,10 +264,11 @@ export class Table<T> {
     const index = this.indexOf(event.target as Element) + step;
     if (step === 0 || this.sorted[index] === undefined) return;
     event.preventDefault();
-    const { rowHeight } = this.options;
     const head = this.table.tHead?.offsetHeight ?? 0;
-    const lowest = (index + 1) * rowHeight + head - this.scroller.clientHeight;
-    this.scroller.scrollTop = Math.min(Math.max(this.scroller.scrollTop, lowest), index * rowHeight);
+    let top = 0;
+    for (let i = 0; i < index; i++) top += this.heightOf(i);
+    const lowest = top + this.heightOf(index) + head - this.scroller.clientHeight;
+    this.scroller.scrollTop = Math.min(Math.max(this.scroller.scrollTop, lowest), top);
     this.drawNow();
     this.reach(index);
     this.controlOf(this.reached)?.focus({ preventScroll: true });

@@ -1,4 +1,6 @@
-// theme.ts: light or dark: what the system wants, or what the switch was set to.
+// theme.ts: light or dark: what the system wants, or what the switch was set to; and on paper.
+
+import { drawAtOnce } from "./dom";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -15,11 +17,31 @@ function apply(): void {
   const chosen = theme();
   if (chosen === "system") document.documentElement.removeAttribute("data-theme");
   else document.documentElement.dataset["theme"] = chosen;
+  repaint();
+}
+
+function repaint(): void {
   for (const listener of listeners) listener();
+}
+
+// On paper all is light, and as wide as the style sheet says of class "paper". What is drawn on canvases is
+// drawn for that before it is printed or saved as PDF, and for the screen afterwards.
+function startPrinting(): void {
+  const { classList, dataset } = document.documentElement;
+  window.addEventListener("beforeprint", () => {
+    classList.add("paper");
+    dataset["theme"] = "light";
+    drawAtOnce(repaint);
+  });
+  window.addEventListener("afterprint", () => {
+    classList.remove("paper");
+    apply();
+  });
 }
 
 export function startTheme(): void {
   apply();
+  startPrinting();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
 }
 

@@ -72,6 +72,10 @@ export class Timeline {
     this.draw();
   }
 
+  get isThere(): boolean {
+    return this.units.length > 0;
+  }
+
   repaint(): void {
     this.draw();
   }

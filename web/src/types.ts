@@ -3,7 +3,7 @@
 import type { AgentProgress } from "./agent_types";
 import type { Profile, SearchProgress } from "./search_types";
 
-export type Role = "viewer" | "volunteer" | "host" | "admin";
+export type Role = "metrics" | "viewer" | "volunteer" | "host" | "admin";
 export type JobState = "waiting" | "running" | "stopped" | "finished" | "failed";
 export type WorkerState = "idle" | "fetching" | "computing" | "paused";
 
@@ -63,6 +63,7 @@ export interface JobSpec {
   guard?: boolean;
   rule?: string;
   shuffle?: string;
+  augment?: string;
 }
 
 // How a job is guarded against wrong results, and what came of it.
@@ -95,7 +96,7 @@ export interface Job {
   progress: Progress;
   guard?: Guard;
   sha256: string | null;
-  files: { model: boolean; onnx: boolean; events: boolean };
+  files: { model: boolean; onnx: boolean; events: boolean; evaluation?: boolean };
 }
 
 // step, time, loss, metric, samples a second.
@@ -114,6 +115,37 @@ export interface EpochPoint {
 export interface History {
   rounds: RoundPoint[];
   epochs: EpochPoint[];
+}
+
+// How a classifier fares class by class. The matrix is there for few classes that exclude each other.
+export interface Evaluation {
+  split: "valid" | "test";
+  epoch: number;
+  samples: number;
+  accuracy: number | null;
+  macro: { precision: number; recall: number; f1: number };
+  classes: ClassScores[];
+  matrix?: number[][]; // rows: what it is; columns: what it is taken for
+  confused?: { label: string; class: string; count: number }[];
+  worst: WrongSample[];
+}
+
+export interface ClassScores {
+  class: string;
+  support: number;
+  precision: number;
+  recall: number;
+  f1: number;
+}
+
+export interface WrongSample {
+  sample: number;
+  label: string; // what it is
+  class: string; // what it is taken for
+  probability: number;
+  label_probability: number;
+  image?: string; // an address of data
+  values?: Record<string, number>;
 }
 
 export interface JobWorker {
@@ -282,7 +314,7 @@ export interface AuditEntry {
   what: string;
 }
 
-const ranks: Role[] = ["viewer", "volunteer", "host", "admin"];
+const ranks: Role[] = ["metrics", "viewer", "volunteer", "host", "admin"];
 
 // A role may do what the ones before it may.
 export function may(role: Role, needed: Role): boolean {

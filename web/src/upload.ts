@@ -24,6 +24,11 @@ export function guessKind(names: string[]): string {
   return "text";
 }
 
+// Image files become a data set by the command, which fits them to a model. Pure.
+export function areImages(names: string[]): boolean {
+  return names.some((name) => /\.(png|jpe?g)$/i.test(name));
+}
+
 // A name for the set, from that of a file. Pure.
 export function guessName(file: string): string {
   const name = file
@@ -122,7 +127,11 @@ export class Uploader {
     this.name.input.value ||= guessName((files[0] as File).name);
     this.kind.input.value = guessKind(files.map((file) => file.name));
     if (!this.only) this.kind.input.dispatchEvent(new Event("change"));
-    this.start.disabled = false;
+    this.start.disabled = areImages(files.map((file) => file.name));
+    this.failure.textContent =
+      "PNG and JPEG files are sent with the command shoal host MODEL.net --data FOLDER, which fits them to the model: " +
+      "FOLDER has a subfolder for each class.";
+    this.failure.hidden = !this.start.disabled;
     setText(this.status, "");
     replace(
       this.list,

@@ -20,6 +20,7 @@ import {
   schedulers,
   schedulerText,
   searchCommand,
+  searchScores,
   spaceLine,
   usualMore,
   withSpaceLine,
@@ -211,4 +212,23 @@ test("how much of a search is done", () => {
   assert.equal(shareDone({ state: "running", search }), 0);
   assert.equal(shareDone({ state: "running", search: { ...search, share: 1.2 } }), 1);
   assert.equal(shareDone({ state: "finished", search }), 1);
+});
+
+test("a search is known by its model's score on the test rows, once there is one", () => {
+  const found = { best: 3, best_score: 0.791, metric: "accuracy" };
+  const running = searchScores({ ...found, phase: "tries", test_score: null });
+  assert.deepEqual(running.main, {
+    score: 0.791,
+    name: "Validation accuracy of the best trial so far",
+    short: "validation",
+  });
+  assert.equal(running.beside, null);
+  const ended = searchScores({ ...found, phase: "ended", test_score: 0.715 });
+  assert.deepEqual(ended.main, { score: 0.715, name: "Test accuracy of the model", short: "test" });
+  assert.equal(ended.beside?.name, "Validation accuracy of the best trial");
+  assert.equal(ended.beside?.score, 0.791);
+  // One that goes on has the test of the model before; one without test rows has none.
+  assert.equal(searchScores({ ...found, phase: "tries", test_score: 0.715 }).main.score, 0.791);
+  assert.equal(searchScores({ ...found, phase: "ended" }).main.name, "Validation accuracy of the best trial");
+  assert.equal(searchScores({ ...found, best: 0, phase: "reads" }).main.score, null);
 });

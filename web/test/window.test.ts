@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { windowOf } from "../src/window";
+import { windowOf, windowOfRows } from "../src/window";
 
 test("heights of what is and is not drawn add up to the whole table", () => {
   for (const count of [0, 1, 5, 20, 1000]) {
@@ -22,4 +22,21 @@ test("a table that got shorter than where it was scrolled to shows its end", () 
   const w = windowOf(40_000, 440, 44, 20, 3);
   assert.equal(w.end, 20);
   assert.ok(w.first <= 10);
+});
+
+test("where rows differ, those in sight are drawn, and heights add up as well", () => {
+  const heightOf = (i: number): number => (i % 10 === 0 ? 120 : 44);
+  for (const count of [0, 1, 5, 20, 1000]) {
+    let whole = 0;
+    for (let i = 0; i < count; i++) whole += heightOf(i);
+    for (const top of [-50, 0, 13, 440, 20_000, 1e9]) {
+      const w = windowOfRows(top, 440, heightOf, count, 3);
+      let drawn = 0;
+      for (let i = w.first; i < w.end; i++) drawn += heightOf(i);
+      assert.equal(w.above + drawn + w.below, whole);
+      const seen = Math.min(Math.max(top, 0), Math.max(whole - 440, 0));
+      assert.ok(w.above <= seen && w.above + drawn >= Math.min(seen + 440, whole));
+      assert.ok(w.end - w.first <= 18);
+    }
+  }
 });

@@ -1,21 +1,32 @@
 // access.ts: for admins: who has been invited, who is banned, and what was done.
 
 import { get, remove, textOf } from "../api";
-import { h, setText } from "../dom";
+import { auditWords } from "../audit_words";
+import { h, later, setText } from "../dom";
 import { date, none, when } from "../format";
+import { untilText } from "../invitations";
 import { inviteForm, roleTexts } from "../invite";
+import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, busy, button, card, notice } from "../parts";
 import { Table, textColumn } from "../table";
 import { may, type AuditEntry, type Ban, type TokenInfo } from "../types";
 
 const rowHeight = 44;
+const entriesAtOnce = 200; // of the audit log
 
-// Two lines at most, so that all rows are of one height.
-function fillTwoLines(cell: HTMLTableCellElement, text: string): void {
-  if (!cell.firstElementChild) cell.append(h("div", { class: "twolines" }));
-  setText(cell.firstElementChild as Element, text);
-  cell.title = text;
+function fillDeed(cell: HTMLTableCellElement, entry: AuditEntry): void {
+  const { who, from, what } = auditWords(entry);
+  if (!cell.firstElementChild)
+    cell.append(
+      h("span", { class: "deed" }, h("strong"), " ", h("span")),
+      h("span", { class: "muted small" }),
+    );
+  const [name, deed] = cell.querySelectorAll(".deed > *");
+  setText(name as Element, who);
+  setText(deed as Element, what);
+  setText(cell.lastElementChild as Element, from ? ` (${from})` : "");
+  cell.title = `${entry.who}: ${entry.what}`;
 }
 
 // Once: a row is of one thing for as long as it is there.
@@ -49,7 +60,13 @@ export function accessPage(frame: Frame): Page {
     rowHeight,
     key: (token) => token.id,
     columns: [
-      { title: "Name", width: "auto", fill: textColumn((token) => token.name), sort: (token) => token.name },
+      {
+        title: "Name",
+        width: "auto",
+        wraps: true,
+        fill: textColumn((token) => token.name),
+        sort: (token) => token.name,
+      },
       {
         title: "Role",
         width: "7rem",
@@ -58,6 +75,7 @@ export function accessPage(frame: Frame): Page {
           cell.title = roleTexts[token.role];
         },
         sort: (token) => token.role,
+        hide: "small",
       },
       {
         title: "Job",
@@ -75,7 +93,7 @@ export function accessPage(frame: Frame): Page {
       {
         title: "Works until",
         width: "11rem",
-        fill: textColumn((token) => (token.expires === null ? "taken back" : date(token.expires))),
+        fill: textColumn((token) => untilText(token.expires)),
         sort: (token) => token.expires ?? Infinity,
         hide: "phone",
       },
@@ -88,11 +106,18 @@ export function accessPage(frame: Frame): Page {
     rowHeight,
     key: (ban) => ban.id,
     columns: [
-      { title: "Who", width: "auto", fill: textColumn((ban) => ban.who), sort: (ban) => ban.who },
+      {
+        title: "Who",
+        width: "auto",
+        wraps: true,
+        fill: textColumn((ban) => ban.who),
+        sort: (ban) => ban.who,
+      },
       {
         title: "Why",
         width: "40%",
-        fill: (cell, ban) => fillTwoLines(cell, ban.reason),
+        wraps: true,
+        fill: textColumn((ban) => ban.reason),
         hide: "phone",
       },
       {
@@ -123,8 +148,7 @@ export function accessPage(frame: Frame): Page {
         phoneWidth: "6rem",
         fill: textColumn((entry) => when(entry.time, Date.now() / 1000)),
       },
-      { title: "Who", width: "22%", fill: textColumn((entry) => entry.who || none), hide: "phone" },
-      { title: "What", width: "auto", fill: (cell, entry) => fillTwoLines(cell, entry.what) },
+      { title: "What was done", width: "auto", wraps: true, fill: fillDeed },
     ],
   });
   const more = button("Show older entries", "plain", () => void busy(more, fetchAudit));
@@ -143,7 +167,6 @@ export function accessPage(frame: Frame): Page {
     try {
       await remove(`/tokens/${token.id}`);
       notice("The invitation no longer works.");
-      await fetchTokens();
     } catch (thrown) {
       notice(textOf(thrown), "bad");
     }
@@ -163,7 +186,6 @@ export function accessPage(frame: Frame): Page {
     try {
       await remove(`/bans/${ban.id}`);
       notice("The ban is lifted.");
-      await fetchBans();
     } catch (thrown) {
       notice(textOf(thrown), "bad");
     }
@@ -183,13 +205,41 @@ export function accessPage(frame: Frame): Page {
     const last = entries[entries.length - 1];
     const answer = await get<{ entries: AuditEntry[] }>(`/audit${last ? `?before=${last.number}` : ""}`);
     entries.push(...answer.entries);
-    more.hidden = answer.entries.length === 0;
+    more.hidden = answer.entries.length < entriesAtOnce;
     if (!isClosed) audit.set(entries.slice());
   }
 
-  Promise.all([fetchTokens(), fetchBans(), fetchAudit()]).catch((thrown: unknown) => {
-    failure.textContent = textOf(thrown);
-    failure.hidden = false;
+  // What was done since, or from the beginning where that is too much.
+  async function fetchNewer(): Promise<void> {
+    const newest = entries[0]?.number ?? 0;
+    const answer = await get<{ entries: AuditEntry[] }>("/audit");
+    const newer = answer.entries.filter((entry) => entry.number > newest);
+    if (newer.length === answer.entries.length) {
+      entries.length = 0;
+      more.hidden = newer.length < entriesAtOnce;
+    }
+    entries.unshift(...newer);
+    if (!isClosed) audit.set(entries.slice());
+  }
+
+  // All of it changes by what the audit log tells of, whoever did it.
+  async function fetchAll(): Promise<void> {
+    try {
+      await Promise.all([fetchTokens(), fetchBans(), fetchNewer()]);
+      failure.hidden = true;
+    } catch (thrown) {
+      failure.textContent = textOf(thrown);
+      failure.hidden = false;
+    }
+  }
+
+  const soon = later(100, () => void fetchAll());
+  const live: Live = new Live("/live", {
+    opened: fetchAll,
+    event: (name) => {
+      if (name === "audit") soon();
+    },
+    state: (now, retryMs, why) => frame.live(now, retryMs, why, () => live.now()),
   });
   return {
     title: "Access",
@@ -205,7 +255,7 @@ export function accessPage(frame: Frame): Page {
           { class: "hint" },
           "Make one invitation per machine: a ban holds for every machine that came with the same one.",
         ),
-        inviteForm(frame.server, null, () => void fetchTokens()),
+        inviteForm(frame.server, null, () => undefined),
       ),
       card("Invitations", tokens.node),
       card("Bans", bans.node),
@@ -213,6 +263,7 @@ export function accessPage(frame: Frame): Page {
     ),
     close() {
       isClosed = true;
+      live.close();
     },
   };
 }

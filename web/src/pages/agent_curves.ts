@@ -17,6 +17,7 @@ import type { AgentPoint } from "../agent_types";
 import { Chart, type XAxis } from "../chart";
 import { h } from "../dom";
 import { count, duration, short } from "../format";
+import { explained, help } from "../help";
 
 const pointsMax = 2000; // that are drawn
 const heights = { wide: 440, narrow: 280 }; // beside the agent at play, and below it
@@ -86,16 +87,7 @@ export class AgentCurves {
       "div",
       { class: "columns", hidden: true },
       h("section", { class: "card" }, h("h2", null, "Steps a second"), this.speed.node),
-      h(
-        "section",
-        { class: "card" },
-        h(
-          "h2",
-          { title: "How many versions older the policy was that played than the one that learned" },
-          "Policy lag",
-        ),
-        this.lag.node,
-      ),
+      h("section", { class: "card" }, h("h2", null, explained("Policy lag", help.lag)), this.lag.node),
     );
   }
 

@@ -33,6 +33,7 @@ import {
   shellWord,
   short,
 } from "../format";
+import { help } from "../help";
 import { inviteForm } from "../invite";
 import { Latest } from "../latest";
 import type { Frame, Page } from "../page";
@@ -43,15 +44,15 @@ import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
 import { mayChange, type Job, type JobWorker } from "../types";
 import { AgentCurves } from "./agent_curves";
-import { LiveJob } from "./live_job";
+import { LiveJob, type Figure } from "./live_job";
 
 const lookEveryMs = 2000; // at the actors
 const checkpointsMs = 500; // after the server has said that there are others
 
-function figuresOf(job: Job): [string, string][] {
+function figuresOf(job: Job): Figure[] {
   const agent = agentOf(job);
   const isActive = job.state === "running" || job.state === "waiting";
-  const pairs: [string, string][] = [
+  const pairs: Figure[] = [
     ["Return", spreadText(agent.return_mean, agent.return_deviation)],
     [`Score of ${agent.score === null ? 100 : agent.score_episodes}`, scoreText(agent)],
     ["Steps", short(agent.steps)],
@@ -66,9 +67,9 @@ function figuresOf(job: Job): [string, string][] {
   if (isActive)
     pairs.push(
       ["Steps a second", rate(agent.steps_per_second)],
-      ["Policy lag", lagText(agent.lag)],
+      ["Policy lag", lagText(agent.lag), { help: help.lag }],
       ["Actors", count(agent.actors)],
-      ["Rollouts waiting", count(agent.waiting)],
+      ["Rollouts waiting", count(agent.waiting), { help: help.rollouts }],
     );
   pairs.push(["Received", bytes(agent.bytes_in)], ["Sent", bytes(agent.bytes_out)]);
   return pairs;
@@ -113,6 +114,7 @@ function actorsTable(isRunning: () => boolean): Table<JobWorker> {
       {
         title: "Actor",
         width: "auto",
+        wraps: true,
         fill: textColumn((worker) => worker.name),
         sort: (worker) => worker.name,
       },
@@ -150,7 +152,7 @@ function actorsTable(isRunning: () => boolean): Table<JobWorker> {
         fill: textColumn((worker) => (worker.here && isRunning() ? lag(worker.lag_s) : none)),
         sort: (worker) => worker.lag_s,
         hide: "tablet",
-        hint: "Since it was last heard",
+        hint: help.heard,
       },
     ],
   });
@@ -222,8 +224,9 @@ export function agentJobPage(frame: Frame, id: number): Page {
     takeWorkers((await get<{ workers: JobWorker[] }>(`${view.path}/workers`)).workers);
   };
   function takeWorkers(all: JobWorker[]): void {
-    if (!view.isClosed)
-      actors.set(all.slice().sort((a, b) => b.samples - a.samples || a.name.localeCompare(b.name)));
+    if (view.isClosed) return;
+    actors.set(all.slice().sort((a, b) => b.samples - a.samples || a.name.localeCompare(b.name)));
+    view.draw();
   }
 
   const view: LiveJob = new LiveJob(frame, id, `Agent ${id}`, {
@@ -267,25 +270,29 @@ export function agentJobPage(frame: Frame, id: number): Page {
       endTheme();
     },
   });
+  const hasPlayed = (): boolean => curves.points.length > 0 || agentOf(view.job as Job).steps > 0;
   return view.page(
-    h(
-      "div",
-      { class: "columns watch" },
+    view.onceThere(
       h(
-        "section",
-        { class: "card" },
-        h("div", { class: "cardhead" }, h("h2", null, "At play"), player.now),
-        player.node,
+        "div",
+        { class: "columns watch" },
+        h(
+          "section",
+          { class: "card" },
+          h("div", { class: "cardhead" }, h("h2", null, "At play"), player.now),
+          player.node,
+        ),
+        curves.returns,
       ),
-      curves.returns,
+      hasPlayed,
     ),
     curves.rest,
-    card("Who plays", actors.node),
+    view.onceThere(card("Who plays", actors.node), () => !actors.isEmpty),
     h(
       "div",
       { class: "columns" },
-      h("section", { class: "card fill low" }, h("h2", null, "Log"), view.log.node),
-      card("Take it with you", view.downloads),
+      view.logCard("low"),
+      view.onceThere(card("Take it with you", view.downloads), hasPlayed),
     ),
     invite,
     share,

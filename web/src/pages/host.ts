@@ -127,6 +127,11 @@ class Settings {
     shuffles,
     "Lanes are for large data: a worker fetches only its own part, and keeps it from epoch to epoch.",
   );
+  readonly augment = textField(
+    "Augment",
+    "augment",
+    "Images only: flip mirrors them at random, crop 4 moves them by up to 4 pixels. Empty: as the model says.",
+  );
   readonly audits = checkField(
     "Audits",
     "guard",
@@ -171,6 +176,7 @@ class Settings {
         this.earlyStop.node,
         this.rule.node,
         this.shuffle.node,
+        this.augment.node,
         this.audits.node,
         this.isPrivate.node,
       ),
@@ -228,6 +234,7 @@ class Settings {
       early_stop: this.earlyStop,
       rule: this.rule,
       shuffle: this.shuffle,
+      augment: this.augment,
     };
     if (hidden[name]) this.advanced.open = true;
     const field = this.sliders[name] ?? hidden[name];
@@ -247,6 +254,7 @@ class Settings {
       this.earlyStop,
       this.rule,
       this.shuffle,
+      this.augment,
     ])
       field.setError("");
   }
@@ -269,6 +277,7 @@ class Settings {
     if (this.schedule.input.value.trim()) spec.schedule = this.schedule.input.value.trim();
     if (this.rule.input.value !== "mean") spec.rule = this.rule.input.value;
     if (this.shuffle.input.value) spec.shuffle = this.shuffle.input.value;
+    if (this.augment.input.value.trim()) spec.augment = this.augment.input.value.trim();
     if (!this.audits.input.checked) spec.guard = false;
     for (const [name, field] of [
       ["seed", this.seed],
@@ -310,6 +319,7 @@ export function hostPage(frame: Frame, from: number | null): Page {
   };
   data.changed = (chosen) => {
     model.data = chosen?.name ?? "";
+    model.target = data.chosenTarget;
     model.recheck();
   };
 

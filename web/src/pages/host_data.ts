@@ -38,6 +38,7 @@ export class DataPart {
 
   constructor() {
     this.select.input.addEventListener("change", () => this.show());
+    this.target.input.addEventListener("change", () => this.changed(this.chosen()));
     this.drop.hidden = true;
     this.target.node.hidden = true;
     const uploader = new Uploader((set) => void this.uploaded(set));
@@ -108,8 +109,12 @@ export class DataPart {
     );
   }
 
+  private chosen(): Dataset | null {
+    return this.sets.find((one) => one.name === this.name) ?? null;
+  }
+
   private show(): void {
-    const set = this.sets.find((one) => one.name === this.name) ?? null;
+    const set = this.chosen();
     this.select.setError("");
     replace(
       this.facts,

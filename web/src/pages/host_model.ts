@@ -20,6 +20,7 @@ export class ModelPart {
   checked: (recipe: Recipe) => void = () => undefined; // no mistakes were found
   chosen: (name: string) => void = () => undefined;
   data = ""; // the data set to check against; "" for none
+  target: string | null = null; // and its target column, where that is another than it was made for
   private models: ModelInfo[] = [];
   private text = ""; // as it was fetched
   private readonly select = selectField("Start from", "model-name", []);
@@ -140,7 +141,11 @@ export class ModelPart {
   private async check(signal: AbortSignal): Promise<void> {
     this.isUnchecked = false;
     try {
-      const body = { text: this.editor.text, ...(this.data ? { data: this.data } : {}) };
+      const body = {
+        text: this.editor.text,
+        ...(this.data ? { data: this.data } : {}),
+        ...(this.target ? { target: this.target } : {}),
+      };
       const answer = await post<ModelCheck>("/models/check", body, signal);
       if (!signal.aborted) this.show(answer);
     } catch (thrown) {

@@ -19,18 +19,11 @@ import {
   short,
   value,
 } from "../format";
+import { help } from "../help";
 import { inviteForm } from "../invite";
+import { part } from "../jobs_list";
 import type { Frame, Page } from "../page";
-import {
-  askWith,
-  card,
-  copyable,
-  downloadButtons,
-  foldedCard,
-  part,
-  shareColumn,
-  standingColumns,
-} from "../parts";
+import { askWith, card, copyable, downloadButtons, foldedCard, shareColumn, standingColumns } from "../parts";
 import { trainCommand } from "../spec";
 import { allRejected, isGuarded, nowClass, nowText, rejectedText } from "../standing";
 import { SwarmPicture } from "../swarm_picture";
@@ -47,8 +40,9 @@ import {
   type Swarm,
   type Unit,
 } from "../types";
+import { JobClasses } from "./job_classes";
 import { JobCurves } from "./job_curves";
-import { LiveJob } from "./live_job";
+import { LiveJob, type Figure } from "./live_job";
 
 const lookEveryMs = 2000; // at the timeline and the swarm
 
@@ -88,21 +82,22 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
       {
         title: "Worker",
         width: "auto",
+        wraps: true,
         fill: textColumn((worker) => worker.name),
         sort: (worker) => worker.name,
       },
-      shareColumn("20%", (worker) => worker.share),
-      { title: "Now", width: "6.5rem", fill: textColumn(now), sort: now },
+      shareColumn("7.5rem", (worker) => worker.share),
+      { title: "Now", width: "6.5rem", phoneWidth: "5.6rem", fill: textColumn(now), sort: now },
       ...standingColumns,
       {
         title: "Rejected",
-        width: "6rem",
+        width: "7rem",
         kind: "number",
         fill: textColumn(rejectedText),
         sort: (worker) => worker.rejected ?? 0,
         shown: isGuarded,
         hide: "tablet",
-        hint: "Updates that were not used",
+        hint: help.rejected,
       },
       {
         title: "Samples",
@@ -119,6 +114,7 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
         fill: textColumn((worker) => short(worker.units)),
         sort: (worker) => worker.units,
         hide: "tablet",
+        hint: help.units,
       },
       {
         title: "Samples/s",
@@ -135,7 +131,7 @@ function workersTable(isRunning: () => boolean): Table<JobWorker> {
         fill: textColumn((worker) => (worker.here && isRunning() ? lag(worker.lag_s) : none)),
         sort: (worker) => worker.lag_s,
         hide: "tablet",
-        hint: "Since it was last heard",
+        hint: help.heard,
       },
     ],
   });
@@ -157,20 +153,20 @@ function commands(job: Job): HTMLElement {
   );
 }
 
-function figuresOf(job: Job, rejected: number | null): [string, string][] {
+function figuresOf(job: Job, rejected: number | null): Figure[] {
   const { progress, guard } = job;
   const metric = progress.metric_name || "metric";
-  const pairs: [string, string][] = [
+  const pairs: Figure[] = [
     ["Loss", value(progress.loss)],
     [`Training ${metric}`, value(progress.metric)],
     [`${progress.held_out === "valid" ? "Validation" : "Test"} ${metric}`, value(progress.held_out_metric)],
     ["Samples a second", rate(progress.samples_per_s)],
     ["Workers", count(job.workers)],
-    ["Units leased again", count(progress.again)],
+    ["Units leased again", count(progress.again), { help: `${help.units} ${help.again}` }],
   ];
-  if (guard?.audited) pairs.push(["Units audited", count(guard.checks)]);
-  if (guard?.on) pairs.push(["Updates rejected", count(guard.rejected)]);
-  else if (rejected !== null) pairs.push(["Updates rejected", count(rejected)]);
+  if (guard?.audited) pairs.push(["Units audited", count(guard.checks), { help: help.audited }]);
+  const unused = guard?.on ? guard.rejected : rejected;
+  if (unused !== null) pairs.push(["Updates rejected", count(unused), { help: help.rejected }]);
   return pairs;
 }
 
@@ -216,7 +212,8 @@ function downloadsOf(job: Job, path: string): Child[] {
 
 export function jobPage(frame: Frame, id: number): Page {
   let rejected: number | null = null; // updates, of all workers
-  const curves = new JobCurves();
+  const curves = new JobCurves(id);
+  const classes = new JobClasses(`/jobs/${id}`);
   const workers = workersTable(() => view.job?.state === "running");
   const timeline = new Timeline();
   const swarm = new SwarmPicture();
@@ -231,7 +228,9 @@ export function jobPage(frame: Frame, id: number): Page {
 
   async function fetchTimeline(): Promise<void> {
     const { units } = await get<{ units: Unit[] }>(`${view.path}/timeline`);
-    if (!view.isClosed) timeline.set(units, Date.now() / 1000);
+    if (view.isClosed) return;
+    timeline.set(units, Date.now() / 1000);
+    view.draw();
   }
 
   // A job that ends has no swarm any more: what was last seen of it stays.
@@ -239,7 +238,7 @@ export function jobPage(frame: Frame, id: number): Page {
     const now = await get<Swarm>(`${view.path}/swarm`);
     if (view.isClosed || (now.members.length === 0 && swarm.isShown)) return;
     swarm.set(now);
-    swarmCard.hidden = now.members.length === 0;
+    swarmCard.hidden = now.members.length === 0 || view.job?.started === null;
   }
 
   const view: LiveJob = new LiveJob(frame, id, `Job ${id}`, {
@@ -257,6 +256,7 @@ export function jobPage(frame: Frame, id: number): Page {
     updated(job, before) {
       if (before && before.state !== job.state) workers.refresh();
       curves.name(job);
+      if (job.files.evaluation && (!before?.files.evaluation || before.state !== job.state)) classes.look();
       invite.hidden = !mayChange(frame.server, job);
     },
     takeWorkers(all) {
@@ -274,7 +274,10 @@ export function jobPage(frame: Frame, id: number): Page {
     },
     event(name, data) {
       if (name === "rounds") curves.addRounds(data as RoundPoint[]);
-      else if (name === "epoch") curves.addEpoch(data as EpochPoint);
+      else if (name === "epoch") {
+        curves.addEpoch(data as EpochPoint);
+        if (view.job?.files.evaluation) classes.look();
+      }
     },
     look() {
       fetchTimeline().catch(() => undefined);
@@ -282,21 +285,26 @@ export function jobPage(frame: Frame, id: number): Page {
     },
     close() {
       curves.close();
+      classes.close();
       timeline.close();
       swarm.close();
       endTheme();
     },
   });
   return view.page(
-    curves.node,
-    card("Who contributes", workers.node),
-    card("Units of work", timeline.node),
+    view.onceThere(curves.node, () => curves.areThere),
+    classes.node,
+    view.onceThere(card("Who contributes", workers.node), () => !workers.isEmpty),
+    view.onceThere(
+      card("Units of work", h("p", { class: "hint" }, help.units), timeline.node),
+      () => timeline.isThere,
+    ),
     swarmCard,
     h(
       "div",
       { class: "columns" },
-      h("section", { class: "card fill" }, h("h2", null, "Log"), view.log.node),
-      card("Take it with you", view.downloads),
+      view.logCard(),
+      view.onceThere(card("Take it with you", view.downloads), () => view.job?.started !== null),
     ),
     invite,
   );

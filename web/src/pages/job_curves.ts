@@ -24,18 +24,28 @@ export class JobCurves {
   });
   private readonly metricTitle = h("h2", null, "Metric");
 
-  constructor() {
+  constructor(job: number) {
+    const compare = h("a", { class: "small", href: `/compare?jobs=${job}` }, "Compare with others");
     this.node = h(
       "div",
       { class: "stack" },
       h(
         "div",
         { class: "columns" },
-        h("section", { class: "card" }, h("h2", null, "Loss"), this.loss.node),
+        h(
+          "section",
+          { class: "card" },
+          h("div", { class: "cardhead" }, h("h2", null, "Loss"), compare),
+          this.loss.node,
+        ),
         h("section", { class: "card" }, this.metricTitle, this.metric.node),
       ),
       h("section", { class: "card" }, h("h2", null, "Samples a second"), this.speed.node),
     );
+  }
+
+  get areThere(): boolean {
+    return this.rounds.length > 0 || this.epochs.length > 0;
   }
 
   reset(history: History): void {

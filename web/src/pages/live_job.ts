@@ -3,14 +3,24 @@
 // kind of job says what is special to it.
 
 import { get, post, remove } from "../api";
+import { Contents } from "../contents";
 import { announce, eachFrame, h, replace, setText, type Child } from "../dom";
 import { percent } from "../format";
+import { explained } from "../help";
 import { furtherProgress, wholeJob, type JobAsSent } from "../job_shape";
 import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, setState } from "../parts";
-import { may, mayChange, type Job, type JobWorker, type LogLine } from "../types";
+import { pausedText } from "../standing";
+import { may, mayChange, type Job, type JobWorker, type LogLine, type Worker } from "../types";
 import { Log } from "./log";
+
+// A number of the job, by its name.
+export type Figure = [
+  name: string,
+  text: string,
+  more?: { isLarge?: boolean; below?: string; help?: string },
+];
 
 export interface JobKind {
   noun: string; // "job": the job is now running
@@ -19,7 +29,7 @@ export interface JobKind {
   goes: string; // what is removed with it
   part(job: Job): number; // that is done, from 0 to 1
   sentence(job: Job, now: number): string; // under the name
-  figures(job: Job): [name: string, text: string][];
+  figures(job: Job): Figure[];
   facts(job: Job): (string | false | null | undefined)[];
   resumeText(job: Job): string;
   askResume(job: Job): Promise<object | null>; // what to go on with; null: it was called off
@@ -31,7 +41,18 @@ export interface JobKind {
   fetch(): Promise<() => void>;
   event(name: string, data: unknown): void;
   look(): void; // now and then, while it runs
+  isLong?: boolean; // its page gets a list of contents
   close(): void;
+}
+
+function figurePair([name, , more]: Figure): HTMLElement {
+  return h(
+    "div",
+    { class: more?.isLarge ? "large" : "" },
+    h("dt", null, more?.help ? explained(name, more.help) : name),
+    h("dd"),
+    more?.below !== undefined && h("dd", { class: "below" }),
+  );
 }
 
 export class LiveJob {
@@ -51,6 +72,7 @@ export class LiveJob {
     h("a", { href: "/work" }, "how to lend one"),
     ".",
   );
+  private readonly pausedList = h("ul", { class: "points small", hidden: true });
   private readonly bar = new Bar();
   private readonly figures = h("dl", { class: "figures" });
   private readonly facts = h("p", { class: "muted small" }, "…");
@@ -58,6 +80,8 @@ export class LiveJob {
   private readonly failure = h("p", { class: "error", role: "alert" });
   private readonly content = h("div", { class: "stack" });
   private actionsFor = "";
+  private figuresFor = "";
+  private readonly panels: { node: HTMLElement; isThere(): boolean }[] = [];
 
   constructor(
     private readonly frame: Frame,
@@ -69,6 +93,19 @@ export class LiveJob {
     this.title = h("h1", { tabindex: -1 }, name);
   }
 
+  // Hides the node for as long as there is nothing in it: a job that waits is no wall of empty frames.
+  onceThere(node: HTMLElement, isThere: () => boolean): HTMLElement {
+    node.hidden = true;
+    this.panels.push({ node, isThere });
+    return node;
+  }
+
+  // The log, in a card of its own.
+  logCard(kind = ""): HTMLElement {
+    const node = h("section", { class: `card fill ${kind}`.trim() }, h("h2", null, "Log"), this.log.node);
+    return this.onceThere(node, () => !this.log.isEmpty);
+  }
+
   // With the cards of its kind below the first one. It is live from now on.
   page(...cards: Child[]): Page {
     replace(
@@ -78,6 +115,7 @@ export class LiveJob {
         { class: "card" },
         h("div", { class: "jobbar" }, this.bar.node),
         this.sentence,
+        this.pausedList,
         this.help,
         this.figures,
         this.facts,
@@ -94,12 +132,16 @@ export class LiveJob {
     });
     const timer = window.setInterval(() => {
       if (this.job?.state === "running" && !document.hidden) this.kind.look();
+      if (this.job?.state === "waiting" && !document.hidden) void this.fetchPaused();
     }, this.kind.lookEveryMs);
     const head = h("div", { class: "row" }, this.title, this.state);
+    const contents = this.kind.isLong ? new Contents(this.content) : null;
+    const body = contents ? h("div", { class: "withcontents" }, contents.node, this.content) : this.content;
     return {
       title: this.name,
-      node: h("div", { class: "page" }, h("div", { class: "pagehead" }, head, this.actions), this.content),
+      node: h("div", { class: "page" }, h("div", { class: "pagehead" }, head, this.actions), body),
       close: () => {
+        contents?.close();
         this.isClosed = true;
         clearInterval(timer);
         live.close();
@@ -134,6 +176,20 @@ export class LiveJob {
     this.kind.takeWorkers(workers.workers);
     this.log.add(lines.lines);
     show();
+    if (this.job?.state === "waiting") void this.fetchPaused();
+    this.draw();
+  }
+
+  // Whoever is here and does not work says why.
+  private async fetchPaused(): Promise<void> {
+    try {
+      const { workers } = await get<{ workers: Worker[] }>("/workers?limit=1000");
+      const lines = workers.filter((one) => one.state === "paused").map(pausedText);
+      replace(this.pausedList, ...lines.map((line) => h("li", null, line)));
+      this.draw();
+    } catch {
+      // The stream says when the server is gone.
+    }
   }
 
   private onEvent(name: string, data: unknown): void {
@@ -142,6 +198,7 @@ export class LiveJob {
     else if (name === "log") this.log.add([data as LogLine]);
     else if (name === "reset") void this.fetchAll().catch(() => undefined);
     else this.kind.event(name, data);
+    this.draw();
   }
 
   private showMissing(text: string): void {
@@ -158,20 +215,25 @@ export class LiveJob {
     this.frame.title(job.state === "running" ? `${percent(part)} ${job.name}` : job.name);
     setState(this.state, job.state);
     setText(this.sentence, kind.sentence(job, Date.now() / 1000));
-    this.help.hidden = !isActive || job.workers > 0;
+    this.help.hidden = !isActive || (job.state === "running" && job.workers > 0);
+    this.pausedList.hidden = job.state !== "waiting" || this.pausedList.childElementCount === 0;
     setText(this.facts, kind.facts(job).filter(Boolean).join(" · "));
     this.bar.set(part);
     this.setFigures(kind.figures(job));
+    this.figures.hidden = job.state === "waiting" && job.started === null;
     this.setActions(job, isActive);
+    for (const { node, isThere } of this.panels) node.hidden = !isThere();
   }
 
-  private setFigures(pairs: [name: string, text: string][]): void {
-    if (this.figures.childElementCount !== pairs.length)
-      replace(this.figures, ...pairs.map(() => h("div", null, h("dt"), h("dd"))));
-    pairs.forEach(([name, text], i) => {
+  // The names change seldom: with them the pairs are made anew, and what explains a name is closed.
+  private setFigures(figures: Figure[]): void {
+    const names = figures.map(([name]) => name).join("\n");
+    if (names !== this.figuresFor) replace(this.figures, ...figures.map(figurePair));
+    this.figuresFor = names;
+    figures.forEach(([, text, more], i) => {
       const pair = this.figures.children[i] as HTMLElement;
-      setText(pair.children[0] as Element, name);
       setText(pair.children[1] as Element, text);
+      if (more?.below !== undefined) setText(pair.children[2] as Element, more.below);
     });
   }
 
@@ -185,19 +247,28 @@ export class LiveJob {
     const { another } = this.kind;
     const owns = mayChange(server, job);
     const stop = button("Stop", "danger", () => void busy(stop, () => this.stop()));
+    // What failed before anything was learned fails again: another try needs changes.
+    const isHopeless = job.state === "failed" && this.kind.part(job) === 0;
     const resume = button(
       this.kind.resumeText(job),
-      "main",
+      isHopeless ? "plain" : "main",
       () => void busy(resume, () => this.resume(job)),
     );
     const drop = button("Delete", "plain", () => void busy(drop, () => this.remove(job)));
     const hadFocus = this.actions.contains(document.activeElement);
+    const again =
+      may(server.role, "host") &&
+      h(
+        "a",
+        { class: `button ${isHopeless ? "main" : "plain"}`, href: `${another.page}?from=${this.id}` },
+        isHopeless ? "Start again with changes" : another.text,
+      );
     replace(
       this.actions,
       owns && isActive && stop,
+      isHopeless && again,
       owns && !isActive && resume,
-      may(server.role, "host") &&
-        h("a", { class: "button plain", href: `${another.page}?from=${this.id}` }, another.text),
+      !isHopeless && again,
       owns && !isActive && drop,
     );
     if (hadFocus) (this.actions.querySelector<HTMLElement>("button, a") ?? this.title).focus();

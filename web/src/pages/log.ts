@@ -16,6 +16,10 @@ export class Log {
   });
   private last = 0;
 
+  get isEmpty(): boolean {
+    return this.last === 0;
+  }
+
   // The number of the last line that is known.
   get after(): number {
     return this.last;

@@ -1,91 +1,16 @@
 // overview.ts: everything at a glance: counts, throughput, jobs, workers, who contributed.
 
-import { agentAbout, agentOf, agentResult, agentShare, agentSpecOf } from "../agent_spec";
 import { Chart } from "../chart";
 import { eachFrame, h, setText } from "../dom";
 import { Fleet, throughput } from "../fleet";
-import { bytes, count, duration, lag, none, percent, rate, short, value } from "../format";
-import { shareDone } from "../job_shape";
+import { bytes, clock, count, duration, lag, none, rate, short } from "../format";
+import { help } from "../help";
 import type { Frame, Page } from "../page";
-import { busy, button, card, fillBar, part, setState, shareColumn } from "../parts";
+import { card, setState, shareColumn } from "../parts";
 import { Table, textColumn, type Column } from "../table";
-import { may, type Contribution, type Job, type Worker } from "../types";
-
-const rowHeight = 44;
-
-interface Filter {
-  node: HTMLElement;
-  matches(state: string, ...texts: (string | null)[]): boolean;
-}
-
-function filterFor(what: string, states: string[], changed: () => void): Filter {
-  const text = h("input", {
-    type: "search",
-    placeholder: `Find ${what}`,
-    "aria-label": `Find ${what} by text`,
-    oninput: changed,
-  });
-  const state = h(
-    "select",
-    { "aria-label": `State of ${what}`, onchange: changed },
-    h("option", { value: "" }, "All states"),
-  );
-  for (const name of states) state.append(h("option", { value: name }, name));
-  return {
-    node: h("div", { class: "filter" }, text, state),
-    matches(itsState, ...texts) {
-      if (state.value && state.value !== itsState) return false;
-      const wanted = text.value.trim().toLowerCase();
-      return wanted === "" || texts.some((t) => t !== null && t.toLowerCase().includes(wanted));
-    },
-  };
-}
-
-// A search tells of trials, an agent of steps, a training of rounds.
-function done(job: Job): number {
-  if (job.kind === "agent") return agentShare(job);
-  return job.kind === "search" ? shareDone(job) : part(job.progress);
-}
-
-function speedOf(job: Job): number {
-  if (job.kind === "agent") return job.state === "running" ? agentOf(job).steps_per_second : 0;
-  return job.progress.samples_per_s;
-}
-
-// In small letters below the name.
-function about(job: Job): string {
-  if (job.kind === "agent") return agentAbout(agentSpecOf(job));
-  if (!job.spec.data) return "";
-  return job.kind === "search" ? `search on ${job.spec.data}` : `on ${job.spec.data}`;
-}
-
-function fillJobName(cell: HTMLTableCellElement, job: Job): void {
-  let lines = cell.firstElementChild;
-  if (!lines) {
-    lines = h("div", { class: "jobname" }, h("a"), h("span"));
-    cell.append(lines);
-  }
-  const [link, text] = lines.children as unknown as [HTMLAnchorElement, HTMLElement];
-  link.setAttribute("href", `/jobs/${job.id}`);
-  setText(link, job.name);
-  // What the name says already is not said again.
-  const more = about(job);
-  setText(text, more !== "" && job.name.endsWith(more) ? "" : more);
-  text.hidden = text.textContent === "";
-}
-
-function fillProgress(cell: HTMLTableCellElement, job: Job): void {
-  cell.classList.add("narrow");
-  fillBar(cell, done(job), percent(done(job)));
-}
-
-function resultOf(job: Job): number {
-  const { agent, search, progress } = job;
-  const result = agent
-    ? (agent.score ?? agent.return_mean)
-    : (search?.best_score ?? progress.held_out_metric ?? progress.metric);
-  return result ?? -Infinity;
-}
+import { may, type Contribution, type Worker } from "../types";
+import { JobsCard } from "./overview_jobs";
+import { filterFor, rowHeight } from "./overview_parts";
 
 function fillLink(cell: HTMLTableCellElement, text: string, path: string): void {
   let link = cell.firstElementChild as HTMLAnchorElement | null;
@@ -96,79 +21,6 @@ function fillLink(cell: HTMLTableCellElement, text: string, path: string): void 
   link.setAttribute("href", path);
   setText(link, text);
 }
-
-function jobMetric(job: Job): string {
-  if (job.kind === "agent") return agentResult(agentOf(job)) || none;
-  if (job.search) return job.search.best > 0 ? `${value(job.search.best_score)} ${job.search.metric}` : none;
-  const { metric_name, held_out_metric, metric } = job.progress;
-  const shown = held_out_metric ?? metric;
-  return shown === null ? none : `${value(shown)}${metric_name ? ` ${metric_name}` : ""}`;
-}
-
-const jobColumns: Column<Job>[] = [
-  {
-    title: "Job",
-    width: "auto",
-    fill: fillJobName,
-    sort: (job) => job.name,
-  },
-  {
-    title: "State",
-    width: "7.5rem",
-    phoneWidth: "6.6rem",
-    fill: (cell, job) => setState(cell, job.state),
-    sort: (job) => job.state,
-  },
-  {
-    title: "Progress",
-    width: "16%",
-    phoneWidth: "5.6rem",
-    fill: fillProgress,
-    sort: done,
-    kind: "number",
-  },
-  {
-    title: "Host",
-    width: "12%",
-    fill: textColumn((job) => job.host || none),
-    sort: (job) => job.host,
-    hide: "tablet",
-  },
-  {
-    title: "Workers",
-    width: "5.5rem",
-    kind: "number",
-    fill: textColumn((job) => count(job.workers)),
-    sort: (job) => job.workers,
-    hide: "phone",
-  },
-  {
-    title: "Samples/s",
-    width: "6.5rem",
-    kind: "number",
-    hint: "Of an agent: steps",
-    fill: textColumn((job) => rate(speedOf(job))),
-    sort: speedOf,
-    hide: "tablet",
-  },
-  {
-    title: "Loss",
-    width: "5.5rem",
-    kind: "number",
-    fill: textColumn((job) => value(job.progress.loss)),
-    sort: (job) => job.progress.loss ?? Infinity,
-    hide: "phone",
-  },
-  {
-    title: "Result",
-    width: "9.5rem",
-    kind: "number",
-    hint: "Of held-out samples where there are any; of an agent, the mean of up to 100 episodes",
-    fill: textColumn(jobMetric),
-    sort: resultOf,
-    hide: "tablet",
-  },
-];
 
 function fillWorkerJob(cell: HTMLTableCellElement, worker: Worker): void {
   if (worker.job === null) {
@@ -192,15 +44,25 @@ function fillWorkerName(cell: HTMLTableCellElement, worker: Worker): void {
 }
 
 const workerColumns: Column<Worker>[] = [
-  { title: "Worker", width: "auto", fill: fillWorkerName, sort: (worker) => worker.name },
+  { title: "Worker", width: "auto", wraps: true, fill: fillWorkerName, sort: (worker) => worker.name },
   {
     title: "State",
     width: "8.4rem",
     phoneWidth: "7.8rem",
-    fill: (cell, worker) => setState(cell, worker.state),
+    fill: (cell, worker) => {
+      setState(cell, worker.state);
+      cell.title = worker.text; // why it is paused, where there is no room for the column of jobs
+    },
     sort: (worker) => worker.state,
   },
-  { title: "Job", width: "26%", fill: fillWorkerJob, sort: (worker) => worker.job_name ?? "", hide: "phone" },
+  {
+    title: "Job",
+    width: "26%",
+    wraps: true,
+    fill: fillWorkerJob,
+    sort: (worker) => worker.job_name ?? "",
+    hide: "phone",
+  },
   {
     title: "Cores",
     width: "5rem",
@@ -226,6 +88,7 @@ const workerColumns: Column<Worker>[] = [
     kind: "number",
     fill: textColumn((worker) => rate(worker.samples_per_s)),
     sort: (worker) => worker.samples_per_s,
+    hide: "small",
   },
   {
     title: "Lag",
@@ -234,14 +97,20 @@ const workerColumns: Column<Worker>[] = [
     fill: textColumn((worker) => lag(worker.lag_s)),
     sort: (worker) => worker.lag_s,
     hide: "phone",
-    hint: "Since it was last heard",
+    hint: help.heard,
   },
 ];
 
 type Shared = Contribution & { share: number };
 
 const contributionColumns: Column<Shared>[] = [
-  { title: "Worker", width: "auto", fill: textColumn((row) => row.worker), sort: (row) => row.worker },
+  {
+    title: "Worker",
+    width: "auto",
+    wraps: true,
+    fill: textColumn((row) => row.worker),
+    sort: (row) => row.worker,
+  },
   {
     title: "Samples",
     width: "7rem",
@@ -249,6 +118,7 @@ const contributionColumns: Column<Shared>[] = [
     kind: "number",
     fill: textColumn((row) => short(row.samples)),
     sort: (row) => row.samples,
+    hide: "small",
   },
   shareColumn("26%", (row) => row.share),
   {
@@ -258,6 +128,7 @@ const contributionColumns: Column<Shared>[] = [
     fill: textColumn((row) => short(row.units)),
     sort: (row) => row.units,
     hide: "phone",
+    hint: help.units,
   },
   {
     title: "Computing",
@@ -295,13 +166,6 @@ export function overviewPage(frame: Frame): Page {
     show: short,
     series: [{ label: "samples/s", colour: "accent", fill: true }],
   });
-  const jobsTable = new Table<Job>({
-    label: "Jobs",
-    empty: "No job to show.",
-    rowHeight,
-    columns: jobColumns,
-    key: (job) => job.id,
-  });
   const workersTable = new Table<Worker>({
     label: "Workers",
     empty: "No worker to show. The page Work has the command that makes a machine one.",
@@ -318,13 +182,10 @@ export function overviewPage(frame: Frame): Page {
     key: (row) => row.worker,
   });
   const redraw = eachFrame(draw);
-  const jobFilter = filterFor("jobs", ["waiting", "running", "stopped", "finished", "failed"], redraw);
+  const jobsCard = new JobsCard(frame, () => fleet, redraw);
   const workerFilter = filterFor("workers", ["idle", "fetching", "computing", "paused"], redraw);
-  const jobsTitle = h("h2", null, "Jobs");
   const workersTitle = h("h2", { id: "workers" }, "Workers");
   const moreWorkers = h("p", { class: "muted small", hidden: true });
-  const older = button("Show older jobs", "plain", () => void busy(older, () => fleet.fetchOlder()));
-  older.hidden = true;
 
   const fleet = new Fleet(frame, redraw);
 
@@ -339,12 +200,9 @@ export function overviewPage(frame: Frame): Page {
       `${count(server.jobs.stopped)} stopped, ${count(server.jobs.failed)} failed`,
     );
     chart.set([[throughput.times.slice(), throughput.values.slice()]]);
-    const jobs = [...fleet.jobs.values()]
-      .filter((job) => jobFilter.matches(job.state, job.name, job.host, about(job), String(job.id)))
-      .sort((a, b) => b.id - a.id);
-    jobsTable.set(jobs);
-    setText(jobsTitle, `Jobs (${count(jobs.length)})`);
-    older.hidden = fleet.next === null;
+    const since = throughput.times[0];
+    if (since !== undefined) chart.describe(`since ${clock(since)}, now ${short(server.samples_per_s)}`);
+    jobsCard.draw();
     const shown = [...fleet.workers.values()].filter((worker) =>
       workerFilter.matches(worker.state, worker.name, worker.job_name, worker.address, worker.kernels),
     );
@@ -385,13 +243,7 @@ export function overviewPage(frame: Frame): Page {
       ),
       h("div", { class: "tiles" }, running.node, workers.node, speed.node, finished.node),
       card("Throughput", chart.node),
-      h(
-        "section",
-        { class: "card" },
-        h("div", { class: "cardhead" }, jobsTitle, jobFilter.node),
-        jobsTable.node,
-        older,
-      ),
+      jobsCard.node,
       h(
         "section",
         { class: "card" },

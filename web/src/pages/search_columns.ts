@@ -251,6 +251,7 @@ export class ColumnsPart {
       columns: [
         {
           title: "Column",
+          wraps: true,
           width: "auto",
           fill: (cell, column) => this.fillName(cell, column),
           sort: (column) => column.name,

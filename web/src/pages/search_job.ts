@@ -6,6 +6,7 @@ import { h, later, replace } from "../dom";
 import { ago, capital, count, counted, date, duration, figure, none } from "../format";
 import { shareDone } from "../job_shape";
 import type { Frame, Page } from "../page";
+import { help } from "../help";
 import { card, foldedCard, shareColumn } from "../parts";
 import { Board } from "../search_board";
 import { LearningCurves } from "../search_curves";
@@ -14,13 +15,13 @@ import { Parallel } from "../search_parallel";
 import { predictForm } from "../search_predict";
 import { SearchPlots } from "../search_plots";
 import { shareForm } from "../search_share";
-import { isStaged, metricText, schedulerText } from "../search_spec";
+import { isStaged, metricText, schedulerText, searchScores } from "../search_spec";
 import { Trials, type Trial } from "../search_trials";
 import type { Insight, Profile, SearchProgress, SearchSpec, TrialRow } from "../search_types";
 import { Table, textColumn } from "../table";
 import { onTheme } from "../theme";
 import { mayChange, type Dataset, type Job, type JobWorker } from "../types";
-import { LiveJob } from "./live_job";
+import { LiveJob, type Figure } from "./live_job";
 import { searchDownloads } from "./search_downloads";
 import { askMore, moreText } from "./search_more";
 
@@ -66,13 +67,19 @@ function summary(job: Job, now: number): string {
     : `Tries: ${done} so far, ${duration(search.left_s)} left.`;
 }
 
-function figuresOf(job: Job): [string, string][] {
+// Below the score that a search is known by.
+function scoreText(search: SearchProgress): string {
+  if (!searchScores(search).beside) return search.best > 0 ? `Trial ${search.best}` : "";
+  return search.test_rows ? `on ${counted(search.test_rows, "row")} that nothing has learned from` : "";
+}
+
+function figuresOf(job: Job): Figure[] {
   const search = searchOf(job);
   const isActive = job.state === "running" || job.state === "waiting";
-  const pairs: [string, string][] = [
-    [`Best ${metricText(search.metric || "score")}`, figure(search.best_score)],
-    ["Trials", count(search.trials)],
-  ];
+  const { main, beside } = searchScores(search);
+  const pairs: Figure[] = [[main.name, figure(main.score), { isLarge: true, below: scoreText(search) }]];
+  if (beside) pairs.push([beside.name, figure(beside.score), { help: help.validation }]);
+  pairs.push(["Trials", count(search.trials)]);
   if (isStaged(specOf(job))) pairs.push(["Trainings, a stage each", count(search.units)]);
   pairs.push(["Time spent", search.spent_s > 0 ? duration(search.spent_s) : none]);
   if (!isActive) return pairs;
@@ -108,10 +115,11 @@ function workersTable(all: () => number): Table<JobWorker> {
       {
         title: "Worker",
         width: "auto",
+        wraps: true,
         fill: textColumn((worker) => worker.name),
         sort: (worker) => worker.name,
       },
-      shareColumn("30%", (worker) => worker.units / all()),
+      shareColumn("6.5rem", (worker) => worker.units / all()),
       {
         title: "Trainings",
         width: "6.4rem",
@@ -119,10 +127,11 @@ function workersTable(all: () => number): Table<JobWorker> {
         hint: "A trial that is trained in several stages counts once for each",
         fill: textColumn((worker) => count(worker.units)),
         sort: (worker) => worker.units,
+        hide: "small",
       },
       {
         title: "Computing",
-        width: "7.5rem",
+        width: "7rem",
         kind: "number",
         fill: textColumn((worker) => duration(worker.seconds)),
         sort: (worker) => worker.seconds,
@@ -234,6 +243,7 @@ export function searchJobPage(frame: Frame, id: number): Page {
     });
     drawParallel();
     showCurves();
+    view.draw();
   }
 
   // ---- what comes from the server ----
@@ -299,10 +309,12 @@ export function searchJobPage(frame: Frame, id: number): Page {
     if (view.isClosed) return;
     allUnits = all.reduce((sum, worker) => sum + worker.units, 0);
     workers.set(all.slice().sort((a, b) => b.units - a.units || a.name.localeCompare(b.name)));
+    view.draw();
   }
 
   const view: LiveJob = new LiveJob(frame, id, `Search ${id}`, {
     noun: "search",
+    isLong: true,
     lookEveryMs,
     another: { text: "Clone", page: "/search" },
     goes: "Its trials, model and log",
@@ -342,24 +354,25 @@ export function searchJobPage(frame: Frame, id: number): Page {
       endTheme();
     },
   });
+  const isTried = (node: HTMLElement): HTMLElement => view.onceThere(node, () => trials.count > 0);
   return view.page(
     share,
-    board.node,
-    plots.node,
-    card("Settings of the trials", parallel.node),
-    card("Learning curves", curves.node),
-    insight.node,
-    card("Predict a row", predicting),
+    isTried(board.node),
+    isTried(plots.node),
+    isTried(card("Settings of the trials", parallel.node)),
+    isTried(card("Learning curves", curves.node)),
+    isTried(insight.node),
+    isTried(card("Predict a row", predicting)),
     h(
       "div",
       { class: "columns" },
       h(
         "div",
         { class: "stack" },
-        card("Who contributes", workers.node),
-        h("section", { class: "card fill" }, h("h2", null, "Log"), view.log.node),
+        view.onceThere(card("Who contributes", workers.node), () => !workers.isEmpty),
+        view.logCard(),
       ),
-      card("Take it with you", view.downloads),
+      isTried(card("Take it with you", view.downloads)),
     ),
   );
 }

@@ -2,13 +2,14 @@
  *
  * The model is parsed again with an input of one token that carries its state, so that a step costs the
  * same however long the text has become. */
-#include "cli/generate.h"
+#include "train/generate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "nn/trainer.h"
 
 enum { PROMPT_TOKENS_MAX = 1 << 16 };
 
@@ -23,18 +24,15 @@ typedef struct writer {
 /* ---- the model, one step at a time -------------------------------------------------- */
 
 /* The same model with `input tokens 1 carry` for its first line. */
-static shoal_status one_step_model(shoal_model **out, const shoal_loaded *loaded, shoal_error *err) {
-  const shoal_model *model = loaded->checkpoint.model;
+static shoal_status one_step_model(shoal_model **out, const shoal_generate_model *from, shoal_error *err) {
+  const shoal_model *model = from->graph->model;
   *out = NULL;
-  if (model->layers[0].shape.kind != SHOAL_TOKENS)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s is no text model: its input is not tokens; use --data or --input", loaded->path);
   for (uint32_t l = 0; l < model->layers_count; l++) {
     if (model->layers[l].bidirectional)
       return shoal_fail(err, SHOAL_INVALID,
                         "%s cannot write text: layer '%s' is bidirectional and would have to see the words "
                         "to come",
-                        loaded->path, model->layers[l].name);
+                        from->name, model->layers[l].name);
   }
   shoal_text whole, text;
   shoal_text_init(&whole);
@@ -50,7 +48,7 @@ static shoal_status one_step_model(shoal_model **out, const shoal_loaded *loaded
   if (whole.failed || text.failed) {
     shoal_fail(err, status, "out of memory");
   } else {
-    status = shoal_model_parse(out, loaded->path, text.bytes, text.length, err);
+    status = shoal_model_parse(out, from->name, text.bytes, text.length, err);
     if (status != SHOAL_OK) shoal_error_prefix(err, "cannot write text one token at a time: ");
   }
   shoal_text_release(&whole);
@@ -144,57 +142,65 @@ static shoal_status write_on(shoal_trainer *trainer, writer *w, uint32_t outputs
   return SHOAL_OK;
 }
 
-shoal_status shoal_generate(const shoal_loaded *loaded, const shoal_generate_options *options,
+/* Weights do not depend on how many steps there are: those of one graph are the other's. */
+static shoal_status copy_weights(const shoal_generate_model *from, const shoal_graph *graph, float *weights,
+                                 shoal_error *err) {
+  const shoal_graph *of = from->graph;
+  bool same = of->params_count == graph->params_count && of->weights_count == graph->weights_count;
+  for (uint32_t i = 0; same && i < graph->params_count; i++)
+    same = of->params[i].offset == graph->params[i].offset && of->params[i].count == graph->params[i].count;
+  if (!same)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s cannot write text one token at a time: its weights depend on the steps",
+                      from->name);
+  memcpy(weights, from->weights, graph->weights_count * sizeof *weights);
+  return SHOAL_OK;
+}
+
+static shoal_status encode_prompt(const shoal_generate_model *from, const char *text, int32_t *prompt,
+                                  size_t *count, shoal_error *err) {
+  shoal_status status = shoal_dataset_encode(from->vocabulary, text, prompt, PROMPT_TOKENS_MAX, count, err);
+  if (status == SHOAL_OK && *count == 0)
+    status = shoal_fail(err, SHOAL_INVALID, "--prompt: there is no word in it to start from");
+  return status;
+}
+
+static shoal_status check_words(const shoal_generate_model *from, const shoal_graph *graph,
+                                shoal_error *err) {
+  uint32_t words = shoal_dataset_classes(from->vocabulary), known = shoal_model_vocabulary(graph->model);
+  uint32_t outputs = graph->nodes[graph->nodes_count - 1].shape.features;
+  if (outputs >= words && known >= words) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_INVALID,
+                    "%s cannot write text: its data has %u words, but the model takes %u and gives %u values",
+                    from->name, words, known, outputs);
+}
+
+shoal_status shoal_generate(const shoal_generate_model *from, const shoal_generate_options *options,
                             void (*write)(void *context, const char *text, size_t length), void *context,
                             shoal_error *err) {
   shoal_model *model = NULL;
   shoal_graph *graph = NULL;
   shoal_trainer *trainer = NULL;
-  shoal_dataset *vocabulary = NULL;
-  int32_t *prompt = NULL;
   size_t prompt_count = 0;
-  shoal_status status = one_step_model(&model, loaded, err);
-  if (status == SHOAL_OK && !loaded->checkpoint.data_json)
-    status =
-        shoal_fail(err, SHOAL_CORRUPT, "%s has no vocabulary: it was saved without its data", loaded->path);
-  if (status == SHOAL_OK) status = shoal_dataset_open_fitted(&vocabulary, loaded->checkpoint.data_json, err);
-  if (status != SHOAL_OK) goto end;
-
-  prompt = calloc(PROMPT_TOKENS_MAX, sizeof *prompt);
-  if (!prompt) {
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-    goto end;
-  }
-  status = shoal_dataset_encode(vocabulary, options->prompt, prompt, PROMPT_TOKENS_MAX, &prompt_count, err);
-  if (status == SHOAL_OK && prompt_count == 0)
-    status = shoal_fail(err, SHOAL_INVALID, "--prompt: there is no word in it to start from");
-  if (status != SHOAL_OK) {
-    goto end;
-  }
-  status = shoal_graph_create(&graph, model, err);
-  if (status != SHOAL_OK) goto end;
-  const shoal_shape *output = &graph->nodes[graph->nodes_count - 1].shape;
-  uint32_t words_count = shoal_dataset_classes(vocabulary);
-  uint32_t known = shoal_model_vocabulary(model);
-  if (output->features < words_count || known < words_count) {
-    status =
-        shoal_fail(err, SHOAL_INVALID,
-                   "%s cannot write text: its data has %u words, but the model takes %u and gives %u values",
-                   loaded->path, words_count, known, output->features);
-    goto end;
-  }
-  shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};
-  status = shoal_trainer_create(&trainer, &config, err);
-  if (status == SHOAL_OK)
-    status = shoal_checkpoint_weights(&loaded->checkpoint, graph, shoal_trainer_state(trainer)->weights, err);
+  int32_t *prompt = calloc(PROMPT_TOKENS_MAX, sizeof *prompt);
+  if (!prompt) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_status status = one_step_model(&model, from, err);
+  if (status == SHOAL_OK) status = encode_prompt(from, options->prompt, prompt, &prompt_count, err);
+  if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, err);
+  if (status == SHOAL_OK) status = check_words(from, graph, err);
+  const shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};
+  if (status == SHOAL_OK) status = shoal_trainer_create(&trainer, &config, err);
+  if (status == SHOAL_OK) status = copy_weights(from, graph, shoal_trainer_state(trainer)->weights, err);
   if (status == SHOAL_OK) {
-    writer w = {.write = write, .context = context, .vocabulary = vocabulary, .words = has_words(vocabulary)};
-    status = write_on(trainer, &w, output->features, words_count, prompt, prompt_count, options, err);
+    writer w = {.write = write,
+                .context = context,
+                .vocabulary = from->vocabulary,
+                .words = has_words(from->vocabulary)};
+    status = write_on(trainer, &w, graph->nodes[graph->nodes_count - 1].shape.features,
+                      shoal_dataset_classes(from->vocabulary), prompt, prompt_count, options, err);
   }
-end:
   shoal_trainer_destroy(trainer);
   free(prompt);
-  shoal_dataset_close(vocabulary);
   shoal_graph_destroy(graph);
   shoal_model_destroy(model);
   return status;

@@ -1,0 +1,474 @@
+/* model_foreign.c: lines as people know them from Keras and PyTorch, said in the words of a model text.
+ *
+ * Used for the last half of error sentences only: a line that cannot be read, but is a call or a word of those
+ * libraries, is answered with the line that was meant. One table has their names; a template says what
+ * becomes of their arguments. Nothing here changes what a model text means. */
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/model_internal.h"
+
+typedef enum kind {
+  LAYER,
+  RECURRENT,
+  LOSS,
+  OPTIMIZER,
+  SETTING,
+  PROGRAM, /* code around the layers, which has no counterpart */
+} kind;
+
+/* A template is words and fields. A field is '$', a letter for what it takes, the argument's number, and its
+ * names behind a colon. `?word` before a field makes both disappear where the argument is left out. Letters:
+ * n a number, w a window, s a stride, p a padding, a an activation, i an input's shape. The example
+ * is shown where the arguments cannot be translated. */
+static const struct {
+  kind kind;
+  const char *theirs; /* names, with spaces between */
+  const char *ours;   /* or NULL: only the example */
+  const char *example;
+} table[] = {
+    {LAYER, "Linear", "dense $n1:out_features", "dense 128 relu"},
+    {LAYER, "Dense LazyLinear fc fully_connected FullyConnected", "dense $n0:units|out_features",
+     "dense 128 relu"},
+    {LAYER, "Conv2d", "conv $n1:out_channels $w2:kernel_size ?stride $s3:stride ?pad $p4:padding",
+     "conv 20 5x5 relu"},
+    {LAYER, "Conv2D Convolution2D LazyConv2d conv convolution",
+     "conv $n0:filters|out_channels $w1:kernel_size|kernel ?stride $s2:strides|stride ?pad $p3:padding",
+     "conv 20 5x5 relu"},
+    {LAYER, "MaxPool2d MaxPooling2D max_pool2d max_pool maxpool MaxPooling",
+     "pool max $w0:kernel_size|pool_size ?stride $w1:stride|strides ?pad $p2:padding", "pool max 2x2"},
+    {LAYER, "AvgPool2d AveragePooling2D avg_pool2d avg_pool avgpool AveragePooling",
+     "pool average $w0:kernel_size|pool_size ?stride $w1:stride|strides ?pad $p2:padding",
+     "pool average 2x2"},
+    {LAYER, "GlobalAveragePooling2D GlobalAvgPool2D AdaptiveAvgPool2d AdaptiveAvgPool GlobalAveragePooling",
+     "global-pool average", NULL},
+    {LAYER, "GlobalMaxPooling2D GlobalMaxPool2D AdaptiveMaxPool2d", "global-pool max", NULL},
+    {LAYER, "Dropout Dropout1d Dropout2d SpatialDropout2D", "dropout $n0:p|rate", "dropout 0.5"},
+    {LAYER, "BatchNorm1d BatchNorm2d BatchNormalization BatchNorm batch_norm bn", "batchnorm", NULL},
+    {LAYER, "LayerNorm LayerNormalization layer_norm", "layernorm", NULL},
+    {LAYER, "Flatten", "flatten", NULL},
+    {LAYER, "Reshape Unflatten view", NULL, "reshape 3x8x8"},
+    {LAYER, "Embedding", "embed $n0:num_embeddings|input_dim $n1:embedding_dim|output_dim",
+     "embed 10000 200"},
+    {RECURRENT, "LSTM", "lstm $n0:units|hidden_size", "lstm 200"},
+    {RECURRENT, "GRU", "gru $n0:units|hidden_size", "gru 64"},
+    {RECURRENT, "SimpleRNN RNN", "rnn $n0:units|hidden_size", "rnn 64"},
+    {LAYER, "RepeatVector", "repeat $n0:n", "repeat 8"},
+    {LAYER, "Add", NULL, "add a"},
+    {LAYER, "Concatenate cat", NULL, "concat a b"},
+    {LAYER, "Input InputLayer input_shape", "input $i0:shape|input_shape", "input 1x28x28"},
+    {LAYER, "ReLU", "relu", NULL},
+    {LAYER, "Sigmoid", "sigmoid", NULL},
+    {LAYER, "Tanh", "tanh", NULL},
+    {LAYER, "Softmax LogSoftmax log_softmax", "softmax", NULL},
+    {LAYER, "LeakyReLU leaky_relu", "leaky-relu", NULL},
+    {LAYER, "ELU", "elu", NULL},
+    {LAYER, "GELU", "gelu", NULL},
+    {LAYER, "SiLU Swish", "silu", NULL},
+    {LAYER, "Softplus", "softplus", NULL},
+    {LAYER, "Activation act nonlinearity", "$a0:activation", "relu"},
+    {LOSS,
+     "CrossEntropyLoss CategoricalCrossentropy categorical_crossentropy SparseCategoricalCrossentropy "
+     "sparse_categorical_crossentropy crossentropy cross_entropy ce NLLLoss nll_loss nll log_loss",
+     "loss cross-entropy", NULL},
+    {LOSS,
+     "BCELoss BCEWithLogitsLoss bce bce_loss bce_with_logits binary_cross_entropy binary_crossentropy "
+     "BinaryCrossentropy binary_cross_entropy_with_logits logistic",
+     "loss binary-cross-entropy", NULL},
+    {LOSS, "MSELoss mse mse_loss MeanSquaredError mean_squared_error mean_squared squared l2 L2Loss rmse",
+     "loss mean-squared", NULL},
+    {LOSS, "L1Loss mae l1 l1_loss MeanAbsoluteError mean_absolute_error mean_absolute absolute",
+     "loss mean-absolute", NULL},
+    {LOSS, "HuberLoss huber_loss Huber SmoothL1Loss smooth_l1 smooth_l1_loss",
+     "loss huber ?delta $n9:delta|beta", NULL},
+    {SETTING, "momentum", "optimizer momentum rate 0.01 momentum $n0",
+     "optimizer momentum rate 0.01 momentum 0.9"},
+    {OPTIMIZER, "SGD", "optimizer sgd", "optimizer sgd rate 0.1"},
+    {OPTIMIZER, "Momentum", "optimizer momentum", "optimizer momentum rate 0.02"},
+    {OPTIMIZER, "Adam NAdam RAdam Adamax", "optimizer adam", "optimizer adam rate 0.001"},
+    {OPTIMIZER, "AdamW", "optimizer adamw", "optimizer adamw rate 0.001"},
+    {OPTIMIZER, "RMSprop", "optimizer rmsprop", "optimizer rmsprop rate 0.001"},
+    {OPTIMIZER, "Adagrad", "optimizer adagrad", "optimizer adagrad rate 0.01"},
+    {SETTING, "lr learning_rate", "optimizer sgd rate $n0", "optimizer sgd rate 0.1"},
+    {SETTING, "batch_size bs batch", "batch $n0", "batch 64"},
+    {SETTING, "num_epochs n_epochs max_epochs epoch epochs", "epochs $n0", "epochs 10"},
+    {SETTING, "weight_decay wd l2_regularization l2", "l2 $n0", "l2 0.0001"},
+    {SETTING, "patience EarlyStopping early_stopping", "early-stop $n0:patience", "early-stop 3"},
+    {SETTING,
+     "clip_grad_norm clip_grad_norm_ max_grad_norm gradient_clip gradient_clip_val grad_clip clipnorm "
+     "clip_norm "
+     "clip",
+     "clip $n0:max_norm", "clip 1"},
+    {SETTING, "manual_seed random_seed random_state set_seed set_random_seed seed", "seed $n0:seed",
+     "seed 1"},
+    {SETTING, "CosineAnnealingLR CosineDecay", "schedule cosine", NULL},
+    {SETTING, "StepLR", "schedule step every $n1:step_size ?factor $n2:gamma",
+     "schedule step every 10 factor 0.1"},
+    {SETTING, "ExponentialLR ExponentialDecay", "schedule exponential $n1:gamma",
+     "schedule exponential 0.95"},
+    {SETTING, "class_weight", NULL, "class-weights balanced"},
+    {SETTING, "RandomFlip RandomHorizontalFlip", "augment flip", NULL},
+    {SETTING, "RandomCrop", "augment crop $n9:padding", "augment crop 4"},
+    {SETTING, "RandomTranslation data_augmentation ImageDataGenerator", NULL, "augment flip crop 4"},
+    {PROGRAM, "Sequential Model compile fit import class def forward return super backward", NULL, NULL},
+};
+enum {
+  TABLE_COUNT = sizeof table / sizeof table[0],
+  LINE_MAX_BYTES = 300,
+  ARGUMENTS_MAX = 12,
+  VALUE_MAX = 40
+};
+static const unsigned ALL_KINDS = ~0u;
+
+typedef struct argument {
+  char key[VALUE_MAX], value[VALUE_MAX]; /* no key: by its place */
+} argument;
+
+/* The call that is translated. */
+typedef struct call {
+  int row;
+  const char *name; /* as written */
+  size_t name_length;
+  bool
+      has_marks; /* something that no model text has: brackets, '=', commas, quotes, names of arguments, a window
+                     of one number, another's word for an activation */
+  argument arguments[ARGUMENTS_MAX];
+  size_t count;
+} call;
+
+/* ---- names -------------------------------------------------------------------------- */
+
+static bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static size_t name_length(const char *at) {
+  size_t length = 0;
+  while (is_start(at[length]) || (length > 0 && (is_digit(at[length]) || at[length] == '-'))) length++;
+  return length;
+}
+
+/* The row of a name, or -1. Letters may be large or small, but Conv2d is PyTorch's and Conv2D is Keras's, and
+ * `add` without a capital is the method of a model. */
+static int find_row(const char *name, size_t length, unsigned kinds) {
+  for (int i = 0; i < TABLE_COUNT; i++) {
+    if (!(kinds & 1u << table[i].kind) || !shoal_word_listed(table[i].theirs, name, length)) continue;
+    bool is_other = (strcmp(table[i].theirs, "Conv2d") == 0 && name[length - 1] == 'D') ||
+                    (strcmp(table[i].theirs, "Add") == 0 && name[0] == 'a');
+    if (!is_other) return i;
+  }
+  return -1;
+}
+
+static const char *skip_spaces(const char *at) { return at + strspn(at, " \t"); }
+
+/* ---- the call in a line ------------------------------------------------------------- */
+
+/* The last name with a bracket behind it that is in the table, or else the first name of the line. */
+static bool find_call(call *c, const char *line, unsigned kinds) {
+  c->row = -1;
+  bool is_first = true;
+  for (const char *at = line; *at;) {
+    size_t length = name_length(at);
+    if (length == 0) {
+      at++;
+      continue;
+    }
+    const char *behind = skip_spaces(at + length);
+    bool is_called = *behind == '(';
+    bool is_label = *behind == ':' && is_first && find_row(at, length, 1u << SETTING) < 0;
+    bool is_before = *behind == '.' || is_label;
+    /* A bare `mse` or `l2` is a loss only where one is expected. */
+    unsigned here = is_called || kinds != ALL_KINDS ? kinds : kinds & ~(1u << LOSS);
+    int row = is_called || (is_first && !is_before) ? find_row(at, length, here) : -1;
+    if (row >= 0) {
+      *c = (call){.row = row, .name = at, .name_length = length, .has_marks = is_called};
+      if (table[row].kind == PROGRAM) return true;
+    }
+    if (!is_before) is_first = false;
+    at += length;
+  }
+  return c->row >= 0;
+}
+
+/* A value without quotes, and a tuple as sizes: "(3, 3)" is "3x3". Answers where it ends. */
+static const char *read_value(const char *at, bool in_brackets, char out[VALUE_MAX]) {
+  size_t used = 0;
+  int depth = 0;
+  for (; *at; at++) {
+    if (*at == '(' || *at == '[') depth++;
+    if ((*at == ')' || *at == ']') && depth-- == 0) break;
+    bool ends = depth == 0 && (*at == ',' || (!in_brackets && (*at == ' ' || *at == '\t')));
+    if (ends) break;
+    char c = *at == ',' ? 'x' : *at;
+    if (!strchr(" \t'\"()[]", c) && used + 1 < VALUE_MAX) out[used++] = c;
+  }
+  if (used > 0 && out[used - 1] == 'x') used--; /* "(784,)" */
+  out[used] = 0;
+  return at;
+}
+
+/* Names of arguments that may stand before their value without '='. */
+static const char bare_keys[] =
+    "activation padding strides kernel kernel_size units filters lr learning_rate "
+    "weight_decay out_features out_channels hidden_size num_layers";
+
+static void read_arguments(call *c) {
+  const char *at = skip_spaces(c->name + c->name_length);
+  bool in_brackets = *at == '(';
+  if (strpbrk(at, "()=,'\"[]")) c->has_marks = true;
+  if (in_brackets || *at == '=' || *at == ':') at++;
+  while (c->count < ARGUMENTS_MAX) {
+    at += strspn(at, " \t,");
+    if (*at == 0 || *at == ')' || *at == ']') return;
+    argument *a = &c->arguments[c->count++];
+    size_t length = name_length(at);
+    const char *behind = skip_spaces(at + length);
+    bool is_bare = !in_brackets && length > 0 && *behind != 0 && shoal_word_listed(bare_keys, at, length);
+    if (length > 0 && length < VALUE_MAX && (*behind == '=' || is_bare)) {
+      memcpy(a->key, at, length);
+      at = skip_spaces(behind + (*behind == '='));
+      c->has_marks = true;
+    }
+    at = read_value(at, in_brackets, a->value);
+  }
+}
+
+/* ---- their arguments in our words --------------------------------------------------- */
+
+static const char *named(const call *c, const char *keys) {
+  for (size_t i = 0; i < c->count; i++) {
+    const argument *a = &c->arguments[i];
+    if (a->key[0] && shoal_word_listed(keys, a->key, strlen(a->key))) return a->value;
+  }
+  return NULL;
+}
+
+/* The value of a number's place, or of one of the names; NULL where it is left out. */
+static const char *value_of(const call *c, unsigned number, const char *keys) {
+  const char *value = named(c, keys);
+  for (size_t i = 0; !value && i < c->count && c->arguments[i].key[0] == 0; i++)
+    if (i == number) value = c->arguments[i].value;
+  return value;
+}
+
+static bool is_number(const char *value) {
+  double number;
+  return shoal_read_f64(value, strlen(value), &number) && number >= 0;
+}
+
+static bool is_pair(const char *value) {
+  size_t first = strspn(value, "0123456789"),
+         second = value[first] == 'x' ? strspn(value + first + 1, "0123456789") : 0;
+  return first > 0 && second > 0 && value[first + 1 + second] == 0;
+}
+
+static int find_activation(const char *value) {
+  static const struct {
+    const char *theirs, *ours;
+  } others[] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
+  const char *dot = strrchr(value, '.'); /* tf.nn.relu */
+  if (dot) value = dot + 1;
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (strcmp(value, others[i].theirs) == 0) value = others[i].ours;
+  for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++)
+    if (shoal_word_listed(shoal_activation_words[i], value, strlen(value))) return i;
+  return -1;
+}
+
+/* Keras puts the channels last. */
+static bool put_shape(const char *value, char *out, size_t size) {
+  unsigned a, b, c;
+  char rest;
+  int count = sscanf(value, "%6ux%6ux%6u%c", &a, &b, &c, &rest);
+  if (count == 1 && value[strspn(value, "0123456789")] == 0)
+    snprintf(out, size, "%u", a);
+  else if (count == 2 && is_pair(value))
+    snprintf(out, size, "sequence %ux%u", a, b);
+  else if (count == 3)
+    snprintf(out, size, "%ux%ux%u", c < a ? c : a, c < a ? a : b, c < a ? b : c);
+  else
+    return false;
+  return true;
+}
+
+typedef enum put { PUT, LEFT_OUT, CANNOT } put;
+
+static put put_value(char letter, const char *value, char *out, size_t size) {
+  bool one = is_number(value);
+  snprintf(out, size, "%s", value);
+  switch (letter) {
+  case 'n': return one ? PUT : CANNOT;
+  case 'w':
+    if (one) snprintf(out, size, "%sx%s", value, value);
+    return one || is_pair(value) ? PUT : CANNOT;
+  case 's':
+    return strcmp(value, "1") == 0 || strcmp(value, "1x1") == 0 ? LEFT_OUT
+           : one || is_pair(value)                              ? PUT
+                                                                : CANNOT;
+  case 'p':
+    if (strcmp(value, "valid") == 0 || strcmp(value, "0") == 0) return LEFT_OUT;
+    return one || is_pair(value) || strcmp(value, "same") == 0 ? PUT : CANNOT;
+  case 'a': {
+    int activation = find_activation(value);
+    if (activation >= 0) snprintf(out, size, "%s", shoal_activation_words[activation]);
+    return activation >= 0 ? PUT : CANNOT;
+  }
+  default: return put_shape(value, out, size) ? PUT : CANNOT;
+  }
+}
+
+/* Fills a template; false where an argument is missing or cannot be said. */
+static bool fill(call *c, const char *template, char *out, size_t size) {
+  const char *optional = NULL;
+  size_t optional_length = 0, used = 0;
+  for (const char *at = template; *at; at += *at == ' ') {
+    size_t length = strcspn(at, " ");
+    if (at[0] == '?') {
+      optional = at + 1;
+      optional_length = length - 1;
+    } else if (at[0] != '$') {
+      used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? " " : "", (int)length, at);
+    } else {
+      char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2];
+      if (length > 4) snprintf(keys, sizeof keys, "%.*s", (int)(length - 4), at + 4);
+      const char *value = value_of(c, (unsigned)(at[2] - '0'), keys);
+      put how = value ? put_value(at[1], value, said, sizeof said) : optional ? LEFT_OUT : CANNOT;
+      if (how == CANNOT && value && optional && find_activation(value) >= 0)
+        how = LEFT_OUT; /* `conv 20 5 tanh` */
+      if (how == PUT && at[1] == 'w' && is_number(value)) c->has_marks = true;
+      if (how == CANNOT || (how == LEFT_OUT && !optional)) return false;
+      if (how == PUT)
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s%s%s", used ? " " : "", (int)optional_length,
+                                 optional ? optional : "", optional ? " " : "", said);
+      optional = NULL;
+      optional_length = 0;
+    }
+    at += length;
+    if (used >= size) return false;
+  }
+  return true;
+}
+
+static bool is_false(const char *value) { return value && (value[0] == 'F' || value[0] == 'f'); }
+static bool is_true(const char *value) { return value && (value[0] == 'T' || value[0] == 't'); }
+
+/* What many layers take: an activation, by name or among the others, and whether there is a bias. */
+static void add_common(call *c, char *out, size_t size) {
+  size_t used = strlen(out);
+  if (is_false(named(c, "bias|use_bias"))) used += (size_t)snprintf(out + used, size - used, " no-bias");
+  for (size_t i = 0; i < c->count && used < size; i++) {
+    const argument *a = &c->arguments[i];
+    bool may_be = a->key[0] == 0 || strcmp(a->key, "activation") == 0;
+    int activation = may_be ? find_activation(a->value) : -1;
+    if (activation <= SHOAL_ACT_IDENTITY) continue;
+    const char *word = shoal_activation_words[activation];
+    if (!shoal_word_listed(word, a->value, strlen(a->value))) c->has_marks = true;
+    snprintf(out + used, size - used, " %s", word);
+    return;
+  }
+}
+
+/* PyTorch's recurrent layers begin with their input's size, and give all steps; Keras's give the last alone. */
+static bool fill_recurrent(call *c, const char *template, const char *line, char *out, size_t size) {
+  bool is_torch = (c->count > 1 && c->arguments[1].key[0] == 0 && is_number(c->arguments[1].value)) ||
+                  named(c, "hidden_size|input_size");
+  if (is_torch && c->arguments[0].key[0] == 0) {
+    memmove(c->arguments, c->arguments + 1, (c->count - 1) * sizeof *c->arguments);
+    c->count--;
+  }
+  if (!fill(c, template, out, size)) return false;
+  size_t used = strlen(out);
+  const char *layers = named(c, "num_layers");
+  if (!layers && is_torch && c->count > 1 && c->arguments[1].key[0] == 0) layers = c->arguments[1].value;
+  if (layers && is_number(layers)) used += (size_t)snprintf(out + used, size - used, " layers %s", layers);
+  if (used < size && (strstr(line, "Bidirectional(") || is_true(named(c, "bidirectional"))))
+    used += (size_t)snprintf(out + used, size - used, " bidirectional");
+  if (used < size && !is_torch && !is_true(named(c, "return_sequences")))
+    snprintf(out + used, size - used, " last");
+  return true;
+}
+
+/* The rate is a name's, or the first number: PyTorch's parameters stand before it. */
+static bool fill_optimizer(const call *c, const char *ours, char *out, size_t size) {
+  const char *rate = named(c, "lr|learning_rate|rate"), *momentum = named(c, "momentum");
+  for (size_t i = 0; !rate && i < c->count; i++)
+    if (c->arguments[i].key[0] == 0 && is_number(c->arguments[i].value)) rate = c->arguments[i].value;
+  bool has_momentum =
+      strcmp(ours, "optimizer sgd") == 0 && momentum && is_number(momentum) && strcmp(momentum, "0") != 0;
+  if (has_momentum) ours = is_true(named(c, "nesterov")) ? "optimizer nesterov" : "optimizer momentum";
+  size_t used = (size_t)snprintf(out, size, "%s", ours);
+  if (rate && !is_number(rate)) return false;
+  if (rate) used += (size_t)snprintf(out + used, size - used, " rate %s", rate);
+  if (has_momentum) used += (size_t)snprintf(out + used, size - used, " momentum %s", momentum);
+  const char *decay = named(c, "weight_decay");
+  if (decay && is_number(decay)) snprintf(out + used, size - used, "` and `l2 %s", decay);
+  return true;
+}
+
+/* A shape without brackets of its own: `input (1, 28, 28)` and `input 28, 28`. */
+static void join_shape(call *c) {
+  char shape[VALUE_MAX] = "";
+  size_t used = 0;
+  for (size_t i = 0; i < c->count; i++) {
+    const argument *a = &c->arguments[i];
+    if (a->key[0] || !is_number(a->value)) return;
+    used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%s", used ? "x" : "", a->value);
+    if (used >= sizeof shape) return;
+  }
+  if (c->count < 2) return;
+  memcpy(c->arguments[0].value, shape, sizeof shape);
+  c->count = 1;
+}
+
+static bool translate(call *c, const char *line, char *out, size_t size) {
+  const char *ours = table[c->row].ours;
+  if (!ours) return false;
+  if (table[c->row].kind == OPTIMIZER) {
+    if (c->count > 0 && is_number(c->arguments[0].value)) c->has_marks = true; /* `adam 0.001` */
+    return fill_optimizer(c, ours, out, size);
+  }
+  if (table[c->row].kind == RECURRENT) return fill_recurrent(c, ours, line, out, size);
+  if (strncmp(ours, "input ", 6) == 0) join_shape(c);
+  if (!fill(c, ours, out, size)) return false;
+  if (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$') add_common(c, out, size);
+  return true;
+}
+
+/* ---- the whole ---------------------------------------------------------------------- */
+
+/* What a line may hold, by the word that it begins with. */
+static unsigned kinds_of(const char *head, size_t length) {
+  if (shoal_word_listed("loss criterion", head, length)) return 1u << LOSS;
+  if (shoal_word_listed("optimizer", head, length)) return 1u << OPTIMIZER;
+  return ALL_KINDS;
+}
+
+const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]) {
+  size_t length = w->line_start ? (size_t)(w->line_end - w->line_start) : 0;
+  if (length == 0 || length >= LINE_MAX_BYTES) return NULL;
+  char line[LINE_MAX_BYTES], ours[160];
+  memcpy(line, w->line_start, length);
+  line[length] = 0;
+  const char *head = skip_spaces(line), *flag = w->is_flag ? w->name + strspn(w->name, "-") : NULL;
+  size_t head_length = name_length(head);
+  unsigned kinds = flag ? kinds_of(flag, strlen(flag)) : kinds_of(head, head_length);
+  if (flag && kinds == ALL_KINDS) return NULL;
+  bool has_head = !flag && kinds != ALL_KINDS;
+  call c;
+  if (!find_call(&c, has_head ? head + head_length : head, kinds)) return NULL;
+  if (table[c.row].kind == PROGRAM) {
+    snprintf(out, SHOAL_FOREIGN_MAX,
+             "a model is a text and not a program: one layer a line, from `input 1x28x28` to `loss "
+             "cross-entropy`");
+    return out;
+  }
+  read_arguments(&c);
+  bool good = translate(&c, line, ours, sizeof ours);
+  /* A name that is ours as well, with nothing foreign behind it, is a mistake of another kind. */
+  const char *last = good ? ours : table[c.row].example;
+  if (!last) return NULL;
+  if (!c.has_marks && strncmp(c.name, has_head || flag ? strchr(last, ' ') + 1 : last, c.name_length) == 0)
+    return NULL;
+  snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`",
+           flag ? strchr(last, ' ') + 1 : last);
+  return out;
+}

@@ -1,0 +1,42 @@
+/* class_eval.h: a classifier on the samples of a source, class by class (confusion.h), in the pass that gives the
+ * loss and the accuracy.
+ *
+ * Only samples with one answer that is a class, or a class of each output, are judged so. Text models, whose
+ * answers are tokens, and numbers are not: perplexity or error says what there is to say.
+ *
+ * Ownership: init, then release; all else is borrowed. Threads: one caller. */
+#ifndef SHOAL_TRAIN_CLASS_EVAL_H
+#define SHOAL_TRAIN_CLASS_EVAL_H
+
+#include "data/dataset.h"
+#include "nn/trainer.h"
+#include "train/confusion.h"
+
+/* Models with more outputs are not judged class by class. */
+enum { SHOAL_CLASS_EVAL_MAX = 65536 };
+
+typedef struct shoal_class_eval {
+  const shoal_graph *graph;
+  const shoal_dataset *dataset;
+  const shoal_source *source; /* what was evaluated last; NULL: nothing yet */
+  shoal_result result;
+  bool has_classes; /* else only the result */
+  shoal_confusion confusion;
+  float *outputs; /* of a batch; the rest for one fetch */
+  float *targets, *weight;
+  int32_t *labels;
+} shoal_class_eval;
+
+/* batch: the trainer's. */
+shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *graph,
+                                   const shoal_dataset *dataset, uint32_t batch, shoal_error *err);
+void shoal_class_eval_release(shoal_class_eval *evaluation);
+
+/* The same result to the last bit as shoal_trainer_evaluate. */
+shoal_result shoal_class_eval_run(shoal_class_eval *evaluation, shoal_trainer *trainer,
+                                  const shoal_source *source);
+
+/* The names of classes, and samples as data/sample.h shows them, for what shoal_class_eval_run has found. */
+shoal_confusion_words shoal_class_eval_words(const shoal_class_eval *evaluation);
+
+#endif

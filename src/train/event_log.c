@@ -1,0 +1,202 @@
+/* event_log.c: see event_log.h. */
+#include "train/event_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/human.h"
+#include "base/png.h"
+#include "data/sample.h"
+#include "train/generate.h"
+
+/* Files stay within some 20 MB, however long a training is and however many parameters it has. */
+enum { LOGGED_MAX = 100, HISTOGRAMS_MAX = 20000, SAMPLES = 8, PICTURE_SIDE = 256, WORDS = 100 };
+
+/* ---- samples ---- */
+
+/* The name of a class, without what Markdown and tags read in their own way. */
+typedef struct class_name {
+  char text[64];
+} class_name;
+
+static class_name name_of(const shoal_dataset *dataset, uint32_t index) {
+  class_name n;
+  const char *name = shoal_dataset_class_name(dataset, index);
+  if (name == NULL)
+    snprintf(n.text, sizeof n.text, "%u", index);
+  else
+    shoal_text_plain(n.text, sizeof n.text, name, strlen(name));
+  for (char *c = n.text; *c; c++)
+    if (*c == '|') *c = '/';
+  return n;
+}
+
+static const shoal_shape *output_of(const shoal_task *task) {
+  return &task->graph->nodes[task->graph->nodes_count - 1].shape;
+}
+
+static bool has_labels(const shoal_task *task) { return task->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
+
+/* One answer a sample, which is a class or numbers. */
+static bool has_answers(const shoal_task *task) {
+  return output_of(task)->kind == SHOAL_VECTOR && !shoal_dataset_is_text(task->dataset);
+}
+
+static uint32_t samples_of(const shoal_task *task, const shoal_source *source) {
+  uint32_t most = task->model->recipe.batch < SAMPLES ? task->model->recipe.batch : SAMPLES;
+  return source->samples < most ? (uint32_t)source->samples : most;
+}
+
+/* The i-th of n that are shown: from all over the data, since a folder's classes come one after the other. */
+static uint64_t sample_at(const shoal_source *source, uint32_t i, uint32_t n) {
+  return source->samples / n * i + source->samples % n * i / n;
+}
+
+static void log_pictures(shoal_events *events, const shoal_task *task, const shoal_source *source) {
+  uint64_t step = shoal_trainer_state(task->trainer)->step;
+  uint32_t n = samples_of(task, source);
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t sample = sample_at(source, i, n);
+    int32_t label = 0;
+    const shoal_batch into = {.labels = &label};
+    shoal_sample_picture picture;
+    if (!shoal_sample_picture_of(&picture, task->dataset, source, sample, PICTURE_SIDE)) return;
+    source->fetch(source->self, 0, sample, 1, &into);
+    char tag[96];
+    snprintf(tag, sizeof tag, "samples/%llu is %s", (unsigned long long)sample,
+             name_of(task->dataset, (uint32_t)label).text);
+    shoal_text png = {0};
+    shoal_png_write(&png, picture.width, picture.height,
+                    picture.channels == 3 ? SHOAL_PNG_RGB : SHOAL_PNG_GREY, picture.pixels);
+    shoal_events_image(events, tag, step, picture.width, picture.height, &png);
+    shoal_text_release(&png);
+    shoal_sample_picture_release(&picture);
+  }
+}
+
+/* The class of an answer, and its probability. A single output is that of the second of two classes. */
+static uint32_t class_of(const float *row, uint32_t features, float *probability) {
+  if (features == 1) {
+    *probability = row[0] > 0.5f ? row[0] : 1 - row[0];
+    return row[0] > 0.5f;
+  }
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < features; i++)
+    if (row[i] > row[best]) best = i;
+  *probability = row[best];
+  return best;
+}
+
+static void add_numbers(shoal_text *out, const float *row, uint32_t features) {
+  for (uint32_t i = 0; i < features && i < SAMPLES; i++)
+    shoal_text_addf(out, "%s%s", i > 0 ? " " : "", shoal_human_number(row[i]).text);
+}
+
+static void add_row(shoal_text *out, const shoal_task *task, uint64_t sample, const float *said,
+                    int32_t label, const float *target) {
+  uint32_t features = output_of(task)->features;
+  bool two = task->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY && features == 1;
+  shoal_text_addf(out, "\n| %llu | ", (unsigned long long)sample);
+  if (has_labels(task) || two) {
+    float probability;
+    uint32_t guess = class_of(said, features, &probability);
+    uint32_t truth = two ? target[0] > 0.5f : (uint32_t)label;
+    shoal_text_addf(out, "%s | %s%s | %.4f |", name_of(task->dataset, truth).text,
+                    name_of(task->dataset, guess).text, guess == truth ? "" : " (wrong)",
+                    (double)probability);
+    return;
+  }
+  add_numbers(out, target, features);
+  shoal_text_addf(out, " | ");
+  add_numbers(out, said, features);
+  shoal_text_addf(out, " | |");
+}
+
+static void log_samples(shoal_events *events, const shoal_task *task, const shoal_source *source) {
+  uint32_t n = samples_of(task, source), features = output_of(task)->features;
+  float *said = calloc(features, sizeof *said), *target = calloc(features, sizeof *target);
+  int32_t label = 0;
+  shoal_text table = {0};
+  if (said != NULL && target != NULL) {
+    const shoal_batch into = {.labels = has_labels(task) ? &label : NULL,
+                              .targets = has_labels(task) ? NULL : target};
+    shoal_text_addf(&table, "| sample | it is | the model says | probability |\n| --- | --- | --- | --- |");
+    for (uint32_t i = 0; i < n; i++) {
+      uint64_t sample = sample_at(source, i, n);
+      shoal_trainer_predict(task->trainer, source, sample, 1, said);
+      source->fetch(source->self, 0, sample, 1, &into);
+      add_row(&table, task, sample, said, label, target);
+    }
+    if (!table.failed)
+      shoal_events_text(events, "samples", shoal_trainer_state(task->trainer)->step, table.bytes);
+  }
+  shoal_text_release(&table);
+  free(said);
+  free(target);
+}
+
+/* ---- what a text model writes ---- */
+
+static void collect(void *context, const char *text, size_t length) { shoal_text_add(context, text, length); }
+
+/* Not every model can write on: a text that reads both ways cannot. */
+static void log_writing(shoal_events *events, const shoal_task *task) {
+  const shoal_train_state *state = shoal_trainer_state(task->trainer);
+  const shoal_generate_model from = {
+      .name = "the model", .graph = task->graph, .weights = state->weights, .vocabulary = task->dataset};
+  shoal_text prompt = {0}, said = {0};
+  shoal_dataset_opening(task->dataset, &prompt);
+  const shoal_generate_options options = {
+      .prompt = prompt.bytes, .length = WORDS, .temperature = 0.8, .seed = task->model->recipe.seed};
+  shoal_text_addf(&said, "```\n");
+  if (prompt.length > 0 && !prompt.failed &&
+      shoal_generate(&from, &options, collect, &said, NULL) == SHOAL_OK) {
+    shoal_text_addf(&said, "```\n");
+    if (!said.failed) shoal_events_text(events, "writes", state->step, said.bytes);
+  }
+  shoal_text_release(&prompt);
+  shoal_text_release(&said);
+}
+
+/* ---- the whole ---- */
+
+static void log_model(shoal_events *events, const shoal_task *task) {
+  shoal_text model = {0}, text = {0};
+  shoal_model_write(task->model, &model);
+  if (!model.failed) shoal_text_addf(&text, "```\n%s```\n", model.bytes);
+  if (!model.failed && !text.failed)
+    shoal_events_text(events, "model", shoal_trainer_state(task->trainer)->step, text.bytes);
+  shoal_text_release(&model);
+  shoal_text_release(&text);
+}
+
+void shoal_event_log_start(shoal_events *events, const shoal_task *task, const shoal_source *held_out) {
+  shoal_events_graph(events, task->graph);
+  log_model(events, task);
+  if (held_out != NULL && has_labels(task)) log_pictures(events, task, held_out);
+}
+
+static void log_histograms(shoal_events *events, const shoal_task *task) {
+  const shoal_train_state *state = shoal_trainer_state(task->trainer);
+  const float *gradient = shoal_trainer_last_gradient(task->trainer);
+  for (uint32_t i = 0; i < task->graph->params_count; i++) {
+    const shoal_param *param = &task->graph->params[i];
+    char tag[300];
+    snprintf(tag, sizeof tag, "weights/%.250s", param->name);
+    shoal_events_histogram(events, tag, state->step, state->weights + param->offset, param->count);
+    snprintf(tag, sizeof tag, "gradients/%.250s", param->name);
+    if (gradient != NULL && param->kind != SHOAL_PARAM_STATISTIC)
+      shoal_events_histogram(events, tag, state->step, gradient + param->offset, param->count);
+  }
+}
+
+void shoal_event_log_epoch(shoal_events *events, const shoal_task *task, const shoal_source *held_out) {
+  uint64_t epoch = shoal_trainer_state(task->trainer)->epoch, epochs = task->model->recipe.epochs;
+  uint64_t logged = HISTOGRAMS_MAX / (2 * (uint64_t)task->graph->params_count + 1) + 1;
+  if (logged > LOGGED_MAX) logged = LOGGED_MAX;
+  if (epoch % (epochs / logged + 1) != 0 && epoch < epochs) return;
+  log_histograms(events, task);
+  if (shoal_dataset_is_text(task->dataset)) log_writing(events, task);
+  if (held_out != NULL && has_answers(task)) log_samples(events, task, held_out);
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# A full disk costs no model: too little room is said at the start, saves that fail leave what is there, and at the
+# end of a training, a search or an agent it waits for room. A library put before the C library's says that there
+# is none below $FULL_UNDER while the file $FULL_FLAG is there, so that no disk has to be filled; with $FULL_UNSEEN only
+# writing tells.
+. "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/server.bash"
+cat > full.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+static int is_full(const char *path, int folder) {
+  const char *flag = getenv("FULL_FLAG"), *under = getenv("FULL_UNDER");
+  if (!flag || !under || access(flag, F_OK) != 0) return 0;
+  return strncmp(path, under, folder && strlen(path) < strlen(under) ? strlen(path) : strlen(under)) == 0;
+}
+static int fd_is_full(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = 0;
+  return is_full(path, 0);
+}
+ssize_t write(int fd, const void *bytes, size_t length) {
+  if (fd_is_full(fd)) return errno = ENOSPC, -1;
+  return ((ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, bytes, length);
+}
+/* After so many files have come to their place, the disk is full. */
+int rename(const char *from, const char *to) {
+  static int count;
+  char real[4096];
+  const char *most = getenv("FULL_AFTER"), *flag = getenv("FULL_FLAG"), *under = getenv("FULL_UNDER");
+  int status = ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+  if (status == 0 && most && realpath(to, real) && strncmp(real, under, strlen(under)) == 0 && ++count == atoi(most))
+    fclose(fopen(flag, "w"));
+  return status;
+}
+int statvfs(const char *path, struct statvfs *out) {
+  char real[4096];
+  int status = ((int (*)(const char *, struct statvfs *))dlsym(RTLD_NEXT, "statvfs"))(path, out);
+  if (status == 0 && !getenv("FULL_UNSEEN") && realpath(path, real) && is_full(real, 1)) out->f_bavail = 0;
+  return status;
+}
+C
+check "the library is built" "${CC:-cc}" -shared -fPIC -O1 -o full.so full.c -ldl
+make_models
+make_images images 512 64
+make_table all.csv
+mkdir disk
+export FULL_FLAG=$folder/is-full FULL_UNDER=$folder/disk
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
+out=disk/model.safetensors
+
+# full LOG WORD...: runs the program behind the library, in the background.
+full() {
+  local log=$1
+  shift
+  rm -f "$log"
+  LD_PRELOAD=$folder/full.so "$SHOAL" "$@" > "$log" 2>&1 &
+  started=$!
+  pids+=("$started")
+}
+
+quiet() { "$SHOAL" "$@" > /dev/null; }
+
+# ---- at the start ----
+touch is-full
+full log train images.net --data images --out $out
+wait "$started"
+same $? 1 "no room at the start: $(cat log)"
+check "it says how much is needed: $(cat log)" \
+  grep -Eq "cannot save the model: $out: it takes [0-9.]+ [kM]?B, and 0 B are free there; free some space or choose" log
+rm is-full
+
+# ---- in the middle and at the end ----
+# So short a time is over after every round: the disk is full after the second one, and the third one's save fails.
+save="--save-every 0.000001"
+"$SHOAL" train images.net --data images --epochs 60 --out good.safetensors --quiet
+good=$("$SHOAL" inspect good.safetensors --json | grep -o '"weights_sha256":"[^"]*"')
+for how in "" "--workers 1 --transport threads --state-dir $folder/state"; do
+  rm -f disk/*
+  # shellcheck disable=SC2086
+  FULL_AFTER=2 full log train images.net --data images --epochs 60 $save --out $out $how
+  until_says "waiting until there is room" log
+  check "a save in the middle is a note: $(cat log)" grep -q "training goes on and will try again" log
+  check "what was saved stays" quiet inspect $out
+  check "what would be left is said" grep -Eq "Stopped now, it ends with the model after [0-9,]+ rounds in $out" log
+  rm is-full
+  wait "$started"
+  same $? 0 "it ends well once there is room ($how): $(tail -3 log)"
+  same "$("$SHOAL" inspect $out --json | grep -o '"weights_sha256":"[^"]*"')" "$good" "the weights are the same"
+done
+
+# ---- stopped while it waits ----
+rm -f disk/*
+# shellcheck disable=SC2086
+FULL_AFTER=2 full log train images.net --data images --epochs 60 $save --out $out
+until_says "waiting until there is room" log
+kill -INT "$started"
+wait "$started"
+same $? 130 "Ctrl-C ends the waiting: $(tail -2 log)"
+check "it says what there is: $(tail -1 log)" grep -Eq "it ends with the model after [0-9,]+ rounds in $out" log
+check "which is there" quiet inspect $out
+rm is-full disk/*
+
+# ---- a search: its trials, then its model ----
+for under in disk/best.search/trials disk/best.safetensors; do
+  touch is-full
+  rm -rf disk/*
+  FULL_UNSEEN=1 FULL_UNDER=$folder/$under full log search all.csv --target y --trials 3 --epochs 2 --out disk/best.safetensors
+  until_says "waiting until there is room" log
+  check "there is no model yet" test ! -e disk/best.safetensors
+  rm is-full
+  wait "$started"
+  same $? 0 "a search that waited for room for $under: $(tail -3 log)"
+  check "its model is there" quiet inspect disk/best.safetensors
+done
+
+# ---- an agent ----
+touch is-full
+full log agent train --env CartPole-v1 --out disk/agent.safetensors
+wait "$started"
+same $? 1 "no room for an agent at the start: $(cat log)"
+check "it says so" grep -q "disk/agent.safetensors: it takes .*, and 0 B are free there" log
+full log search all.csv --target y --trials 3 --epochs 2 --out disk/other.safetensors
+wait "$started"
+same $? 1 "no room for a search at the start: $(cat log)"
+check "it says so" grep -q "it takes 4.* MB, and 0 B are free there" log
+FULL_UNSEEN=1 full log agent train --env CartPole-v1 --steps 4000 --out disk/agent.safetensors
+until_says "waiting until there is room" log
+rm is-full
+wait "$started"
+same $? 0 "an agent that waited for room: $(tail -3 log)"
+check "it is there" quiet inspect disk/agent.safetensors
+finish
