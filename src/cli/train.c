@@ -582,10 +582,10 @@ static void say_who_is_too_many(run *r, uint32_t ranks) {
   if (text[0] != 0) shoal_report_event(&r->report, text);
 }
 
-static void say_if_batch_is_large(run *r) {
+static void say_note(run *r, void (*add)(const shoal_task *task, shoal_text *out)) {
   shoal_text note;
   shoal_text_init(&note);
-  shoal_task_note_batch(&r->task, &note);
+  add(&r->task, &note);
   if (note.length > 0 && !note.failed) shoal_report_event(&r->report, note.bytes);
   shoal_text_release(&note);
 }
@@ -623,7 +623,8 @@ static void start_report(run *r) {
   const char *images = shoal_dataset_note(r->task.dataset); /* for people it was said before */
   if (r->options.json && images) shoal_report_event(&r->report, images);
   say_who_is_too_many(r, ranks);
-  say_if_batch_is_large(r);
+  say_note(r, shoal_task_note_batch);
+  say_note(r, shoal_task_note_outputs);
 }
 
 /* ---- many processes ----------------------------------------------------------------- */

@@ -125,3 +125,18 @@ void shoal_task_note_batch(const shoal_task *task, shoal_text *out) {
                   shoal_human_count(batch).text, shoal_human_count(samples).text,
                   is_text ? "tokens" : "samples");
 }
+
+void shoal_task_note_outputs(const shoal_task *task, shoal_text *out) {
+  const shoal_model *model = task->model;
+  uint32_t outputs = model->layers[model->layers_count - 1].shape.features;
+  uint32_t classes = shoal_dataset_classes(task->dataset);
+  bool counts = model->recipe.loss == SHOAL_CROSS_ENTROPY && !shoal_dataset_is_text(task->dataset);
+  if (!counts || classes == 0 || outputs <= classes) return;
+  shoal_text_addf(out, "the model has %s outputs, the data %s classes: ", shoal_human_count(outputs).text,
+                  shoal_human_count(classes).text);
+  if (outputs - classes == 1)
+    shoal_text_addf(out, "the last output will never be right");
+  else
+    shoal_text_addf(out, "the last %s will never be right", shoal_human_count(outputs - classes).text);
+  shoal_text_addf(out, "; `dense %u` at the end has as many", classes);
+}

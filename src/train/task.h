@@ -40,5 +40,7 @@ void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]);
 
 /* Adds a sentence when a round would take more samples than there are; nothing otherwise. */
 void shoal_task_note_batch(const shoal_task *task, shoal_text *out);
+/* Adds a sentence when the model has more outputs than the data has classes; nothing otherwise. */
+void shoal_task_note_outputs(const shoal_task *task, shoal_text *out);
 
 #endif

@@ -106,6 +106,11 @@ check "another seed, another text" test "$(cat text.out)" != "$(cat other.out)"
 check "a batch larger than the data: $(grep note large.json)" \
   grep -q '"event":"note","text":"batch 4,096, but there are [0-9,]* training samples: every epoch is one round' large.json
 check "others are not told so" bash -c '! grep -q "but there are" train.json'
+sed 's/^dense .*/dense 5/' images.net > wide.net
+"$SHOAL" train wide.net --data images --epochs 1 --out wide.safetensors --json > wide.json
+check "more outputs than classes: $(grep note wide.json)" \
+  grep -q '"event":"note","text":"the model has 5 outputs, the data 3 classes: the last 2 will never be right' wide.json
+check "nor are they told that" bash -c '! grep -q "never be right" train.json'
 
 "$SHOAL" train table.net --data table.csv --json > table.json
 check "a regression" keys table.json loss rmse test_rmse
