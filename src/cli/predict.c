@@ -13,6 +13,7 @@
 #include "cli/tables.h"
 #include "data/image_file.h"
 #include "data/image_list.h"
+#include "data/named.h"
 #include "search/predictor.h"
 #include "train/generate.h"
 
@@ -26,6 +27,12 @@ typedef struct predict_options {
 } predict_options;
 
 static bool is_image(const char *path) { return shoal_image_file_is(path) || shoal_image_list_is_flat(path); }
+
+/* Nothing is there, and it is neither like the name of a data set nor of a kind, as chars:FILE is. */
+static bool is_missing(const char *path) {
+  return !shoal_file_exists(path) && !shoal_folder_exists(path) && !strchr(path, ':') &&
+         !shoal_named_nearest(path);
+}
 
 static bool parse(predict_options *o, int argc, char **argv, int *status) {
   const shoal_option options[] = {
@@ -117,7 +124,8 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
   o->data.more = o->operands.at + 1;
   o->data.more_count = o->operands.count - 1;
   int asked = (o->data.data != NULL) + (o->input != NULL) + (o->text.prompt != NULL);
-  if (asked == 1 && (o->data.more_count == 0 || (o->input && is_image(o->input)))) return true;
+  if (asked == 1 && (o->data.more_count == 0 || (o->input && (is_image(o->input) || is_missing(o->input)))))
+    return true;
   shoal_error err;
   if (asked == 1)
     shoal_fail(&err, SHOAL_INVALID,
@@ -446,6 +454,23 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
   return status;
 }
 
+static shoal_status fail_missing(const char *input, const char *model, const char *takes, shoal_error *err) {
+  return shoal_fail(err, SHOAL_NOT_FOUND, "%.200s: no such file; %s %s", input, model, takes);
+}
+
+/* What to give to a model. */
+static const char *taken_by(const shoal_loaded *loaded) {
+  const char *fitted = loaded->checkpoint.data_json;
+  shoal_dataset *kind = NULL;
+  if (!fitted || shoal_dataset_open_fitted(&kind, fitted, NULL) != SHOAL_OK)
+    return "takes samples like those it was trained on";
+  const char *takes = shoal_dataset_is_text(kind)     ? "was trained on a text: give --prompt TEXT"
+                      : shoal_dataset_is_images(kind) ? "was trained on images: give PNG or JPEG files"
+                                                      : "was trained on a table: give FILE.csv";
+  shoal_dataset_close(kind);
+  return takes;
+}
+
 static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, output *out, shoal_error *err) {
   shoal_dataset *dataset = NULL;
   shoal_source source;
@@ -458,6 +483,8 @@ static shoal_status predict_samples(predict_options *o, shoal_loaded *loaded, ou
     o->data.unlabeled = true;
   }
   shoal_status status = shoal_loaded_source(loaded, &o->data, &dataset, &split, &source, err);
+  if (status == SHOAL_NOT_FOUND && o->input && is_missing(o->input))
+    status = fail_missing(o->input, o->model, taken_by(loaded), err);
   if (status == SHOAL_OK) status = shoal_loaded_ready(loaded, o->data.batch, (uint32_t)o->threads, err);
   if (status == SHOAL_OK) status = predict_all(o, loaded, dataset, &source, out, err);
   shoal_dataset_close(dataset);
@@ -474,6 +501,10 @@ static int predict_table(const predict_options *o) {
     return shoal_cli_misused("predict", &err);
   }
   const char *rows = o->input ? o->input : o->data.data;
+  if (is_missing(rows)) {
+    fail_missing(rows, o->model, "was trained on a table: give FILE.csv", &err);
+    return shoal_cli_failed("predict", &err);
+  }
   if (is_image(rows)) {
     shoal_fail(&err, SHOAL_INVALID, "%s has images, and %s was trained on a table: give --input FILE.csv",
                rows, o->model);

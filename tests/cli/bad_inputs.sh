@@ -287,6 +287,8 @@ bad 1 "is not what good.safetensors was trained on" train --resume good.safetens
 bad 1 "2 feature columns" train --resume good.safetensors --data table.csv
 bad 1 "would be read as a table, but the model was trained on images" eval good.safetensors --data table.csv
 bad 1 "is no text model" predict good.safetensors --prompt abba
+bad 1 "nope.png: no such file; text.safetensors was trained on a text: give --prompt TEXT" \
+  predict text.safetensors --input nope.png
 bad 1 "is not in the vocabulary" predict text.safetensors --prompt "zebra"
 bad 1 "no valid samples" eval good.safetensors --data images --split valid
 

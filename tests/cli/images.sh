@@ -55,10 +55,14 @@ echo 1,2,3 > x.csv
 refuses "x.csv would be read as a table, but the model was trained on images" \
   "$SHOAL" predict one.safetensors --input x.csv
 refuses "several files can be given to --input when they are PNG" "$SHOAL" predict one.safetensors --input x.csv x.csv
+refuses "nope.png: no such file; one.safetensors was trained on images: give PNG or JPEG files" \
+  "$SHOAL" predict one.safetensors --input nope.png bands/top/0000.png
 make_table table.csv
 "$SHOAL" train table.net --data table.csv --out table.safetensors --quiet || fail "train a table"
 refuses "bands/top/0000.png has images, but the model was trained on a table" \
   "$SHOAL" predict table.safetensors --input bands/top/0000.png
+refuses "nope.png: no such file; table.safetensors was trained on a table: give FILE.csv" \
+  "$SHOAL" predict table.safetensors --input nope.png
 cp -r bands broken
 head -c 90 bands/middle/0001.png > broken/middle/0001.png
 refuses "broken/middle/0001.png: the PNG is broken" "$SHOAL" train images.net --data broken
