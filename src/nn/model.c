@@ -350,6 +350,8 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
   shoal_word_quote(&r->words, at, quote);
   if (shoal_words_foreign(&r->words, foreign)) return shoal_words_fail(&r->words, at, "unexpected %s", quote);
+  if (shoal_word_find(at, shoal_layer_words, SHOAL_LAYER_WORDS) >= 0)
+    return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote);
   const char *near = shoal_nearest(at.text, at.length, words, count);
   if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote, near);
   return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line%s", quote, list);
@@ -449,9 +451,27 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   for (int i = r->layers_only ? SHOAL_LAYER_INPUT + 1 : 0; i < SHOAL_LAYER_WORDS; i++)
     words[count++] = shoal_layer_words[i];
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
+  size_t layers = count;
   for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
     words[count++] = shoal_setting_words[i];
-  return shoal_words_unknown(&r->words, r->words.word, "layer", words, count);
+
+  /* Words that are near to a layer of ours and mean another. */
+  static const char others[] = "conv1d conv3d deconv selu celu prelu";
+  shoal_words *w = &r->words;
+  shoal_word at = w->word;
+  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX], list[512];
+  bool is_other = shoal_word_listed(others, at.text, at.length);
+  if (at.length == 0 || shoal_words_foreign(w, foreign) ||
+      (!is_other && shoal_nearest(at.text, at.length, words, count)))
+    return shoal_words_unknown(w, at, "layer", words, count);
+  if (at.length >= 2 && memcmp(at.text, "//", 2) == 0)
+    return shoal_words_fail(w, at, "a comment begins with '#'");
+  const char *bracket = memchr(at.text, '(', at.length);
+  if (bracket > at.text) at.length = (uint32_t)(bracket - at.text);
+  for (size_t i = 0, used = 0; i < layers && used < sizeof list; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", words[i]);
+  return shoal_words_fail(w, at, "there is no layer %s; the layers are %s", shoal_word_quote(w, at, quote),
+                          list);
 }
 
 static bool refuse_in_body(shoal_reading *r) {

@@ -14,33 +14,39 @@ typedef enum kind {
   LOSS,
   OPTIMIZER,
   SETTING,
+  FLAG,    /* of shoal train */
   PROGRAM, /* code around the layers, which has no counterpart */
 } kind;
 
 /* A template is words and fields. A field is '$', a letter for what it takes, the argument's number, and its
  * names behind a colon. `?word` before a field makes both disappear where the argument is left out. Letters:
- * n a number, w a window, s a stride, p a padding, a an activation, i an input's shape. The example
- * is shown where the arguments cannot be translated. */
+ * n a number, k a kind of pooling, w a window, s a stride, p a padding, a an activation, i an input's
+ * shape. The example is shown where the arguments cannot be translated. */
 static const struct {
   kind kind;
   const char *theirs; /* names, with spaces between */
   const char *ours;   /* or NULL: only the example */
   const char *example;
 } table[] = {
+    /* PyTorch's names begin with their input's size; the row behind them is for those who leave it out. */
     {LAYER, "Linear", "dense $n1:out_features", "dense 128 relu"},
-    {LAYER, "Dense LazyLinear fc fully_connected FullyConnected", "dense $n0:units|out_features",
-     "dense 128 relu"},
-    {LAYER, "Conv2d", "conv $n1:out_channels $w2:kernel_size ?stride $s3:stride ?pad $p4:padding",
+    {LAYER, "Dense LazyLinear fc fully_connected FullyConnected hidden output",
+     "dense $n0:units|out_features", "dense 128 relu"},
+    {LAYER, "Conv2d", "conv $n1:out_channels $w2:kernel_size ?stride $s3:stride ?pad $p4:padding|pad",
      "conv 20 5x5 relu"},
     {LAYER, "Conv2D Convolution2D LazyConv2d conv convolution",
-     "conv $n0:filters|out_channels $w1:kernel_size|kernel ?stride $s2:strides|stride ?pad $p3:padding",
+     "conv $n0:filters|out_channels $w1:kernel_size|kernel ?stride $s2:strides|stride ?pad $p3:padding|pad",
      "conv 20 5x5 relu"},
     {LAYER, "MaxPool2d MaxPooling2D max_pool2d max_pool maxpool MaxPooling",
      "pool max $w0:kernel_size|pool_size ?stride $w1:stride|strides ?pad $p2:padding", "pool max 2x2"},
     {LAYER, "AvgPool2d AveragePooling2D avg_pool2d avg_pool avgpool AveragePooling",
      "pool average $w0:kernel_size|pool_size ?stride $w1:stride|strides ?pad $p2:padding",
      "pool average 2x2"},
-    {LAYER, "GlobalAveragePooling2D GlobalAvgPool2D AdaptiveAvgPool2d AdaptiveAvgPool GlobalAveragePooling",
+    {LAYER, "pool", "pool $k0 $w1:kernel_size|pool_size ?stride $w2:stride|strides ?pad $p3:padding|pad",
+     "pool max 2x2"},
+    {LAYER,
+     "GlobalAveragePooling2D GlobalAvgPool2D AdaptiveAvgPool2d AdaptiveAvgPool GlobalAveragePooling "
+     "global_avg_pool global_average_pool",
      "global-pool average", NULL},
     {LAYER, "GlobalMaxPooling2D GlobalMaxPool2D AdaptiveMaxPool2d", "global-pool max", NULL},
     {LAYER, "Dropout Dropout1d Dropout2d SpatialDropout2D", "dropout $n0:p|rate", "dropout 0.5"},
@@ -66,10 +72,12 @@ static const struct {
     {LAYER, "GELU", "gelu", NULL},
     {LAYER, "SiLU Swish", "silu", NULL},
     {LAYER, "Softplus", "softplus", NULL},
+    {LAYER, "Identity", "identity", NULL},
     {LAYER, "Activation act nonlinearity", "$a0:activation", "relu"},
     {LOSS,
      "CrossEntropyLoss CategoricalCrossentropy categorical_crossentropy SparseCategoricalCrossentropy "
-     "sparse_categorical_crossentropy crossentropy cross_entropy ce NLLLoss nll_loss nll log_loss",
+     "sparse_categorical_crossentropy crossentropy cross_entropy cross softmax ce NLLLoss nll_loss nll "
+     "log_loss",
      "loss cross-entropy", NULL},
     {LOSS,
      "BCELoss BCEWithLogitsLoss bce bce_loss bce_with_logits binary_cross_entropy binary_crossentropy "
@@ -110,6 +118,8 @@ static const struct {
     {SETTING, "RandomFlip RandomHorizontalFlip", "augment flip", NULL},
     {SETTING, "RandomCrop", "augment crop $n9:padding", "augment crop 4"},
     {SETTING, "RandomTranslation data_augmentation ImageDataGenerator", NULL, "augment flip crop 4"},
+    {FLAG, "validation_split val_split valid_split", "--valid $n0", "--valid 0.1"},
+    {FLAG, "data dataset", NULL, "--data SET"},
     {PROGRAM, "Sequential Model compile fit import class def forward return super backward", NULL, NULL},
 };
 enum {
@@ -129,6 +139,7 @@ typedef struct call {
   int row;
   const char *name; /* as written */
   size_t name_length;
+  bool is_called; /* with brackets */
   bool
       has_marks; /* something that no model text has: brackets, '=', commas, quotes, names of arguments, a window
                      of one number, another's word for an activation */
@@ -174,13 +185,17 @@ static bool find_call(call *c, const char *line, unsigned kinds) {
     }
     const char *behind = skip_spaces(at + length);
     bool is_called = *behind == '(';
-    bool is_label = *behind == ':' && is_first && find_row(at, length, 1u << SETTING) < 0;
+    bool has_number = *behind == ':' && is_digit(*skip_spaces(behind + 1)); /* `dense: 10` */
+    bool is_label = *behind == ':' && is_first && !has_number;
     bool is_before = *behind == '.' || is_label;
-    /* A bare `mse` or `l2` is a loss only where one is expected. */
-    unsigned here = is_called || kinds != ALL_KINDS ? kinds : kinds & ~(1u << LOSS);
+    /* A bare `mse` or `l2` is a loss where one is expected, or where it is the whole line. */
+    bool is_loss =
+        is_called || kinds != ALL_KINDS || (*behind == 0 && find_row(at, length, kinds & ~(1u << LOSS)) < 0);
+    unsigned here = is_loss ? kinds : kinds & ~(1u << LOSS);
     int row = is_called || (is_first && !is_before) ? find_row(at, length, here) : -1;
     if (row >= 0) {
-      *c = (call){.row = row, .name = at, .name_length = length, .has_marks = is_called};
+      *c = (call){
+          .row = row, .name = at, .name_length = length, .is_called = is_called, .has_marks = is_called};
       if (table[row].kind == PROGRAM) return true;
     }
     if (!is_before) is_first = false;
@@ -201,20 +216,22 @@ static const char *read_value(const char *at, bool in_brackets, char out[VALUE_M
     char c = *at == ',' ? 'x' : *at;
     if (!strchr(" \t'\"()[]", c) && used + 1 < VALUE_MAX) out[used++] = c;
   }
-  if (used > 0 && out[used - 1] == 'x') used--; /* "(784,)" */
+  if (used > 1 && out[used - 1] == 'x' && is_digit(out[used - 2])) used--; /* "(784,)" */
   out[used] = 0;
   return at;
 }
 
-/* Names of arguments that may stand before their value without '='. */
+/* Names of arguments that may stand before their value without '=', and those of them that are ours. */
+static const char own_keys[] = "stride pad";
 static const char bare_keys[] =
-    "activation padding strides kernel kernel_size units filters lr learning_rate "
+    "stride pad activation padding strides kernel kernel_size units filters lr learning_rate "
     "weight_decay out_features out_channels hidden_size num_layers";
 
 static void read_arguments(call *c) {
   const char *at = skip_spaces(c->name + c->name_length);
   bool in_brackets = *at == '(';
   if (strpbrk(at, "()=,'\"[]")) c->has_marks = true;
+  if (*at == ':') c->has_marks = true;
   if (in_brackets || *at == '=' || *at == ':') at++;
   while (c->count < ARGUMENTS_MAX) {
     at += strspn(at, " \t,");
@@ -226,6 +243,9 @@ static void read_arguments(call *c) {
     if (length > 0 && length < VALUE_MAX && (*behind == '=' || is_bare)) {
       memcpy(a->key, at, length);
       at = skip_spaces(behind + (*behind == '='));
+      if (!is_bare || !shoal_word_listed(own_keys, a->key, length)) c->has_marks = true;
+    } else if (!in_brackets && length == 4 && memcmp(at, "same", length) == 0) { /* `conv 20 3x3 same` */
+      memcpy(a->key, "padding", sizeof "padding");
       c->has_marks = true;
     }
     at = read_value(at, in_brackets, a->value);
@@ -255,6 +275,10 @@ static bool is_number(const char *value) {
   return shoal_read_f64(value, strlen(value), &number) && number >= 0;
 }
 
+static bool is_bare_number(const call *c, size_t i) {
+  return i < c->count && c->arguments[i].key[0] == 0 && is_number(c->arguments[i].value);
+}
+
 static bool is_pair(const char *value) {
   size_t first = strspn(value, "0123456789"),
          second = value[first] == 'x' ? strspn(value + first + 1, "0123456789") : 0;
@@ -282,7 +306,7 @@ static bool put_shape(const char *value, char *out, size_t size) {
   if (count == 1 && value[strspn(value, "0123456789")] == 0)
     snprintf(out, size, "%u", a);
   else if (count == 2 && is_pair(value))
-    snprintf(out, size, "sequence %ux%u", a, b);
+    snprintf(out, size, "1x%ux%u` or `input sequence %ux%u", a, b, a, b);
   else if (count == 3)
     snprintf(out, size, "%ux%ux%u", c < a ? c : a, c < a ? a : b, c < a ? b : c);
   else
@@ -297,6 +321,13 @@ static put put_value(char letter, const char *value, char *out, size_t size) {
   snprintf(out, size, "%s", value);
   switch (letter) {
   case 'n': return one ? PUT : CANNOT;
+  case 'k': {
+    if (shoal_word_listed("avg mean", value, strlen(value))) value = shoal_pool_words[SHOAL_POOL_AVERAGE];
+    int pool = SHOAL_POOL_WORDS - 1;
+    while (pool >= 0 && !shoal_word_listed(shoal_pool_words[pool], value, strlen(value))) pool--;
+    if (pool >= 0) snprintf(out, size, "%s", shoal_pool_words[pool]);
+    return pool >= 0 ? PUT : CANNOT;
+  }
   case 'w':
     if (one) snprintf(out, size, "%sx%s", value, value);
     return one || is_pair(value) ? PUT : CANNOT;
@@ -334,7 +365,9 @@ static bool fill(call *c, const char *template, char *out, size_t size) {
       put how = value ? put_value(at[1], value, said, sizeof said) : optional ? LEFT_OUT : CANNOT;
       if (how == CANNOT && value && optional && find_activation(value) >= 0)
         how = LEFT_OUT; /* `conv 20 5 tanh` */
-      if (how == PUT && at[1] == 'w' && is_number(value)) c->has_marks = true;
+      if (how == PUT && at[1] == 'w' && !optional && is_number(value)) c->has_marks = true;
+      if (value && at[1] == 'k' && strcmp(value, said) != 0) c->has_marks = true;
+      if (how == CANNOT && value && at[1] == 'k' && is_digit(value[0])) c->has_marks = true; /* `pool 2x2` */
       if (how == CANNOT || (how == LEFT_OUT && !optional)) return false;
       if (how == PUT)
         used += (size_t)snprintf(out + used, size - used, "%s%.*s%s%s", used ? " " : "", (int)optional_length,
@@ -417,6 +450,20 @@ static void join_shape(call *c) {
   if (c->count < 2) return;
   memcpy(c->arguments[0].value, shape, sizeof shape);
   c->count = 1;
+  c->has_marks = true;
+}
+
+/* Arguments of a layer that stand in another order than ours: `conv 5x5 20`, `dense relu 10`, and
+ * `dense 784 10`, with the input's size before the outputs. */
+static void put_in_order(call *c) {
+  argument *first = &c->arguments[0], second = c->arguments[1];
+  if (c->count < 2 || first->key[0] || second.key[0]) return;
+  bool is_dense = strncmp(table[c->row].ours, "dense $n0", 9) == 0;
+  bool is_turned = !is_pair(second.value) && (is_pair(first->value) || find_activation(first->value) >= 0);
+  if (is_turned) c->arguments[1] = *first;
+  if (!is_turned && !(is_dense && is_number(first->value) && is_number(second.value))) return;
+  *first = second;
+  c->has_marks = true;
 }
 
 static bool translate(call *c, const char *line, char *out, size_t size) {
@@ -428,6 +475,14 @@ static bool translate(call *c, const char *line, char *out, size_t size) {
   }
   if (table[c->row].kind == RECURRENT) return fill_recurrent(c, ours, line, out, size);
   if (strncmp(ours, "input ", 6) == 0) join_shape(c);
+  if (strncmp(ours, "dense", 5) == 0 || strncmp(ours, "conv", 4) == 0 || strncmp(ours, "pool $k", 7) == 0)
+    put_in_order(c);
+  if (!c->is_called && strncmp(ours, "conv $n0", 8) == 0 && is_bare_number(c, 1) && is_bare_number(c, 2)) {
+    c->has_marks = true;
+    if (strcmp(c->arguments[1].value, c->arguments[2].value) != 0) return false; /* `conv 1 20 5` */
+    memmove(c->arguments + 2, c->arguments + 3, (c->count - 3) * sizeof *c->arguments);
+    c->count--;
+  }
   if (!fill(c, ours, out, size)) return false;
   if (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$') add_common(c, out, size);
   return true;
@@ -438,7 +493,7 @@ static bool translate(call *c, const char *line, char *out, size_t size) {
 /* What a line may hold, by the word that it begins with. */
 static unsigned kinds_of(const char *head, size_t length) {
   if (shoal_word_listed("loss criterion", head, length)) return 1u << LOSS;
-  if (shoal_word_listed("optimizer", head, length)) return 1u << OPTIMIZER;
+  if (shoal_word_listed("optimizer optim", head, length)) return 1u << OPTIMIZER;
   return ALL_KINDS;
 }
 
@@ -461,13 +516,27 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
              "cross-entropy`");
     return out;
   }
+  if (has_head) { /* `loss: mse`, `Loss cross-entropy` */
+    const char *own = kinds == 1u << LOSS ? "loss" : "optimizer";
+    if (strcspn(head, " \t") != strlen(own) || strncmp(head, own, strlen(own)) != 0) c.has_marks = true;
+  }
   read_arguments(&c);
   bool good = translate(&c, line, ours, sizeof ours);
+  if (!good && !c.is_called &&
+      shoal_word_listed("Linear Conv2d", table[c.row].theirs, strlen(table[c.row].theirs))) {
+    c.row++;
+    good = translate(&c, line, ours, sizeof ours);
+  }
   /* A name that is ours as well, with nothing foreign behind it, is a mistake of another kind. */
   const char *last = good ? ours : table[c.row].example;
   if (!last) return NULL;
-  if (!c.has_marks && strncmp(c.name, has_head || flag ? strchr(last, ' ') + 1 : last, c.name_length) == 0)
-    return NULL;
+  const char *word = has_head || flag ? strchr(last, ' ') + 1 : last;
+  bool is_same = strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
+  if (!c.has_marks && is_same) return NULL;
+  if (table[c.row].kind == FLAG) {
+    snprintf(out, SHOAL_FOREIGN_MAX, "give `%s` to shoal train", last);
+    return out;
+  }
   snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`",
            flag ? strchr(last, ' ') + 1 : last);
   return out;

@@ -328,7 +328,7 @@ static void bodies_that_cannot_be_are_refused_by_line(void **unused) {
       {"lstm 8 bidirectional", "body:1: lstm looks"},
       {"lstm 8 last", "body:1: lstm drops"},
       {"lstm 8\nflatten\ndense 3", "body:2: flatten mixes"},
-      {"lstm 8\nnonsense 3", "body:2:1: unknown layer"},
+      {"lstm 8\nnonsense 3", "body:2:1: there is no layer"},
       {"repeat 4", "a vector"},
       {"# four\ndense 4\nloss cross-entropy", "body:3:1: 'loss' is no layer"},
       {"optimizer adam rate 0.1\ndense 4", "body:1:1: 'optimizer' is no layer"},
@@ -360,8 +360,8 @@ static void errors_of_a_body_name_its_file_and_only_layers(void **unused) {
                                .outputs = OUTPUTS,
                                .steps = STEPS};
   assert_int_equal(shoal_brain_check(&config, &err), SHOAL_INVALID);
-  assert_int_equal(strncmp(err.text, "mis.net:1:1: unknown layer 'frobnicate'; it is one of dense, conv", 62),
-                   0);
+  assert_int_equal(
+      strncmp(err.text, "mis.net:1:1: there is no layer 'frobnicate'; the layers are dense, conv", 69), 0);
   assert_null(strstr(err.text, "optimizer"));
   assert_null(strstr(err.text, "input"));
   config.body = "gru 8\r\n\n# remembers\ndense 4 tanh";
