@@ -493,9 +493,9 @@ static void warn_of_rule(shoal_runner *r) {
   add_note(r, text);
 }
 
-static void note_batch(shoal_runner *r) {
+static void add_task_note(shoal_runner *r, void (*add)(const shoal_task *task, shoal_text *out)) {
   shoal_text text = {0};
-  shoal_task_note_batch(&r->task, &text);
+  add(&r->task, &text);
   if (text.length > 0 && !text.failed) add_note(r, text.bytes);
   shoal_text_release(&text);
 }
@@ -517,7 +517,8 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
   warn_of_rule(r);
-  note_batch(r);
+  add_task_note(r, shoal_task_note_batch);
+  add_task_note(r, shoal_task_note_outputs);
   pthread_mutex_lock(&r->lock);
   r->view.part_samples = (double)r->job.samples / ((double)r->job.rounds * r->job.parts);
   pthread_mutex_unlock(&r->lock);
