@@ -4,11 +4,13 @@
  *
  *   1. A worker is idle only when every job that could take it has as many as it wants at most.
  *   2. A job lacks workers of its least only when none that it could take is idle, and those that others have
- *      beyond their least, with those of later jobs that lack some themselves, would not fill it up.
+ *      beyond their least, with those of jobs that wait and of later jobs that lack some, would not fill it up.
+ *   3. A job waits when it lacks workers and has not begun. It has workers only when no job that does not
+ *      wait could take them.
  *
- * A change breaks these only for the workers and jobs that it touches, and `settle` mends them there. Every
- * step of it makes one idle worker less or one job less that lacks some, so it ends. A worker that was
- * moved to a job that lacked is not moved again by the same change, since such a job has nothing to spare.
+ * A change breaks these only for the workers and jobs that it touches, and `settle` mends them. Every step of
+ * it leaves one job less that lacks some, or else one idle worker less, or else one worker less in a job that
+ * waits, so it ends.
  *
  * Everything is found in rosters (roster.h). A worker is in one: of the job that it works for, or of the
  * idle ones who would go anywhere, to one host's jobs, or to one job; they are ordered by speed. A
@@ -45,7 +47,7 @@ typedef struct job {
   uint64_t id, serial;
   char name[SHOAL_MATCH_NAME_MAX];
   host *host;
-  bool is_private, lacks, touched;
+  bool is_private, begun, lacks, waits, touched;
   uint32_t least, most, count, spares;
   uint64_t memory_bytes;
   shoal_roster idle;                /* workers who wait for this job */
@@ -90,6 +92,7 @@ struct shoal_match {
   uint64_t spares;  /* workers beyond the least of their jobs, who would go elsewhere */
   shoal_roster idle, room, spare;
   job *touched;
+  job **givers;         /* for help_one: those that have workers for others */
   worker *first, *last; /* the queue of those to be told of */
 };
 
@@ -270,12 +273,15 @@ static void relist(shoal_match *match, job *j) {
   unlist(j);
   match->lacking -= j->lacks;
   j->lacks = j->count < j->least;
+  j->waits = j->lacks && !j->begun;
   match->lacking += j->lacks;
   match->spares -= j->spares;
   j->spares = j->lacks ? 0 : smaller(j->count - j->least, (uint32_t)(j->any.count + j->hosted.count));
   match->spares += j->spares;
   if (!j->is_private && j->count < j->most) {
-    uint64_t turn = j->lacks ? 0 : 1 + (uint64_t)(j->count - j->least);
+    /* First jobs that lack workers and can work with one more; last those that would wait on with it. */
+    bool first = j->lacks && (j->begun || j->least - j->count == 1);
+    uint64_t turn = first ? 0 : j->lacks ? UINT64_MAX : 1 + (uint64_t)(j->count - j->least);
     list(&match->room, &j->room, j, turn, j->serial, fit(j->memory_bytes));
     list(&j->host->room, &j->room_host, j, turn, j->serial, fit(j->memory_bytes));
   }
@@ -338,7 +344,8 @@ static void move(shoal_match *match, worker *w, job *to) {
   }
 }
 
-/* An idle worker goes to the first job that lacks some, or else to the one with fewest beyond its least. */
+/* An idle worker goes to the first job that lacks some and can then work, or else to the one with fewest beyond
+ * its least, or else to the first that waits. */
 static void place(shoal_match *match, worker *w) {
   if (w->job != NULL || w->paused) return;
   job *j;
@@ -391,57 +398,81 @@ static uint32_t takeable(const job *from, const job *to, uint32_t most) {
   return count;
 }
 
-/* Whether the job at `place` gets its least with what others have beyond theirs, and later ones in vain. */
-static bool can_be_filled(const shoal_match *match, uint32_t place) {
-  const job *to = match->jobs.items[place];
+/* How many of a giver's workers a job could take to get its least, counted no further than `most`: those beyond
+ * the giver's least, or all of one that waits, or that lacks some itself and came later. */
+static uint32_t gives(const job *from, const job *to, uint32_t most) {
+  if (from == to || (from->lacks && !from->waits && from->serial < to->serial)) return 0;
+  return takeable(from, to, from->lacks ? most : smaller(from->count - from->least, most));
+}
+
+static bool can_be_filled(const shoal_match *match, const job *to, uint32_t givers) {
   uint32_t wanted = to->least - to->count, found = 0;
-  for (uint32_t i = 0; i < match->jobs.count && found < wanted; i++) {
-    const job *j = match->jobs.items[i];
-    if (!j->lacks)
-      found += takeable(j, to, smaller(j->count - j->least, wanted - found));
-    else if (i > place)
-      found += takeable(j, to, wanted - found);
-  }
+  for (uint32_t i = 0; i < givers && found < wanted; i++)
+    found += gives(match->givers[i], to, wanted - found);
   return found == wanted;
 }
 
-/* First those who wait in vain, of the last job first; then those who work elsewhere. */
-static void fill(shoal_match *match, uint32_t place) {
-  job *to = match->jobs.items[place];
+/* First those of jobs that wait, then of others that lack some, of the last job first; then those whom others
+ * have beyond their least. */
+static void fill(shoal_match *match, job *to, uint32_t givers) {
   worker *w;
-  for (uint32_t i = match->jobs.count - 1; i > place && to->lacks; i--) {
-    const job *j = match->jobs.items[i];
-    while (j->lacks && to->lacks && (w = slowest_for(j, to)) != NULL) move(match, w, to);
-  }
+  for (int waits = 1; waits >= 0; waits--)
+    for (uint32_t i = givers; i-- > 0 && to->lacks;) {
+      const job *j = match->givers[i];
+      if (!j->lacks || j->waits != waits) continue;
+      while (to->lacks && gives(j, to, 1) > 0) move(match, slowest_for(j, to), to);
+    }
   while (to->lacks && (w = spare_for(match, to)) != NULL) move(match, w, to);
-}
-
-/* Workers of jobs that lack some, and who would go elsewhere. */
-static uint64_t in_vain(const shoal_match *match, uint32_t after) {
-  uint64_t count = 0;
-  for (uint32_t i = after; i < match->jobs.count; i++) {
-    const job *j = match->jobs.items[i];
-    if (j->lacks) count += j->any.count + j->hosted.count;
-  }
-  return count;
 }
 
 /* Fills up the first job that lacks workers and can be helped; false: there is none. */
 static bool help_one(shoal_match *match) {
   if (match->lacking == 0) return false;
-  uint64_t later = in_vain(match, 0);
-  for (uint32_t i = 0; i < match->jobs.count && later + match->spares > 0; i++) {
-    const job *j = match->jobs.items[i];
-    if (!j->lacks) continue;
-    later -= j->any.count + j->hosted.count;
-    uint32_t wanted = j->least - j->count;
-    if (j->is_private || later + match->spares < wanted) continue;
-    /* What is quickly seen first: often none of the spare ones suits. */
-    if ((later < wanted && spare_for(match, j) == NULL) || !can_be_filled(match, i)) continue;
-    fill(match, i);
+  uint32_t givers = 0;
+  uint64_t given = match->spares;
+  for (uint32_t i = 0; i < match->jobs.count; i++) {
+    job *j = match->jobs.items[i];
+    uint32_t in_vain = j->lacks ? j->any.count + j->hosted.count : 0;
+    if (in_vain + j->spares > 0) match->givers[givers++] = j;
+    given += in_vain;
+  }
+  for (uint32_t i = 0; i < match->jobs.count && given > 0; i++) {
+    job *j = match->jobs.items[i];
+    if (!j->lacks || j->is_private || given < j->least - j->count || !can_be_filled(match, j, givers))
+      continue;
+    fill(match, j, givers);
     return true;
   }
   return false;
+}
+
+/* The first job with room that can use one of these workers now; NULL: none. One that waits and could begin with
+ * it would have been filled up. */
+static job *user_of(const shoal_roster *workers, const shoal_roster *room) {
+  job *to = workers->count > 0 ? shoal_roster_first(room, fit(workers->root->largest)) : NULL;
+  return to != NULL && !to->waits ? to : NULL;
+}
+
+/* Gives whom jobs hold that wait to those that can use them now; false: there was nobody to give. */
+static bool lend(shoal_match *match) {
+  bool lent = false;
+  for (uint32_t i = 0; i < match->jobs.count && match->lacking > 0; i++) {
+    job *from = match->jobs.items[i], *to;
+    if (!from->waits || from->any.count + from->hosted.count == 0) continue;
+    unlist(from); /* it has room itself */
+    while ((to = user_of(&from->any, &match->room)) != NULL) {
+      move(match, shoal_roster_first(&from->any, to->memory_bytes), to);
+      unlist(from);
+      lent = true;
+    }
+    while ((to = user_of(&from->hosted, &from->host->room)) != NULL) {
+      move(match, shoal_roster_first(&from->hosted, to->memory_bytes), to);
+      unlist(from);
+      lent = true;
+    }
+    relist(match, from);
+  }
+  return lent;
 }
 
 static void mend_touched(shoal_match *match) {
@@ -455,7 +486,7 @@ static void mend_touched(shoal_match *match) {
 
 static void settle(shoal_match *match) {
   do mend_touched(match);
-  while (help_one(match));
+  while (help_one(match) || lend(match));
 }
 
 /* ---- what happens ---- */
@@ -464,10 +495,12 @@ shoal_status shoal_match_create(shoal_match **out, const shoal_match_config *con
   uint32_t workers = config->workers_max, jobs = config->jobs_max, hosts = workers + jobs + 1;
   SHOAL_ASSERT(workers > 0 && jobs > 0 && hosts > workers);
   shoal_match *match = *out = calloc(1, sizeof *match);
-  bool reserved =
-      match != NULL && table_init(&match->workers, workers) && table_init(&match->jobs, jobs) &&
-      table_init(&match->hosts, hosts) && pool_init(&match->worker_pool, workers, sizeof(worker)) &&
-      pool_init(&match->job_pool, jobs, sizeof(job)) && pool_init(&match->host_pool, hosts, sizeof(host));
+  if (match != NULL) match->givers = calloc(jobs, sizeof *match->givers);
+  bool reserved = match != NULL && match->givers != NULL && table_init(&match->workers, workers) &&
+                  table_init(&match->jobs, jobs) && table_init(&match->hosts, hosts) &&
+                  pool_init(&match->worker_pool, workers, sizeof(worker)) &&
+                  pool_init(&match->job_pool, jobs, sizeof(job)) &&
+                  pool_init(&match->host_pool, hosts, sizeof(host));
   if (reserved) return SHOAL_OK;
   shoal_match_destroy(match);
   *out = NULL;
@@ -483,6 +516,7 @@ void shoal_match_destroy(shoal_match *match) {
   pool_release(&match->worker_pool);
   pool_release(&match->job_pool);
   pool_release(&match->host_pool);
+  free(match->givers);
   free(match);
 }
 
@@ -592,6 +626,7 @@ shoal_status shoal_match_put_job(shoal_match *match, const shoal_match_job *says
   j->host = h;
   shoal_text_plain(j->name, sizeof j->name, says->name, strlen(says->name));
   j->is_private = says->is_private;
+  j->begun = says->begun;
   j->least = says->least;
   j->most = says->most;
   j->memory_bytes = says->memory_bytes;

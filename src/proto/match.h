@@ -1,11 +1,13 @@
 /* match.h: which worker works for which job.
  *
  * Workers are given to jobs first come, first served: every job, in the order of coming, gets as many as it
- * wants at least; then every job gets one after the other up to as many as it wants at most. A worker that
- * chose a job, or a host, goes nowhere else; a private job takes only workers that were invited to it. When a
- * job has fewer than its least, workers of later jobs which lack some themselves, and workers that others have
- * beyond theirs, are moved to it, but only if that gives it its least: who works is not moved to where it would
- * wait. A worker stays where it is unless there is such a reason, and one call moves it at most once.
+ * wants at least, if there are so many for it; then every job gets one after the other up to as many as it
+ * wants at most. A worker that chose a job, or a host, goes nowhere else; a private job takes only workers that
+ * were invited to it. When a job has fewer than its least, workers of jobs that wait, of later jobs which lack
+ * some themselves, and workers that others have beyond theirs, are moved to it, but only if that gives it its
+ * least: who works is not moved to where it would wait. A job that cannot begin yet waits, and holds nobody
+ * whom another job could use. A worker stays where it is unless there is such a reason, and one call moves it at
+ * most once.
  *
  * Where there is a choice, a job gets the fastest of the idle workers (of those who would go nowhere else
  * first) and gives away the slowest of its own. A paused worker counts for nothing.
@@ -41,6 +43,7 @@ typedef struct shoal_match_job {
   uint64_t id; /* above 0 */
   const char *name, *host;
   bool is_private;
+  bool begun;            /* it works with fewer than its least, too, and keeps those */
   uint32_t least, most;  /* workers; 1 <= least <= most */
   uint64_t memory_bytes; /* that a worker needs */
 } shoal_match_job;

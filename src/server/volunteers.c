@@ -208,13 +208,40 @@ static void tell_assignment(shoal_volunteers *v, volunteer_entry *volunteer) {
   if (news) changed(v, volunteer);
 }
 
-static void count_workers(shoal_volunteers *v) {
+/* As many as the job wants at most, less those who help it from a queue. */
+static uint32_t most_of(const shoal_open_job *job) {
+  uint32_t least = job->spec.workers_min, most = job->spec.workers_max;
+  return most >= least + job->helpers ? most - job->helpers : least;
+}
+
+/* Lets the match know a job as it is now. */
+static void match_job(shoal_volunteers *v, const shoal_open_job *job) {
+  const shoal_match_job open = {.id = job->id,
+                                .name = job->name,
+                                .host = job->host,
+                                .is_private = job->is_private,
+                                .begun = shoal_open_job_has_begun(job),
+                                .least = job->spec.workers_min,
+                                .most = most_of(job),
+                                .memory_bytes = job->view.memory_bytes};
+  /* One that stops, too: the round at hand wants its workers. There is room for as many as may be open. */
+  (void)shoal_match_put_job(v->match, &open, NULL);
+}
+
+/* True if a job has begun. */
+static bool count_workers(shoal_volunteers *v) {
+  bool begun = false;
   for (shoal_open_job *job = shoal_jobs_first(v->jobs), *next; job != NULL; job = next) {
     next = job->next;
     job->workers = shoal_match_workers_of(v->match, job->id);
     job->paused = v->paused;
-    if (job->workers >= job->spec.workers_min) shoal_jobs_start(v->jobs, job);
+    if (job->workers < job->spec.workers_min || shoal_open_job_has_begun(job)) continue;
+    shoal_jobs_start(v->jobs, job);
+    if (!shoal_open_job_has_begun(job)) continue;
+    match_job(v, job); /* from now on it keeps its workers, even if some go */
+    begun = true;
   }
+  return begun;
 }
 
 /* Carries out what the match has decided, and tells those whose job is another now. */
@@ -232,9 +259,10 @@ static void settle(shoal_volunteers *v) {
     v->untold = true;
     if (job != 0) shoal_jobs_joined(v->jobs, job, volunteer->v.name);
   }
-  count_workers(v);
+  bool begun = count_workers(v);
   for (volunteer_entry *volunteer = moved; volunteer != NULL; volunteer = volunteer->next_moved)
     if (volunteer->v.registered && !volunteer->v.told) tell_assignment(v, volunteer);
+  if (begun) settle(v); /* once for every job at most */
 }
 
 /* Lets the match know a volunteer as it is now. One that is banned gets nothing, like one that is paused. */
@@ -263,22 +291,8 @@ static void rematch(shoal_volunteers *v, volunteer_entry *volunteer) {
   if (!volunteer->v.told) tell_assignment(v, volunteer);
 }
 
-/* As many as the job wants at most, less those who help it from a queue. */
-static uint32_t most_of(const shoal_open_job *job) {
-  uint32_t least = job->spec.workers_min, most = job->spec.workers_max;
-  return most >= least + job->helpers ? most - job->helpers : least;
-}
-
 void shoal_volunteers_put_job(shoal_volunteers *v, const shoal_open_job *job) {
-  const shoal_match_job open = {.id = job->id,
-                                .name = job->name,
-                                .host = job->host,
-                                .is_private = job->is_private,
-                                .least = job->spec.workers_min,
-                                .most = most_of(job),
-                                .memory_bytes = job->view.memory_bytes};
-  /* One that stops, too: the round at hand wants its workers. There is room for as many as may be open. */
-  (void)shoal_match_put_job(v->match, &open, NULL);
+  match_job(v, job);
   /* Those who are invited to a private one may have come before it. */
   for (volunteer_entry *volunteer = v->first; volunteer != NULL && job->is_private;
        volunteer = volunteer->next)

@@ -53,15 +53,20 @@ static void jobs_get_their_least_in_order_and_then_one_by_one(void **state) {
   put_job(match, (shoal_match_job){.id = 1, .least = 2, .most = 3});
   put_job(match, (shoal_match_job){.id = 2, .least = 1, .most = 9});
   put_job(match, (shoal_match_job){.id = 3, .least = 1, .most = 9});
-  const uint64_t order[] = {1, 1, 2, 3, 1, 2, 3, 2, 3};
-  for (uint64_t id = 1; id <= 9; id++) {
+  put_workers(match, 1, 4);
+  assert_int_equal(shoal_match_workers_of(match, 1), 2);
+  assert_int_equal(shoal_match_workers_of(match, 2), 1);
+  assert_int_equal(shoal_match_workers_of(match, 3), 1);
+  drain(match);
+  const uint64_t order[] = {1, 2, 3, 2, 3};
+  for (uint64_t id = 5; id <= 9; id++) {
     put_workers(match, id, id);
-    assert_int_equal(shoal_match_job_of(match, id), order[id - 1]);
+    assert_int_equal(shoal_match_job_of(match, id), order[id - 5]);
     assert_int_equal(drain(match), 1);
   }
   assert_int_equal(shoal_match_workers_of(match, 1), 3);
   assert_int_equal(shoal_match_workers_of(match, 9), 0);
-  check_reason(match, 1, "works for job 1 (digits)");
+  check_reason(match, 5, "works for job 1 (digits)");
   shoal_match_destroy(match);
 }
 
@@ -85,14 +90,61 @@ static void who_works_is_not_moved_to_a_job_that_cannot_start_then(void **state)
   drain(match);
   put_job(match, (shoal_match_job){.id = 2, .least = 4, .most = 8});
   assert_int_equal(drain(match), 0);
-  put_workers(match, 3, 4); /* idle ones go there, and wait */
-  assert_int_equal(shoal_match_workers_of(match, 1), 2);
-  assert_int_equal(shoal_match_workers_of(match, 2), 2);
+  put_workers(match, 3, 4);
+  assert_int_equal(shoal_match_workers_of(match, 1), 4);
   drain(match);
-  put_workers(match, 5, 5); /* with one of job 1's they are enough */
+  put_workers(match, 5, 5); /* with four of job 1's they are enough */
   assert_int_equal(shoal_match_workers_of(match, 1), 1);
   assert_int_equal(shoal_match_workers_of(match, 2), 4);
+  assert_int_equal(drain(match), 4);
+  shoal_match_destroy(match);
+}
+
+static void a_job_that_cannot_begin_holds_nobody_whom_another_could_use(void **state) {
+  (void)state;
+  shoal_match *match = new_match();
+  put_job(match, (shoal_match_job){.id = 1, .least = 4, .most = 9});
+  put_workers(match, 1, 2); /* nobody else wants them */
+  assert_int_equal(shoal_match_workers_of(match, 1), 2);
+  drain(match);
+  put_job(match, (shoal_match_job){.id = 2, .least = 2, .most = 9});
+  assert_int_equal(shoal_match_workers_of(match, 2), 2); /* as many as it needs to begin */
   assert_int_equal(drain(match), 2);
+  put_workers(match, 3, 5); /* who would wait for job 1 can as well help job 2 */
+  assert_int_equal(shoal_match_workers_of(match, 2), 5);
+  drain(match);
+  put_workers(match, 6, 6); /* now there are enough for both */
+  assert_int_equal(shoal_match_workers_of(match, 1), 4);
+  assert_int_equal(shoal_match_workers_of(match, 2), 2);
+  shoal_match_destroy(match);
+}
+
+static void the_first_of_two_jobs_that_wait_begins_when_workers_are_free(void **state) {
+  (void)state;
+  shoal_match *match = new_match();
+  put_job(match, (shoal_match_job){.id = 1, .least = 1, .most = 9});
+  put_workers(match, 1, 3);
+  put_job(match, (shoal_match_job){.id = 2, .least = 3, .most = 9});
+  put_job(match, (shoal_match_job){.id = 3, .least = 3, .most = 9});
+  assert_int_equal(shoal_match_workers_of(match, 1), 3);
+  shoal_match_drop_job(match, 1);
+  assert_int_equal(shoal_match_workers_of(match, 2), 3);
+  shoal_match_destroy(match);
+}
+
+static void a_job_that_has_begun_keeps_fewer_than_its_least(void **state) {
+  (void)state;
+  shoal_match *match = new_match();
+  put_job(match, (shoal_match_job){.id = 1, .least = 3, .most = 9});
+  put_workers(match, 1, 3);
+  put_job(match, (shoal_match_job){.id = 1, .least = 3, .most = 9, .begun = true});
+  drain(match);
+  shoal_match_drop_worker(match, 3);
+  put_job(match, (shoal_match_job){.id = 2, .least = 1, .most = 9});
+  assert_int_equal(drain(match), 0);
+  assert_int_equal(shoal_match_workers_of(match, 1), 2);
+  put_workers(match, 4, 4); /* it gets what it lacks before a later one */
+  assert_int_equal(shoal_match_job_of(match, 4), 1);
   shoal_match_destroy(match);
 }
 
@@ -333,6 +385,7 @@ static void change_job(world *w, shoal_match *match, size_t i) {
                                  .name = "job",
                                  .host = hosts[draw(w, HOSTS)],
                                  .is_private = draw(w, 4) == 0,
+                                 .begun = draw(w, 2) == 0,
                                  .least = least,
                                  .most = least + (uint32_t)draw(w, 6),
                                  .memory_bytes = draw(w, 4)};
@@ -354,7 +407,16 @@ static void check_workers(const world *w, const shoal_match *match) {
   }
 }
 
-/* No job has room for an idle worker; none lacks workers that are to be had. */
+static bool lacks(const world *w, const shoal_match *match, uint64_t job) {
+  return shoal_match_workers_of(match, job) < w->jobs[job - 1].least;
+}
+
+static bool waits(const world *w, const shoal_match *match, uint64_t job) {
+  return lacks(w, match, job) && !w->jobs[job - 1].begun;
+}
+
+/* No job has room for an idle worker, or, unless it waits itself, for one of a job that waits; none lacks
+ * workers that are to be had. */
 static void check_jobs(const world *w, const shoal_match *match) {
   for (size_t j = 0; j < JOBS; j++) {
     const shoal_match_job *job = &w->jobs[j];
@@ -362,11 +424,12 @@ static void check_jobs(const world *w, const shoal_match *match) {
     for (size_t i = 0; job->id != 0 && i < WORKERS; i++) {
       uint64_t other = shoal_match_job_of(match, i + 1);
       if (!may_work(&w->workers[i], job) || other == job->id) continue;
-      if (other == 0) assert_false(count < job->most);
+      bool in_vain = other == 0 || (waits(w, match, other) && !waits(w, match, job->id));
+      if (in_vain) assert_false(count < job->most);
       if (other == 0 || count >= job->least) continue;
       uint32_t others = shoal_match_workers_of(match, other), least = w->jobs[other - 1].least;
       if (spare[other - 1] + least < others) spare[other - 1]++;
-      vain += others < least && w->since[other - 1] > w->since[j];
+      vain += waits(w, match, other) || (others < least && w->since[other - 1] > w->since[j]);
     }
     for (size_t other = 0; other < JOBS; other++) vain += spare[other];
     if (job->id != 0 && count < job->least) assert_true(count + vain < job->least);
@@ -521,6 +584,9 @@ int main(void) {
       cmocka_unit_test(jobs_get_their_least_in_order_and_then_one_by_one),
       cmocka_unit_test(a_job_that_comes_takes_what_others_have_beyond_their_least),
       cmocka_unit_test(who_works_is_not_moved_to_a_job_that_cannot_start_then),
+      cmocka_unit_test(a_job_that_cannot_begin_holds_nobody_whom_another_could_use),
+      cmocka_unit_test(the_first_of_two_jobs_that_wait_begins_when_workers_are_free),
+      cmocka_unit_test(a_job_that_has_begun_keeps_fewer_than_its_least),
       cmocka_unit_test(the_slowest_are_moved_and_the_fastest_taken),
       cmocka_unit_test(a_lower_most_gives_workers_back_and_a_dropped_job_all),
       cmocka_unit_test(an_earlier_job_is_filled_up_from_a_later_one_that_waits_in_vain),
