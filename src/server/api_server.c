@@ -479,7 +479,8 @@ void shoal_api_metrics(const shoal_api_call *call) {
     shoal_text_addf(&text, "shoal_jobs{state=\"%s\"} %" PRIu64 "\n", shoal_job_state_name((shoal_job_state)s),
                     counts[s]);
   series(&text, "shoal_workers", "gauge", "Volunteers that are here.", workers);
-  series(&text, "shoal_workers_idle", "gauge", "Volunteers without a job that are not paused.", idle);
+  series(&text, "shoal_workers_idle", "gauge", "Volunteers that have nothing to compute and are not paused.",
+         idle);
   series(&text, "shoal_workers_paused", "gauge", "Volunteers that cannot work now.", paused);
   series(&text, "shoal_samples_per_second", "gauge",
          "Samples trained on and steps played, all jobs together.", samples_per_s);

@@ -704,7 +704,7 @@ uint32_t shoal_volunteers_count(const shoal_volunteers *v, uint32_t *idle, uint3
   for (const volunteer_entry *volunteer = v->first; volunteer != NULL; volunteer = volunteer->next) {
     if (!volunteer->v.registered) continue;
     count++;
-    if (volunteer->v.job == 0 && !is_paused(volunteer)) (*idle)++;
+    *idle += strcmp(volunteer->v.state, "idle") == 0;
   }
   return count;
 }

@@ -80,7 +80,7 @@ void shoal_volunteers_reconsider(shoal_volunteers *volunteers);
 /* Beats, and tells those whose job can now be worked for. Returns when it wants to be called again. */
 double shoal_volunteers_tick(shoal_volunteers *volunteers, double now);
 
-/* Those who are here; idle: without a job, and not paused. */
+/* Those who are here, and how many of them are in these states. One whose job waits for more is idle. */
 uint32_t shoal_volunteers_count(const shoal_volunteers *volunteers, uint32_t *idle, uint32_t *paused);
 /* One after another; NULL first, NULL at the end. */
 const shoal_volunteer *shoal_volunteers_next(const shoal_volunteers *volunteers,

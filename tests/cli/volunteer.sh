@@ -195,4 +195,17 @@ until_true "it is stopped again" tells stopped 's["job"]["state"]' --job 3
 same "$(cat out)" "job 3 is deleted" "shoal job delete"
 refused 1 "there is no job 3" status --job 3 --server "$link"
 check "tables" bash -c "'$SHOAL' status --server '$link' | grep -Eq '^ +2  images +.* finished'"
+
+# ---- a job that waits for more workers than there are ----
+"$SHOAL" host images.net --data images --workers 2 --server "$link" --detach > host.log 2>&1
+same $? 0 "a job for two workers: $(cat host.log)"
+until_true "its only worker waits with it" tells "4 idle" '"%s %s" % (s["workers"][0]["job"], s["workers"][0]["state"])'
+check "who waits so is idle in the sum, too" tells 1 's["server"]["idle"]'
+check "and in the tables" bash -c "'$SHOAL' status --server '$link' | grep -q '^workers: 1, 1 of them idle'"
+patiently "$SHOAL" host images.net --data images --server "$link" --out between.safetensors > host.log 2>&1
+same $? 0 "a later job gets that worker: $(cat host.log)"
+check "the first one still waits" tells "waiting 0" '"%s %s" % (s["job"]["state"], s["job"]["progress"]["step"])' --job 4
+work six --cores 1 --cache mine
+patiently "$SHOAL" job watch 4 --server "$link" --out both.safetensors > watch.log 2>&1
+same $? 0 "it begins when there are two: $(cat watch.log)"
 finish

@@ -18,7 +18,7 @@ export interface ServerInfo {
   started: number;
   jobs: Record<JobState, number>;
   workers: number;
-  idle: number; // without a job, and not paused
+  idle: number; // workers in this state: without a job, or with one that has not begun
   paused: number;
   samples_per_s: number;
 }
