@@ -302,7 +302,7 @@ static bool may_be_in_name(char c) {
 static void name_after(const char *file, char out[NAME_BYTES]) {
   const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
   size_t length = strcspn(base, ".");
-  shoal_text_plain(out, NAME_BYTES, base, length);
+  shoal_spec_name_shorten(out, NAME_BYTES, base, length);
   for (char *c = out; *c; c++)
     if (!may_be_in_name(*c)) *c = '-';
   if (!shoal_spec_name_is_good(out)) snprintf(out, NAME_BYTES, "model");

@@ -10,8 +10,10 @@
 #include "cli/found.h"
 #include "cli/played.h"
 #include "cli/remote.h"
+#include "server/spec.h"
 
 enum { JOBS_SHOWN = 50, WORKERS_SHOWN = 1000, CELL_MAX = 40, HELD_OUT_MAX = 96, PATH_MAX_BYTES = 96 };
+enum { NAME_BYTES = SHOAL_SPEC_NAME_MAX + 1 }; /* of any name, with its zero */
 enum { NAME_COLUMNS = 20, HOST_COLUMNS = 12 };
 
 typedef struct status_options {
@@ -258,7 +260,7 @@ static void print_made(const shoal_found *found, const cJSON *search) {
 }
 
 static void print_search(const shoal_found *found, const cJSON *job) {
-  char data[64], target[64], trials[HELD_OUT_MAX];
+  char data[NAME_BYTES], target[64], trials[HELD_OUT_MAX];
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
   double budget = shoal_remote_number(spec, "budget_s");
   printf("a search: %s by the other columns of %s\n%s",
@@ -321,7 +323,7 @@ static void print_agent(const shoal_played *p, const cJSON *job) {
 }
 
 static void print_job(const cJSON *job) {
-  char name[64], host[32], state[16], reason[200], metric[32];
+  char name[NAME_BYTES], host[NAME_BYTES], state[16], reason[200], metric[32];
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   shoal_found found;
   shoal_played played;

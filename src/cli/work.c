@@ -28,8 +28,10 @@
 #include "data/named.h"
 #include "kernels/kernels.h"
 #include "net/fetch.h"
+#include "server/access.h"
+#include "server/spec.h"
 
-enum { NAME_MAX_BYTES = 33, HOST_NAME_MAX_BYTES = 256, SERVER_NAME_MAX = 80 };
+enum { NAME_MAX_BYTES = SHOAL_VOLUNTEER_SAID_MAX, HOST_NAME_MAX_BYTES = 256, SERVER_NAME_MAX = 80 };
 static const double REDRAW_S = 0.2, REPEAT_S = 60; /* on a terminal, and elsewhere */
 static const uint64_t CACHE_BYTES = (uint64_t)10 << 30;
 static const double USUAL_LOAD = 0.75; /* of the processors: others that keep so many busy are at work */
@@ -170,7 +172,7 @@ static void choose_name(session *s) {
   if (!s->o.name) gethostname(name, sizeof name - 1);
   name[strcspn(name, ".")] = 0;
   const char *from = s->o.name ? s->o.name : name[0] ? name : "worker";
-  shoal_text_plain(s->name, sizeof s->name, from, strlen(from));
+  shoal_spec_name_shorten(s->name, sizeof s->name, from, strlen(from));
 }
 
 static shoal_status read_limits(session *s, shoal_error *err) {
@@ -199,6 +201,9 @@ static shoal_status read_limits(session *s, shoal_error *err) {
   if (o->name && strlen(o->name) >= NAME_MAX_BYTES)
     return shoal_fail(err, SHOAL_INVALID, "--name: '%.80s' is too long; it takes at most %d bytes", o->name,
                       NAME_MAX_BYTES - 1);
+  if (o->host && strlen(o->host) >= SHOAL_CALLER_NAME_MAX)
+    return shoal_fail(err, SHOAL_INVALID, "--host: '%.80s' is too long; it takes at most %d bytes", o->host,
+                      SHOAL_CALLER_NAME_MAX - 1);
   if (o->no_pause && o->pause_load > 0)
     return shoal_fail(err, SHOAL_INVALID, "--pause-load and --no-pause cannot both hold; give one of them");
   if (s->queue && (o->job != 0 || o->host || o->token_file))

@@ -348,7 +348,7 @@ static shoal_status check_mint(shoal_role_level level, const char *name, uint64_
   if (!shoal_spec_name_is_good(name) || strlen(name) >= SHOAL_CALLER_NAME_MAX)
     return shoal_fail(
         err, SHOAL_INVALID,
-        "the name of a token has 1 to %d characters, none of them / \\ : * ? \" < > | %% #, and does "
+        "the name of a token has 1 to %d bytes, none of them / \\ : * ? \" < > | %% #, and does "
         "not begin with a dot",
         SHOAL_CALLER_NAME_MAX - 1);
   if (job != 0 && level >= SHOAL_HOST)
@@ -417,7 +417,7 @@ shoal_status shoal_access_mint_many(shoal_access *access, shoal_role_level level
   enum { ROOM = 4 }; /* for a blank and the largest number */
   shoal_status status = check_mint(level, name, job, days, err);
   if (status == SHOAL_OK && strlen(name) + ROOM >= SHOAL_CALLER_NAME_MAX)
-    status = shoal_fail(err, SHOAL_INVALID, "names that are numbered have %d characters at most",
+    status = shoal_fail(err, SHOAL_INVALID, "names that are numbered have %d bytes at most",
                         SHOAL_CALLER_NAME_MAX - 1 - ROOM);
   if (status == SHOAL_OK && (count < 1 || count > SHOAL_TOKENS_AT_ONCE_MAX))
     status = shoal_fail(err, SHOAL_INVALID, "1 to %d tokens are made at once", SHOAL_TOKENS_AT_ONCE_MAX);
@@ -432,7 +432,7 @@ void shoal_access_link(shoal_text *out, const char *url, const char *token, cons
 }
 
 void shoal_access_describe(const shoal_caller *caller, const char *address, char out[SHOAL_CALLER_TEXT_MAX]) {
-  char name[48], from[46]; /* an address has 45 characters at most */
+  char name[SHOAL_CALLER_NAME_MAX], from[46]; /* an address has 45 characters at most */
   shoal_text_plain(name, sizeof name, caller->name, strnlen(caller->name, sizeof caller->name));
   shoal_text_plain(from, sizeof from, address, strlen(address));
   bool here = address[0] == 0;

@@ -32,8 +32,9 @@ enum {
   SHOAL_TOKEN_CHARS = 22, /* base64url of 128 bits */
   SHOAL_TOKENS_MAX = 10000,
   SHOAL_TOKENS_AT_ONCE_MAX = 500,
-  SHOAL_CALLER_NAME_MAX = 64, /* with the final zero */
-  SHOAL_CALLER_TEXT_MAX = 128,
+  SHOAL_CALLER_NAME_MAX = 64,    /* with the final zero */
+  SHOAL_VOLUNTEER_SAID_MAX = 33, /* the name that a volunteer gives itself; likewise */
+  SHOAL_CALLER_TEXT_MAX = 160,
 };
 
 typedef struct shoal_caller {

@@ -41,6 +41,13 @@ bool shoal_spec_name_is_good(const char *name) {
   return true;
 }
 
+void shoal_spec_name_shorten(char *to, size_t size, const char *from, size_t length) {
+  static const char mark[] = "…";
+  bool fits = length < size;
+  shoal_text_plain(to, fits ? size : size + 1 - sizeof mark, from, length);
+  if (!fits) memcpy(to + strlen(to), mark, sizeof mark);
+}
+
 void shoal_spec_place(const char *name, const shoal_error *err, uint32_t *line, uint32_t *column,
                       const char **text) {
   *line = *column = 0;

@@ -47,6 +47,8 @@ shoal_status shoal_spec_set_epochs(shoal_spec *spec, uint32_t epochs, shoal_erro
 /* A name for jobs, models, data sets and tokens: UTF-8 of 1 to SHOAL_SPEC_NAME_MAX bytes, without control characters
  * and / \\ : * ? " < > | % #, that neither begins with a dot nor begins or ends with a blank. */
 bool shoal_spec_name_is_good(const char *name);
+/* A default name: as shoal_text_plain, but where not all fits it ends in "…". `size` is above 4. */
+void shoal_spec_name_shorten(char *to, size_t size, const char *from, size_t length);
 
 /* Where an error of shoal_model_parse says the fault is: "name:3:8: text" becomes line 3, column 8 and the text. */
 void shoal_spec_place(const char *name, const shoal_error *err, uint32_t *line, uint32_t *column,

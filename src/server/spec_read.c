@@ -103,7 +103,7 @@ shoal_status shoal_spec_read_name(const shoal_spec_reader *r, const char *usual,
   if (shoal_spec_find(r, "name") == NULL) shoal_text_addf(name, "%s", usual);
   if (name->failed) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
   if (shoal_spec_name_is_good(name->bytes != NULL ? name->bytes : "")) return SHOAL_OK;
-  return shoal_spec_wrong(r, "name", "must have 1 to 64 characters, none of them / \\ : * ? \" < > | % #");
+  return shoal_spec_wrong(r, "name", "must have 1 to 64 bytes, none of them / \\ : * ? \" < > | % #");
 }
 
 shoal_status shoal_spec_read_names(const shoal_spec_reader *r, shoal_text *name, shoal_text *data) {

@@ -131,7 +131,7 @@ static bool name_is_taken(const shoal_volunteers *v, const char *name, const vol
 
 static void give_name(shoal_volunteers *v, volunteer_entry *volunteer, const char *wanted) {
   shoal_text_plain(volunteer->said, sizeof volunteer->said, wanted, strlen(wanted));
-  char plain[SHOAL_VOLUNTEER_NAME_MAX - 21];
+  char plain[SHOAL_VOLUNTEER_SAID_MAX];
   shoal_text_plain(plain, sizeof plain, wanted, strlen(wanted));
   if (plain[0] == 0) snprintf(plain, sizeof plain, "worker");
   snprintf(volunteer->v.name, sizeof volunteer->v.name, "%s", plain);
@@ -342,6 +342,30 @@ static void copy_plain(char *to, size_t size, const char *from) {
   shoal_text_plain(to, size, from, strlen(from));
 }
 
+/* What is wrong with the names that it gives; NULL: nothing. */
+static const char *judge_names(const cJSON *json) {
+  if (strlen(text_of(json, "name")) >= SHOAL_VOLUNTEER_SAID_MAX)
+    return "the name of a worker is too long: it has at most 32 bytes";
+  if (strlen(text_of(json, "host")) >= SHOAL_CALLER_NAME_MAX)
+    return "the name of the host is too long: it has at most 63 bytes";
+  return NULL;
+}
+
+/* It is told why, as one that gets no job, and closed. */
+static void refuse_registration(shoal_volunteers *v, volunteer_entry *volunteer, const char *why) {
+  shoal_text text;
+  shoal_json json;
+  shoal_json_begin(&json, &text);
+  shoal_json_open(&json, NULL, '{');
+  shoal_json_int(&json, "job", 0);
+  shoal_json_int(&json, "worker", (int64_t)volunteer->v.id);
+  shoal_json_text(&json, "text", why);
+  shoal_json_close(&json, '}');
+  if (!text.failed) say(v, volunteer, SHOAL_MSG_ASSIGN, &text);
+  shoal_text_release(&text);
+  shoal_net_close(v->net, volunteer->v.peer, why);
+}
+
 static void take_registration(shoal_volunteers *v, volunteer_entry *volunteer, const cJSON *json) {
   copy_plain(volunteer->wanted_host, sizeof volunteer->wanted_host, text_of(json, "host"));
   volunteer->wanted_job = (uint64_t)number_of(json, "job", 9e15);
@@ -380,6 +404,8 @@ static void hear_control(shoal_volunteers *v, volunteer_entry *volunteer, const 
                     : NULL;
   if (!cJSON_IsObject(json))
     shoal_net_close(v->net, volunteer->v.peer, "expected REGISTER or REPORT with a JSON object");
+  else if (m->kind == SHOAL_MSG_REGISTER && judge_names(json) != NULL)
+    refuse_registration(v, volunteer, judge_names(json));
   else if (m->kind == SHOAL_MSG_REGISTER)
     take_registration(v, volunteer, json);
   else if (volunteer->v.registered)

@@ -248,7 +248,7 @@ async function deleteSeveral(page, url, wrongs) {
 
 // ---- invitations ----
 
-async function invite(page, url) {
+async function invite(page, url, wrongs) {
   await page.goto(`${url}/access`);
   const log = page.locator("[aria-label='Audit log'] tbody");
   await log.locator("tr", { hasText: "deleted job 1, “small”" }).waitFor();
@@ -261,6 +261,13 @@ async function invite(page, url) {
   const row = page.locator("[aria-label='Invitations'] tr", { hasText: "lab 3" });
   assert.match(await row.textContent(), /no end date/);
   passed("the audit log tells in words what others do, as they do it");
+
+  const before = wrongs.length;
+  await page.fill("input[name=name]", "ü".repeat(40));
+  await page.click("button:text-is('Make an invitation')");
+  await page.locator(".field .error", { hasText: "1 to 63 bytes" }).waitFor();
+  wrongs.push(...wrongs.splice(before).filter((wrong) => !/status of 422/.test(wrong)));
+  passed("a name that is too long is refused with its limit, not cut");
 
   await page.fill("input[name=name]", "room");
   await page.fill("input[name=count]", "12");
@@ -353,7 +360,7 @@ async function testOverview({ browser, page, url, processes, wrongs }) {
   await seeWaiting(page, url, processes, ids);
   await explain(page, browser, url, wrongs, ids);
   await deleteSeveral(page, url, wrongs);
-  const link = await invite(page, url);
+  const link = await invite(page, url, wrongs);
   await seeCodes(page, browser, url, wrongs, link);
   await goNarrow(page, browser, url, wrongs, ids);
 }

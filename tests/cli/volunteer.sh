@@ -29,6 +29,8 @@ refused 2 "give one of them" work h:1 --job 1 --host alice
 refused 1 "give another folder with --cache" work h:1 --yes --cache /proc/self
 refused 2 "give one of them" work h:1 --pause-load 1 --no-pause
 refused 2 "--cores: 0 is out of range" work h:1 --cores 0
+refused 2 "is too long; it takes at most 32 bytes" work h:1 --name "$(printf '%033d' 0)"
+refused 2 "is too long; it takes at most 63 bytes" work h:1 --host "$(printf '%064d' 0)"
 refused 2 "missing.token" work h:1 --token-file missing.token
 SHOAL_LINK='h:1#t=not secret' refused 2 "SHOAL_LINK: 'h:1' is no link to a server: its token has characters" status
 SHOAL_LINK='h:1#t=not secret' refused 2 "its token has characters" work
@@ -208,4 +210,15 @@ check "the first one still waits" tells "waiting 0" '"%s %s" % (s["job"]["state"
 work six --cores 1 --cache mine
 patiently "$SHOAL" job watch 4 --server "$link" --out both.safetensors > watch.log 2>&1
 same $? 0 "it begins when there are two: $(cat watch.log)"
+
+# ---- names ----
+name="a host whose name has fifty bytes and is shown whole"
+made=$(curl -fsS --cacert server/certificate.pem -H "Authorization: Bearer $token" \
+  -d "{\"role\":\"host\",\"name\":\"$name\"}" "https://127.0.0.1:${port[0]}/api/v1/tokens")
+theirs=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["link"])' "$made")
+long=$(printf '%070d' 0)
+cp images.net "$long.net"
+"$SHOAL" host "$long.net" --data images --server "$theirs" --detach > host.log 2>&1
+same $? 0 "a job of that host: $(cat host.log)"
+check "the host's name is whole, the file's is shortened visibly" bash -c "'$SHOAL' status --job 6 --server '$link' | grep -q '^job 6, ${long::61}…, of $name:'"
 finish

@@ -499,6 +499,29 @@ def models_are_replaced_in_one_step(folder):
     finish(server)
 
 
+def a_name_that_is_too_long_is_refused_with_its_limit(folder):
+    """One that is as long as it may be is kept whole."""
+    server = Server(SHOAL, folder)
+    workers = lambda: made(ask(server, "GET", "/api/v1/workers"), 200)["workers"]
+    for name, more, limit in (("ü" * 16 + "x", {}, "32 bytes"), ("pc", {"host": "h" * 64}, "63 bytes")):
+        one = Socket(server, "/work")
+        one.register(name, **more)
+        said = one.assigned()
+        assert said["job"] == 0 and "too long" in said["text"] and limit in said["text"], said
+        assert one.hear() is None
+        one.close()
+    assert workers() == []
+    one = Socket(server, "/work")
+    one.register("ü" * 16)
+    one.assigned()
+    assert [worker["name"] for worker in workers()] == ["ü" * 16], workers()
+    one.close()
+    for body, limit in (({"role": "host", "name": "ü" * 32}, "63 bytes"), ({"role": "host", "name": "x" * 60, "count": 2}, "59 bytes")):
+        status, answer = ask(server, "POST", "/api/v1/tokens", None, body)[:2]
+        assert status == 422 and limit in str(answer), answer
+    finish(server)
+
+
 def a_server_without_an_admin_makes_one(folder):
     server = Server(SHOAL, folder, "--open", "nobody")
     made(ask(server, "POST", "/api/v1/tokens", server.admin, {"role": "host", "name": "Ann"}))
@@ -514,7 +537,7 @@ CASES = [a_slow_upload_beside_many_requests, a_second_server_is_refused, a_forei
          a_revoked_token_ends_what_it_opened, tokens_are_found_behind_the_first_thousand, only_who_was_given_a_job_gets_to_its_chief,
          a_volunteer_is_told_what_is_new_and_no_more, a_ban_that_is_lifted_gives_work_at_once, chunks_are_not_counted_as_requests, a_stop_outlives_the_server,
          contributions_and_curves_are_whole, errors_keep_the_servers_folders_to_themselves, models_are_replaced_in_one_step,
-         a_server_without_an_admin_makes_one]
+         a_name_that_is_too_long_is_refused_with_its_limit, a_server_without_an_admin_makes_one]
 
 
 def main():

@@ -84,11 +84,25 @@ static void names_are_fit_for_files(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_false(shoal_spec_name_is_good(bad[i]));
 }
 
+static void a_default_name_that_is_too_long_ends_in_an_ellipsis(void **state) {
+  (void)state;
+  static const char *const names[][2] = {{"", ""},
+                                         {"fits-1234", "fits-1234"},
+                                         {"one-too-long", "one-to…"},
+                                         {"üüüüü", "üüü…"}}; /* not cut inside a character */
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    char out[10];
+    shoal_spec_name_shorten(out, sizeof out, names[i][0], strlen(names[i][0]));
+    assert_string_equal(out, names[i][1]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(fields_go_into_the_model),
       cmocka_unit_test(a_fault_names_its_field),
       cmocka_unit_test(names_are_fit_for_files),
+      cmocka_unit_test(a_default_name_that_is_too_long_ends_in_an_ellipsis),
   };
   return RUN_TESTS(tests);
 }

@@ -8,7 +8,6 @@ import { invitationsCsv, invitationsMax } from "./invitations";
 import { isLoopback, linkOf, linkToShare } from "./link";
 import { button, copyable } from "./parts";
 import { qr } from "./qr";
-import { nameBytesMax } from "./spec";
 import { may, type NewToken, type Role, type ServerInfo } from "./types";
 
 export const roleTexts: Record<Role, string> = {
@@ -79,7 +78,6 @@ export function inviteForm(server: ServerInfo, job: number | null, made: () => v
   role.input.addEventListener("change", () => role.setHint(roleHint(role.input.value as Role)));
   const name = textField("Name, to tell invitations apart", "name", "", {
     placeholder: "e.g. the lab's desktops",
-    maxlength: String(nameBytesMax),
   });
   const days = new Field(
     "Days that it works",

@@ -5,7 +5,6 @@ import { post, textOf } from "./api";
 import { h, replace } from "./dom";
 import { showLink } from "./invite";
 import { linkToJob } from "./link";
-import { nameBytesMax } from "./spec";
 import type { NewToken, ServerInfo } from "./types";
 import { Field, textField } from "./fields";
 
@@ -20,7 +19,6 @@ export function shareForm(
   what: keyof typeof whatItShows = "search",
 ): HTMLElement {
   const name = textField("For whom", "key-name", "To tell keys apart.", {
-    maxlength: String(nameBytesMax),
     placeholder: "e.g. the team",
   });
   const days = new Field(
@@ -47,7 +45,7 @@ export function shareForm(
     try {
       const token = await post<NewToken>("/tokens", {
         role: "viewer",
-        name: name.input.value.trim() || `key to ${what} ${job}`.slice(0, nameBytesMax),
+        name: name.input.value.trim() || `key to ${what} ${job}`,
         job,
         ...(days.input.value === "" ? {} : { days: Number(days.input.value) }),
       });

@@ -6,7 +6,6 @@ import { Problem } from "../api";
 import { h, replace, setText } from "../dom";
 import { checkField, Field, selectField, textField } from "../fields";
 import { capital } from "../format";
-import { nameBytesMax } from "../spec";
 
 function numberField(
   label: string,
@@ -132,9 +131,7 @@ export class AgentSettings {
     step: 1,
     value: 1,
   });
-  private readonly name = textField("Name", "name", "Empty: called after the environment.", {
-    maxlength: String(nameBytesMax),
-  });
+  private readonly name = textField("Name", "name", "Empty: called after the environment.");
   private readonly steps = numberField("Steps at most", "steps", "Empty: as is usual for the algorithm.", {
     min: 1,
     step: 1,

@@ -6,7 +6,7 @@ import { Field, SliderField, checkField, selectField, textField } from "../field
 import type { Frame, Page } from "../page";
 import { card } from "../parts";
 import { countScale, logScale, powerScale } from "../scales";
-import { goodName, nameBytesMax, rules, shuffles, wires } from "../spec";
+import { goodName, rules, shuffles, wires } from "../spec";
 import type { Job, JobSpec, Recipe } from "../types";
 import { DataPart } from "./host_data";
 import { ModelPart } from "./host_model";
@@ -307,9 +307,7 @@ export function hostPage(frame: Frame, from: number | null): Page {
   const model = new ModelPart();
   const data = new DataPart();
   const settings = new Settings();
-  const name = textField("Name of the job", "name", "Empty: called after the model and the data.", {
-    maxlength: String(nameBytesMax),
-  });
+  const name = textField("Name of the job", "name", "Empty: called after the model and the data.");
   let modelName = "";
 
   model.checked = (recipe) => settings.propose(recipe);

@@ -7,7 +7,6 @@ import { checkField, Field, selectField, textField } from "../fields";
 import { canBeTarget, metricsOf, problemOf, problemText, schedulers } from "../search_spec";
 import { SpacePart } from "../search_space";
 import type { Profile, SearchSpec } from "../search_types";
-import { nameBytesMax } from "../spec";
 
 function numberField(
   label: string,
@@ -123,9 +122,7 @@ export class SettingsPart {
     min: 1,
     step: 1,
   });
-  private readonly name = textField("Name of the search", "name", "Empty: called after the table.", {
-    maxlength: String(nameBytesMax),
-  });
+  private readonly name = textField("Name of the search", "name", "Empty: called after the table.");
   private readonly scheduler = selectField("What is tried next", "scheduler", schedulers);
   private readonly folds = selectField("How trials are judged", "folds", [
     ["0", "as usual: 5 folds below 2,000 rows"],
