@@ -165,6 +165,10 @@ static shoal_status number_class(shoal_image_list *list, const char *path, const
                                  const shoal_names *known, uint32_t classes, uint32_t *out,
                                  shoal_error *err) {
   uint64_t number;
+  if (!shoal_utf8_valid(name, strlen(name)))
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s: the name of this folder is not UTF-8, and it is the name of a class; rename it",
+                      path);
   bool is_number = shoal_read_u64(name, strlen(name), &number) && number < classes;
   *out = classes == 0 ? shoal_names_add(&list->classes, name, strlen(name))
                       : shoal_names_find(known, name, strlen(name));

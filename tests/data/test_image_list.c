@@ -143,6 +143,9 @@ static void a_model_knows_its_classes_by_name_or_by_number(void **state) {
 
 static void what_is_wrong_is_named(void **state) {
   (void)state;
+  make_class("set/caf\xe9", 1, 1);
+  check_refused("set/caf\xe9", "the name of this folder is not UTF-8");
+  assert_int_equal(system("rm -r set"), 0);
   make_class("set/a", 40, 1);
   check_refused("set", "has one class, 'a'");
   make_class("set/b", 40, 1);
