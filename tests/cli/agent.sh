@@ -23,8 +23,8 @@ PYTHON
 
 # ---- solved ----
 train one --env CartPole-v1 --algorithm ppo --threads 1 --log-dir logs
-check "curves for TensorBoard" grep -aq "return/scored" logs/events.out.tfevents.*
 same $? 0 "training: $(cat one.err)"
+check "curves for TensorBoard" grep -aq "return/scored" logs/events.out.tfevents.*
 same "$(field solved one.log)" True "CartPole-v1 is solved"
 check "by the goal" python3 -c "assert $(field return_mean one.log) >= 475"
 check "the end says steps and seconds" python3 -c "assert $(field steps one.log) > 0 and $(field seconds one.log) > 0"
