@@ -97,9 +97,10 @@ static bool is_database(shoal_status status) {
 /* ---- the list ---- */
 
 static void take_out(shoal_store *store, shoal_post *post) {
-  shoal_post **at = &store->first;
-  while (*at != post) at = &(*at)->next;
+  shoal_post **at = &store->first, *before = NULL;
+  for (; *at != post; at = &before->next) before = *at;
   *at = post->next;
+  if (store->last == post) store->last = before;
   store->due_bytes -= post->bytes;
   store->health.due--;
 }
@@ -112,7 +113,7 @@ static bool replaces(const shoal_post *post, const shoal_post *old) {
 /* The oldest that the new one makes needless, or that may be lost when there are too many; NULL: none. The one
  * that is under way stays. */
 static shoal_post *find_needless(const shoal_store *store, const shoal_post *post) {
-  for (shoal_post *old = store->first; old != NULL; old = old->next)
+  for (shoal_post *old = post->latest ? store->first : NULL; old != NULL; old = old->next)
     if (old != store->sending && replaces(post, old)) return old;
   if (store->due_bytes + post->bytes <= SHOAL_STORE_DUE_BYTES_MAX) return NULL;
   for (shoal_post *old = store->first; old != NULL; old = old->next)
@@ -131,9 +132,8 @@ static bool put(shoal_store *store, shoal_post *post) {
     store->health.lost++;
     return false;
   }
-  shoal_post **at = &store->first;
-  while (*at != NULL) at = &(*at)->next;
-  *at = post;
+  *(store->last != NULL ? &store->last->next : &store->first) = post;
+  store->last = post;
   store->due_bytes += post->bytes;
   store->health.due++;
   return true;

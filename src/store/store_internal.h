@@ -18,6 +18,7 @@ struct shoal_store {
   pthread_t mender;
   pthread_cond_t news; /* it is away, it is back, it is closed */
   shoal_post *first;   /* what is due, the oldest first */
+  shoal_post *last;    /* the newest of them */
   shoal_post *sending; /* one of them that the mender is writing */
   size_t due_bytes;
   shoal_store_state health;
