@@ -7,8 +7,8 @@
  * and so does all that follows, at once, until `mend` has opened it again.
  *
  * An error names the file or server, never a password. SHOAL_CONFLICT: a row with that key is there already.
- * SHOAL_NOT_FOUND: a row that this one refers to is not there. SHOAL_CORRUPT: the file is damaged or no
- * database.
+ * SHOAL_NOT_FOUND: a row that this one refers to is not there. SHOAL_INVALID: a value is not allowed there.
+ * SHOAL_CORRUPT: the file is damaged or no database.
  *
  * Ownership: open, then close; texts that go in are borrowed for the call, texts that come out are valid
  * until the next step. Threads: one at a time. */

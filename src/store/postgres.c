@@ -57,7 +57,7 @@ static shoal_status meaning_of(const char *state) {
   if (strcmp(state, "23503") == 0) return SHOAL_NOT_FOUND;
   if (strcmp(state, "53200") == 0) return SHOAL_NO_MEMORY;
   if (strncmp(state, "54", 2) == 0) return SHOAL_LIMIT;
-  if (strncmp(state, "22", 2) == 0) return SHOAL_INVALID;
+  if (strncmp(state, "22", 2) == 0 || strncmp(state, "23", 2) == 0) return SHOAL_INVALID;
   return strcmp(state, "XX001") == 0 ? SHOAL_CORRUPT : SHOAL_IO;
 }
 

@@ -163,7 +163,9 @@ static shoal_status deliver(shoal_store *store, shoal_error *err) {
     pthread_mutex_lock(&store->lock);
     store->sending = NULL;
     if (is_database(status)) return status;
-    if (status != SHOAL_OK && status != SHOAL_NOT_FOUND) store->health.lost++; /* its job may be deleted */
+    /* Its job may be deleted, or its first commit done, of which the connection brought no word. */
+    bool needless = status == SHOAL_NOT_FOUND || status == SHOAL_CONFLICT;
+    if (status != SHOAL_OK && !needless) store->health.lost++;
     take_out(store, post);
     free_post(post);
   }

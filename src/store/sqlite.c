@@ -53,6 +53,7 @@ static shoal_status trouble(sqlite_db *s, shoal_error *err) {
         "%s is damaged or not a SQLite database (%s); put a copy of it back that is whole, or move it "
         "away to begin with an empty store",
         s->path, text);
+  case SQLITE_CONSTRAINT: return shoal_fail(err, SHOAL_INVALID, "%s: %s", s->path, text);
   case SQLITE_NOMEM: return shoal_fail(err, SHOAL_NO_MEMORY, "%s: not enough memory", s->path);
   case SQLITE_TOOBIG: return shoal_fail(err, SHOAL_LIMIT, "%s: the text is too long", s->path);
   case SQLITE_BUSY:

@@ -773,6 +773,21 @@ static void a_unit_has_one_result(void **state) {
   shoal_store_close(store);
 }
 
+/* What is not a number is kept as nothing, and a line has a time. */
+static void a_change_that_is_refused_does_not_take_the_store_away(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  uint64_t id = add_job(store, "x", SHOAL_JOB_RUNNING);
+  shoal_store_state health;
+  FAILS(shoal_store_add_log(store, id, NAN, "refused", &err), SHOAL_INVALID, "time");
+  shoal_store_health(store, &health);
+  assert_true(health.up);
+  assert_int_equal(health.failures, 0);
+  OK(shoal_store_add_log(store, id, 1, "taken", &err));
+  assert_int_equal(count_of("logs"), 1);
+  shoal_store_close(store);
+}
+
 /* ---- only SQLite ---- */
 
 static void a_file_that_is_no_database_is_named(void **state) {
@@ -886,6 +901,29 @@ static void what_is_kept_has_an_end_and_states_outlive_it(void **state) {
   OK(shoal_store_job(store, id, &row, &err));
   assert_int_equal(row.state, SHOAL_JOB_FINISHED);
   shoal_job_rows_free(&row, 1);
+  shoal_store_close(store);
+}
+
+static void what_is_kept_and_refused_then_does_not_hold_up_the_rest(void **state) {
+  (void)state;
+  shoal_store *store = open_store();
+  uint64_t id = add_job(store, "x", SHOAL_JOB_RUNNING);
+  shoal_store_state health;
+  const shoal_unit_row unit = {.unit = 1, .trial = 1, .time = 1};
+  OK(shoal_store_add_unit(store, id, &unit, &err));
+  limit_files(1);
+  OK(shoal_store_add_log(store, id, 1, "taken", &err));
+  OK(shoal_store_add_log(store, id, NAN, "refused", &err));
+  OK(shoal_store_add_unit(store, id, &unit, &err)); /* as after a commit of which no word came */
+  OK(shoal_store_add_log(store, id, 2, "taken", &err));
+  shoal_store_health(store, &health);
+  assert_int_equal(health.due, 4);
+  limit_files(0);
+  await_store(store);
+  shoal_store_health(store, &health);
+  assert_int_equal(health.lost, 1); /* the line; of the unit nothing is lost */
+  assert_int_equal(count_of("logs"), 2);
+  assert_int_equal(count_of("units"), 1);
   shoal_store_close(store);
 }
 
@@ -1119,6 +1157,7 @@ int main(void) {
       TEST(a_store_of_an_older_version_is_brought_up),
       TEST(standings_are_kept_and_bans_lifted),
       TEST(a_unit_has_one_result),
+      TEST(a_change_that_is_refused_does_not_take_the_store_away),
       TEST(lists_are_quick_among_many_rows),
   };
   const struct CMUnitTest sqlite[] = {
@@ -1126,6 +1165,7 @@ int main(void) {
       TEST(a_damaged_file_is_named_when_the_damage_is_met),
       TEST(what_a_full_disk_does_not_take_is_written_when_there_is_room),
       TEST(what_is_kept_has_an_end_and_states_outlive_it),
+      TEST(what_is_kept_and_refused_then_does_not_hold_up_the_rest),
   };
   const struct CMUnitTest postgres[] = {
       TEST(a_restarted_server_is_found_again),
