@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const double FIRST_WAIT_S = 0.05, LONGEST_WAIT_S = 3, HELLO_S = 10;
 static const double EARLY_S = 0.05; /* that it is open is a sign of life too, a little earlier or later */
@@ -22,7 +23,10 @@ static void fell(shoal_line *line, double now) {
 
 void shoal_line_tick(shoal_line *line, shoal_net *net, const shoal_way *way, double now) {
   if (line->peer == 0 && now >= line->next_try) {
-    line->peer = shoal_net_dial(net, line->address, way);
+    /* Where there is a path, the answer would change nothing: see shoal_node_is_hopeless. */
+    shoal_way there = *way;
+    there.asks_why = strchr(line->address, '/') == NULL;
+    line->peer = shoal_net_dial(net, line->address, &there);
     if (line->peer == 0) fell(line, now);
   }
   if (!line->open) return;

@@ -69,6 +69,9 @@ typedef struct shoal_way {
   bool tls;
   const char *fingerprint; /* or NULL */
   const char *token;       /* or NULL */
+  /* A server that hangs up without a word is asked whether it speaks TLS. The loop waits for the answer: half a
+   * second at most, once the host's name is known. */
+  bool asks_why;
 } shoal_way;
 
 /* Starts to connect; opened or closed will be called for the peer returned. With tls, the server's

@@ -198,12 +198,10 @@ void net_dial_unheard(net_peer *peer, const char *why) {
   char place[sizeof peer->address], host[HOST_MAX];
   uint16_t port;
   snprintf(place, sizeof place, "%.*s", (int)strcspn(peer->address, "/"), peer->address);
-  peer->hopeless = peer->secure == NULL && net_split_address(place, host, &port, NULL) == SHOAL_OK &&
-                   speaks_tls(host, port);
+  peer->hopeless = peer->asks_why && peer->secure == NULL &&
+                   net_split_address(place, host, &port, NULL) == SHOAL_OK && speaks_tls(host, port);
   bool open = peer->state == OPEN; /* then what it is about is said around the reason */
-  const char *tls =
-      strchr(peer->address, '/') != NULL ? "it speaks TLS" : "it speaks TLS; add --transport tls";
-  const char *said = peer->hopeless ? tls : why;
+  const char *said = peer->hopeless ? "it speaks TLS; add --transport tls" : why;
   if (open)
     net_peer_end(peer, "%s", said);
   else
@@ -432,6 +430,7 @@ uint64_t shoal_net_dial(shoal_net *net, const char *address, const shoal_way *wa
   net_peer *peer = net_peer_create(net, DIALING);
   if (peer == NULL) return 0;
   peer->dialed = true;
+  peer->asks_why = way->asks_why;
   peer->dial = calloc(1, sizeof *peer->dial);
   snprintf(peer->address, sizeof peer->address, "%s", address);
   if (peer->dial == NULL)

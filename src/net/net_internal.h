@@ -98,6 +98,7 @@ typedef struct net_peer {
   char address[HOST_MAX + 8];
   char reason[REASON_MAX]; /* why it ends; the first one stays */
   bool hopeless;           /* shoal_net_is_hopeless */
+  bool asks_why;           /* shoal_way */
   double since;            /* when it connected, was upgraded, or began to linger */
   net_http *http;          /* while SERVING and after */
   net_frame frame;         /* of a WebSocket */

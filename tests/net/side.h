@@ -100,7 +100,8 @@ static inline uint64_t dial_to(side *from, const side *to, shoal_wire wire, bool
                                const char *fingerprint) {
   char address[64];
   snprintf(address, sizeof address, "localhost:%u", to->port);
-  return shoal_net_dial(from->net, address, &(shoal_way){wire, tls, fingerprint, NULL});
+  return shoal_net_dial(from->net, address,
+                        &(shoal_way){.wire = wire, .tls = tls, .fingerprint = fingerprint});
 }
 
 /* Lets both loops run until the condition holds. The second one waits for what happens, or not: where much is

@@ -340,7 +340,8 @@ static void a_server_that_hangs_up_is_not_taken_for_one_with_tls(void **state) {
   is_over = 0;
   assert_int_equal(pthread_create(&thread, NULL, close_all, &server), 0);
   start_with(&client, LIMITS);
-  uint64_t peer = dial(&client, "127.0.0.1", server.port, "", (shoal_way){.wire = SHOAL_WIRE_RAW});
+  uint64_t peer =
+      dial(&client, "127.0.0.1", server.port, "", (shoal_way){.wire = SHOAL_WIRE_RAW, .asks_why = true});
   shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0));
   UNTIL(&client, &client, client.closed == 1);
   assert_string_equal(client.reason, "the other side closed the connection");
@@ -348,6 +349,34 @@ static void a_server_that_hangs_up_is_not_taken_for_one_with_tls(void **state) {
   __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
   pthread_join(thread, NULL);
   stop(&server, &client);
+}
+
+/* The answer must come within a quarter of a second: on a busy machine it is asked more than once. */
+static void only_who_wants_to_know_asks_whether_it_speaks_tls(void **state) {
+  (void)state;
+  make_certificate();
+  for (int wants = 0; wants < 2; wants++) {
+    side server, client;
+    pthread_t thread;
+    start_tls(&server);
+    is_over = 0;
+    assert_int_equal(pthread_create(&thread, NULL, close_all, &server), 0);
+    for (int tries = 0; tries < (wants ? 100 : 1); tries++) {
+      start_with(&client, LIMITS);
+      uint64_t peer = dial(&client, "127.0.0.1", server.port, "", (shoal_way){.asks_why = wants});
+      shoal_net_send(client.net, peer, make(SHOAL_MSG_BEAT, 0, 0, 0));
+      UNTIL(&client, &client, client.closed == 1);
+      bool told = client.hopeless;
+      assert_int_equal(strstr(client.reason, "it speaks TLS; add --transport tls") != NULL, told);
+      shoal_net_destroy(client.net);
+      assert_true(wants || !told);
+      if (told) break;
+      assert_true(tries < 99);
+    }
+    __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    shoal_net_destroy(server.net);
+  }
 }
 
 /* ---- a server that knows only "shoal" ---- */
@@ -623,6 +652,7 @@ int main(void) {
       cmocka_unit_test(a_page_instead_of_tls_is_told),
       IN_FOLDER(a_server_with_tls_is_not_spoken_to_without),
       cmocka_unit_test(a_server_that_hangs_up_is_not_taken_for_one_with_tls),
+      IN_FOLDER(only_who_wants_to_know_asks_whether_it_speaks_tls),
       IN_FOLDER(a_server_that_knows_only_websocket_gets_one),
       cmocka_unit_test(what_a_server_may_not_send_is_closed),
       cmocka_unit_test(messages_may_follow_the_answer_at_once),
