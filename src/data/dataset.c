@@ -519,6 +519,7 @@ static shoal_status open_table(shoal_dataset *d, const plan *p, const shoal_data
                                                                      : SHOAL_TARGET_NUMBER;
   shoal_status status =
       shoal_table_open(&d->table, p->paths[0], p->paths[1], options->target, target, options->unlabeled, err);
+  if (options->no_target) *options->no_target = d->table.target_column == SHOAL_NO_NAME;
   if (status != SHOAL_OK) return status;
   d->classes = d->table.classes.count;
   shoal_parts_init(&d->parts, d->table.training, d->table.test, options->valid_share);

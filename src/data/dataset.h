@@ -38,6 +38,7 @@ typedef enum shoal_split { SHOAL_TRAIN, SHOAL_VALID, SHOAL_TEST, SHOAL_SPLITS } 
 typedef struct shoal_dataset_options {
   const char *data;        /* as given to --data */
   const char *target;      /* CSV: column name or number; NULL is the last column */
+  bool *no_target;         /* becomes true where opening fails since there is no such column; or NULL */
   double valid_share;      /* hold out this part of the training samples: 0 .. 0.9 */
   const char *fitted_json; /* what an earlier shoal_dataset_fitted wrote, or NULL */
   const char *data_dir;    /* where `data get` keeps sets; NULL is the default place */

@@ -33,7 +33,7 @@ typedef struct shoal_table {
   shoal_names columns;      /* the features */
   double *mean, *deviation; /* of each */
   char *target;             /* its column's name */
-  uint32_t target_column;   /* its place in the file, from 0 */
+  uint32_t target_column;   /* its place in the file, from 0; SHOAL_NO_NAME: it was not found */
   shoal_target_kind target_kind;
   shoal_names classes;
   char sha256[SHOAL_SHA256_HEX]; /* of the training file */

@@ -332,12 +332,14 @@ static void describe(shoal_runner *r) {
 /* *field: what is at fault when this fails. */
 static shoal_status open_task(shoal_task *task, const shoal_spec *spec, const char *path,
                               const char *data_dir, const char **field, shoal_error *err) {
+  bool no_target = false;
   const shoal_dataset_options data = {.data = path,
+                                      .no_target = &no_target,
                                       .target = spec->target.length > 0 ? spec->target.bytes : NULL,
                                       .valid_share = spec->valid_share,
                                       .data_dir = data_dir};
   shoal_status status = shoal_task_open(task, spec->parsed, &data, err);
-  *field = status != SHOAL_OK && strstr(err->text, "no column is called") != NULL ? "target" : "data";
+  *field = no_target ? "target" : "data";
   if (status != SHOAL_OK) return status;
   *field = "early_stop";
   if (spec->parsed->recipe.early_stop > 0 && task->sources[SHOAL_VALID].samples == 0)
