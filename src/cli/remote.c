@@ -87,7 +87,7 @@ static bool answers_otherwise(const shoal_link *link) {
 
 shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err) {
   if (err == NULL) return SHOAL_IO;
-  bool may_be = link->tls ? strncmp(err->text, "no TLS", 6) == 0 : reply->reached;
+  bool may_be = link->tls ? reply->no_tls : reply->reached;
   if (reply->status != 0 || !may_be) return err->status;
   if (answers_otherwise(link))
     return shoal_fail(err, SHOAL_INVALID, "%s answers %s TLS: its link begins with http%s://%s",
@@ -99,9 +99,7 @@ shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply
 
 /* Somebody who starts without a server is helped along. */
 static void add_advice(shoal_error *err) {
-  bool is_there = err && strncmp(err->text, "no TLS", 6) == 0;
-  if (err && !is_there)
-    add_words(err, "is there a server? 'shoal serve' starts one, --server says where it is");
+  if (err) add_words(err, "is there a server? 'shoal serve' starts one, --server says where it is");
 }
 
 shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const char *path, const char *json,
@@ -124,7 +122,7 @@ shoal_status shoal_remote_ask(shoal_remote *remote, const char *method, const ch
                           remote->link.address);
     }
   }
-  if (status == SHOAL_IO && !reply.reached) add_advice(err);
+  if (status == SHOAL_IO && !reply.reached && !reply.no_tls) add_advice(err);
   if (status == SHOAL_IO || status == SHOAL_CORRUPT)
     status = shoal_remote_check_scheme(&remote->link, &reply, err);
   shoal_reply_release(&reply);

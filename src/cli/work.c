@@ -304,7 +304,7 @@ static shoal_status judge_answer(const session *s, shoal_status status, const sh
                       s->link.address);
   if (reply->status == 401 || reply->status == 403)
     shoal_error_prefix(err, "%s does not let this machine in: ", s->link.address);
-  if (status == SHOAL_IO && (reply->reached || strncmp(err->text, "no TLS", 6) == 0)) {
+  if (status == SHOAL_IO && (reply->reached || reply->no_tls)) {
     status = shoal_remote_check_scheme(&s->link, reply, err);
     if (status == SHOAL_IO) shoal_cli_warn("work", "%s", err->text);
   }

@@ -446,6 +446,7 @@ static shoal_status ask_once(shoal_fetch *f, const shoal_ask *ask, shoal_reply *
     if (status == SHOAL_OK) status = try_once(&x, err);
   }
   reply->reached = f->wire.fd >= 0;
+  reply->no_tls = f->wire.no_tls;
   reply->status = x.head.status;
   *retry_after_s = x.head.retry_after_s;
   f->kept = true;

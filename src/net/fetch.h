@@ -53,6 +53,7 @@ typedef struct shoal_ask {
 typedef struct shoal_reply {
   int status;      /* 0: none came */
   bool reached;    /* there was a connection */
+  bool no_tls;     /* there was none: somebody is there, with whom TLS could not be agreed on */
   bool kept;       /* and it is there for the next one */
   shoal_text body; /* ends in a zero, though "" may be NULL */
 } shoal_reply;

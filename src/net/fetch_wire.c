@@ -106,7 +106,7 @@ static bool set_up_tls(fetch_wire *w) {
   return w->ssl != NULL;
 }
 
-static shoal_status fail_tls(const fetch_wire *w, shoal_error *err) {
+static shoal_status fail_tls(fetch_wire *w, shoal_error *err) {
   long verified = SSL_get_verify_result(w->ssl);
   if (w->link->fingerprint[0] == 0 && verified != X509_V_OK)
     return shoal_fail(err, SHOAL_INVALID,
@@ -116,6 +116,7 @@ static shoal_status fail_tls(const fetch_wire *w, shoal_error *err) {
   unsigned long number = ERR_get_error();
   const char *reason = number != 0 ? ERR_reason_error_string(number) : NULL;
   ERR_clear_error();
+  w->no_tls = true;
   return shoal_fail(err, SHOAL_IO, "no TLS with %s: %s", w->link->address,
                     reason ? reason : "the other side closed the connection");
 }
@@ -157,7 +158,7 @@ static shoal_status shake_hands(fetch_wire *w, double deadline, shoal_error *err
 
 shoal_status fetch_wire_open(fetch_wire *w, double seconds, shoal_error *err) {
   double deadline = shoal_clock_seconds() + seconds;
-  w->cut_off = false;
+  w->cut_off = w->no_tls = false;
   shoal_status status = connect_any(w, deadline, err);
   if (status == SHOAL_OK && w->link->tls) status = shake_hands(w, deadline, err);
   if (status != SHOAL_OK) fetch_wire_close(w);

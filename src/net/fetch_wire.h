@@ -20,6 +20,7 @@ typedef struct fetch_wire {
   SSL_CTX *context;
   SSL *ssl;     /* NULL: plain */
   bool cut_off; /* it ended without TLS's word that it is over */
+  bool no_tls;  /* it was not opened: somebody is there, with whom TLS could not be agreed on */
 } fetch_wire;
 
 /* Connects and, with TLS, sees that the server is the right one, before anything is said to it. */
