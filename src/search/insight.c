@@ -320,9 +320,11 @@ static void write_lesson(const char *name, const char *what, const char *verdict
   shoal_text_release(&text);
 }
 
-/* The widest group above a threshold that tells something, and the widest below one. */
-static void write_bounds(const shoal_setting *setting, shoal_setting_id id, const seen *s, shoal_json *json) {
+/* The widest group above a threshold that tells something, and the widest below one. Returns how many those are. */
+static uint32_t write_bounds(const shoal_setting *setting, shoal_setting_id id, const seen *s,
+                             shoal_json *json) {
   wording words = wording_of(id);
+  uint32_t lessons = 0;
   for (side where = ABOVE; where <= BELOW; where++) {
     group told = {0}; /* the first that tells something of the best, else what is worst as a rule */
     for (uint32_t i = 1; i < THRESHOLDS && !told.telling; i++) {
@@ -336,12 +338,16 @@ static void write_bounds(const shoal_setting *setting, shoal_setting_id id, cons
              words.behind);
     write_lesson(setting->name, what, where == ABOVE ? "brings nothing here" : "falls short here", &told,
                  s->count, json);
+    lessons++;
   }
+  return lessons;
 }
 
-static void write_choices(const shoal_space *space, shoal_setting_id id, const seen *s, shoal_json *json) {
+static uint32_t write_choices(const shoal_space *space, shoal_setting_id id, const seen *s,
+                              shoal_json *json) {
   const shoal_setting *setting = &space->settings[id];
   uint64_t values = shoal_setting_values(setting);
+  uint32_t lessons = 0;
   for (uint64_t v = 0; v < values && v < SHOAL_CHOICES_MAX; v++) {
     group g = look_at(s, EQUAL, (double)v);
     if (!g.telling && !is_worse_as_a_rule(&g)) continue;
@@ -349,7 +355,9 @@ static void write_choices(const shoal_space *space, shoal_setting_id id, const s
     const char *word = id == SHOAL_SET_TOPOLOGY ? space->topologies[v] : setting->choices[v];
     snprintf(what, sizeof what, "%s %.90s", setting->name, word);
     write_lesson(setting->name, what, "falls behind here", &g, s->count, json);
+    lessons++;
   }
+  return lessons;
 }
 
 static int by_number(const void *a, const void *b) {
@@ -368,8 +376,11 @@ static void find_places(seen *s, const uint32_t *rungs) {
   }
 }
 
-static void write_lessons(const shoal_space *space, const shoal_evidence *trials, const scored *worst_first,
-                          uint32_t count, seen *s, uint32_t *rungs, shoal_json *json) {
+/* Returns how many. */
+static uint32_t write_lessons(const shoal_space *space, const shoal_evidence *trials,
+                              const scored *worst_first, uint32_t count, seen *s, uint32_t *rungs,
+                              shoal_json *json) {
+  uint32_t lessons = 0;
   for (uint32_t id = 0; id < SHOAL_SETTINGS; id++) {
     const shoal_setting *setting = &space->settings[id];
     bool ordered = shoal_setting_ordered(setting);
@@ -387,11 +398,10 @@ static void write_lessons(const shoal_space *space, const shoal_evidence *trials
     if (s->count < SHOAL_EVIDENCE_LEAST) continue;
     find_places(s, rungs);
     qsort(s->sorted, s->count, sizeof *s->sorted, by_number);
-    if (ordered)
-      write_bounds(setting, (shoal_setting_id)id, s, json);
-    else
-      write_choices(space, (shoal_setting_id)id, s, json);
+    lessons += ordered ? write_bounds(setting, (shoal_setting_id)id, s, json)
+                       : write_choices(space, (shoal_setting_id)id, s, json);
   }
+  return lessons;
 }
 
 /* ---- all of it ---------------------------------------------------------------------- */
@@ -444,10 +454,9 @@ shoal_status shoal_insight_write(const shoal_space *space, const shoal_evidence 
     write_importance(space, &insight, json);
     shoal_json_close(json, ']');
     shoal_json_open(json, "lessons", '[');
-    if (insight.known) write_lessons(space, trials, sorted, count, &s, rungs, json);
-    bool none = !json->comma;
+    uint32_t lessons = insight.known ? write_lessons(space, trials, sorted, count, &s, rungs, json) : 0;
     shoal_json_close(json, ']');
-    if (none) write_lessons_why(given, insight.known, json);
+    if (lessons == 0) write_lessons_why(given, insight.known, json);
     shoal_json_close(json, '}');
   } else {
     status = no_memory(err);
