@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "../nn/in_folder.h"
 #include "agent/training.h"
@@ -157,7 +158,8 @@ static void one_that_died_while_it_waited_is_replaced(void **state) {
   pid_t pid = process_of(vector);
   shoal_vector_destroy(vector);
   assert_int_equal(kill(pid, SIGKILL), 0);
-  shoal_clock_sleep(0.1);
+  siginfo_t dead;
+  assert_int_equal(waitid(P_PID, (id_t)pid, &dead, WEXITED | WNOWAIT), 0);
   vector = make_vector(kind, 1);
   assert_int_not_equal(process_of(vector), pid);
   shoal_vector_destroy(vector);

@@ -157,17 +157,22 @@ static void train(run *r, const shoal_learner_config *config) {
   shoal_learner_destroy(r->options.learner);
 }
 
-/* A score of 100 such episodes takes longer than there is for it. */
+/* A score of 100 such episodes takes longer than there is for it. On a busy machine there may be no time for even one: then
+ * it is tried again. */
 static void seconds_hold_for_the_last_score_too(void **state) {
   (void)state;
   static const shoal_algorithm algorithms[] = {SHOAL_PPO, SHOAL_VTRACE, SHOAL_DQN};
   shoal_env_kind slow = slow_kind();
   for (int i = 0; i < 3; i++) {
     shoal_learner_config config = slow_config(&slow, algorithms[i]);
-    run r = {.options = {.seconds = 1.5, .steps = 1000000000}};
-    train(&r, &config);
-    lessons_must(r.status, &r.err);
-    assert_true(r.seconds > 1.3);
+    run r;
+    int tries = 0;
+    do {
+      r = (run){.options = {.seconds = 1.5, .steps = 1000000000}};
+      train(&r, &config);
+      lessons_must(r.status, &r.err);
+      assert_true(r.seconds > 1.3);
+    } while (r.view.evaluation.episodes == 0 && ++tries < 100);
     assert_true(r.view.round.steps > 0);
     assert_in_range(r.view.evaluation.episodes, 1, SHOAL_SCORE_EPISODES - 1);
     assert_true(r.view.evaluation.mean == EPISODE_STEPS && r.view.evaluation.deviation == 0);
@@ -281,7 +286,8 @@ static void what_seconds_cut_short_is_taken_up_again(void **state) {
   double begun = shoal_clock_seconds();
   lessons_must(shoal_train_agent(&options, &view, &err), &err);
   double took_s = shoal_clock_seconds() - begun; /* long under a sanitizer */
-  uint32_t parts = 0;
+  double part_s = took_s / 8;
+  int parts = 0;
   uint64_t steps = 0;
   for (; steps < 256 * 200; parts++) {
     assert_true(parts < 1000);
@@ -291,11 +297,17 @@ static void what_seconds_cut_short_is_taken_up_again(void **state) {
                                        .config = config,
                                        .threads = 1,
                                        .steps = 256 * 200,
-                                       .seconds = took_s / 8,
+                                       .seconds = part_s,
                                        .out = "halves"};
     lessons_must(shoal_train_agent(&options, &view, &err), &err);
     steps = shoal_learner_steps(halves);
-    if (steps < 256 * 200) shoal_learner_destroy(halves);
+    bool too_soon =
+        steps == 256 * 200 && parts < 2; /* the machine was busier while it was measured: once more */
+    if (steps < 256 * 200 || too_soon) shoal_learner_destroy(halves);
+    if (!too_soon) continue;
+    part_s /= 8;
+    parts = -1;
+    steps = 0;
   }
   assert_true(parts > 2);
   const shoal_policy_state *a = shoal_policy_state_of(shoal_learner_policy(straight));

@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { fitsNarrow, newPage, otherHost, passed, Pictures, run, tabTo, watch } from "./browser.mjs";
+import { fitsNarrow, newPage, otherHost, passed, patienceMs, Pictures, run, tabTo, watch } from "./browser.mjs";
 import { SearchStub } from "./search_stub.mjs";
 
 const longName = "a wide network with a name that is rather long, of ninety units";
@@ -53,10 +53,15 @@ async function host(url, name, units, more) {
 }
 
 async function reach(url, id, state) {
+  let step = -1;
+  let since = Date.now();
   for (;;) {
     const job = await api(url, "GET", `/jobs/${id}`);
     if (job.state === state) return job;
     assert.notEqual(job.state, "failed", job.reason);
+    if (job.progress.step !== step) since = Date.now();
+    step = job.progress.step;
+    assert.ok(Date.now() - since < patienceMs, `job ${id} is ${job.state} and not ${state}: ${job.reason}`);
     await new Promise((done) => setTimeout(done, 100));
   }
 }

@@ -242,7 +242,6 @@ until_says ready retaken
 rm -f nobody.err
 "$SHOAL" train --job-name worker "${alone[@]}" 2> nobody.err &
 process=$!
-sleep 5
 until_says "something answers at 127.0.0.1:${port[0]}, but not as Shoal does" nobody.err
 check "it was not lost: $(cat nobody.err)" bash -c '! grep -q lost nobody.err'
 kill $process $taker

@@ -213,10 +213,10 @@ static void what_other_volunteers_use_does_not_count(void **state) {
     shoal_guest_watch watch = {0};
     shoal_guest_sight sight;
     pid_t child = start_busy(folder, commands[i]);
-    while (ticks_of(child) < 2) shoal_clock_sleep(0.01);
+    EVENTUALLY(ticks_of(child) >= 2);
     shoal_guest_look(&watch, 100, &sight);
     unsigned long long before = ticks_of(child);
-    while (ticks_of(child) < before + ENOUGH) shoal_clock_sleep(0.01);
+    EVENTUALLY(ticks_of(child) >= before + ENOUGH);
     shoal_guest_look(&watch, 200, &sight);
     double ticks = (double)sysconf(_SC_CLK_TCK) * 100 * sight.shoal_load;
     bool is_nice = getpriority(PRIO_PROCESS, 0) > 0; /* then it is nobody's load anyway */

@@ -130,9 +130,14 @@ class Hangs(Odd):
 
 
 class Slow(Odd):
-    """A second and a half for an episode of fifty steps."""
+    """A second and a half for an episode of fifty steps. In its tenth it says who it is, where somebody wants to know."""
+    made = 0
 
     def step(self, action):
+        self.made += 1
+        if self.made == 10 and "ODD_PID" in os.environ:
+            with open(os.environ["ODD_PID"], "w") as file:
+                file.write(str(os.getpid()))
         time.sleep(0.03)
         return super().step(action)
 

@@ -396,7 +396,7 @@ static void a_round_that_cannot_be_learned_from_is_refused(void **state) {
     assert_true(done.counted);
   }
   wait_for_version(r, view.version + 1, &after);
-  for (int i = 0; i < 1000 && after.refused == 0;
+  for (int i = 0; i < 100 * PATIENCE_S && after.refused == 0;
        i++) { /* what is told of a round may come after its policy */
     usleep(10000);
     shoal_agent_runner_look(r, &after);
