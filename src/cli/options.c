@@ -260,7 +260,7 @@ shoal_parsed shoal_options_parse(const shoal_usage *usage, int argc, char *const
   SHOAL_ASSERT(usage->options_count < OPTIONS_MAX);
   SHOAL_ASSERT(usage->operands_max <= SHOAL_OPERANDS_MAX);
   operands->count = 0;
-  operands->at[0] = NULL;
+  memset(operands->at, 0, (usage->operands_max > 0 ? usage->operands_max : 1) * sizeof operands->at[0]);
   bool only_operands = false, given[OPTIONS_MAX] = {false};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];

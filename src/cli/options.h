@@ -49,7 +49,7 @@ enum { SHOAL_OPERANDS_MAX = 16384 };
 
 typedef struct shoal_operands {
   size_t count;
-  const char *at[SHOAL_OPERANDS_MAX];
+  const char *at[SHOAL_OPERANDS_MAX]; /* from count up to the usage's operands_max: NULL; beyond: not set */
 } shoal_operands;
 
 typedef enum shoal_parsed {

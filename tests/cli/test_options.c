@@ -61,6 +61,15 @@ static void options_and_operands_stand_in_any_order(void **state) {
   assert_string_equal(got.operands.at[1], "b");
 }
 
+static void operands_that_are_not_given_are_null(void **state) {
+  (void)state;
+  char *words[] = {"a"};
+  memset(&got.operands, 0xff, sizeof got.operands);
+  assert_int_equal(shoal_options_parse(&usage, 1, words, &got.operands, &got.err), SHOAL_PARSED);
+  assert_string_equal(got.operands.at[0], "a");
+  assert_null(got.operands.at[1]);
+}
+
 static void two_dashes_end_the_options(void **state) {
   (void)state;
   assert_int_equal(PARSE("--", "--flag", "-h"), SHOAL_PARSED);
@@ -188,6 +197,7 @@ static void a_time_has_its_letter(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(options_and_operands_stand_in_any_order),
+      cmocka_unit_test(operands_that_are_not_given_are_null),
       cmocka_unit_test(two_dashes_end_the_options),
       cmocka_unit_test(a_single_dash_is_an_operand),
       cmocka_unit_test(a_list_is_given_once),
