@@ -553,6 +553,7 @@ void shoal_search_waited(shoal_search *s, double seconds) {
   pthread_mutex_unlock(&s->mutex);
 }
 
+/* With the mutex. */
 static bool is_spent(const shoal_search *s) {
   double seconds = s->options->seconds;
   return seconds > 0 && shoal_clock_seconds() >= s->begun + seconds - time_to_finish(s);
@@ -579,8 +580,11 @@ static void keep_set_aside(shoal_search *s) {
 }
 
 shoal_next shoal_search_take(shoal_search *s, const char *worker, shoal_taken *out, shoal_error *err) {
-  if (is_spent(s) || halts(s)) return SHOAL_NEXT_NONE;
   pthread_mutex_lock(&s->mutex);
+  if (is_spent(s) || halts(s)) {
+    pthread_mutex_unlock(&s->mutex);
+    return SHOAL_NEXT_NONE;
+  }
   shoal_next next = shoal_board_take(s->board, worker, shoal_clock_seconds(), out, err);
   keep_set_aside(s);
   s->exhausted = next == SHOAL_NEXT_NONE;
