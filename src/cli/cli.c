@@ -51,7 +51,8 @@ bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_oper
 int shoal_cli_failed(const char *command, const shoal_error *err) {
   fflush(stdout);
   fprintf(stderr, "shoal %s: %s\n", command, err->text);
-  return SHOAL_EXIT_FAILED;
+  int number = shoal_stop_signal();
+  return number > 0 && err->status == SHOAL_FULL ? 128 + number : SHOAL_EXIT_FAILED;
 }
 
 int shoal_cli_misused(const char *command, const shoal_error *err) {

@@ -35,7 +35,8 @@ extern const shoal_command shoal_command_train, shoal_command_eval, shoal_comman
 bool shoal_cli_parse(const shoal_usage *usage, int argc, char **argv, shoal_operands *operands, int *status);
 
 /* Each prints "shoal COMMAND: what err says" and returns the exit status: of a failure, or of
- * wrong usage, which also points at --help. */
+ * wrong usage, which also points at --help. After a signal that has ended the waiting for room on a full disk it is
+ * the signal's. */
 int shoal_cli_failed(const char *command, const shoal_error *err);
 int shoal_cli_misused(const char *command, const shoal_error *err);
 /* "shoal COMMAND: stopped by SIGINT", for a command that a signal has ended before it was done; returns what

@@ -466,19 +466,12 @@ static void add_resume_command(const run *r, shoal_text *out) {
   shoal_cluster_add_options(&o->cluster, !launched, out);
 }
 
-/* Where there is no room for the model even now. A cluster has its records to go on from. */
-static int without_room(const shoal_error *err) {
-  shoal_cli_failed("train", err);
-  int number = shoal_stop_signal();
-  return number > 0 && err->status == SHOAL_FULL ? 128 + number : SHOAL_EXIT_FAILED;
-}
-
 static int interrupted(run *r) {
   static const volatile sig_atomic_t never = 0;
   shoal_error err;
   /* Who has pressed Ctrl-C can make room, or press it again, which ends the process. */
   if (shoal_stop_signal() == SIGINT) r->config.stop = &never;
-  if (shoal_training_save(&r->training, &err) != SHOAL_OK) return without_room(&err);
+  if (shoal_training_save(&r->training, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_text resume;
   shoal_text_init(&resume);
   add_resume_command(r, &resume);
@@ -550,7 +543,7 @@ static void add_prompt(const run *r, shoal_text *out) {
 
 static int finished(run *r, bool stopped_early) {
   shoal_error err;
-  if (save_result(r, &err) != SHOAL_OK) return without_room(&err);
+  if (save_result(r, &err) != SHOAL_OK) return shoal_cli_failed("train", &err);
   shoal_training_results results = shoal_training_evaluate(&r->training);
   bool has_valid = r->task.sources[SHOAL_VALID].samples > 0;
   shoal_report_end end = {.stopped_early = stopped_early,

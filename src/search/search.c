@@ -712,6 +712,7 @@ static shoal_status work_on(shoal_search *s, const shoal_taken *taken, shoal_tri
     do status = shoal_search_done(s, taken->unit.number, "here", result, &counts, err);
     while (status == SHOAL_FULL && wait_for_room(s, err));
   }
+  if (status == SHOAL_FULL && halts(s)) status = SHOAL_STOPPED;
   if (status != SHOAL_STOPPED) return status;
   shoal_search_failed(s, taken->unit.number, taken->attempt, "stopped", true);
   return SHOAL_OK;

@@ -122,6 +122,20 @@ for under in disk/best.search/trials disk/best.safetensors; do
   check "its model is there" quiet inspect disk/best.safetensors
 done
 
+# Stopped while they wait for room, each ends as one that is stopped elsewhere.
+for under in disk/stopped.search/trials disk/stopped.safetensors; do
+  touch is-full
+  rm -rf disk/*
+  FULL_UNSEEN=1 FULL_UNDER=$folder/$under full log search all.csv --target y --trials 3 --epochs 2 --out disk/stopped.safetensors
+  until_says "waiting until there is room" log
+  kill -INT "$started"
+  wait "$started"
+  same $? 130 "Ctrl-C while a search waits for room for $under: $(tail -3 log)"
+  rm is-full
+  "$SHOAL" search all.csv --resume --trials 3 --out disk/stopped.safetensors > log 2>&1
+  same $? 0 "it goes on: $(tail -3 log)"
+done
+
 # ---- an agent ----
 touch is-full
 full log agent train --env CartPole-v1 --out disk/agent.safetensors
@@ -138,4 +152,12 @@ rm is-full
 wait "$started"
 same $? 0 "an agent that waited for room: $(tail -3 log)"
 check "it is there" quiet inspect disk/agent.safetensors
+touch is-full
+FULL_UNSEEN=1 full log agent train --env CartPole-v1 --steps 4000 --out disk/other-agent.safetensors
+until_says "waiting until there is room" log
+kill -INT "$started"
+wait "$started"
+same $? 130 "Ctrl-C while an agent waits for room: $(tail -3 log)"
+check "it says why nothing is saved: $(tail -1 log)" grep -q "no space left" <(tail -1 log)
+rm is-full
 finish
