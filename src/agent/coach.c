@@ -174,6 +174,11 @@ static void round_done(void *self, const shoal_training_view *view) {
   if (c->config.changed) c->config.changed(c->config.self);
 }
 
+static void warn(void *self, const char *text) {
+  const shoal_coach *c = self;
+  if (c->config.warn) c->config.warn(c->config.self, text);
+}
+
 static void *learn(void *self) {
   shoal_coach *c = self;
   shoal_error err = {0};
@@ -188,6 +193,7 @@ static void *learn(void *self) {
                                           .stop = &c->stop,
                                           .self = c,
                                           .round = round_done,
+                                          .warn = warn,
                                           .elapsed = elapsed};
   const shoal_agent_trainer_outside outside = {.eager = !c->config.exact,
                                                .checked = c->config.checked,
@@ -201,10 +207,12 @@ static void *learn(void *self) {
   c->view.training = last;
   c->view.finished = status == SHOAL_OK;
   c->view.solved = status == SHOAL_OK && last.solved;
-  if (status != SHOAL_OK && status != SHOAL_STOPPED)
+  if (status != SHOAL_OK && status != SHOAL_STOPPED) {
     snprintf(c->view.error, sizeof c->view.error, "%s", err.text);
-  else
+    c->view.status = status;
+  } else {
     note_point(c, &last);
+  }
   c->view.ended = c->ended = true;
   pthread_cond_broadcast(&c->news);
   pthread_mutex_unlock(&c->lock);

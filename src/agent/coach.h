@@ -6,7 +6,7 @@
  * with its first unit, and one that is lost costs a lease.
  *
  * Ownership: start, wait, then destroy; the config is copied. Threads: any may call all but start, wait and
- * destroy; `changed` comes from the thread inside, and must not wait. */
+ * destroy; `changed` and `warn` come from the thread inside, and must not wait. */
 #ifndef SHOAL_AGENT_COACH_H
 #define SHOAL_AGENT_COACH_H
 
@@ -32,6 +32,7 @@ typedef struct shoal_coach_config {
   double save_every_s;
   void *self;
   void (*changed)(void *self);
+  void (*warn)(void *self, const char *text); /* of a disk without room, which ends nothing; may be NULL */
 } shoal_coach_config;
 
 enum { SHOAL_COACH_CHECKPOINTS = 64 };
@@ -40,6 +41,7 @@ typedef struct shoal_coach_view {
   bool ended, solved;
   bool finished;                    /* to its end, and not because it was stopped */
   char error[SHOAL_ERROR_TEXT_MAX]; /* "" unless it ended with one */
+  shoal_status status;              /* of that error */
   shoal_training_view training;     /* of the last round */
   shoal_course_view course;
   double seconds;   /* that count, up to now */

@@ -258,6 +258,11 @@ static void round_done(void *self) {
   if (!view.ended && l->config->round) l->config->round(l->config->self, &view.training, actors);
 }
 
+static void warn(void *self, const char *text) {
+  const learner *l = self;
+  if (l->config->warn) l->config->warn(l->config->self, text);
+}
+
 static shoal_status check_config(const learner *l, shoal_error *err) {
   const shoal_learner_config *config = &l->config->coach.learner;
   const shoal_agent_settings *s = &config->settings;
@@ -277,6 +282,7 @@ static shoal_status start_coach(learner *l, shoal_error *err) {
   shoal_coach_config config = l->config->coach;
   config.self = l;
   config.changed = round_done;
+  config.warn = warn;
   if (getrandom(&l->life, sizeof l->life, 0) != sizeof l->life || l->life == 0)
     return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
   shoal_coach *coach = NULL;
@@ -335,7 +341,7 @@ static void say_over(learner *l, bool stopped) {
 static shoal_status judge(const shoal_coach_view *view, bool stopped, shoal_training_view *out,
                           shoal_error *err) {
   *out = view->training;
-  if (view->error[0]) return shoal_fail(err, SHOAL_INVALID, "%s", view->error);
+  if (view->error[0]) return shoal_fail(err, view->status, "%s", view->error);
   return stopped ? shoal_fail(err, SHOAL_STOPPED, "stopped") : SHOAL_OK;
 }
 

@@ -18,7 +18,7 @@
  * the learner sends the newest policy to all whom it has heard within a lease, and at once to one that knows
  * of another life. Units and rollouts of another life are dropped. What is lost costs a lease.
  *
- * Ownership: what goes in is borrowed for the call. Threads: the caller's; `round` comes from the coach's. */
+ * Ownership: what goes in is borrowed for the call. Threads: the caller's; `round` and `warn` come from the coach's. */
 #ifndef SHOAL_CLI_AGENT_QUEUE_H
 #define SHOAL_CLI_AGENT_QUEUE_H
 
@@ -64,6 +64,7 @@ typedef struct shoal_agent_queue_config {
   const volatile sig_atomic_t *stop;
   void *self;
   void (*round)(void *self, const shoal_training_view *view, uint32_t actors); /* from the coach's thread */
+  void (*warn)(void *self, const char *text); /* from the coach's thread: of a disk without room */
   /* From the caller's: there has been nobody to play for a while (0), or somebody came after that. */
   void (*actors)(void *self, uint32_t actors);
 } shoal_agent_queue_config;

@@ -502,8 +502,10 @@ static void begin_to_show(train_command *c) {
 
 static void tell_warning(void *self, const char *text) {
   train_command *c = self;
+  pthread_mutex_lock(&c->shown);
   shoal_progress_clear(&c->progress);
   shoal_cli_warn(COMMAND, "%s", text);
+  pthread_mutex_unlock(&c->shown);
 }
 
 static shoal_status train(train_command *c, shoal_training_view *view, shoal_error *err) {
@@ -549,6 +551,7 @@ static shoal_status train_by_queue(train_command *c, shoal_training_view *view, 
       .stop = shoal_stop_flag(),
       .self = c,
       .round = round_by_queue,
+      .warn = tell_warning,
       .actors = actors_changed,
   };
   begin_to_show(c);

@@ -37,6 +37,7 @@ struct shoal_agent_runner {
   bool wants_end;
   shoal_error error; /* its text is "" without one */
   char remark[SHOAL_ERROR_TEXT_MAX];
+  uint32_t remarks;
   uint64_t went_on;
   shoal_coach *coach;
 
@@ -100,6 +101,16 @@ static void changed(shoal_agent_runner *r) { r->config.changed(r->config.self); 
 
 static void coach_changed(void *self) { changed(self); }
 
+static void coach_warns(void *self, const char *text) {
+  shoal_agent_runner *r = self;
+  pthread_mutex_lock(&r->mutex);
+  snprintf(r->remark, sizeof r->remark, "%s", text);
+  shoal_cut_folder(r->remark, r->folder);
+  r->remarks++;
+  pthread_mutex_unlock(&r->mutex);
+  changed(r);
+}
+
 static shoal_status start_coach(shoal_agent_runner *r, shoal_coach **out, shoal_error *err) {
   const shoal_agent_spec *spec = r->config.spec;
   const shoal_coach_config config = {.learner = shoal_agent_spec_learner(spec, r->config.threads),
@@ -115,7 +126,8 @@ static shoal_status start_coach(shoal_agent_runner *r, shoal_coach **out, shoal_
                                      .folder = r->checkpoints,
                                      .save_every_s = SAVE_EVERY_S,
                                      .self = r,
-                                     .changed = coach_changed};
+                                     .changed = coach_changed,
+                                     .warn = coach_warns};
   return shoal_coach_start(out, &config, err);
 }
 
@@ -144,6 +156,7 @@ static void *run(void *self) {
   r->phase = SHOAL_AGENT_ENDED;
   if (status != SHOAL_OK) r->error = err;
   memcpy(r->remark, remark, sizeof remark);
+  r->remarks += remark[0] != 0;
   pthread_mutex_unlock(&r->mutex);
   changed(r);
   return NULL;
@@ -193,6 +206,7 @@ shoal_status shoal_agent_runner_start(shoal_agent_runner **out, const shoal_agen
   r->life = life;
   shoal_libm_digest(r->math);
   r->before = *config->before;
+  r->remarks = r->before.remarks;
   pthread_mutex_init(&r->mutex, NULL);
   if (!name_files(r, config->folder)) {
     release(r);
@@ -277,6 +291,7 @@ void shoal_agent_runner_look(shoal_agent_runner *r, shoal_agent_view *out) {
   pthread_mutex_lock(&r->mutex);
   out->went_on = r->went_on;
   memcpy(out->remark, r->remark, sizeof out->remark);
+  out->remarks = r->remarks;
   pthread_mutex_unlock(&r->mutex);
   out->error[0] = 0;
   out->finished = out->scored = false;

@@ -26,7 +26,8 @@ typedef enum shoal_agent_phase {
 typedef struct shoal_agent_view {
   shoal_agent_phase phase;
   char error[SHOAL_ERROR_TEXT_MAX];  /* "" unless it ended with one */
-  char remark[SHOAL_ERROR_TEXT_MAX]; /* at the end: why there is no model.onnx; "" where there is one */
+  char remark[SHOAL_ERROR_TEXT_MAX]; /* no room to save; at the end: why there is no model.onnx, or "" */
+  uint32_t remarks;                  /* so far */
   bool finished;                     /* to its end, and not because it was stopped */
   uint64_t went_on;                  /* steps that it goes on from in this life of the server; 0: it began */
   uint64_t steps, episodes, version;

@@ -194,7 +194,6 @@ static void conclude(shoal_jobs *jobs, shoal_open_job *job) {
   char line[96];
   played->actors = 0;
   played->running = played->waiting = 0;
-  if (played->remark[0] != 0) tell(jobs, job, "%s", played->remark);
   snprintf(line, sizeof line, "finished after %s steps: %s", shoal_human_count(played->steps).text,
            isnan(job->agent.kind->solved) ? "there is no goal"
            : !played->scored              ? "there was no time for a score"
@@ -216,6 +215,7 @@ static void look(shoal_jobs *jobs, shoal_open_job *job, double now) {
   take_points(jobs, job);
   tell_begin(jobs, job, &before);
   tell_score(jobs, job, &before);
+  if (played->remarks != before.remarks && played->remark[0] != 0) tell(jobs, job, "%s", played->remark);
   if (now - job->credited_at >= CREDIT_S) credit(jobs, job);
   if (played->phase == SHOAL_AGENT_ENDED) {
     shoal_agent_runner_wait(job->agent_runner);

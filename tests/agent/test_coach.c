@@ -235,6 +235,41 @@ static void a_training_goes_on_from_its_file(void **state) {
   free(old);
 }
 
+typedef struct warnings {
+  uint32_t count; /* atomic */
+  char first[SHOAL_ERROR_TEXT_MAX];
+} warnings;
+
+static void on_warning(void *self, const char *text) {
+  warnings *w = self;
+  if (w->count == 0) snprintf(w->first, sizeof w->first, "%s", text);
+  __atomic_add_fetch(&w->count, 1, __ATOMIC_RELEASE);
+}
+
+/* Saves that fail for want of room are told of and end nothing; a device has none in the end either. */
+static void a_full_disk_is_told(void **state) {
+  (void)state;
+  warnings told = {0};
+  shoal_coach_config config = config_of(SHOAL_VTRACE);
+  config.until_solved = false;
+  config.anew = true;
+  config.file = "/dev/full";
+  config.save_every_s = 1e-6;
+  config.self = &told;
+  config.warn = on_warning;
+  shoal_coach *coach = start(&config);
+  for (uint64_t rounds = 1; __atomic_load_n(&told.count, __ATOMIC_ACQUIRE) == 0; rounds++)
+    play_rounds(coach, "actor", rounds);
+  assert_non_null(strstr(told.first, "no space left"));
+  assert_non_null(strstr(told.first, "training goes on"));
+  assert_false(look(coach).ended);
+  shoal_coach_stop(coach);
+  shoal_coach_wait(coach);
+  assert_non_null(strstr(look(coach).error, "no space left"));
+  assert_int_equal(look(coach).status, SHOAL_FULL);
+  shoal_coach_destroy(coach);
+}
+
 static uint32_t count_files(const char *folder) {
   DIR *dir = opendir(folder);
   uint32_t count = 0;
@@ -285,6 +320,7 @@ int main(void) {
       cmocka_unit_test(garbage_is_refused),
       cmocka_unit_test(a_brief_from_strangers_is_checked),
       cmocka_unit_test(a_training_goes_on_from_its_file),
+      cmocka_unit_test(a_full_disk_is_told),
       cmocka_unit_test(checkpoints_are_thinned_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -174,6 +174,27 @@ static void a_policy_that_remembers_is_not_there_as_onnx(void **state) {
   assert_null(strstr(view.remark, folder));
 }
 
+/* Saves that fail for want of room end nothing, and are told of. */
+static void a_full_disk_is_remarked_on(void **state) {
+  (void)state;
+  shoal_agent_view view;
+  parse("{\"env\":\"CartPole-v1\",\"steps\":1000000000,\"until_solved\":false}");
+  shoal_agent_runner *r = start(&nothing);
+  wait_for(r, SHOAL_AGENT_OPEN, &view);
+  char *file = shoal_path("%s/agent.safetensors", folder);
+  assert_int_equal(symlink("/dev/full", file), 0);
+  while (view.remarks == 0) {
+    play_until(r, view.steps + 1);
+    shoal_agent_runner_look(r, &view);
+  }
+  assert_int_equal(view.phase, SHOAL_AGENT_OPEN);
+  assert_non_null(strstr(view.remark, "agent.safetensors: no space left"));
+  assert_null(strstr(view.remark, folder));
+  finish(r, &view);
+  assert_int_equal(unlink(file), 0);
+  free(file);
+}
+
 static void it_goes_on_from_its_folder(void **state) {
   (void)state;
   shoal_agent_view view, again;
@@ -508,6 +529,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(it_is_played_to_its_end, begin, end),
       cmocka_unit_test_setup_teardown(a_policy_that_remembers_is_not_there_as_onnx, begin, end),
+      cmocka_unit_test_setup_teardown(a_full_disk_is_remarked_on, begin, end),
       cmocka_unit_test_setup_teardown(it_goes_on_from_its_folder, begin, end),
       cmocka_unit_test_setup_teardown(time_without_anybody_does_not_count, begin, end),
       cmocka_unit_test_setup_teardown(what_actors_say_is_checked, begin, end),
