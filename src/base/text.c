@@ -162,6 +162,8 @@ void shoal_text_plain(char *to, size_t size, const void *from, size_t length) {
 
 enum { WORD_MAX = 32 };
 
+static bool is_same(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 /* How many letters to insert, delete, replace or swap with their neighbour to turn a into b.
@@ -173,9 +175,9 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
   for (size_t i = 1; i <= a_length; i++) {
     row[0] = i;
     for (size_t j = 1; j <= b_length; j++) {
-      size_t replace = above[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      size_t replace = above[j - 1] + !is_same(a[i - 1], b[j - 1]);
       row[j] = least(replace, least(above[j], row[j - 1]) + 1);
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+      if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
         row[j] = least(row[j], before[j - 2] + 1);
     }
     size_t *oldest = before;

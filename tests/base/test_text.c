@@ -90,7 +90,7 @@ static void the_nearest_word_is_suggested_and_no_far_one(void **state) {
   static const struct {
     const char *typed, *meant;
   } cases[] = {{"dens", "dense"},  {"desne", "dense"}, {"Conv", "conv"},
-               {"ppool", "pool"},  {"ltsm", "lstm"},   {"drop-out", "dropout"},
+               {"ppool", "pool"},  {"LTSM", "lstm"},   {"drop-out", "dropout"},
                {"dense", "dense"}, {"POOL", "pool"},   {"xyzzy", NULL},
                {"cope", NULL}, /* half of it is another word */
                {"x", NULL},        {"", NULL},         {"another-name-so-long-that-nobody-types-it", NULL}};
