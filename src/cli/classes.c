@@ -162,7 +162,9 @@ void shoal_classes_text(shoal_text *out, const shoal_confusion *c, const shoal_c
                         const shoal_classes_view *view) {
   uint32_t columns = widest_name(c, words, 5), cell = cell_columns(c);
   add_table(out, c, words, view->unit, widest_name(c, words, sizeof "mean of the classes" - 1));
-  if (!c->each && (uint64_t)columns + NUMBER + (uint64_t)cell * c->classes < view->width)
+  if (c->failed)
+    shoal_text_addf(out, "\nThere was not enough memory to count which class is taken for which.\n");
+  else if (!c->each && (uint64_t)columns + NUMBER + (uint64_t)cell * c->classes < view->width)
     add_matrix(out, c, words, columns, cell);
   else
     add_pairs(out, c, words, columns);

@@ -225,8 +225,8 @@ static void write_confused(const shoal_confusion *c, const shoal_confusion_words
 
 void shoal_confusion_write(const shoal_confusion *c, const shoal_confusion_words *words, shoal_json *json) {
   write_classes(c, words, json);
-  if (!c->each && c->classes <= SHOAL_CONFUSION_MATRIX_MAX) write_matrix(c, json);
-  if (!c->each) write_confused(c, words, json);
+  if (!c->each && !c->failed && c->classes <= SHOAL_CONFUSION_MATRIX_MAX) write_matrix(c, json);
+  if (!c->each && !c->failed) write_confused(c, words, json);
   shoal_json_open(json, "worst", '[');
   for (uint32_t i = 0; i < c->worst_count; i++) {
     const shoal_confusion_sample *s = &c->worst[i];

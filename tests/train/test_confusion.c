@@ -123,6 +123,33 @@ static void text_fits(void **state) {
   shoal_confusion_release(&c);
 }
 
+static void a_matrix_with_missing_cells_is_not_shown(void **state) {
+  (void)state;
+  shoal_confusion c;
+  assert_int_equal(shoal_confusion_init(&c, 3, false, NULL), SHOAL_OK);
+  add(&c, 0, 0, 1, 0.9);
+  shoal_confusion_finish(&c);
+  for (int failed = 0; failed < 2; failed++) {
+    shoal_text text = {0}, written = {0};
+    shoal_json json;
+    c.failed = failed; /* as when memory runs out */
+    shoal_classes_text(&text, &c, &words,
+                       &(shoal_classes_view){.unit = "rows", .place = "line", .width = 80});
+    assert_true((strstr(text.bytes, "Confusion:") == NULL) == failed);
+    assert_true((strstr(text.bytes, "not enough memory") != NULL) == failed);
+    shoal_json_init(&json, &written);
+    shoal_json_open(&json, NULL, '{');
+    shoal_confusion_write(&c, &words, &json);
+    shoal_json_close(&json, '}');
+    assert_non_null(strstr(written.bytes, "\"worst\""));
+    assert_true((strstr(written.bytes, "\"matrix\"") == NULL) == failed);
+    assert_true((strstr(written.bytes, "\"confused\"") == NULL) == failed);
+    shoal_text_release(&written);
+    shoal_text_release(&text);
+  }
+  shoal_confusion_release(&c);
+}
+
 static void pictures_have_their_size(void **state) {
   (void)state;
   uint8_t grey[20 * 10], rgb[8 * 8 * 3];
@@ -143,8 +170,11 @@ static void pictures_have_their_size(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand), cmocka_unit_test(many_classes),
-                                     cmocka_unit_test(each_output), cmocka_unit_test(text_fits),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(by_hand),
+                                     cmocka_unit_test(many_classes),
+                                     cmocka_unit_test(each_output),
+                                     cmocka_unit_test(text_fits),
+                                     cmocka_unit_test(a_matrix_with_missing_cells_is_not_shown),
                                      cmocka_unit_test(pictures_have_their_size)};
   return RUN_TESTS(tests);
 }
