@@ -28,9 +28,9 @@ static bool has_classes(const shoal_class_eval *e) {
 shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *graph,
                                    const shoal_dataset *dataset, uint32_t batch, shoal_error *err) {
   *out = (shoal_class_eval){.graph = graph, .dataset = dataset};
-  out->has_classes = has_classes(out);
-  if (!out->has_classes) return SHOAL_OK;
   uint32_t features = output_of(graph)->features;
+  out->has_classes = has_classes(out) && (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX;
+  if (!out->has_classes) return SHOAL_OK;
   shoal_status status = shoal_confusion_init(&out->confusion, has_two_classes(out) ? 2 : features,
                                              is_binary(out) && features > 1, err);
   if (status != SHOAL_OK) return status;

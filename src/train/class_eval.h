@@ -12,8 +12,9 @@
 #include "nn/trainer.h"
 #include "train/confusion.h"
 
-/* Models with more outputs are not judged class by class. */
-enum { SHOAL_CLASS_EVAL_MAX = 65536 };
+/* Models with more outputs are not judged class by class, nor those whose batch has more of them in all: the batch
+ * is whatever the model's file says. */
+enum { SHOAL_CLASS_EVAL_MAX = 65536, SHOAL_CLASS_EVAL_BATCH_MAX = 1 << 26 };
 
 typedef struct shoal_class_eval {
   const shoal_graph *graph;
