@@ -158,6 +158,20 @@ void shoal_text_plain(char *to, size_t size, const void *from, size_t length) {
   to[written] = 0;
 }
 
+uint32_t shoal_text_add_plain(shoal_text *text, const char *from, uint32_t columns) {
+  size_t before = text->length, length = strlen(from);
+  uint32_t has = 0;
+  shoal_text_add(text, from, length);
+  if (text->failed) return has;
+  if (length > 0) {
+    shoal_text_plain(text->bytes + before, length + 1, from, length);
+    text->length = before + strlen(text->bytes + before);
+  }
+  for (size_t i = before; i < text->length; i++) has += ((unsigned char)text->bytes[i] & 0xc0) != 0x80;
+  if (has < columns) shoal_text_addf(text, "%*s", (int)(columns - has), "");
+  return has;
+}
+
 /* ---- did you mean ------------------------------------------------------------------- */
 
 enum { WORD_MAX = 32 };

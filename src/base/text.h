@@ -39,6 +39,8 @@ bool shoal_utf8_valid(const char *text, size_t length);
 /* Text from strangers, fit for a terminal: as much of it as `size` bytes hold, with a zero behind it, and '?'
  * for every control character and every byte that is not UTF-8. `to` may be `from`. */
 void shoal_text_plain(char *to, size_t size, const void *from, size_t length);
+/* Adds such a text, and spaces until it has so many characters. Returns how many it has without them. */
+uint32_t shoal_text_add_plain(shoal_text *text, const char *from, uint32_t columns);
 
 /* The candidate nearest to word by edit distance, or NULL when none is near:
  * for "unknown layer 'dens'; did you mean 'dense'?". */

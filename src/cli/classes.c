@@ -170,17 +170,19 @@ void shoal_classes_text(shoal_text *out, const shoal_confusion *c, const shoal_c
     add_pairs(out, c, words, columns);
   if (c->worst_count > 0) shoal_text_addf(out, "\nMost wrong:\n");
   uint32_t file_columns = 0;
+  shoal_text plain = {0};
   for (uint32_t i = 0; view->file != NULL && i < c->worst_count && i < WORST_SHOWN; i++) {
     const char *file = view->file(words->self, c->worst[i].sample);
-    uint32_t has = file != NULL ? columns_of(file) : 0;
+    uint32_t has = file != NULL ? shoal_text_add_plain(&plain, file, 0) : 0;
     if (has > file_columns) file_columns = has;
   }
+  shoal_text_release(&plain);
   for (uint32_t i = 0; i < c->worst_count && i < WORST_SHOWN; i++) {
     const shoal_confusion_sample *s = &c->worst[i];
     uint64_t sample = view->number != NULL ? view->number(words->self, s->sample) : s->sample;
     const char *file = view->file != NULL ? view->file(words->self, s->sample) : NULL;
     if (file != NULL)
-      add_padded(out, file, file_columns + 2);
+      shoal_text_add_plain(out, file, file_columns + 2);
     else
       shoal_text_addf(out, "%s %-7llu ", view->place, (unsigned long long)sample);
     add_padded(out, name_of(words, s->guess).text, columns);

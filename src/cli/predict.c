@@ -223,7 +223,7 @@ typedef struct answers {
   const shoal_dataset *dataset;
   const shoal_source *source;
   bool labelled;
-  int file_bytes;              /* of the longest file's name */
+  uint32_t file_columns;       /* of the longest file's name */
   uint32_t n, steps, features; /* of this batch */
   const float *values;         /* steps x n x features */
   const int32_t *labels;       /* steps x n; for classes */
@@ -388,7 +388,7 @@ static void add_json(const answers *a, uint64_t number, uint32_t sample, shoal_t
 static void add_text(const answers *a, uint64_t number, uint32_t sample, shoal_text *line) {
   const char *file = shoal_dataset_sample_file(a->dataset, a->source, number);
   if (file)
-    shoal_text_addf(line, "%-*s  ", a->file_bytes, file);
+    shoal_text_add_plain(line, file, a->file_columns + 2);
   else
     shoal_text_addf(line, "%-6llu ", (unsigned long long)number);
   if (has_two_classes(a) || (has_classes(a) && a->steps == 1)) {
@@ -431,8 +431,9 @@ static shoal_status predict_all(const predict_options *o, shoal_loaded *loaded, 
   for (uint64_t i = 0; i < count; i++) {
     const char *file = shoal_dataset_sample_file(dataset, source, i);
     if (file == NULL) break;
-    int bytes = (int)strlen(file); /* a path is short */
-    if (bytes > a.file_bytes) a.file_bytes = bytes;
+    uint32_t columns = shoal_text_add_plain(&line, file, 0);
+    if (columns > a.file_columns) a.file_columns = columns;
+    shoal_text_clear(&line);
   }
   for (uint64_t first = 0; first < count && status == SHOAL_OK; first += batch) {
     a.n = count - first < batch ? (uint32_t)(count - first) : batch;

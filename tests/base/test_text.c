@@ -146,6 +146,16 @@ static void text_from_strangers_is_made_plain(void **state) {
   check_plain("ab", 2, 1, "");
 }
 
+static void plain_text_is_padded_by_characters(void **state) {
+  (void)state;
+  shoal_text text = {0};
+  assert_int_equal(shoal_text_add_plain(&text, "", 2), 0);
+  assert_int_equal(shoal_text_add_plain(&text, "\xc3\xa9\x1b\x80", 5), 3);
+  assert_int_equal(shoal_text_add_plain(&text, "longer", 5), 6);
+  assert_string_equal(text.bytes, "  \xc3\xa9\?\?  longer");
+  shoal_text_release(&text);
+}
+
 static void numbers_are_grouped_by_thousands(void **state) {
   (void)state;
   char out[SHOAL_GROUPED_MAX];
@@ -165,6 +175,7 @@ int main(void) {
       cmocka_unit_test(the_nearest_word_is_suggested_and_no_far_one),
       cmocka_unit_test(only_utf8_is_taken),
       cmocka_unit_test(text_from_strangers_is_made_plain),
+      cmocka_unit_test(plain_text_is_padded_by_characters),
       cmocka_unit_test(numbers_are_grouped_by_thousands),
   };
   return RUN_TESTS(tests);

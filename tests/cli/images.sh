@@ -40,6 +40,10 @@ check "in JSON, too" grep -q '"file":"mixed/top/1001.png"' <("$SHOAL" eval one.s
 "$SHOAL" predict one.safetensors --input fresh/top/1002.png fresh/middle/1000.png > out 2> err ||
   fail "predict: $(cat err)"
 check "files and classes are printed" grep -qE "^fresh/top/1002.png     top +[01]\.[0-9]{3}" out
+cp fresh/top/1002.png $'odd\e[31m.png' && cp fresh/top/1002.png $'h\xc3\xa4user-12.png'
+"$SHOAL" predict one.safetensors --input odd*.png h*user-12.png > odd.txt 2> err || fail "predict odd names: $(cat err)"
+check "a name is plain on a terminal, and padded by its characters: $(cat -v odd.txt)" \
+  bash -c 'grep -q "^odd?\[31m.png   *top" odd.txt && grep -q "^h..user-12.png  top" odd.txt'
 check "of every file" grep -qE "^fresh/middle/1000.png  middle +[01]\.[0-9]{3}" out
 "$SHOAL" predict one.safetensors --input fresh/bottom --json --output answers.json || fail "predict a folder"
 same "$(grep -c '"file":"fresh/bottom/[0-9]*.png","class":"bottom"' answers.json)" 10 "a folder's files"

@@ -123,6 +123,28 @@ static void text_fits(void **state) {
   shoal_confusion_release(&c);
 }
 
+static const char *strange_file(const void *self, uint64_t sample) {
+  (void)self;
+  return sample == 0 ? "a\x1b[31m\xe9.png" : "h\xc3\xa4user.png";
+}
+
+static void names_of_files_are_plain_and_in_line(void **state) {
+  (void)state;
+  shoal_confusion c;
+  shoal_text text = {0};
+  assert_int_equal(shoal_confusion_init(&c, 2, false, NULL), SHOAL_OK);
+  add(&c, 0, 0, 1, 0.9);
+  add(&c, 1, 0, 1, 0.8);
+  shoal_confusion_finish(&c);
+  shoal_classes_text(
+      &text, &c, &words,
+      &(shoal_classes_view){.unit = "images", .place = "sample", .file = strange_file, .width = 80});
+  assert_non_null(strstr(text.bytes, "\na?[31m?.png  b "));
+  assert_non_null(strstr(text.bytes, "\nh\xc3\xa4user.png   b "));
+  shoal_text_release(&text);
+  shoal_confusion_release(&c);
+}
+
 static void a_matrix_with_missing_cells_is_not_shown(void **state) {
   (void)state;
   shoal_confusion c;
@@ -174,6 +196,7 @@ int main(void) {
                                      cmocka_unit_test(many_classes),
                                      cmocka_unit_test(each_output),
                                      cmocka_unit_test(text_fits),
+                                     cmocka_unit_test(names_of_files_are_plain_and_in_line),
                                      cmocka_unit_test(a_matrix_with_missing_cells_is_not_shown),
                                      cmocka_unit_test(pictures_have_their_size)};
   return RUN_TESTS(tests);
