@@ -12,7 +12,7 @@
 struct shoal_search_log {
   const shoal_search *search;
   shoal_text folder;
-  uint32_t *written; /* epochs of each trial, from 1, that are in files */
+  uint32_t *written; /* epochs of each trial, from 1, that are in files, and 1 more; 0: it is in none */
   uint64_t written_count;
 };
 
@@ -56,7 +56,7 @@ static shoal_status trial_folder(const shoal_search_log *log, uint64_t trial, sh
   return out->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : SHOAL_OK;
 }
 
-/* Epochs of a trial that are in files; NULL: no memory. */
+/* The place of a trial in log->written; NULL: no memory. */
 static uint32_t *written_of(shoal_search_log *log, uint64_t trial) {
   if (trial >= log->written_count) {
     uint64_t count = 2 * trial + 16;
@@ -69,14 +69,36 @@ static uint32_t *written_of(shoal_search_log *log, uint64_t trial) {
   return &log->written[trial];
 }
 
+/* FOLDER/trial-7/epochs says how many epochs the files beside it have, for a search that goes on. */
+static void read_written(const char *folder, uint32_t *written) {
+  char *path = shoal_path("%s/epochs", folder);
+  uint8_t *bytes = NULL;
+  size_t length;
+  uint64_t epochs;
+  if (path && shoal_file_read(path, SHOAL_GROUPED_MAX, false, &bytes, &length, NULL) == SHOAL_OK &&
+      shoal_read_u64((const char *)bytes, length, &epochs) && epochs < UINT32_MAX)
+    *written = (uint32_t)epochs + 1;
+  free(bytes);
+  free(path);
+}
+
+static shoal_status note_written(const char *folder, uint32_t epochs, shoal_error *err) {
+  char *path = shoal_path("%s/epochs", folder), number[16];
+  int length = snprintf(number, sizeof number, "%u", epochs);
+  shoal_status status = path ? shoal_file_write(path, number, (size_t)length, err)
+                             : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  free(path);
+  return status;
+}
+
 /* Seconds since 1970 of a time of the board. */
 static double wall_time(double clock) { return shoal_clock_wall_seconds() - (shoal_clock_seconds() - clock); }
 
-static void write_trial(const shoal_search_log *log, const shoal_board_trial *trial, uint32_t from,
+static void write_trial(const shoal_search_log *log, const shoal_board_trial *trial, uint32_t written,
                         shoal_events *events) {
   const shoal_trial_result *result = trial->result;
   char tag[TAG_MAX], name[32];
-  if (from == 0) {
+  if (written == 0) {
     shoal_events_param params[SHOAL_SETTINGS];
     uint32_t count = list_params(&shoal_search_brief(log->search)->space, &trial->values, params);
     snprintf(name, sizeof name, "trial %" PRIu64, trial->trial);
@@ -84,7 +106,7 @@ static void write_trial(const shoal_search_log *log, const shoal_board_trial *tr
   }
   for (uint32_t i = 0; i < result->curve_count; i++) {
     const shoal_curve_point *point = &result->curve[i];
-    if (point->epoch <= from) continue;
+    if (point->epoch < written) continue;
     shoal_events_scalar(events, "loss/train", point->epoch, point->train_loss);
     shoal_events_scalar(events, tag_of(log, "valid", tag), point->epoch, point->score);
   }
@@ -97,7 +119,7 @@ static void write_trial(const shoal_search_log *log, const shoal_board_trial *tr
 shoal_status shoal_search_log_trial(shoal_search_log *log, const shoal_board_trial *trial, shoal_error *err) {
   uint32_t *written = written_of(log, trial->trial);
   if (written == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  if (trial->result == NULL || (*written > 0 && trial->result->epochs <= *written)) return SHOAL_OK;
+  if (trial->result == NULL || trial->result->epochs < *written) return SHOAL_OK;
   shoal_text folder = {0};
   shoal_events *events = NULL;
   shoal_status status = trial_folder(log, trial->trial, &folder, err);
@@ -105,8 +127,9 @@ shoal_status shoal_search_log_trial(shoal_search_log *log, const shoal_board_tri
   if (status == SHOAL_OK) {
     write_trial(log, trial, *written, events);
     status = shoal_events_flush(events, err);
-    *written = trial->result->epochs;
+    *written = trial->result->epochs + 1;
   }
+  if (status == SHOAL_OK) status = note_written(folder.bytes, trial->result->epochs, err);
   shoal_events_destroy(events);
   shoal_text_release(&folder);
   return status;
@@ -130,7 +153,7 @@ static shoal_status write_experiment(const shoal_search_log *log, shoal_error *e
   return status;
 }
 
-/* Trials of before, of a search that goes on: those that have a folder are there already. */
+/* Trials of before, of a search that goes on, as far as they are not there already. */
 static shoal_status write_earlier(shoal_search_log *log, shoal_error *err) {
   const shoal_board *board = shoal_search_board(log->search);
   shoal_status status = SHOAL_OK;
@@ -140,8 +163,7 @@ static shoal_status write_earlier(shoal_search_log *log, shoal_error *err) {
     shoal_text folder = {0};
     if (written == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
     status = trial_folder(log, i, &folder, err);
-    if (status == SHOAL_OK && trial->result && shoal_file_exists(folder.bytes))
-      *written = trial->result->epochs;
+    if (status == SHOAL_OK) read_written(folder.bytes, written);
     if (status == SHOAL_OK) status = shoal_search_log_trial(log, trial, err);
     shoal_text_release(&folder);
   }

@@ -3,8 +3,8 @@
  *   FOLDER/          the experiment: which settings there are, and by what trials are judged
  *   FOLDER/trial-7/  trial 7: its settings, loss and score after every epoch, its best score, and how it ended
  *
- * A trial that is trained further gets another file in its folder, with what is new. A search that goes on with
- * --resume writes what is missing.
+ * A trial that is trained further gets another file in its folder, with what is new; how many epochs are there is in
+ * FOLDER/trial-7/epochs. A search that goes on with --resume writes what is missing.
  *
  * Ownership: open, then close; the search is borrowed. Threads: one at a time. */
 #ifndef SHOAL_CLI_SEARCH_LOG_H

@@ -69,6 +69,17 @@ same "$(field trials more.log)" 20 "there are more"
 same "$(grep -al "_hparams_/session_start_info" logs/trial-*/events.out.tfevents.* | wc -l)" 20 \
   "every trial is there for TensorBoard, those of before, too"
 
+# points FOLDER: how many points of curves its trials have.
+points() { cat "$1"/trial-*/events.out.tfevents.* | grep -ao "loss/train" | wc -l; }
+"$SHOAL" search shop.csv --target bought --trials 4 --epochs 6 --out log.safetensors --log-dir curves > log.log 2>&1
+"$SHOAL" search shop.csv --resume --trials 14 --out log.safetensors > log.log 2>&1
+for _ in 1 2; do
+  "$SHOAL" search shop.csv --resume --trials 14 --out log.safetensors --log-dir curves > log.log 2>&1
+  same $? 0 "going on with --log-dir once more: $(tail -1 log.log)"
+done
+"$SHOAL" search shop.csv --resume --trials 14 --out log.safetensors --log-dir whole > log.log 2>&1
+same "$(points curves)" "$(points whole)" "what was trained without --log-dir is written later, and once"
+
 same "$(grep -c '"event":"columns"' one.log)" 1 "the columns are told"
 check "each with its kind" python3 - <<'PYTHON'
 import json
