@@ -136,6 +136,7 @@ static shoal_worker_node_config worker_config(const shoal_cluster_options *o, co
                                     .stop = stop};
 }
 
+#ifdef SHOAL_FAULTS
 /* For tests: SHOAL_FAULTY=1:3 has worker 1 compute its third unit wrongly, and all that follow. */
 static uint64_t faulty_from(uint64_t index) {
   const char *said = getenv("SHOAL_FAULTY"), *colon = said != NULL ? strchr(said, ':') : NULL;
@@ -144,6 +145,7 @@ static uint64_t faulty_from(uint64_t index) {
               shoal_read_u64(colon + 1, strlen(colon + 1), &unit);
   return read && worker == index ? unit : 0;
 }
+#endif
 
 static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_cluster_data *data,
                                  const char *chief, bool beside_chief, const shoal_notes *notes,
@@ -152,7 +154,12 @@ static shoal_status serve_worker(const shoal_cluster_options *o, const shoal_clu
   snprintf(name, sizeof name, "worker %" PRIu64, o->task_index);
   shoal_worker_node_config config = worker_config(o, data, chief, name, notes, stop);
   config.beside_chief = beside_chief;
+#ifdef SHOAL_FAULTS
   config.faulty_from = faulty_from(o->task_index);
+  if (config.faulty_from > 0)
+    shoal_note(notes, "%s: SHOAL_FAULTY is set: results are wrong from unit %" PRIu64 " on", name,
+               config.faulty_from);
+#endif
   return shoal_worker_node_run(&config, err);
 }
 

@@ -102,6 +102,8 @@ go shards "${four[@]}"
 shards=$(hash_of shards.safetensors)
 export SHOAL_FAULTY=1:1
 by_hand faulty 3 1 "${four[@]}"
+check "the worker says so: $(cat faulty.worker1.err)" \
+  grep -q "worker 1: SHOAL_FAULTY is set: results are wrong from unit 1 on" faulty.worker1.err
 check "one bit makes another model" test "$(hash_of faulty.safetensors)" != "$shards"
 dismissed=1
 by_hand faulty 3 2 "${four[@]}" --recheck 1
