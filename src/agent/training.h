@@ -9,7 +9,7 @@
  * A limit in seconds holds for all of it. Some time, a tenth at most, is left for the last score, which is of
  * fewer episodes where that is not enough; the first of these may take a little longer. What is being played,
  * learned or scored when the time is up, or when it is stopped, is given up at once: a round counts as a whole
- * or not at all, and is made again when the training goes on.
+ * or not at all, and is made again when the training continues.
  *
  * Ownership: everything in the options is borrowed for the call. Threads: the caller's, and its own; calls
  * come from the caller's. */

@@ -1,7 +1,7 @@
 /* room.h: how much room there is on the disk that a file goes to, and waiting for it.
  *
- * Whoever is about to write much asks first, so that a full disk is known before hours of work and not after
- * them. What must not be lost waits until somebody has made room, and tries again.
+ * A caller that is about to write a large file checks the room first, so that a full disk is found before hours
+ * of work, not after. A caller whose result must not be lost waits until somebody has made room, and tries again.
  *
  * Threads: any. */
 #ifndef SHOAL_BASE_ROOM_H
@@ -14,14 +14,14 @@
 #include "base/status.h"
 
 /* The bytes that this user may still write on the disk of the file or folder at `path`, which need not be there yet.
- * Returns false if nobody knows: of a device, a pipe, or a file in a folder that is not there. */
+ * Returns false if that cannot be determined: for a device, a pipe, or a file in a folder that does not exist. */
 bool shoal_room_at(const char *path, uint64_t *bytes);
 
-/* SHOAL_FULL if there is less room than that; the error says what to do. */
+/* Returns SHOAL_FULL if fewer than `bytes` bytes are free; the error says what to do. */
 shoal_status shoal_room_check(const char *path, uint64_t bytes, shoal_error *err);
 
-/* Waits until there are so many bytes, but at least a second; with 0 just that second. Returns false if `stop`, which
- * may be NULL, has ended the wait, or if nobody knows the room: what a device refuses will never fit. */
+/* Waits until `bytes` bytes are free, and for at least one second; with `bytes` 0 it waits just that second.
+ * Returns false if `stop` (may be NULL) was set, or if the free space cannot be determined, as for a device. */
 bool shoal_room_wait(const char *path, uint64_t bytes, const volatile sig_atomic_t *stop);
 
 #endif

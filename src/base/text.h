@@ -49,7 +49,8 @@ const char *shoal_nearest(const char *word, size_t length, const char *const *ca
 typedef struct shoal_synonyms {
   const char *ours, *theirs;
 } shoal_synonyms;
-/* The first candidate whose synonyms have the word, whatever its letters' case and with '_' for '-'; or NULL. */
+/* Returns the first candidate that lists `word` among its synonyms, or NULL. The comparison ignores case and treats
+ * '_' as '-'. */
 const char *shoal_synonym(const char *word, size_t length, const shoal_synonyms *table, size_t table_count,
                           const char *const *candidates, size_t count);
 /* Whether one of the words of a list, with spaces or bars between, is `word`, compared in the same way. */

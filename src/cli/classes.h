@@ -17,14 +17,15 @@
 typedef struct shoal_classes_view {
   const char *unit, *place;
   uint64_t (*number)(const void *self, uint64_t sample); /* self: of the words */
-  /* Its file, which then stands in the place of both; NULL, or one that gives NULL: it has none. */
+  /* Returns the file of a sample, which is printed instead of `place` and its number. May be NULL or return NULL: the
+   * sample has no file. */
   const char *(*file)(const void *self, uint64_t sample);
   uint32_t width;
 } shoal_classes_view;
 void shoal_classes_text(shoal_text *out, const shoal_confusion *confusion, const shoal_confusion_words *words,
                         const shoal_classes_view *view);
 
-/* Pictures side by side, in half blocks (U+2580) of so many columns each; with colours of 24 bits, or in five
+/* Pictures side by side, in half blocks (U+2580), each `columns` wide; with colours of 24 bits, or in five
  * shades. Adds lines. Pure. */
 void shoal_classes_pictures(shoal_text *out, const shoal_sample_picture *pictures, uint32_t count,
                             uint32_t columns, bool colour);

@@ -18,7 +18,7 @@ enum {
   SHOAL_EXIT_OK = 0,
   SHOAL_EXIT_FAILED = 1,
   SHOAL_EXIT_USAGE = 2,
-  SHOAL_EXIT_CHIEF_STOPPED = 75, /* of a worker or parameter server, which goes on with the chief */
+  SHOAL_EXIT_CHIEF_STOPPED = 75, /* of a worker or parameter server, which continues with the chief */
 };
 
 typedef struct shoal_command {

@@ -51,15 +51,15 @@ typedef struct shoal_cluster_config {
 /* The chief's side: listens, starts the others where asked, and makes rounds. */
 shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config *config, shoal_rounds *rounds,
                                 shoal_error *err);
-/* Where chief and parameter servers keep what they need to go on. */
+/* Where chief and parameter servers keep what they need to continue. */
 const char *shoal_cluster_state_dir(const shoal_cluster *cluster);
-/* Rounds that an earlier chief of the same job had made safe, where this one goes on; 0: none. */
+/* Rounds that an earlier chief of the same job had made safe, from which this one continues; 0: none. */
 uint64_t shoal_cluster_went_on(const shoal_cluster *cluster);
 /* What is known of workers and parameter servers; returns how many were written. */
 uint32_t shoal_cluster_peers(shoal_cluster *cluster, shoal_chief_peer *out, uint32_t max);
 /* The same as a table for people or JSON lines. */
 void shoal_cluster_report(shoal_cluster *cluster, shoal_report *report);
-/* How it ends decides whether something is kept to go on from (proto/chief.h). */
+/* How it ends decides whether something is kept to continue from (proto/chief.h). */
 void shoal_cluster_close(shoal_cluster *cluster, shoal_chief_ending how, const char *reason);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct shoal_cluster_options {
   char fingerprint_digits[SHOAL_SHA256_HEX]; /* the same without colons; made by shoal_cluster_role */
   double recheck;                            /* the share of units that is computed twice */
   bool lifeline;
-  double pretend_s; /* for benchmarks: a worker waits so long instead of computing a batch */
+  double pretend_s; /* for benchmarks: a worker waits this long instead of computing a batch */
 } shoal_cluster_options;
 
 enum { SHOAL_CLUSTER_OPTIONS = 18 };
@@ -44,7 +44,7 @@ bool shoal_cluster_uses(const shoal_cluster_options *options, const char *transp
 /* "2 workers, 1 parameter server, mode sync"; nothing for one that is alone. */
 void shoal_cluster_describe(const shoal_cluster_options *options, shoal_role role, shoal_text *out);
 
-/* " --workers 2 --mode async": what a command needs that goes on with the same cluster; with `roles` false
+/* " --workers 2 --mode async": what a command needs that continues with the same cluster; with `roles` false
  * without who is who, for a command that knows it from elsewhere. */
 void shoal_cluster_add_options(const shoal_cluster_options *options, bool roles, shoal_text *out);
 

@@ -2,12 +2,12 @@
  *
  * What is seen of the machine (the time of day, how busy it is with other things, whether it runs on its
  * battery) goes into a decision, which is a pure function of that, the owner's rules and what was decided
- * before: it pauses soon, and goes on only after things have been calm for a while.
+ * before: it pauses soon, and continues only after things have been calm for a while.
  *
  * How busy the others are is counted in processors, from the kernel's own account. Time of programs that are
- * nice does not count: nobody waits for them. Nor does what Shoal itself does on this machine, under whatever
- * user: every process whose command is `shoal work` or `shoal serve` is found in /proc, which a sandboxed one
- * may read, and its time is taken off. So volunteers on one machine do not pause each other.
+ * nice does not count: nobody waits for them. Nor does the work of Shoal itself, under any user: the time of every
+ * process whose command is `shoal work` or `shoal serve` is found in /proc, which a sandboxed process may read, and
+ * subtracted. So volunteers on one machine do not pause each other.
  *
  * Ownership: plain storage of the caller's. Threads: one. */
 #ifndef SHOAL_CLI_GUEST_H
@@ -69,7 +69,7 @@ typedef struct shoal_guest_process {
   uint64_t started, ticks; /* started: a number that another process of the same pid does not have */
 } shoal_guest_process;
 
-/* Where counting goes on from; zeroed at first. */
+/* Where counting continues; zeroed at first. */
 typedef struct shoal_guest_watch {
   double at;
   uint64_t busy_ticks;
@@ -83,7 +83,7 @@ uint64_t shoal_guest_memory(void); /* of the machine, bytes */
 
 /* Takes the last place in every queue: processor and disk. For this thread and those it starts later. */
 void shoal_guest_step_back(void);
-/* No more than so many bytes of memory for data. */
+/* Limits the memory for data to `bytes` bytes. */
 void shoal_guest_limit_memory(uint64_t bytes);
 
 #endif

@@ -12,10 +12,10 @@ typedef struct shoal_image_reading {
   double started;
 } shoal_image_reading;
 
-/* Has the options tell it; with stream NULL nothing is shown. */
+/* Sets the progress callback in `options`. Nothing is shown if `stream` is NULL. */
 void shoal_image_reading_begin(shoal_image_reading *reading, shoal_dataset_options *options, FILE *stream);
-/* The data set is open, or could not be opened and is NULL: the line goes, and what was done to the images is
- * said. */
+/* Call this when the data set is open, or with NULL if it could not be opened. Removes the line, and prints what was
+ * done to the images. */
 void shoal_image_reading_end(shoal_image_reading *reading, const shoal_dataset *dataset);
 
 #endif

@@ -15,7 +15,7 @@
 /* What all these commands are told of the server. */
 typedef struct shoal_remote_options {
   const char *server, *token_file; /* or NULL */
-  bool patient;                    /* a server whose store is away is waited for, and this is said */
+  bool patient;                    /* waits for a server whose store is unavailable, and says so */
 } shoal_remote_options;
 
 enum { SHOAL_REMOTE_OPTIONS = 2 };
@@ -46,9 +46,9 @@ void shoal_remote_blame_flags(shoal_error *err);
 /* As shoal_link_open; a link whose # was lost on the way is told apart, and nothing of it repeated. */
 shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const char *token_file,
                                     shoal_error *err);
-/* After an error of a server that did not speak as the link's scheme says: tries the other one, and where that
- * is answered, err says so, and the status is SHOAL_INVALID: it will never succeed. Else err names the other one, and
- * its status stays. */
+/* Call this after a server failed to answer with the scheme of its link. Tries the other scheme. If the server
+ * answers that, returns SHOAL_INVALID, since retrying cannot help, and err says which scheme to use. Otherwise
+ * err mentions the other scheme and keeps its status. */
 shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err);
 
 /* Fields of answers: what is missing or of another kind is "", NaN, 0. */

@@ -28,7 +28,7 @@ typedef struct shoal_report_plan {
   uint32_t threads;
   const char *together; /* who else takes part: "2 workers, 1 parameter server, mode sync"; or NULL */
   bool runs_ahead;      /* others train on while this process evaluates and saves, and are waited for first */
-  const char *where;    /* the machine, when who reads the report sits at another; or NULL */
+  const char *where;    /* the machine, if the reader of the report sits at another; or NULL */
   const char *resumed_from;            /* or NULL */
   const char *held_out;                /* what an epoch is judged on: "valid", "test" or NULL */
   const shoal_source *held_out_source; /* the same, or NULL */
@@ -40,7 +40,7 @@ typedef struct shoal_report_end {
   uint64_t best_epoch;                         /* whose weights were kept by early stopping; 0: not in use */
   bool stopped_early;
   const char *data_options; /* " --data fashion-mnist", for the commands to try next */
-  const char *prompt;       /* of a text: something that its model can go on from; or NULL */
+  const char *prompt;       /* of a text: something that its model can continue; or NULL */
 } shoal_report_end;
 
 enum { SHOAL_REPORT_BUCKETS = 256 };
@@ -61,7 +61,7 @@ typedef struct shoal_report {
   shoal_eta eta;
   double clock_started; /* when training itself began, and what had been done by then */
   uint64_t clock_rounds, clock_samples;
-  const char *unit; /* what is counted for people: samples, or tokens with so many a sample */
+  const char *unit; /* what is counted for people: samples, or tokens, several per sample */
   uint32_t unit_rows;
   double samples_per_s;
   double mark_time; /* where the rate was measured last */
@@ -82,7 +82,7 @@ void shoal_report_start(shoal_report *report, const shoal_report_plan *plan);
 /* After every round; cheap. */
 void shoal_report_round(shoal_report *report, const shoal_result *round);
 void shoal_report_epoch(shoal_report *report, const shoal_result *train, const shoal_result *held_out);
-/* A signal came and the state was saved. `resume` is the command that goes on. */
+/* A signal came and the state was saved. `resume` is the command that continues. */
 void shoal_report_interrupted(shoal_report *report, const char *signal, const char *resume);
 void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end);
 /* Something happened in a cluster: a line for people, an event of JSON. Whom it is about, "worker 2" or

@@ -24,7 +24,7 @@ typedef struct shoal_tables_options {
 void shoal_tables_score_name(shoal_score_kind kind, const shoal_target *target, shoal_text *out);
 /* All that there are: "accuracy 0.98  f1 of 'fraud' 0.7  ". */
 void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *target, shoal_text *out);
-/* "estimate  accuracy 0.8031 +- 0.0120 expected on new rows (0.8312 on the rows that it was chosen by ...)". */
+/* "estimate  accuracy 0.8031 +- 0.0120 expected on new rows (0.8312 on the validation rows ...)". */
 void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind metric, double valid,
                                 const shoal_target *target, shoal_text *out);
 /* The positive class, of two, as "positive". */

@@ -82,7 +82,8 @@ bool shoal_dataset_is_in_lanes(const shoal_dataset *dataset);
 uint32_t shoal_dataset_classes(const shoal_dataset *dataset); /* 0 for numbers */
 /* "t-shirt", "7", a word of the vocabulary; NULL when the class has no name. */
 const char *shoal_dataset_class_name(const shoal_dataset *dataset, uint32_t class_index);
-/* The image file that a sample of a source comes from, by its position in epoch 0; NULL when it is none. */
+/* Returns the image file of the sample at `position` in epoch 0 of the source, or NULL if the sample is not from
+ * an image file. */
 const char *shoal_dataset_sample_file(const shoal_dataset *dataset, const shoal_source *source,
                                       uint64_t position);
 /* Writes images, which must be here as a whole, as IDX files (idx.h) into a folder. Opened from there they are the

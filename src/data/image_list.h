@@ -46,9 +46,9 @@ bool shoal_image_list_is_folder(const char *folder);
 /* True when it holds image files itself. */
 bool shoal_image_list_is_flat(const char *folder);
 
-/* The files of such a folder. Classes that are `known` already keep their numbers, and there may be no other
- * ones: by name, or by the number that one of the model's `classes` has. All are for training but those below
- * test/, until shoal_image_list_hold_out. */
+/* Adds the files of such a folder. If `classes` is not 0, every subfolder must be a known class, called by its
+ * name in `known` or by its number below `classes`; known classes keep their numbers. All files are for training
+ * but those below test/, until shoal_image_list_hold_out. */
 shoal_status shoal_image_list_classes(shoal_image_list *list, const char *folder, const shoal_names *known,
                                       uint32_t classes, shoal_error *err);
 /* Files without classes, all for test; of a folder, the files in it. */

@@ -34,8 +34,8 @@ const char *shoal_names_at(const shoal_names *names, uint32_t number);
 /* Puts name order[i] in place i; order is a permutation. False without memory. */
 bool shoal_names_reorder(shoal_names *names, const uint32_t *order);
 
-/* That no column has that name: the nearest one, or where none is near all that there are, as far as there is
- * room. Returns SHOAL_INVALID. */
+/* Fails with SHOAL_INVALID: no column is called `name`. The error suggests the nearest name or, if none is near,
+ * lists as many columns as fit. */
 shoal_status shoal_names_fail_column(const shoal_names *columns, const char *file, const char *name,
                                      shoal_error *err);
 

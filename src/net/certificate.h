@@ -1,8 +1,8 @@
 /* certificate.h: a certificate that a server makes for itself, and what is to be known of any.
  *
- * Nobody vouches for such a certificate; who connects compares the fingerprint of its key, which an invitation
- * carries (link.h). So the key is made once and kept, and the certificate is made again with the same key
- * when it ends soon or lacks a name: invitations stay good.
+ * Nobody vouches for such a certificate; a client compares the fingerprint of its key, which an invitation
+ * carries (link.h). So the key is made once and kept, and the certificate is renewed with the same key
+ * when it expires soon or lacks a name: invitations stay valid.
  *
  * Ownership: paths that come back are the caller's (malloc). Threads: any, on different folders. */
 #ifndef SHOAL_NET_CERTIFICATE_H
@@ -26,9 +26,9 @@ shoal_status shoal_certificate_ensure(const char *folder, const char *const *nam
 /* Of the first certificate of a PEM file: the SHA-256 of its public key (SubjectPublicKeyInfo in DER), as 64
  * lower-case hexadecimal digits. */
 shoal_status shoal_certificate_fingerprint(const char *path, char out[SHOAL_SHA256_HEX], shoal_error *err);
-/* Whether it is one that shoal made when invitations had the fingerprint of the certificate itself, which are
- * void when it is made again. False also for one that cannot be read, or that ends so soon that it is made again
- * anyway. */
+/* Returns true if an earlier version of Shoal made this certificate. Invitations of that version contain the
+ * fingerprint of the certificate, so renewing it invalidates them. Returns false if the file cannot be read, or
+ * if the certificate expires so soon that it must be renewed anyway. */
 bool shoal_certificate_is_early(const char *path);
 /* Whether it is for a host name or an address. */
 shoal_status shoal_certificate_is_for(const char *path, const char *name, bool *out, shoal_error *err);

@@ -6,8 +6,8 @@
  * the end of an epoch the cluster waits to be asked.
  *
  * What is kept on disk is one record, written before a new generation begins and when a version is
- * safe. A chief that was killed and is started again with the same job goes on from there, and can still undo
- * what somebody did before who turns out to lie.
+ * safe. A chief that was killed and is started again with the same job continues from there, and can still undo
+ * what a liar did before.
  *
  * Ownership: create, end, then destroy. The task is borrowed: while the node lives, nobody writes its
  * trainer's weights, slots and recurrent state except gather, for the thread inside gives them to parameter
@@ -50,7 +50,7 @@ shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_n
 /* next answers SHOAL_STOPPED once `stop` is set and no round is there; gather when parameter servers are then
  * missing for some seconds: the weights stay as they were gathered last. */
 shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
-/* The version that an earlier chief of this job had made safe, where this one goes on; 0: none. */
+/* The version that an earlier chief of this job had made safe, from which this one continues; 0: none. */
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
 /* What is known of workers and parameter servers; returns how many were written. */
 uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);

@@ -39,7 +39,7 @@ typedef struct shoal_ask {
   const char *path;   /* "/api/v1/jobs?state=running", names in it escaped */
   const char *json;   /* the body, or */
   const char *file;   /* a file that is the body, or */
-  const void *bytes;  /* so many bytes */
+  const void *bytes;  /* `bytes_count` bytes */
   size_t bytes_count;
   bool keeps; /* of a POST: over the connection that is there, or a new one where there is none; SHOAL_IO
                       * where the one that is there turns out to be closed */

@@ -46,11 +46,11 @@ typedef struct shoal_net_config {
   shoal_net_calls calls;
   const struct shoal_http_calls
       *http;                /* lent for as long as the net is there; NULL: there are no pages, 404 */
-  bool upgrade_only;        /* who speaks raw at once is refused: it has no way to say who it is */
+  bool upgrade_only;        /* a client that speaks raw at once is refused: it has no way to say who it is */
   uint64_t payload_max;     /* larger messages close the connection */
   uint32_t connections_max; /* more are refused */
   double hello_s, stall_s;
-  double idle_s; /* accepted connections without a sign of life for so long are closed; 0: never */
+  double idle_s; /* accepted connections without a sign of life for this long are closed; 0: never */
   const char *certificate, *key; /* PEM files: TLS for those who connect; NULL for none */
 } shoal_net_config;
 
@@ -103,7 +103,7 @@ void shoal_net_moved(const shoal_net *net, uint64_t *in, uint64_t *out);
 /* Sends what is queued, hears nothing more, then closes; `closed` is called with the reason. */
 void shoal_net_close(shoal_net *net, uint64_t peer, const char *reason);
 
-/* Waits for what happens, at most so long, and handles it. */
+/* Waits for events, at most `seconds`, and handles them. */
 void shoal_net_run(shoal_net *net, double seconds);
 /* Ends the wait; from any thread. */
 void shoal_net_wake(shoal_net *net);

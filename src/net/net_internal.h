@@ -163,7 +163,7 @@ void net_peer_take(net_peer *peer, const uint8_t *bytes, size_t length);
 /* Where the rest of a payload that is under way belongs, for reading it there; 0 bytes when none is. */
 size_t net_peer_room(net_peer *peer, uint8_t **at);
 void net_peer_took(net_peer *peer, size_t length); /* so much was put there */
-void net_peer_sent(net_peer *peer, size_t length); /* so many bytes from the queue's front are gone */
+void net_peer_sent(net_peer *peer, size_t length); /* `length` bytes from the queue's front are gone */
 void net_peer_moved(net_peer *peer);               /* the socket took something */
 bool net_peer_sends(const net_peer *peer);         /* has it something to send, and may it? */
 void net_peer_send_soon(net_peer *peer);           /* at once inside this process, else when the socket can */

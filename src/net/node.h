@@ -26,8 +26,9 @@ shoal_message shoal_node_refuse(const char *text);
  * stopped), and runs the net until that is heard, or half a second long. */
 void shoal_node_leave(shoal_net *net, const shoal_line *chief, const char *why);
 
-/* Whether a connection of this line is closed for a reason that dialling again will not change; err gets that. Lines to a
- * path are a server's, which may be started anew behind a proxy: of them there is always hope. From within `closed`. */
+/* Returns true if a connection of this line was closed for a reason that dialling again will not change; err
+ * gets the reason. A line whose address has a path leads to a server, which may be restarted behind a proxy; for
+ * such lines this is always false. Called from within `closed`. */
 bool shoal_node_is_hopeless(const shoal_net *net, uint64_t peer, const shoal_line *line, const char *who,
                             const char *reason, shoal_error *err);
 

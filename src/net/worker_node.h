@@ -15,7 +15,7 @@
 #include "net/line.h"
 #include "net/notes.h"
 
-/* What a worker has done, for who wants to look meanwhile, from any thread: read with __atomic_load_n. */
+/* What a worker has done, for other threads that look meanwhile: read with __atomic_load_n. */
 typedef struct shoal_worker_count {
   uint64_t units, samples;
 } shoal_worker_count;
@@ -25,7 +25,7 @@ typedef struct shoal_worker_node_config {
   const char *name;  /* for people: "worker 1" */
   shoal_way way;
   shoal_compute_options compute;
-  double pretend_s; /* for benchmarks: computing a batch is a wait of so many seconds; 0: it is computed */
+  double pretend_s; /* for benchmarks: computing a batch is a wait of this many seconds; 0: it is computed */
   uint64_t faulty_from; /* for tests: this unit and all later ones come out wrong, from 1; 0: none */
   uint64_t key;         /* the chief's, of its auditor (proto/chief.h); 0: a worker as others */
   const char *ps;       /* where parameter server 0 is, whatever the job says; or NULL */

@@ -77,7 +77,7 @@ uint64_t shoal_trainer_rounds(const shoal_trainer *trainer); /* in an epoch */
 uint32_t shoal_trainer_shards(const shoal_trainer *trainer);
 /* The same before there is a trainer. */
 uint32_t shoal_trainer_shards_of(const shoal_graph *graph, uint32_t batch);
-/* The row at which shard `shard` <= shards of a round with so many rows begins. */
+/* The row at which shard `shard` <= shards of a round with `rows` rows begins. */
 uint32_t shoal_trainer_shard_start(const shoal_trainer *trainer, uint32_t rows, uint32_t shard);
 size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved */
 
@@ -111,8 +111,8 @@ void shoal_trainer_node(shoal_trainer *trainer, const float *weights, const shoa
                         uint64_t epoch, uint64_t round, uint32_t first, uint32_t count, float *gradient,
                         shoal_sums *sums);
 
-/* The recurrent state of a shard, for those who compute its next round elsewhere: so many floats for
- * any shard (0 without recurrent state), out of the trainer's state or into it; NULL: zeros. */
+/* The recurrent state of a shard, for a process that computes its next round elsewhere: the same number
+ * of floats for any shard (0 without recurrent state), out of the trainer's state or into it; NULL: zeros. */
 size_t shoal_trainer_carry_floats(const shoal_trainer *trainer);
 void shoal_trainer_get_carry(const shoal_trainer *trainer, uint32_t shard, float *out);
 void shoal_trainer_set_carry(shoal_trainer *trainer, uint32_t shard, const float *carry);
@@ -127,8 +127,8 @@ float shoal_trainer_rate(const shoal_trainer *trainer);
 
 /* Loss and metric over all of a source, in order (epoch 0), dropout off. */
 shoal_result shoal_trainer_evaluate(shoal_trainer *trainer, const shoal_source *source);
-/* The same, and whoever wants to look at answers gets those of one batch after the other: `outputs` has room
- * for a batch of them, as shoal_trainer_predict gives them. */
+/* The same, and `watch->batch` is called after each batch with its outputs in `watch->outputs`, which has room
+ * for one batch, laid out as by shoal_trainer_predict. */
 typedef struct shoal_trainer_watch {
   void *self;
   float *outputs;
@@ -139,7 +139,7 @@ shoal_result shoal_trainer_evaluate_each(shoal_trainer *trainer, const shoal_sou
 
 /* Outputs for n samples from position `first`, with the output activation applied:
  * n rows (VECTOR), or steps x n rows (SEQUENCE) of output features. n <= batch. With a
- * carrying model the recurrent state goes on from call to call; reset clears it. */
+ * carrying model the recurrent state is kept from call to call; reset clears it. */
 void shoal_trainer_predict(shoal_trainer *trainer, const shoal_source *source, uint64_t first, uint32_t n,
                            float *out);
 void shoal_trainer_reset_carry(shoal_trainer *trainer);

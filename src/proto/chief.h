@@ -15,10 +15,10 @@
  * Recurrent state goes with the leases: a part's state as its last round left it.
  *
  * Guarded (guard.h), a result counts when the guard says so: owners hold what comes, say GOT, and use it at
- * ACCEPT. Who lies is banned: told REFUSE, and not taken again. When results of theirs were used that the
+ * ACCEPT. A worker that lies is banned: told REFUSE, and not taken again. When results of theirs were used that the
  * auditor has not checked, all go back to the newest safe version from before the first of them;
  * SHOAL_SAFE_RING safe versions are kept for that: the newest one, one from before everything unchecked, and
- * between them those that would save most. A chief that starts anew knows them from shoal_chief_memory. An
+ * between them those that would save most. A chief that starts again knows them from shoal_chief_memory. An
  * auditor is a worker whose HELLO has the key of the config in lease: it gets units to check and no others,
  * and does not count among the workers. With audits the last round of a training is finished when the auditor
  * has checked it, or a share of it where that would take long.
@@ -26,7 +26,7 @@
  * Fields of HELLO: count = role; workers: shard = threads, round = 0, version = a number that stands for who
  * it is, 0: its name does; owners: slice = which, and version,
  * generation, round = digest of the job and lease = 1 when they still have these in memory;
- * payload: a name for people, of which only what can be printed is kept. Who says HELLO and is not taken
+ * payload: a name for people, of which only what can be printed is kept. A peer that says HELLO and is not taken
  * hears REFUSE, and the driver is told. What a worker has done counts under its name, however often it comes
  * back: of as many names as there may be workers.
  *
@@ -57,7 +57,7 @@ enum {
   SHOAL_SAFE_RING = 4,
 };
 
-/* What a chief must remember to go on after a crash: written by the driver when it says SAFE. */
+/* What a chief must remember to continue after a crash: written by the driver when it says SAFE. */
 typedef struct shoal_chief_state {
   uint64_t generation;
   uint64_t version; /* rounds finished in all */
@@ -164,8 +164,8 @@ typedef struct shoal_chief_peer {
 typedef enum shoal_chief_ending {
   SHOAL_ENDS_OVER,     /* it needs nothing any more of what was kept for it */
   SHOAL_ENDS_UNBEGUN,  /* the chief was stopped before there was anything to keep */
-  SHOAL_ENDS_STOPPED,  /* the chief was stopped: the training can go on from what was kept */
-  SHOAL_ENDS_SILENTLY, /* nobody is told: the others wait for a chief that goes on */
+  SHOAL_ENDS_STOPPED,  /* the chief was stopped: the training can continue from what was kept */
+  SHOAL_ENDS_SILENTLY, /* nobody is told: the others wait for a chief that continues */
 } shoal_chief_ending;
 
 typedef struct shoal_chief shoal_chief;

@@ -142,7 +142,7 @@ const char *shoal_message_name(shoal_message_kind kind);
 /* Whether its payload is floats: it then has one, even when there are none of them. */
 bool shoal_message_has_floats(shoal_message_kind kind);
 
-/* The header of a message whose payload has so many bytes. */
+/* Writes the header of the message, with the length of its payload. */
 void shoal_message_encode(const shoal_message *message, uint8_t header[SHOAL_HEADER_BYTES]);
 
 /* Whether a message's header can begin with these bytes. */

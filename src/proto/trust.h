@@ -1,6 +1,6 @@
 /* trust.h: who is believed, and whose work is computed a second time.
  *
- * Whoever works has a standing under a number that stands for who it is. A newcomer is unproven: every unit
+ * Every worker has a standing under a number that stands for it. A newcomer is unproven: every unit
  * of it is computed again by somebody else and counts when both agree. After SHOAL_TRUST_PROVES of these it
  * is proven: its units count at once, and a share of them, drawn at random, is still computed again:
  *
@@ -43,8 +43,8 @@ typedef struct shoal_trust shoal_trust;
 
 shoal_status shoal_trust_create(shoal_trust **out, uint32_t standings_max, uint64_t seed, shoal_error *err);
 void shoal_trust_destroy(shoal_trust *trust);
-/* All are known: nobody has to prove anything, and this share of everybody's units, more than 0, is audited. For machines
- * of one's own, which do not lie but may be faulty. */
+/* Treats all workers as proven, and audits the given share (more than 0) of their units. This is for machines of
+ * one's own, which do not lie but may be faulty. */
 void shoal_trust_know_all(shoal_trust *trust, double share);
 
 /* Tells a standing that was kept, in the place of what is known; also one that an admin has lifted a ban
@@ -60,12 +60,12 @@ const char *shoal_standing_name(shoal_standing_word word); /* "proven" */
 bool shoal_trust_proven(const shoal_trust *trust, uint64_t who);
 bool shoal_trust_banned(const shoal_trust *trust, uint64_t who);
 
-/* The share of units that is audited after so many agreed. */
+/* The share of units that is audited after `agreed` units agreed. */
 double shoal_trust_share(uint64_t agreed);
 /* Whether this unit of theirs is computed again. `unit` is a number that comes once: the same question has
  * the same answer, as long as the standing is the same. */
 bool shoal_trust_audits(const shoal_trust *trust, uint64_t who, uint64_t unit);
-/* Whether it has to be the auditor who does so. Likewise. */
+/* True if only the auditor may recompute this unit. Stable for a given standing. */
 bool shoal_trust_wants_auditor(const shoal_trust *trust, uint64_t who, uint64_t unit);
 
 /* A second result was equal, or has shown the first to be wrong. */

@@ -1,11 +1,12 @@
 /* estimate.h: what the model of a search is worth on rows that had no say in choosing it.
  *
- * The score of the best of many, on the rows that they were compared by, flatters: it was the best there by luck,
- * too, and so was its best epoch. So each part of those rows (a tenth, or of some scores a fifth) is asked about the
- * trial and the epoch that all other parts found best (shoal_trial_part), and what it says had no say. What members
- * together gain over one trial is found in the same way: chosen by the other parts, compared on this one; what a
- * member gains by being the mean of its folds' networks, from how far candidates are from each other. How far off
- * it may be is told by how the members' scores differ between groups of rows, and by how much luck was taken off.
+ * The score of the best of many trials, on the rows that compared them, is too optimistic: the trial was the best
+ * there partly by luck, and so was its best epoch. So the rows are divided into ten parts (five for some scores). Each
+ * part scores the trial and the epoch that the other parts found best (shoal_trial_part); this score had no influence
+ * on the choice. The gain of several members over one trial is estimated in the same way: the other parts choose them,
+ * and this part compares. The gain of a member that is the mean of its folds' networks is estimated from how far
+ * candidates are from each other. The standard error follows from how the members' scores differ between groups of
+ * rows, and from how much optimism was removed.
  *
  * Everything follows from the trials' results and the candidates' predictions, to the bit. Threads: any. */
 #ifndef SHOAL_SEARCH_ESTIMATE_H

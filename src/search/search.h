@@ -7,11 +7,11 @@
  *   FOLDER/brief.json        what workers need (trial.h)
  *   FOLDER/search.json       how trials are chosen
  *   FOLDER/journal.jsonl     the result of every unit, one a line
- *   FOLDER/trials/7.safetensors   the state of trial 7, as long as it can be of use: it may go on, or is one of
+ *   FOLDER/trials/7.safetensors   the state of trial 7, as long as it can be of use: it may continue, or is one of
  *                            the best that are trained to their end (board.h)
  *   FOLDER/insight.json, trials.csv   at the end: what was learnt, and all trials
  *
- * so that a search which was stopped or killed goes on, to the same trials, and one that has ended can be
+ * so that a search which was stopped or killed continues, to the same trials, and one that has ended can be
  * extended. At the end the best trials together (ensemble.h) become a predictor.
  *
  * The budget is for everything, from reading to the last score. When it runs out, units at hand are stopped;
@@ -61,7 +61,7 @@ typedef struct shoal_search_options {
   uint32_t window; /* 0: 16 */
   uint64_t seed;
   const char *folder;
-  bool resume;                         /* go on with what is in the folder */
+  bool resume;                         /* continue what is in the folder */
   const shoal_search_journal *journal; /* NULL: FOLDER/journal.jsonl */
   double lease_s;                      /* of workers that may be lost; 0: there are none such */
 } shoal_search_options;
@@ -130,7 +130,7 @@ shoal_status shoal_search_run(shoal_search *search, shoal_error *err);
 
 typedef struct shoal_search_end {
   uint32_t members;        /* different trials */
-  double valid_score;      /* of the members together, on the rows that they were chosen by, which flatters */
+  double valid_score;      /* of the members together, on the validation rows, which is too optimistic */
   shoal_estimate estimate; /* of the members together, on other rows */
   bool has_test;
   shoal_scores test;

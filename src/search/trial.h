@@ -88,7 +88,7 @@ void shoal_trial_result_write(const shoal_trial_result *result, shoal_json *json
 shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json, shoal_error *err);
 
 /* state: the trial's file. With epochs_from > 0 it must be there, with that many epochs, or with more up
- * to epochs_to (a checkpoint of this same unit, from which it goes on). Written again at the end, and
+ * to epochs_to (a checkpoint of this same unit, from which it continues). Written again at the end, and
  * every `save_every_s` on the way. SHOAL_STOPPED when `stop` is set: the state has been saved. A training
  * that explodes is no error but a result that says so. */
 typedef struct shoal_trial_options {

@@ -2,8 +2,8 @@
  *
  * A caller shows a token ("Authorization: Bearer TOKEN") or none. Tokens have a role and may be good for one
  * job only; the store has their SHA-256 alone, compared in constant time. Without a token a caller has the
- * role that the server is open to, if any. Who asks too often has to wait, and who shows wrong tokens too
- * often is not told any more that they are wrong: limits are counted for every address (of IPv6, for the
+ * role that the server is open to, if any. A caller that asks too often has to wait, and one that shows wrong
+ * tokens too often is not told any more that they are wrong: limits are counted for every address (of IPv6, for the
  * first 64 bits), in a table of fixed size from which those go first that were not heard of for longest. A
  * right token is never refused because others at the same address have shown wrong ones: 128 random bits
  * cannot be guessed, and a whole lab may be behind one address. Tokens that were right are remembered for a

@@ -82,7 +82,7 @@ typedef struct shoal_route {
 /* All of them, for the test that compares. */
 const shoal_route *shoal_api_routes(size_t *count);
 
-/* Makes room for the requests of so many connections; release gives it back. The rest is the caller's to
+/* Makes room for the requests of `connections_max` connections; release gives it back. The rest is the caller's to
  * fill in. */
 shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_error *err);
 void shoal_api_release(shoal_api *api);

@@ -92,11 +92,11 @@ shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, 
 /* Asks all that runs for its end, and starts nothing any more. Workers' messages must go on coming in until
  * shoal_jobs_are_ending is false: the end of a job that is in order waits for the end of its round. */
 void shoal_jobs_end(shoal_jobs *jobs);
-/* That was asked for: what ends now is not over, and goes on when the server is back. */
+/* That was asked for: what ends now is not over, and continues when the server is back. */
 bool shoal_jobs_are_closing(const shoal_jobs *jobs);
 bool shoal_jobs_are_ending(shoal_jobs *jobs);
 /* Ends all that runs, what is not at its end by now without its last round; all are open again when the
- * server starts anew. */
+ * server starts again. */
 void shoal_jobs_close(shoal_jobs *jobs);
 
 /* Looks at what runs; moves jobs from state to state. Returns when it wants to be called again. */
@@ -160,7 +160,7 @@ void shoal_jobs_joined(shoal_jobs *jobs, uint64_t id, const char *worker);
 /* A volunteer that works for a job is gone, or works for another now. */
 void shoal_jobs_lost(shoal_jobs *jobs, uint64_t id, const char *worker);
 /* A job that needs a data set, or may yet: one that is open, and one that was stopped or has failed and
- * can go on; 0: none. */
+ * can continue; 0: none. */
 shoal_status shoal_jobs_needing(shoal_jobs *jobs, const char *data, uint64_t *id, shoal_error *err);
 shoal_status shoal_jobs_delete(shoal_jobs *jobs, uint64_t id, shoal_error *err);
 

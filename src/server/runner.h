@@ -3,7 +3,7 @@
  * Workers reach them through the server, which passes messages on to the addresses "#:PORT" (the chief) and
  * "#:PORT+1" (the parameter server). What is kept of a job lies in its folder: model.safetensors, what is
  * known of every class of a classifier after its newest epoch (evaluation.json), the events for TensorBoard, and
- * records from which a server that was killed goes on.
+ * records from which a server that was killed continues.
  *
  * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: one inside runs the
  * training; all calls are for one other thread. `changed` is called from inside, whenever there is something to look at. */
@@ -69,7 +69,7 @@ shoal_status shoal_runner_try(const shoal_spec *spec, const char *data, const ch
 shoal_status shoal_runner_start(shoal_runner **out, const shoal_runner_config *config, shoal_error *err);
 /* Asks for the end, in order, with everything saved. */
 void shoal_runner_stop(shoal_runner *runner);
-/* After stop: does not wait for a round to close. What is not saved goes on from its last safe version. */
+/* After stop: does not wait for a round to close. A job that is not saved continues from its last safe version. */
 void shoal_runner_abandon(shoal_runner *runner);
 /* Waits for the end. What there is to take can still be taken. */
 void shoal_runner_wait(shoal_runner *runner);

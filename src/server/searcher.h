@@ -2,7 +2,7 @@
  *
  * A thread reads the table, and at the end chooses the members, scores them, and writes model and insight. In
  * between units are given out and taken in by whoever calls: the routes that workers ask, and the queue.
- * Results are kept in the store, one row for each unit; states of trials, and what the search needs to go on,
+ * Results are kept in the store, one row for each unit; states of trials, and what the search needs to continue,
  * in the job's folder.
  *
  * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: all calls
@@ -86,7 +86,7 @@ shoal_status shoal_searcher_done(shoal_searcher *searcher, uint64_t unit, const 
 void shoal_searcher_failed(shoal_searcher *searcher, uint64_t unit, uint32_t attempt, const char *why);
 /* Nobody has begun it: it is free again, and that does not count as an attempt. */
 void shoal_searcher_give_back(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
-/* Whether the table is still being read: who asks for anything else should ask again. */
+/* Whether the table is still being read: a caller that asks for anything else should ask again. */
 bool shoal_searcher_reads(shoal_searcher *searcher);
 /* Where the state of a trial is, or would be. */
 void shoal_searcher_state_path(const shoal_searcher *searcher, uint64_t trial, shoal_text *out);

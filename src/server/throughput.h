@@ -1,4 +1,5 @@
-/* throughput.h: how many samples a second all public jobs together had in the last hour, for who looks later.
+/* throughput.h: the samples per second of all public jobs together over the last hour, for pages that are
+ * opened later.
  *
  * Ownership: plain storage; zero to begin with. Threads: one. */
 #ifndef SHOAL_SERVER_THROUGHPUT_H

@@ -7,14 +7,14 @@
  * so of progress, points, logs, contributions and the audit log with it, which therefore cost no wait for the
  * disk. Files (weights, data) are not in here but beside it, in the server's folder.
  *
- * When the database fails (PostgreSQL is restarted, or does not answer; a disk is full) the store is away: it
+ * When the database fails (PostgreSQL is restarted, or does not answer; a disk is full) the store is unavailable: it
  * tries again by itself until all is well, in a thread of its own, and calls are refused at once with
  * SHOAL_UNAVAILABLE, but for the first, which waits for a moment. What the server has to say of what it does
  * is taken all the same, kept, and written down, in order, when the store is back: states of jobs, progress,
- * points, logs, contributions, units, standings and the audit log. Of states and progress the last is kept, of
- * the rest as much as memory is set aside for. What is kept is lost if the server ends first, and written twice
- * if the connection is lost while it is committed. SHOAL_IO from a change says that nobody knows whether it
- * was done.
+ * points, logs, contributions, units, standings and the audit log. Of states and progress only the newest is
+ * kept; of the rest, as much as fits into SHOAL_STORE_DUE_BYTES_MAX. Kept changes are lost if the server ends
+ * before the store is back, and may be written twice if the connection is lost during their commit. SHOAL_IO
+ * from a change says that nobody knows whether it was done.
  *
  * Texts are UTF-8 of any length (SHOAL_INVALID if not UTF-8); those that rows are found by, the names of
  * things and of workers, are at most SHOAL_STORE_KEY_MAX bytes (SHOAL_LIMIT). What the store keeps for
@@ -24,7 +24,7 @@
  * Ownership: open, then close. Rows that come back own their texts: shoal_job_rows_free and its like give
  * them back; a call that failed leaves none. Texts that go in are borrowed for the call. Threads: any, one
  * call at a time (there is a lock). A call waits for the disk or the server: at worst 5 s for a file that
- * another program holds or for a statement, once, since the store is away then. */
+ * another program holds or for a statement, once, since the store is unavailable then. */
 #ifndef SHOAL_STORE_STORE_H
 #define SHOAL_STORE_STORE_H
 
@@ -103,7 +103,7 @@ shoal_status shoal_store_set_job_state(shoal_store *store, uint64_t id, shoal_jo
                                        const char *reason, double started, double ended, shoal_error *err);
 shoal_status shoal_store_set_job_progress(shoal_store *store, uint64_t id, const char *progress,
                                           shoal_error *err);
-/* A job that goes on with more epochs is described anew. */
+/* Replaces the description of a job that continues with more epochs. */
 shoal_status shoal_store_set_job_spec(shoal_store *store, uint64_t id, const char *spec, shoal_error *err);
 /* With its points, logs, contributions, and the tokens that invite to it. */
 shoal_status shoal_store_delete_job(shoal_store *store, uint64_t id, shoal_error *err);

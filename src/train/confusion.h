@@ -1,4 +1,4 @@
-/* confusion.h: how a classifier fares class by class: what it takes for what, and where it is most wrong.
+/* confusion.h: how a classifier fares class by class: which classes it confuses, and where it is most wrong.
  *
  * Samples are added one by one; what is counted fits any number of classes, since of the matrix only cells off
  * the diagonal that occur are kept. Precision, recall and F1 are as scikit-learn has them: 0 where they are 0/0,
@@ -7,15 +7,15 @@
  * Where each output is decided for itself (binary cross-entropy with several), every output is a class of its
  * own that a sample has or has not; there is no matrix then.
  *
- * Ownership: init, add, finish, then read and release; clear begins anew. Threads: one. */
+ * Ownership: init, add, finish, then read and release; clear starts over. Threads: one. */
 #ifndef SHOAL_TRAIN_CONFUSION_H
 #define SHOAL_TRAIN_CONFUSION_H
 
 #include "base/json.h"
 #include "base/status.h"
 
-/* JSON has the whole matrix up to so many classes; of the pairs that are confused most, and of the samples
- * that are most wrong, so many. */
+/* Limits of the JSON: the most classes for which it has the whole matrix, and how many confused pairs and worst
+ * samples it lists. */
 enum { SHOAL_CONFUSION_MATRIX_MAX = 100, SHOAL_CONFUSION_PAIRS = 20, SHOAL_CONFUSION_WORST = 16 };
 
 typedef struct shoal_confusion_class {
@@ -61,7 +61,7 @@ void shoal_confusion_add(shoal_confusion *confusion, const shoal_confusion_sampl
 void shoal_confusion_add_each(shoal_confusion *confusion, uint64_t sample, const float *probability,
                               const float *has);
 void shoal_confusion_finish(shoal_confusion *confusion);
-/* classes x classes counts: a row for each class, how often it was taken for which. */
+/* classes x classes counts: one row per true class, one column per predicted class. */
 void shoal_confusion_matrix(const shoal_confusion *confusion, uint64_t *out);
 
 /* What things are called. */

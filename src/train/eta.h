@@ -14,16 +14,17 @@
 typedef struct shoal_eta {
   double rounds, seconds; /* that rounds took; what is long ago counts less */
   double pause_s;         /* NaN: none was seen yet */
-  double pause_rounds;    /* then, as long as so many rounds */
+  double pause_rounds;    /* then the pause is taken to last as long as this many rounds */
   double last;            /* when the last round was over; NaN: there was none */
   bool pauses;            /* it was the last of its epoch */
 } shoal_eta;
 
 /* held_out: samples that are scored after an epoch; batch: samples of a round. */
 void shoal_eta_start(shoal_eta *eta, uint64_t held_out, uint64_t batch);
-/* So many rounds were done since the last call. `now` is monotonic. */
+/* `rounds` rounds were done since the last call. `now` is monotonic. */
 void shoal_eta_round(shoal_eta *eta, uint64_t rounds, bool ends_epoch, double now);
-/* Seconds, with so many rounds left, of which an epoch has so many. NaN before anything can be told. */
+/* Returns the seconds that are left when `rounds_left` rounds remain and an epoch has `epoch_rounds` of them;
+ * NaN before the first round was timed. */
 double shoal_eta_left(const shoal_eta *eta, uint64_t rounds_left, uint64_t epoch_rounds, double now);
 
 #endif

@@ -1,6 +1,6 @@
 /* task.h: a model and the data it is trained on, put together and ready to train.
  *
- * Whoever computes rounds of a training opens the same task: one machine, a worker, a rank of
+ * Every process that computes rounds of a training opens the same task: one machine, a worker, a rank of
  * MPI. Given the same model text and data, all of them come to the same batches, shards and bits.
  *
  * Ownership: open, then close, in whatever state open left it; the model is borrowed.

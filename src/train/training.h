@@ -2,7 +2,7 @@
  *
  * Who makes the rounds (nn/rounds.h), and who is told, is the caller's. The whole state is saved
  * under `out`, atomically. When `stop` is set the loop ends after the round at hand, so a run that is stopped or
- * killed goes on to the same bits.
+ * killed continues and ends with the same weights, bit for bit.
  *
  * Early stopping keeps a second file, `out` with ".best" in its name: the state after the epoch
  * with the lowest validation loss. At the end it takes the place of `out`. How long ago the
