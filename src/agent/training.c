@@ -477,7 +477,7 @@ static void warn(trainer *t, const shoal_error *err, const char *then) {
 static shoal_status save_now_and_then(trainer *t, shoal_error *err) {
   shoal_status status = save(t, err);
   bool full = status == SHOAL_FULL;
-  if (full && !t->full) warn(t, err, "training goes on and will try again");
+  if (full && !t->full) warn(t, err, "the training continues and will try again");
   t->full = full;
   return full ? SHOAL_OK : status;
 }
@@ -485,7 +485,8 @@ static shoal_status save_now_and_then(trainer *t, shoal_error *err) {
 static shoal_status save_at_last(trainer *t, shoal_error *err) {
   shoal_status status = save(t, err);
   if (status == SHOAL_FULL && !is_stopped(t))
-    warn(t, err, "waiting until there is room. Stopped now, it ends with what was saved last");
+    warn(t, err,
+         "waiting until there is room. If you stop the training now, the agent that was saved last is kept");
   while (status == SHOAL_FULL && shoal_room_wait(t->o->out, 0, t->o->stop)) status = save(t, err);
   return status;
 }

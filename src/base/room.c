@@ -30,8 +30,8 @@ shoal_status shoal_room_check(const char *path, uint64_t bytes, shoal_error *err
   uint64_t room;
   if (!shoal_room_at(path, &room) || room >= bytes) return SHOAL_OK;
   return shoal_fail(err, SHOAL_FULL,
-                    "%s: it takes %s, and %s are free there; free some space or choose another place", path,
-                    shoal_human_bytes((double)bytes).text, shoal_human_bytes((double)room).text);
+                    "%s: this needs %s, but only %s are free there; free some space or choose another place",
+                    path, shoal_human_bytes((double)bytes).text, shoal_human_bytes((double)room).text);
 }
 
 static bool is_set(const volatile sig_atomic_t *stop) {

@@ -71,7 +71,7 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
        .whole_max = SHOAL_THREADS_MAX,
        .help = "by default one for every processor"},
       {.name = "out", .value = "FILE", .text = &c->out, .help = "the agent; NAME.safetensors by default"},
-      {.name = "resume", .flag = &c->resume, .help = "go on with the training of this --out"},
+      {.name = "resume", .flag = &c->resume, .help = "continue the training of this --out"},
       {.name = "queue",
        .value = "URL",
        .text = &c->queue,
@@ -84,7 +84,8 @@ static bool parse(train_command *c, int argc, char **argv, int *status) {
       {.name = "log-dir",
        .value = "FOLDER",
        .text = &c->log_dir,
-       .help = "write for TensorBoard into a new file there: returns, lengths, losses, steps a second"},
+       .help = "write a TensorBoard event file into this folder: returns, episode lengths, losses, steps per "
+               "second"},
       {.name = "json", .flag = &c->json, .help = "lines of JSON: some rounds, all scores, and the end"},
       {.name = "quiet", .flag = &c->quiet, .help = "print nothing but errors"},
   };
@@ -158,10 +159,10 @@ static shoal_status check_words(const train_command *c, shoal_error *err) {
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
     if (fixed[i].said)
       return shoal_fail(err, SHOAL_INVALID,
-                        "%s cannot be changed with --resume: the training goes on as it began",
+                        "%s cannot be changed with --resume: the training continues as it began",
                         fixed[i].name);
   if (c->out == NULL && c->said.env == NULL)
-    return shoal_fail(err, SHOAL_INVALID, "--out is missing: the file of the training to go on with");
+    return shoal_fail(err, SHOAL_INVALID, "--out is missing: the file of the training to continue");
   return SHOAL_OK;
 }
 
@@ -215,7 +216,7 @@ static shoal_status choose_again(train_command *c, shoal_error *err) {
   shoal_agent_file *file = calloc(1, sizeof *file);
   shoal_status status = file ? name_out(c, err) : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   if (status == SHOAL_OK && !shoal_file_exists(c->out))
-    status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not there: there is no training to go on with", c->out);
+    status = shoal_fail(err, SHOAL_NOT_FOUND, "%s is not there: there is no training to continue", c->out);
   if (status == SHOAL_OK) status = shoal_agent_open(c->out, file, NULL, err);
   if (status == SHOAL_OK) status = compare(c, file, err);
   if (status == SHOAL_OK && !c->said.env && shoal_env_imports(file->env))
@@ -357,7 +358,7 @@ static void flush_events(train_command *c) {
   shoal_error err;
   if (shoal_events_flush(c->events, &err) == SHOAL_OK) return;
   shoal_progress_clear(&c->progress);
-  shoal_cli_warn(COMMAND, "%s; no more curves are written, training goes on", err.text);
+  shoal_cli_warn(COMMAND, "%s; no more curves are written, but the training continues", err.text);
   shoal_events_destroy(c->events);
   c->events = NULL;
 }
@@ -457,8 +458,8 @@ static void print_end(const train_command *c, const shoal_training_view *view) {
 static void tell_idle(const train_command *c, const shoal_training_view *view) {
   if (!c->resume || c->quiet || steps_of(c, view) > c->steps_before) return;
   if (c->steps_before >= c->config.steps_all)
-    shoal_cli_warn(COMMAND, "no step was made: %s has all of its %s; --steps N, more in all, goes on", c->out,
-                   shoal_human_count(c->config.steps_all).text);
+    shoal_cli_warn(COMMAND, "no step was made: %s has all of its %s; give a larger --steps N to continue",
+                   c->out, shoal_human_count(c->config.steps_all).text);
   else
     shoal_cli_warn(COMMAND, "no step was made: the time was up; give more --seconds");
 }
@@ -487,8 +488,8 @@ static int stopped(const train_command *c, const shoal_training_view *view, bool
   shoal_text_init(&resume);
   add_resume_command(c, &resume);
   if (!resume.failed)
-    fprintf(stderr, "%s steps are saved in %s; to go on:\n  %s\n", shoal_human_count(steps_of(c, view)).text,
-            c->out, resume.bytes);
+    fprintf(stderr, "%s steps are saved in %s; to continue:\n  %s\n",
+            shoal_human_count(steps_of(c, view)).text, c->out, resume.bytes);
   shoal_text_release(&resume);
   return status;
 }

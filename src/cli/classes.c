@@ -120,7 +120,8 @@ static void add_matrix(shoal_text *out, const shoal_confusion *c, const shoal_co
   if (matrix == NULL) return;
   shoal_confusion_matrix(c, matrix);
   bool numbered = widest_name(c, words, 1) >= cell; /* else names stand above the columns themselves */
-  shoal_text_addf(out, "\nConfusion: a row for each class, how often it was taken for which; . is never\n");
+  shoal_text_addf(
+      out, "\nConfusion matrix: one row per true class, one column per predicted class; a dot means 0\n");
   add_padded(out, "", columns + (numbered ? NUMBER : 0));
   for (uint32_t i = 0; i < c->classes; i++) {
     name head = name_of(words, i);

@@ -445,8 +445,8 @@ static void say_what_lies_there(const shoal_cluster *c, const shoal_notes *notes
   if (folder != NULL) closedir(folder);
   if (found)
     shoal_note(notes,
-               "a training with other settings was cut off in %s: its own command goes on with it, and not "
-               "this one",
+               "%s holds an unfinished training with other settings; only the command that started that "
+               "training continues it",
                state_dir_of(&c->options));
 }
 

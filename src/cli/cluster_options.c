@@ -22,13 +22,13 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .whole = &o->workers,
        .whole_min = 0,
        .whole_max = LOCAL_MAX,
-       .help = "start so many workers on this machine"},
+       .help = "start N workers on this machine"},
       {.name = "ps",
        .value = "K",
        .whole = &o->ps,
        .whole_min = 0,
        .whole_max = LOCAL_MAX,
-       .help = "and so many parameter servers; 1 by default"},
+       .help = "start K parameter servers with them; 1 by default"},
       {.name = "mode",
        .value = "MODE",
        .text = &o->mode,
@@ -94,8 +94,8 @@ void shoal_cluster_declare(shoal_cluster_options *o, shoal_option lines[SHOAL_CL
        .real = &o->pretend_s,
        .real_min = 0,
        .real_max = 3600,
-       .help =
-           "for benchmarks: workers wait so many seconds a batch instead of computing it; trains nothing"},
+       .help = "for benchmarks: workers wait this many seconds per batch instead of computing it; trains "
+               "nothing"},
   };
   memcpy(lines, all, sizeof all);
 }

@@ -64,9 +64,9 @@ static bool parse(eval_options *o, int argc, char **argv, int *status) {
       .synopses = (const char *[]){"MODEL.safetensors --data SET [OPTION...]",
                                    "MODEL.safetensors --data FILE.csv [--json]", NULL},
       .about =
-          "Evaluates a trained model and prints its loss and its accuracy, perplexity or error; of a "
-          "classifier also precision, recall and F1 of every class, what it takes for what, and the samples "
-          "that it is most wrong about, by the numbers that 'shoal predict' has for them. Scales, "
+          "Evaluates a trained model and prints its loss and its accuracy, perplexity or error; for a "
+          "classifier also precision, recall and F1 of every class, the confusion matrix, and the samples "
+          "with the worst answers, numbered as in 'shoal predict'. Scales, "
           "class names and vocabulary are those of the training. A model of 'shoal search' takes raw rows "
           "of a table: all its scores are printed, how many rows were scored, and why others were not.",
       .operand = "MODEL.safetensors",

@@ -91,7 +91,7 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "augment",
        .value = "WORDS",
        .text = &o->settings[AUGMENT],
-       .help = "images: \"flip crop 4\", as in shoal train"},
+       .help = "change training images at random, as --augment of 'shoal train' does: \"flip crop 4\""},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -154,7 +154,7 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
           "searched for, as 'shoal search' does it on one machine, or an agent, as 'shoal agent train' does; "
           "follows the job and brings the model "
           "back. A table is a CSV file of this machine, or a data set of the server. Ctrl-C stops "
-          "following; the job goes on.",
+          "following; the job continues.",
       .operand = "MODEL.net or TABLE.csv",
       .operands_max = 1,
       .options = options,
@@ -287,8 +287,9 @@ static shoal_status check_what(host_options *o, shoal_error *err) {
 static shoal_status check(host_options *o, shoal_error *err) {
   shoal_status status = o->is_agent ? check_agent(o, err) : check_what(o, err);
   if (status == SHOAL_OK && o->detach && o->out)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "--out and --detach: who does not wait gets no model; 'shoal job get' does");
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "--out and --detach exclude each other: with --detach no model comes back; 'shoal job get' gets it");
   return status == SHOAL_OK ? read_workers(o, err) : status;
 }
 
@@ -465,12 +466,13 @@ static void tell_invitations(const shoal_hosted *h) {
   bool has_token = h->api->link.token[0] != 0;
   fprintf(
       h->text,
-      "it is private: only who is invited works for it. Invite from the page's Access view, or with\n"
+      "The job is private: only people whom you invite can work for it. Invite them on the page, under "
+      "Access, or with\n"
       "  curl %s-d '{\"role\":\"volunteer\",\"name\":\"ann\",\"job\":%" PRIu64 "}' %s%s://%s/api/v1/tokens\n"
-      "which answers with the link to pass on%s\n",
+      "The answer contains the link to pass on%s\n",
       h->api->link.fingerprint[0] ? "-k " : "", h->job, has_token ? "-H 'Authorization: Bearer TOKEN' " : "",
       h->api->link.tls ? "https" : "http", h->api->link.address,
-      has_token ? "; TOKEN is what stands between t= and the next & or the end in your link" : "");
+      has_token ? "; TOKEN is the part of your own link after t=, up to the next & or the end" : "");
   fflush(h->text);
 }
 

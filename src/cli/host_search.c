@@ -22,7 +22,7 @@ void shoal_host_search_declare(shoal_host_search *s, shoal_option lines[SHOAL_HO
        .whole = &s->trials,
        .whole_min = 1,
        .whole_max = 1000000000,
-       .help = "end after so many"},
+       .help = "end after N trials"},
       {.name = "metric",
        .value = "NAME",
        .text = &s->metric,

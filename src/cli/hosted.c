@@ -41,17 +41,17 @@ static void tell_advice(const shoal_hosted *h, const advice *lines, size_t count
 
 void shoal_hosted_tell_commands(const shoal_hosted *h) {
   static const advice lines[] = {{"watch it", "watch"}, {"stop it", "stop"}, {"get it", "get"}};
-  if (h->text) fprintf(h->text, "the job goes on\n");
+  if (h->text) fprintf(h->text, "the job continues\n");
   tell_advice(h, lines, sizeof lines / sizeof *lines);
 }
 
 /* How to go on with a job that ended before it was finished. */
 static void tell_how_to_go_on(const shoal_hosted *h, const cJSON *job) {
-  static const advice lines[] = {{"go on", "resume"}, {"get it", "get"}};
+  static const advice lines[] = {{"continue", "resume"}, {"get it", "get"}};
   const cJSON *files = cJSON_GetObjectItemCaseSensitive(job, "files");
   bool has_model = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(files, "model"));
   if (!h->text && strcmp(shoal_remote_text(job, "state"), "stopped") == 0)
-    shoal_cli_warn(h->command, "job %" PRIu64 " was stopped; 'shoal job resume %" PRIu64 "' goes on%s",
+    shoal_cli_warn(h->command, "job %" PRIu64 " was stopped; 'shoal job resume %" PRIu64 "' continues it%s",
                    h->job, h->job, has_model ? ", and 'shoal job get' brings what there is" : "");
   tell_advice(h, lines, has_model ? 2 : 1);
 }
@@ -241,7 +241,7 @@ static void tell_end(const shoal_hosted *h, const cJSON *job) {
 /* A signal came: what it means is said, whatever else is not. */
 static void tell_left(const shoal_hosted *h) {
   if (!h->text) {
-    shoal_cli_warn(h->command, "stopped watching by %s; job %" PRIu64 " goes on",
+    shoal_cli_warn(h->command, "stopped watching by %s; job %" PRIu64 " continues",
                    shoal_stop_name(shoal_stop_signal()), h->job);
     return;
   }

@@ -27,29 +27,29 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
        .whole = &o->epochs,
        .whole_min = 1,
        .whole_max = UINT32_MAX,
-       .help = "resume: go on to so many, of a training"},
+       .help = "resume: continue a training to N epochs in all"},
       {.name = "budget",
        .value = "TIME",
        .text = &o->budget,
-       .help = "resume: go on for so long, of a search: 90s, 10m or 2h"},
+       .help = "resume: continue a search for this long: 90s, 10m or 2h"},
       {.name = "trials",
        .value = "N",
        .whole = &o->trials,
        .whole_min = 1,
        .whole_max = 1000000000,
-       .help = "resume: go on to so many in all, of a search"},
+       .help = "resume: continue a search to N trials in all"},
       {.name = "seconds",
        .value = "SECONDS",
        .real = &o->seconds,
        .real_min = 0.001,
        .real_max = 1e8,
-       .help = "resume: go on for so many, of an agent"},
+       .help = "resume: continue an agent for this many seconds"},
       {.name = "steps",
        .value = "N",
        .whole = &o->steps,
        .whole_min = 1,
        .whole_max = 1000000000000000,
-       .help = "resume: go on to so many in all, of an agent"},
+       .help = "resume: continue an agent to N steps in all"},
       {.name = "out", .value = "FILE", .text = &o->out, .help = "watch, get: where the model goes"},
       {.name = "json", .flag = &o->json, .help = "print JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
@@ -64,7 +64,7 @@ static bool parse(job_options *o, shoal_operands *operands, int argc, char **arg
                                    "resume ID [--epochs N] [--budget TIME] [--trials N] [--seconds SECONDS] "
                                    "[--steps N]",
                                    "get ID [--out FILE]", "delete ID", NULL},
-      .about = "Watches a job on a server, a training, a search or an agent, stops it, goes on with it, gets "
+      .about = "Watches a job on a server, a training, a search or an agent, stops it, continues it, gets "
                "its model (as it is now, but of a search when it is finished or stopped), or removes it with "
                "everything that belongs to it. 'shoal status' lists the jobs.",
       .operand = "what to do",
@@ -137,7 +137,7 @@ static void write_more(const job_options *o, shoal_text *body) {
 static shoal_status say_how_to_resume(const job_options *o, shoal_error *err) {
   bool is_search = strstr(err->text, "\"trials\"") != NULL, is_agent = strstr(err->text, "\"steps\"") != NULL;
   return shoal_fail(err, SHOAL_CONFLICT,
-                    "job %" PRIu64 " is finished; %s go on with it: shoal job resume %" PRIu64 " %s", o->job,
+                    "job %" PRIu64 " is finished; %s continue it: shoal job resume %" PRIu64 " %s", o->job,
                     is_agent    ? "more time or steps"
                     : is_search ? "more time or trials"
                                 : "more epochs than it had",

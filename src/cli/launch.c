@@ -122,7 +122,8 @@ static bool parse(launch *l, int argc, char **argv, int *status) {
           "Trains on many machines: starts a chief, parameter servers and workers over ssh. What is not "
           "listed here is passed on to 'shoal train' on every machine. Files are those of the machine "
           "that reads them: the model's text and --out are the chief's. The chief's output and exit "
-          "status are passed through; lines of the others begin with their name. Who dies is started "
+          "status are passed through; lines of the others begin with their name. A process that dies is "
+          "started "
           "again; when a machine that is needed cannot be reached, all ends with status 1. Ctrl-C ends all "
           "in order, with the model saved.",
       .operand = "MODEL.net",
@@ -413,13 +414,13 @@ static int wait_for_chief(launch *l) {
     shoal_cli_warn(
         "launch",
         "the chief was ended by signal %d on its machine, %s; what was trained by then is kept, and the "
-        "same command goes on with it",
+        "same command continues it",
         status - 128, chief_address(l));
   if (status == SSH_FAILED && !was_ended)
     shoal_cli_warn(
         "launch",
         "the chief's machine, %s, could not be reached, or was lost; look whether ssh gets there; what was "
-        "trained there by then, if anything, is kept, and the same command goes on with it",
+        "trained there by then, if anything, is kept, and the same command continues it",
         chief_address(l));
   return was_ended ? SHOAL_EXIT_FAILED : status;
 }

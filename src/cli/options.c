@@ -76,9 +76,9 @@ static const struct {
   const char *with, *theirs, *advice;
 } elsewhere[] = {
     {"threads", "device gpu gpus cuda no-cuda use-cuda accelerator",
-     "all work is done by processors; --threads says how many"},
+     "Shoal computes on CPUs only; --threads says on how many"},
     {"threads", "amp fp16 bf16 half mixed-precision precision",
-     "all is computed in 32 bits, with the same bits everywhere"},
+     "everything is computed in 32-bit floats, with the same result on every machine"},
     {"quiet", "v verbose", "everything is printed already; --quiet prints less"},
     {"set",
      "lr learning-rate rate gamma discount batch batch-size clip-range ent-coef gae-lambda n-envs "
@@ -86,20 +86,21 @@ static const struct {
      "settings of the algorithm are given with --set, such as --set rate=0.0003"},
     {"space",
      "lr learning-rate rate batch batch-size optimizer dropout hidden hidden-size layers activation units",
-     "a search chooses it; --space says from what"},
+     "the search chooses this setting itself; --space limits what it may choose from"},
     {"optimizer", "momentum nesterov",
-     "it stands with the optimizer: --optimizer \"momentum rate 0.01 momentum 0.9\""},
+     "give it with the optimizer: --optimizer \"momentum rate 0.01 momentum 0.9\""},
     {"optimizer", "beta1 beta2 betas eps epsilon adam-beta1 adam-beta2",
-     "it stands with the optimizer: --optimizer \"adam rate 0.001 beta1 0.9\""},
+     "give it with the optimizer: --optimizer \"adam rate 0.001 beta1 0.9\""},
     {"optimizer", "loss criterion", "the loss is a line of the model's text: `loss cross-entropy`"},
     {"optimizer", "warmup warmup-steps warmup-epochs", "it is a line of the model's text: `warmup 1`"},
     {"optimizer", "class-weight class-weights", "it is a line of the model's text: `class-weights balanced`"},
     {"optimizer", "dropout", "it is a line of the model's text: `dropout 0.5`"},
-    {"optimizer", "metrics metric", "accuracy, perplexity or error is printed, as the model's loss has it"},
+    {"optimizer", "metrics metric",
+     "the metric follows from the loss: accuracy, perplexity or error is always printed"},
     {"optimizer", "hidden hidden-size hidden-dim num-layers layers activation units",
      "the layers are lines of the model's text: `dense 128 relu`"},
     {"optimizer", "m model arch net network config",
-     "the model's text is a word of its own: shoal train MODEL.net"},
+     "give the model file without an option: shoal train MODEL.net"},
 };
 
 static const char *advice_for(const shoal_usage *usage, const char *name, size_t length) {

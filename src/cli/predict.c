@@ -44,8 +44,8 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
       {.name = "input",
        .value = "FILE",
        .text = &o->input,
-       .help = "predict samples without answers: PNG or JPEG files, as many as follow, or a folder of them; "
-               "FILE.csv without the target column; IDX images"},
+       .help = "predict samples that have no answers: one or more PNG or JPEG files, a folder of them, "
+               "FILE.csv without the target column, or IDX images"},
       {.name = "split",
        .value = "PART",
        .text = &o->data.split,
@@ -70,7 +70,7 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
       {.name = "prompt",
        .value = "TEXT",
        .text = &o->text.prompt,
-       .help = "let a text model go on from here"},
+       .help = "let a text model continue this text"},
       {.name = "length",
        .value = "N",
        .whole = &o->text.length,
@@ -105,7 +105,7 @@ static bool parse(predict_options *o, int argc, char **argv, int *status) {
                                    "MODEL.safetensors --input FILE [FILE...] [OPTION...]",
                                    "MODEL.safetensors --prompt TEXT [OPTION...]", NULL},
       .about = "Prints what the model says about each sample: a class with its probability and the next "
-               "likely ones, or numbers. A text model goes on from a beginning. A model of 'shoal search' "
+               "likely ones, or numbers. A text model continues a given text. A model of 'shoal search' "
                "takes raw rows of a table, FILE.csv, and answers with CSV: a line for every row, the "
                "prediction and of classes the probability of each.",
       .operand = "MODEL.safetensors",

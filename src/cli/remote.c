@@ -14,9 +14,8 @@ void shoal_remote_declare(shoal_remote_options *o, shoal_option lines[SHOAL_REMO
   lines[0] = (shoal_option){.name = "server",
                             .value = "LINK",
                             .text = &o->server,
-                            .help = "the server's link, with a token where it wants one; by default what the "
-                                    "environment has as SHOAL_LINK, "
-                                    "or " SHOAL_DEFAULT_SERVER};
+                            .help = "the server's link, with a token if the server needs one; by default the "
+                                    "environment variable SHOAL_LINK, or " SHOAL_DEFAULT_SERVER};
   lines[1] = (shoal_option){.name = "token-file",
                             .value = "FILE",
                             .text = &o->token_file,

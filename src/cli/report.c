@@ -152,10 +152,10 @@ static void start_text(shoal_report *report) {
                   shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
   if (plan->together != NULL) shoal_text_addf(line, "%s\n", plan->together);
   if (plan->resumed_from && state->epoch >= recipe->epochs)
-    shoal_text_addf(line, "%s epochs are done, nothing is left to do; to go on, add --epochs %llu\n",
+    shoal_text_addf(line, "%s epochs are done, nothing is left to do; to continue, add --epochs %llu\n",
                     shoal_human_count(state->epoch).text, (unsigned long long)state->epoch * 2);
   else if (plan->resumed_from)
-    shoal_text_addf(line, "going on from %s at epoch %s, round %s\n", plan->resumed_from,
+    shoal_text_addf(line, "continuing from %s at epoch %s, round %s\n", plan->resumed_from,
                     shoal_human_count(state->epoch + 1).text, shoal_human_count(state->round + 1).text);
   if (!line->failed) shoal_report_note(report, "%s", line->bytes);
 }
@@ -395,7 +395,7 @@ static void flush_events(shoal_report *report) {
   shoal_error err;
   if (shoal_events_flush(report->events, &err) == SHOAL_OK) return;
   shoal_progress_clear(&report->progress);
-  shoal_cli_warn("train", "%s; no more metrics are written, training goes on", err.text);
+  shoal_cli_warn("train", "%s; no more metrics are written, but the training continues", err.text);
   shoal_events_destroy(report->events);
   report->events = NULL;
 }
@@ -500,7 +500,7 @@ void shoal_report_interrupted(shoal_report *report, const char *signal, const ch
     close_line(report, &json);
   }
   shoal_report_note(report,
-                    "\nStopped by %s after %s of %s rounds of epoch %s; saved in %s\n\nTo go on:\n  %s",
+                    "\nStopped by %s after %s of %s rounds of epoch %s; saved in %s\n\nTo continue:\n  %s",
                     signal, shoal_human_count(state->round).text,
                     shoal_human_count(shoal_trainer_rounds(report->plan->trainer)).text,
                     shoal_human_count(state->epoch + 1).text, report->plan->out_path, resume);

@@ -162,7 +162,7 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
        .whole = &c->trials,
        .whole_min = 1,
        .whole_max = 1000000000,
-       .help = "end after so many in all; with --resume those of before count, too"},
+       .help = "end after N trials in all; with --resume the earlier ones count, too"},
       {.name = "metric",
        .value = "NAME",
        .text = &c->metric,
@@ -225,18 +225,18 @@ static bool parse(search_command *c, int argc, char **argv, int *status) {
       {.name = "out",
        .value = "FILE",
        .text = &c->out,
-       .help = "the model; best.safetensors by default. What the search needs to go on is beside it, in "
+       .help = "the model; best.safetensors by default. What the search needs to continue is beside it, in "
                "best.search"},
       {.name = "table", .value = "FILE", .text = &c->trials_out, .help = "write all trials as CSV"},
       {.name = "log-dir",
        .value = "FOLDER",
        .text = &c->log_dir,
-       .help =
-           "write for TensorBoard into this folder: settings, curves and scores of all trials, a folder for "
-           "each"},
+       .help = "write TensorBoard event files into this folder: settings, curves and scores of all trials, a "
+               "folder for "
+               "each trial"},
       {.name = "resume",
        .flag = &c->resume,
-       .help = "go on with the search of this --out, for another budget or up to more --trials; what it "
+       .help = "continue the search of this --out, for another budget or up to more --trials; what it "
                "began with can be left out, and cannot be changed"},
       {.name = "json",
        .flag = &c->json,
@@ -335,7 +335,7 @@ static void log_trial(search_command *c, const shoal_board_trial *trial) {
   shoal_error err;
   if (c->log == NULL || shoal_search_log_trial(c->log, trial, &err) == SHOAL_OK) return;
   shoal_progress_clear(&c->progress);
-  shoal_cli_warn("search", "%s; no more is written for TensorBoard, the search goes on", err.text);
+  shoal_cli_warn("search", "%s; no more is written for TensorBoard, but the search continues", err.text);
   shoal_search_log_close(c->log);
   c->log = NULL;
 }

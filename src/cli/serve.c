@@ -68,7 +68,7 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
        .real = &o->lease_s,
        .real_min = 2,
        .real_max = 3600,
-       .help = "a unit whose worker was not heard of for so long is given to another; 30 by default"},
+       .help = "give a unit to another worker if its own was not heard of for this long; 30 by default"},
 
       {.name = "Access"},
       {.name = "open",
@@ -79,14 +79,14 @@ static bool parse(serve_options *o, int argc, char **argv, int *status) {
                "on an address that only this machine can reach, else nobody"},
       {.name = "tls",
        .flag = &o->tls,
-       .help = "TLS, with a certificate made here, for all addresses of this machine; the fingerprint of its "
-               "key is in the links"},
+       .help = "use TLS, with a certificate that the server makes for all addresses of this machine; links "
+               "contain the fingerprint of its key"},
       {.name = "names",
        .value = "LIST",
        .text = &o->names,
        .help =
-           "names of this machine beside those that it knows itself, with commas: the first is in links, and "
-           "with --tls all are in the certificate, which is made again for new ones; links stay good"},
+           "further names of this machine, separated by commas: links use the first one; with --tls the "
+           "certificate covers all of them and is renewed when a name is added; existing links stay valid"},
       {.name = "certificate",
        .value = "FILE",
        .text = &o->certificate,
@@ -175,7 +175,8 @@ static shoal_status make_data_dir(const char *path, shoal_error *err) {
 static void warn_of_access(const serve_options *o) {
   if (only_here(o->listen)) return;
   if (o->level == SHOAL_ADMIN)
-    shoal_cli_warn("serve", "whoever reaches %s is an admin, without a token; --open nobody asks for one",
+    shoal_cli_warn("serve",
+                   "everybody who reaches %s is an admin, without a token; --open nobody asks for one",
                    o->listen);
   if (!o->tls && o->certificate == NULL)
     shoal_cli_warn("serve", "tokens travel in the clear; --tls encrypts");
@@ -403,8 +404,10 @@ static shoal_status find_certificate(serve_options *o, char **certificate, char 
   if (!o->quiet && shoal_certificate_is_early(*certificate))
     shoal_cli_warn(
         "serve",
-        "%s is of an earlier version, whose links are void when it is made again: so it stays, and "
-        "may lack names of this machine; remove it to have one that has them",
+        "%s was made by an earlier version of Shoal. Renewing it would invalidate the links that contain its "
+        "fingerprint, so it is kept, although it may lack names of this machine. To get a certificate with "
+        "all "
+        "names, remove this file",
         *certificate);
   o->certificate = *certificate;
   o->key = *key;

@@ -68,11 +68,11 @@ void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind
     shoal_text_addf(out, " %s", shoal_human_number(estimate->score).text);
     if (isfinite(estimate->error)) shoal_text_addf(out, " +- %s", shoal_human_number(estimate->error).text);
     /* On new rows every fold's network has a say, so the estimate may be the better one. */
-    bool flatters = shoal_score_better(metric, valid, estimate->score);
-    shoal_text_addf(out, " expected on new rows (%s on the rows that it was chosen by%s)",
-                    shoal_human_number(valid).text, flatters ? ", which flatter" : "");
+    bool optimistic = shoal_score_better(metric, valid, estimate->score);
+    shoal_text_addf(out, " expected on new rows (%s on the validation rows%s)",
+                    shoal_human_number(valid).text, optimistic ? ", which is too optimistic" : "");
   } else {
-    shoal_text_addf(out, " %s on the rows that judged the trials, which flatter",
+    shoal_text_addf(out, " %s on the validation rows, which is too optimistic",
                     shoal_human_number(valid).text);
   }
 }
@@ -167,7 +167,8 @@ static shoal_status score(const shoal_tables_options *o, const shoal_rows *rows,
   e->ragged = shoal_rows_ragged(rows, &line);
   shoal_target_count(target, rows, NULL, &e->answers);
   if (shoal_rows_is_own(rows))
-    shoal_cli_warn("eval", "%s is the table that the model was made from: scores on it flatter", o->rows);
+    shoal_cli_warn("eval", "%s is the table that the model was made from: scores on it are too optimistic",
+                   o->rows);
   shoal_remark_answers(&e->answers, o->rows, target_name(e->predictor), "not scored", &to);
   if (e->answers.known == 0)
     return shoal_fail(err, SHOAL_INVALID, "%s: no row has an answer in '%.60s' to compare predictions with",

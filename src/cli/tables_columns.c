@@ -147,7 +147,7 @@ static void add_group(const shoal_profile *profile, uint32_t target, shoal_colum
     add_entry(profile, column, shown++ == 0, &used, out);
   }
   if (count > shown)
-    shoal_text_addf(out, ", and %s more, which --json tells", shoal_human_count(count - shown).text);
+    shoal_text_addf(out, ", and %s more (--json lists them)", shoal_human_count(count - shown).text);
   shoal_text_add(out, "\n", 1);
 }
 

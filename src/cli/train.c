@@ -120,9 +120,9 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "augment",
        .value = "WORDS",
        .text = &o->settings[AUGMENT],
-       .help =
-           "images: \"flip crop 4\" mirrors them and moves them by up to 4 pixels, at random, while they are "
-           "trained on; none does not"},
+       .help = "change training images at random: \"flip crop 4\" mirrors each image with a chance of one "
+               "half and "
+               "shifts it by up to 4 pixels; none turns this off"},
       {.name = "early-stop",
        .value = "N",
        .text = &o->settings[EARLY_STOP],
@@ -137,15 +137,16 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "resume",
        .value = "FILE",
        .text = &o->resume,
-       .help = "go on from a checkpoint; the weights at the end are those of a run that was never stopped, "
-               "bit for bit. "
-               "--epochs can be raised"},
+       .help =
+           "continue from a checkpoint; the weights at the end are those of a run that was never stopped, "
+           "bit for bit. "
+           "--epochs can be raised"},
       {.name = "save-every",
        .value = "SECONDS",
        .real = &o->save_every_s,
        .real_min = 0,
        .real_max = 1e6,
-       .help = "save after so many seconds too, within an epoch"},
+       .help = "save every SECONDS seconds as well, within an epoch"},
       {.name = "threads",
        .value = "N",
        .whole = &o->threads,
@@ -155,7 +156,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "log-dir",
        .value = "FOLDER",
        .text = &o->log_dir,
-       .help = "write for TensorBoard into a new file there: curves, graph, weights and gradients, samples"},
+       .help = "write a TensorBoard event file into this folder: curves, the graph, weights, gradients and "
+               "samples"},
       {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
   };
@@ -168,7 +170,7 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       .synopses =
           (const char *[]){"MODEL.net --data SET [OPTION...]", "--resume FILE --data SET [OPTION...]", NULL},
       .about = "Trains the network that MODEL.net describes. The model is saved after every epoch; Ctrl-C "
-               "saves it too and says how to go on. The same seed gives the same weights to the last bit, "
+               "saves it too and says how to continue. The same seed gives the same weights to the last bit, "
                "with any number of threads.",
       .operand = "MODEL.net",
       .operands_max = 1,
@@ -226,18 +228,19 @@ static shoal_status check_options(train_options *o, shoal_error *err) {
   if (!o->model && !o->resume)
     return shoal_fail(
         err, SHOAL_INVALID,
-        "MODEL.net is missing: the text that describes the network; or --resume FILE, to go on");
+        "MODEL.net is missing: the text that describes the network; or --resume FILE, to continue");
   const char *given = o->resume ? o->resume : o->model;
   if (ends_with(given, ".safetensors") && shoal_predictor_is(given))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s is a model of 'shoal search'; go on with shoal search FILE.csv --resume --out %s",
-                      given, given);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s is a model of 'shoal search'; continue with shoal search FILE.csv --resume --out %s", given,
+        given);
   if (ends_with(given, ".safetensors") && shoal_agent_is(given))
-    return shoal_fail(err, SHOAL_INVALID, "%s is an agent; go on with shoal agent train --resume --out %s",
+    return shoal_fail(err, SHOAL_INVALID, "%s is an agent; continue with shoal agent train --resume --out %s",
                       given, given);
   if (o->model && !o->resume && ends_with(o->model, ".safetensors"))
-    return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to go on from it, write --resume %s", o->model,
-                      o->model);
+    return shoal_fail(err, SHOAL_INVALID, "%s is a checkpoint; to continue from it, write --resume %s",
+                      o->model, o->model);
   if (o->valid) {
     bool is_number = shoal_read_f64(o->valid, strlen(o->valid), &o->valid_share);
     if (!is_number || o->valid_share < 0 || o->valid_share > 0.9)
@@ -275,7 +278,7 @@ static shoal_status check_same_model(const run *r, shoal_error *err) {
   shoal_model_destroy(given);
   if (!same)
     return shoal_fail(err, SHOAL_INVALID,
-                      "%s is not the network in %s; leave it out to go on with the checkpoint's own",
+                      "%s is not the network in %s; leave it out to continue with the checkpoint's own",
                       r->options.model, r->options.resume);
   return SHOAL_OK;
 }
@@ -296,10 +299,11 @@ static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
               before.shuffle == after->shuffle && before.augment.flip == after->augment.flip &&
               before.augment.crop == after->augment.crop;
   if (!same)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s cannot change when a run goes on, because it would not be the same run any more; "
-                      "leave it out, or start anew without --resume",
-                      flag);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s cannot change when a run is resumed, because it would not be the same run any more; "
+        "leave it out, or start over without --resume",
+        flag);
   r->model->recipe = before; /* --optimizer would have reset the rate */
   return SHOAL_OK;
 }
@@ -478,7 +482,7 @@ static int interrupted(run *r) {
   int number = shoal_stop_signal();
   shoal_report_interrupted(&r->report, shoal_stop_name(number), resume.failed ? "" : resume.bytes);
   if (r->cluster != NULL)
-    shoal_report_note(&r->report, "or the same command again: it goes on from what is kept in %s",
+    shoal_report_note(&r->report, "Or run the same command again: it continues from the state in %s",
                       shoal_cluster_state_dir(r->cluster));
   shoal_text_release(&resume);
   return 128 + number;
@@ -520,7 +524,7 @@ static int failed(run *r, const shoal_error *err) {
   if (r->cluster == NULL)
     say_what_is_saved(r);
   else if (!nothing_was_done(r))
-    fprintf(stderr, "What was kept in %s stays, and the same command goes on from there.\n",
+    fprintf(stderr, "What was kept in %s stays, and the same command continues from there.\n",
             shoal_cluster_state_dir(r->cluster));
   return SHOAL_EXIT_FAILED;
 }
@@ -648,7 +652,7 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
   status = r->training.rounds.gather(r->training.rounds.self, err);
   if (status == SHOAL_OK) status = shoal_training_goes_on(&r->training, err);
   if (status != SHOAL_OK) return status;
-  shoal_note(&notes, "going on from round %s, where this training was cut off; to begin anew, remove %s",
+  shoal_note(&notes, "continuing from round %s, where this training was cut off; to start over, remove %s",
              shoal_human_count(r->training.state->step).text, shoal_cluster_state_dir(r->cluster));
   return SHOAL_OK;
 }
@@ -769,4 +773,4 @@ static int train(int argc, char **argv) {
   return status;
 }
 
-const shoal_command shoal_command_train = {"train", "train a network, or go on from a checkpoint", train};
+const shoal_command shoal_command_train = {"train", "train a network, or continue from a checkpoint", train};

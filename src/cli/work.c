@@ -128,7 +128,7 @@ static bool parse(work_options *o, int argc, char **argv, int *status) {
           "computes what it is asked for, in a sandbox, with the lowest priority, and steps aside while "
           "you use the machine. Ctrl-C leaves in order; twice, at once. With the URL of a RabbitMQ broker in "
           "place of the link it computes units of searches, of all servers that were started with --queue "
-          "and that URL. Without either it takes the link that the environment has as SHOAL_LINK.",
+          "and that URL. Without a link it uses the one in the environment variable SHOAL_LINK.",
       .operand = "LINK",
       .operands_min = shoal_link_usual() ? 0 : 1,
       .operands_max = 1,

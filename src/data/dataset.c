@@ -25,7 +25,7 @@ static const char *const kind_is[SHOAL_DATA_KINDS] = {"has images",       "would
 static const char *const kind_wants[SHOAL_DATA_KINDS] = {
     "images: give PNG or JPEG files, a folder of them with a subfolder for each class, or IDX files",
     "a table: give FILE.csv",
-    "a text: give text:FILE or chars:FILE, or to go on from a beginning `predict --prompt`",
+    "a text: give text:FILE or chars:FILE, or to continue a text `predict --prompt`",
     "toy:reverse",
     "toy:wave",
     "toy:noise"};
@@ -313,8 +313,8 @@ static shoal_status plan_folder(plan *p, const char *folder, bool unlabeled, sho
     if (!classes && flat && !unlabeled)
       return shoal_fail(
           err, SHOAL_INVALID,
-          "%s: has image files, but nothing says of which class they are: put those of each class "
-          "into a subfolder of its name",
+          "%s: this folder holds image files without classes; put the images of each class into a subfolder "
+          "with the name of the class",
           folder);
     if (!classes && !flat)
       return shoal_fail(

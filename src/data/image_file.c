@@ -42,8 +42,9 @@ static bool is_within_limits(decoding *d, uint32_t w, uint32_t h) {
   bool good = w > 0 && h > 0 && w <= SHOAL_IMAGE_FILE_SIDE_MAX && h <= SHOAL_IMAGE_FILE_SIDE_MAX &&
               (uint64_t)w * h <= SHOAL_IMAGE_FILE_PIXELS_MAX;
   if (!good)
-    snprintf(d->reason, sizeof d->reason, "%ux%u pixels; at most %d million in all and %d a side are taken",
-             w, h, SHOAL_IMAGE_FILE_PIXELS_MAX >> 20, SHOAL_IMAGE_FILE_SIDE_MAX);
+    snprintf(d->reason, sizeof d->reason,
+             "the image has %ux%u pixels; at most %d million pixels, and %d on each side, are accepted", w, h,
+             SHOAL_IMAGE_FILE_PIXELS_MAX >> 20, SHOAL_IMAGE_FILE_SIDE_MAX);
   return good;
 }
 
@@ -167,8 +168,7 @@ static bool read_jpeg(decoding *d, jpeg_reading *r) {
   if (!is_within_limits(d, jpeg->image_width, jpeg->image_height)) return false;
   if (jpeg->num_components != 1 && jpeg->num_components != 3) {
     snprintf(d->reason, sizeof d->reason,
-             "a JPEG of %d colours (CMYK, as for print); convert it to red, green and blue",
-             jpeg->num_components);
+             "the JPEG has %d colour channels (CMYK, as for print); convert it to RGB", jpeg->num_components);
     return false;
   }
   jpeg->out_color_space = jpeg->num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;

@@ -175,14 +175,15 @@ static shoal_status number_class(shoal_image_list *list, const char *path, const
   if (*out == SHOAL_NO_NAME && is_number) *out = (uint32_t)number;
   if (*out == SHOAL_NO_NAME && classes == 0) return fail_memory(err);
   if (*out == SHOAL_NO_NAME && known->count == 0)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s: is no class of the model, whose classes have no names; call folders 0 to %u", path,
-                      classes - 1);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s: the model does not know this class; its classes have no names, so call the folders 0 to %u",
+        path, classes - 1);
   if (*out == SHOAL_NO_NAME)
     return shoal_fail(err, SHOAL_INVALID, "%s: '%.60s' is none of the classes that are trained on: '%.60s'%s",
                       path, name, shoal_names_at(known, 0), known->count > 1 ? " and others" : "");
   if (*out >= SHOAL_IMAGE_CLASSES_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "%s: one class more than the %d that images can have", path,
+    return shoal_fail(err, SHOAL_LIMIT, "%s: too many classes; images can have at most %d", path,
                       SHOAL_IMAGE_CLASSES_MAX);
   return SHOAL_OK;
 }
@@ -245,9 +246,10 @@ shoal_status shoal_image_list_classes(shoal_image_list *list, const char *folder
                                : add_classes(list, folder, known, classes, false, NULL, err);
   if (status != SHOAL_OK) return status;
   if (classes == 0 && list->classes.count < 2)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s: has one class, '%.60s'; to tell apart takes two, each a folder", folder,
-                      shoal_names_at(&list->classes, 0));
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "%s: there is only one class, '%.60s'; a classifier needs at least two, each in a folder of its own",
+        folder, shoal_names_at(&list->classes, 0));
   list->labeled = true;
   if (list->about.failed || list->other_names.failed) return fail_memory(err);
   shoal_sha256_hex(list->about.bytes, list->about.length, list->sha256);
@@ -375,9 +377,11 @@ static void write_note(const decoding *d, shoal_text *note) {
     if (note->length > 0 && note->bytes[note->length - 1] == ',') note->bytes[--note->length] = 0;
   }
   if (list->others == 0) return;
-  shoal_text_addf(note, "%sleft out %s that %s no PNG or JPEG file: %s", note->length ? "\n" : "",
+  shoal_text_addf(note, "%sskipped %s %s: %s", note->length ? "\n" : "",
                   list->others == 1 ? "one" : shoal_human_count(list->others).text,
-                  list->others == 1 ? "is" : "are", list->other_names.bytes);
+                  list->others == 1 ? "file that is not a PNG or JPEG file"
+                                    : "files that are not PNG or JPEG files",
+                  list->other_names.bytes);
   if (list->others > OTHERS_NAMED)
     shoal_text_addf(note, " and %s more", shoal_human_count(list->others - OTHERS_NAMED).text);
 }

@@ -350,7 +350,7 @@ static void say_goes_on(shoal_chief_node *n, uint64_t version) {
   if (n->waited_for[0] != 0)
     tell_note(n, "%s is back; round %s is finished", n->waited_for, shoal_human_count(version).text);
   else
-    tell_note(n, "the training goes on: round %s is finished", shoal_human_count(version).text);
+    tell_note(n, "the training continues: round %s is finished", shoal_human_count(version).text);
   n->waited = false;
 }
 
@@ -582,7 +582,7 @@ static void take_gathered(shoal_chief_node *n) {
 }
 
 static shoal_status not_gathered(const shoal_chief_node *n, bool stopped, bool complete, shoal_error *err) {
-  static const char kept[] = "stays, and the same command goes on from there";
+  static const char kept[] = "stays, and the same command continues from there";
   if (stopped && complete)
     return shoal_fail(err, SHOAL_STOPPED,
                       "the weights could not be gathered within %.0f s after the signal; what was kept in "
@@ -707,9 +707,10 @@ static shoal_status find_base(shoal_chief_node *n, shoal_error *err) {
   const shoal_train_state *state = n->state;
   const shoal_job *job = n->config.job;
   if (!shoal_job_version(job, state->step, &n->base.version))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "mode %s cannot go on from round %llu of an epoch; take a checkpoint of the end of one",
-                      job->mode_text, (unsigned long long)state->round);
+    return shoal_fail(
+        err, SHOAL_INVALID,
+        "mode %s cannot continue from round %llu of an epoch; take a checkpoint of the end of one",
+        job->mode_text, (unsigned long long)state->round);
   n->base.epoch = (shoal_sums){.loss = state->loss_sum,
                                .weight = state->weight_sum,
                                .square = state->square_sum,

@@ -161,11 +161,10 @@ void net_dial_disagreed(net_peer *peer) {
   if (result != X509_V_OK)
     end_uncertified(peer, result);
   else
-    net_peer_end(
-        peer,
-        "%s cannot be reached: something answers there, but TLS could not be agreed on; does it speak "
-        "without?",
-        peer->address);
+    net_peer_end(peer,
+                 "%s cannot be reached: something answers there, but the TLS handshake failed; does that "
+                 "server use TLS?",
+                 peer->address);
 }
 
 static void end_strange(net_peer *peer, const char *what) {
@@ -213,11 +212,10 @@ void net_dial_lost(net_peer *peer) {
   if (dial->phase == CONNECTING)
     end_unreachable(peer);
   else if (dial->phase == AGREEING)
-    net_peer_end(
-        peer,
-        "%s cannot be reached: something answers there, but TLS could not be agreed on: it closed the "
-        "connection",
-        peer->address);
+    net_peer_end(peer,
+                 "%s cannot be reached: something answers there, but the TLS handshake failed: it closed the "
+                 "connection",
+                 peer->address);
   else if (dial->filled == 0)
     net_dial_unheard(peer, "it closed the connection without an answer");
   else

@@ -61,8 +61,8 @@ shoal_status shoal_node_hear_end(const shoal_message *end, const shoal_notes *no
   bool over = end->count == SHOAL_ENDS_OVER;
   shoal_status status = over ? SHOAL_OK
                              : shoal_fail(err, SHOAL_STOPPED,
-                                          "the chief was stopped%s%s; the training goes on when all are "
-                                          "started again",
+                                          "the chief was stopped%s%s; start the chief, the workers and the "
+                                          "parameter servers again to continue the training",
                                           said[0] != 0 ? ": " : "", said);
   if (over)
     shoal_note(notes, "the training is over%s%s", said[0] != 0 ? ": " : "", said);

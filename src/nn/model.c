@@ -234,7 +234,7 @@ static bool read_input(shoal_reading *r, shoal_layer *layer) {
     if (!read_shape(r, &layer->shape)) return false;
     if (shoal_word_is(w->word, "carry"))
       return shoal_words_fail(w, w->word,
-                              "only a text can go on from batch to batch: carry needs `input tokens N`");
+                              "only a text can continue from batch to batch: carry needs `input tokens N`");
   }
   return shoal_words_end(w);
 }

@@ -111,8 +111,9 @@ const char *shoal_chief_guard_refusal(const shoal_chief *c, uint64_t who, bool a
   for (uint32_t i = 0; i < c->peers_count; i++) auditors += c->peers[i].auditor;
   if (auditor) return auditors < SHOAL_AUDITORS_MAX ? NULL : "the training has its auditor";
   if (!shoal_trust_banned(shoal_guard_trust(c->guard), who)) return NULL;
-  return c->config.guard.recheck > 0 ? "a result of it was wrong: its machine may have faulty memory"
-                                     : "it is banned, since a result of it was wrong; an admin can lift that";
+  return c->config.guard.recheck > 0
+             ? "one of its results was wrong: its machine may have faulty memory"
+             : "it is banned because one of its results was wrong; an admin can lift the ban";
 }
 
 /* ---- safe versions ---- */
@@ -186,8 +187,9 @@ static void make_safe_before(shoal_chief *c, uint64_t round) {
 static void undo(shoal_chief *c, uint64_t round, const char *name) {
   make_safe_before(c, round);
   shoal_chief_go_back(c, name,
-                      c->config.guard.recheck > 0 ? "was wrong: what nobody has checked of it is undone"
-                                                  : "lied: what nobody has checked of it is undone",
+                      c->config.guard.recheck > 0
+                          ? "computed a wrong result: all of its unchecked work is undone"
+                          : "lied: all of its unchecked work is undone",
                       true);
 }
 

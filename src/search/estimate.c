@@ -221,7 +221,7 @@ shoal_status shoal_estimate_make(shoal_estimate *out, const shoal_board *board,
   if (status != SHOAL_OK) return status;
   bool scaled = metric == SHOAL_SCORE_RMSE || metric == SHOAL_SCORE_MAE;
   double unit = scaled ? target->deviation : 1; /* candidates are in units of it */
-  double chosen_by; /* the score on the rows that chose: luck flatters it, so no estimate is better */
+  double chosen_by; /* the score on the rows that chose: luck makes it too good, so no estimate is better */
   status = shoal_ensemble_score(candidates, metric, share, &chosen_by, err);
   if (status != SHOAL_OK) return status;
   out->score = add_gain(&g, best);

@@ -297,10 +297,11 @@ static void warn(const shoal_gather *g, int reading, shoal_column *out) {
   else if (out->kind == SHOAL_CONSTANT)
     shoal_column_warn(out, "the same value in every row: not learned from");
   else if (out->kind == SHOAL_IDENTIFIER && out->guessed == SHOAL_IDENTIFIER)
-    shoal_column_warn(out,
-                      "different in nearly every row, like a number of the row: not learned from, unless "
-                      "--columns '%.60s=%s' says so",
-                      out->name, g->as[SHOAL_AS_NUMBER].count == g->filled ? "number" : "category");
+    shoal_column_warn(
+        out,
+        "the values differ in nearly every row, like row numbers: the column is not used unless "
+        "you give --columns '%.60s=%s'",
+        out->name, g->as[SHOAL_AS_NUMBER].count == g->filled ? "number" : "category");
   uint64_t too_large = out->kind == SHOAL_NUMBER ? g->too_large : 0;
   if (too_large > 0)
     shoal_column_warn(out,

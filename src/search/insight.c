@@ -310,8 +310,8 @@ static void write_lesson(const char *name, const char *what, const char *verdict
   else
     shoal_text_addf(
         &text,
-        "%s is worse here as a rule: of %u such trials and %u others that were trained as long, the "
-        "other is better in %.0f%% of the pairs",
+        "%s is usually worse here: in pairs of one of these %u trials and one of the %u others that were "
+        "trained as long, the other trial wins %.0f%% of the time",
         what, g->count, of - g->count, 100 * g->pairs);
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "setting", name);
@@ -426,7 +426,7 @@ static void write_importance(const shoal_space *space, const shoal_insight *insi
 static void write_lessons_why(uint64_t trials, bool known, shoal_json *json) {
   char why[160];
   if (known)
-    snprintf(why, sizeof why, "in %llu trials no setting made a difference that chance alone would not make",
+    snprintf(why, sizeof why, "in %llu trials no setting made more of a difference than chance alone would",
              (unsigned long long)trials);
   else
     snprintf(why, sizeof why, "lessons need %d trials with scores that differ; there %s %llu",

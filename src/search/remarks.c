@@ -122,7 +122,7 @@ shoal_status shoal_remark_shared(const shoal_target *target, const shoal_rows *t
   if (status != SHOAL_OK || shared == 0) return status;
   say(to, "%s of the %s rows of %s stand%s in %s as well, answers and all: the last score %s",
       shoal_human_count(shared).text, shoal_human_count(count).text, test_name, shared == 1 ? "s" : "",
-      table_name, 2 * shared > count ? "says little of new rows" : "may flatter");
+      table_name, 2 * shared > count ? "says little of new rows" : "may be too optimistic");
   return SHOAL_OK;
 }
 
@@ -186,9 +186,9 @@ shoal_status shoal_remark_imbalance(const shoal_target *target, const shoal_rows
   const char *name = shoal_names_at(&target->classes, usual);
   if (share >= most)
     say(to,
-        "%.3g%% of the rows are of class '%.60s': to answer '%.60s' always has an accuracy of %.4f already; "
-        "--metric balanced-accuracy, f1 or auc tells more about the other%s",
-        100 * share, name, name, share, classes == 2 ? "" : "s");
+        "%.3g%% of the rows are of class '%.60s', so always answering '%.60s' gives an accuracy of %.4f; "
+        "--metric balanced-accuracy, f1 or auc says more about the other class%s",
+        100 * share, name, name, share, classes == 2 ? "" : "es");
   free(counts);
   return SHOAL_OK;
 }

@@ -77,11 +77,11 @@ static shoal_status choose_time_column(shoal_search *s, shoal_error *err) {
   if (status != SHOAL_OK) return status;
   shoal_column_kind kind = s->brief.profile.columns[column].kind;
   if (kind != SHOAL_DATE && kind != SHOAL_NUMBER)
-    return shoal_fail(
-        err, SHOAL_INVALID,
-        "the column '%s' is taken for %s %s: parts by time need a date or a number; if it is one, say "
-        "--columns '%s=number'",
-        name, kind == SHOAL_IDENTIFIER ? "an" : "a", shoal_column_kind_name(kind), name);
+    return shoal_fail(err, SHOAL_INVALID,
+                      "the column '%s' was read as %s %s, but a time column must hold dates or numbers; if "
+                      "it holds numbers, "
+                      "give --columns '%s=number'",
+                      name, kind == SHOAL_IDENTIFIER ? "an" : "a", shoal_column_kind_name(kind), name);
   s->brief.split.time_column = column;
   return SHOAL_OK;
 }
@@ -185,9 +185,10 @@ static void warn_of_split(shoal_search *s) {
   if (duplicates == 0 || s->calls.remark == NULL) return;
   shoal_text text;
   shoal_text_init(&text);
-  shoal_text_addf(&text,
-                  "%llu of the held-out rows %s the same features as a row to learn from: scores may flatter",
-                  (unsigned long long)duplicates, duplicates == 1 ? "has" : "have");
+  shoal_text_addf(
+      &text,
+      "%llu of the held-out rows %s the same features as a row to learn from: scores may be too optimistic",
+      (unsigned long long)duplicates, duplicates == 1 ? "has" : "have");
   if (!text.failed) s->calls.remark(s->calls.self, text.bytes);
   shoal_text_release(&text);
 }
@@ -313,7 +314,7 @@ static shoal_status check_features(const shoal_search *s, uint32_t target, shoal
                       "there is no column to learn from: all but the target are constant or left out");
   return shoal_fail(err, SHOAL_INVALID,
                     "there is no column to learn from: all but the target are identifiers, constant or left "
-                    "out; if '%.60s' says more than which row it is, say --columns '%.60s=number' (or "
+                    "out; if '%.60s' holds more than row numbers, give --columns '%.60s=number' (or "
                     "category, or text)",
                     other->name, other->name);
 }
@@ -383,7 +384,7 @@ static shoal_status check_table(const shoal_search *s, shoal_error *err) {
   if (strcmp(file.sha256, s->brief.profile.sha256) != 0)
     status = shoal_fail(
         err, SHOAL_INVALID,
-        "%s: it is not the table that this search began with; give that, or begin anew without --resume",
+        "%s: it is not the table that this search began with; give that, or start over without --resume",
         s->options->path);
   shoal_csv_file_close(&file);
   return status;
@@ -774,6 +775,6 @@ shoal_status shoal_search_run(shoal_search *s, shoal_error *err) {
     return s->status;
   }
   if (__atomic_load_n(s->stop, __ATOMIC_RELAXED) != 0)
-    return shoal_fail(err, SHOAL_STOPPED, "stopped; --resume goes on");
+    return shoal_fail(err, SHOAL_STOPPED, "stopped; --resume continues it");
   return SHOAL_OK;
 }

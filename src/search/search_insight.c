@@ -179,7 +179,7 @@ static void write_columns_why(uint32_t judged, uint32_t used, bool late, shoal_j
   if (judged == used) return;
   if (late)
     snprintf(why, sizeof why,
-             "the time was over when %u of %u columns had been judged; with a longer budget all are", judged,
+             "the time ran out after %u of %u columns; with a longer budget all columns are judged", judged,
              used);
   else
     snprintf(why, sizeof why, "of %u columns the first %u are judged: all would take long", used, judged);

@@ -225,7 +225,7 @@ shoal_status shoal_search_read_record(shoal_search *s, shoal_error *err) {
   bool there = !path.failed && shoal_file_exists(path.bytes);
   shoal_text_release(&path);
   if (!there)
-    return shoal_fail(err, SHOAL_NOT_FOUND, "%s: there is no search to go on with; leave out --resume",
+    return shoal_fail(err, SHOAL_NOT_FOUND, "%s: there is no search to continue; leave out --resume",
                       s->options->folder);
   shoal_status status = read_with(s, "brief.json", parse_brief, err);
   return status == SHOAL_OK ? read_with(s, "search.json", parse_record, err) : status;

@@ -344,7 +344,7 @@ static shoal_status take_up(shoal_trial_work *w, shoal_error *err) {
     return SHOAL_OK;
   }
   if (status == SHOAL_NOT_FOUND && o->state == NULL)
-    return shoal_fail(err, SHOAL_NOT_FOUND, "trial %llu cannot go on without its state",
+    return shoal_fail(err, SHOAL_NOT_FOUND, "trial %llu cannot continue without its state",
                       (unsigned long long)o->unit->trial);
   if (status != SHOAL_OK) return status;
   if (r->epochs > o->unit->epochs_to || (r->epochs < o->unit->epochs_from && !r->over))

@@ -251,8 +251,8 @@ static void warn_of_long_numbers(const looking *l, shoal_column *column) {
     if (l->numbers[i] != floor(l->numbers[i])) return;
   shoal_column_warn(
       column,
-      "another whole number of %.0f digits in every row: if it only tells rows apart, leave it out "
-      "(--columns '%.60s=skip')",
+      "every row has a different whole number of %.0f digits: if the column only tells rows apart, leave it "
+      "out (--columns '%.60s=skip')",
       floor(log10(column->min)) + 1, column->name);
 }
 

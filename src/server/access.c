@@ -335,7 +335,8 @@ static shoal_status check_unique(shoal_access *access, shoal_role_level level, c
     return shoal_fail(err, SHOAL_CONFLICT, "there is a host or an admin called '%s%s'; choose another name",
                       names->name, names->count > 0 ? " NUMBER" : "");
   if (status == SHOAL_OK && count + more > SHOAL_TOKENS_MAX)
-    return shoal_fail(err, SHOAL_LIMIT, "there are %zu tokens, and can be %d; delete some that are not used",
+    return shoal_fail(err, SHOAL_LIMIT,
+                      "there are %zu tokens, and at most %d are allowed; delete some that are not used",
                       count, SHOAL_TOKENS_MAX);
   return status;
 }
@@ -344,7 +345,7 @@ static shoal_status check_mint(shoal_role_level level, const char *name, uint64_
                                shoal_error *err) {
   if (level <= SHOAL_NOBODY || level > SHOAL_ADMIN)
     return shoal_fail(err, SHOAL_INVALID,
-                      "a token is for metrics, a viewer, a volunteer, a host or an admin");
+                      "the role of a token must be metrics, viewer, volunteer, host or admin");
   if (!shoal_spec_name_is_good(name) || strlen(name) >= SHOAL_CALLER_NAME_MAX)
     return shoal_fail(
         err, SHOAL_INVALID,

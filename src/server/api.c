@@ -125,7 +125,8 @@ static const shoal_route *find(shoal_method method, const char *path, char names
 /* ---- answers ---- */
 
 /* The reason stands in the log alone, since it may name folders and hosts. */
-static const char STORE_AWAY[] = "the server's store is away; what runs goes on: try again in a little";
+static const char STORE_AWAY[] =
+    "the server's store is unavailable; running jobs continue. Try again in a few seconds";
 enum { RETRY_S = 2 };
 
 static const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", "OTHER"};

@@ -270,7 +270,7 @@ static bool give_unit(const shoal_api_call *call, const shoal_open_job *job, con
   else if (next == SHOAL_COACH_UNIT)
     answer_unit(call, &unit, &policy);
   else if (next == SHOAL_COACH_OVER && shoal_jobs_are_closing(call->api->jobs))
-    shoal_api_error(call, 503, "the server is being stopped; the training goes on when it is back");
+    shoal_api_error(call, 503, "the server is being stopped; the training continues when it is back");
   else if (next == SHOAL_COACH_OVER)
     shoal_api_error(call, 410, "the training is over");
   else

@@ -489,14 +489,14 @@ void shoal_api_metrics(const shoal_api_call *call) {
   series(&text, "shoal_uptime_seconds", "gauge", "Since the server started.",
          shoal_clock_wall_seconds() - api->started);
   shoal_store_health(api->store, &health);
-  series(&text, "shoal_store_up", "gauge", "1 when the store takes and gives, 0 while it is away.",
-         health.up);
+  series(&text, "shoal_store_up", "gauge",
+         "1 if the store can be read and written, 0 while it is unavailable.", health.up);
   series(&text, "shoal_store_failed_writes", "counter", "Changes that the store did not take at once.",
          (double)health.failures);
   series(&text, "shoal_store_due_writes", "gauge", "Changes that are kept until the store takes them.",
          (double)health.due);
-  series(&text, "shoal_store_lost_writes", "counter", "Changes that could not be kept for so long.",
-         (double)health.lost);
+  series(&text, "shoal_store_lost_writes", "counter",
+         "Writes that were dropped: too many were waiting, or the store refused them.", (double)health.lost);
   write_job_metrics(api, &call->caller, &text);
   if (text.failed)
     shoal_api_error(call, 503, "out of memory");
@@ -522,10 +522,11 @@ void shoal_api_ready(const shoal_api_call *call) {
   if (health.up)
     shoal_text_addf(&text, "{\"ready\":true}");
   else
-    shoal_text_addf(&text,
-                    "{\"ready\":false,\"reason\":\"the store (%s) has been away for %.0f s; the server's "
-                    "log says why\",\"due_writes\":%" PRIu64 "}",
-                    shoal_store_kind(call->api->store), shoal_clock_seconds() - health.since, health.due);
+    shoal_text_addf(
+        &text,
+        "{\"ready\":false,\"reason\":\"the store (%s) has been unavailable for %.0f s; the server's "
+        "log says why\",\"due_writes\":%" PRIu64 "}",
+        shoal_store_kind(call->api->store), shoal_clock_seconds() - health.since, health.due);
   shoal_api_json(call, health.up ? 200 : 503, &text);
 }
 

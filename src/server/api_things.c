@@ -433,7 +433,7 @@ void shoal_api_delete_dataset(const shoal_api_call *call) {
   if (status == SHOAL_OK && job != 0)
     status =
         shoal_fail(&err, SHOAL_CONFLICT,
-                   "job %llu uses this data set, or can go on with it: let it finish, or delete it first",
+                   "job %llu uses this data set, or can continue with it: let it finish, or delete it first",
                    (unsigned long long)job);
   if (status != SHOAL_OK)
     shoal_api_failed(call, &err);

@@ -349,7 +349,7 @@ shoal_status shoal_jobs_stop(shoal_jobs *jobs, uint64_t id, shoal_error *err) {
 
 shoal_status shoal_jobs_no_data(uint64_t id, const char *data, shoal_error *err) {
   return shoal_fail(err, SHOAL_CONFLICT,
-                    "the data set '%s', which job %" PRIu64 " needs to go on, is not there any more", data,
+                    "the data set '%s', which job %" PRIu64 " needs to continue, is not there any more", data,
                     id);
 }
 
@@ -369,7 +369,7 @@ static shoal_status reopen(shoal_jobs *jobs, const shoal_job_row *row, const sho
   if (status != SHOAL_OK) return status;
   const shoal_job_ways *ways = shoal_job_ways_of(spec.kind);
   if (row->state == SHOAL_JOB_FINISHED && !ways->has_more(more))
-    status = shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more %s to go on", row->id,
+    status = shoal_fail(err, SHOAL_CONFLICT, "job %" PRIu64 " is finished; give more %s to continue", row->id,
                         ways->wants);
   if (status == SHOAL_OK && ways->check != NULL) status = ways->check(jobs, row->id, &spec, err);
   if (status == SHOAL_OK) status = ways->add_more(&spec, more, row, err);
@@ -467,7 +467,7 @@ static const char *when_there(const char *name, shoal_job_kind kind) {
   bool is_evaluation = strcmp(name, "evaluation.json") == 0;
   if (kind != SHOAL_JOB_SEARCH && is_insight) return "only searches have one";
   if (is_evaluation && kind != SHOAL_JOB_TRAIN) return "only trainings have one";
-  if (is_evaluation) return "there is one after the first epoch, if it tells classes apart";
+  if (is_evaluation) return "a classifier has one after its first epoch";
   switch (kind) {
   case SHOAL_JOB_AGENT:
     return is_events ? "agents have none: GET .../points has their curves"

@@ -181,7 +181,7 @@ static void tell_begin(shoal_jobs *jobs, shoal_open_job *job, const shoal_agent_
   if (before->phase != SHOAL_AGENT_BEGINS || played->phase == SHOAL_AGENT_BEGINS || played->error[0] != 0)
     return;
   if (played->went_on > 0)
-    tell(jobs, job, "going on from %s steps", shoal_human_count(played->went_on).text);
+    tell(jobs, job, "continuing from %s steps", shoal_human_count(played->went_on).text);
   else if (before->steps > 0)
     tell(jobs, job, "beginning anew: the %s steps before had not been saved yet",
          shoal_human_count(before->steps).text);

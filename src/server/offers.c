@@ -97,7 +97,7 @@ static void tell_lost(void *self, const char *why) {
   o->sight.known = false;
   pthread_mutex_unlock(&o->mutex);
   shoal_text text = {0};
-  shoal_text_addf(&text, "the queue is away: %s; trying again", why);
+  shoal_text_addf(&text, "the queue is unavailable: %s; trying again", why);
   if (news && !text.failed) o->config.log(o->config.self, text.bytes);
   shoal_text_release(&text);
 }

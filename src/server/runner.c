@@ -553,7 +553,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   status = r->training.rounds.gather(r->training.rounds.self, err);
   if (status != SHOAL_OK) return status;
   char text[96];
-  snprintf(text, sizeof text, "going on from round %llu, where this training was cut off",
+  snprintf(text, sizeof text, "continuing from round %llu, where this training was cut off",
            (unsigned long long)r->training.state->step);
   add_note(r, text);
   r->last_step = r->training.state->step;

@@ -61,9 +61,9 @@ static void watch_store(server *s) {
   char text[sizeof health.reason + 128];
   double away_s = shoal_clock_seconds() - health.since;
   if (health.up)
-    snprintf(text, sizeof text, "back after %.1f s; what was due is written down", away_s);
+    snprintf(text, sizeof text, "back after %.1f s; all pending writes are done", away_s);
   else
-    snprintf(text, sizeof text, "away: %s; what is due is kept and tried again", health.reason);
+    snprintf(text, sizeof text, "unavailable: %s; pending writes are kept and retried", health.reason);
   log_event(s, "store", "failed", health.failures, "text", text);
 }
 

@@ -173,7 +173,7 @@ static void describe_assignment(shoal_volunteers *v, volunteer_entry *volunteer,
     snprintf(text, room, "%s is being prepared", job->name);
   } else if (is_banned(v, volunteer)) {
     snprintf(text, room,
-             "gets no work here: results of this worker were wrong; an admin of the server can lift that");
+             "gets no work here: results of this worker were wrong; an admin of the server can lift the ban");
   } else if (!is_paused(volunteer)) { /* one that is has said why */
     shoal_match_reason(v->match, volunteer->v.id, reason);
     snprintf(text, room, "%s", reason);
@@ -453,7 +453,7 @@ static bool see_hello(shoal_volunteers *v, channel_entry *channel, shoal_message
     return false;
   }
   if (is_connected(v, volunteer, channel))
-    shoal_net_close(v->net, volunteer->v.chief, "it has connected anew");
+    shoal_net_close(v->net, volunteer->v.chief, "it has connected again");
   volunteer->v.chief = channel->peer;
   channel->volunteer = volunteer->v.id;
   shoal_blob_release(m->payload);

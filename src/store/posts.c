@@ -242,7 +242,7 @@ void shoal_store_lose(shoal_store *store, const shoal_error *err) {
 }
 
 shoal_status shoal_store_refuse(const shoal_store *store, shoal_error *err) {
-  return shoal_fail(err, SHOAL_UNAVAILABLE, "the store is away: %s", store->health.reason);
+  return shoal_fail(err, SHOAL_UNAVAILABLE, "the store is unavailable: %s", store->health.reason);
 }
 
 bool shoal_store_comes_back(shoal_store *store) {

@@ -120,8 +120,8 @@ void shoal_task_note_batch(const shoal_task *task, shoal_text *out) {
   if (batch <= samples) return;
   bool is_text = shoal_dataset_is_text(task->dataset);
   shoal_text_addf(out,
-                  "batch %s, but there are %s training %s: every epoch is one round, with all of them; a "
-                  "smaller batch learns in more steps",
+                  "the batch size %s is larger than the %s training %s, so every epoch is a single round; a "
+                  "smaller batch gives more updates per epoch",
                   shoal_human_count(batch).text, shoal_human_count(samples).text,
                   is_text ? "tokens" : "samples");
 }

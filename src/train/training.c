@@ -172,7 +172,8 @@ shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
   shoal_text_init(&left);
   add_what_is_left(t, &left);
   const char *with = left.failed ? "with what was saved last" : left.bytes;
-  if (!stops(t)) warn(t, "%s; waiting until there is room. Stopped now, it ends %s", err->text, with);
+  if (!stops(t))
+    warn(t, "%s; waiting until there is room. If you stop the training now, it ends %s", err->text, with);
   while (status == SHOAL_FULL && shoal_room_wait(t->config->out, bytes_of(t), t->config->stop))
     status = save_once(t, err);
   if (status == SHOAL_OK) warn(t, "there is room again: the model is saved in %s", t->config->out);
@@ -189,9 +190,11 @@ static void warn_of_little_room(shoal_training *t) {
   uint64_t files = (goes_on_in_place(t) ? 1 : 2) + (t->config->task->model->recipe.early_stop > 0);
   uint64_t bytes = bytes_of(t), room;
   if (!shoal_room_at(t->config->out, &room) || room >= files * bytes) return;
-  warn(t, "%s: the model takes %s, %llu times while it is saved, and %s are free there; free some space",
-       t->config->out, shoal_human_bytes((double)bytes).text, (unsigned long long)files,
-       shoal_human_bytes((double)room).text);
+  warn(t,
+       "%s: saving needs room for %llu cop%s of the model, %s each, but only %s are free there; free some "
+       "space",
+       t->config->out, (unsigned long long)files, files == 1 ? "y" : "ies",
+       shoal_human_bytes((double)bytes).text, shoal_human_bytes((double)room).text);
 }
 
 /* During the run a save that fails is a warning: the disk may have room again later, and the last try, at the end,
@@ -200,7 +203,7 @@ static void save_now(shoal_training *t) {
   shoal_error err;
   t->saved_at = shoal_clock_seconds();
   bool failed = save_once(t, &err) != SHOAL_OK;
-  if (failed && !t->save_failed) warn(t, "%s; training goes on and will try again", err.text);
+  if (failed && !t->save_failed) warn(t, "%s; the training continues and will try again", err.text);
   t->save_failed = failed;
 }
 

@@ -86,7 +86,7 @@ until_true "it has begun" catches $pid
 kill -INT $pid
 wait $pid
 same $? 130 "Ctrl-C, for people"
-check "where it is, and how to go on: $(cat people.err)" grep -Eq "^[0-9,]+ steps are saved in stopped.safetensors; to go on:$" people.err
+check "where it is, and how to go on: $(cat people.err)" grep -Eq "^[0-9,]+ steps are saved in stopped.safetensors; to continue:$" people.err
 next=$(tail -1 people.err)
 check "the command is one: $next" grep -Fq "agent train --resume --out stopped.safetensors --full" <<< "$next"
 check "which works" bash -c "$next --seconds 0.1 > next.log 2>&1"
@@ -94,7 +94,7 @@ check "which works" bash -c "$next --seconds 0.1 > next.log 2>&1"
 # ---- at its end already ----
 train short --resume --full
 same $? 0 "nothing to do: $(cat short.err)"
-check "which is said: $(cat short.err)" grep -q "no step was made: short.safetensors has all of its 2,048; --steps N" short.err
+check "which is said: $(cat short.err)" grep -q "no step was made: short.safetensors has all of its 2,048; give a larger --steps N" short.err
 train short --resume --full --steps 4096 --algorithm ppo --env CartPole-v1
 same "$? $(field steps short.log)" "0 4096" "more of it, with the words of the first time"
 
@@ -209,7 +209,7 @@ wrong 2 "agent train: body:2:2: unknown layer 'dens'" agent train --env CartPole
 wrong 2 "the body is in body.net already" agent train --env CartPole-v1 --model body.net --set 'body=dense 8'
 wrong 2 "use ppo or vtrace" agent train --env Pendulum-v1 --set 'body=gru 8'
 wrong 1 "no such file" agent train --env CartPole-v1 --model none.net
-wrong 1 "no training to go on with" agent train --resume --out none.safetensors
+wrong 1 "no training to continue" agent train --resume --out none.safetensors
 wrong 2 "--out is missing" agent train --resume
 wrong 2 "--seed cannot be changed" agent train --resume --out one.safetensors --seed 7
 wrong 2 "--algorithm cannot be changed" agent train --resume --out one.safetensors --algorithm dqn

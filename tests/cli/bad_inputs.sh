@@ -49,16 +49,16 @@ for pair in lr=rate learning-rate=rate learning_rate=rate batch-size=batch batch
   random-state=seed lr_scheduler=schedule save-steps=save-every label=target world-size=workers; do
   bad 2 "unknown option '--${pair%=*}'; did you mean '--${pair#*=}'?" train images.net --data images --"${pair%=*}" 1
 done
-bad 2 "unknown option '--device'; all work is done by processors" train images.net --data images --device cuda
-bad 2 "unknown option '--gpus'; all work is done by processors" train images.net --data images --gpus 2
-bad 2 "it stands with the optimizer: --optimizer \"momentum rate" train images.net --data images --momentum 0.9
+bad 2 "unknown option '--device'; Shoal computes on CPUs only" train images.net --data images --device cuda
+bad 2 "unknown option '--gpus'; Shoal computes on CPUs only" train images.net --data images --gpus 2
+bad 2 "give it with the optimizer: --optimizer \"momentum rate" train images.net --data images --momentum 0.9
 bad 2 "the loss is a line of the model's text" train images.net --data images --loss mse
-bad 2 "the model's text is a word of its own" train --model images.net --data images
+bad 2 "give the model file without an option" train --model images.net --data images
 bad 2 "write \`adam rate 0.001\`" train images.net --data images --optimizer "Adam(lr=0.001)"
 bad 2 "unknown option '-o'; did you mean '--out'?" train images.net --data images -o model
 bad 2 "unknown option '--port'; did you mean '--listen'?" serve --port 80
 bad 2 "unknown option '--time-limit'; did you mean '--budget'?" search images.csv --time-limit 60
-bad 2 "unknown option '--lr'; a search chooses it; --space says from what" search images.csv --lr 0.1
+bad 2 "unknown option '--lr'; the search chooses this setting itself; --space limits what it may choose from" search images.csv --lr 0.1
 bad 2 "unknown option '--cv'; did you mean '--folds'?" search images.csv --cv 5
 bad 2 "unknown option '--gamma'; settings of the algorithm are given with --set" agent train --env CartPole-v1 --gamma 0.9
 bad 2 "unknown option '--lr'; did you mean '--rate'?" host images.net --data images --lr 0.1
@@ -109,7 +109,7 @@ bad 1 "none.net: no such file" inspect none.net
 bad 1 "none.safetensors" eval none.safetensors --data images
 bad 1 "none.safetensors" train --resume none.safetensors --data images
 bad 1 "images" train images --data images
-bad 2 "to go on from it, write --resume good.safetensors" train good.safetensors --data images
+bad 2 "to continue from it, write --resume good.safetensors" train good.safetensors --data images
 bad 1 "has no weights; train it first" eval images.net --data images
 bad 1 "has no weights; train it first" export images.net --onnx x.onnx
 bad 1 "no data set or file is called 'nowhere'" train images.net --data nowhere

@@ -234,7 +234,7 @@ all_gone "after SIGTERM"
 stood=$(field step events.json)
 begin term images.net "${long[@]}" --workers 2 --ps 2
 finished "stopped in a cluster, and the same command given again"
-went_on=$(grep -o '"text":"going on from round [0-9,]*' events.json | tr -dc 0-9)
+went_on=$(grep -o '"text":"continuing from round [0-9,]*' events.json | tr -dc 0-9)
 check "it goes on where it stood, in round $stood, or a little later: ${went_on:-nowhere}" test "${went_on:-0}" -ge "$stood"
 check "nothing is kept after the end of what went on" test ! -e term.safetensors.state
 
@@ -248,7 +248,7 @@ go threads2 --resume threads2.safetensors --data images --workers 2 --transport 
 same "$(hash_of threads2.safetensors)" "$long_hash" "stopped as threads, resumed as others"
 begin threads images.net "${long[@]}" --workers 3 --ps 2 --transport threads
 finished "stopped as threads, and the same command given again"
-check "it was told" grep -q '"text":"going on from round' events.json
+check "it was told" grep -q '"text":"continuing from round' events.json
 
 # ---- killed ----
 begin worker images.net "${long[@]}" --workers 2 --ps 2
@@ -265,7 +265,7 @@ wait $process 2> /dev/null
 all_gone "after SIGKILL of the chief"
 begin chief images.net "${long[@]}" --workers 3 --ps 2
 finished "the chief is killed, and the same command given again"
-check "it was told" grep -q '"text":"going on from round' events.json
+check "it was told" grep -q '"text":"continuing from round' events.json
 all_gone "after the end"
 
 early=(--data images --valid 0.2 --early-stop 4 --epochs 200)

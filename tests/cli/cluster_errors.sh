@@ -121,7 +121,7 @@ mv elsewhere images
 rm -f out err
 "$SHOAL" train images.net "${long[@]}" > out 2> err &
 chief=$!
-until_says "going on from round" out
+until_says "continuing from round" out
 kill -INT $chief
 wait $chief
 same $? 130 "the exit status of the same command, which goes on"
@@ -283,7 +283,7 @@ hopeless "certificate does not have the expected fingerprint" --transport tls --
 hopeless "it speaks TLS; add --transport tls"
 hopeless "it speaks TLS; add --transport tls" --transport websocket
 server=("$SHOAL" train "${train[@]}" --job-name chief "${alone[@]}")
-hopeless "TLS could not be agreed on; does it speak without" --transport tls --fingerprint "$sha" --certificate cert.pem --key key.pem
+hopeless "the TLS handshake failed; does that server use TLS" --transport tls --fingerprint "$sha" --certificate cert.pem --key key.pem
 cat > speak.py <<'PYTHON'
 import socket, sys, time
 listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))

@@ -31,7 +31,7 @@ for transport in tcp threads; do
   rm -f out err
   "$SHOAL" train "${cluster[@]}" --transport $transport > out 2> err &
   chief=$!
-  until_true "the going on" grep -q "^going on from round" out
+  until_true "the going on" grep -q "^continuing from round" out
   until_true "a save of the second process" grep -q "^epoch" out
   kill -INT $chief
   wait $chief
@@ -123,7 +123,7 @@ kill -9 $chief
 wait $chief 2> /dev/null
 "$SHOAL" train images.net --data images --epochs 1 --seed 2 --workers 1 --out stale.safetensors > out 2> err
 same $? 0 "the exit status beside what another training kept"
-check "what lies there is told" grep -q "a training with other settings was cut off in stale.safetensors.state" out
+check "what lies there is told" grep -q "stale.safetensors.state holds an unfinished training with other settings" out
 
 # ---- waiting is no training ----
 rm -f events.json err

@@ -75,7 +75,7 @@ full log train images.net --data images --out $out
 wait "$started"
 same $? 1 "no room at the start: $(cat log)"
 check "it says how much is needed: $(cat log)" \
-  grep -Eq "cannot save the model: $out: it takes [0-9.]+ [kM]?B, and 0 B are free there; free some space or choose" log
+  grep -Eq "cannot save the model: $out: this needs [0-9.]+ [kM]?B, but only 0 B are free there; free some space or choose" log
 rm is-full
 
 # ---- in the middle and at the end ----
@@ -88,9 +88,9 @@ for how in "" "--workers 1 --transport threads --state-dir $folder/state"; do
   # shellcheck disable=SC2086
   FULL_AFTER=2 full log train images.net --data images --epochs 60 $save --out $out $how
   until_says "waiting until there is room" log
-  check "a save in the middle is a note: $(cat log)" grep -q "training goes on and will try again" log
+  check "a save in the middle is a note: $(cat log)" grep -q "the training continues and will try again" log
   check "what was saved stays" quiet inspect $out
-  check "what would be left is said" grep -Eq "Stopped now, it ends with the model after [0-9,]+ rounds in $out" log
+  check "what would be left is said" grep -Eq "If you stop the training now, it ends with the model after [0-9,]+ rounds in $out" log
   rm is-full
   wait "$started"
   same $? 0 "it ends well once there is room ($how): $(tail -3 log)"
@@ -141,11 +141,11 @@ touch is-full
 full log agent train --env CartPole-v1 --out disk/agent.safetensors
 wait "$started"
 same $? 1 "no room for an agent at the start: $(cat log)"
-check "it says so" grep -q "disk/agent.safetensors: it takes .*, and 0 B are free there" log
+check "it says so" grep -q "disk/agent.safetensors: this needs .*, but only 0 B are free there" log
 full log search all.csv --target y --trials 3 --epochs 2 --out disk/other.safetensors
 wait "$started"
 same $? 1 "no room for a search at the start: $(cat log)"
-check "it says so" grep -q "it takes 4.* MB, and 0 B are free there" log
+check "it says so" grep -q "this needs 4.* MB, but only 0 B are free there" log
 FULL_UNSEEN=1 full log agent train --env CartPole-v1 --steps 4000 --out disk/agent.safetensors
 until_says "waiting until there is room" log
 rm is-full

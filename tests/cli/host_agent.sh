@@ -42,7 +42,7 @@ refused 2 "--data is not for an agent" host --env CartPole-v1 --data mnist --ser
 refused 2 "--trials is not for an agent" host --env CartPole-v1 --trials 3 --server "$link"
 refused 2 "needs no 'bad.net'" host bad.net --env CartPole-v1 --server "$link"
 refused 2 "--seconds is for an agent" host bad.net --data toy:moons --seconds 3 --server "$link"
-refused 2 "who does not wait gets no model" host --env CartPole-v1 --detach --out x.safetensors --server "$link"
+refused 2 "with --detach no model comes back" host --env CartPole-v1 --detach --out x.safetensors --server "$link"
 refused 2 "--steps is for 'shoal job resume'" job stop 1 --steps 10 --server "$link"
 same "$("$SHOAL" status --server "$link" --json | grep -o '"jobs":\[[^]]*\]')" '"jobs":[]' "nothing of it came to the server"
 

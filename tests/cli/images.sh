@@ -19,7 +19,7 @@ refuses() {
 "$SHOAL" train images.net --data bands --out one.safetensors > out 2> err || fail "train: $(cat err)"
 check "it says what is done to images" \
   grep -qF "images of 8x8 to 20x16 are scaled to 8x8, cropped to the centre, and those in colour made grey" out
-check "what is no image is named" grep -qF "left out one that is no PNG or JPEG file: bands/top/notes.txt" out
+check "what is no image is named" grep -qF "skipped one file that is not a PNG or JPEG file: bands/top/notes.txt" out
 check "a part is held out" grep -q "bands: 1[89][0-9] training, [45][0-9] test samples" out
 "$SHOAL" eval one.safetensors --data bands --json > eval.json || fail "eval"
 check "the part that was held out is evaluated" grep -qE '"accuracy":(0\.9|1).*"samples":[45][0-9],' eval.json
@@ -54,7 +54,7 @@ refuses "\`augment crop 8\` can move images of 8x8 out of sight; give less than 
   "$SHOAL" train images.net --data bands --augment "crop 8"
 printf 'input 8x8x1\ndense 3\nloss cross-entropy\n' > last.net
 refuses "a model with \`input 1x8x8\` takes them" "$SHOAL" train last.net --data bands
-refuses "nothing says of which class" "$SHOAL" train images.net --data bands/top
+refuses "holds image files without classes" "$SHOAL" train images.net --data bands/top
 echo 1,2,3 > x.csv
 refuses "x.csv would be read as a table, but the model was trained on images" \
   "$SHOAL" predict one.safetensors --input x.csv

@@ -93,7 +93,7 @@ until_true "it is there" bash -c "'$SHOAL' status --job $((id + 1)) --server $li
 kill -INT "$started"
 wait "$started"
 same $? 130 "Ctrl-C of a watch that says nothing"
-check "but that the job goes on" grep -q "goes on" long.log
+check "but that the job goes on" grep -q "continues" long.log
 "$SHOAL" job stop $((id + 1)) --server "$link" > /dev/null
 refused 2 "give --valid 0.1" host images.net --data packed --early-stop 2 --detach --server "$link"
 

@@ -170,7 +170,7 @@ wrong 2 "--seed cannot be changed" search shop.csv --resume --seed 2 --out one.s
 wrong 2 "--test-share cannot be changed" search shop.csv --resume --test-share 0.1 --out one.safetensors
 wrong 1 "did you mean 'bought'" search shop.csv --target bougt
 wrong 1 "does not fit" search shop.csv --target bought --metric rmse
-wrong 1 "there is no search to go on with" search shop.csv --resume --out nothing.safetensors
+wrong 1 "there is no search to continue" search shop.csv --resume --out nothing.safetensors
 wrong 1 "no such file" search none.csv --target x
 wrong 2 "takes raw rows" eval one.safetensors --data new.csv --split test
 check "nothing is left of what was refused" test ! -e best.search -a ! -e nothing.search
@@ -234,7 +234,7 @@ brief=(--trials 2 --epochs 1)
 same $? 0 "many columns: $(cat wide.err)"
 same "$(grep -oE "(number|Category)[ ]?[0-9]+ \(" wide.err | sort -u | wc -l)" 79 "each of them is named: $(cat wide.err)"
 check "in a few lines: $(cat wide.err)" test "$(grep -c "^  " wide.err)" -le 40
-check "numbers of rows in another order: $(cat wide.err)" grep -q "not learned from, unless --columns 'Order=number'" wide.err
+check "numbers of rows in another order: $(cat wide.err)" grep -q "the column is not used unless you give --columns 'Order=number'" wide.err
 "$SHOAL" search wide.csv --target y --columns Order=number "${brief[@]}" --out wide.safetensors > wide.log 2>&1
 check "unless it is said: $(cat wide.log)" grep -q "80 of 81 columns to learn from" wide.log
 wrong 1 "no column to learn from" search named.csv --target y
@@ -245,7 +245,7 @@ wrong 1 "no column is called 'nope'; there are 'user_id', 'y'" search named.csv 
 same $? 0 "a skewed table: $(cat skew.err)"
 check "f1 is of the rarer class: $(cat skew.log)" grep -q "f1 of 'fraud' 0.0000" skew.log
 check "one class has nearly all: $(cat skew.err)" \
-  grep -q "98.3% of the rows are of class 'ok': .* accuracy of 0.9833 already; --metric balanced-accuracy" skew.err
+  grep -q "98.3% of the rows are of class 'ok', .* accuracy of 0.9833; --metric balanced-accuracy" skew.err
 "$SHOAL" search skew.csv --target class "${brief[@]}" --json --out skew.safetensors > skew.log 2> /dev/null
 check "as JSON" python3 -c "import json; assert any('0.9833' in r for r in json.loads(open('skew.log').readline())['remarks'])"
 "$SHOAL" search skew.csv --target class --metric auc "${brief[@]}" --out skew.safetensors > /dev/null 2> skew.err
@@ -260,7 +260,7 @@ same "$("$SHOAL" inspect skew.safetensors --json | python3 -c "import json; d = 
 "$SHOAL" search skew.csv --resume --trials 1 --out skew.safetensors > skew.log 2> skew.err
 check "fewer than there are: $(cat skew.err)" grep -q "2 are done already, and --trials 1 is" skew.err
 wrong 1 "'class' is the target, and cannot be left out" search skew.csv --target class --columns class=skip
-wrong 2 "is a model of 'shoal search'; go on with shoal search" train skew.safetensors
+wrong 2 "is a model of 'shoal search'; continue with shoal search" train skew.safetensors
 wrong 1 "'y' is a number in 266 of 300 rows, but 34 hold 'unknown'" search nearly.csv --target y
 check "with the kinds: $(cat wrong.log)" grep -Eq "^  y  category" wrong.log
 "$SHOAL" search nearly.csv --target y --columns y=number "${brief[@]}" --out nearly.safetensors > nearly.log 2> nearly.err

@@ -38,7 +38,7 @@ refused 2 "--data is missing" host images.net
 refused 2 "MODEL.net or TABLE.csv is missing" host --data images
 refused 2 "--workers: '0' is not MIN-MAX" host images.net --data images --workers 0
 refused 2 "--workers: '5-2' is not MIN-MAX" host images.net --data images --workers 5-2
-refused 2 "who does not wait gets no model" host images.net --data images --detach --out x
+refused 2 "with --detach no model comes back" host images.net --data images --detach --out x
 refused 2 "--wire: 'f16' is not one of" host images.net --data images --wire f16
 refused 2 "there is no port" host images.net --data images --server nowhere#t=secret
 refused 2 "did you mean 'stop'?" job stpo 7
@@ -162,7 +162,7 @@ until_true "its first epoch is over" tells True 's["job"]["progress"]["epoch"] >
 kill -INT "$host"
 wait "$host"
 same $? 130 "Ctrl-C leaves the job alone"
-check "and says so" grep -q "the job goes on" host.log
+check "and says so" grep -q "the job continues" host.log
 check "it runs" tells running 's["job"]["state"]' --job 3
 "$SHOAL" job stop 3 --server "$link" > out
 same $? 0 "shoal job stop"

@@ -60,7 +60,7 @@ static void classes_are_numbered_by_their_names(void **state) {
     assert_int_equal(shoal_images_label(&images, (uint64_t)i), i >= 3);
     assert_int_equal(shoal_images_at(&images, (uint64_t)i)[3], i < 3 ? 10 : i < 5 ? 20 : 30);
   }
-  assert_non_null(strstr(note.bytes, "left out 2"));
+  assert_non_null(strstr(note.bytes, "skipped 2 files"));
   assert_non_null(strstr(note.bytes, "set/readme.txt"));
   assert_non_null(strstr(note.bytes, "set/dog/folder.png"));
   assert_null(strstr(note.bytes, "hidden"));
@@ -138,7 +138,7 @@ static void a_model_knows_its_classes_by_name_or_by_number(void **state) {
   CHECK_SAYS(&err, "set/3", "none of the classes");
   shoal_image_list_release(&list);
   assert_int_not_equal(list_classes(&list, NULL, 3, &err), SHOAL_OK);
-  CHECK_SAYS(&err, "set/3", "call folders 0 to 2");
+  CHECK_SAYS(&err, "set/3", "call the folders 0 to 2");
   shoal_image_list_release(&list);
   shoal_names_release(&known);
 }
@@ -149,7 +149,7 @@ static void what_is_wrong_is_named(void **state) {
   check_refused("set/caf\xe9", "the name of this folder is not UTF-8");
   assert_int_equal(system("rm -r set"), 0);
   make_class("set/a", 40, 1);
-  check_refused("set", "has one class, 'a'");
+  check_refused("set", "there is only one class, 'a'");
   make_class("set/b", 40, 1);
   make_class("set/empty", 0, 1);
   check_refused("set/empty", "this class has no images");

@@ -279,16 +279,16 @@ static void an_answer_without_an_end_is_given_up(void **state) {
 static void a_server_without_tls_is_told(void **state) {
   (void)state;
   impostor page = {.answer = NULL, .hangs_up = true};
-  check_impostor(&page, (shoal_way){.tls = true}, "something answers there, but TLS could not be agreed on");
+  check_impostor(&page, (shoal_way){.tls = true}, "something answers there, but the TLS handshake failed");
   side server, client;
   start_with(&server, LIMITS);
   listen_here(&server);
   start_with(&client, LIMITS);
   check_reason(try_tls(&server, &client, "127.0.0.1", SHOAL_WIRE_RAW, NULL),
-               "something answers there, but TLS could not be agreed on; does it speak without?");
+               "something answers there, but the TLS handshake failed; does that server use TLS?");
   assert_true(client.hopeless); /* it said so, and did not only hang up */
   check_reason(try_tls(&server, &client, "127.0.0.1", SHOAL_WIRE_WEBSOCKET, NULL),
-               "something answers there, but TLS could not be agreed on; does it speak without?");
+               "something answers there, but the TLS handshake failed; does that server use TLS?");
   stop(&server, &client);
 }
 
@@ -303,7 +303,7 @@ static void say_page(impostor *self) {
 static void a_page_instead_of_tls_is_told(void **state) {
   (void)state;
   impostor page = {.then = say_page};
-  check_impostor(&page, (shoal_way){.tls = true}, "something answers there, but TLS could not be agreed on");
+  check_impostor(&page, (shoal_way){.tls = true}, "something answers there, but the TLS handshake failed");
 }
 
 static void a_server_with_tls_is_not_spoken_to_without(void **state) {

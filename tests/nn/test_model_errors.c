@@ -88,8 +88,8 @@ static const struct {
      "x.net:1:14: input: expected the number of tokens in a sample, a whole number from 1 to "
      "2,147,483,647, found '20x5'"},
     {"input 784 carry",
-     "x.net:1:11: input: only a text can go on from batch to batch: carry needs `input tokens N`"},
-    {"input sequence 5x4 carry", "x.net:1:20: input: only a text can go on from batch to batch"},
+     "x.net:1:11: input: only a text can continue from batch to batch: carry needs `input tokens N`"},
+    {"input sequence 5x4 carry", "x.net:1:20: input: only a text can continue from batch to batch"},
 
     /* dense and what is common to layers */
     {"input 4\ndense" LOSS, "x.net:2:6: dense: expected the number of outputs, a whole number from 1 to "

@@ -148,7 +148,7 @@ static void what_is_worse_as_a_rule_is_told_though_some_are_good(void **state) {
     t->evidence[i].score += 3.0 * (i % 3);
   }
   char *text = spoken(t, true);
-  assert_non_null(strstr(text, "is worse here as a rule: of "));
+  assert_non_null(strstr(text, "is usually worse here: in pairs of one of these "));
   assert_non_null(strstr(text, "\"text\":\"normalise "));
   assert_null(strstr(text, "normalise layer"));
   free(text);

@@ -108,7 +108,7 @@ static void rows_of_both_files_are_found(void **state) {
   shoal_rows_close(rows);
   rows = open_other(&t, "x,k,y\n2.5,b,no\n1.5,a,no\n9,a,no\n", false); /* the second with another answer */
   assert_int_equal(shoal_remark_shared(&t.target, t.rows, "t", rows, "u", &to, &err), SHOAL_OK);
-  CHECK_HEARD(&heard, "1 of the 3 rows of u stands in t as well", "may flatter");
+  CHECK_HEARD(&heard, "1 of the 3 rows of u stands in t as well", "may be too optimistic");
   shoal_rows_close(rows);
   rows = open_other(&t, "x,k,y\n7,b,no\n8,a,yes\n", false);
   assert_int_equal(shoal_remark_shared(&t.target, t.rows, "t", rows, "u", &to, &err), SHOAL_OK);

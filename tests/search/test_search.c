@@ -153,7 +153,7 @@ static void nothing_is_made_before_all_is_known_to_be_good(void **state) {
   refuse(&options, "a grid needs choices");
   options = options_of("o", 2);
   options.resume = true;
-  refuse(&options, "no search to go on with");
+  refuse(&options, "no search to continue");
 }
 
 static void what_a_search_began_with_is_told(void **state) {

@@ -204,7 +204,7 @@ def train_with_kills(site, folder):
         site.refused(410, "over", "POST", f"/api/v1/jobs/{job}/play?worker=x", body)
     lines = log_of(site, job)
     assert {"player 0 is here", "player 0 left", "player 3 is here"} <= set(lines), lines
-    assert any(line.startswith("going on from ") and line.endswith(" steps") for line in lines), lines
+    assert any(line.startswith("continuing from ") and line.endswith(" steps") for line in lines), lines
     assert lines[-1] == f"finished after {agent['steps']:,} steps: solved", lines
     return job, workers[2:]
 
@@ -287,7 +287,7 @@ def check_restart(site, workers):
     wait_for("the end", lambda: site.job(job)["state"] == "finished")
     wait_for("volunteers that know", lambda: all(said_over(worker, job) for worker in workers))
     lines = log_of(site, job)
-    assert any(line.startswith("going on from ") for line in lines) and any("not there as ONNX" in line for line in lines), lines
+    assert any(line.startswith("continuing from ") for line in lines) and any("not there as ONNX" in line for line in lines), lines
     site.refused(404, "remembers", "GET", f"/api/v1/jobs/{job}/model.onnx")
 
 

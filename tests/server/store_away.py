@@ -64,7 +64,7 @@ def refused(server):
     """What is said while the store is away."""
     status, headers, text = get(server, "/api/v1/jobs/1", server.admin)
     assert status == 503 and int(headers["Retry-After"]) > 0, (status, text)
-    assert json.loads(text)["error"]["code"] == "unavailable" and "store is away" in text, text
+    assert json.loads(text)["error"]["code"] == "unavailable" and "store is unavailable" in text, text
     assert "postgres" not in text and str(server.port) not in text, text
     status, headers, text = get(server, "/readyz", None)
     assert status == 503 and headers["Retry-After"] and not json.loads(text)["ready"] and "postgresql" in text, (status, text)
@@ -73,7 +73,7 @@ def refused(server):
     wait_for("a write that failed", lambda: metric(server, "shoal_store_failed_writes") > 0)
     assert get(server, "/", None)[0] == 200
     status = subprocess.run([SHOAL, "status", "--server", f"{server.url}/#t={server.admin}"], capture_output=True, text=True)
-    assert status.returncode == 1 and "store is away" in status.stderr, status
+    assert status.returncode == 1 and "store is unavailable" in status.stderr, status
 
 
 def main():
@@ -118,7 +118,7 @@ def run(folder, database, store):
     assert job["sha256"] == train(folder), "the weights differ from those of one machine"
     stands_still(server, database)
     log = Path(server.printed.name).read_text()
-    assert "away: PostgreSQL database" in log and "back after" in log, log
+    assert "unavailable: PostgreSQL database" in log and "back after" in log, log
     for process in (worker, server):
         assert process.end() == 0
 

@@ -851,7 +851,7 @@ static void what_a_full_disk_does_not_take_is_written_when_there_is_room(void **
   OK(shoal_store_add_points(store, id, batch, BATCH, &err));
   /* What asks is refused, though a file on a full disk could be read: it would not say what was said last. */
   FAILS(shoal_store_job(store, id, &row, &err), SHOAL_UNAVAILABLE, "store.db: ");
-  FAILS(shoal_store_set_job_spec(store, id, "{}", &err), SHOAL_UNAVAILABLE, "the store is away: ");
+  FAILS(shoal_store_set_job_spec(store, id, "{}", &err), SHOAL_UNAVAILABLE, "the store is unavailable: ");
   OK(shoal_store_set_job_state(store, id, SHOAL_JOB_STOPPED, "", 0, 8, &err));
   OK(shoal_store_set_job_state(store, id, SHOAL_JOB_FINISHED, "", 0, 9, &err));
   OK(shoal_store_add_log(store, id, 1, "finished", &err));

@@ -112,7 +112,7 @@ function scoresTable(scores: NonNullable<Insight["scores"]>, metric: string): HT
     h("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": "Scores" }, table),
     expected !== null &&
       small(
-        "Held-out rows may flatter: the model was chosen by them. Expected is what rows say that had no say in choosing, with its standard error.",
+        "Scores on held-out rows may be too optimistic, since these rows chose the model. The expected score comes from rows that did not choose, and has its standard error.",
       ),
     isTested && small(`The test is on ${rows} that nothing has learned from or been chosen by.`),
   );
@@ -187,7 +187,7 @@ export class InsightView {
     this.lessons.set(
       lessons.length > 0
         ? h("ul", { class: "points" }, ...lessons.map((text) => h("li", null, text)))
-        : nothing(insight.lessons_why ? `${capital(insight.lessons_why)}.` : "Nothing that chance alone would not explain."),
+        : nothing(insight.lessons_why ? `${capital(insight.lessons_why)}.` : "No setting made more of a difference than chance alone would."),
     );
     this.errors.set(...this.errorParts(insight));
     const columns = (insight.columns ?? []).slice().sort((a, b) => b.importance - a.importance);

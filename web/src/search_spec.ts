@@ -67,7 +67,7 @@ export function searchScores(
 
 export const schedulers: [string, string][] = [
   ["model", "by a model of what was good so far"],
-  ["halving", "halving: many start, the best go on"],
+  ["halving", "halving: many start, the best continue"],
   ["random", "random"],
   ["grid", "grid: everything, one after another"],
 ];
@@ -81,7 +81,7 @@ export function isStaged(spec: { scheduler?: string }): boolean {
 export function schedulerText(scheduler: string): string {
   const texts: Record<string, string> = {
     model: "trials chosen by what was good so far",
-    halving: "trials chosen by chance, of which the best go on",
+    halving: "trials chosen by chance, of which the best continue",
     random: "trials chosen by chance",
     grid: "every combination is tried",
   };

@@ -81,7 +81,7 @@ export interface SearchProgress {
   best_score: number | null;
   metric: string;
   higher_is_better: boolean;
-  valid_score?: number | null; // of the model that was made, on the rows that it was chosen by, which flatters
+  valid_score?: number | null; // of the model that was made, on the validation rows, which is too optimistic
   estimate?: number | null; // of the model, on rows that had no say in choosing it; null: not known
   estimate_error?: number | null; // its standard error
   test_score?: number | null; // of the model that was made, on rows that nothing has learned from

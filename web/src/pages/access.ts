@@ -160,7 +160,7 @@ export function accessPage(frame: Frame): Page {
   async function takeBack(token: TokenInfo): Promise<void> {
     const sure = await ask(
       `Take back “${token.name}”?`,
-      "Whoever came with it is signed out, and its workers leave.",
+      "Everybody who came with it is signed out, and its workers leave.",
       "Take back",
     );
     if (!sure) return;

@@ -85,7 +85,7 @@ function factsOf(job: Job): (string | false | null | undefined)[] {
     spec.seed !== undefined && `seed ${spec.seed}`,
     spec.seconds ? `${duration(spec.seconds)} at most` : null,
     spec.steps ? `${counted(spec.steps, "step")} at most` : null,
-    spec.until_solved === false && "goes on when solved",
+    spec.until_solved === false && "continues when solved",
     spec.exact && "exact rounds",
     agent.refused > 0 && `${counted(agent.refused, "rollout")} too old`,
     Boolean(agent.checked) && `${counted(agent.checked ?? 0, "rollout")} checked`,

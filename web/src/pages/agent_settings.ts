@@ -159,7 +159,7 @@ export class AgentSettings {
   private readonly untilSolved = checkField(
     "End when it is solved",
     "until_solved",
-    "Else it goes on to the end.",
+    "Else it continues to the end.",
   );
   private readonly exact = checkField(
     "Exact",
@@ -169,7 +169,7 @@ export class AgentSettings {
   private readonly isPrivate = checkField(
     "Private",
     "private",
-    "Only who has an invitation to this agent sees it and may help.",
+    "Only people with an invitation to this agent see it and may help.",
   );
   private readonly named = new NamedSettings();
   private readonly advanced: HTMLDetailsElement;

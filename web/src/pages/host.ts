@@ -72,7 +72,7 @@ class Settings {
     "workers_min",
     countScale(1, 1000),
     1,
-    "It waits until so many are there.",
+    "The job waits until this many are there.",
   );
   readonly workersMax = new SliderField(
     "Workers at most",
@@ -112,7 +112,7 @@ class Settings {
     "Such as 0.1, of the training samples, to validate.",
     { inputmode: "decimal" },
   );
-  readonly earlyStop = textField("Stop early", "early_stop", "After so many epochs without progress.", {
+  readonly earlyStop = textField("Stop early", "early_stop", "After this many epochs without progress.", {
     inputmode: "numeric",
   });
   readonly rule = selectField(
@@ -135,12 +135,12 @@ class Settings {
   readonly audits = checkField(
     "Audits",
     "guard",
-    "Units are computed again by others now and then; who sends wrong results is banned.",
+    "Units are computed again by others now and then; a volunteer who sends wrong results is banned.",
   );
   readonly isPrivate = checkField(
     "Private",
     "private",
-    "Only who has an invitation to this job sees it and may help.",
+    "Only people with an invitation to this job see it and may help.",
   );
   private readonly sliders: Record<string, SliderField> = {
     rate: this.rate,

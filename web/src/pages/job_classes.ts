@@ -39,7 +39,7 @@ export class JobClasses {
   private askedAt = -freshMs;
 
   constructor(private readonly path: string) {
-    const taken = h("div", { class: "stack" }, h("h3", null, "What is taken for what"), this.map);
+    const taken = h("div", { class: "stack" }, h("h3", null, "Confusion matrix"), this.map);
     const title = h("h3", null, explained("Every class", meaning));
     const scores = h("div", { class: "stack" }, title, this.table.node);
     this.node = card(
@@ -177,12 +177,12 @@ function heatMap(e: Evaluation, matrix: number[][]): HTMLElement {
       h(
         "table",
         { class: `heat${matrix.length > 12 ? " many" : ""}` },
-        h("caption", { class: "away" }, "A row for each class: how often it was taken for which"),
+        h("caption", { class: "away" }, "One row per true class, one column per predicted class"),
         h("thead", null, h("tr", null, h("td"), ...heads)),
         h("tbody", null, ...rows),
       ),
     ),
-    h("p", { class: "muted small" }, "A row for each class: how often it was taken for which."),
+    h("p", { class: "muted small" }, "One row per true class, one column per predicted class."),
   );
 }
 

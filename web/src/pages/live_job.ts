@@ -68,7 +68,7 @@ export class LiveJob {
   private readonly help = h(
     "p",
     { class: "muted small", hidden: true },
-    "It goes on by itself as soon as a machine is there: ",
+    "It continues by itself as soon as a machine is there: ",
     h("a", { href: "/work" }, "how to lend one"),
     ".",
   );

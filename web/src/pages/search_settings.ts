@@ -170,7 +170,7 @@ export class SettingsPart {
   private readonly isPrivate = checkField(
     "Private",
     "private",
-    "Only who has an invitation to this search sees it and may help.",
+    "Only people with an invitation to this search see it and may help.",
   );
   private readonly advanced: HTMLDetailsElement;
   private readonly fields: Record<string, Field> = {
