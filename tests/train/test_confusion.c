@@ -71,7 +71,7 @@ static void many_classes(void **state) {
                      &(shoal_classes_view){.unit = "samples", .place = "sample", .width = 80});
   assert_non_null(strstr(text.bytes, "The weakest of 3,000 classes"));
   assert_non_null(strstr(text.bytes, "Confused most:"));
-  assert_null(strstr(text.bytes, "Confusion:"));
+  assert_null(strstr(text.bytes, "Confusion matrix:"));
   assert_true(text.length < 4000);
   shoal_text_release(&text);
   shoal_confusion_release(&c);
@@ -108,16 +108,17 @@ static void text_fits(void **state) {
     shoal_text text = {0};
     shoal_classes_text(&text, &c, &words,
                        &(shoal_classes_view){.unit = "rows", .place = "line", .width = width});
-    assert_non_null(strstr(text.bytes, "Confusion:"));
+    assert_non_null(strstr(text.bytes, "Confusion matrix:"));
     assert_true(shoal_utf8_valid(text.bytes, text.length));
-    const char *matrix = strstr(text.bytes, "Confusion:"), *worst = strstr(text.bytes, "\nMost wrong:");
+    const char *matrix = strstr(text.bytes, "Confusion matrix:"),
+               *worst = strstr(text.bytes, "\nMost wrong:");
     for (const char *line = strchr(matrix, '\n') + 1; line < worst; line = strchr(line, '\n') + 1)
       assert_int_equal(columns_of(line, strchr(line, '\n')), 24 + 4 + 3 * 5); /* in line, the long name cut */
     shoal_text_release(&text);
   }
   shoal_text text = {0};
   shoal_classes_text(&text, &c, &words, &(shoal_classes_view){.unit = "rows", .place = "line", .width = 40});
-  assert_null(strstr(text.bytes, "Confusion:"));
+  assert_null(strstr(text.bytes, "Confusion matrix:"));
   assert_non_null(strstr(text.bytes, "Confused most:"));
   shoal_text_release(&text);
   shoal_confusion_release(&c);
@@ -157,7 +158,7 @@ static void a_matrix_with_missing_cells_is_not_shown(void **state) {
     c.failed = failed; /* as when memory runs out */
     shoal_classes_text(&text, &c, &words,
                        &(shoal_classes_view){.unit = "rows", .place = "line", .width = 80});
-    assert_true((strstr(text.bytes, "Confusion:") == NULL) == failed);
+    assert_true((strstr(text.bytes, "Confusion matrix:") == NULL) == failed);
     assert_true((strstr(text.bytes, "not enough memory") != NULL) == failed);
     shoal_json_init(&json, &written);
     shoal_json_open(&json, NULL, '{');
