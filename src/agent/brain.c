@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "nn/exec.h"
+#include "nn/op.h"
 #include "nn/optimizer.h"
 #include "nn/plan.h"
 
@@ -67,19 +67,15 @@ struct shoal_brain {
 
 /* ---- from the text to a graph ---- */
 
-static bool starts_word(const char *text, const char *word) {
-  size_t length = strlen(word);
-  return strncmp(text, word, length) == 0 && (text[length] == ' ' || text[length] == '\t');
-}
-
 /* Whether a line of the body is a recurrent layer; the parser says all else. */
 static bool names_recurrent(const char *body) {
   for (const char *line = body; line != NULL; line = strchr(line, '\n')) {
     line += strspn(line, " \t\r\n");
     size_t name = strcspn(line, ": \t\n");
-    const char *op = line[name] == ':' ? line + name + 1 : line;
-    op += strspn(op, " \t");
-    if (starts_word(op, "rnn") || starts_word(op, "lstm") || starts_word(op, "gru")) return true;
+    const char *word = line[name] == ':' ? line + name + 1 : line;
+    word += strspn(word, " \t");
+    const shoal_op *op = shoal_op_named(word, strcspn(word, " \t\r\n"));
+    if (op != NULL && op->carries > 0) return true;
   }
   return false;
 }
@@ -111,8 +107,8 @@ static void release_made(made *m) {
 
 static shoal_status refuse(const shoal_brain_config *config, const shoal_layer *layer, const char *why,
                            shoal_error *err) {
-  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line,
-                    shoal_layer_op_name(layer->op), why);
+  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, shoal_op_name(layer->op),
+                    why);
 }
 
 /* What the engine takes but a network that acts step by step cannot have. */
@@ -121,13 +117,13 @@ static shoal_status check_graph(const shoal_brain_config *config, const shoal_gr
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
     const shoal_node *node = &graph->nodes[i];
     const shoal_layer *layer = &graph->model->layers[node->layer];
-    if (node->op == SHOAL_NODE_DROPOUT || node->op == SHOAL_NODE_BATCHNORM)
+    if (shoal_node_is(node, SHOAL_OP_RANDOM | SHOAL_OP_WHOLE_SHARD))
       return refuse(config, layer, "makes a row's outcome depend on more than the row; leave it out", err);
     if (recurrent && layer->bidirectional)
       return refuse(config, layer, "looks at steps to come; leave out bidirectional", err);
     if (recurrent && layer->last)
       return refuse(config, layer, "drops all steps but the last; leave out last", err);
-    if (recurrent && (node->op == SHOAL_NODE_FLATTEN || node->op == SHOAL_NODE_UNFLATTEN))
+    if (recurrent && shoal_node_is(node, SHOAL_OP_MIXES_STEPS))
       return refuse(config, layer, "mixes steps; a recurrent network needs them one by one", err);
   }
   const shoal_shape *out = &graph->nodes[graph->nodes_count - 1].shape;

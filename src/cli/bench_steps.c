@@ -10,6 +10,7 @@
 
 #include "cli/bench.h"
 #include "cli/progress.h"
+#include "nn/op.h"
 
 enum { NAME_MAX = 96 };
 
@@ -19,21 +20,6 @@ typedef struct row {
   double seconds;
   double flops; /* 0: nothing that is counted */
 } row;
-
-static const char *op_word(const shoal_node *node) {
-  switch (node->op) {
-  case SHOAL_NODE_ACTIVATION: return shoal_activation_name(node->activation);
-  case SHOAL_NODE_POOL: return "pool";
-  case SHOAL_NODE_FLATTEN: return "flatten";
-  case SHOAL_NODE_UNFLATTEN: return "reshape";
-  case SHOAL_NODE_STEP: return "last";
-  case SHOAL_NODE_REPEAT: return "repeat";
-  case SHOAL_NODE_DROPOUT: return "dropout";
-  case SHOAL_NODE_ADD: return "add";
-  case SHOAL_NODE_CONCAT: return "concat";
-  default: return "";
-  }
-}
 
 static bool alone_in_layer(const shoal_graph *graph, uint32_t node) {
   for (uint32_t i = 0; i < graph->nodes_count; i++)
@@ -52,7 +38,7 @@ static void name_node(const shoal_graph *graph, uint32_t index, char out[NAME_MA
   } else if (alone_in_layer(graph, index)) {
     snprintf(out, NAME_MAX, "%s", layer);
   } else {
-    snprintf(out, NAME_MAX, "%s %s", layer, op_word(node));
+    snprintf(out, NAME_MAX, "%s %s", layer, shoal_node_word(node));
   }
 }
 
@@ -93,7 +79,7 @@ static row *make_rows(const shoal_bench_steps *s, uint32_t *count, shoal_error *
   for (uint32_t i = 0; i < times_count; i++) {
     working += times[i].seconds;
     bool of_node = times[i].work == SHOAL_WORK_FORWARD || times[i].work == SHOAL_WORK_BACKWARD;
-    if (of_node && s->graph->nodes[times[i].node].op == SHOAL_NODE_INPUT) continue;
+    if (of_node && shoal_node_is(&s->graph->nodes[times[i].node], SHOAL_OP_INPUT)) continue;
     rows[(*count)++] = row_of(s, &times[i]);
   }
   free(times);

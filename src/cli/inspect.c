@@ -139,7 +139,7 @@ static shoal_status describe_layers(inspection *i, shoal_error *err) {
     row *r = &i->rows[node->layer];
     r->flops += shoal_node_flops(i->graph, node).forward;
     for (int p = 0; p < SHOAL_NODE_PARAMS_MAX; p++) {
-      if (node->op != SHOAL_NODE_INPUT && node->params[p] != SHOAL_NO_PARAM &&
+      if (node->params[p] != SHOAL_NO_PARAM &&
           i->graph->params[node->params[p]].kind != SHOAL_PARAM_STATISTIC)
         r->weights += i->graph->params[node->params[p]].count;
     }
@@ -205,7 +205,7 @@ static void print_json(const inspection *i, const inspect_options *o) {
     const row *r = &i->rows[l];
     shoal_json_open(&json, NULL, '{');
     shoal_json_text(&json, "name", r->name);
-    shoal_json_text(&json, "op", shoal_layer_op_name(i->model->layers[l].op));
+    shoal_json_text(&json, "op", shoal_op_name(i->model->layers[l].op));
     shoal_json_text(&json, "text", r->words);
     shoal_json_text(&json, "output", r->shape);
     shoal_json_int(&json, "weights", (int64_t)r->weights);

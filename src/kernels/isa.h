@@ -52,10 +52,15 @@
   X(dropout)                 \
   X(lanes_to_rows)           \
   X(rows_to_lanes)           \
+  X(copy_rows)               \
+  X(swap_rows)               \
+  X(zero)                    \
+  X(row_numbers)             \
   X(bytes_to_lanes)          \
   X(bytes_to_rows)           \
   X(add)                     \
   X(add_scaled)              \
+  X(add_share)               \
   X(column_sums)             \
   X(sum_parts)               \
   X(square_sum)              \

@@ -235,6 +235,14 @@ typedef struct shoal_kernels {
    * lanes_to_rows transposes any matrix: its lanes need not be whole vectors. */
   void (*lanes_to_rows)(uint32_t features, uint32_t lanes, uint32_t samples, const float *x, float *y);
   void (*rows_to_lanes)(uint32_t features, uint32_t lanes, uint32_t samples, const float *x, float *y);
+  /* rows x width from x to y, whose rows are x_row and y_row floats apart; with x_row 0 every row of y is the same.
+   * swap_rows: a x b rows of this width become b x a of them. */
+  void (*copy_rows)(size_t rows, size_t width, const float *x, size_t x_row, float *y, size_t y_row);
+  void (*swap_rows)(uint32_t a, uint32_t b, uint32_t width, const float *x, float *y);
+  void (*zero)(size_t count, float *x);
+  /* Values that are numbers of rows, 0 to rows - 1, as such; all others, NaN too, become 0. x's rows are x_row apart. */
+  void (*row_numbers)(uint32_t n, uint32_t columns, const float *x, size_t x_row, uint32_t rows,
+                      int32_t *ids);
   /* Bytes of images to floats: value * scale[c] + shift[c]; samples[i] points at c * plane bytes. */
   void (*bytes_to_lanes)(uint32_t channels, uint32_t plane, uint32_t lanes, uint32_t samples,
                          const uint8_t *const *images, const float *scale, const float *shift, float *y);
@@ -244,6 +252,8 @@ typedef struct shoal_kernels {
   void (*add)(size_t count, const float *a, const float *b, float *y); /* y may be a or b */
   /* y = a + factor b, rounded once; y may be a or b. */
   void (*add_scaled)(size_t count, const float *a, float factor, const float *b, float *y);
+  /* sums += share * (factor * x), rounded after each of the three. */
+  void (*add_share)(size_t count, float share, float factor, const float *x, float *sums);
   void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums); /* adds, rows ascending */
   /* The sum of up to 256 parts, element by element: neighbours first, then neighbours of these sums. */
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);

@@ -47,6 +47,30 @@ void ISA(rows_to_lanes)(uint32_t features, uint32_t lanes, uint32_t samples, con
     }
 }
 
+void ISA(copy_rows)(size_t rows, size_t width, const float *x, size_t x_row, float *y, size_t y_row) {
+  for (size_t r = 0; r < rows; r++) memcpy(y + r * y_row, x + r * x_row, width * sizeof *y);
+}
+
+void ISA(swap_rows)(uint32_t a, uint32_t b, uint32_t width, const float *x, float *y) {
+  for (uint32_t i = 0; i < a; i++)
+    for (uint32_t j = 0; j < b; j++)
+      memcpy(y + ((size_t)j * a + i) * width, x + ((size_t)i * b + j) * width, width * sizeof *y);
+}
+
+void ISA(zero)(size_t count, float *x) { memset(x, 0, count * sizeof *x); }
+
+static int32_t row_number(float value, uint32_t rows) {
+  if (!(value >= 0 && value < (float)rows)) return 0; /* nor does a NaN get past this */
+  int32_t row = (int32_t)value;
+  return (float)row == value ? row : 0;
+}
+
+void ISA(row_numbers)(uint32_t n, uint32_t columns, const float *x, size_t x_row, uint32_t rows,
+                      int32_t *ids) {
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t c = 0; c < columns; c++) *ids++ = row_number(x[i * x_row + c], rows);
+}
+
 void ISA(bytes_to_lanes)(uint32_t channels, uint32_t plane, uint32_t lanes, uint32_t samples,
                          const uint8_t *const *images, const float *scale, const float *shift, float *y) {
   for (uint32_t c = 0; c < channels; c++) {

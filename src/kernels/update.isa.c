@@ -84,6 +84,10 @@ void ISA(add)(size_t count, const float *a, const float *b, float *y) {
     vf_store_some(y + i, count - i, vf_add(vf_load_some(a + i, count - i), vf_load_some(b + i, count - i)));
 }
 
+void ISA(add_share)(size_t count, float share, float factor, const float *x, float *sums) {
+  for (size_t i = 0; i < count; i++) sums[i] += share * (factor * x[i]);
+}
+
 void ISA(add_scaled)(size_t count, const float *a, float factor, const float *b, float *y) {
   vf scale = vf_set(factor);
   for (size_t i = 0; i < count; i += 16)

@@ -5,40 +5,17 @@
 #include <string.h>
 
 #include "nn/events_fields.h"
+#include "nn/op.h"
 
 enum { NAME_MAX_BYTES = 256, PRODUCER = 22 };
 
-static const char *const kinds[] = {[SHOAL_NODE_INPUT] = "input",
-                                    [SHOAL_NODE_DENSE] = "dense",
-                                    [SHOAL_NODE_CONV] = "conv",
-                                    [SHOAL_NODE_POOL] = "pool",
-                                    [SHOAL_NODE_FLATTEN] = "flatten",
-                                    [SHOAL_NODE_UNFLATTEN] = "unflatten",
-                                    [SHOAL_NODE_EMBED] = "embed",
-                                    [SHOAL_NODE_LOOKUP] = "lookup",
-                                    [SHOAL_NODE_RNN] = "rnn",
-                                    [SHOAL_NODE_LSTM] = "lstm",
-                                    [SHOAL_NODE_GRU] = "gru",
-                                    [SHOAL_NODE_STEP] = "step",
-                                    [SHOAL_NODE_REPEAT] = "repeat",
-                                    [SHOAL_NODE_DROPOUT] = "dropout",
-                                    [SHOAL_NODE_BATCHNORM] = "batchnorm",
-                                    [SHOAL_NODE_LAYERNORM] = "layernorm",
-                                    [SHOAL_NODE_ADD] = "add",
-                                    [SHOAL_NODE_CONCAT] = "concat",
-                                    [SHOAL_NODE_ACTIVATION] = "activation"};
-
 typedef char node_name[NAME_MAX_BYTES];
-
-static const char *kind_of(const shoal_node *node) {
-  return node->op == SHOAL_NODE_ACTIVATION ? shoal_activation_name(node->activation) : kinds[node->op];
-}
 
 /* The layer in whose group a node is shown. An activation that was moved behind a pool is shown with that, or the two
  * groups would seem to lead to each other. */
 static uint32_t layer_of(const shoal_graph *graph, uint32_t index) {
   const shoal_node *node = &graph->nodes[index];
-  return node->op == SHOAL_NODE_ACTIVATION ? graph->nodes[node->inputs[0]].layer : node->layer;
+  return node->op == shoal_activation_op ? graph->nodes[node->inputs[0]].layer : node->layer;
 }
 
 /* Nodes of the same layer and kind are numbered. */
@@ -46,13 +23,13 @@ static void name_node(const shoal_graph *graph, uint32_t index, node_name out) {
   const shoal_node *node = &graph->nodes[index];
   uint32_t before = 0;
   for (uint32_t i = 0; i < index; i++)
-    before +=
-        layer_of(graph, i) == layer_of(graph, index) && strcmp(kind_of(&graph->nodes[i]), kind_of(node)) == 0;
+    before += layer_of(graph, i) == layer_of(graph, index) &&
+              strcmp(shoal_node_word(&graph->nodes[i]), shoal_node_word(node)) == 0;
   const char *layer = graph->model->layers[layer_of(graph, index)].name;
   if (before == 0)
-    snprintf(out, NAME_MAX_BYTES, "%.200s/%s", layer, kind_of(node));
+    snprintf(out, NAME_MAX_BYTES, "%.200s/%s", layer, shoal_node_word(node));
   else
-    snprintf(out, NAME_MAX_BYTES, "%.200s/%s_%u", layer, kind_of(node), before + 1);
+    snprintf(out, NAME_MAX_BYTES, "%.200s/%s_%u", layer, shoal_node_word(node), before + 1);
 }
 
 /* "conv1.weight" is in the group conv1. */
@@ -121,12 +98,12 @@ static void add_node(shoal_text *out, const shoal_graph *graph, uint32_t index) 
   node_name name;
   shoal_text node = {0};
   name_node(graph, index, name);
-  begin_node(&node, name, kind_of(from));
+  begin_node(&node, name, shoal_node_word(from));
   for (uint32_t i = 0; i < from->inputs_count; i++) {
     name_node(graph, from->inputs[i], name);
     shoal_protobuf_text(&node, NODE_INPUT, name);
   }
-  for (uint32_t p = 0; from->op != SHOAL_NODE_INPUT && p < SHOAL_NODE_PARAMS_MAX; p++) {
+  for (uint32_t p = 0; p < SHOAL_NODE_PARAMS_MAX; p++) {
     if (from->params[p] == SHOAL_NO_PARAM) continue;
     name_param(&graph->params[from->params[p]], name);
     shoal_protobuf_text(&node, NODE_INPUT, name);

@@ -1,7 +1,6 @@
 /* exec.h: runs a plan on one block of memory.
  *
- * This is the only place that calls kernels for layers: one function a node and
- * direction, dispatched by the node's op. Every gradient of a parameter is added to
+ * A node is computed by its operation (op.h), forward and backward. Every gradient of a parameter is added to
  * what the gradient vector already holds, so a shard may be worked off in tiles; the
  * first tile of a shard finds it as shoal_exec_clear left it.
  *
@@ -58,9 +57,9 @@ void shoal_carry_pack(const shoal_graph *graph, const float *carry, uint32_t row
 void shoal_carry_unpack(const shoal_graph *graph, float *carry, uint32_t rows, uint32_t first, uint32_t n,
                         const float *packed);
 
-/* For the plan: what a node keeps from forward to backward, and scratch, in floats. */
-size_t shoal_exec_saved(const shoal_graph *graph, const shoal_node *node, uint32_t n);
-size_t shoal_exec_scratch(const shoal_graph *graph, const shoal_kernels *kernels, const shoal_node *node,
-                          uint32_t n, bool backward);
+/* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), and the block's place
+ * for keys of random numbers, two words a sample. */
+float *shoal_exec_carry(const shoal_exec *exec, const shoal_node *node);
+uint32_t *shoal_exec_keys(const shoal_exec *exec);
 
 #endif

@@ -19,28 +19,6 @@
 #include "base/random.h"
 #include "nn/model.h"
 
-typedef enum shoal_node_op {
-  SHOAL_NODE_INPUT,
-  SHOAL_NODE_DENSE,     /* params: weight (in x out), bias (out) or none */
-  SHOAL_NODE_CONV,      /* weight (out_c x in_c x k_h x k_w), bias (out_c) or none */
-  SHOAL_NODE_POOL,      /* also global pooling, with the window as large as the image */
-  SHOAL_NODE_FLATTEN,   /* any shape -> vector */
-  SHOAL_NODE_UNFLATTEN, /* vector -> any shape */
-  SHOAL_NODE_EMBED,     /* table (vocabulary x width) */
-  SHOAL_NODE_LOOKUP,    /* table (rows x width); reads the input */
-  SHOAL_NODE_RNN,       /* input weight (in x h), recurrent weight (h x h), bias (h) */
-  SHOAL_NODE_LSTM,      /* in x 4h, h x 4h, 4h; gates i f g o */
-  SHOAL_NODE_GRU,       /* in x 3h, h x 3h, 3h, recurrent bias 3h; gates r z n */
-  SHOAL_NODE_STEP,      /* one step of a sequence -> vector */
-  SHOAL_NODE_REPEAT,    /* vector -> sequence */
-  SHOAL_NODE_DROPOUT,
-  SHOAL_NODE_BATCHNORM, /* gamma, beta, running mean, running variance (channels each) */
-  SHOAL_NODE_LAYERNORM, /* gamma, beta (all values; a sequence's features) */
-  SHOAL_NODE_ADD,       /* two inputs */
-  SHOAL_NODE_CONCAT,
-  SHOAL_NODE_ACTIVATION,
-} shoal_node_op;
-
 typedef enum shoal_param_kind {
   SHOAL_PARAM_WEIGHT, /* the only kind that l2 applies to */
   SHOAL_PARAM_BIAS,
@@ -67,12 +45,12 @@ typedef struct shoal_param {
 enum { SHOAL_NODE_PARAMS_MAX = 4 };
 
 typedef struct shoal_node {
-  shoal_node_op op;
+  const struct shoal_op *op;
   uint32_t layer; /* index of the layer it comes from */
   uint32_t inputs_count;
   uint32_t inputs[SHOAL_LAYER_INPUTS_MAX];
   shoal_shape shape;
-  uint32_t params[SHOAL_NODE_PARAMS_MAX]; /* in the order given above; SHOAL_NO_PARAM */
+  uint32_t params[SHOAL_NODE_PARAMS_MAX]; /* in the order that its operation gives; SHOAL_NO_PARAM */
   shoal_activation activation;            /* ACTIVATION, and RNN's own (tanh or relu) */
   shoal_pool_kind pool;
   shoal_window window; /* conv, pool; lanes is left 0 */

@@ -12,42 +12,8 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "nn/model_internal.h"
+#include "nn/op.h"
 
-const char *const shoal_layer_words[] = {
-    [SHOAL_LAYER_INPUT] = "input",
-    [SHOAL_LAYER_DENSE] = "dense",
-    [SHOAL_LAYER_CONV] = "conv",
-    [SHOAL_LAYER_POOL] = "pool",
-    [SHOAL_LAYER_GLOBAL_POOL] = "global-pool",
-    [SHOAL_LAYER_FLATTEN] = "flatten",
-    [SHOAL_LAYER_RESHAPE] = "reshape",
-    [SHOAL_LAYER_EMBED] = "embed",
-    [SHOAL_LAYER_LOOKUP] = "lookup",
-    [SHOAL_LAYER_RNN] = "rnn",
-    [SHOAL_LAYER_LSTM] = "lstm",
-    [SHOAL_LAYER_GRU] = "gru",
-    [SHOAL_LAYER_REPEAT] = "repeat",
-    [SHOAL_LAYER_DROPOUT] = "dropout",
-    [SHOAL_LAYER_BATCHNORM] = "batchnorm",
-    [SHOAL_LAYER_LAYERNORM] = "layernorm",
-    [SHOAL_LAYER_ADD] = "add",
-    [SHOAL_LAYER_CONCAT] = "concat",
-    [SHOAL_LAYER_ACTIVATION] = "activation",
-};
-const char *const shoal_activation_words[] = {
-    [SHOAL_ACT_IDENTITY] = "identity",
-    [SHOAL_ACT_SIGMOID] = "sigmoid",
-    [SHOAL_ACT_TANH] = "tanh",
-    [SHOAL_ACT_RELU] = "relu",
-    [SHOAL_ACT_LEAKY_RELU] = "leaky-relu",
-    [SHOAL_ACT_ELU] = "elu",
-    [SHOAL_ACT_GELU] = "gelu",
-    [SHOAL_ACT_SILU] = "silu",
-    [SHOAL_ACT_SOFTPLUS] = "softplus",
-    [SHOAL_ACT_SOFTMAX] = "softmax",
-};
-const char *const shoal_pool_words[] = {
-    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average"};
 const char *const shoal_init_words[] = {
     [SHOAL_INIT_AUTO] = "auto",       [SHOAL_INIT_ZERO] = "zero",     [SHOAL_INIT_NORMAL] = "normal",
     [SHOAL_INIT_UNIFORM] = "uniform", [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
@@ -60,8 +26,7 @@ static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
     [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_FROM] = "from",
 };
 
-const char *shoal_layer_op_name(shoal_layer_op op) { return shoal_layer_words[op]; }
-const char *shoal_activation_name(shoal_activation activation) { return shoal_activation_words[activation]; }
+const char *shoal_op_name(const shoal_op *op) { return op->word; }
 const char *shoal_loss_name(shoal_loss_kind loss) { return shoal_loss_words[loss]; }
 const char *shoal_optimizer_name(shoal_update_kind kind) { return shoal_optimizer_words[kind]; }
 
@@ -69,7 +34,7 @@ uint32_t shoal_model_vocabulary(const shoal_model *model) {
   uint32_t vocabulary = 0;
   for (uint32_t i = 0; i < model->layers_count; i++) {
     const shoal_layer *layer = &model->layers[i];
-    if (layer->op == SHOAL_LAYER_EMBED && (vocabulary == 0 || layer->vocabulary < vocabulary))
+    if (shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS) && (vocabulary == 0 || layer->vocabulary < vocabulary))
       vocabulary = layer->vocabulary;
   }
   return vocabulary;
@@ -122,8 +87,10 @@ static bool is_name(shoal_word word) {
   return word.length > 0;
 }
 
+static const shoal_op *find_op(shoal_word word) { return shoal_op_named(word.text, word.length); }
+
 static bool is_keyword(shoal_word word) {
-  return shoal_word_find(word, shoal_layer_words, SHOAL_LAYER_WORDS) >= 0 ||
+  return find_op(word) != NULL ||
          shoal_word_find(word, shoal_activation_words, SHOAL_ACTIVATION_WORDS) >= 0 ||
          shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS) >= 0 ||
          shoal_word_find(word, option_words, SHOAL_OPTION_ACTIVATION) >= 0;
@@ -160,18 +127,19 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
  * person has called another line conv2. */
 static bool make_names(shoal_reading *r) {
   shoal_model *model = r->model;
-  uint32_t counts[SHOAL_LAYER_ACTIVATION + 1] = {0};
+  uint32_t counts[SHOAL_OPS_MAX] = {0};
   for (uint32_t i = 0; i < model->layers_count; i++) {
     shoal_layer *layer = &model->layers[i];
     if (layer->named) continue;
     char name[SHOAL_LINE_NAME_BYTES_MAX + 1];
     shoal_word word = {.text = name};
+    uint32_t op = 0;
+    while (shoal_ops[op] != layer->op) op++;
     do {
-      if (layer->op == SHOAL_LAYER_INPUT)
+      if (i == 0)
         word.length = (uint32_t)snprintf(name, sizeof name, "input");
       else
-        word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", shoal_layer_op_name(layer->op),
-                                         ++counts[layer->op]);
+        word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", layer->op->word, ++counts[op]);
     } while (find_named(r, word) >= 0);
     layer->name = shoal_arena_text(model->memory, name, word.length);
     if (!layer->name) return shoal_words_no_memory(&r->words);
@@ -181,8 +149,7 @@ static bool make_names(shoal_reading *r) {
 
 /* ---- the arguments of layers -------------------------------------------------------- */
 
-/* Exactly `count` sizes, as r->size. */
-static bool read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
+bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
   shoal_words *w = &r->words;
   char quote[SHOAL_QUOTE_MAX];
   uint32_t found;
@@ -193,13 +160,12 @@ static bool read_sizes(shoal_reading *r, const char *what, uint32_t count, uint3
   return true;
 }
 
-/* "784", "1x28x28" or "sequence 20x8". */
-static bool read_shape(shoal_reading *r, shoal_shape *shape) {
+bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
   shoal_words *w = &r->words;
   uint32_t sizes[3], count;
   *shape = (shoal_shape){SHOAL_VECTOR, 1, 1, 1, 1, 1};
   if (shoal_words_accept(w, "sequence")) {
-    if (!read_sizes(r, "STEPSxFEATURES such as 20x8", 2, sizes)) return false;
+    if (!shoal_read_sizes(r, "STEPSxFEATURES such as 20x8", 2, sizes)) return false;
     shape->kind = SHOAL_SEQUENCE;
     shape->steps = sizes[0];
     shape->features = sizes[1];
@@ -223,55 +189,7 @@ static bool read_shape(shoal_reading *r, shoal_shape *shape) {
   return shoal_check_values(r, r->size, shape);
 }
 
-static bool read_input(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  if (shoal_words_accept(w, "tokens")) {
-    layer->shape = (shoal_shape){SHOAL_TOKENS, 1, 1, 1, 1, 1};
-    if (!shoal_words_u32(w, "the number of tokens in a sample", 1, INT32_MAX, &layer->shape.steps))
-      return false;
-    r->model->carry = shoal_words_accept(w, "carry");
-  } else {
-    if (!read_shape(r, &layer->shape)) return false;
-    if (shoal_word_is(w->word, "carry"))
-      return shoal_words_fail(w, w->word,
-                              "only a text can continue from batch to batch: carry needs `input tokens N`");
-  }
-  return shoal_words_end(w);
-}
-
-static bool read_pool_kind(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, shoal_pool_words, SHOAL_POOL_WORDS);
-  if (kind < 0) return shoal_words_unknown(w, w->word, "kind of pooling", shoal_pool_words, SHOAL_POOL_WORDS);
-  layer->pool = (shoal_pool_kind)kind;
-  shoal_words_advance(w);
-  return true;
-}
-
-static bool read_window(shoal_reading *r, shoal_layer *layer) {
-  uint32_t sizes[3];
-  if (!read_sizes(r, "a window such as 5x5", 2, sizes)) return false;
-  layer->k_h = sizes[0];
-  layer->k_w = sizes[1];
-  return true;
-}
-
-static bool read_lookup(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  char quote[SHOAL_QUOTE_MAX];
-  if (!shoal_words_u32(w, "the number of rows", 1, SHOAL_LOOKUP_ROWS_MAX, &layer->vocabulary) ||
-      !shoal_words_u32(w, "the number of values of a row", 1, INT32_MAX, &layer->units))
-    return false;
-  if (!shoal_words_accept(w, "of"))
-    return shoal_words_fail(
-        w, w->word, "expected `of` and how many of the input's last values are numbers of rows, found %s",
-        shoal_word_quote(w, w->word, quote));
-  r->size = w->word;
-  return shoal_words_u32(w, "how many of the input's last values are numbers of rows", 1, INT32_MAX,
-                         &layer->columns);
-}
-
-static bool read_names(shoal_reading *r, shoal_layer *layer) {
+bool shoal_read_names(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   do {
     if (layer->inputs_count == SHOAL_LAYER_INPUTS_MAX)
@@ -282,56 +200,7 @@ static bool read_names(shoal_reading *r, shoal_layer *layer) {
   return true;
 }
 
-static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  const uint32_t most = INT32_MAX;
-  switch (layer->op) {
-  case SHOAL_LAYER_DENSE: return shoal_words_u32(w, "the number of outputs", 1, most, &layer->units);
-  case SHOAL_LAYER_CONV:
-    layer->stride_h = layer->stride_w = 1;
-    return shoal_words_u32(w, "the number of channels", 1, most, &layer->units) && read_window(r, layer);
-  case SHOAL_LAYER_POOL:
-    if (!read_pool_kind(r, layer) || !read_window(r, layer)) return false;
-    layer->stride_h = layer->k_h;
-    layer->stride_w = layer->k_w;
-    return true;
-  case SHOAL_LAYER_GLOBAL_POOL: return read_pool_kind(r, layer);
-  case SHOAL_LAYER_RESHAPE: return read_shape(r, &layer->shape);
-  case SHOAL_LAYER_EMBED:
-    return shoal_words_u32(w, "the number of words", 1, most, &layer->vocabulary) &&
-           shoal_words_u32(w, "the number of values of a word", 1, most, &layer->units);
-  case SHOAL_LAYER_LOOKUP: return read_lookup(r, layer);
-  case SHOAL_LAYER_RNN:
-  case SHOAL_LAYER_LSTM:
-  case SHOAL_LAYER_GRU: return shoal_words_u32(w, "the number of outputs", 1, most, &layer->units);
-  case SHOAL_LAYER_REPEAT: return shoal_words_u32(w, "the number of steps", 1, most, &layer->units);
-  case SHOAL_LAYER_DROPOUT: return shoal_words_real(w, "the share to drop", SHOAL_RANGE_SHARE, &layer->rate);
-  case SHOAL_LAYER_ADD:
-  case SHOAL_LAYER_CONCAT: return read_names(r, layer);
-  default: return true;
-  }
-}
-
 /* ---- the options of layers ---------------------------------------------------------- */
-
-/* The options of a layer as bits; a name and an activation fit all but the input. */
-static unsigned options_of(shoal_layer_op op) {
-#define BIT(option) (1u << SHOAL_OPTION_##option)
-  unsigned common = BIT(FROM) | BIT(ACTIVATION);
-  switch (op) {
-  case SHOAL_LAYER_DENSE: return common | BIT(NO_BIAS) | BIT(INIT);
-  case SHOAL_LAYER_CONV: return common | BIT(STRIDE) | BIT(PAD) | BIT(NO_BIAS) | BIT(INIT);
-  case SHOAL_LAYER_POOL: return common | BIT(STRIDE) | BIT(PAD);
-  case SHOAL_LAYER_EMBED:
-  case SHOAL_LAYER_LOOKUP: return common | BIT(INIT);
-  case SHOAL_LAYER_RNN:
-  case SHOAL_LAYER_LSTM:
-  case SHOAL_LAYER_GRU: return common | BIT(LAYERS) | BIT(BIDIRECTIONAL) | BIT(LAST) | BIT(INIT);
-  case SHOAL_LAYER_ACTIVATION: return BIT(FROM);
-  default: return common;
-  }
-#undef BIT
-}
 
 static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS];
@@ -350,7 +219,7 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
   shoal_word_quote(&r->words, at, quote);
   if (shoal_words_foreign(&r->words, foreign)) return shoal_words_fail(&r->words, at, "unexpected %s", quote);
-  if (shoal_word_find(at, shoal_layer_words, SHOAL_LAYER_WORDS) >= 0)
+  if (find_op(at) != NULL)
     return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote);
   const char *near = shoal_nearest(at.text, at.length, words, count);
   if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote, near);
@@ -374,7 +243,7 @@ static bool read_pair(shoal_reading *r, const char *what, uint32_t least, uint32
 static bool read_pad(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
-  if (layer->op == SHOAL_LAYER_POOL || !shoal_words_accept(w, "same"))
+  if (!shoal_op_is(layer->op, SHOAL_OP_PADS_SAME) || !shoal_words_accept(w, "same"))
     return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->pad_h, &layer->pad_w);
   if (layer->k_h % 2 == 0 || layer->k_w % 2 == 0)
     return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->k_h,
@@ -416,7 +285,9 @@ static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option optio
 
 static bool read_options(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  unsigned allowed = options_of(layer->op);
+  unsigned allowed = layer->op->options | SHOAL_TAKES(FROM);
+  if (!layer->op->is_inner)
+    allowed |= SHOAL_TAKES(ACTIVATION); /* the line of an activation has one already */
   while (w->word.length) {
     shoal_word at = w->word;
     int option = shoal_word_find(at, option_words, SHOAL_OPTION_ACTIVATION);
@@ -434,22 +305,18 @@ static bool read_options(shoal_reading *r, shoal_layer *layer) {
     else if (!read_option(r, layer, (shoal_option)option))
       return false;
   }
-  if (layer->op == SHOAL_LAYER_RNN && !r->options[SHOAL_OPTION_ACTIVATION].length)
-    layer->activation = SHOAL_ACT_TANH;
   return true;
 }
 
 /* ---- lines -------------------------------------------------------------------------- */
 
-static bool is_recurrent(shoal_layer_op op) {
-  return op == SHOAL_LAYER_RNN || op == SHOAL_LAYER_LSTM || op == SHOAL_LAYER_GRU;
-}
-
 static bool unknown_layer(shoal_reading *r, bool named) {
-  const char *words[SHOAL_LAYER_WORDS + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
+  const char *words[SHOAL_OPS_MAX + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
   size_t count = 0;
-  for (int i = r->layers_only ? SHOAL_LAYER_INPUT + 1 : 0; i < SHOAL_LAYER_WORDS; i++)
-    words[count++] = shoal_layer_words[i];
+  for (uint32_t i = 0; i < shoal_ops_count; i++) {
+    bool is_given = r->layers_only && shoal_op_is(shoal_ops[i], SHOAL_OP_INPUT);
+    if (!shoal_ops[i]->is_inner && !is_given) words[count++] = shoal_ops[i]->word;
+  }
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
   size_t layers = count;
   for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
@@ -485,19 +352,17 @@ static bool refuse_in_body(shoal_reading *r) {
 static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_model *model = r->model;
-  int op = shoal_word_find(w->word, shoal_layer_words, SHOAL_LAYER_WORDS);
   int activation = shoal_word_find(w->word, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
-  if (op < 0 && activation < 0) return unknown_layer(r, layer->named);
-  if (op == SHOAL_LAYER_INPUT && r->layers_only) return refuse_in_body(r);
-  layer->op = op >= 0 ? (shoal_layer_op)op : SHOAL_LAYER_ACTIVATION;
+  layer->op = activation >= 0 ? shoal_activation_op : find_op(w->word);
+  if (layer->op == NULL) return unknown_layer(r, layer->named);
+  bool is_input = shoal_op_is(layer->op, SHOAL_OP_INPUT);
+  if (is_input && r->layers_only) return refuse_in_body(r);
   if (activation >= 0) layer->activation = (shoal_activation)activation;
   layer->line = w->line;
-  layer->bias = layer->op == SHOAL_LAYER_DENSE || layer->op == SHOAL_LAYER_CONV || is_recurrent(layer->op);
-  layer->stack = is_recurrent(layer->op);
   w->head = w->word;
   shoal_words_advance(w);
 
-  if ((layer->op == SHOAL_LAYER_INPUT) != (model->layers_count == 0))
+  if (is_input != (model->layers_count == 0))
     return model->layers_count
                ? shoal_words_fail(w, w->head, "a second input; the first is on line %u",
                                   model->layers[0].line)
@@ -507,11 +372,12 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
     return shoal_words_fail(w, w->head, "a layer after the loss on line %u; move it above that line",
                             r->settings[SHOAL_SETTING_LOSS].line);
   r->heads[model->layers_count] = w->head;
-  if (layer->op == SHOAL_LAYER_INPUT) return read_input(r, layer);
+  if (is_input) return layer->op->read(r, layer) && shoal_words_end(w);
 
   layer->inputs_count = 1;
   layer->inputs[0] = model->layers_count - 1;
-  if (!read_arguments(r, layer) || !read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
+  if (layer->op->read != NULL && !layer->op->read(r, layer)) return false;
+  if (!read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
   for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
   return true;
 }

@@ -86,28 +86,6 @@ enum { SHOAL_SHAPE_TEXT_MAX = 64 };
 /* "1x28x28", "784", "sequence 20x8", "tokens 20". Returns out. */
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]);
 
-typedef enum shoal_layer_op {
-  SHOAL_LAYER_INPUT,
-  SHOAL_LAYER_DENSE,
-  SHOAL_LAYER_CONV,
-  SHOAL_LAYER_POOL,
-  SHOAL_LAYER_GLOBAL_POOL,
-  SHOAL_LAYER_FLATTEN,
-  SHOAL_LAYER_RESHAPE,
-  SHOAL_LAYER_EMBED,
-  SHOAL_LAYER_LOOKUP,
-  SHOAL_LAYER_RNN,
-  SHOAL_LAYER_LSTM,
-  SHOAL_LAYER_GRU,
-  SHOAL_LAYER_REPEAT,
-  SHOAL_LAYER_DROPOUT,
-  SHOAL_LAYER_BATCHNORM,
-  SHOAL_LAYER_LAYERNORM,
-  SHOAL_LAYER_ADD,
-  SHOAL_LAYER_CONCAT,
-  SHOAL_LAYER_ACTIVATION,
-} shoal_layer_op;
-
 typedef enum shoal_init_kind {
   SHOAL_INIT_AUTO, /* he before relu, leaky-relu, elu, gelu, silu; lecun-uniform for embed, lookup
                       and recurrent nets (1/sqrt(width)); xavier-uniform else */
@@ -119,8 +97,10 @@ typedef enum shoal_init_kind {
   SHOAL_INIT_LECUN,
 } shoal_init_kind;
 
+struct shoal_op; /* nn/op.h */
+
 typedef struct shoal_layer {
-  shoal_layer_op op;
+  const struct shoal_op *op;
   const char *name; /* as written, or made from the op and a count: "conv2" */
   bool named;       /* by the person */
   uint32_t line;    /* in the text, from 1 */
@@ -236,7 +216,7 @@ float shoal_recipe_rate(const shoal_recipe *recipe);
 float shoal_recipe_rate_at(const shoal_recipe *recipe, uint64_t epoch, uint64_t round, uint64_t rounds);
 
 /* The names as they stand in the text. */
-const char *shoal_layer_op_name(shoal_layer_op op);
+const char *shoal_op_name(const struct shoal_op *op);
 const char *shoal_activation_name(shoal_activation activation);
 const char *shoal_loss_name(shoal_loss_kind loss);
 const char *shoal_optimizer_name(shoal_update_kind kind);

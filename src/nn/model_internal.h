@@ -2,6 +2,7 @@
  *
  *   model_words.c     bytes -> lines and words with their places; numbers; error texts
  *   model.c           layer lines, names and references; parse, load and set
+ *   ops/              what a line means to its operation (op.h)
  *   model_settings.c  the lines that are not layers: loss, optimizer, batch, ...
  *   model_shapes.c    what shape comes out of a layer, and whether one can
  *   model_foreign.c   lines of other libraries -> what to write instead, for errors
@@ -101,6 +102,9 @@ typedef enum shoal_option {
   SHOAL_OPTIONS,
 } shoal_option;
 
+/* An option of a row of nn/op.h: SHOAL_TAKES(STRIDE). */
+#define SHOAL_TAKES(option) (1u << SHOAL_OPTION_##option)
+
 typedef enum shoal_setting {
   SHOAL_SETTING_LOSS,
   SHOAL_SETTING_OPTIMIZER,
@@ -137,7 +141,6 @@ typedef struct shoal_reading {
 } shoal_reading;
 
 /* The tables of words, in the order of their enums. */
-extern const char *const shoal_layer_words[];
 extern const char *const shoal_activation_words[];
 extern const char *const shoal_pool_words[];
 extern const char *const shoal_init_words[];
@@ -147,7 +150,6 @@ extern const char *const shoal_optimizer_words[];
 extern const char *const shoal_schedule_words[];
 extern const char *const shoal_shuffle_words[];
 enum {
-  SHOAL_LAYER_WORDS = SHOAL_LAYER_ACTIVATION, /* that one has a word for each activation */
   SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
   SHOAL_POOL_WORDS = SHOAL_POOL_AVERAGE + 1,
   SHOAL_INIT_WORDS = SHOAL_INIT_LECUN + 1,
@@ -165,10 +167,28 @@ bool shoal_read_rate(shoal_reading *r);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
+/* model.c, for the lines of operations: exactly `count` sizes, as r->size; "784", "1x28x28" or "sequence 20x8"; and names
+ * of earlier lines, as inputs from the second on. */
+bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]);
+bool shoal_read_shape(shoal_reading *r, shoal_shape *shape);
+bool shoal_read_names(shoal_reading *r, shoal_layer *layer);
+
 /* model_shapes.c: gives the layer, whose inputs and arguments are set, its shape, and
  * counts its weights. */
 bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer);
 /* A shape read from the text: refused when it holds too many values. */
 bool shoal_check_values(shoal_reading *r, shoal_word at, const shoal_shape *shape);
+bool shoal_too_many_values(shoal_reading *r, shoal_word at, const char *text);
+bool shoal_count_weights(shoal_reading *r, uint64_t more);
+/* a * b * c * d, or more than SHOAL_VALUES_MAX where that is too large. */
+uint64_t shoal_product(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+/* How errors call input k: "'a'", or "the line above"; and its place: its name, or else the layer. */
+const char *shoal_input_text(const shoal_reading *r, uint32_t k, char out[SHOAL_QUOTE_MAX]);
+shoal_word shoal_input_place(const shoal_reading *r, uint32_t k);
+/* "needs NEEDED, but the line above gives 1x28x28; ADVICE" */
+bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *needed, const char *advice);
+
+/* model_write.c: the shortest decimal that reads back as the same float. */
+void shoal_write_real(shoal_text *out, const char *before, float value);
 
 #endif

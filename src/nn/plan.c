@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
-#include "nn/exec.h"
+#include "nn/op.h"
 
 enum { ALIGN = 16 };
 #define FLOATS_MAX ((size_t)1 << 48) /* far beyond any machine, far below what size_t holds */
@@ -48,50 +48,6 @@ static uint32_t time_forward(uint32_t node) { return node; }
 static uint32_t time_loss(const planner *p) { return p->nodes; }
 static uint32_t time_backward(const planner *p, uint32_t node) { return 2 * p->nodes - node; }
 
-static bool activation_reads_input(const shoal_node *node) {
-  return node->activation == SHOAL_ACT_GELU || node->activation == SHOAL_ACT_SILU;
-}
-
-/* Does the backward pass of the node read its input again? */
-static bool backward_reads_input(const shoal_node *node) {
-  switch (node->op) {
-  case SHOAL_NODE_DENSE:
-  case SHOAL_NODE_CONV:
-  case SHOAL_NODE_EMBED:
-  case SHOAL_NODE_RNN:
-  case SHOAL_NODE_LSTM:
-  case SHOAL_NODE_GRU:
-  case SHOAL_NODE_BATCHNORM:
-  case SHOAL_NODE_LAYERNORM: return true;
-  case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
-  case SHOAL_NODE_ACTIVATION: return activation_reads_input(node);
-  default: return false;
-  }
-}
-
-/* Does it read its own output again? */
-static bool backward_reads_output(const shoal_node *node) {
-  switch (node->op) {
-  case SHOAL_NODE_RNN:
-  case SHOAL_NODE_LSTM:
-  case SHOAL_NODE_GRU: return true;
-  case SHOAL_NODE_POOL: return node->pool != SHOAL_POOL_AVERAGE;
-  case SHOAL_NODE_ACTIVATION: return !activation_reads_input(node);
-  default: return false;
-  }
-}
-
-static bool works_in_place(const shoal_node *node) {
-  if (node->op == SHOAL_NODE_DROPOUT) return true;
-  return node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX &&
-         !activation_reads_input(node);
-}
-
-static bool gradient_in_place(const shoal_node *node) {
-  return node->op == SHOAL_NODE_DROPOUT || node->op == SHOAL_NODE_BATCHNORM ||
-         (node->op == SHOAL_NODE_ACTIVATION && node->activation != SHOAL_ACT_SOFTMAX);
-}
-
 static void analyse(planner *p) {
   p->needs_gradient[0] = p->plan->input_gradient;
   for (uint32_t i = 0; i < p->nodes; i++) {
@@ -108,18 +64,19 @@ static void analyse(planner *p) {
     const shoal_node *node = &p->graph->nodes[i];
     if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
     uint32_t input = node->inputs[0];
-    bool input_needed = p->plan->training && backward_reads_output(&p->graph->nodes[input]);
-    if (works_in_place(node) && !input_needed) p->shares[i] = p->shares[input];
+    bool input_needed = p->plan->training && shoal_node_is(&p->graph->nodes[input], SHOAL_OP_READS_OUTPUT);
+    if (shoal_node_is(node, SHOAL_OP_IN_PLACE) && !input_needed) p->shares[i] = p->shares[input];
   }
   /* Gradients flow from a node to its input: the input takes over the node's buffer. */
   for (uint32_t i = p->nodes; i-- > 0;) {
     const shoal_node *node = &p->graph->nodes[i];
     if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
-    if (gradient_in_place(node)) p->gradient_shares[node->inputs[0]] = p->gradient_shares[i];
+    if (shoal_node_is(node, SHOAL_OP_GRADIENT_IN_PLACE))
+      p->gradient_shares[node->inputs[0]] = p->gradient_shares[i];
   }
   uint32_t output = p->nodes - 1;
-  p->loss_in_place =
-      p->plan->training && p->needs_gradient[output] && !backward_reads_output(&p->graph->nodes[output]);
+  p->loss_in_place = p->plan->training && p->needs_gradient[output] &&
+                     !shoal_node_is(&p->graph->nodes[output], SHOAL_OP_READS_OUTPUT);
 }
 
 static void want(planner *p, size_t *place, size_t floats, uint32_t first, uint32_t last) {
@@ -140,14 +97,14 @@ static uint32_t last_use(const planner *p, uint32_t i) {
   bool training = p->plan->training;
   uint32_t last = time_forward(i);
   if (i + 1 == p->nodes) last = later(last, time_loss(p));
-  if (training && p->needs_gradient[i] && backward_reads_output(&p->graph->nodes[i]))
+  if (training && p->needs_gradient[i] && shoal_node_is(&p->graph->nodes[i], SHOAL_OP_READS_OUTPUT))
     last = later(last, time_backward(p, i));
   for (uint32_t j = i + 1; j < p->nodes; j++) {
     const shoal_node *reader = &p->graph->nodes[j];
     for (uint32_t k = 0; k < reader->inputs_count; k++) {
       if (reader->inputs[k] != i) continue;
       last = later(last, time_forward(j));
-      if (training && p->needs_gradient[j] && backward_reads_input(reader))
+      if (training && p->needs_gradient[j] && shoal_node_is(reader, SHOAL_OP_READS_INPUT))
         last = later(last, time_backward(p, j));
     }
   }
@@ -207,6 +164,11 @@ static bool written_before(const planner *p, uint32_t i, uint32_t k) {
   return false;
 }
 
+static size_t scratch_of(const shoal_plan *plan, const shoal_node *node, bool backward) {
+  if (node->op->scratch == NULL) return 0;
+  return node->op->scratch(plan->graph, plan->kernels, node, plan->samples_max, backward);
+}
+
 static void want_work(planner *p) {
   shoal_plan *plan = p->plan;
   for (uint32_t i = 0; i < p->nodes; i++) {
@@ -214,15 +176,13 @@ static void want_work(planner *p) {
     shoal_place *place = &plan->places[i];
     uint32_t forward = time_forward(i), backward = time_backward(p, i);
     bool trains = plan->training && p->needs_gradient[i];
-    want(p, &place->saved, shoal_exec_saved(p->graph, node, plan->samples_max), forward,
-         trains ? backward : forward);
-    want(p, &place->scratch_forward,
-         shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, false), forward, forward);
+    size_t saved = node->op->saved ? node->op->saved(p->graph, node, plan->samples_max) : 0;
+    want(p, &place->saved, saved, forward, trains ? backward : forward);
+    want(p, &place->scratch_forward, scratch_of(plan, node, false), forward, forward);
     place->scratch_backward = SHOAL_NOWHERE;
     for (uint32_t k = 0; k < SHOAL_LAYER_INPUTS_MAX; k++) place->partial[k] = SHOAL_NOWHERE;
     if (!trains) continue;
-    want(p, &place->scratch_backward,
-         shoal_exec_scratch(p->graph, plan->kernels, node, plan->samples_max, true), backward, backward);
+    want(p, &place->scratch_backward, scratch_of(plan, node, true), backward, backward);
     for (uint32_t k = 0; k < node->inputs_count; k++) {
       uint32_t input = node->inputs[k];
       if (!p->needs_gradient[input] || !written_before(p, i, k)) continue;
@@ -238,13 +198,12 @@ static void want_batch(planner *p) {
   bool labels = p->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY;
   size_t rows = (size_t)plan->samples_max * out->steps;
   uint32_t end = 2 * p->nodes;
-  bool dropout = false;
-  for (uint32_t i = 0; i < p->nodes; i++) dropout |= p->graph->nodes[i].op == SHOAL_NODE_DROPOUT;
+  bool random = shoal_graph_has(p->graph, SHOAL_OP_RANDOM);
   want(p, &plan->labels, labels ? rows : 0, 0, end);
   want(p, &plan->targets, labels ? 0 : rows * out->features, 0, end);
   want(p, &plan->weight, rows, 0, end);
   want(p, &plan->ids, 2 * (size_t)plan->samples_max, 0, end);
-  want(p, &plan->keys, dropout ? 2 * (size_t)plan->samples_max : 0, 0, end);
+  want(p, &plan->keys, random ? 2 * (size_t)plan->samples_max : 0, 0, end);
 }
 
 static int by_size(const void *left, const void *right) {

@@ -6,7 +6,17 @@
 #include <float.h>
 
 #include "base/power.h"
-#include "nn/model.h"
+#include "nn/loss.h"
+
+const shoal_loss_row shoal_loss_rows[] = {
+    [SHOAL_CROSS_ENTROPY] = {.output = SHOAL_ACT_SOFTMAX, .counts_right = true},
+    [SHOAL_BINARY_CROSS_ENTROPY] = {.output = SHOAL_ACT_SIGMOID,
+                                    .counts_right = true,
+                                    .element = SHOAL_LOSS_BINARY},
+    [SHOAL_MEAN_SQUARED] = {.element = SHOAL_LOSS_SQUARED},
+    [SHOAL_MEAN_ABSOLUTE] = {.element = SHOAL_LOSS_ABSOLUTE},
+    [SHOAL_HUBER] = {.element = SHOAL_LOSS_HUBER},
+};
 
 float shoal_recipe_rate(const shoal_recipe *recipe) {
   if (recipe->rate > 0) return recipe->rate;

@@ -14,7 +14,8 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/pool.h"
-#include "nn/exec.h"
+#include "nn/loss.h"
+#include "nn/op.h"
 #include "nn/optimizer.h"
 #include "nn/plan.h"
 #include "nn/tree.h"
@@ -88,12 +89,6 @@ static float **reserve_list(shoal_trainer *t, uint32_t count, size_t floats, boo
   return list;
 }
 
-static bool has_op(const shoal_graph *graph, shoal_node_op op) {
-  for (uint32_t i = 0; i < graph->nodes_count; i++)
-    if (graph->nodes[i].op == op) return true;
-  return false;
-}
-
 static bool has_images(const shoal_graph *graph) {
   for (uint32_t i = 0; i < graph->nodes_count; i++)
     if (graph->nodes[i].shape.kind == SHOAL_IMAGE) return true;
@@ -105,7 +100,7 @@ static bool has_images(const shoal_graph *graph) {
  * which keeps a whole shard's images in the cache. Else two: dense layers behind them gain. */
 static uint32_t least_rows(const shoal_graph *graph, uint32_t shards) {
   if (!has_images(graph)) return graph->weights_count > LARGE_MODEL ? 128 : 48;
-  return shards < 4 || has_op(graph, SHOAL_NODE_BATCHNORM) ? SHOAL_LANES : 2 * SHOAL_LANES;
+  return shards < 4 || shoal_graph_has(graph, SHOAL_OP_WHOLE_SHARD) ? SHOAL_LANES : 2 * SHOAL_LANES;
 }
 
 /* The number of shards decides the result's bits, so it follows from the model and the
@@ -143,7 +138,7 @@ static uint32_t largest_shard(const shoal_trainer *t) {
  * go in small tiles. */
 static uint32_t choose_tile(const shoal_trainer *t) {
   uint32_t shard = largest_shard(t);
-  bool small = has_images(t->graph) && !has_op(t->graph, SHOAL_NODE_BATCHNORM);
+  bool small = has_images(t->graph) && !shoal_graph_has(t->graph, SHOAL_OP_WHOLE_SHARD);
   uint32_t most = small ? IMAGE_TILE : SHOAL_FETCH_MAX;
   return shard < most ? shard : most;
 }
@@ -408,8 +403,7 @@ static shoal_sums run_pass(pass *p) {
 }
 
 shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums) {
-  shoal_loss_kind loss = t->recipe->loss;
-  bool counts = loss == SHOAL_CROSS_ENTROPY || loss == SHOAL_BINARY_CROSS_ENTROPY;
+  bool counts = shoal_loss_rows[t->recipe->loss].counts_right;
   double weight = sums->weight > 0 ? sums->weight : 1;
   double counted = sums->counted > 0 ? (double)sums->counted : 1;
   return (shoal_result){.loss = sums->loss / weight,

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "nn/graph.h"
+#include "nn/ops/table.h"
 
 typedef struct net {
   shoal_model *model;
@@ -70,7 +71,7 @@ static void what_reads_the_data_needs_no_input_gradient(void **unused) {
   for (uint32_t i = 0; i < n.graph->nodes_count; i++) {
     const shoal_node *node = &n.graph->nodes[i];
     shoal_flops flops = shoal_node_flops(n.graph, node);
-    if (node->op != SHOAL_NODE_DENSE) {
+    if (node->op != &shoal_op_dense) {
       assert_int_equal(flops.forward + flops.input_gradient + flops.weight_gradient, 0);
       continue;
     }
@@ -188,14 +189,14 @@ static void an_activation_changes_places_with_a_pool_that_alone_reads_it(void **
     snprintf(text, sizeof text, "input 2x8x8\n%sdense 3\nloss cross-entropy\n", cases[i].layers);
     net n = open_net(text);
     uint32_t pool = 0;
-    while (n.graph->nodes[pool].op != SHOAL_NODE_POOL) pool++;
+    while (n.graph->nodes[pool].op != &shoal_op_pool) pool++;
     const shoal_node *before = &n.graph->nodes[n.graph->nodes[pool].inputs[0]];
-    assert_int_equal(before->op == SHOAL_NODE_CONV, cases[i].swapped);
-    assert_int_equal(n.graph->nodes[pool + 1].op == SHOAL_NODE_ACTIVATION, cases[i].swapped);
+    assert_int_equal(before->op == &shoal_op_conv, cases[i].swapped);
+    assert_int_equal(n.graph->nodes[pool + 1].op == &shoal_op_activation, cases[i].swapped);
     /* Whatever was moved, all find the shapes that they expect. */
     for (uint32_t k = 0; k < n.graph->nodes_count; k++) {
       const shoal_node *node = &n.graph->nodes[k];
-      if (node->op != SHOAL_NODE_CONV && node->op != SHOAL_NODE_POOL) continue;
+      if (node->op != &shoal_op_conv && node->op != &shoal_op_pool) continue;
       const shoal_shape *in = &n.graph->nodes[node->inputs[0]].shape;
       assert_int_equal(in->c * in->h * in->w, node->window.in_c * node->window.in_h * node->window.in_w);
       assert_int_equal(

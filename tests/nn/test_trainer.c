@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "check.h"
+#include "nn/ops/table.h"
 #include "nn/trainer.h"
 #include "synthetic.h"
 
@@ -301,7 +302,7 @@ static void times_cover_the_work_and_change_no_bit(void **unused) {
     assert_int_equal(shoal_trainer_times(timed, rows), count);
     for (uint32_t k = 0; k < count; k++) {
       bool of_node = rows[k].work == SHOAL_WORK_FORWARD || rows[k].work == SHOAL_WORK_BACKWARD;
-      bool input = of_node && b.graph->nodes[rows[k].node].op == SHOAL_NODE_INPUT;
+      bool input = of_node && b.graph->nodes[rows[k].node].op == &shoal_op_input;
       bool nothing_to_sum = rows[k].work == SHOAL_WORK_SUM && shoal_trainer_shards(timed) == 1;
       assert_true(rows[k].seconds > 0 || input || nothing_to_sum);
       assert_true(rows[k].node < b.graph->nodes_count);

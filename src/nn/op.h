@@ -1,0 +1,114 @@
+/* op.h: an operation, whole: its line in the model text, its node in the graph, how it is computed and exported.
+ *
+ * An operation is one file, nn/ops/NAME.c, and one row of the table in nn/ops/table.c; a family such as rnn, lstm
+ * and gru shares a file. The reader and writer of model texts, the graph, the plan, the execution, the exporters
+ * and the reports are loops over rows: outside nn/ops/ nothing names a kind of node. docs/tour.md adds one, step by
+ * step.
+ *
+ * A line of the text (shoal_layer) becomes one or more nodes (shoal_node). Most rows are both; some only ever stand
+ * for a line (global-pool makes a node of pool) or for a node (the last step of a sequence).
+ *
+ * Ownership: rows are constants. Threads: any. */
+#ifndef SHOAL_NN_OP_H
+#define SHOAL_NN_OP_H
+
+#include "nn/exec.h"
+
+struct shoal_reading;
+struct shoal_lowering;
+struct shoal_onnx_export;
+
+/* What a row says of itself, as bits. */
+enum {
+  /* How the backward pass uses memory. */
+  SHOAL_OP_READS_INPUT = 1 << 0,       /* it reads the input again */
+  SHOAL_OP_READS_OUTPUT = 1 << 1,      /* it reads the output again */
+  SHOAL_OP_IN_PLACE = 1 << 2,          /* the output may overwrite the input */
+  SHOAL_OP_GRADIENT_IN_PLACE = 1 << 3, /* the input's gradient may overwrite the output's */
+  SHOAL_OP_PASSES_GRADIENT =
+      1 << 4, /* every input's gradient is the output's: there is no backward function */
+  /* What kind of operation it is. */
+  SHOAL_OP_INPUT = 1 << 5,           /* it stands for the data */
+  SHOAL_OP_TAKES_TOKENS = 1 << 6,    /* its input is numbers of words; all others work on values */
+  SHOAL_OP_HAS_MATRIX = 1 << 7,      /* it multiplies by weights: values after it have a scale of their own */
+  SHOAL_OP_NORMALISES = 1 << 8,      /* the activation after it decides how the weights before it begin */
+  SHOAL_OP_WHOLE_SHARD = 1 << 9,     /* a sample's outcome depends on the other samples of its tile */
+  SHOAL_OP_RANDOM = 1 << 10,         /* it draws random numbers while training */
+  SHOAL_OP_MIXES_STEPS = 1 << 11,    /* a step's outcome depends on other steps, without a state */
+  SHOAL_OP_OWN_ACTIVATION = 1 << 12, /* the activation of its line works inside of it */
+  SHOAL_OP_PADS_SAME = 1 << 13,      /* its line may say `pad same` */
+};
+
+/* One run of a node, forward or backward, with all pointers resolved. */
+typedef struct shoal_call {
+  shoal_exec *exec;
+  const shoal_kernels *kernels;
+  const shoal_node *node;
+  const shoal_shape *in, *out; /* of input 0 and of the output */
+  uint32_t n, lanes;           /* samples, and lanes of images */
+  const float *x;              /* input 0 */
+  float *y;
+  float *saved, *scratch;
+  float *dy;                         /* backward only, and these: */
+  float *dx[SHOAL_LAYER_INPUTS_MAX]; /* of each input; NULL where nobody wants it */
+} shoal_call;
+
+typedef struct shoal_op {
+  const char *word; /* its line begins with it, and reports call its nodes so */
+  bool is_inner;    /* no line begins with the word: other lines make its nodes */
+  unsigned options; /* of its line, beside the common ones: bits of shoal_option */
+  unsigned traits;  /* SHOAL_OP_... */
+
+  /* The line. Each may be NULL. */
+  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* its arguments; NULL: there are none */
+  void (*write)(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
+  /* Sets layer->shape and counts the weights; NULL: the shape is the input's. */
+  bool (*infer)(struct shoal_reading *r, shoal_layer *layer, const shoal_shape *in);
+  /* Adds its nodes to the graph and returns the last one; NULL: one node of this row. */
+  uint32_t (*lower)(struct shoal_lowering *l, uint32_t input);
+
+  /* The node. */
+  unsigned (*node_traits)(
+      const shoal_node *node); /* beside `traits`, where they depend on the node; or NULL */
+  /* Floats that it keeps from forward to backward, and scratch; NULL: none. */
+  size_t (*saved)(const shoal_graph *graph, const shoal_node *node, uint32_t n);
+  size_t (*scratch)(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
+                    bool backward);
+  uint32_t carries; /* recurrent: vectors of the output's width that go on from batch to batch */
+  uint32_t
+      overwrites; /* so many parameters, from the first, get their gradient overwritten by a fresh tile */
+  void (*forward)(const shoal_call *call);
+  void (*backward)(const shoal_call *call);
+  uint64_t (*flops)(const shoal_graph *graph, const shoal_node *node); /* forward, of one sample; NULL: 0 */
+  /* Writes its operators and returns the name of the value that they give. */
+  const char *(*onnx)(struct shoal_onnx_export *e, const shoal_node *node, const char *x);
+} shoal_op;
+
+/* The table, in the order in which errors list the words. */
+extern const shoal_op *const shoal_ops[];
+extern const uint32_t shoal_ops_count;
+enum { SHOAL_OPS_MAX = 64 };
+/* The operation whose line begins with this word, or NULL. */
+const shoal_op *shoal_op_named(const char *word, size_t length);
+extern const shoal_op *const shoal_activation_op; /* of a line that is an activation alone */
+
+static inline bool shoal_op_is(const shoal_op *op, unsigned trait) { return (op->traits & trait) != 0; }
+static inline bool shoal_node_is(const shoal_node *node, unsigned trait) {
+  return ((node->op->traits | (node->op->node_traits ? node->op->node_traits(node) : 0)) & trait) != 0;
+}
+/* What reports call the node: "conv", "tanh". */
+const char *shoal_node_word(const shoal_node *node);
+bool shoal_graph_has(const shoal_graph *graph, unsigned trait); /* in any of its nodes */
+
+/* Parameter k of the node, its gradient, and the value of input k; NULL where the node has no such parameter. */
+const float *shoal_call_weight(const shoal_call *call, int k);
+float *shoal_call_gradient(const shoal_call *call, int k);
+const float *shoal_call_input(const shoal_call *call, uint32_t k);
+/* Rows of a tensor of this shape as a matrix, and all of its floats. */
+uint32_t shoal_call_rows(const shoal_call *call, const shoal_shape *shape);
+size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape);
+/* How normalisations and dropout see the output. */
+shoal_norm shoal_call_norm(const shoal_call *call);
+void shoal_call_gemm(const shoal_call *call, const shoal_gemm *product);
+
+#endif

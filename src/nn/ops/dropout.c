@@ -1,0 +1,65 @@
+/* dropout.c: zeroes values with a rate while training and scales the rest. No parameters.
+ *
+ * Random numbers are keyed by seed, node, epoch and sample; backward does the same to the gradient, because the keys
+ * come out the same. */
+#include "nn/lowering.h"
+#include "nn/model_internal.h"
+#include "nn/onnx_op.h"
+#include "nn/ops/table.h"
+
+static bool read(shoal_reading *r, shoal_layer *layer) {
+  return shoal_words_real(&r->words, "the share to drop", SHOAL_RANGE_SHARE, &layer->rate);
+}
+
+static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  (void)model;
+  shoal_write_real(out, " ", layer->rate);
+}
+
+static uint32_t lower(shoal_lowering *l, uint32_t input) {
+  if (l->layer->rate == 0) return input;
+  uint32_t node = shoal_lower_node(l, &shoal_op_dropout, input, l->layer->shape);
+  l->graph->nodes[node].rate = l->layer->rate;
+  return node;
+}
+
+static void drop(const shoal_call *c, const float *x, float *y) {
+  const shoal_exec *exec = c->exec;
+  const shoal_plan *plan = exec->plan;
+  const uint64_t *ids = shoal_exec_batch(exec).ids;
+  uint32_t *keys = shoal_exec_keys(exec);
+  uint64_t node = (uint64_t)(c->node - plan->graph->nodes);
+  for (uint32_t i = 0; i < c->n; i++) {
+    shoal_key key = shoal_key_make(exec->seed + (node << 48), SHOAL_FOR_DROPOUT, exec->epoch, ids[i]);
+    keys[2 * i] = key.word[0];
+    keys[2 * i + 1] = key.word[1];
+  }
+  uint32_t threshold = (uint32_t)(c->node->rate * 4294967296.0);
+  shoal_norm shape = shoal_call_norm(c);
+  c->kernels->dropout(&shape, keys, threshold, 1 / (1 - c->node->rate), x, y);
+}
+
+static void forward(const shoal_call *c) {
+  if (c->exec->plan->training)
+    drop(c, c->x, c->y);
+  else if (c->x != c->y)
+    c->kernels->copy_rows(1, shoal_call_floats(c, c->out), c->x, 0, c->y, 0);
+}
+
+static void backward(const shoal_call *c) {
+  if (c->dx[0] != NULL) drop(c, c->dy, c->dx[0]);
+}
+
+static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  (void)e, (void)node;
+  return x;
+}
+
+const shoal_op shoal_op_dropout = {.word = "dropout",
+                                   .traits = SHOAL_OP_IN_PLACE | SHOAL_OP_GRADIENT_IN_PLACE | SHOAL_OP_RANDOM,
+                                   .read = read,
+                                   .write = write,
+                                   .lower = lower,
+                                   .forward = forward,
+                                   .backward = backward,
+                                   .onnx = onnx};

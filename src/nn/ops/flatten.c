@@ -1,0 +1,106 @@
+/* flatten.c: flatten and reshape: the same values in another layout. No parameters.
+ *
+ * The node of flatten makes a vector of anything, that of reshape anything of a vector; a line `reshape` is both. */
+#include "nn/lowering.h"
+#include "nn/model_internal.h"
+#include "nn/onnx_op.h"
+#include "nn/ops/table.h"
+
+/* ---- the lines ---- */
+
+static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  (void)r;
+  layer->shape = shoal_vector_of(shoal_shape_values(in));
+  return true;
+}
+
+uint32_t shoal_lower_flatten(shoal_lowering *l, uint32_t input) {
+  const shoal_shape *shape = &l->graph->nodes[input].shape;
+  if (shape->kind == SHOAL_VECTOR) return input;
+  return shoal_lower_node(l, &shoal_op_flatten, input, shoal_vector_of(shoal_shape_values(shape)));
+}
+
+static bool read_reshape(shoal_reading *r, shoal_layer *layer) { return shoal_read_shape(r, &layer->shape); }
+
+static void write_reshape(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  (void)model;
+  char shape[SHOAL_SHAPE_TEXT_MAX];
+  shoal_text_addf(out, " %s", shoal_shape_text(&layer->shape, shape));
+}
+
+static bool infer_reshape(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  if (shoal_shape_values(&layer->shape) == shoal_shape_values(in)) return true;
+  char to[SHOAL_SHAPE_TEXT_MAX], from[SHOAL_SHAPE_TEXT_MAX];
+  char to_values[SHOAL_GROUPED_MAX], from_values[SHOAL_GROUPED_MAX], name[SHOAL_QUOTE_MAX];
+  return shoal_words_fail(&r->words, r->size, "%s has %s values, but %s gives %s with %s; they must be equal",
+                          shoal_shape_text(&layer->shape, to),
+                          shoal_grouped(shoal_shape_values(&layer->shape), to_values),
+                          shoal_input_text(r, 0, name), shoal_shape_text(in, from),
+                          shoal_grouped(shoal_shape_values(in), from_values));
+}
+
+static uint32_t lower_reshape(shoal_lowering *l, uint32_t input) {
+  input = shoal_lower_flatten(l, input);
+  if (l->layer->shape.kind == SHOAL_VECTOR) return input;
+  return shoal_lower_node(l, &shoal_op_reshape, input, l->layer->shape);
+}
+
+/* ---- the nodes ---- */
+
+static void to_vector(const shoal_call *c, const shoal_shape *shape, const float *x, float *y) {
+  if (shape->kind == SHOAL_IMAGE)
+    c->kernels->lanes_to_rows((uint32_t)shoal_shape_values(shape), c->lanes, c->n, x, y);
+  else
+    c->kernels->swap_rows(shape->steps, c->n, shape->features, x, y);
+}
+
+static void from_vector(const shoal_call *c, const shoal_shape *shape, const float *x, float *y) {
+  if (shape->kind == SHOAL_IMAGE)
+    c->kernels->rows_to_lanes((uint32_t)shoal_shape_values(shape), c->lanes, c->n, x, y);
+  else
+    c->kernels->swap_rows(c->n, shape->steps, shape->features, x, y);
+}
+
+static void forward(const shoal_call *c) { to_vector(c, c->in, c->x, c->y); }
+
+static void backward(const shoal_call *c) {
+  if (c->dx[0] != NULL) from_vector(c, c->in, c->dy, c->dx[0]);
+}
+
+static void forward_reshape(const shoal_call *c) { from_vector(c, c->out, c->x, c->y); }
+
+static void backward_reshape(const shoal_call *c) {
+  if (c->dx[0] != NULL) to_vector(c, c->out, c->dy, c->dx[0]);
+}
+
+static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  (void)node;
+  return shoal_onnx_emit(e->file, "Flatten", x, NULL);
+}
+
+/* In a target shape 0 stands for the batch, which stays as it is. */
+static const char *onnx_reshape(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  const shoal_shape *shape = &node->shape;
+  const int64_t image[] = {0, shape->c, shape->h, shape->w}, sequence[] = {0, shape->steps, shape->features};
+  const char *target =
+      shape->kind == SHOAL_IMAGE ? shoal_onnx_ints(e->file, 4, image) : shoal_onnx_ints(e->file, 3, sequence);
+  return shoal_onnx_emit(e->file, "Reshape", x, target, NULL);
+}
+
+const shoal_op shoal_op_flatten = {.word = "flatten",
+                                   .traits = SHOAL_OP_MIXES_STEPS,
+                                   .infer = infer,
+                                   .lower = shoal_lower_flatten,
+                                   .forward = forward,
+                                   .backward = backward,
+                                   .onnx = onnx};
+
+const shoal_op shoal_op_reshape = {.word = "reshape",
+                                   .traits = SHOAL_OP_MIXES_STEPS,
+                                   .read = read_reshape,
+                                   .write = write_reshape,
+                                   .infer = infer_reshape,
+                                   .lower = lower_reshape,
+                                   .forward = forward_reshape,
+                                   .backward = backward_reshape,
+                                   .onnx = onnx_reshape};

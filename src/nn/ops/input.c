@@ -1,0 +1,42 @@
+/* input.c: the data itself. Its line is the first of every text; the source of samples fills its node. */
+#include "nn/model_internal.h"
+#include "nn/onnx_op.h"
+#include "nn/ops/table.h"
+
+static bool read_tokens(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  layer->shape = (shoal_shape){SHOAL_TOKENS, 1, 1, 1, 1, 1};
+  if (!shoal_words_u32(w, "the number of tokens in a sample", 1, INT32_MAX, &layer->shape.steps))
+    return false;
+  r->model->carry = shoal_words_accept(w, "carry");
+  return true;
+}
+
+static bool read(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  if (shoal_words_accept(w, "tokens")) return read_tokens(r, layer);
+  if (!shoal_read_shape(r, &layer->shape)) return false;
+  if (shoal_word_is(w->word, "carry"))
+    return shoal_words_fail(w, w->word,
+                            "only a text can continue from batch to batch: carry needs `input tokens N`");
+  return true;
+}
+
+static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  char shape[SHOAL_SHAPE_TEXT_MAX];
+  shoal_text_addf(out, " %s%s", shoal_shape_text(&layer->shape, shape), model->carry ? " carry" : "");
+}
+
+static void forward(const shoal_call *call) { (void)call; }
+
+static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  (void)node, (void)x;
+  return e->input;
+}
+
+const shoal_op shoal_op_input = {.word = "input",
+                                 .traits = SHOAL_OP_INPUT,
+                                 .read = read,
+                                 .write = write,
+                                 .forward = forward,
+                                 .onnx = onnx};

@@ -1,0 +1,121 @@
+/* join.c: add and concat: several lines become one. No parameters. */
+#include "nn/lowering.h"
+#include "nn/model_internal.h"
+#include "nn/onnx_op.h"
+#include "nn/ops/table.h"
+
+/* ---- the lines ---- */
+
+static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  for (uint32_t k = 1; k < layer->inputs_count; k++)
+    shoal_text_addf(out, " %s", model->layers[layer->inputs[k]].name);
+}
+
+/* The channels of an image, the features of anything else. */
+static uint32_t *joined_axis(shoal_shape *shape) {
+  return shape->kind == SHOAL_IMAGE ? &shape->c : &shape->features;
+}
+
+/* The inputs are different lines whose shapes fit. */
+static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first) {
+  shoal_words *w = &r->words;
+  char name[SHOAL_QUOTE_MAX], first_name[SHOAL_QUOTE_MAX];
+  char shape[SHOAL_SHAPE_TEXT_MAX], first_shape[SHOAL_SHAPE_TEXT_MAX];
+  bool add = layer->op == &shoal_op_add;
+  uint64_t sum = 0; /* of channels or features */
+  for (uint32_t k = 0; k < layer->inputs_count; k++) {
+    shoal_shape in = r->model->layers[layer->inputs[k]].shape, same = *first;
+    for (uint32_t j = 0; j < k; j++) {
+      if (layer->inputs[j] == layer->inputs[k])
+        return shoal_words_fail(w, r->inputs[k], "%s is already one of the inputs",
+                                shoal_input_text(r, k, name));
+    }
+    if (!add && in.kind == first->kind) *joined_axis(&same) = *joined_axis(&in);
+    if (!shoal_shape_equal(&same, &in))
+      return shoal_words_fail(w, r->inputs[k], "%s has the shape %s, %s %s; they must be equal%s",
+                              shoal_input_text(r, k, name), shoal_shape_text(&in, shape),
+                              shoal_input_text(r, 0, first_name), shoal_shape_text(first, first_shape),
+                              add ? "" : " but for channels or features");
+    sum += *joined_axis(&in);
+  }
+  layer->shape = *first;
+  if (add) return true;
+  if (sum > SHOAL_VALUES_MAX) return shoal_too_many_values(r, w->head, "its output");
+  *joined_axis(&layer->shape) = (uint32_t)sum;
+  return true;
+}
+
+static uint32_t lower_add(shoal_lowering *l, uint32_t input) {
+  for (uint32_t i = 1; i < l->layer->inputs_count; i++) {
+    input = shoal_lower_node(l, &shoal_op_add, input, l->layer->shape);
+    shoal_lower_input(l, input, l->output_of[l->layer->inputs[i]]);
+  }
+  return input;
+}
+
+static uint32_t lower_concat(shoal_lowering *l, uint32_t input) {
+  if (l->layer->inputs_count == 1) return input;
+  uint32_t node = shoal_lower_node(l, &shoal_op_concat, input, l->layer->shape);
+  for (uint32_t i = 1; i < l->layer->inputs_count; i++)
+    shoal_lower_input(l, node, l->output_of[l->layer->inputs[i]]);
+  return node;
+}
+
+/* ---- add ---- */
+
+static void forward_add(const shoal_call *c) {
+  c->kernels->add(shoal_call_floats(c, c->out), c->x, shoal_call_input(c, 1), c->y);
+}
+
+static const char *onnx_add(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  return shoal_onnx_emit(e->file, "Add", x, e->outputs[node->inputs[1]], NULL);
+}
+
+const shoal_op shoal_op_add = {.word = "add",
+                               .traits = SHOAL_OP_PASSES_GRADIENT,
+                               .read = shoal_read_names,
+                               .write = write,
+                               .infer = infer,
+                               .lower = lower_add,
+                               .forward = forward_add,
+                               .onnx = onnx_add};
+
+/* ---- concat ---- */
+
+/* The part of the whole that each input takes up, copied in (dx NULL) or out. An image's channels are outermost, so each
+ * input is one run; elsewhere it is a run in each row. */
+static void copy_parts(const shoal_call *c, float *const *dx) {
+  const shoal_node *nodes = c->exec->plan->graph->nodes;
+  bool image = c->out->kind == SHOAL_IMAGE;
+  size_t rows = image ? 1 : shoal_call_rows(c, c->out),
+         unit = image ? (size_t)c->out->h * c->out->w * c->lanes : 1;
+  size_t whole = (image ? c->out->c : c->out->features) * unit, before = 0;
+  for (uint32_t k = 0; k < c->node->inputs_count; k++) {
+    const shoal_shape *part = &nodes[c->node->inputs[k]].shape;
+    size_t run = (image ? part->c : part->features) * unit;
+    if (dx == NULL)
+      c->kernels->copy_rows(rows, run, shoal_call_input(c, k), run, c->y + before, whole);
+    else if (dx[k] != NULL)
+      c->kernels->copy_rows(rows, run, c->dy + before, whole, dx[k], run);
+    before += run;
+  }
+}
+
+static void forward_concat(const shoal_call *c) { copy_parts(c, NULL); }
+static void backward_concat(const shoal_call *c) { copy_parts(c, c->dx); }
+
+static const char *onnx_concat(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  (void)x;
+  const char *inputs[SHOAL_LAYER_INPUTS_MAX];
+  for (uint32_t i = 0; i < node->inputs_count; i++) inputs[i] = e->outputs[node->inputs[i]];
+  return shoal_onnx_concat(e->file, node->inputs_count, inputs, node->shape.kind == SHOAL_SEQUENCE ? 2 : 1);
+}
+
+const shoal_op shoal_op_concat = {.word = "concat",
+                                  .read = shoal_read_names,
+                                  .write = write,
+                                  .infer = infer,
+                                  .lower = lower_concat,
+                                  .forward = forward_concat,
+                                  .backward = backward_concat,
+                                  .onnx = onnx_concat};

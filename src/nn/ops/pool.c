@@ -1,0 +1,136 @@
+/* pool.c: pool and global-pool, whose window is the whole image. No parameters. */
+#include "nn/lowering.h"
+#include "nn/ops/activation.h"
+#include "nn/ops/window.h"
+
+const char *const shoal_pool_words[] = {
+    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average"};
+
+/* ---- the lines ---- */
+
+static bool read_kind(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  int kind = shoal_word_find(w->word, shoal_pool_words, SHOAL_POOL_WORDS);
+  if (kind < 0) return shoal_words_unknown(w, w->word, "kind of pooling", shoal_pool_words, SHOAL_POOL_WORDS);
+  layer->pool = (shoal_pool_kind)kind;
+  shoal_words_advance(w);
+  return true;
+}
+
+static bool read(shoal_reading *r, shoal_layer *layer) {
+  if (!read_kind(r, layer) || !shoal_window_read(r, layer)) return false;
+  layer->stride_h = layer->k_h;
+  layer->stride_w = layer->k_w;
+  return true;
+}
+
+static void write_kind(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  (void)model;
+  shoal_text_addf(out, " %s", shoal_pool_words[layer->pool]);
+}
+
+static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  write_kind(model, layer, out);
+  shoal_window_write(layer, layer->k_h, layer->k_w, out);
+}
+
+static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  return shoal_window_infer(r, layer, in, in->c);
+}
+
+static bool infer_global(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->shape = (shoal_shape){SHOAL_VECTOR, 1, in->c, 1, 1, 1};
+  return shoal_window_needs_image(r, in);
+}
+
+static uint32_t add_node(shoal_lowering *l, uint32_t input, shoal_shape shape, shoal_window window) {
+  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, shape);
+  l->graph->nodes[node].pool = l->layer->pool;
+  l->graph->nodes[node].window = window;
+  return node;
+}
+
+/* An activation and then a pool of extremes become the pool and then the activation, which has
+ * fewer values to work on. The activation's node turns into the pool's. */
+static uint32_t pool_before_activation(shoal_lowering *l, uint32_t input) {
+  shoal_node *node = &l->graph->nodes[input];
+  shoal_node before = *node;
+  node->op = &shoal_op_pool;
+  node->layer = l->layer_index;
+  node->pool = l->layer->pool;
+  node->window = shoal_window_of_layer(l->layer, &before.shape);
+  node->shape = l->layer->shape;
+  uint32_t activation = shoal_lower_node(l, &shoal_op_activation, input, l->layer->shape);
+  l->graph->nodes[activation].activation = before.activation;
+  l->graph->nodes[activation].layer = before.layer;
+  return activation;
+}
+
+static uint32_t lower(shoal_lowering *l, uint32_t input) {
+  const shoal_node *from = &l->graph->nodes[input];
+  bool swap = from->op == &shoal_op_activation && shoal_activation_rows[from->activation].never_falls &&
+              l->layer->pool != SHOAL_POOL_AVERAGE && shoal_lower_only_reader(l, input);
+  if (swap) return pool_before_activation(l, input);
+  return add_node(l, input, l->layer->shape, shoal_window_of_layer(l->layer, &from->shape));
+}
+
+static uint32_t lower_global(shoal_lowering *l, uint32_t input) {
+  shoal_shape in = l->graph->nodes[input].shape;
+  shoal_window window = {.in_c = in.c,
+                         .in_h = in.h,
+                         .in_w = in.w,
+                         .out_c = in.c,
+                         .out_h = 1,
+                         .out_w = 1,
+                         .k_h = in.h,
+                         .k_w = in.w,
+                         .stride_h = 1,
+                         .stride_w = 1};
+  shoal_shape pixel = {SHOAL_IMAGE, 1, 1, in.c, 1, 1};
+  return shoal_lower_flatten(l, add_node(l, input, pixel, window));
+}
+
+/* ---- the node ---- */
+
+static unsigned node_traits(const shoal_node *node) {
+  return node->pool == SHOAL_POOL_AVERAGE ? 0 : SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT;
+}
+
+static void forward(const shoal_call *c) {
+  shoal_window window = shoal_window_of_call(c);
+  c->kernels->pool_forward(c->node->pool, &window, c->x, c->y);
+}
+
+static void backward(const shoal_call *c) {
+  shoal_window window = shoal_window_of_call(c);
+  if (c->dx[0] != NULL) c->kernels->pool_backward(c->node->pool, &window, c->x, c->y, c->dy, c->dx[0]);
+}
+
+static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  if (node->pool == SHOAL_POOL_AVERAGE) {
+    shoal_window_onnx(e, &node->window);
+    shoal_onnx_attribute_int(e->file, "count_include_pad", 0);
+    return shoal_onnx_emit(e->file, "AveragePool", x, NULL);
+  }
+  if (node->pool == SHOAL_POOL_MIN) x = shoal_onnx_emit(e->file, "Neg", x, NULL);
+  shoal_window_onnx(e, &node->window);
+  x = shoal_onnx_emit(e->file, "MaxPool", x, NULL);
+  return node->pool == SHOAL_POOL_MIN ? shoal_onnx_emit(e->file, "Neg", x, NULL) : x;
+}
+
+const shoal_op shoal_op_pool = {.word = "pool",
+                                .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD),
+                                .read = read,
+                                .write = write,
+                                .infer = infer,
+                                .lower = lower,
+                                .node_traits = node_traits,
+                                .forward = forward,
+                                .backward = backward,
+                                .onnx = onnx};
+
+const shoal_op shoal_op_global_pool = {.word = "global-pool",
+                                       .read = read_kind,
+                                       .write = write_kind,
+                                       .infer = infer_global,
+                                       .lower = lower_global};
