@@ -1,6 +1,6 @@
-/* pool.c: threads that share out tasks as short as twenty microseconds.
+/* pool.c: threads that share out tasks as short as a few microseconds.
  *
- * A run is published in one atomic word, the ticket: the number of the run in its upper half
+ * There are two ways to share them. With more tasks than threads, a run is published in one atomic word, the ticket: the number of the run in its upper half
  * and how many of its tasks nobody has taken yet in its lower half. A thread takes a task by
  * lowering the ticket by one with a compare-and-swap. What follows from that:
  *
@@ -9,6 +9,12 @@
  *  2. A thread that wakes late finds nothing to take, or a swap that fails because the run's
  *     number changed. Nobody waits for it.
  *  3. `unfinished` reaches zero exactly once a run, and that is the end of the run.
+ *
+ * Otherwise every thread has a place, and task i is that of thread i: nobody fights for a word that all write. A run
+ * is published in `call`, its number and how many places it has. A place is done by whoever sets its `taken` to the
+ * run's number: its thread, or the caller when it has done its own and the thread has not come yet. The caller stays
+ * until every place of the run was taken and is done, so a thread that comes late finds its place taken, and what a
+ * run published does not change while anybody reads it.
  *
  * Waiting starts with a short spin, a quarter of a millisecond or so, because the next run is
  * mostly microseconds away and waking a thread costs up to a hundred of them; it goes on asleep
@@ -32,9 +38,11 @@
 #include "base/assert.h"
 #include "base/thread.h"
 
-enum { THREADS_MAX = 4096, SPINS_MAX = 10000 };
+enum { THREADS_MAX = 4096, SPINS_MAX = 10000, PLACES = 1 << 16 };
 
 typedef struct member {
+  alignas(64) _Atomic uint64_t taken; /* the last run that somebody has taken this place in, */
+  _Atomic uint64_t done;              /* and that its thread has done it in */
   shoal_pool *pool;
   pthread_t handle;
   uint32_t thread; /* 1 and up; the caller is 0 */
@@ -43,6 +51,7 @@ typedef struct member {
 struct shoal_pool {
   alignas(64) _Atomic uint64_t ticket;
   alignas(64) _Atomic uint32_t unfinished;
+  alignas(64) _Atomic uint64_t call; /* a run's number, times PLACES, and how many places it has */
   alignas(64) shoal_pool_task f;
   void *context;
   uint32_t tasks;
@@ -85,39 +94,66 @@ static void do_tasks(shoal_pool *pool, uint32_t thread) {
   }
 }
 
-static bool work_waits(shoal_pool *pool) {
-  return (uint32_t)atomic_load(&pool->ticket) != 0 || atomic_load(&pool->ending);
+/* Whether this thread is the one to do the place in that run. */
+static bool take_place(member *place, uint64_t run) {
+  uint64_t taken = atomic_load(&place->taken);
+  return taken < run && atomic_compare_exchange_strong(&place->taken, &taken, run);
 }
 
-static void wait_for_work(shoal_pool *pool) {
+static void do_place(shoal_pool *pool, member *self, uint64_t call) {
+  uint64_t run = call / PLACES;
+  if (self->thread >= call % PLACES || !take_place(self, run)) return;
+  pool->f(pool->context, self->thread, self->thread);
+  atomic_store(&self->done, run);
+  if (!atomic_load(&pool->caller_asleep)) return;
+  pthread_mutex_lock(&pool->lock);
+  pthread_cond_signal(&pool->done);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static bool work_waits(shoal_pool *pool, uint64_t seen) {
+  return (uint32_t)atomic_load(&pool->ticket) != 0 || atomic_load(&pool->call) != seen ||
+         atomic_load(&pool->ending);
+}
+
+/* seen: the last call that the thread knows. */
+static void wait_for_work(shoal_pool *pool, uint64_t seen) {
   for (uint32_t i = 0; i < pool->spins; i++) {
-    if (work_waits(pool)) return;
+    if (work_waits(pool, seen)) return;
     pause_briefly();
   }
   pthread_mutex_lock(&pool->lock);
   atomic_fetch_add(&pool->workers_asleep, 1);
-  while (!work_waits(pool)) pthread_cond_wait(&pool->work, &pool->lock);
+  while (!work_waits(pool, seen)) pthread_cond_wait(&pool->work, &pool->lock);
   atomic_fetch_sub(&pool->workers_asleep, 1);
   pthread_mutex_unlock(&pool->lock);
 }
 
-static void wait_for_end(shoal_pool *pool) {
+/* Whether the run by tickets is over, or, with a place, whether that is done in this run. */
+static bool is_over(shoal_pool *pool, member *place, uint64_t run) {
+  return place != NULL ? atomic_load(&place->done) == run : atomic_load(&pool->unfinished) == 0;
+}
+
+static void wait_for_end(shoal_pool *pool, member *place, uint64_t run) {
   for (uint32_t i = 0; i < pool->spins; i++) {
-    if (atomic_load(&pool->unfinished) == 0) return;
+    if (is_over(pool, place, run)) return;
     pause_briefly();
   }
   pthread_mutex_lock(&pool->lock);
   atomic_store(&pool->caller_asleep, true);
-  while (atomic_load(&pool->unfinished) != 0) pthread_cond_wait(&pool->done, &pool->lock);
+  while (!is_over(pool, place, run)) pthread_cond_wait(&pool->done, &pool->lock);
   atomic_store(&pool->caller_asleep, false);
   pthread_mutex_unlock(&pool->lock);
 }
 
 static void *work(void *argument) {
   member *self = argument;
-  while (!atomic_load(&self->pool->ending)) {
-    wait_for_work(self->pool);
-    do_tasks(self->pool, self->thread);
+  shoal_pool *pool = self->pool;
+  for (uint64_t seen = 0, call; !atomic_load(&pool->ending); seen = call) {
+    wait_for_work(pool, seen);
+    call = atomic_load(&pool->call);
+    if (call != seen) do_place(pool, self, call);
+    do_tasks(pool, self->thread);
   }
   return NULL;
 }
@@ -130,20 +166,25 @@ uint32_t shoal_pool_cores(void) {
 }
 
 shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *err) {
+  return shoal_pool_create_beside(out, threads, 0, err);
+}
+
+shoal_status shoal_pool_create_beside(shoal_pool **out, uint32_t threads, uint32_t others, shoal_error *err) {
   *out = NULL;
   if (threads < 1 || threads > THREADS_MAX)
     return shoal_fail(err, SHOAL_INVALID, "%u threads: must be 1 to %d", threads, THREADS_MAX);
   shoal_pool *pool = aligned_alloc(alignof(shoal_pool), sizeof *pool);
-  member *members = calloc(threads, sizeof *members);
+  member *members = aligned_alloc(alignof(member), threads * sizeof *members);
   if (!pool || !members) {
     free(pool);
     free(members);
     return shoal_fail(err, SHOAL_NO_MEMORY, "no memory for %u threads", threads);
   }
   memset(pool, 0, sizeof *pool);
+  memset(members, 0, threads * sizeof *members);
   pool->threads = threads;
   pool->members = members;
-  pool->spins = threads <= shoal_pool_cores() ? SPINS_MAX : 0;
+  pool->spins = (uint64_t)threads + others <= shoal_pool_cores() ? SPINS_MAX : 0;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->done, NULL);
@@ -151,7 +192,8 @@ shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *
   int failure = 0;
   while (!failure && pool->started < threads - 1) {
     member *next = &members[pool->started];
-    *next = (member){.pool = pool, .thread = pool->started + 1};
+    next->pool = pool;
+    next->thread = pool->started + 1;
     failure = shoal_thread_start(&next->handle, work, next);
     pool->started += !failure;
   }
@@ -181,24 +223,48 @@ void shoal_pool_destroy(shoal_pool *pool) {
 
 uint32_t shoal_pool_threads(const shoal_pool *pool) { return pool->threads; }
 
+static void wake_workers(shoal_pool *pool) {
+  if (atomic_load(&pool->workers_asleep) == 0) return;
+  pthread_mutex_lock(&pool->lock);
+  pthread_cond_broadcast(&pool->work);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+static void run_places(shoal_pool *pool, uint32_t places) {
+  uint64_t run = atomic_load(&pool->call) / PLACES + 1;
+  atomic_store(&pool->call, run * PLACES + places);
+  wake_workers(pool);
+  pool->f(pool->context, 0, 0);
+  bool is_mine[THREADS_MAX];
+  for (uint32_t i = 1; i < places; i++) {
+    is_mine[i] = take_place(&pool->members[i - 1], run);
+    if (is_mine[i]) pool->f(pool->context, i, 0);
+  }
+  for (uint32_t i = 1; i < places; i++)
+    if (!is_mine[i]) wait_for_end(pool, &pool->members[i - 1], run);
+}
+
+static void run_tickets(shoal_pool *pool, uint32_t tasks) {
+  uint64_t ticket = atomic_load(&pool->ticket);
+  SHOAL_ASSERT((uint32_t)ticket == 0 && atomic_load(&pool->unfinished) == 0);
+  pool->tasks = tasks;
+  atomic_store(&pool->unfinished, tasks);
+  uint64_t run = (ticket >> 32) + 1;
+  atomic_store(&pool->ticket, run << 32 | tasks);
+  wake_workers(pool);
+  do_tasks(pool, 0);
+  wait_for_end(pool, NULL, 0);
+}
+
 void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_pool_task f, void *context) {
   if (pool->threads == 1 || tasks <= 1) {
     for (uint32_t task = 0; task < tasks; task++) f(context, task, 0);
     return;
   }
-  uint64_t ticket = atomic_load(&pool->ticket);
-  SHOAL_ASSERT((uint32_t)ticket == 0 && atomic_load(&pool->unfinished) == 0);
   pool->f = f;
   pool->context = context;
-  pool->tasks = tasks;
-  atomic_store(&pool->unfinished, tasks);
-  uint64_t run = (ticket >> 32) + 1;
-  atomic_store(&pool->ticket, run << 32 | tasks);
-  if (atomic_load(&pool->workers_asleep) > 0) {
-    pthread_mutex_lock(&pool->lock);
-    pthread_cond_broadcast(&pool->work);
-    pthread_mutex_unlock(&pool->lock);
-  }
-  do_tasks(pool, 0);
-  wait_for_end(pool);
+  if (tasks <= pool->threads)
+    run_places(pool, tasks);
+  else
+    run_tickets(pool, tasks);
 }

@@ -252,8 +252,8 @@ void ISA(conv_forward)(const shoal_window *s, const float *x, const float *w, co
   run_walk(&forward, w, scratch);
 }
 
-void ISA(conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
-                              float *scratch) {
+void ISA(conv_backward_input)(const shoal_window *s, const float *dy, const float *w, uint32_t weight_c,
+                              float *dx, float *scratch) {
   const size_t area = (size_t)s->k_h * s->k_w;
   walk backward = {
       .from_c = s->out_c,
@@ -273,7 +273,7 @@ void ISA(conv_backward_input)(const shoal_window *s, const float *dy, const floa
       .from = dy,
       .to = dx,
       .weight_to = area,
-      .weight_from = s->in_c * area,
+      .weight_from = weight_c * area,
   };
   run_walk(&backward, w, scratch);
 }

@@ -27,8 +27,9 @@
   X(conv_backward_weights)   \
   X(conv_backward_bias)      \
   X(conv_scratch)            \
-  X(winograd_forward)        \
-  X(winograd_backward)       \
+  X(winograd)                \
+  X(winograd_groups)         \
+  X(winograd_points)         \
   X(winograd_scratch)        \
   X(pool_forward)            \
   X(pool_backward)           \

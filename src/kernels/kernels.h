@@ -68,6 +68,29 @@ typedef struct shoal_window {
  * since it decides the bits. */
 bool shoal_winograd_suits(const shoal_window *s);
 
+/* Winograd's convolution in steps, so that threads can share each of them: a step's elements are independent.
+ *   forward   WEIGHTS; then for every group of tiles INPUT, OUTPUT
+ *   backward  WEIGHTS where dx is wanted; then for every group DY, INPUT, DX where wanted, DW; then END */
+typedef enum shoal_winograd_step {
+  SHOAL_WINOGRAD_WEIGHTS, /* 16 pairs of channels an element: w to points */
+  SHOAL_WINOGRAD_INPUT,   /* an input channel: x to points */
+  SHOAL_WINOGRAD_OUTPUT,  /* an output channel: its products, then y */
+  SHOAL_WINOGRAD_DY,      /* an output channel: dy to points */
+  SHOAL_WINOGRAD_DX,      /* an input channel: its products, then dx */
+  SHOAL_WINOGRAD_DW,      /* an output channel: its products are added to the gradient at the points */
+  SHOAL_WINOGRAD_END,     /* 16 pairs of channels: that gradient is added to dw */
+} shoal_winograd_step;
+
+typedef struct shoal_winograd {
+  shoal_window window;
+  const float *x, *w, *bias, *dy; /* bias may be NULL */
+  float *y, *dx, *dw;
+  float *points; /* winograd_points floats */
+} shoal_winograd;
+
+/* How many elements a step has. */
+uint32_t shoal_winograd_elements(const shoal_window *s, shoal_winograd_step step);
+
 typedef enum shoal_pool_kind { SHOAL_POOL_MAX, SHOAL_POOL_MIN, SHOAL_POOL_AVERAGE } shoal_pool_kind;
 
 typedef enum shoal_activation {
@@ -143,25 +166,28 @@ typedef struct shoal_kernels {
   /* Weights are out_c x in_c x k_h x k_w; bias may be NULL. Taps outside the image
    * are skipped. scratch: conv_scratch floats, 64-byte aligned.
    * forward:  y = chain from the bias over (in_c, k_h, k_w) ascending.
-   * input:    dx = chain from zero over (out_c, k_h, k_w) ascending; overwrites dx.
+   * input:    dx = chain from zero over (out_c, k_h, k_w) ascending; overwrites dx. The weights are laid out for
+   *           weight_c input channels, of which the window's in_c, from w on, are wanted.
    * weights:  dw += per lane a chain over (lane group, out_h, out_w) ascending, then the
    *           lanes added as the tree below.
    * bias:     dbias += the same with x = 1. */
   void (*conv_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
                        float *scratch);
-  void (*conv_backward_input)(const shoal_window *s, const float *dy, const float *w, float *dx,
-                              float *scratch);
+  void (*conv_backward_input)(const shoal_window *s, const float *dy, const float *w, uint32_t weight_c,
+                              float *dx, float *scratch);
   void (*conv_backward_weights)(const shoal_window *s, const float *x, const float *dy, float *dw);
   void (*conv_backward_bias)(const shoal_window *s, const float *dy, float *dbias);
   size_t (*conv_scratch)(const shoal_window *s);
 
   /* The same for windows that shoal_winograd_suits, with a fraction of the products and
    * other roundings (winograd.isa.c has the formulas and their error). Every sum runs over
-   * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile. */
-  void (*winograd_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
-                           float *scratch);
-  void (*winograd_backward)(const shoal_window *s, const float *x, const float *w, const float *dy, float *dx,
-                            float *dw, float *scratch); /* dx may be NULL */
+   * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile.
+   * winograd does a step for elements first .. first + count - 1 of group `group` of tiles, of which there are
+   * winograd_groups; scratch: winograd_scratch floats of the caller's own. */
+  void (*winograd)(const shoal_winograd *job, shoal_winograd_step step, uint32_t group, uint32_t first,
+                   uint32_t count, float *scratch);
+  uint32_t (*winograd_groups)(const shoal_window *s);
+  size_t (*winograd_points)(const shoal_window *s); /* floats that the steps of a job share */
   size_t (*winograd_scratch)(const shoal_window *s);
 
   /* The average divides by the number of taps inside the image. Of equal extremes the

@@ -241,18 +241,22 @@ typedef struct matrices {
 
 /* One convolution: its shape and what is kept at the points. */
 typedef struct job {
+  const shoal_winograd *of;
   const shoal_window *s;
   const way *way;
   uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
   matrices weights, gradient;      /* out_c x in_c; the weights' gradient */
   matrices input, output;          /* in_c x COLUMNS, out_c x COLUMNS */
+  matrices back;                   /* in_c x COLUMNS: the input's gradient */
   float *gemm_scratch;
+  /* The step at hand: the units of its group, and the elements. */
+  uint32_t first_unit, units_count, first, count;
 } job;
 
 static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-/* Fills in a job; without scratch memory, for its size alone. Returns the floats it needs. */
-static size_t layout(job *j, const shoal_window *s, float *scratch) {
+/* Fills in a job; without memory for points, for its size alone. Returns the floats it needs. */
+static size_t layout(job *j, const shoal_window *s, float *points) {
   const way *w = s->k_h == 3 ? &way3 : &way5;
   uint32_t tiles_h = (s->out_h + OUT - 1) / OUT, tiles_w = (s->out_w + OUT - 1) / OUT;
   *j = (job){
@@ -265,22 +269,32 @@ static size_t layout(job *j, const shoal_window *s, float *scratch) {
       .gradient.stride = odd_lines((size_t)s->out_c * s->in_c),
       .input.stride = odd_lines((size_t)s->in_c * COLUMNS),
       .output.stride = odd_lines((size_t)s->out_c * COLUMNS),
+      .back.stride = odd_lines((size_t)s->in_c * COLUMNS),
   };
-  matrices *const parts[] = {&j->weights, &j->gradient, &j->input, &j->output};
+  matrices *const parts[] = {&j->weights, &j->gradient, &j->input, &j->output, &j->back};
   size_t floats = 0;
   for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
-    if (scratch != NULL) parts[i]->first = scratch + floats;
+    if (points != NULL) parts[i]->first = points + floats;
     floats += j->points * parts[i]->stride;
   }
-  if (scratch != NULL) j->gemm_scratch = scratch + floats;
-  /* Of any of the three products. */
-  uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
-  return floats + ISA(gemm_scratch)(channels, most, most);
+  return floats;
 }
 
-size_t ISA(winograd_scratch)(const shoal_window *s) {
+size_t ISA(winograd_points)(const shoal_window *s) {
   job j;
   return layout(&j, s, NULL);
+}
+
+/* Of any of the three products. */
+size_t ISA(winograd_scratch)(const shoal_window *s) {
+  uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
+  return ISA(gemm_scratch)(channels, most, most);
+}
+
+uint32_t ISA(winograd_groups)(const shoal_window *s) {
+  job j;
+  layout(&j, s, NULL);
+  return (j.units + COLUMNS / 16 - 1) / (COLUMNS / 16);
 }
 
 /* A part of an image plane that a tile covers: the square's first pixel, which may lie outside,
@@ -373,146 +387,143 @@ static square pairs_of(const job *j, const matrices *of, uint32_t pair) {
   return (square){.start = of->first + pair, .row = j->way->side * of->stride, .col = of->stride};
 }
 
-/* ---- passes ------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------- */
 
-/* All weights to points, 16 pairs of channels at a time: these stand in lanes, tap by tap, in a
+/* Weights to points, 16 pairs of channels at a time: these stand in lanes, tap by tap, in a
  * buffer. What is left of the last 16 is zero; a point's stride has room for it. */
-static void transform_weights(const job *j, const float *weights) {
+static void transform_weights(const job *j) {
   const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
-  for (uint32_t first = 0; first < pairs; first += 16) {
-    uint32_t count = pairs - first < 16 ? pairs - first : 16;
+  for (uint32_t e = j->first; e < j->first + j->count; e++) {
+    uint32_t first = e * 16, count = pairs - first < 16 ? pairs - first : 16;
     memset(buffer, 0, sizeof buffer);
     for (uint32_t i = 0; i < count; i++)
-      for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = weights[(first + i) * area + tap];
+      for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = j->of->w[(first + i) * area + tap];
     weights_to_points_square(j->way, (square){.start = buffer, .row = j->way->kernel * 16, .col = 16},
                              pairs_of(j, &j->weights, first));
   }
 }
 
-static void transform_input(const job *j, const float *x, uint32_t first, uint32_t units) {
+static void transform_input(const job *j) {
   const size_t plane = (size_t)j->s->in_h * j->s->in_w * j->s->lanes;
-  for (uint32_t u = 0; u < units; u++) {
-    view v = input_view(j, first + u);
-    for (uint32_t c = 0; c < j->s->in_c; c++)
-      input_to_points_square(j->way, square_under(&v, x + c * plane), points_of(j, &j->input, c, u * 16));
+  for (uint32_t u = 0; u < j->units_count; u++) {
+    view v = input_view(j, j->first_unit + u);
+    for (uint32_t c = j->first; c < j->first + j->count; c++)
+      input_to_points_square(j->way, square_under(&v, j->of->x + c * plane),
+                             points_of(j, &j->input, c, u * 16));
   }
 }
 
-static void transform_output_gradient(const job *j, const float *dy, uint32_t first, uint32_t units) {
+static void transform_output_gradient(const job *j) {
   const size_t plane = (size_t)j->s->out_h * j->s->out_w * j->s->lanes;
-  for (uint32_t u = 0; u < units; u++) {
-    view v = output_view(j, first + u);
-    for (uint32_t o = 0; o < j->s->out_c; o++)
-      output_to_points_square(j->way, square_under(&v, dy + o * plane), points_of(j, &j->output, o, u * 16));
+  for (uint32_t u = 0; u < j->units_count; u++) {
+    view v = output_view(j, j->first_unit + u);
+    for (uint32_t o = j->first; o < j->first + j->count; o++)
+      output_to_points_square(j->way, square_under(&v, j->of->dy + o * plane),
+                              points_of(j, &j->output, o, u * 16));
   }
 }
 
-/* c = a * b at every point; `g` says the rest. */
+/* The step's rows of c = a * b at every point; `g` says the rest. */
 static void multiply(const job *j, const matrices *a, const matrices *b, const matrices *c, shoal_gemm g) {
   g.scratch = j->gemm_scratch;
-  g.a = a->first;
+  g.m = j->count;
+  g.a = a->first + j->first * g.a_row;
   g.b = b->first;
-  g.c = c->first;
+  g.c = c->first + j->first * g.c_row;
   ISA(gemm_many)(&g, j->points, a->stride, b->stride, c->stride);
 }
 
-/* How many units are worked off together from this one on. */
-static uint32_t units_from(const job *j, uint32_t first) {
-  return j->units - first < COLUMNS / 16 ? j->units - first : COLUMNS / 16;
-}
-
-void ISA(winograd_forward)(const shoal_window *s, const float *x, const float *w, const float *bias, float *y,
-                           float *scratch) {
-  job j;
-  layout(&j, s, scratch);
-  transform_weights(&j, w);
-  float buffer[BUFFER];
-  const float zero = 0;
+static void make_output(const job *j) {
+  const shoal_window *s = j->s;
   const size_t plane = (size_t)s->out_h * s->out_w * s->lanes;
-  for (uint32_t first = 0, units; first < j.units; first += units) {
-    units = units_from(&j, first);
-    transform_input(&j, x, first, units);
-    multiply(&j, &j.weights, &j.input, &j.output,
-             (shoal_gemm){.m = s->out_c,
-                          .n = units * 16,
-                          .k = s->in_c,
-                          .a_row = s->in_c,
-                          .a_col = 1,
-                          .b_row = COLUMNS,
-                          .b_col = 1,
-                          .c_row = COLUMNS});
-    for (uint32_t u = 0; u < units; u++) {
-      view v = output_view(&j, first + u);
-      for (uint32_t o = 0; o < s->out_c; o++) {
-        points_to_output_square(j.way, points_of(&j, &j.output, o, u * 16),
-                                (square){.start = buffer, .row = OUT * 16, .col = 16});
-        write_square(&v, buffer, bias != NULL ? bias + o : &zero, y + o * plane);
-      }
+  const float zero = 0, *bias = j->of->bias;
+  float buffer[BUFFER];
+  multiply(j, &j->weights, &j->input, &j->output,
+           (shoal_gemm){.n = j->units_count * 16,
+                        .k = s->in_c,
+                        .a_row = s->in_c,
+                        .a_col = 1,
+                        .b_row = COLUMNS,
+                        .b_col = 1,
+                        .c_row = COLUMNS});
+  for (uint32_t u = 0; u < j->units_count; u++) {
+    view v = output_view(j, j->first_unit + u);
+    for (uint32_t o = j->first; o < j->first + j->count; o++) {
+      points_to_output_square(j->way, points_of(j, &j->output, o, u * 16),
+                              (square){.start = buffer, .row = OUT * 16, .col = 16});
+      write_square(&v, buffer, bias != NULL ? bias + o : &zero, j->of->y + o * plane);
     }
   }
 }
 
-/* Adds the gradient at the points, out_c x in_c of them a point, to that of the weights. */
-static void add_weights(const job *j, float *dw) {
-  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
-  float buffer[KERNEL_MAX * KERNEL_MAX * 16];
-  for (uint32_t first = 0; first < pairs; first += 16) {
-    uint32_t count = pairs - first < 16 ? pairs - first : 16;
-    points_to_weights_square(j->way, pairs_of(j, &j->gradient, first),
-                             (square){.start = buffer, .row = j->way->kernel * 16, .col = 16});
-    for (uint32_t i = 0; i < count; i++)
-      for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
-  }
-}
-
-/* The gradient of the units' inputs, from that of their outputs at the points. */
-static void add_inputs(const job *j, uint32_t first, uint32_t units, float *dx) {
+/* The gradient of the units' inputs, from that of their outputs at the points. It takes the points of the gradient's
+ * own, since those of the input are needed for the weights. */
+static void add_inputs(const job *j) {
   const shoal_window *s = j->s;
   const size_t plane = (size_t)s->in_h * s->in_w * s->lanes;
   float buffer[BUFFER];
-  multiply(j, &j->weights, &j->output, &j->input,
-           (shoal_gemm){.m = s->in_c,
-                        .n = units * 16,
+  if (j->first_unit == 0) memset(j->of->dx + j->first * plane, 0, j->count * plane * sizeof *j->of->dx);
+  multiply(j, &j->weights, &j->output, &j->back,
+           (shoal_gemm){.n = j->units_count * 16,
                         .k = s->out_c,
                         .a_row = 1,
                         .a_col = s->in_c,
                         .b_row = COLUMNS,
                         .b_col = 1,
                         .c_row = COLUMNS});
-  for (uint32_t u = 0; u < units; u++) {
-    view v = input_view(j, first + u);
-    for (uint32_t c = 0; c < s->in_c; c++) {
-      points_to_input_square(j->way, points_of(j, &j->input, c, u * 16),
+  for (uint32_t u = 0; u < j->units_count; u++) {
+    view v = input_view(j, j->first_unit + u);
+    for (uint32_t c = j->first; c < j->first + j->count; c++) {
+      points_to_input_square(j->way, points_of(j, &j->back, c, u * 16),
                              (square){.start = buffer, .row = j->way->side * 16, .col = 16});
-      write_square(&v, buffer, NULL, dx + c * plane);
+      write_square(&v, buffer, NULL, j->of->dx + c * plane);
     }
   }
 }
 
-void ISA(winograd_backward)(const shoal_window *s, const float *x, const float *w, const float *dy, float *dx,
-                            float *dw, float *scratch) {
+static void add_products(const job *j) {
+  multiply(j, &j->output, &j->input, &j->gradient,
+           (shoal_gemm){.n = j->s->in_c,
+                        .k = j->units_count * 16,
+                        .a_row = COLUMNS,
+                        .a_col = 1,
+                        .b_row = 1,
+                        .b_col = COLUMNS,
+                        .c_row = j->s->in_c,
+                        .accumulate = j->first_unit > 0});
+}
+
+/* Adds the gradient at the points to that of the weights. */
+static void add_weights(const job *j) {
+  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
+  float buffer[KERNEL_MAX * KERNEL_MAX * 16];
+  for (uint32_t e = j->first; e < j->first + j->count; e++) {
+    uint32_t first = e * 16, count = pairs - first < 16 ? pairs - first : 16;
+    points_to_weights_square(j->way, pairs_of(j, &j->gradient, first),
+                             (square){.start = buffer, .row = j->way->kernel * 16, .col = 16});
+    for (uint32_t i = 0; i < count; i++)
+      for (uint32_t tap = 0; tap < area; tap++) j->of->dw[(first + i) * area + tap] += buffer[tap * 16 + i];
+  }
+}
+
+void ISA(winograd)(const shoal_winograd *of, shoal_winograd_step step, uint32_t group, uint32_t first,
+                   uint32_t count, float *scratch) {
   job j;
-  layout(&j, s, scratch);
-  if (dx != NULL) {
-    transform_weights(&j, w);
-    memset(dx, 0, (size_t)s->in_c * s->in_h * s->in_w * s->lanes * sizeof *dx);
+  layout(&j, &of->window, of->points);
+  j.of = of;
+  j.gemm_scratch = scratch;
+  j.first_unit = group * (COLUMNS / 16);
+  j.units_count = j.units - j.first_unit < COLUMNS / 16 ? j.units - j.first_unit : COLUMNS / 16;
+  j.first = first;
+  j.count = count;
+  switch (step) {
+  case SHOAL_WINOGRAD_WEIGHTS: transform_weights(&j); break;
+  case SHOAL_WINOGRAD_INPUT: transform_input(&j); break;
+  case SHOAL_WINOGRAD_OUTPUT: make_output(&j); break;
+  case SHOAL_WINOGRAD_DY: transform_output_gradient(&j); break;
+  case SHOAL_WINOGRAD_DX: add_inputs(&j); break;
+  case SHOAL_WINOGRAD_DW: add_products(&j); break;
+  case SHOAL_WINOGRAD_END: add_weights(&j); break;
   }
-  for (uint32_t first = 0, units; first < j.units; first += units) {
-    units = units_from(&j, first);
-    transform_output_gradient(&j, dy, first, units);
-    if (dx != NULL) add_inputs(&j, first, units, dx);
-    transform_input(&j, x, first, units);
-    multiply(&j, &j.output, &j.input, &j.gradient,
-             (shoal_gemm){.m = s->out_c,
-                          .n = s->in_c,
-                          .k = units * 16,
-                          .a_row = COLUMNS,
-                          .a_col = 1,
-                          .b_row = 1,
-                          .b_col = COLUMNS,
-                          .c_row = s->in_c,
-                          .accumulate = first > 0});
-  }
-  add_weights(&j, dw);
 }

@@ -8,6 +8,9 @@
 #include "nn/loss.h"
 #include "nn/op.h"
 
+/* Less work than this is over before other threads have heard of it. */
+enum { BAND_WORK_MIN = 1 << 16 };
+
 static float *at(const shoal_exec *exec, size_t offset) {
   return offset == SHOAL_NOWHERE ? NULL : exec->block + offset;
 }
@@ -41,6 +44,36 @@ shoal_norm shoal_call_norm(const shoal_call *c) {
 
 void shoal_call_gemm(const shoal_call *c, const shoal_gemm *product) {
   shoal_team_gemm(c->exec->team, c->kernels, product);
+}
+
+typedef struct bands {
+  const shoal_call *call;
+  size_t count, unit;
+  uint32_t threads;
+  shoal_band f;
+  const void *context;
+} bands;
+
+/* Where band `index` begins. */
+static size_t band_start(const bands *b, uint32_t index) {
+  size_t units = (b->count + b->unit - 1) / b->unit, start = units * index / b->threads * b->unit;
+  return start < b->count ? start : b->count;
+}
+
+static void run_band(void *context, uint32_t band, uint32_t thread) {
+  const bands *b = context;
+  size_t first = band_start(b, band), count = band_start(b, band + 1) - first;
+  if (count > 0)
+    b->f(b->context, first, count, shoal_team_scratch(b->call->exec->team, thread, b->call->scratch));
+}
+
+void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f,
+                      const void *context) {
+  bands b = {c, count, unit, shoal_team_threads(c->exec->team), f, context};
+  if (b.threads == 1 || work < BAND_WORK_MIN)
+    f(context, 0, count, c->scratch);
+  else
+    shoal_team_run(c->exec->team, b.threads, run_band, &b);
 }
 
 uint32_t *shoal_exec_keys(const shoal_exec *exec) { return (uint32_t *)(void *)at(exec, exec->plan->keys); }

@@ -110,5 +110,11 @@ size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape);
 /* How normalisations and dropout see the output. */
 shoal_norm shoal_call_norm(const shoal_call *call);
 void shoal_call_gemm(const shoal_call *call, const shoal_gemm *product);
+/* Calls f for stretches of 0 .. count - 1 that are multiples of `unit`, one for each thread of the team, where `work`,
+ * about the floating point operations of all, is worth it. A stretch must give the same bits alone and within a larger
+ * one. `context` is the call, or what the operation likes; `scratch` is the thread's, as large as the node's. */
+typedef void (*shoal_band)(const void *context, size_t first, size_t count, float *scratch);
+void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f,
+                      const void *context);
 
 #endif

@@ -1,18 +1,17 @@
-/* team.c: see team.h. Each thread but the caller has scratch memory of its own for products. */
+/* team.c: see team.h. Each thread but the caller has scratch memory of its own. */
 #include "nn/team.h"
 
 #include <stdlib.h>
 
 struct shoal_team {
-  shoal_pool *pool;
+  shoal_pool *pool; /* owned */
   uint32_t threads;
   float **scratch; /* entry 0 is not used: the caller brings its own */
 };
 
-shoal_status shoal_team_create(shoal_team **out, shoal_pool *pool, const shoal_kernels *kernels,
+shoal_status shoal_team_create(shoal_team **out, uint32_t threads, uint32_t others, size_t scratch_floats,
                                shoal_error *err) {
   *out = NULL;
-  uint32_t threads = shoal_pool_threads(pool);
   shoal_team *team = calloc(1, sizeof *team);
   float **scratch = calloc(threads, sizeof *scratch);
   if (team == NULL || scratch == NULL) {
@@ -20,20 +19,24 @@ shoal_status shoal_team_create(shoal_team **out, shoal_pool *pool, const shoal_k
     free(scratch);
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
   }
-  *team = (shoal_team){.pool = pool, .threads = threads, .scratch = scratch};
-  size_t bytes = (kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX) * sizeof(float) + 63) / 64 * 64;
-  for (uint32_t i = 1; i < threads; i++) {
+  *team = (shoal_team){.threads = threads, .scratch = scratch};
+  shoal_status status = shoal_pool_create_beside(&team->pool, threads, others, err);
+  size_t bytes = (scratch_floats * sizeof(float) + 64) / 64 * 64;
+  for (uint32_t i = 1; status == SHOAL_OK && i < threads; i++) {
     scratch[i] = aligned_alloc(64, bytes);
-    if (scratch[i] != NULL) continue;
-    shoal_team_destroy(team);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
+    if (scratch[i] == NULL)
+      status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
   }
-  *out = team;
-  return SHOAL_OK;
+  if (status == SHOAL_OK)
+    *out = team;
+  else
+    shoal_team_destroy(team);
+  return status;
 }
 
 void shoal_team_destroy(shoal_team *team) {
   if (team == NULL) return;
+  shoal_pool_destroy(team->pool);
   for (uint32_t i = 1; i < team->threads; i++) free(team->scratch[i]);
   free(team->scratch);
   free(team);
@@ -47,6 +50,10 @@ void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_pool_task f, void *c
     return;
   }
   for (uint32_t task = 0; task < tasks; task++) f(context, task, 0);
+}
+
+float *shoal_team_scratch(const shoal_team *team, uint32_t thread, float *own) {
+  return thread == 0 ? own : team->scratch[thread];
 }
 
 /* ---- products ---- */

@@ -1,10 +1,10 @@
 /* team.h: the threads that share the work on one tile, when there are more of them than shards.
  *
- * A matrix product is cut into bands of rows or columns, one a thread; no element's chain
- * is cut, so the number of threads doesn't change a bit. A team of NULL is the caller alone.
+ * An operation is cut into bands, one for each thread: rows or columns of a matrix product, channels of images,
+ * stretches of values. No element's chain is cut, so the number of threads doesn't change a bit. A team of NULL is
+ * the caller alone.
  *
- * Ownership: create, then destroy; the pool is borrowed. Threads: one caller at a time, the
- * pool's. */
+ * Ownership: create, then destroy. Threads: one caller at a time, which is thread 0 of the team. */
 #ifndef SHOAL_NN_TEAM_H
 #define SHOAL_NN_TEAM_H
 
@@ -13,7 +13,8 @@
 
 typedef struct shoal_team shoal_team;
 
-shoal_status shoal_team_create(shoal_team **out, shoal_pool *pool, const shoal_kernels *kernels,
+/* So many threads, the caller included, beside `others` that work at the same time. Each has scratch of its own. */
+shoal_status shoal_team_create(shoal_team **out, uint32_t threads, uint32_t others, size_t scratch_floats,
                                shoal_error *err);
 void shoal_team_destroy(shoal_team *team);
 uint32_t shoal_team_threads(const shoal_team *team);
@@ -21,6 +22,8 @@ uint32_t shoal_team_threads(const shoal_team *team);
 void shoal_team_gemm(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm);
 void shoal_team_gemm_sparse(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm,
                             const shoal_sparse *a);
+/* The scratch of a thread: its own, or for the caller, thread 0, what it brings. */
+float *shoal_team_scratch(const shoal_team *team, uint32_t thread, float *own);
 /* As shoal_pool_run. */
 void shoal_team_run(shoal_team *team, uint32_t tasks, shoal_pool_task f, void *context);
 

@@ -1,6 +1,6 @@
 /* trainer.c: see trainer.h.
  *
- * Memory, all reserved at create: one block a thread for the plans (one for all of a team),
+ * Memory, all reserved at create: one block a crew for the plans,
  * one gradient a shard, one vector for their sum, the weights and the optimiser's slots. A
  * shard larger than a tile is worked off tile by tile, so that a tile's activations stay in
  * the cache of the core. Tiles of a shard add to its gradient in order. */
@@ -29,15 +29,17 @@ struct shoal_trainer {
   const shoal_recipe *recipe;
   const shoal_kernels *kernels;
   shoal_pool *pool;
-  shoal_team *team; /* when all threads work on one shard after the other; else each has a shard */
+  /* Crews take shards; the threads of a crew share the work inside its shard. The pool has a thread for each crew, and
+   * crew i's other threads are in teams[i]. */
+  uint32_t crews, crew_threads;
+  shoal_team **teams; /* NULL where a crew is one thread */
   uint32_t threads, shards, tile;
   uint32_t unit; /* samples that stay together in a shard: a vector of them for images, else 1 */
   shoal_plan *train_plan, *infer_plan; /* train_plan is NULL when only evaluating */
-  uint32_t blocks_count;
-  float **blocks;    /* one a thread, or a single one for the team */
-  float **gradients; /* one a shard */
-  float *total;      /* their sum; of a single shard its gradient itself */
-  bool has_total;    /* a round has been made */
+  float **blocks;                      /* one a crew */
+  float **gradients;                   /* one a shard */
+  float *total;                        /* their sum; of a single shard its gradient itself */
+  bool has_total;                      /* a round has been made */
   shoal_run *runs;
   double *run_squares;
   size_t runs_count;
@@ -143,6 +145,48 @@ static uint32_t choose_tile(const shoal_trainer *t) {
   return shard < most ? shard : most;
 }
 
+/* ---- threads ---- */
+
+static size_t largest_scratch(const shoal_trainer *t) {
+  size_t most = t->kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
+  for (uint32_t i = 0; i < t->graph->nodes_count; i++) {
+    const shoal_node *node = &t->graph->nodes[i];
+    for (int backward = 0; node->op->scratch != NULL && backward < 2; backward++) {
+      size_t scratch = node->op->scratch(t->graph, t->kernels, node, t->tile, backward);
+      if (scratch > most) most = scratch;
+    }
+  }
+  return most;
+}
+
+/* How many crews, of how many threads. Threads that share a shard gain less than those with shards of their own. */
+static void choose_crews(shoal_trainer *t) {
+  const double sharing =
+      0.6; /* measured: four threads on a shard are a little more than twice as fast as one */
+  double best = INFINITY;
+  for (uint32_t crews = 1; crews <= t->shards && crews <= t->threads; crews++) {
+    uint32_t each = t->threads / crews, turns = (t->shards + crews - 1) / crews;
+    double time = turns / pow(each, sharing);
+    if (time > best) continue;
+    best = time;
+    t->crews = crews;
+    t->crew_threads = each;
+  }
+}
+
+static shoal_status make_crews(shoal_trainer *t, shoal_error *err) {
+  choose_crews(t);
+  uint32_t all = t->crews * t->crew_threads;
+  shoal_status status = shoal_pool_create_beside(&t->pool, t->crews, all - t->crews, err);
+  if (status != SHOAL_OK || t->crew_threads == 1) return status;
+  t->teams = calloc(t->crews, sizeof *t->teams);
+  if (t->teams == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", all);
+  size_t scratch = largest_scratch(t);
+  for (uint32_t i = 0; status == SHOAL_OK && i < t->crews; i++)
+    status = shoal_team_create(&t->teams[i], t->crew_threads, all - t->crew_threads, scratch, err);
+  return status;
+}
+
 /* Reserves what only training needs. */
 static void reserve_training(shoal_trainer *t, bool *ok) {
   shoal_train_state *state = &t->state;
@@ -167,8 +211,7 @@ static bool reserve_all(shoal_trainer *t) {
   bool ok = true;
   size_t block = t->infer_plan->floats;
   if (t->train_plan != NULL && t->train_plan->floats > block) block = t->train_plan->floats;
-  t->blocks_count = t->team != NULL ? 1 : t->threads;
-  t->blocks = reserve_list(t, t->blocks_count, block, &ok);
+  t->blocks = reserve_list(t, t->crews, block, &ok);
   shoal_train_state *state = &t->state;
   state->weights_count = t->graph->weights_count;
   state->weights = reserve_zeros(t, state->weights_count, &ok);
@@ -206,9 +249,7 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
   shoal_status status = shoal_plan_create(&t->infer_plan, graph, kernels, SHOAL_PLAN_INFER, t->tile, err);
   if (status == SHOAL_OK && training)
     status = shoal_plan_create(&t->train_plan, graph, kernels, SHOAL_PLAN_TRAIN, t->tile, err);
-  if (status == SHOAL_OK) status = shoal_pool_create(&t->pool, t->threads, err);
-  if (status == SHOAL_OK && t->threads > t->shards && !has_images(graph))
-    status = shoal_team_create(&t->team, t->pool, kernels, err);
+  if (status == SHOAL_OK) status = make_crews(t, err);
   if (status == SHOAL_OK && !reserve_all(t))
     status =
         shoal_fail(err, SHOAL_NO_MEMORY,
@@ -228,9 +269,10 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
 
 void shoal_trainer_destroy(shoal_trainer *t) {
   if (t == NULL) return;
-  shoal_team_destroy(t->team);
+  for (uint32_t i = 0; t->teams != NULL && i < t->crews; i++) shoal_team_destroy(t->teams[i]);
+  free(t->teams);
   shoal_pool_destroy(t->pool);
-  for (uint32_t i = 0; t->blocks != NULL && i < t->blocks_count; i++) free(t->blocks[i]);
+  for (uint32_t i = 0; t->blocks != NULL && i < t->crews; i++) free(t->blocks[i]);
   for (uint32_t v = 0; t->gradients != NULL && v < t->shards; v++) free(t->gradients[v]);
   free(t->blocks);
   free(t->gradients);
@@ -343,7 +385,7 @@ static void run_samples(pass *p, uint32_t start, uint32_t n, uint32_t thread, fl
                        .weights = p->weights,
                        .gradient = gradient,
                        .fresh = done == 0,
-                       .team = t->team,
+                       .team = t->teams != NULL ? t->teams[thread] : NULL,
                        .n = tile,
                        .round_n = p->n,
                        .seed = t->recipe->seed,
@@ -387,17 +429,8 @@ static void shard_task(void *context, uint32_t v, uint32_t thread) {
   run_shard(p, v, thread, p->plan->training ? p->trainer->gradients[v] : NULL, &p->sums[v]);
 }
 
-/* Threads take tasks, or all share the one at hand. */
-static void run_tasks(shoal_trainer *t, uint32_t tasks, shoal_pool_task f, void *context) {
-  if (t->team == NULL) {
-    shoal_pool_run(t->pool, tasks, f, context);
-    return;
-  }
-  for (uint32_t i = 0; i < tasks; i++) f(context, i, 0);
-}
-
 static shoal_sums run_pass(pass *p) {
-  run_tasks(p->trainer, p->trainer->shards, shard_task, p);
+  shoal_pool_run(p->trainer->pool, p->trainer->shards, shard_task, p);
   shoal_tree_add_sums(p->sums, p->trainer->shards, 1);
   return p->sums[0];
 }
@@ -414,6 +447,41 @@ shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums
 }
 
 /* ---- a round ---- */
+
+/* Tasks for all threads, those of teams too. Every crew gets the same share. */
+typedef struct spread {
+  shoal_trainer *trainer;
+  uint32_t tasks;
+  shoal_pool_task f;
+  void *context;
+} spread;
+
+typedef struct share {
+  const spread *all;
+  uint32_t first, thread; /* of the share's tasks, and of its crew's threads */
+} share;
+
+static void share_task(void *context, uint32_t index, uint32_t thread) {
+  const share *s = context;
+  s->all->f(s->all->context, s->first + index, s->thread + thread);
+}
+
+static void spread_task(void *context, uint32_t index, uint32_t crew) {
+  const spread *s = context;
+  const shoal_trainer *t = s->trainer;
+  uint32_t first = (uint32_t)((uint64_t)s->tasks * index / t->crews),
+           end = (uint32_t)((uint64_t)s->tasks * (index + 1) / t->crews);
+  share part = {s, first, crew * t->crew_threads};
+  shoal_team_run(t->teams[crew], end - first, share_task, &part);
+}
+
+static void run_all(shoal_trainer *t, uint32_t tasks, shoal_pool_task f, void *context) {
+  spread s = {t, tasks, f, context};
+  if (t->teams == NULL)
+    shoal_pool_run(t->pool, tasks, f, context);
+  else
+    shoal_pool_run(t->pool, t->crews, spread_task, &s);
+}
 
 /* The task of the second half of a round: one run of the flat vector. */
 typedef struct apply {
@@ -463,15 +531,15 @@ static void apply_gradients(shoal_trainer *t, float rate) {
   apply a = {.trainer = t, .update = shoal_optimizer_update(t->recipe, rate, t->state.step + 1)};
   uint32_t runs = (uint32_t)t->runs_count;
   if (t->recipe->clip <= 0) {
-    shoal_pool_run(t->pool, runs, sum_and_update_task, &a);
+    run_all(t, runs, sum_and_update_task, &a);
     return;
   }
-  shoal_pool_run(t->pool, runs, sum_task, &a);
+  run_all(t, runs, sum_task, &a);
   double squares = 0;
   for (size_t i = 0; i < t->runs_count; i++) squares += t->run_squares[i];
   double norm = sqrt(squares);
   if (norm > t->recipe->clip) a.update.grad_scale = (float)(t->recipe->clip / norm);
-  shoal_pool_run(t->pool, runs, update_task, &a);
+  run_all(t, runs, update_task, &a);
 }
 
 float shoal_trainer_rate(const shoal_trainer *t) {
@@ -512,7 +580,7 @@ static void run_parts(shoal_trainer *t, const float *weights, const shoal_source
   for (uint32_t i = 0; i < count; i++)
     SHOAL_ASSERT(parts[i].shard < t->shards && parts[i].round < shoal_trainer_rounds(t));
   parts_work work = {t, weights, source, parts};
-  run_tasks(t, count, part_task, &work);
+  shoal_pool_run(t->pool, count, part_task, &work);
 }
 
 void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, shoal_part *parts, uint32_t count) {
@@ -562,7 +630,7 @@ void shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_sour
   shoal_tree_add_sums(all, count, 1);
   *sums = all[0];
   node_work work = {t, first, count, gradient};
-  if (count > 1) shoal_pool_run(t->pool, (uint32_t)t->runs_count, node_sum_task, &work);
+  if (count > 1) run_all(t, (uint32_t)t->runs_count, node_sum_task, &work);
   clear_gaps(t, gradient);
 }
 

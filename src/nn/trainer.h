@@ -1,9 +1,10 @@
 /* trainer.h: trains and evaluates on this machine, round by round.
  *
  * A round's batch is cut into V shards; V follows from the batch and the model alone.
- * Threads take shards, each with memory of its own, or share the work inside one shard after
- * the other (team.h); the shards' gradients are added in the order of tree.h, then the optimiser
- * steps. So any number of threads gives the same bits.
+ * Crews take shards, each with memory of its own: a crew is one thread or, where there are more
+ * threads than shards, a few that share the work inside a shard (team.h). The shards' gradients are
+ * added in the order of tree.h, then the optimiser steps. So any number of threads gives the same
+ * bits.
  * After create nothing is allocated.
  *
  * Ownership: model, graph and sources are borrowed and outlive the trainer.

@@ -110,16 +110,14 @@ static void a_team_leaves_out_zeros_to_the_same_bits(void **unused) {
   static const char net[] = "input 300\ndense 200 relu\ndense 2\nloss cross-entropy\n";
   shoal_error err = {0};
   char alone[65], together[65];
+  size_t scratch = shoal_kernels_get()->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   train(net, shoal_kernels_get(), NULL, alone);
   for (uint32_t threads = 2; threads < 6; threads++) {
-    shoal_pool *pool;
     shoal_team *team;
-    assert_int_equal(shoal_pool_create(&pool, threads, &err), SHOAL_OK);
-    assert_int_equal(shoal_team_create(&team, pool, shoal_kernels_get(), &err), SHOAL_OK);
+    assert_int_equal(shoal_team_create(&team, threads, 0, scratch, &err), SHOAL_OK);
     train(net, shoal_kernels_get(), team, together);
     assert_string_equal(together, alone);
     shoal_team_destroy(team);
-    shoal_pool_destroy(pool);
   }
 }
 

@@ -75,19 +75,15 @@ static void a_team_multiplies_to_the_same_bits(void **unused) {
   const shoal_kernels *kernels = shoal_kernels_get();
   assert_non_null(kernels);
   shoal_error err = {0};
-  shoal_pool *pools[THREADS_MAX];
   shoal_team *teams[THREADS_MAX];
+  size_t scratch = kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < THREADS_MAX; i++) {
-    assert_int_equal(shoal_pool_create(&pools[i], i + 1, &err), SHOAL_OK);
-    assert_int_equal(shoal_team_create(&teams[i], pools[i], kernels, &err), SHOAL_OK);
+    assert_int_equal(shoal_team_create(&teams[i], i + 1, 0, scratch, &err), SHOAL_OK);
     assert_int_equal(shoal_team_threads(teams[i]), i + 1);
   }
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (int variant = 0; variant < VARIANTS; variant++) check_product(kernels, teams, cases[i], variant);
-  for (int i = 0; i < THREADS_MAX; i++) {
-    shoal_team_destroy(teams[i]);
-    shoal_pool_destroy(pools[i]);
-  }
+  for (int i = 0; i < THREADS_MAX; i++) shoal_team_destroy(teams[i]);
 }
 
 static void count_task(void *context, uint32_t task, uint32_t thread) {
@@ -98,10 +94,8 @@ static void count_task(void *context, uint32_t task, uint32_t thread) {
 static void every_task_runs_once_with_a_team_and_without(void **unused) {
   (void)unused;
   shoal_error err = {0};
-  shoal_pool *pool;
   shoal_team *team;
-  assert_int_equal(shoal_pool_create(&pool, 3, &err), SHOAL_OK);
-  assert_int_equal(shoal_team_create(&team, pool, shoal_kernels_get(), &err), SHOAL_OK);
+  assert_int_equal(shoal_team_create(&team, 3, 0, 0, &err), SHOAL_OK);
   assert_int_equal(shoal_team_threads(NULL), 1);
   shoal_team *const teams[] = {team, NULL};
   for (int i = 0; i < 2; i++) {
@@ -111,7 +105,6 @@ static void every_task_runs_once_with_a_team_and_without(void **unused) {
   }
   shoal_team_destroy(team);
   shoal_team_destroy(NULL);
-  shoal_pool_destroy(pool);
 }
 
 int main(void) {

@@ -119,19 +119,36 @@ static unsigned node_traits(const shoal_node *node) {
          (reads_input ? SHOAL_OP_READS_INPUT : SHOAL_OP_READS_OUTPUT | SHOAL_OP_IN_PLACE);
 }
 
+enum { WORK_OF_VALUE = 16 }; /* about the floating point operations of a function of one value */
+
+static void forward_band(const void *call, size_t first, size_t count, float *scratch) {
+  const shoal_call *c = call;
+  (void)scratch;
+  c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
+}
+
+static void backward_band(const void *call, size_t first, size_t count, float *scratch) {
+  const shoal_call *c = call;
+  (void)scratch;
+  c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
+                           c->dx[0] + first);
+}
+
 static void forward(const shoal_call *c) {
+  size_t count = shoal_call_floats(c, c->out);
   if (c->node->activation == SHOAL_ACT_SOFTMAX)
     c->kernels->softmax_forward(shoal_call_rows(c, c->out), c->out->features, c->x, c->y);
   else
-    c->kernels->act_forward(c->node->activation, shoal_call_floats(c, c->out), c->x, c->y);
+    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, forward_band, c);
 }
 
 static void backward(const shoal_call *c) {
+  size_t count = shoal_call_floats(c, c->out);
   if (c->dx[0] == NULL) return;
   if (c->node->activation == SHOAL_ACT_SOFTMAX)
     c->kernels->softmax_backward(shoal_call_rows(c, c->out), c->out->features, c->y, c->dy, c->dx[0]);
   else
-    c->kernels->act_backward(c->node->activation, shoal_call_floats(c, c->out), c->x, c->y, c->dy, c->dx[0]);
+    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, backward_band, c);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

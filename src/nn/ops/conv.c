@@ -34,32 +34,137 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   return node;
 }
 
+/* With Winograd's way the scratch of the caller is followed by the points, which all threads share. */
+static size_t whole_lines(size_t floats) { return (floats + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES; }
+
 static size_t scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
                       bool backward) {
   (void)graph, (void)backward;
   shoal_window window = node->window;
   window.lanes = shoal_lanes_for(n);
-  return shoal_winograd_suits(&window) ? k->winograd_scratch(&window) : k->conv_scratch(&window);
+  if (!shoal_winograd_suits(&window)) return k->conv_scratch(&window);
+  return whole_lines(k->winograd_scratch(&window)) + k->winograd_points(&window);
 }
+
+/* Floats of a channel of the input, of the output, and of the weights of an output channel. */
+static size_t in_plane(const shoal_window *w) { return (size_t)w->in_h * w->in_w * w->lanes; }
+static size_t out_plane(const shoal_window *w) { return (size_t)w->out_h * w->out_w * w->lanes; }
+static size_t taps(const shoal_window *w) { return (size_t)w->in_c * w->k_h * w->k_w; }
+
+static double work_of(const shoal_window *w) {
+  return 2.0 * (double)out_plane(w) * w->out_c * (double)taps(w);
+}
+
+static void forward_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
+  const shoal_call *c = call;
+  shoal_window window = shoal_window_of_call(c);
+  const float *bias = shoal_call_weight(c, 1);
+  window.out_c = (uint32_t)count;
+  c->kernels->conv_forward(&window, c->x, shoal_call_weight(c, 0) + first * taps(&window),
+                           bias != NULL ? bias + first : NULL, c->y + first * out_plane(&window),
+                           scratch_of_band);
+}
+
+/* ---- Winograd's way ---- */
+
+/* Steps that do not wait for each other: a thread does its part of each of them. */
+typedef struct winograd_steps {
+  const shoal_kernels *kernels;
+  const shoal_winograd *job;
+  shoal_winograd_step steps[2];
+  uint32_t count, group;
+} winograd_steps;
+
+enum { PARTS = 64 }; /* of each step, for threads to share */
+
+static void run_winograd(const void *context, size_t first, size_t count, float *scratch_of_band) {
+  const winograd_steps *w = context;
+  for (uint32_t i = 0; i < w->count; i++) {
+    uint64_t elements = shoal_winograd_elements(&w->job->window, w->steps[i]);
+    uint32_t from = (uint32_t)(elements * first / PARTS), to = (uint32_t)(elements * (first + count) / PARTS);
+    if (from < to) w->kernels->winograd(w->job, w->steps[i], w->group, from, to - from, scratch_of_band);
+  }
+}
+
+static void winograd_step(const shoal_call *c, const winograd_steps *steps) {
+  double work = work_of(&steps->job->window) / c->kernels->winograd_groups(&steps->job->window);
+  shoal_call_bands(c, work, PARTS, 1, run_winograd, steps);
+}
+
+static shoal_winograd winograd_of(const shoal_call *c, const shoal_window *window) {
+  return (shoal_winograd){.window = *window,
+                          .x = c->x,
+                          .w = shoal_call_weight(c, 0),
+                          .bias = shoal_call_weight(c, 1),
+                          .y = c->y,
+                          .points = c->scratch + whole_lines(c->kernels->winograd_scratch(window))};
+}
+
+static void winograd_forward(const shoal_call *c, const shoal_window *window) {
+  shoal_winograd job = winograd_of(c, window);
+  winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_WEIGHTS}, 1, 0});
+  for (uint32_t group = 0; group < c->kernels->winograd_groups(window); group++) {
+    winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_INPUT}, 1, group});
+    winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_OUTPUT}, 1, group});
+  }
+}
+
+static void winograd_backward(const shoal_call *c, const shoal_window *window) {
+  shoal_winograd job = winograd_of(c, window);
+  job.dy = c->dy;
+  job.dx = c->dx[0];
+  job.dw = shoal_call_gradient(c, 0);
+  bool dx = job.dx != NULL;
+  if (dx) winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_WEIGHTS}, 1, 0});
+  for (uint32_t group = 0; group < c->kernels->winograd_groups(window); group++) {
+    winograd_step(c,
+                  &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_DY, SHOAL_WINOGRAD_INPUT}, 2, group});
+    winograd_step(
+        c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_DW, SHOAL_WINOGRAD_DX}, dx ? 2 : 1, group});
+  }
+  winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_END}, 1, 0});
+}
+
+/* ---- either way ---- */
 
 static void forward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
-  (shoal_winograd_suits(&window) ? c->kernels->winograd_forward : c->kernels->conv_forward)(
-      &window, c->x, shoal_call_weight(c, 0), shoal_call_weight(c, 1), c->y, c->scratch);
+  if (shoal_winograd_suits(&window))
+    winograd_forward(c, &window);
+  else
+    shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band, c);
+}
+
+static void input_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
+  const shoal_call *c = call;
+  shoal_window window = shoal_window_of_call(c);
+  uint32_t weight_c = window.in_c;
+  window.in_c = (uint32_t)count;
+  c->kernels->conv_backward_input(&window, c->dy, shoal_call_weight(c, 0) + first * window.k_h * window.k_w,
+                                  weight_c, c->dx[0] + first * in_plane(&window), scratch_of_band);
+}
+
+static void weights_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
+  const shoal_call *c = call;
+  (void)scratch_of_band;
+  shoal_window window = shoal_window_of_call(c);
+  const float *dy = c->dy + first * out_plane(&window);
+  float *dbias = shoal_call_gradient(c, 1);
+  window.out_c = (uint32_t)count;
+  c->kernels->conv_backward_weights(&window, c->x, dy, shoal_call_gradient(c, 0) + first * taps(&window));
+  if (dbias != NULL) c->kernels->conv_backward_bias(&window, dy, dbias + first);
 }
 
 static void backward(const shoal_call *c) {
-  const shoal_kernels *k = c->kernels;
   shoal_window window = shoal_window_of_call(c);
-  const float *weight = shoal_call_weight(c, 0);
-  float *dweight = shoal_call_gradient(c, 0), *dbias = shoal_call_gradient(c, 1);
-  if (shoal_winograd_suits(&window)) {
-    k->winograd_backward(&window, c->x, weight, c->dy, c->dx[0], dweight, c->scratch);
-  } else {
-    if (c->dx[0] != NULL) k->conv_backward_input(&window, c->dy, weight, c->dx[0], c->scratch);
-    k->conv_backward_weights(&window, c->x, c->dy, dweight);
+  if (!shoal_winograd_suits(&window)) {
+    if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band, c);
+    shoal_call_bands(c, work_of(&window), window.out_c, 1, weights_band, c);
+    return;
   }
-  if (dbias != NULL) k->conv_backward_bias(&window, c->dy, dbias);
+  float *dbias = shoal_call_gradient(c, 1);
+  winograd_backward(c, &window);
+  if (dbias != NULL) c->kernels->conv_backward_bias(&window, c->dy, dbias);
 }
 
 static uint64_t flops(const shoal_graph *graph, const shoal_node *node) {

@@ -96,14 +96,38 @@ static unsigned node_traits(const shoal_node *node) {
   return node->pool == SHOAL_POOL_AVERAGE ? 0 : SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT;
 }
 
-static void forward(const shoal_call *c) {
+/* Some of the channels, and where they begin in the input and in the output. */
+static shoal_window channels_of(const shoal_call *c, size_t first, size_t count, size_t *in, size_t *out) {
   shoal_window window = shoal_window_of_call(c);
-  c->kernels->pool_forward(c->node->pool, &window, c->x, c->y);
+  *in = first * window.in_h * window.in_w * window.lanes;
+  *out = first * window.out_h * window.out_w * window.lanes;
+  window.in_c = window.out_c = (uint32_t)count;
+  return window;
+}
+
+static void forward_band(const void *call, size_t first, size_t count, float *scratch) {
+  const shoal_call *c = call;
+  (void)scratch;
+  size_t in, out;
+  shoal_window window = channels_of(c, first, count, &in, &out);
+  c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
+}
+
+static void backward_band(const void *call, size_t first, size_t count, float *scratch) {
+  const shoal_call *c = call;
+  (void)scratch;
+  size_t in, out;
+  shoal_window window = channels_of(c, first, count, &in, &out);
+  c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
+}
+
+static void forward(const shoal_call *c) {
+  shoal_call_bands(c, (double)shoal_call_floats(c, c->in), c->in->c, 1, forward_band, c);
 }
 
 static void backward(const shoal_call *c) {
-  shoal_window window = shoal_window_of_call(c);
-  if (c->dx[0] != NULL) c->kernels->pool_backward(c->node->pool, &window, c->x, c->y, c->dy, c->dx[0]);
+  if (c->dx[0] != NULL)
+    shoal_call_bands(c, 2 * (double)shoal_call_floats(c, c->in), c->in->c, 1, backward_band, c);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
