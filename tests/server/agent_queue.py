@@ -7,6 +7,7 @@ through the broker they are those of one machine. Who waits for others says so. 
 trained through the broker goes on without it.
 
 Where RabbitMQ is missing the exit status is 77: skipped."""
+import atexit
 import json
 import signal
 import struct
@@ -145,7 +146,9 @@ def told(run, words, name):
     """A command, and the file with what it says to people."""
     said = run.folder / name
     with said.open("w") as file:
-        return subprocess.Popen([SHOAL, *words, "--queue", run.url], stdout=file, stderr=file), said
+        process = subprocess.Popen([SHOAL, *words, "--queue", run.url], stdout=file, stderr=file)
+    atexit.register(process.kill)  # nothing outlives a test that has failed
+    return process, said
 
 
 def waiting(run):
@@ -226,8 +229,9 @@ def same_as_alone(run):
     words = ["agent", "train", "--env", "CartPole-v1", "--algorithm", "ppo", "--steps", "20000", "--seconds", "100000", "--full", "--threads", "1",
              "--json"]
     alone = subprocess.run([SHOAL, *words, "--out", str(run.folder / "alone.safetensors")], capture_output=True, text=True, timeout=PATIENCE_S)
-    for _ in range(2):
-        run.act()
+    actors = [told(run, ["agent", "act", "--name", "poles", "--threads", "1"], f"actor {i}") for i in range(2)]
+    for _, said in actors:  # who comes after this short training waits for the next one
+        wait_for("an actor that waits", lambda: "waiting for a learner" in said.read_text())
     run.learner = Process([SHOAL, *words, "--out", str(run.folder / "queue.safetensors"), "--queue", run.url, "--name", "poles"])
     run.ends()
     one, two = json.loads(alone.stdout.splitlines()[-1]), events(run.learner)[-1]
@@ -235,8 +239,8 @@ def same_as_alone(run):
         assert one[key] == two[key], (key, one, two)
     files = [(run.folder / f"{name}.safetensors").read_bytes() for name in ("alone", "queue")]
     assert files[0] == files[1], "the files differ"
-    for actor in run.actors:
-        assert actor.process.wait(PATIENCE_S) == 0
+    for actor, _ in actors:
+        assert actor.wait(PATIENCE_S) == 0
     run.say(f"ppo through the broker is ppo alone: {two['steps']} steps in {two['seconds']:.1f} s, return {two['return_mean']}")
 
 
