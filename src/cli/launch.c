@@ -409,7 +409,7 @@ static int wait_for_chief(launch *l) {
     shoal_clock_sleep(LOOK_S);
   }
   /* Told to end before it was ready to save, it dies of that. */
-  bool was_ended = atomic_load(&l->has_failed) && (status == 128 + SIGTERM || status == SSH_FAILED);
+  bool was_ended = told && atomic_load(&l->has_failed) && (status == 128 + SIGTERM || status == SSH_FAILED);
   if (status > 128 && status < SSH_FAILED && !told)
     shoal_cli_warn(
         "launch",

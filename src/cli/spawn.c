@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,8 +127,12 @@ typedef struct pipe_ends {
   int input, output;
 } pipe_ends;
 
-static void complain(const char *text) {
-  ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+/* In one piece: several processes write there at a time. */
+static void complain(const char *what, const char *program) {
+  const char *parts[] = {what, program, "\n"};
+  struct iovec pieces[3];
+  for (int i = 0; i < 3; i++) pieces[i] = (struct iovec){(char *)(uintptr_t)parts[i], strlen(parts[i])};
+  ssize_t ignored = writev(STDERR_FILENO, pieces, 3);
   (void)ignored;
 }
 
@@ -152,9 +157,7 @@ static void become(const child *c, const pipe_ends *pipes, pid_t parent) {
     execv("/proc/self/exe", c->words);
   else
     execvp(c->program, c->words);
-  complain("cannot run ");
-  complain(c->words[0]);
-  complain("\n");
+  complain("cannot run ", c->words[0]);
   _exit(CANNOT_RUN);
 }
 
