@@ -189,21 +189,16 @@ long=(--data images --epochs 100)
 go long images.net "${long[@]}"
 long_hash=$(hash_of long.safetensors)
 
-# begin NAME OPTION...: starts a training in the background, $process, and waits for its first epoch.
+# begin NAME OPTION...: starts a training in the background, $process, and holds it in the middle.
 begin() {
   local name=$1
   shift
-  : > events.json
-  "$SHOAL" train "$@" --out "$folder/$name.safetensors" --json > events.json 2> err &
-  process=$!
-  until grep -q '"event":"epoch"' events.json; do
-    kill -0 $process 2> /dev/null || break
-    sleep 0.01
-  done
+  held events.json "$SHOAL" train "$@" --out "$folder/$name.safetensors" --json 2> err
 }
 
 # finished WHAT: it comes to its end with the bits of one machine.
 finished() {
+  let_go
   wait "$process"
   same $? 0 "$1: the exit status"
   same "$(field weights_sha256 events.json)" "$long_hash" "$1"
@@ -211,6 +206,7 @@ finished() {
 
 begin int images.net "${long[@]}" --workers 2 --ps 2
 kill -INT $process
+let_go
 wait $process
 same $? 130 "the exit status after SIGINT"
 same "$(hash_of int.safetensors)" "$(field weights_sha256 events.json)" "what was saved is what was told"
@@ -228,6 +224,7 @@ check "nothing is kept after the end of what was resumed" test ! -e int3.safeten
 
 begin term images.net "${long[@]}" --workers 2 --ps 2
 kill -TERM $process
+let_go
 wait $process
 same $? 143 "the exit status after SIGTERM"
 all_gone "after SIGTERM"
@@ -240,6 +237,7 @@ check "nothing is kept after the end of what went on" test ! -e term.safetensors
 
 begin threads images.net "${long[@]}" --workers 3 --ps 2 --transport threads
 kill -INT $process
+let_go
 wait $process
 same $? 130 "the exit status of threads after SIGINT"
 same "$(hash_of threads.safetensors)" "$(field weights_sha256 events.json)" "what threads saved is what was told"
@@ -261,6 +259,7 @@ finished "a parameter server is killed"
 check "it was told" grep -q '"text":"ps 0 died of signal 9; starting it again"' events.json
 begin chief images.net "${long[@]}" --workers 2 --ps 2
 kill -9 $process
+let_go
 wait $process 2> /dev/null
 all_gone "after SIGKILL of the chief"
 begin chief images.net "${long[@]}" --workers 3 --ps 2
@@ -272,10 +271,12 @@ early=(--data images --valid 0.2 --early-stop 4 --epochs 200)
 go early images.net "${early[@]}"
 begin early2 images.net "${early[@]}" --workers 2
 kill -9 $process
+let_go
 wait $process 2> /dev/null
 all_gone "after SIGKILL of a chief that stops early"
 check "the best epoch is kept" test -e early2.best.safetensors
 begin early2 images.net "${early[@]}" --workers 2
+let_go
 wait $process
 same $? 0 "early stopping, and the chief is killed: the exit status"
 same "$(hash_of early2.safetensors)" "$(hash_of early.safetensors)" "early stopping, and the chief is killed"

@@ -17,7 +17,7 @@ refused() {
 # ---- a crash does not cost the model of before ----
 "$SHOAL" train images.net --data images --seed 99 --epochs 1 --out k.safetensors --quiet
 cp k.safetensors earlier.safetensors
-cluster=(images.net --data images --epochs 2000 --workers 2 --out k.safetensors)
+cluster=(images.net --data images --epochs 1000000 --workers 2 --out k.safetensors)
 for transport in tcp threads; do
   cp earlier.safetensors k.safetensors
   rm -rf k.previous.safetensors k.safetensors.state
@@ -105,7 +105,9 @@ wait $worker 2> /dev/null
 # ---- what is told ----
 "$SHOAL" train images.net --data images --epochs 2 --shards 2 --workers 3 --out few.safetensors --json > events.json
 check "more workers than parts are told" grep -q '"text":"3 workers, but a round has 2 parts' events.json
-check "who came is told in fields" grep -q '"event":"note","text":"worker 1 is here.*","role":"worker","index":1' events.json
+# Who comes late misses two short epochs; somebody has made them.
+check "who came is told in fields" \
+  grep -q '"event":"note","text":"worker \([0-2]\) is here.*","role":"worker","index":\1' events.json
 check "no validation samples, no validation loss" test "$(grep -c valid_loss events.json)" = 0
 check "but a test loss" grep -q '"event":"end".*"test_loss"' events.json
 rates=$(python3 -c 'import json, math
@@ -116,7 +118,7 @@ same "$rates" True "the rates of epochs: $(grep '"event":"epoch"' events.json)"
 check "a validation loss with validation samples" grep -q '"event":"end".*"valid_loss"' events.json
 
 rm -f out err
-"$SHOAL" train images.net --data images --epochs 2000 --seed 1 --workers 1 --out stale.safetensors > out 2> err &
+"$SHOAL" train images.net --data images --epochs 1000000 --seed 1 --workers 1 --out stale.safetensors > out 2> err &
 chief=$!
 until_true "a record" grep -q "^epoch *2/" out
 kill -9 $chief
@@ -127,7 +129,7 @@ check "what lies there is told" grep -q "stale.safetensors.state holds an unfini
 
 # ---- waiting is no training ----
 rm -f events.json err
-"$SHOAL" train images.net --data images --epochs 5000 --workers 1 --out wait.safetensors --json > events.json 2> err &
+"$SHOAL" train images.net --data images --epochs 1000000 --workers 1 --out wait.safetensors --json > events.json 2> err &
 chief=$!
 until_true "some epochs" grep -q '"event":"epoch","epoch":3' events.json
 worker=$(pgrep -P $chief -f -- '--job-name worker')

@@ -64,6 +64,44 @@ says() { grep -Fqs -- "$1" "$2"; }
 # that name from before is removed first.
 until_says() { until_true "'$1' is not in $2" says "$1" "$2" || cat "$2" >&2; }
 
+# held FILE COMMAND...: a training in the background, $process, that tells of its epochs into FILE: it is in the middle, and
+# stays there until it is let go, however slow this test is. It waits for its reader, who has stopped after the first epoch:
+# a pipe takes few of the lines that are to come.
+held() {
+  local file=$1
+  shift
+  rm -f "$file" held.pipe held.ready held.go
+  mkfifo held.pipe
+  python3 - "$file" <<'PYTHON' &
+import fcntl, os, select, sys, time
+pipe = os.open("held.pipe", os.O_RDONLY | os.O_NONBLOCK)
+fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)
+os.set_blocking(pipe, True)
+open("held.ready", "w").close()
+waiting = select.poll()
+waiting.register(pipe, select.POLLIN)
+waiting.poll()
+with open(sys.argv[1], "wb", buffering=0) as file:
+    text = b""
+    while part := os.read(pipe, 256):
+        file.write(part)
+        text += part
+        while b'"event":"epoch"' in text[:text.rfind(b"\n") + 1] and not os.path.exists("held.go"):
+            time.sleep(0.01)
+            if not os.path.exists("held.ready"):
+                sys.exit("the test has ended")
+PYTHON
+  reader=$!
+  until_true "a reader" test -e held.ready
+  "$@" > held.pipe &
+  process=$!
+  until says '"event":"epoch"' "$file" || ! kill -0 $reader 2> /dev/null; do sleep 0.01; done
+}
+let_go() {
+  touch held.go
+  wait $reader
+}
+
 # catches PROCESS: whether it is far enough to have something to say when it is interrupted. Until the program is started, the
 # process is a copy of this shell, which catches the signal as well.
 catches() {

@@ -16,19 +16,14 @@ go() {
   "$SHOAL" train "$@" --out "$name.safetensors" --quiet || fail "train $*"
 }
 
-# interrupt SIGNAL OPTION...: starts a training, waits for its first epoch, sends the signal, and
-# leaves the exit status in $status.
+# interrupt SIGNAL OPTION...: starts a training, sends the signal when it is in the middle, and leaves the exit status
+# in $status.
 interrupt() {
   local signal=$1
   shift
-  : > events.json
-  "$SHOAL" train "$@" --json > events.json 2> err &
-  local process=$!
-  until grep -q '"event":"epoch"' events.json; do
-    kill -0 $process 2> /dev/null || break
-    sleep 0.01
-  done
-  kill -"$signal" $process 2> /dev/null
+  held events.json "$SHOAL" train "$@" --json 2> err
+  kill -"$signal" $process
+  let_go
   wait $process 2> /dev/null
   status=$?
 }

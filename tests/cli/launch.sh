@@ -87,20 +87,13 @@ long=(images.net "${data[@]}" --epochs 100)
 "$SHOAL" train images.net --data "my 'images'" --epochs 100 --out long.safetensors --quiet
 long_hash=$(hash_of long.safetensors)
 
-# begin OPTION...: starts in the background, $process, and waits for the first epoch.
-begin() {
-  : > events.json
-  "${launch[@]}" "$@" --json > events.json 2> err &
-  process=$!
-  until grep -q '"event":"epoch"' events.json; do
-    kill -0 $process 2> /dev/null || break
-    sleep 0.01
-  done
-}
+# begin OPTION...: starts in the background, $process, and holds the training in the middle.
+begin() { held events.json "${launch[@]}" "$@" --json 2> err; }
 
 for signal in INT TERM; do
   begin "${long[@]}" --out $signal.safetensors
   kill -$signal $process
+  let_go
   wait $process
   same $? $((128 + $(kill -l $signal))) "the exit status after SIG$signal"
   check "it says what it waits for" grep -q "^shoal launch: the chief saves the model" err
@@ -112,6 +105,7 @@ done
 # ---- killed ----
 begin "${long[@]}" --out killed.safetensors
 kill -9 $process
+let_go
 wait $process 2> /dev/null
 all_gone "after SIGKILL of shoal launch"
 "$SHOAL" train --resume 127.0.0.1/killed.safetensors --data "my 'images'" --quiet
@@ -120,6 +114,7 @@ same "$(hash_of 127.0.0.1/killed.safetensors)" "$long_hash" "the chief has saved
 begin "${long[@]}" --out again.safetensors
 kill -9 "$(pgrep -P $process -f 'job-name worker --task-index 1 ')"
 kill -9 "$(pgrep -P $process -f 'job-name ps --task-index 0 ')"
+let_go
 wait $process
 same $? 0 "the exit status when connections are lost"
 same "$(field weights_sha256 events.json)" "$long_hash" "connections of a worker and a parameter server are lost"
@@ -129,6 +124,7 @@ all_gone "after the end"
 
 begin "${long[@]}" --out again.safetensors
 kill -9 "$(named "^$SHOAL train .*job-name worker --task-index 0")"
+let_go
 wait $process
 same $? 0 "the exit status when a worker dies"
 same "$(field weights_sha256 events.json)" "$long_hash" "a worker dies on its machine"
@@ -138,6 +134,7 @@ all_gone "after the end"
 
 begin "${long[@]}" --out again.safetensors
 kill -9 "$(named "^$SHOAL train .*job-name chief")"
+let_go
 wait $process
 same $? 137 "the exit status when the chief is killed"
 check "it is said who killed it" grep -q "^shoal launch: the chief was ended by signal 9 on its machine, 127.0.0.1:" err

@@ -79,7 +79,7 @@ refused 1 "job 1 is over: it is finished" work "$link" --job 1 --yes
 refused 1 "shoal job resume 1 --epochs N" job resume 1 --server "$link"
 
 # ---- a job that somebody stops, and one that cannot work ----
-start long.log host images.net --data packed --epochs 500 --private --server "$link"
+start long.log host images.net --data packed --epochs 100000 --private --server "$link"
 long=$started
 until_says "is submitted" long.log
 id=$(grep -o 'job [0-9]*, ' long.log | head -1 | tr -cd 0-9)
@@ -88,7 +88,7 @@ check "how to invite is told" grep -q "\"job\":$id}' $link/api/v1/tokens" long.l
 wait "$long"
 same $? 1 "a job that was stopped: $(cat long.log)"
 check "how to go on is told" grep -q "shoal job resume $id --server $link" long.log
-start long.log host images.net --data packed --epochs 500 --quiet --server "$link"
+start long.log host images.net --data packed --epochs 100000 --quiet --server "$link"
 until_true "it is there" bash -c "'$SHOAL' status --job $((id + 1)) --server $link | grep -q ': running'"
 kill -INT "$started"
 wait "$started"

@@ -159,9 +159,11 @@ def train_with_kills(site, folder):
     wait_for("rounds of all four", lambda: view()["version"] >= 3 and view()["actors"] >= 4)
     check_bodies(site, job)
     life = check_life(site, job)
-    speed = wait_for("its speed", lambda: site.get("/api/v1/server")["samples_per_s"])
-    assert speed > 100 and measure_of(site, "shoal_samples_per_second") > 100, speed
-    assert measure_of(site, "shoal_job_samples_per_second", job) > 100 and measure_of(site, "shoal_job_step", job) >= 3
+    # On a busy machine a second may have no steps at all: each of these is looked at until it is there.
+    wait_for("its speed", lambda: site.get("/api/v1/server")["samples_per_s"] > 100)
+    wait_for("the speed that is measured", lambda: measure_of(site, "shoal_samples_per_second") > 100)
+    wait_for("the job's speed", lambda: measure_of(site, "shoal_job_samples_per_second", job) > 100)
+    assert measure_of(site, "shoal_job_step", job) >= 3
     assert f'shoal_job_loss{{job="{job}"}}' not in site.get("/metrics").decode(), "an agent has a loss"
     most = 0
     for step in range(2):
