@@ -67,12 +67,13 @@ void shoal_swarm_address(char out[SHOAL_SWARM_ADDRESS_MAX], const char *host, ui
   snprintf(out, SHOAL_SWARM_ADDRESS_MAX, form, SHOAL_SWARM_HOST_MAX - 3, host, port);
 }
 
-/* "1.2.3.4:5" or "[::1]:5", in figures. */
+/* "1.2.3.4:5" or "[::1]:5", in figures, and short enough to be kept whole. */
 static bool is_address(const char *text) {
   char host[SHOAL_SWARM_HOST_MAX];
   const char *colon = strrchr(text, ':');
   uint64_t port;
-  if (colon == NULL || !shoal_read_u64(colon + 1, strlen(colon + 1), &port) || port == 0 || port > 65535)
+  if (colon == NULL || strlen(text) >= SHOAL_SWARM_ADDRESS_MAX ||
+      !shoal_read_u64(colon + 1, strlen(colon + 1), &port) || port == 0 || port > 65535)
     return false;
   bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
   const char *from = text + bracketed;
