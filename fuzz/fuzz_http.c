@@ -68,7 +68,9 @@ void __wrap_shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *a
   answers++;
   streams = answer->stream;
   changed |= writes && answer->status < 300;
-  if (answer->status >= 400)
+  /* An address that is none of the page's gets the page, which says so. */
+  bool is_page = answer->status == 404 && answer->type != NULL && strncmp(answer->type, "text/html", 9) == 0;
+  if (answer->status >= 400 && !is_page)
     check_error(answer);
   else if (answer->body != NULL && strcmp(answer->type, "application/json") == 0)
     check_json(answer);
