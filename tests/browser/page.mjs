@@ -114,6 +114,9 @@ async function host(page) {
   await slideTo(page, "workers_min", 2);
   await page.click("summary:text-is('Advanced')");
   await pictures.takeAll(page, "host");
+  const { optimizers } = await (await fetch(new URL("/api/v1/server", page.url()))).json();
+  const offered = page.locator("select[name=optimizer] option");
+  assert.deepEqual(await offered.evaluateAll((all) => all.map((one) => one.value)), ["", ...optimizers]);
   await tabTo(page, "button[type=submit]");
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "Start");
   const asked = page.waitForRequest(

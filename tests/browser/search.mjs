@@ -11,6 +11,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import zlib from "node:zlib";
 import { holdBack, newPage, passed, Pictures, run, sizes, tabTo, watch, whileItMoves } from "./browser.mjs";
 import { SearchStub } from "./search_stub.mjs";
 
@@ -126,6 +127,12 @@ async function start(page, wrongs) {
   await page.fill("input[name=layers-to]", "2");
   await page.fill("input[name=width-from]", "8");
   await page.fill("input[name=width-to]", "32");
+  const { activations } = await (await fetch(new URL("/api/v1/server", page.url()))).json();
+  const offered = page.locator("input[name^=activation-]");
+  assert.deepEqual(
+    await offered.evaluateAll((all) => all.map((one) => one.name)),
+    activations.map((name) => `activation-${name}`),
+  );
   await page.check("input[name=activation-relu]");
   await page.check("input[name=activation-silu]");
   await page.click("summary:text-is('As text, for experts')");
@@ -253,24 +260,90 @@ async function useContents(page) {
   passed("the contents lead to every section, also by an address");
 }
 
+// What has come a moment before is on paper, too: plots are put off until the leaderboard is filled.
+async function printEarly(browser, url) {
+  const early = await newPage(browser);
+  await early.addInitScript((title) => {
+    const printOnce = new MutationObserver(() => {
+      if (![...document.querySelectorAll("h2")].some((one) => one.textContent === title)) return;
+      printOnce.disconnect();
+      window.dispatchEvent(new Event("beforeprint"));
+      const canvases = [...document.querySelectorAll(".layers canvas.under")];
+      window.onPaper = canvases.map((one) => {
+        if (one.offsetParent === null || one.width === 0 || one.height === 0) return false;
+        const { data } = one.getContext("2d").getImageData(0, 0, one.width, one.height);
+        return data.some((byte) => byte !== 0);
+      });
+      window.dispatchEvent(new Event("afterprint"));
+    });
+    printOnce.observe(document, { subtree: true, childList: true, characterData: true });
+  }, `Leaderboard (${trials})`);
+  await early.goto(url);
+  await early.waitForFunction(() => window.onPaper);
+  assert.deepEqual(await early.evaluate(() => window.onPaper), [true, true, true, true]);
+  await early.close();
+  passed("what is printed as soon as the leaderboard is there has its plots");
+}
+
+// What the streams of a PDF hold.
+function inflated(pdf) {
+  const parts = [];
+  for (let at = 0; (at = pdf.indexOf("stream\n", at)) >= 0; ) {
+    const from = at + "stream\n".length;
+    at = pdf.indexOf("endstream", from);
+    try {
+      parts.push(zlib.inflateSync(pdf.subarray(from, at)).toString("latin1"));
+    } catch {
+      // It is not of that kind.
+    }
+    at += "endstream".length;
+  }
+  return parts.join("\n");
+}
+
+// A browser may tell of light and dark between beforeprint and the printing itself.
+async function keepLight(page) {
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  const told = page.evaluate(
+    () => new Promise((done) => matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => done())),
+  );
+  await page.evaluate(() => 0); // it listens by now
+  await page.emulateMedia({ colorScheme: "dark" });
+  await told;
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light", "paper becomes dark");
+  assert.ok((await page.locator(".chart canvas").count()) >= 2, "paper loses its charts");
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), undefined);
+  await page.emulateMedia({ colorScheme: "light" });
+  passed("paper stays light whatever the browser tells meanwhile");
+}
+
 // Plots that nobody has scrolled to are on paper, too, and all of them are as wide as it is.
 async function printPage(page) {
   await page.reload();
   await page.waitForSelector(`h2:text-is('Leaderboard (${trials})')`);
   await page.waitForSelector(".bars li");
   await page.waitForFunction(() => document.querySelectorAll(".chart canvas").length >= 2);
+  await keepLight(page);
   await page.emulateMedia({ colorScheme: "dark" });
   await page.evaluate(() => {
+    // In a corner, in a colour of its own, to be found in the PDF. What is drawn is looked for beside it.
+    const mark = (canvas, i) => {
+      const context = canvas.getContext("2d");
+      context.strokeStyle = `rgb(${51 * (i % 5)} ${51 * Math.floor(i / 5)} 255)`;
+      context.strokeRect(1, 1, 3, 3);
+    };
     const isDrawn = (canvas) => {
-      if (canvas.width === 0 || canvas.height === 0) return false;
-      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const { width, height } = canvas;
+      if (width <= 16 || height === 0) return false;
+      const { data } = canvas.getContext("2d").getImageData(16, 0, width - 16, height);
       return data.some((byte) => byte !== 0);
     };
     const lookAtPaper = () => {
       const canvases = [...document.querySelectorAll(".layers canvas.under, .chart canvas")];
-      window.onPaper = canvases
-        .filter((one) => one.offsetParent !== null)
-        .map((one) => ({ isDrawn: isDrawn(one), width: one.offsetWidth }));
+      const shown = canvases.filter((one) => one.offsetParent !== null);
+      shown.forEach(mark);
+      window.onPaper = shown.map((one) => ({ isDrawn: isDrawn(one), width: one.offsetWidth }));
     };
     // Behind what the page itself does then, and what it has put off to the end of that.
     window.addEventListener("beforeprint", () => queueMicrotask(lookAtPaper));
@@ -279,8 +352,15 @@ async function printPage(page) {
   const onPaper = await page.evaluate(() => window.onPaper);
   assert.ok(onPaper.length >= 6, `${onPaper.length} plots`);
   for (const { isDrawn, width } of onPaper) assert.ok(isDrawn && width > 0 && width <= 704, JSON.stringify(onPaper));
-  const pictures = pdf.toString("latin1").match(/\/Subtype\s*\/Image/g)?.length ?? 0;
-  assert.ok(pictures >= onPaper.length, `the PDF has ${pictures} pictures of ${onPaper.length} plots`);
+  const drawings = inflated(pdf);
+  const part = (fifths) => (fifths / 5).toString().replace(/^0\./, ".");
+  onPaper.forEach((_, i) =>
+    assert.ok(drawings.includes(`\n${part(i % 5)} ${part(Math.floor(i / 5))} 1 RG`), `the PDF lacks plot ${i + 1}`),
+  );
+  // A canvas that is cleared wipes out what is below it on paper. uPlot clears its own, below which there is nothing.
+  const wipes = pdf.toString("latin1").match(/\/S\s*\/Alpha/g)?.length ?? 0;
+  const charts = await page.locator(".chart canvas").count();
+  assert.ok(wipes <= charts, `${wipes} pictures wipe out what is below them, and ${charts} charts may`);
   await page.emulateMedia({ colorScheme: "light" });
   assert.equal(await page.locator("html.paper").count(), 0);
   passed(`the PDF has all ${onPaper.length} plots`);
@@ -540,6 +620,26 @@ async function timed(page, name, work, { before, settled } = {}) {
   }
 }
 
+// Lines that a screen gets frame by frame are all on paper.
+async function printMany(page, stub) {
+  const lines = await page.evaluate(() => {
+    const canvas = document.querySelector(".layers[aria-label^='Settings of'] canvas.under");
+    const context = canvas.getContext("2d");
+    let begun = 0;
+    context.moveTo = (x, y) => {
+      begun++;
+      CanvasRenderingContext2D.prototype.moveTo.call(context, x, y);
+    };
+    window.dispatchEvent(new Event("beforeprint"));
+    delete context.moveTo;
+    window.dispatchEvent(new Event("afterprint"));
+    return begun;
+  });
+  const scored = stub.units.filter((unit) => unit.result.score !== null).length;
+  assert.ok(lines >= scored, `paper has ${lines} lines of ${scored} trials`);
+  passed(`paper has a line for each of ${scored} trials`);
+}
+
 async function useManyTrials(browser, real, wrongs) {
   const stub = new SearchStub(real, manyTrials);
   const url = await stub.start();
@@ -551,6 +651,7 @@ async function useManyTrials(browser, real, wrongs) {
     await page.evaluate(measure);
     await useTable(page);
     await usePlots(page);
+    await printMany(page, stub);
     await timed(page, "20 trials come in", async () => {
       for (let i = 0; i < 20; i++) {
         stub.addTrial();
@@ -633,6 +734,7 @@ async function testSearch({ browser, page, url, processes, wrongs }) {
   await watchTrials(page);
   await seeResults(page);
   await useContents(page);
+  await printEarly(browser, page.url());
   await printPage(page);
   await walkTable(page);
   await pictures.takeAll(page, "search-result");

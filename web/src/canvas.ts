@@ -1,5 +1,7 @@
 // canvas.ts: what pictures on a canvas share: sharp pixels, texts that fit, and the box beside the pointer.
 
+import { drawsAtOnce } from "./dom";
+
 export const canvasFont = "12px system-ui, sans-serif";
 
 // A cleared canvas of so many of the page's pixels; null where there is nothing to draw with.
@@ -9,6 +11,9 @@ export function startDrawing(
   height: number,
 ): CanvasRenderingContext2D | null {
   const ratio = devicePixelRatio || 1;
+  // Chromium prints the drawing itself. Clearing one of the same size is a part of it, and on paper wipes out
+  // all that is below; one of another size begins empty.
+  if (drawsAtOnce()) canvas.width = 0;
   canvas.width = width * ratio;
   canvas.height = height * ratio;
   canvas.style.width = `${width}px`;

@@ -57,42 +57,75 @@ export function setClass(element: Element, name: string): void {
 }
 
 let isAtOnce = false;
+const putOff = new Set<() => void>(); // what waits for a frame or for a timer
 
 // While it is printed there are no frames: pictures are drawn at once then, those out of sight, too.
 export function drawsAtOnce(): boolean {
   return isAtOnce;
 }
 
+// What is put off is done first: otherwise paper would lack what has come a moment ago.
 export function drawAtOnce(work: () => void): void {
   isAtOnce = true;
-  work();
-  isAtOnce = false;
+  try {
+    for (const run of putOff) run();
+    work();
+  } finally {
+    isAtOnce = false;
+  }
 }
+
+interface Wait {
+  begin(run: () => void): number;
+  end(begun: number): void;
+}
+
+// A function that runs `work` once after the wait, however often it is called until then. `isAnew`: with each
+// call the wait begins again.
+function afterwards(work: () => void, wait: Wait, isAnew: boolean): () => void {
+  let begun = 0;
+  const run = (): void => {
+    wait.end(begun);
+    putOff.delete(run);
+    work();
+  };
+  return () => {
+    if (isAtOnce) {
+      run();
+      return;
+    }
+    if (putOff.has(run)) {
+      if (!isAnew) return;
+      wait.end(begun);
+    }
+    putOff.add(run);
+    begun = wait.begin(run);
+  };
+}
+
+const aFrame: Wait = {
+  begin: (run) => requestAnimationFrame(run),
+  end: (begun) => cancelAnimationFrame(begun),
+};
+
+const aTime = (ms: number): Wait => ({
+  begin: (run) => window.setTimeout(run, ms),
+  end: (begun) => clearTimeout(begun),
+});
 
 // A function that runs `work` once in the next frame, however often it is called until then.
 export function eachFrame(work: () => void): () => void {
-  let asked = false;
-  return () => {
-    if (isAtOnce) {
-      work();
-      return;
-    }
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
-      work();
-    });
-  };
+  return afterwards(work, aFrame, false);
+}
+
+// A function that runs `work` so many milliseconds after it was called, once, however often it is called until then.
+export function within(ms: number, work: () => void): () => void {
+  return afterwards(work, aTime(ms), false);
 }
 
 // A function that runs `work` when it was not called for so many milliseconds.
 export function later(ms: number, work: () => void): () => void {
-  let timer = 0;
-  return () => {
-    clearTimeout(timer);
-    timer = window.setTimeout(work, ms);
-  };
+  return afterwards(work, aTime(ms), true);
 }
 
 let lastId = 0;

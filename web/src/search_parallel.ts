@@ -4,7 +4,7 @@
 // Thousands of lines are drawn some in each frame, the worst first, so that the page never waits for them.
 
 import { fitted } from "./canvas";
-import { colour, h, setText } from "./dom";
+import { colour, drawsAtOnce, h, setText } from "./dom";
 import { counted } from "./format";
 import { axesOf, nearestLine, placesOf, type Axis } from "./search_axes";
 import { chosenColours, Layers, TrialPicture } from "./search_layers";
@@ -185,9 +185,10 @@ export class Parallel extends TrialPicture {
         this.addLine(context, row);
       }
       if (band >= 0) context.stroke();
-      if (row >= 0) requestAnimationFrame(some);
+      if (row >= 0 && !drawsAtOnce()) requestAnimationFrame(some);
     };
-    some();
+    do some();
+    while (row >= 0 && drawsAtOnce());
   }
 
   private drawAxes(context: CanvasRenderingContext2D): void {

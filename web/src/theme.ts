@@ -7,6 +7,7 @@ export type Theme = "system" | "light" | "dark";
 const key = "shoal.theme";
 const order: Theme[] = ["system", "light", "dark"];
 const listeners = new Set<() => void>();
+let isOnPaper = false;
 
 export function theme(): Theme {
   const kept = localStorage.getItem(key);
@@ -14,6 +15,7 @@ export function theme(): Theme {
 }
 
 function apply(): void {
+  if (isOnPaper) return; // a browser may tell of the printer's light and dark, too
   const chosen = theme();
   if (chosen === "system") document.documentElement.removeAttribute("data-theme");
   else document.documentElement.dataset["theme"] = chosen;
@@ -29,11 +31,13 @@ function repaint(): void {
 function startPrinting(): void {
   const { classList, dataset } = document.documentElement;
   window.addEventListener("beforeprint", () => {
+    isOnPaper = true;
     classList.add("paper");
     dataset["theme"] = "light";
     drawAtOnce(repaint);
   });
   window.addEventListener("afterprint", () => {
+    isOnPaper = false;
     classList.remove("paper");
     apply();
   });

@@ -2,7 +2,7 @@
 // out, and what one can do with it.
 
 import { get, post, Problem, textOf } from "../api";
-import { h, later, replace } from "../dom";
+import { h, later, replace, within } from "../dom";
 import { ago, capital, count, counted, date, duration, figure, none } from "../format";
 import { shareDone } from "../job_shape";
 import type { Frame, Page } from "../page";
@@ -224,14 +224,9 @@ export function searchJobPage(frame: Frame, id: number): Page {
   const drawParallel = later(80, () => {
     if (!view.isClosed) parallel.set(ranked, metricName());
   });
-  let redraw = 0;
-  function drawTrials(): void {
-    if (redraw !== 0) return;
-    redraw = window.setTimeout(() => {
-      redraw = 0;
-      if (!view.isClosed) drawTrialsNow();
-    }, redrawMs);
-  }
+  const drawTrials = within(redrawMs, () => {
+    if (!view.isClosed) drawTrialsNow();
+  });
 
   function drawTrialsNow(): void {
     ranked = trials.ranked(isHigher());
@@ -346,7 +341,6 @@ export function searchJobPage(frame: Frame, id: number): Page {
     },
     look: () => void fetchWorkers(),
     close() {
-      clearTimeout(redraw);
       plots.close();
       parallel.close();
       curves.close();
