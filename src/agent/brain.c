@@ -15,9 +15,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "nn/engine.h"
 #include "nn/op.h"
-#include "nn/optimizer.h"
-#include "nn/plan.h"
 
 enum {
   SHARDS_MAX = 8,
@@ -25,10 +24,8 @@ enum {
   TILE_FLOATS = 1 << 17,
   TILE_MIN = 16,
   TILE_MAX = 512,
-  ALIGNMENT = 64,
   SUMS = 8,
-  LINE_BYTES = 64,              /* of the lines that are put around a body */
-  SHARED_WEIGHTS_MIN = 1 << 16, /* of a network whose step is worth waking threads for */
+  LINE_BYTES = 64, /* of the lines that are put around a body */
 };
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-5f;
 
@@ -38,31 +35,17 @@ typedef struct made {
   shoal_graph *graph;
 } made;
 
-/* What a thread works with. */
-typedef struct desk {
-  float *block;
-  float *outputs, *gradients; /* of a tile, rows in the caller's order */
-  float *carry;
-} desk;
-
 struct shoal_brain {
-  uint32_t inputs, outputs, steps, state_floats;
-  bool input_gradient, runs_only;
-  const shoal_kernels *kernels;
-  shoal_pool *pool;
-  uint32_t threads;
+  uint32_t inputs, outputs, steps, state_floats, threads;
   made one, many; /* of one step and of `steps`; `many` is empty where they are the same */
   const shoal_graph *graph, *learn_graph;
-  shoal_plan *run_plan, *learn_plan, *input_plan; /* input_plan: with the input's gradient */
-  uint32_t run_tile, learn_tile;
-  desk *desks; /* one a thread */
+  shoal_engine *runner, *learner; /* of one step, to act with; of `steps`, or NULL */
+  float *desks;       /* a tile's outputs and their gradients for each thread, sample after sample */
+  size_t desk_floats; /* of either */
   float *weights, *slots[2];
   uint64_t steps_done;
   float *shards[SHARDS_MAX], *total;
-  const float *gradient; /* of the last lesson; NULL: there is none to step with */
-  shoal_run *runs;
-  double *run_squares;
-  uint32_t runs_count;
+  float *gradient; /* of the last lesson; NULL: there is none to step with */
 };
 
 /* ---- from the text to a graph ---- */
@@ -185,13 +168,6 @@ shoal_status shoal_brain_check(const shoal_brain_config *config, shoal_error *er
 
 /* ---- memory ---- */
 
-static float *floats(size_t count) {
-  size_t bytes = (count * sizeof(float) + ALIGNMENT) / ALIGNMENT * ALIGNMENT;
-  float *memory = aligned_alloc(ALIGNMENT, bytes);
-  if (memory != NULL) memset(memory, 0, bytes);
-  return memory;
-}
-
 static uint32_t tile_of(const shoal_graph *graph, bool training) {
   uint64_t values = 0;
   for (uint32_t i = 0; i < graph->nodes_count; i++) values += shoal_shape_values(&graph->nodes[i].shape);
@@ -200,58 +176,37 @@ static uint32_t tile_of(const shoal_graph *graph, bool training) {
   return rows < TILE_MAX ? (uint32_t)rows : TILE_MAX;
 }
 
-static shoal_status make_plans(shoal_brain *net, shoal_error *err) {
-  net->run_tile = tile_of(net->graph, false);
-  net->learn_tile = tile_of(net->learn_graph, true);
-  shoal_status status =
-      shoal_plan_create(&net->run_plan, net->graph, net->kernels, SHOAL_PLAN_INFER, net->run_tile, err);
-  if (status == SHOAL_OK && !net->runs_only)
-    status = shoal_plan_create(&net->learn_plan, net->learn_graph, net->kernels, SHOAL_PLAN_TRAIN,
-                               net->learn_tile, err);
-  if (status == SHOAL_OK && !net->runs_only && net->input_gradient)
-    status = shoal_plan_create(&net->input_plan, net->learn_graph, net->kernels, SHOAL_PLAN_TRAIN_INPUT,
-                               net->learn_tile, err);
+static shoal_status make_engines(shoal_brain *net, const shoal_brain_config *config, shoal_error *err) {
+  const shoal_engine_config runner = {.graph = net->graph,
+                                      .infer_tile = tile_of(net->graph, false),
+                                      .threads = 1,
+                                      .shards = 1,
+                                      .pool = config->pool};
+  const shoal_engine_config learner = {.graph = net->learn_graph,
+                                       .use =
+                                           config->input_gradient ? SHOAL_PLAN_TRAIN_INPUT : SHOAL_PLAN_TRAIN,
+                                       .tile = tile_of(net->learn_graph, true),
+                                       .threads = 1,
+                                       .shards = 1,
+                                       .pool = config->pool};
+  shoal_status status = shoal_engine_create(&net->runner, &runner, err);
+  if (status == SHOAL_OK && !config->runs_only) status = shoal_engine_create(&net->learner, &learner, err);
   return status;
 }
 
-static size_t block_floats(const shoal_brain *net) {
-  const shoal_plan *plans[] = {net->run_plan, net->learn_plan, net->input_plan};
-  size_t most = 0;
-  for (int i = 0; i < 3; i++)
-    if (plans[i] != NULL && plans[i]->floats > most) most = plans[i]->floats;
-  return most;
-}
-
-static bool reserve_desk(const shoal_brain *net, desk *d) {
-  uint32_t tile = net->run_tile > net->learn_tile ? net->run_tile : net->learn_tile;
-  size_t rows = (size_t)net->learn_tile * net->steps;
-  d->block = floats(block_floats(net));
-  d->carry = floats((size_t)tile * net->state_floats);
-  d->outputs = floats(net->runs_only ? 0 : rows * net->outputs);
-  d->gradients = floats(net->runs_only || net->steps == 1 ? 0 : rows * net->outputs);
-  return d->block != NULL && d->carry != NULL && d->outputs != NULL && d->gradients != NULL;
-}
-
-static bool reserve_learning(shoal_brain *net) {
+/* Takes the memory that is left to take; false when it is short. */
+static bool take_all(shoal_brain *net) {
   size_t count = net->graph->weights_count;
-  bool ok = true;
-  for (int i = 0; i < SHARDS_MAX; i++) ok &= (net->shards[i] = floats(count)) != NULL;
-  for (int i = 0; i < 2; i++) ok &= (net->slots[i] = floats(count)) != NULL;
-  net->total = floats(count);
-  net->runs_count = (uint32_t)shoal_optimizer_runs(net->graph, NULL);
-  net->runs = calloc(net->runs_count, sizeof *net->runs);
-  net->run_squares = calloc(net->runs_count, sizeof *net->run_squares);
-  ok = ok && net->total != NULL && net->runs != NULL && net->run_squares != NULL;
-  if (ok) shoal_optimizer_runs(net->graph, net->runs);
-  return ok;
-}
-
-static bool reserve(shoal_brain *net) {
-  net->weights = floats(net->graph->weights_count);
-  net->desks = calloc(net->threads, sizeof *net->desks);
-  bool ok = net->weights != NULL && net->desks != NULL;
-  for (uint32_t t = 0; ok && t < net->threads; t++) ok = reserve_desk(net, &net->desks[t]);
-  return ok && (net->runs_only || reserve_learning(net));
+  net->weights = shoal_engine_take_zeros(net->runner, count);
+  bool ok = net->weights != NULL;
+  if (net->learner == NULL) return ok;
+  shoal_engine *e = net->learner;
+  net->desk_floats = (size_t)tile_of(net->learn_graph, true) * net->steps * net->outputs;
+  for (int i = 0; i < SHARDS_MAX; i++) ok &= (net->shards[i] = shoal_engine_take(e, count)) != NULL;
+  for (int i = 0; i < 2; i++) ok &= (net->slots[i] = shoal_engine_take_zeros(e, count)) != NULL;
+  ok &= (net->total = shoal_engine_take(e, count)) != NULL;
+  net->desks = shoal_engine_take(e, 2 * net->desk_floats * shoal_engine_threads(e));
+  return ok && net->desks != NULL;
 }
 
 static void scale_output(shoal_brain *net, float scale) {
@@ -263,24 +218,15 @@ static void scale_output(shoal_brain *net, float scale) {
 shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *config, shoal_error *err) {
   SHOAL_ASSERT(config->inputs > 0 && config->outputs > 0 && config->steps > 0);
   *out = NULL;
-  const shoal_kernels *kernels = shoal_kernels_get();
-  if (kernels == NULL)
-    return shoal_fail(
-        err, SHOAL_UNSUPPORTED,
-        "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run: unset it");
   shoal_brain *net = calloc(1, sizeof *net);
   if (net == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a network");
   *net = (shoal_brain){.inputs = config->inputs,
                        .outputs = config->outputs,
                        .steps = 1,
-                       .input_gradient = config->input_gradient,
-                       .runs_only = config->runs_only,
-                       .kernels = kernels,
-                       .pool = config->pool,
                        .threads = config->pool != NULL ? shoal_pool_threads(config->pool) : 1};
   shoal_status status = make_graphs(net, config, err);
-  if (status == SHOAL_OK) status = make_plans(net, err);
-  if (status == SHOAL_OK && !reserve(net))
+  if (status == SHOAL_OK) status = make_engines(net, config, err);
+  if (status == SHOAL_NO_MEMORY || (status == SHOAL_OK && !take_all(net)))
     status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the network of %s", config->name);
   if (status != SHOAL_OK) {
     shoal_brain_destroy(net);
@@ -294,22 +240,8 @@ shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *con
 
 void shoal_brain_destroy(shoal_brain *net) {
   if (net == NULL) return;
-  for (uint32_t t = 0; net->desks != NULL && t < net->threads; t++) {
-    free(net->desks[t].block);
-    free(net->desks[t].carry);
-    free(net->desks[t].outputs);
-    free(net->desks[t].gradients);
-  }
-  free(net->desks);
-  for (int i = 0; i < SHARDS_MAX; i++) free(net->shards[i]);
-  for (int i = 0; i < 2; i++) free(net->slots[i]);
-  free(net->total);
-  free(net->runs);
-  free(net->run_squares);
-  free(net->weights);
-  shoal_plan_destroy(net->run_plan);
-  shoal_plan_destroy(net->learn_plan);
-  shoal_plan_destroy(net->input_plan);
+  shoal_engine_destroy(net->runner);
+  shoal_engine_destroy(net->learner);
   release_made(&net->one);
   release_made(&net->many);
   free(net);
@@ -323,160 +255,91 @@ const struct shoal_graph *shoal_brain_graph(const shoal_brain *net) { return net
 uint64_t *shoal_brain_steps(shoal_brain *net) { return &net->steps_done; }
 
 float *shoal_brain_slot(shoal_brain *net, int which) {
-  SHOAL_ASSERT(!net->runs_only && (which == 0 || which == 1));
+  SHOAL_ASSERT(net->learner != NULL && (which == 0 || which == 1));
   return net->slots[which];
 }
 
-/* ---- running ---- */
+/* ---- between the caller's rows and the engine's ---- */
 
-static void run_tasks(const shoal_brain *net, uint32_t tasks, shoal_pool_task f, void *context) {
-  if (net->pool != NULL && tasks > 1) {
-    shoal_pool_run(net->pool, tasks, f, context);
-    return;
-  }
-  for (uint32_t i = 0; i < tasks; i++) f(context, i, 0);
+/* a x b x width to b x a x width. */
+static void turn(uint32_t a, uint32_t b, uint32_t width, const float *from, float *to) {
+  if (a == 1 || b == 1)
+    memcpy(to, from, (size_t)a * b * width * sizeof *to);
+  else
+    shoal_kernels_get()->swap_rows(a, b, width, from, to);
 }
-
-static void load_carry(const shoal_exec *exec, const float *state, uint32_t floats_each) {
-  for (uint32_t i = 0; i < exec->n; i++)
-    shoal_carry_unpack(exec->plan->graph, exec->carry, exec->n, i, 1, state + (size_t)i * floats_each);
-}
-
-static void store_carry(const shoal_exec *exec, float *state, uint32_t floats_each) {
-  for (uint32_t i = 0; i < exec->n; i++)
-    shoal_carry_pack(exec->plan->graph, exec->carry, exec->n, i, 1, state + (size_t)i * floats_each);
-}
-
-static float *output_of(const shoal_exec *exec) {
-  return exec->block + exec->plan->places[exec->plan->graph->nodes_count - 1].value;
-}
-
-typedef struct errand {
-  shoal_brain *net;
-  const float *weights, *x;
-  float *state, *out;
-  uint32_t n, piece;
-} errand;
-
-static void run_piece(void *context, uint32_t task, uint32_t thread) {
-  const errand *e = context;
-  const shoal_brain *net = e->net;
-  uint32_t first = task * e->piece, left = e->n - first;
-  shoal_exec exec = {.plan = net->run_plan, .block = net->desks[thread].block, .weights = e->weights};
-  exec.n = exec.round_n = exec.carry_rows = left < e->piece ? left : e->piece;
-  memcpy(shoal_exec_batch(&exec).x, e->x + (size_t)first * net->inputs,
-         (size_t)exec.n * net->inputs * sizeof(float));
-  float *state = NULL;
-  if (e->state != NULL && net->state_floats > 0) {
-    state = e->state + (size_t)first * net->state_floats;
-    exec.carry = net->desks[thread].carry;
-    load_carry(&exec, state, net->state_floats);
-  }
-  shoal_exec_forward(&exec);
-  if (state != NULL) store_carry(&exec, state, net->state_floats);
-  memcpy(e->out + (size_t)first * net->outputs, output_of(&exec),
-         (size_t)exec.n * net->outputs * sizeof(float));
-}
-
-void shoal_brain_run(shoal_brain *net, const float *weights, uint32_t n, const float *x, float *state,
-                     float *out) {
-  if (n == 0) return;
-  uint32_t share = (n + net->threads - 1) / net->threads;
-  if (share < SHARD_ROWS_MIN) share = SHARD_ROWS_MIN;
-  errand e = {.net = net,
-              .weights = weights != NULL ? weights : net->weights,
-              .x = x,
-              .state = state,
-              .out = out,
-              .n = n,
-              .piece = share < net->run_tile ? share : net->run_tile};
-  run_tasks(net, (n + e.piece - 1) / e.piece, run_piece, &e);
-}
-
-/* ---- learning ---- */
-
-typedef struct lesson {
-  shoal_brain *net;
-  const shoal_brain_batch *batch;
-  const shoal_plan *plan;
-  uint32_t shards;
-  double sums[SHARDS_MAX][SUMS];
-} lesson;
 
 /* rows x steps x width to steps x rows x width, of which there may be more steps: those become zeros. */
 static void to_time(uint32_t rows, uint32_t steps, uint32_t steps_all, uint32_t width, const float *from,
                     float *to) {
   size_t line = (size_t)rows * width;
-  if (steps == 1) memcpy(to, from, line * sizeof *to);
-  for (uint32_t t = 0; steps > 1 && t < steps; t++)
-    for (uint32_t i = 0; i < rows; i++)
-      memcpy(to + t * line + (size_t)i * width, from + ((size_t)i * steps + t) * width, width * sizeof *to);
+  turn(rows, steps, width, from, to);
   memset(to + steps * line, 0, (steps_all - steps) * line * sizeof *to);
 }
 
-static void from_time(uint32_t rows, uint32_t steps, uint32_t width, const float *from, float *to) {
-  size_t line = (size_t)rows * width;
-  if (steps == 1) memcpy(to, from, line * sizeof *to);
-  for (uint32_t t = 0; steps > 1 && t < steps; t++)
-    for (uint32_t i = 0; i < rows; i++)
-      memcpy(to + ((size_t)i * steps + t) * width, from + t * line + (size_t)i * width, width * sizeof *to);
+/* The caller's rows as a source. */
+typedef struct rows {
+  const float *x;
+  uint32_t steps, steps_all, width;
+} rows;
+
+static void fetch_rows(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
+                       const shoal_batch *into) {
+  const rows *r = self;
+  (void)epoch;
+  to_time(n, r->steps, r->steps_all, r->width, r->x + first * r->steps * r->width, into->x);
 }
 
-/* Asks the judge about a tile that has gone forward, and puts its answer where backward looks for it: that
- * may be where the outputs are, so the judge is shown a copy. */
-static void judge_tile(const lesson *l, const shoal_exec *exec, const desk *d, uint32_t first, double *sums) {
+/* ---- running ---- */
+
+void shoal_brain_run(shoal_brain *net, const float *weights, uint32_t n, const float *x, float *state,
+                     float *out) {
+  if (n == 0) return;
+  rows in = {x, 1, 1, net->inputs};
+  const shoal_source source = {.self = &in, .samples = n, .fetch = fetch_rows};
+  uint32_t shards = (n + SHARD_ROWS_MIN - 1) / SHARD_ROWS_MIN;
+  if (shards > net->threads) shards = net->threads;
+  const shoal_pass pass = {.use = SHOAL_PLAN_INFER,
+                           .source = &source,
+                           .n = n,
+                           .shards = shards,
+                           .shards_count = shards,
+                           .weights = weights != NULL ? weights : net->weights,
+                           .out = out,
+                           .state = state,
+                           .state_after = state};
+  shoal_engine_pass(net->runner, &pass);
+}
+
+/* ---- learning ---- */
+
+typedef struct lesson {
+  const shoal_brain *net;
+  const shoal_brain_batch *batch;
+  double sums[SHARDS_MAX][SUMS];
+} lesson;
+
+/* Shows the caller's judge a copy of the outputs, since the gradient may be written where they are. */
+static void judge_tile(void *self, const shoal_tile *tile) {
+  lesson *l = self;
   const shoal_brain *net = l->net;
   const shoal_brain_batch *batch = l->batch;
-  uint32_t last = exec->plan->graph->nodes_count - 1;
-  float *gradient = exec->block + exec->plan->places[last].gradient;
-  float *judged = net->steps == 1 ? gradient : d->gradients;
+  float *outputs = net->desks + 2 * net->desk_floats * tile->crew;
+  float *judged = net->steps == 1 ? tile->gradient : outputs + net->desk_floats;
   double own[SUMS] = {0};
-  from_time(exec->n, batch->steps, net->outputs, output_of(exec), d->outputs);
-  memset(judged, 0, (size_t)exec->n * batch->steps * net->outputs * sizeof *judged);
-  batch->judge(batch->self, first, exec->n, d->outputs, judged, own);
-  if (judged != gradient) to_time(exec->n, batch->steps, net->steps, net->outputs, judged, gradient);
-  for (int i = 0; i < SUMS; i++) sums[i] += own[i];
+  turn(batch->steps, tile->n, net->outputs, tile->outputs, outputs);
+  memset(judged, 0, (size_t)tile->n * batch->steps * net->outputs * sizeof *judged);
+  batch->judge(batch->self, tile->first, tile->n, outputs, judged, own);
+  if (judged != tile->gradient)
+    to_time(tile->n, batch->steps, net->steps, net->outputs, judged, tile->gradient);
+  for (int i = 0; i < SUMS; i++) l->sums[tile->shard][i] += own[i];
 }
 
-static void learn_tile(const lesson *l, uint32_t first, uint32_t n, const desk *d, float *gradient,
-                       bool fresh, double *sums) {
-  const shoal_brain *net = l->net;
+static void keep_input_gradient(void *self, const shoal_tile *tile) {
+  const lesson *l = self;
   const shoal_brain_batch *batch = l->batch;
-  size_t row = (size_t)batch->steps * net->inputs;
-  shoal_exec exec = {.plan = l->plan,
-                     .block = d->block,
-                     .weights = net->weights,
-                     .gradient = gradient,
-                     .fresh = fresh,
-                     .input_only = !batch->weights_too,
-                     .n = n,
-                     .round_n = batch->n,
-                     .carry_rows = n};
-  to_time(n, batch->steps, net->steps, net->inputs, batch->x + first * row, shoal_exec_batch(&exec).x);
-  if (batch->state != NULL && net->state_floats > 0) {
-    exec.carry = d->carry;
-    load_carry(&exec, batch->state + (size_t)first * net->state_floats, net->state_floats);
-  }
-  shoal_exec_forward(&exec);
-  judge_tile(l, &exec, d, first, sums);
-  shoal_exec_backward(&exec);
-  if (batch->input_gradient != NULL)
-    from_time(n, batch->steps, net->inputs, exec.block + exec.plan->places[0].gradient,
-              batch->input_gradient + first * row);
-}
-
-static uint32_t shard_start(const lesson *l, uint32_t v) {
-  return (uint32_t)((uint64_t)l->batch->n * v / l->shards);
-}
-
-static void learn_shard(void *context, uint32_t v, uint32_t thread) {
-  lesson *l = context;
-  const shoal_brain *net = l->net;
-  uint32_t start = shard_start(l, v), end = shard_start(l, v + 1);
-  shoal_exec_clear(net->graph, net->shards[v]);
-  for (uint32_t first = start; first < end; first += net->learn_tile)
-    learn_tile(l, first, end - first < net->learn_tile ? end - first : net->learn_tile, &net->desks[thread],
-               net->shards[v], first == start, l->sums[v]);
+  turn(batch->steps, tile->n, l->net->inputs, tile->input_gradient,
+       batch->input_gradient + (size_t)tile->first * batch->steps * l->net->inputs);
 }
 
 /* A power of two that follows from the batch alone, since it decides the bits. */
@@ -487,73 +350,51 @@ static uint32_t shards_of(uint32_t n, uint32_t steps) {
   return shards;
 }
 
-static void sum_run(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  const lesson *l = context;
-  const shoal_run *run = &l->net->runs[index];
-  const float *parts[SHARDS_MAX];
-  for (uint32_t v = 0; v < l->shards; v++) parts[v] = l->net->shards[v] + run->offset;
-  l->net->kernels->sum_parts(run->count, l->shards, parts, l->net->total + run->offset);
-}
-
-/* A task for each run of the weights. */
-static void for_runs(const shoal_brain *net, shoal_pool_task f, void *context) {
-  if (net->graph->weights_count >= SHARED_WEIGHTS_MIN) {
-    run_tasks(net, net->runs_count, f, context);
-    return;
-  }
-  for (uint32_t i = 0; i < net->runs_count; i++) f(context, i, 0);
-}
-
 void shoal_brain_learn(shoal_brain *net, const shoal_brain_batch *batch, double sums_out[8]) {
-  SHOAL_ASSERT(!net->runs_only && batch->n > 0 && batch->steps > 0 && batch->steps <= net->steps);
-  SHOAL_ASSERT(batch->input_gradient == NULL || net->input_gradient);
-  lesson l = {.net = net,
-              .batch = batch,
-              .plan = batch->input_gradient != NULL ? net->input_plan : net->learn_plan,
-              .shards = shards_of(batch->n, batch->steps)};
-  run_tasks(net, l.shards, learn_shard, &l);
-  for (uint32_t v = 0; sums_out != NULL && v < l.shards; v++)
+  SHOAL_ASSERT(net->learner != NULL && batch->n > 0 && batch->steps > 0 && batch->steps <= net->steps);
+  lesson l = {.net = net, .batch = batch};
+  rows in = {batch->x, batch->steps, net->steps, net->inputs};
+  const shoal_source source = {.self = &in, .samples = batch->n, .fetch = fetch_rows};
+  uint32_t shards = shards_of(batch->n, batch->steps);
+  const shoal_pass pass = {.use = batch->input_gradient != NULL ? SHOAL_PLAN_TRAIN_INPUT : SHOAL_PLAN_TRAIN,
+                           .source = &source,
+                           .n = batch->n,
+                           .shards = shards,
+                           .shards_count = shards,
+                           .weights = net->weights,
+                           .gradients = net->shards,
+                           .input_only = !batch->weights_too,
+                           .self = &l,
+                           .judge = judge_tile,
+                           .watch = batch->input_gradient != NULL ? keep_input_gradient : NULL,
+                           .state = batch->state};
+  shoal_engine_pass(net->learner, &pass);
+  for (uint32_t v = 0; sums_out != NULL && v < shards; v++)
     for (int i = 0; i < SUMS; i++) sums_out[i] = (v == 0 ? 0 : sums_out[i]) + l.sums[v][i];
   net->gradient = NULL;
   if (!batch->weights_too) return;
-  if (l.shards > 1) for_runs(net, sum_run, &l);
-  net->gradient = l.shards > 1 ? net->total : net->shards[0];
-}
-
-/* ---- a step ---- */
-
-typedef struct stride {
-  shoal_brain *net;
-  shoal_update update;
-} stride;
-
-static void square_run(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  shoal_brain *net = ((stride *)context)->net;
-  net->run_squares[index] =
-      net->kernels->square_sum(net->runs[index].count, net->gradient + net->runs[index].offset);
-}
-
-static void update_run(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  const stride *s = context;
-  shoal_brain *net = s->net;
-  shoal_optimizer_apply(net->kernels, &s->update, &net->runs[index], net->weights, net->weights,
-                        net->gradient, net->slots[0], net->slots[1]);
+  net->gradient = shards > 1 ? net->total : net->shards[0];
+  const shoal_addends addends = {.runs_count = net->learn_graph->runs_count,
+                                 .parts = net->shards,
+                                 .parts_count = shards,
+                                 .total = net->gradient};
+  if (shards > 1) shoal_engine_add(net->learner, &addends);
 }
 
 bool shoal_brain_step(shoal_brain *net, float rate, float clip) {
   SHOAL_ASSERT(net->gradient != NULL);
-  shoal_recipe recipe = {.optimizer = SHOAL_ADAM, .momentum = BETA1, .beta2 = BETA2, .eps = EPSILON};
-  stride s = {.net = net, .update = shoal_optimizer_update(&recipe, rate, net->steps_done + 1)};
-  for_runs(net, square_run, &s);
-  double squares = 0;
-  for (uint32_t i = 0; i < net->runs_count; i++) squares += net->run_squares[i];
-  if (!isfinite(squares)) return false;
-  double norm = sqrt(squares);
-  if (clip > 0 && norm > clip) s.update.grad_scale = (float)(clip / norm);
-  for_runs(net, update_run, &s);
+  const shoal_recipe recipe = {.optimizer = SHOAL_ADAM, .momentum = BETA1, .beta2 = BETA2, .eps = EPSILON};
+  shoal_apply apply = {.addends = {.runs_count = net->learn_graph->runs_count,
+                                   .parts = &net->gradient,
+                                   .parts_count = 1,
+                                   .total = net->gradient},
+                       .update = shoal_optimizer_update(&recipe, rate, net->steps_done + 1),
+                       .clip = clip > 0 ? clip : INFINITY,
+                       .finite_only = true,
+                       .weights = net->weights,
+                       .slot1 = net->slots[0],
+                       .slot2 = net->slots[1]};
+  if (shoal_engine_apply(net->learner, &apply, NULL) != SHOAL_OK) return false;
   net->steps_done++;
   return true;
 }
@@ -561,9 +402,8 @@ bool shoal_brain_step(shoal_brain *net, float rate, float clip) {
 void shoal_brain_follow(shoal_brain *net, const shoal_brain *from, float share) {
   SHOAL_ASSERT(same_params(net->graph, from->graph));
   size_t count = net->graph->weights_count;
-  if (share == 1) {
+  if (share == 1)
     memcpy(net->weights, from->weights, count * sizeof *net->weights);
-    return;
-  }
-  for (size_t i = 0; i < count; i++) net->weights[i] += share * (from->weights[i] - net->weights[i]);
+  else
+    shoal_kernels_get()->follow(count, share, net->weights, from->weights, net->weights);
 }

@@ -1,8 +1,9 @@
 /* pool.c: threads that share out tasks as short as a few microseconds.
  *
- * There are two ways to share them. With more tasks than threads, a run is published in one atomic word, the ticket: the number of the run in its upper half
- * and how many of its tasks nobody has taken yet in its lower half. A thread takes a task by
- * lowering the ticket by one with a compare-and-swap. What follows from that:
+ * There are two ways to share them. With more tasks than threads, a run is published in one
+ * atomic word, the ticket: the number of the run in its upper half and how many of its tasks
+ * nobody has taken yet in its lower half. A thread takes a task by lowering the ticket by one
+ * with a compare-and-swap. What follows from that:
  *
  *  1. `f`, `context` and `tasks` are written before the ticket and read only by a thread that
  *     holds a task of this run, so no run can end, and no other begin, while they are read.
@@ -36,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/memory_nodes.h"
 #include "base/thread.h"
 
 enum { THREADS_MAX = 4096, SPINS_MAX = 10000, PLACES = 1 << 16 };
@@ -58,8 +60,10 @@ struct shoal_pool {
 
   uint32_t threads;
   uint32_t started; /* members whose thread exists */
-  uint32_t spins;   /* how long to spin before sleeping; 0 with more threads than cores */
-  member *members;  /* threads - 1 of them */
+  shoal_pool_place place;
+  shoal_memory_nodes nodes;
+  uint32_t spins;  /* how long to spin before sleeping; 0 with more threads than cores */
+  member *members; /* threads - 1 of them */
 
   pthread_mutex_t lock;
   pthread_cond_t work; /* a run began, or the pool ends */
@@ -149,6 +153,7 @@ static void wait_for_end(shoal_pool *pool, member *place, uint64_t run) {
 static void *work(void *argument) {
   member *self = argument;
   shoal_pool *pool = self->pool;
+  shoal_memory_nodes_bind(&pool->nodes, pool->place.first + self->thread * pool->place.step, pool->place.all);
   for (uint64_t seen = 0, call; !atomic_load(&pool->ending); seen = call) {
     wait_for_work(pool, seen);
     call = atomic_load(&pool->call);
@@ -166,10 +171,11 @@ uint32_t shoal_pool_cores(void) {
 }
 
 shoal_status shoal_pool_create(shoal_pool **out, uint32_t threads, shoal_error *err) {
-  return shoal_pool_create_beside(out, threads, 0, err);
+  return shoal_pool_create_at(out, threads, (shoal_pool_place){0, 1, threads}, err);
 }
 
-shoal_status shoal_pool_create_beside(shoal_pool **out, uint32_t threads, uint32_t others, shoal_error *err) {
+shoal_status shoal_pool_create_at(shoal_pool **out, uint32_t threads, shoal_pool_place place,
+                                  shoal_error *err) {
   *out = NULL;
   if (threads < 1 || threads > THREADS_MAX)
     return shoal_fail(err, SHOAL_INVALID, "%u threads: must be 1 to %d", threads, THREADS_MAX);
@@ -184,7 +190,11 @@ shoal_status shoal_pool_create_beside(shoal_pool **out, uint32_t threads, uint32
   memset(members, 0, threads * sizeof *members);
   pool->threads = threads;
   pool->members = members;
-  pool->spins = (uint64_t)threads + others <= shoal_pool_cores() ? SPINS_MAX : 0;
+  bool have_cores = place.all <= shoal_pool_cores();
+  pool->place = place;
+  pool->spins = have_cores ? SPINS_MAX : 0;
+  pool->nodes.count = 1;
+  if (have_cores && threads > 1) shoal_memory_nodes_here(&pool->nodes);
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
   pthread_cond_init(&pool->done, NULL);

@@ -154,8 +154,7 @@ typedef struct training {
   shoal_trainer *trainer;
   shoal_aggregate *aggregate;
   shoal_trust *trust;
-  shoal_run *runs;
-  size_t runs_count, count; /* floats of a vector */
+  size_t count; /* floats of a vector */
   share_view honest_view, turned_view;
   shoal_source honest, turned;
   uint64_t version, steps, rounds; /* rounds: of an epoch */
@@ -180,14 +179,10 @@ static float *next_vector(training *t, size_t *used) {
 static shoal_status reserve(training *t, shoal_error *err) {
   size_t vectors = 3 * WORKERS + 1 + 3 * SAFE_KEPT, used = 0;
   t->count = t->data->graph->weights_count;
-  t->runs_count = shoal_optimizer_runs(t->data->graph, NULL);
   t->memory = aligned_alloc(64, vectors * t->count * sizeof *t->memory);
-  t->runs = calloc(t->runs_count, sizeof *t->runs);
   t->lied = calloc(t->steps + 1, sizeof *t->lied);
-  if (t->memory == NULL || t->runs == NULL || t->lied == NULL)
-    return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  if (t->memory == NULL || t->lied == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   memset(t->memory, 0, vectors * t->count * sizeof *t->memory);
-  shoal_optimizer_runs(t->data->graph, t->runs);
   for (uint32_t v = 0; v < WORKERS; v++) {
     t->truth[v] = next_vector(t, &used);
     t->lies[v] = next_vector(t, &used);
@@ -226,7 +221,6 @@ static void take_down(training *t) {
   shoal_aggregate_destroy(t->aggregate);
   shoal_trainer_destroy(t->trainer);
   free(t->memory);
-  free(t->runs);
   free(t->lied);
 }
 
@@ -250,8 +244,8 @@ static void make_noise(const training *t, uint32_t worker) {
     shoal_random_block(key, 0, c, words);
     for (size_t k = 0; k < 4; k++) lie[c + k] = (float)(int32_t)words[k] * 0x1p-31f;
   }
-  double truth = t->kernels->square_sum(t->count, t->truth[worker]);
-  double noise = t->kernels->square_sum(t->count, lie);
+  double truth = shoal_square_sum(t->kernels, t->count, t->truth[worker]);
+  double noise = shoal_square_sum(t->kernels, t->count, lie);
   scale(t->count, NOISE_TIMES * (float)sqrt(truth / noise), lie, lie);
 }
 
@@ -368,9 +362,9 @@ static void apply(training *t) {
   shoal_aggregate_run(t->aggregate, t->sent, t->what->seed + t->version, t->gradient, NULL);
   shoal_update update = shoal_optimizer_update(recipe, recipe->rate, t->version + 1);
   update.grad_scale = WORKERS; /* a part's gradient is its part of the round's mean */
-  for (size_t i = 0; i < t->runs_count; i++)
-    shoal_optimizer_apply(t->kernels, &update, &t->runs[i], state->weights, state->weights, t->gradient,
-                          state->slot1, state->slot2);
+  for (size_t i = 0; i < t->data->graph->runs_count; i++)
+    shoal_optimizer_apply(t->kernels, &update, &t->data->graph->runs[i], state->weights, state->weights,
+                          t->gradient, state->slot1, state->slot2);
   t->version++;
 }
 

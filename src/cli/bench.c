@@ -1,6 +1,7 @@
 /* bench.c: shoal bench: how fast this machine is, and what the measurements share. */
 #include "cli/bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,14 +81,13 @@ static void spin_task(void *context, uint32_t task, uint32_t thread) {
 }
 
 shoal_status shoal_peak_open(shoal_peak *peak, uint32_t threads, shoal_error *err) {
-  *peak = (shoal_peak){.rounds = 1000};
+  *peak = (shoal_peak){.rounds = 1000, .threads = threads};
   return shoal_pool_create(&peak->pool, threads, err);
 }
 
 void shoal_peak_close(shoal_peak *peak) { shoal_pool_destroy(peak->pool); }
 
-void shoal_peak_measure(shoal_peak *peak) {
-  uint32_t threads = shoal_pool_threads(peak->pool);
+static void measure_threads(shoal_peak *peak, uint32_t threads, double *best) {
   for (;;) {
     spinning s = {.kernels = shoal_kernels_get(), .rounds = peak->rounds};
     double start = shoal_clock_seconds();
@@ -99,9 +99,54 @@ void shoal_peak_measure(shoal_peak *peak) {
     }
     double flops = 0;
     for (uint32_t t = 0; t < threads; t++) flops += s.flops[t];
-    if (flops / seconds / 1e9 > peak->gflops) peak->gflops = flops / seconds / 1e9;
+    if (flops / seconds / 1e9 > *best) *best = flops / seconds / 1e9;
     return;
   }
+}
+
+void shoal_peak_measure(shoal_peak *peak) {
+  measure_threads(peak, peak->threads, &peak->gflops);
+  if (peak->threads > 1)
+    measure_threads(peak, 1, &peak->one_gflops);
+  else
+    peak->one_gflops = peak->gflops;
+}
+
+/* Two processors may be one core, which then does the work of little more than one. */
+static bool processors_share_cores(void) {
+  FILE *file = fopen("/sys/devices/system/cpu/smt/active", "r");
+  bool shared = file != NULL && fgetc(file) == '1';
+  if (file != NULL) fclose(file);
+  return shared;
+}
+
+bool shoal_peak_doubt(const shoal_peak *peak, double share, char text[SHOAL_PEAK_DOUBT_MAX]) {
+  /* All cores at work are slower than one alone, by less than this on a machine that does nothing else. */
+  const double all_of_alone_least = 0.6, more_than_all = 1.05;
+  static const char advice[] =
+      "other programs were running, or the processors were slowed down. The share of the peak "
+      "means nothing then; end other programs and measure again";
+  uint32_t cores = shoal_pool_cores(), most = peak->threads < cores ? peak->threads : cores;
+  double least = processors_share_cores() ? most / 2.0 : most, times = peak->gflops / peak->one_gflops;
+  if (peak->threads > 1 && (times < all_of_alone_least * least || times > most / all_of_alone_least))
+    snprintf(text, SHOAL_PEAK_DOUBT_MAX,
+             "%u threads multiply and add %.1f times as fast as one, where %.0f to %u times is usual: %s",
+             peak->threads, times, least, most, advice);
+  else if (share > more_than_all)
+    snprintf(text, SHOAL_PEAK_DOUBT_MAX,
+             "what was measured takes %.0f%% of the peak at least, more than there is: %s", 100 * share,
+             advice);
+  else
+    return false;
+  return true;
+}
+
+void shoal_peak_doubt_json(const shoal_peak *peak, double share, shoal_json *json) {
+  char text[SHOAL_PEAK_DOUBT_MAX];
+  if (shoal_peak_doubt(peak, share, text))
+    shoal_json_text(json, "warning", text);
+  else
+    shoal_json_null(json, "warning");
 }
 
 static int compare_reals(const void *a, const void *b) {

@@ -35,19 +35,39 @@ shoal_status shoal_bench_network(shoal_model **out, const char *name, shoal_erro
 shoal_status shoal_bench_batch_time(const char *net, uint32_t batch, double seconds, double *batch_s,
                                     shoal_error *err);
 
+/* ---- bench train --losses (bench_losses.c) ---- */
+
+typedef struct shoal_bench_losses {
+  const char *net, *path; /* the file to write */
+  uint32_t batch, threads;
+} shoal_bench_losses;
+
+enum { SHOAL_BENCH_LOSSES = 10 };
+/* The losses of the first rounds, all on one batch; the file gets the weights that they begin with, and the batch. */
+shoal_status shoal_bench_losses_run(const shoal_bench_losses *config, double losses[SHOAL_BENCH_LOSSES],
+                                    shoal_error *err);
+
 /* ---- the peak ---- */
 
 typedef struct shoal_peak {
   shoal_pool *pool;
   uint64_t rounds;
-  double gflops; /* the best seen, of all threads together */
+  uint32_t threads;
+  double gflops;     /* the best seen, of all threads together */
+  double one_gflops; /* and of one thread alone */
 } shoal_peak;
 
 shoal_status shoal_peak_open(shoal_peak *peak, uint32_t threads, shoal_error *err);
 void shoal_peak_close(shoal_peak *peak);
-/* One try of about 50 ms on all threads. Tried between the windows of a measurement, other
+/* Measures all threads for about 50 ms, and then one thread alone. Tried between the windows of a measurement, other
  * work on the machine slows down both. */
 void shoal_peak_measure(shoal_peak *peak);
+/* Returns true if the measured peak cannot be right, and writes a sentence that says why and what to do. `share`: the
+ * part of the peak that the measured work needs at least; above 1 is impossible. */
+enum { SHOAL_PEAK_DOUBT_MAX = 320 };
+bool shoal_peak_doubt(const shoal_peak *peak, double share, char text[SHOAL_PEAK_DOUBT_MAX]);
+/* The field "warning": that sentence, or null. */
+void shoal_peak_doubt_json(const shoal_peak *peak, double share, shoal_json *json);
 
 /* Sorts the values. */
 double shoal_bench_median(double *values, size_t count);

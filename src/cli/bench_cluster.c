@@ -46,6 +46,7 @@ typedef struct session {
  * wait need no more than one. */
 static uint32_t choose_shards(const shoal_bench_cluster *c) {
   uint32_t each = 1;
+  if (shoal_model_takes_whole_batch(c->model)) return 1;
   if (c->wait_s > 0) return c->workers;
   while (2 * each <= SHARDS_A_WORKER_MAX && 2 * each * c->workers <= SHOAL_SHARDS_MAX &&
          2 * each * SHARD_ROWS_LEAST <= c->batch)
@@ -157,7 +158,7 @@ static shoal_status count_bytes(session *s, shoal_bench_speed *out, shoal_error 
   for (uint32_t i = 0; i < count; i++) bytes += (double)s->peers[i].bytes_in + (double)s->peers[i].bytes_out;
   /* The chief had given every parameter server what to start from. */
   const shoal_recipe *recipe = &s->config->model->recipe;
-  uint32_t slots = s->mode.kind == SHOAL_LOCAL ? 1 : shoal_optimizer_slots(recipe->optimizer);
+  uint32_t slots = s->mode.kind == SHOAL_LOCAL ? 1 : shoal_optimizer_rows[recipe->optimizer].slots;
   bytes -= (double)(1 + slots) * (double)s->task.graph->weights_count * sizeof(float);
   out->bytes_a_batch = bytes / batches;
   out->bytes_per_s = out->bytes_a_batch * out->batches_per_s;

@@ -9,6 +9,7 @@
  *
  * The same numbers are multiplied again and again, so what fits in a cache lies there. Of
  * five windows the median counts. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -181,29 +182,38 @@ static void measure_product(session *s, product *p, double seconds) {
 }
 
 static shoal_status measure(product *products, uint32_t count, uint32_t threads, double seconds,
-                            double *peak_gflops, shoal_error *err) {
+                            shoal_peak *peak, shoal_error *err) {
   session s = {.kernels = shoal_kernels_get(), .threads = threads};
   if (!s.kernels)
     return shoal_fail(
         err, SHOAL_UNSUPPORTED,
         "SHOAL_KERNELS names kernels that are unknown or that this processor cannot run; unset it");
-  shoal_peak peak;
-  shoal_status status = shoal_peak_open(&peak, threads, err);
+  shoal_status status = shoal_peak_open(peak, threads, err);
   if (status != SHOAL_OK) return status;
   status = open_session(&s, products, count, err);
   for (uint32_t i = 0; i < count && status == SHOAL_OK; i++) {
-    if (i % PRODUCTS_BETWEEN_PEAKS == 0) shoal_peak_measure(&peak);
+    if (i % PRODUCTS_BETWEEN_PEAKS == 0) shoal_peak_measure(peak);
     measure_product(&s, &products[i], seconds / count);
   }
-  *peak_gflops = peak.gflops / threads;
   close_session(&s);
-  shoal_peak_close(&peak);
+  shoal_peak_close(peak);
   return status;
 }
 
 /* ---- printing ----------------------------------------------------------------------- */
 
-static void print_json(const product *p, double peak_gflops) {
+/* Of one thread, which is what products are measured for. */
+static double share_of(const product *p, const shoal_peak *peak) {
+  return p->gflops * peak->threads / peak->gflops;
+}
+
+static double largest_share(const product *products, uint32_t count, const shoal_peak *peak) {
+  double largest = 0;
+  for (uint32_t i = 0; i < count; i++) largest = fmax(largest, share_of(&products[i], peak));
+  return largest;
+}
+
+static void print_json(const product *p, const shoal_peak *peak, double largest) {
   shoal_text line;
   shoal_text_init(&line);
   shoal_json json;
@@ -215,15 +225,16 @@ static void print_json(const product *p, double peak_gflops) {
   shoal_json_int(&json, "ta", p->ta);
   shoal_json_int(&json, "tb", p->tb);
   shoal_json_real(&json, "gflops", p->gflops);
-  shoal_json_real(&json, "peak_share", p->gflops / peak_gflops);
+  shoal_json_real(&json, "peak_share", share_of(p, peak));
+  shoal_peak_doubt_json(peak, largest, &json);
   shoal_json_close(&json, '}');
   shoal_cli_print_line(&line);
   shoal_text_release(&line);
 }
 
-static void print_text(const product *products, uint32_t count, uint32_t threads, double peak_gflops) {
-  printf("%s kernels, %u thread%s, peak %.1f GFLOP/s a thread\n\n", shoal_kernels_get()->name, threads,
-         threads == 1 ? "" : "s", peak_gflops);
+static void print_text(const product *products, uint32_t count, const shoal_peak *peak) {
+  printf("%s kernels, %u thread%s, peak %.1f GFLOP/s a thread\n\n", shoal_kernels_get()->name, peak->threads,
+         peak->threads == 1 ? "" : "s", peak->gflops / peak->threads);
   shoal_terminal terminal = shoal_terminal_of(stdout);
   const char *bold = terminal.colour ? "\x1b[1m" : "", *off = terminal.colour ? "\x1b[0m" : "";
   printf("%s%-18s  %-15s  %5s  %5s  %5s  %-10s  %8s  %5s%s\n", bold, "layer", "product", "m", "n", "k",
@@ -232,8 +243,10 @@ static void print_text(const product *products, uint32_t count, uint32_t threads
     const product *p = &products[i];
     const char *transposed = p->ta ? "a" : p->tb ? "b" : "";
     printf("%-18s  %-15s  %5u  %5u  %5u  %-10s  %8.1f  %4.0f%%\n", p->layer, p->pass, p->m, p->n, p->k,
-           transposed, p->gflops, 100 * p->gflops / peak_gflops);
+           transposed, p->gflops, 100 * share_of(p, peak));
   }
+  char doubt[SHOAL_PEAK_DOUBT_MAX];
+  if (shoal_peak_doubt(peak, largest_share(products, count, peak), doubt)) printf("\nwarning: %s\n", doubt);
 }
 
 typedef struct options {
@@ -272,11 +285,12 @@ int shoal_bench_gemm(int argc, char **argv) {
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;
   product products[PRODUCTS_MAX];
   uint32_t count = list_products(products), threads = (uint32_t)o.threads;
-  double peak_gflops = 0;
+  shoal_peak peak;
   shoal_error err;
-  if (measure(products, count, threads, o.seconds, &peak_gflops, &err) != SHOAL_OK)
+  if (measure(products, count, threads, o.seconds, &peak, &err) != SHOAL_OK)
     return shoal_cli_failed("bench gemm", &err);
-  for (uint32_t i = 0; i < count && o.json; i++) print_json(&products[i], peak_gflops);
-  if (!o.json) print_text(products, count, threads, peak_gflops);
+  double largest = largest_share(products, count, &peak);
+  for (uint32_t i = 0; i < count && o.json; i++) print_json(&products[i], &peak, largest);
+  if (!o.json) print_text(products, count, &peak);
   return shoal_cli_finish("bench gemm", SHOAL_EXIT_OK);
 }

@@ -64,7 +64,7 @@ static row row_of(const shoal_bench_steps *s, const shoal_work_time *time) {
 
 /* Gives rows that the caller frees, and how many there are. */
 static row *make_rows(const shoal_bench_steps *s, uint32_t *count, shoal_error *err) {
-  uint32_t times_count = shoal_trainer_times(s->trainer, NULL);
+  uint32_t times_count = shoal_engine_times(shoal_trainer_engine(s->trainer), NULL);
   shoal_work_time *times = calloc(times_count, sizeof *times);
   row *rows = calloc(times_count + 1, sizeof *rows);
   if (!times || !rows) {
@@ -73,7 +73,7 @@ static row *make_rows(const shoal_bench_steps *s, uint32_t *count, shoal_error *
     free(rows);
     return NULL;
   }
-  shoal_trainer_times(s->trainer, times);
+  shoal_engine_times(shoal_trainer_engine(s->trainer), times);
   double working = 0;
   *count = 0;
   for (uint32_t i = 0; i < times_count; i++) {

@@ -155,7 +155,7 @@ static shoal_status plan(inspection *i, const inspect_options *o, shoal_error *e
   shoal_trainer *trainer;
   shoal_status status = shoal_trainer_create(&trainer, &config, err);
   if (status != SHOAL_OK) return status;
-  i->memory_bytes = shoal_trainer_memory(trainer);
+  i->memory_bytes = shoal_engine_memory(shoal_trainer_engine(trainer));
   i->shards = shoal_trainer_shards(trainer);
   if (i->checkpoint.file) {
     float *weights = shoal_trainer_state(trainer)->weights;

@@ -126,7 +126,7 @@ static void start_json(shoal_report *report) {
   shoal_json_int(&json, "threads", plan->threads);
   shoal_json_int(&json, "shards", shoal_trainer_shards(plan->trainer));
   shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
-  shoal_json_int(&json, "memory_bytes", (int64_t)shoal_trainer_memory(plan->trainer));
+  shoal_json_int(&json, "memory_bytes", (int64_t)shoal_engine_memory(shoal_trainer_engine(plan->trainer)));
   shoal_json_text(&json, "together", plan->together != NULL ? plan->together : "alone");
   shoal_json_bool(&json, "resumed", plan->resumed_from != NULL);
   shoal_json_int(&json, "epoch", (int64_t)state->epoch);
@@ -149,7 +149,7 @@ static void start_text(shoal_report *report) {
                   plan->is_text ? "tokens" : "samples", shoal_optimizer_name(recipe->optimizer),
                   (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
-                  shoal_human_bytes((double)shoal_trainer_memory(plan->trainer)).text);
+                  shoal_human_bytes((double)shoal_engine_memory(shoal_trainer_engine(plan->trainer))).text);
   if (plan->together != NULL) shoal_text_addf(line, "%s\n", plan->together);
   if (plan->resumed_from && state->epoch >= recipe->epochs)
     shoal_text_addf(line, "%s epochs are done, nothing is left to do; to continue, add --epochs %llu\n",

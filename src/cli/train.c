@@ -152,7 +152,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
        .whole = &o->threads,
        .whole_min = 1,
        .whole_max = SHOAL_THREADS_MAX,
-       .help = "by default one for every processor; the result does not depend on it"},
+       .help = "the most threads to use; by default one for every processor. The result does "
+               "not depend on it"},
       {.name = "log-dir",
        .value = "FOLDER",
        .text = &o->log_dir,
@@ -606,7 +607,8 @@ static void start_report(run *r) {
       .train_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TRAIN),
       .valid_samples = shoal_dataset_samples(r->task.dataset, SHOAL_VALID),
       .test_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TEST),
-      .threads = (uint32_t)r->options.threads,
+      .threads = r->together.length > 0 ? (uint32_t)r->options.threads
+                                        : shoal_engine_threads(shoal_trainer_engine(r->task.trainer)),
       .together = r->together.length > 0 ? r->together.bytes : NULL,
       .runs_ahead = r->role == SHOAL_CHIEF,
       .where = r->options.cluster.lifeline && gethostname(r->machine, sizeof r->machine - 1) == 0 ? r->machine

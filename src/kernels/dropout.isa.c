@@ -2,6 +2,7 @@
  *
  * Philox needs ten rounds of multiplications for four numbers, so it runs 16 blocks at a
  * time: in LANES layout one block of 16 samples, in ROWS layout 16 blocks of one sample. */
+#include "base/random.h"
 #include "kernels/isa.h"
 #include "kernels/simd.h"
 
@@ -93,4 +94,12 @@ void ISA(dropout)(const shoal_norm *s, const uint32_t *keys, uint32_t threshold,
       dropout_row(keys + 2 * (size_t)sample, (uint64_t)step * s->channels, s->channels, threshold, scale,
                   x + at, y + at);
     }
+}
+
+void ISA(dropout_keys)(uint32_t samples, uint64_t seed, uint64_t epoch, const uint64_t *ids, uint32_t *keys) {
+  for (uint32_t i = 0; i < samples; i++) {
+    const shoal_key key = shoal_key_make(seed, SHOAL_FOR_DROPOUT, epoch, ids[i]);
+    keys[2 * i] = key.word[0];
+    keys[2 * i + 1] = key.word[1];
+  }
 }

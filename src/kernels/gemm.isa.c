@@ -186,7 +186,7 @@ static void run_piece(const shoal_gemm *g, uint32_t i0, uint32_t m, uint32_t k0,
     if (blocks <= PACK_ABOVE && g->b_col == 1 && cols == COLS) {
       p.b = g->b + k0 * g->b_row + j;
       p.b_row = g->b_row;
-      p.fetch = true;
+      p.fetch = j + COLS < g->n;
     } else {
       pack_panel(g, k0, k, j, cols, panel);
       p.b = panel;

@@ -27,9 +27,8 @@
   X(conv_backward_weights)   \
   X(conv_backward_bias)      \
   X(conv_scratch)            \
-  X(winograd)                \
-  X(winograd_groups)         \
-  X(winograd_points)         \
+  X(winograd_forward)        \
+  X(winograd_backward)       \
   X(winograd_scratch)        \
   X(pool_forward)            \
   X(pool_backward)           \
@@ -39,6 +38,8 @@
   X(softmax_backward)        \
   X(cross_entropy)           \
   X(element_loss)            \
+  X(weigh_rows)              \
+  X(binary_right)            \
   X(embed_forward)           \
   X(embed_backward)          \
   X(lstm_forward)            \
@@ -50,6 +51,7 @@
   X(batchnorm_backward)      \
   X(layernorm_forward)       \
   X(layernorm_backward)      \
+  X(dropout_keys)            \
   X(dropout)                 \
   X(lanes_to_rows)           \
   X(rows_to_lanes)           \
@@ -65,6 +67,7 @@
   X(column_sums)             \
   X(sum_parts)               \
   X(square_sum)              \
+  X(follow)                  \
   X(update)                  \
   X(spin)
 

@@ -60,14 +60,3 @@ bool shoal_winograd_suits(const shoal_window *s) {
   uint64_t tiles = (uint64_t)((s->out_h + 3) / 4) * ((s->out_w + 3) / 4), side = s->k_h + 3;
   return 2 * tiles * side * side <= (uint64_t)s->out_h * s->out_w * s->k_h * s->k_w;
 }
-
-uint32_t shoal_winograd_elements(const shoal_window *s, shoal_winograd_step step) {
-  switch (step) {
-  case SHOAL_WINOGRAD_INPUT:
-  case SHOAL_WINOGRAD_DX: return s->in_c;
-  case SHOAL_WINOGRAD_OUTPUT:
-  case SHOAL_WINOGRAD_DY:
-  case SHOAL_WINOGRAD_DW: return s->out_c;
-  default: return (uint32_t)(((uint64_t)s->out_c * s->in_c + SHOAL_LANES - 1) / SHOAL_LANES);
-  }
-}

@@ -68,28 +68,14 @@ typedef struct shoal_window {
  * since it decides the bits. */
 bool shoal_winograd_suits(const shoal_window *s);
 
-/* Winograd's convolution in steps, so that threads can share each of them: a step's elements are independent.
- *   forward   WEIGHTS; then for every group of tiles INPUT, OUTPUT
- *   backward  WEIGHTS where dx is wanted; then for every group DY, INPUT, DX where wanted, DW; then END */
-typedef enum shoal_winograd_step {
-  SHOAL_WINOGRAD_WEIGHTS, /* 16 pairs of channels an element: w to points */
-  SHOAL_WINOGRAD_INPUT,   /* an input channel: x to points */
-  SHOAL_WINOGRAD_OUTPUT,  /* an output channel: its products, then y */
-  SHOAL_WINOGRAD_DY,      /* an output channel: dy to points */
-  SHOAL_WINOGRAD_DX,      /* an input channel: its products, then dx */
-  SHOAL_WINOGRAD_DW,      /* an output channel: its products are added to the gradient at the points */
-  SHOAL_WINOGRAD_END,     /* 16 pairs of channels: that gradient is added to dw */
-} shoal_winograd_step;
-
+/* A convolution by Winograd's way, or a band of it. */
 typedef struct shoal_winograd {
   shoal_window window;
   const float *x, *w, *bias, *dy; /* bias may be NULL */
-  float *y, *dx, *dw;
-  float *points; /* winograd_points floats */
+  float *y, *dx, *dw;             /* dx is NULL where it is not wanted */
+  uint32_t first_in, ins;         /* the channels of dx that are wanted, */
+  uint32_t first_out, outs;       /* and those of y or dw */
 } shoal_winograd;
-
-/* How many elements a step has. */
-uint32_t shoal_winograd_elements(const shoal_window *s, shoal_winograd_step step);
 
 typedef enum shoal_pool_kind { SHOAL_POOL_MAX, SHOAL_POOL_MIN, SHOAL_POOL_AVERAGE } shoal_pool_kind;
 
@@ -182,12 +168,10 @@ typedef struct shoal_kernels {
   /* The same for windows that shoal_winograd_suits, with a fraction of the products and
    * other roundings (winograd.isa.c has the formulas and their error). Every sum runs over
    * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile.
-   * winograd does a step for elements first .. first + count - 1 of group `group` of tiles, of which there are
-   * winograd_groups; scratch: winograd_scratch floats of the caller's own. */
-  void (*winograd)(const shoal_winograd *job, shoal_winograd_step step, uint32_t group, uint32_t first,
-                   uint32_t count, float *scratch);
-  uint32_t (*winograd_groups)(const shoal_window *s);
-  size_t (*winograd_points)(const shoal_window *s); /* floats that the steps of a job share */
+   * Only the channels of y, dx and dw that the job asks for are computed; their bits do not depend on which others are.
+   * scratch: winograd_scratch floats. */
+  void (*winograd_forward)(const shoal_winograd *job, float *scratch);
+  void (*winograd_backward)(const shoal_winograd *job, float *scratch); /* overwrites dx, adds to dw */
   size_t (*winograd_scratch)(const shoal_window *s);
 
   /* The average divides by the number of taps inside the image. Of equal extremes the
@@ -213,12 +197,21 @@ typedef struct shoal_kernels {
                         const float *weight, float scale, float *d, double *loss_sum, uint64_t *correct);
   void (*element_loss)(shoal_element_loss kind, float param, uint32_t rows, uint32_t cols, const float *p,
                        const float *t, const float *weight, float scale, float *d, double *loss_sum);
+  /* Multiplies each row's weight by that of its class, unless class_weights is NULL, and adds the weights, row after
+   * row, to *weight_sum and how many are above 0 to *counted. */
+  void (*weigh_rows)(uint32_t rows, const int32_t *labels, const float *class_weights, float *weight,
+                     double *weight_sum, uint64_t *counted);
+  /* Adds to *correct the rows with a weight above 0 whose every p is above 0 where t is above one half, and only
+   * there. */
+  void (*binary_right)(uint32_t rows, uint32_t cols, const float *p, const float *t, const float *weight,
+                       uint64_t *correct);
 
   /* table: vocabulary x width. backward adds row after row. */
   void (*embed_forward)(uint32_t rows, uint32_t width, const float *table, const int32_t *ids, float *y);
   void (*embed_backward)(uint32_t rows, uint32_t width, const int32_t *ids, const float *dy, float *dtable);
 
-  /* One step of a recurrent cell for n samples of width h; all arrays are rows.
+  /* One step of a recurrent cell for n samples of width h; all arrays are rows. Of each sample, and of each of its gates,
+   * `units` units are computed: a band that begins where the pointers say.
    * lstm: gates (n x 4h: i f g o) come in before, go out after activation.
    *       c = f c_prev + i g, y = o tanh(c). backward: dc comes in as the gradient of c from
    *       the later step and goes out as that of c_prev; dgates is before activation.
@@ -226,12 +219,14 @@ typedef struct shoal_kernels {
    *       activated r z n and gh is unchanged. n = tanh(gx_n + r gh_n), y = (1 - z) n + z h_prev.
    *       backward: dh comes in as the gradient of y and goes out as its direct part for
    *       h_prev (z * dh); dgx and dgh are gradients of the two inputs. */
-  void (*lstm_forward)(uint32_t n, uint32_t h, float *gates, const float *c_prev, float *c, float *y);
-  void (*lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float *c_prev, const float *c,
-                        const float *dy, float *dc, float *dgates);
-  void (*gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const float *h_prev, float *y);
-  void (*gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev,
-                       float *dh, float *dgx, float *dgh);
+  void (*lstm_forward)(uint32_t n, uint32_t h, uint32_t units, float *gates, const float *c_prev, float *c,
+                       float *y);
+  void (*lstm_backward)(uint32_t n, uint32_t h, uint32_t units, const float *gates, const float *c_prev,
+                        const float *c, const float *dy, float *dc, float *dgates);
+  void (*gru_forward)(uint32_t n, uint32_t h, uint32_t units, float *gx, const float *gh, const float *h_prev,
+                      float *y);
+  void (*gru_backward)(uint32_t n, uint32_t h, uint32_t units, const float *gx, const float *gh,
+                       const float *h_prev, float *dh, float *dgx, float *dgh);
 
   /* batchnorm: per channel over samples, steps and positions, in order; var is the biased
    * one. train writes mean and var (channels each). backward adds to dgamma and dbeta and
@@ -250,6 +245,8 @@ typedef struct shoal_kernels {
   void (*layernorm_backward)(const shoal_norm *s, const float *x, const float *gamma, const float *mean,
                              const float *rstd, const float *dy, float *dx, float *dgamma, float *dbeta);
 
+  /* The two words of the key of each sample's random numbers: shoal_key_make(seed, SHOAL_FOR_DROPOUT, epoch, id). */
+  void (*dropout_keys)(uint32_t samples, uint64_t seed, uint64_t epoch, const uint64_t *ids, uint32_t *keys);
   /* y = x * scale where random number e of the sample's key is >= threshold, else 0.
    * Number e is word e % 4 of shoal_random_block(key, 0, e / 4). Element e of a sample:
    * LANES channel * positions + position; ROWS and TIME step * channels + channel.
@@ -280,11 +277,14 @@ typedef struct shoal_kernels {
   void (*add_scaled)(size_t count, const float *a, float factor, const float *b, float *y);
   /* sums += share * (factor * x), rounded after each of the three. */
   void (*add_share)(size_t count, float share, float factor, const float *x, float *sums);
-  void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums); /* adds, rows ascending */
+  /* Adds, rows ascending, which lie `row` floats apart. */
+  void (*column_sums)(uint32_t rows, uint32_t cols, const float *x, size_t row, float *sums);
   /* The sum of up to 256 parts, element by element: neighbours first, then neighbours of these sums. */
   void (*sum_parts)(size_t count, uint32_t parts_count, const float *const *parts, float *sum);
   /* Sum of squares: 16 lane chains, the lane tree, in double over blocks of 4096. */
-  double (*square_sum)(size_t count, const float *x);
+  void (*square_sum)(size_t count, const float *x, double *sum);
+  /* w = from + share * (to - from), rounded after each of the three; w may be either. */
+  void (*follow)(size_t count, float share, const float *from, const float *to, float *w);
   /* New weights w from old ones; `from` may be w. */
   void (*update)(const shoal_update *u, size_t count, const float *from, float *w, const float *g, float *s1,
                  float *s2);
@@ -293,6 +293,13 @@ typedef struct shoal_kernels {
    * operations that was: the ceiling that benchmarks are a share of. */
   double (*spin)(uint64_t rounds);
 } shoal_kernels;
+
+/* The same of memory of the host. */
+static inline double shoal_square_sum(const shoal_kernels *kernels, size_t count, const float *x) {
+  double sum;
+  kernels->square_sum(count, x, &sum);
+  return sum;
+}
 
 /* The lane tree, wherever 16 lanes become one number: l[i] + l[i+8], then +4, +2, +1.
  * row_sum: element j goes to lane j % 16 in ascending order, then the tree. */

@@ -110,3 +110,21 @@ void ISA(element_loss)(shoal_element_loss kind, float param, uint32_t rows, uint
   }
 #undef CASE
 }
+
+void ISA(weigh_rows)(uint32_t rows, const int32_t *labels, const float *class_weights, float *weight,
+                     double *weight_sum, uint64_t *counted) {
+  for (uint32_t r = 0; r < rows; r++) {
+    if (class_weights != NULL) weight[r] *= class_weights[labels[r]];
+    *counted += weight[r] > 0;
+    *weight_sum += weight[r];
+  }
+}
+
+void ISA(binary_right)(uint32_t rows, uint32_t cols, const float *p, const float *t, const float *weight,
+                       uint64_t *correct) {
+  for (uint32_t r = 0; r < rows; r++, p += cols, t += cols) {
+    bool right = weight[r] > 0;
+    for (uint32_t c = 0; c < cols; c++) right &= (p[c] > 0) == (t[c] > 0.5f);
+    *correct += right;
+  }
+}

@@ -7,10 +7,11 @@
 V_INLINE vf sigmoid_slope(vf y) { return vf_mul(y, vf_sub(vf_set(1), y)); }
 V_INLINE vf tanh_slope(vf y) { return vf_fnma(y, y, vf_set(1)); }
 
-void ISA(lstm_forward)(uint32_t n, uint32_t h, float *gates, const float *c_prev, float *c, float *y) {
+void ISA(lstm_forward)(uint32_t n, uint32_t h, uint32_t units, float *gates, const float *c_prev, float *c,
+                       float *y) {
   for (uint32_t sample = 0; sample < n; sample++, gates += 4 * (size_t)h, c_prev += h, c += h, y += h)
-    for (uint32_t i = 0; i < h; i += 16) {
-      const uint32_t left = h - i;
+    for (uint32_t i = 0; i < units; i += 16) {
+      const uint32_t left = units - i;
       float *gi = gates + i, *gf = gi + h, *gg = gf + h, *go = gg + h;
       vf in = vf_sigmoid(vf_load_some(gi, left)), forget = vf_sigmoid(vf_load_some(gf, left));
       vf cell = vf_tanh(vf_load_some(gg, left)), out = vf_sigmoid(vf_load_some(go, left));
@@ -24,11 +25,11 @@ void ISA(lstm_forward)(uint32_t n, uint32_t h, float *gates, const float *c_prev
     }
 }
 
-void ISA(lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float *c_prev, const float *c,
-                        const float *dy, float *dc, float *dgates) {
+void ISA(lstm_backward)(uint32_t n, uint32_t h, uint32_t units, const float *gates, const float *c_prev,
+                        const float *c, const float *dy, float *dc, float *dgates) {
   for (uint32_t sample = 0; sample < n; sample++) {
-    for (uint32_t i = 0; i < h; i += 16) {
-      const uint32_t left = h - i;
+    for (uint32_t i = 0; i < units; i += 16) {
+      const uint32_t left = units - i;
       const float *g = gates + i;
       float *d = dgates + i;
       vf in = vf_load_some(g, left), forget = vf_load_some(g + h, left);
@@ -52,11 +53,12 @@ void ISA(lstm_backward)(uint32_t n, uint32_t h, const float *gates, const float 
   }
 }
 
-void ISA(gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const float *h_prev, float *y) {
+void ISA(gru_forward)(uint32_t n, uint32_t h, uint32_t units, float *gx, const float *gh, const float *h_prev,
+                      float *y) {
   for (uint32_t sample = 0; sample < n;
        sample++, gx += 3 * (size_t)h, gh += 3 * (size_t)h, h_prev += h, y += h)
-    for (uint32_t i = 0; i < h; i += 16) {
-      const uint32_t left = h - i;
+    for (uint32_t i = 0; i < units; i += 16) {
+      const uint32_t left = units - i;
       float *xr = gx + i, *xz = xr + h, *xn = xz + h;
       const float *hr = gh + i, *hz = hr + h, *hn = hz + h;
       vf reset = vf_sigmoid(vf_add(vf_load_some(xr, left), vf_load_some(hr, left)));
@@ -69,11 +71,11 @@ void ISA(gru_forward)(uint32_t n, uint32_t h, float *gx, const float *gh, const 
     }
 }
 
-void ISA(gru_backward)(uint32_t n, uint32_t h, const float *gx, const float *gh, const float *h_prev,
-                       float *dh, float *dgx, float *dgh) {
+void ISA(gru_backward)(uint32_t n, uint32_t h, uint32_t units, const float *gx, const float *gh,
+                       const float *h_prev, float *dh, float *dgx, float *dgh) {
   for (uint32_t sample = 0; sample < n; sample++) {
-    for (uint32_t i = 0; i < h; i += 16) {
-      const uint32_t left = h - i;
+    for (uint32_t i = 0; i < units; i += 16) {
+      const uint32_t left = units - i;
       const size_t r = i, z = r + h, c = z + h;
       vf reset = vf_load_some(gx + r, left), keep = vf_load_some(gx + z, left),
          new = vf_load_some(gx + c, left);

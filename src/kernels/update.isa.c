@@ -95,10 +95,19 @@ void ISA(add_scaled)(size_t count, const float *a, float factor, const float *b,
                   vf_fma(scale, vf_load_some(b + i, count - i), vf_load_some(a + i, count - i)));
 }
 
-void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, float *sums) {
-  for (uint32_t j = 0; j < cols; j += 16) {
+/* Four vectors at once, since rows are far apart. */
+void ISA(column_sums)(uint32_t rows, uint32_t cols, const float *x, size_t row, float *sums) {
+  uint32_t j = 0;
+  for (; j + 64 <= cols; j += 64) {
+    vf sum[4];
+    for (uint32_t v = 0; v < 4; v++) sum[v] = vf_load(sums + j + v * 16);
+    for (uint32_t r = 0; r < rows; r++)
+      for (uint32_t v = 0; v < 4; v++) sum[v] = vf_add(sum[v], vf_load(x + r * row + j + v * 16));
+    for (uint32_t v = 0; v < 4; v++) vf_store(sums + j + v * 16, sum[v]);
+  }
+  for (; j < cols; j += 16) {
     vf sum = vf_load_some(sums + j, cols - j);
-    for (uint32_t r = 0; r < rows; r++) sum = vf_add(sum, vf_load_some(x + (size_t)r * cols + j, cols - j));
+    for (uint32_t r = 0; r < rows; r++) sum = vf_add(sum, vf_load_some(x + r * row + j, cols - j));
     vf_store_some(sums + j, cols - j, sum);
   }
 }
@@ -137,7 +146,7 @@ void ISA(sum_parts)(size_t count, uint32_t parts_count, const float *const *part
   }
 }
 
-double ISA(square_sum)(size_t count, const float *x) {
+void ISA(square_sum)(size_t count, const float *x, double *sum_of_all) {
   enum { BLOCK = 4096 };
   double total = 0;
   for (size_t first = 0; first < count; first += BLOCK) {
@@ -149,5 +158,9 @@ double ISA(square_sum)(size_t count, const float *x) {
     }
     total += (double)vf_tree(sum);
   }
-  return total;
+  *sum_of_all = total;
+}
+
+void ISA(follow)(size_t count, float share, const float *from, const float *to, float *w) {
+  for (size_t i = 0; i < count; i++) w[i] = from[i] + share * (to[i] - from[i]);
 }

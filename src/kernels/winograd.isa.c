@@ -16,7 +16,9 @@
  * the rounding small was found by trying: 3/4 and 3/2 for 3x3 (about 2.5 times the error of a
  * direct sum), 1/2, 1 and 2 for 5x5 (6 times).
  *
- * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. */
+ * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. A thread that does a band of
+ * the channels makes all points that it needs in its own scratch memory: the changes to points are a small part of the
+ * arithmetic, and what another core has just written is far away. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -239,62 +241,87 @@ typedef struct matrices {
   size_t stride;
 } matrices;
 
-/* One convolution: its shape and what is kept at the points. */
+/* A band of a convolution: its shape and what is kept at the points. */
 typedef struct job {
   const shoal_winograd *of;
   const shoal_window *s;
   const way *way;
   uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
-  matrices weights, gradient;      /* out_c x in_c; the weights' gradient */
-  matrices input, output;          /* in_c x COLUMNS, out_c x COLUMNS */
-  matrices back;                   /* in_c x COLUMNS: the input's gradient */
+  /* The rows and columns of the weights at the points; the channels of the band are in `of`. */
+  uint32_t weights_first_out, weights_outs, weights_first_in, weights_ins;
+  matrices weights, gradient; /* weights_outs x weights_ins, and of the band's outputs x in_c */
+  matrices input, output;     /* in_c x COLUMNS, out_c x COLUMNS */
+  matrices back;              /* weights_ins x COLUMNS: the input's gradient */
   float *gemm_scratch;
-  /* The step at hand: the units of its group, and the elements. */
-  uint32_t first_unit, units_count, first, count;
+  uint32_t first_unit, units_count; /* the columns at hand */
 } job;
 
 static size_t odd_lines(size_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-/* Fills in a job; without memory for points, for its size alone. Returns the floats it needs. */
-static size_t layout(job *j, const shoal_window *s, float *points) {
+static size_t products_scratch(const shoal_window *s) {
+  uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
+  return (ISA(gemm_scratch)(channels, most, most) + 15) / 16 * 16;
+}
+
+/* Hands out scratch memory, part after part; without memory it only counts. */
+static matrices take(const job *j, float *scratch, size_t *used, size_t floats) {
+  matrices made = {scratch != NULL ? scratch + *used : NULL, odd_lines(floats)};
+  *used += j->points * made.stride;
+  return made;
+}
+
+static job job_of(const shoal_winograd *of) {
+  const shoal_window *s = &of->window;
   const way *w = s->k_h == 3 ? &way3 : &way5;
   uint32_t tiles_h = (s->out_h + OUT - 1) / OUT, tiles_w = (s->out_w + OUT - 1) / OUT;
-  *j = (job){
-      .s = s,
-      .way = w,
-      .points = w->side * w->side,
-      .tiles_w = tiles_w,
-      .units = tiles_h * tiles_w * (s->lanes / 16),
-      .weights.stride = odd_lines((size_t)s->out_c * s->in_c),
-      .gradient.stride = odd_lines((size_t)s->out_c * s->in_c),
-      .input.stride = odd_lines((size_t)s->in_c * COLUMNS),
-      .output.stride = odd_lines((size_t)s->out_c * COLUMNS),
-      .back.stride = odd_lines((size_t)s->in_c * COLUMNS),
-  };
-  matrices *const parts[] = {&j->weights, &j->gradient, &j->input, &j->output, &j->back};
-  size_t floats = 0;
-  for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
-    if (points != NULL) parts[i]->first = points + floats;
-    floats += j->points * parts[i]->stride;
-  }
-  return floats;
+  return (job){.of = of,
+               .s = s,
+               .way = w,
+               .points = w->side * w->side,
+               .tiles_w = tiles_w,
+               .units = tiles_h * tiles_w * (s->lanes / 16)};
 }
 
-size_t ISA(winograd_points)(const shoal_window *s) {
-  job j;
-  return layout(&j, s, NULL);
+/* Both return how many floats of scratch they need, which is all they do without any. */
+static size_t begin_forward(job *j, const shoal_winograd *of, float *scratch) {
+  *j = job_of(of);
+  size_t used = products_scratch(j->s);
+  j->gemm_scratch = scratch;
+  j->weights_first_out = of->first_out;
+  j->weights_outs = of->outs;
+  j->weights_ins = j->s->in_c;
+  j->weights = take(j, scratch, &used, (size_t)j->weights_outs * j->weights_ins);
+  j->input = take(j, scratch, &used, (size_t)j->s->in_c * COLUMNS);
+  j->output = take(j, scratch, &used, (size_t)j->weights_outs * COLUMNS);
+  return used;
 }
 
-/* Of any of the three products. */
+static size_t begin_backward(job *j, const shoal_winograd *of, float *scratch) {
+  *j = job_of(of);
+  size_t used = products_scratch(j->s);
+  j->gemm_scratch = scratch;
+  j->weights_outs = j->s->out_c;
+  j->weights_first_in = of->first_in;
+  j->weights_ins = of->ins;
+  j->weights = take(j, scratch, &used, (size_t)j->weights_outs * j->weights_ins);
+  j->gradient = take(j, scratch, &used, (size_t)of->outs * j->s->in_c);
+  j->input = take(j, scratch, &used, (size_t)j->s->in_c * COLUMNS);
+  j->output = take(j, scratch, &used, (size_t)j->s->out_c * COLUMNS);
+  j->back = take(j, scratch, &used, (size_t)j->weights_ins * COLUMNS);
+  return used;
+}
+
 size_t ISA(winograd_scratch)(const shoal_window *s) {
-  uint32_t channels = s->in_c > s->out_c ? s->in_c : s->out_c, most = channels > COLUMNS ? channels : COLUMNS;
-  return ISA(gemm_scratch)(channels, most, most);
+  job j;
+  return begin_backward(&j, &(shoal_winograd){.window = *s, .ins = s->in_c, .outs = s->out_c}, NULL);
 }
 
-uint32_t ISA(winograd_groups)(const shoal_window *s) {
-  job j;
-  layout(&j, s, NULL);
-  return (j.units + COLUMNS / 16 - 1) / (COLUMNS / 16);
+/* Goes on to the next columns; with all of them done, false. */
+static bool next_columns(job *j) {
+  j->first_unit += j->units_count;
+  uint32_t left = j->units - j->first_unit;
+  j->units_count = left < COLUMNS / 16 ? left : COLUMNS / 16;
+  return left > 0;
 }
 
 /* A part of an image plane that a tile covers: the square's first pixel, which may lie outside,
@@ -389,48 +416,55 @@ static square pairs_of(const job *j, const matrices *of, uint32_t pair) {
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-/* Weights to points, 16 pairs of channels at a time: these stand in lanes, tap by tap, in a
- * buffer. What is left of the last 16 is zero; a point's stride has room for it. */
+/* Weights to points, 16 pairs of channels at a time: these stand in lanes, tap by tap, in a buffer. What is left of the
+ * last 16 is zero; a point's stride has room for it. */
 static void transform_weights(const job *j) {
-  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
-  float buffer[KERNEL_MAX * KERNEL_MAX * 16];
-  for (uint32_t e = j->first; e < j->first + j->count; e++) {
-    uint32_t first = e * 16, count = pairs - first < 16 ? pairs - first : 16;
-    memset(buffer, 0, sizeof buffer);
-    for (uint32_t i = 0; i < count; i++)
-      for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + i] = j->of->w[(first + i) * area + tap];
-    weights_to_points_square(j->way, (square){.start = buffer, .row = j->way->kernel * 16, .col = 16},
-                             pairs_of(j, &j->weights, first));
+  const uint32_t area = j->s->k_h * j->s->k_w;
+  float buffer[KERNEL_MAX * KERNEL_MAX * 16] = {0};
+  const square from = {.start = buffer, .row = j->way->kernel * 16, .col = 16};
+  uint32_t first = 0, lane = 0;
+  for (uint32_t o = 0; o < j->weights_outs; o++) {
+    size_t pair = (size_t)(j->weights_first_out + o) * j->s->in_c + j->weights_first_in;
+    const float *w = j->of->w + pair * area;
+    for (uint32_t i = 0; i < j->weights_ins; i++, w += area) {
+      for (uint32_t tap = 0; tap < area; tap++) buffer[tap * 16 + lane] = w[tap];
+      if (++lane < 16) continue;
+      weights_to_points_square(j->way, from, pairs_of(j, &j->weights, first));
+      first += 16;
+      lane = 0;
+    }
   }
+  if (lane == 0) return;
+  for (uint32_t tap = 0; tap < area; tap++) memset(buffer + tap * 16 + lane, 0, (16 - lane) * sizeof *buffer);
+  weights_to_points_square(j->way, from, pairs_of(j, &j->weights, first));
 }
 
 static void transform_input(const job *j) {
   const size_t plane = (size_t)j->s->in_h * j->s->in_w * j->s->lanes;
   for (uint32_t u = 0; u < j->units_count; u++) {
     view v = input_view(j, j->first_unit + u);
-    for (uint32_t c = j->first; c < j->first + j->count; c++)
+    for (uint32_t c = 0; c < j->s->in_c; c++)
       input_to_points_square(j->way, square_under(&v, j->of->x + c * plane),
                              points_of(j, &j->input, c, u * 16));
   }
 }
 
-static void transform_output_gradient(const job *j) {
+static void transform_output_gradient(const job *j, uint32_t first, uint32_t count) {
   const size_t plane = (size_t)j->s->out_h * j->s->out_w * j->s->lanes;
   for (uint32_t u = 0; u < j->units_count; u++) {
     view v = output_view(j, j->first_unit + u);
-    for (uint32_t o = j->first; o < j->first + j->count; o++)
+    for (uint32_t o = first; o < first + count; o++)
       output_to_points_square(j->way, square_under(&v, j->of->dy + o * plane),
                               points_of(j, &j->output, o, u * 16));
   }
 }
 
-/* The step's rows of c = a * b at every point; `g` says the rest. */
+/* c = a * b at every point; `g` says the rest. */
 static void multiply(const job *j, const matrices *a, const matrices *b, const matrices *c, shoal_gemm g) {
   g.scratch = j->gemm_scratch;
-  g.m = j->count;
-  g.a = a->first + j->first * g.a_row;
+  g.a = a->first;
   g.b = b->first;
-  g.c = c->first + j->first * g.c_row;
+  g.c = c->first;
   ISA(gemm_many)(&g, j->points, a->stride, b->stride, c->stride);
 }
 
@@ -440,7 +474,8 @@ static void make_output(const job *j) {
   const float zero = 0, *bias = j->of->bias;
   float buffer[BUFFER];
   multiply(j, &j->weights, &j->input, &j->output,
-           (shoal_gemm){.n = j->units_count * 16,
+           (shoal_gemm){.m = j->weights_outs,
+                        .n = j->units_count * 16,
                         .k = s->in_c,
                         .a_row = s->in_c,
                         .a_col = 1,
@@ -449,42 +484,45 @@ static void make_output(const job *j) {
                         .c_row = COLUMNS});
   for (uint32_t u = 0; u < j->units_count; u++) {
     view v = output_view(j, j->first_unit + u);
-    for (uint32_t o = j->first; o < j->first + j->count; o++) {
-      points_to_output_square(j->way, points_of(j, &j->output, o, u * 16),
+    for (uint32_t i = 0; i < j->weights_outs; i++) {
+      uint32_t o = j->weights_first_out + i;
+      points_to_output_square(j->way, points_of(j, &j->output, i, u * 16),
                               (square){.start = buffer, .row = OUT * 16, .col = 16});
       write_square(&v, buffer, bias != NULL ? bias + o : &zero, j->of->y + o * plane);
     }
   }
 }
 
-/* The gradient of the units' inputs, from that of their outputs at the points. It takes the points of the gradient's
- * own, since those of the input are needed for the weights. */
+/* The gradient of the units' inputs, from that of their outputs at the points. It has points of its own, since those of
+ * the input are needed for the weights. */
 static void add_inputs(const job *j) {
   const shoal_window *s = j->s;
   const size_t plane = (size_t)s->in_h * s->in_w * s->lanes;
   float buffer[BUFFER];
-  if (j->first_unit == 0) memset(j->of->dx + j->first * plane, 0, j->count * plane * sizeof *j->of->dx);
   multiply(j, &j->weights, &j->output, &j->back,
-           (shoal_gemm){.n = j->units_count * 16,
+           (shoal_gemm){.m = j->weights_ins,
+                        .n = j->units_count * 16,
                         .k = s->out_c,
                         .a_row = 1,
-                        .a_col = s->in_c,
+                        .a_col = j->weights_ins,
                         .b_row = COLUMNS,
                         .b_col = 1,
                         .c_row = COLUMNS});
   for (uint32_t u = 0; u < j->units_count; u++) {
     view v = input_view(j, j->first_unit + u);
-    for (uint32_t c = j->first; c < j->first + j->count; c++) {
-      points_to_input_square(j->way, points_of(j, &j->back, c, u * 16),
+    for (uint32_t i = 0; i < j->weights_ins; i++) {
+      points_to_input_square(j->way, points_of(j, &j->back, i, u * 16),
                              (square){.start = buffer, .row = j->way->side * 16, .col = 16});
-      write_square(&v, buffer, NULL, j->of->dx + c * plane);
+      write_square(&v, buffer, NULL, j->of->dx + (j->weights_first_in + i) * plane);
     }
   }
 }
 
 static void add_products(const job *j) {
-  multiply(j, &j->output, &j->input, &j->gradient,
-           (shoal_gemm){.n = j->s->in_c,
+  matrices wanted = {j->output.first + (size_t)j->of->first_out * COLUMNS, j->output.stride};
+  multiply(j, &wanted, &j->input, &j->gradient,
+           (shoal_gemm){.m = j->of->outs,
+                        .n = j->s->in_c,
                         .k = j->units_count * 16,
                         .a_row = COLUMNS,
                         .a_col = 1,
@@ -496,34 +534,45 @@ static void add_products(const job *j) {
 
 /* Adds the gradient at the points to that of the weights. */
 static void add_weights(const job *j) {
-  const uint32_t pairs = j->s->out_c * j->s->in_c, area = j->s->k_h * j->s->k_w;
+  const uint32_t pairs = j->of->outs * j->s->in_c, area = j->s->k_h * j->s->k_w;
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
-  for (uint32_t e = j->first; e < j->first + j->count; e++) {
-    uint32_t first = e * 16, count = pairs - first < 16 ? pairs - first : 16;
+  float *dw = j->of->dw + (size_t)j->of->first_out * j->s->in_c * area;
+  for (uint32_t first = 0; first < pairs; first += 16) {
+    uint32_t count = pairs - first < 16 ? pairs - first : 16;
     points_to_weights_square(j->way, pairs_of(j, &j->gradient, first),
                              (square){.start = buffer, .row = j->way->kernel * 16, .col = 16});
     for (uint32_t i = 0; i < count; i++)
-      for (uint32_t tap = 0; tap < area; tap++) j->of->dw[(first + i) * area + tap] += buffer[tap * 16 + i];
+      for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
   }
 }
 
-void ISA(winograd)(const shoal_winograd *of, shoal_winograd_step step, uint32_t group, uint32_t first,
-                   uint32_t count, float *scratch) {
+/* ---- passes ------------------------------------------------------------------------------- */
+
+void ISA(winograd_forward)(const shoal_winograd *of, float *scratch) {
   job j;
-  layout(&j, &of->window, of->points);
-  j.of = of;
-  j.gemm_scratch = scratch;
-  j.first_unit = group * (COLUMNS / 16);
-  j.units_count = j.units - j.first_unit < COLUMNS / 16 ? j.units - j.first_unit : COLUMNS / 16;
-  j.first = first;
-  j.count = count;
-  switch (step) {
-  case SHOAL_WINOGRAD_WEIGHTS: transform_weights(&j); break;
-  case SHOAL_WINOGRAD_INPUT: transform_input(&j); break;
-  case SHOAL_WINOGRAD_OUTPUT: make_output(&j); break;
-  case SHOAL_WINOGRAD_DY: transform_output_gradient(&j); break;
-  case SHOAL_WINOGRAD_DX: add_inputs(&j); break;
-  case SHOAL_WINOGRAD_DW: add_products(&j); break;
-  case SHOAL_WINOGRAD_END: add_weights(&j); break;
+  begin_forward(&j, of, scratch);
+  transform_weights(&j);
+  while (next_columns(&j)) {
+    transform_input(&j);
+    make_output(&j);
   }
+}
+
+void ISA(winograd_backward)(const shoal_winograd *of, float *scratch) {
+  job j;
+  begin_backward(&j, of, scratch);
+  const size_t plane = (size_t)j.s->in_h * j.s->in_w * j.s->lanes;
+  const bool wants_inputs = of->dx != NULL && of->ins > 0;
+  if (wants_inputs) {
+    transform_weights(&j);
+    memset(of->dx + of->first_in * plane, 0, of->ins * plane * sizeof *of->dx);
+  }
+  while (next_columns(&j)) {
+    transform_output_gradient(&j, wants_inputs ? 0 : of->first_out, wants_inputs ? j.s->out_c : of->outs);
+    if (wants_inputs) add_inputs(&j);
+    if (of->outs == 0) continue;
+    transform_input(&j);
+    add_products(&j);
+  }
+  if (of->outs > 0) add_weights(&j);
 }

@@ -500,11 +500,7 @@ static void go_to(shoal_chief_node *n, uint64_t version, const shoal_sums *epoch
   state->step = shoal_job_step(job, version);
   state->epoch = version / job->rounds;
   state->round = state->step - state->epoch * job->inner_rounds;
-  state->loss_sum = epoch->loss;
-  state->weight_sum = epoch->weight;
-  state->square_sum = epoch->square;
-  state->counted = epoch->counted;
-  state->correct = epoch->correct;
+  state->sums = *epoch;
 }
 
 static void wait_a_little(shoal_chief_node *n) {
@@ -683,7 +679,7 @@ static shoal_status reserve(shoal_chief_node *n, shoal_error *err) {
   const shoal_graph *graph = n->config.task->graph;
   const shoal_job *job = n->config.job;
   bool local = job->mode.kind == SHOAL_LOCAL;
-  n->slots = local ? 1 : shoal_optimizer_slots(graph->model->recipe.optimizer);
+  n->slots = local ? 1 : shoal_optimizer_rows[graph->model->recipe.optimizer].slots;
   n->carry_floats = local ? 0 : shoal_trainer_carry_floats(n->config.task->trainer);
   shoal_status status = shoal_shares_init(&n->shares, graph, job->owners_count, err);
   if (status == SHOAL_OK) status = shoal_shares_fit(&n->shares, 1 + n->slots, shoal_node_payload_max, err);
@@ -711,11 +707,7 @@ static shoal_status find_base(shoal_chief_node *n, shoal_error *err) {
         err, SHOAL_INVALID,
         "mode %s cannot continue from round %llu of an epoch; take a checkpoint of the end of one",
         job->mode_text, (unsigned long long)state->round);
-  n->base.epoch = (shoal_sums){.loss = state->loss_sum,
-                               .weight = state->weight_sum,
-                               .square = state->square_sum,
-                               .counted = state->counted,
-                               .correct = state->correct};
+  n->base.epoch = state->sums;
   for (uint32_t part = 0; n->carry_floats > 0 && part < job->parts; part++)
     shoal_trainer_get_carry(n->config.task->trainer, part, n->base_carry + part * n->carry_floats);
   return SHOAL_OK;

@@ -139,7 +139,7 @@ static double norm_of(const shoal_graph *graph, const float *gradient) {
   for (uint32_t i = 0; i < graph->params_count; i++) {
     const shoal_param *param = &graph->params[i];
     if (param->kind == SHOAL_PARAM_STATISTIC) continue;
-    squares += shoal_kernels_get()->square_sum(param->count, gradient + param->offset);
+    squares += shoal_square_sum(shoal_kernels_get(), param->count, gradient + param->offset);
   }
   return sqrt(squares);
 }
@@ -192,8 +192,7 @@ static void start_afresh(shoal_compute *c, uint64_t epoch, uint64_t round, const
   state->epoch = epoch;
   state->round = round;
   state->step = 0;
-  state->loss_sum = state->weight_sum = state->square_sum = 0;
-  state->counted = state->correct = 0;
+  state->sums = (shoal_sums){0};
 }
 
 static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
@@ -208,11 +207,8 @@ static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const 
   }
   float *change = floats_of(out->gradient);
   shoal_kernels_get()->add_scaled(state->weights_count, state->weights, -1, weights, change);
-  out->sums = (shoal_sums){.loss = finite ? state->loss_sum : NAN,
-                           .weight = state->weight_sum,
-                           .square = state->square_sum,
-                           .counted = state->counted,
-                           .correct = state->correct};
+  out->sums = state->sums;
+  if (!finite) out->sums.loss = NAN;
 }
 
 void shoal_compute_unit(shoal_compute *c, const shoal_work_unit *unit, const float *weights,

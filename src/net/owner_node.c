@@ -81,7 +81,6 @@ static shoal_status learn_job(node *n, const char *text, size_t length, shoal_er
   uint64_t digest = shoal_job_digest(&n->job);
   shoal_owner_config config = {.graph = n->graph,
                                .kernels = kernels,
-                               .runs = n->shares.runs,
                                .slice = n->slice,
                                .slice_index = n->config->slice,
                                .parts = n->job.parts,

@@ -12,24 +12,18 @@
  * What is sent is a copy where the original is written again in the next round: see base/stream.h.
  *
  * Gradients that come in are kept beside each other, a slice each. Together with the own ones they are
- * the leaves of what is left of the tree; `joins` lists which is added to which, in order. */
+ * the leaves of what is left of the tree, which the engine adds up. */
 #include "net/ranks.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/assert.h"
-#include "base/block.h"
 #include "base/hash.h"
-#include "base/pool.h"
-#include "base/stream.h"
 #include "net/shares.h"
-#include "nn/optimizer.h"
 #include "nn/tree.h"
-
-enum { BLOCKS_MAX = 4 };
 
 /* What rank 0 wants next. */
 typedef enum command { COMMAND_ROUND, COMMAND_GATHER, COMMAND_END } command;
@@ -44,47 +38,30 @@ typedef struct node {
   uint32_t first, count;
 } node;
 
-/* into += from, for runs of the own slice; both as if the whole vector were there. */
-typedef struct join {
-  float *into, *from;
-} join;
-
-/* See base/block.h. */
-typedef struct block {
-  void *memory;
-  size_t bytes;
-} block;
-
 struct shoal_ranks {
   shoal_ranks_config config;
   const shoal_fabric *fabric;
-  const shoal_recipe *recipe;
-  const shoal_kernels *kernels;
+  shoal_engine *engine;     /* the trainer's */
   shoal_train_state *state; /* the trainer's */
-  shoal_pool *pool;
   uint32_t rank, size, shards;
   shoal_shares shares; /* a slice a rank */
   shoal_slice own;     /* this rank's */
   uint32_t parts_first, parts_count;
-  shoal_part *parts; /* own shards */
   node nodes[SHOAL_SHARDS_MAX];
   uint32_t nodes_count; /* own */
   uint32_t other_nodes_count;
-  float *gradients;         /* one a part */
-  float *sent;              /* the sums of own nodes, for other owners */
-  float *sent_weights;      /* the own slice, for all others */
-  float *received;          /* a slice each */
-  block blocks[BLOCKS_MAX]; /* what these four are in */
-  uint32_t blocks_count;
-  join joins[SHOAL_SHARDS_MAX];
-  uint32_t joins_count;
-  const float *total; /* the sum over all shards, of the own slice, as if the whole vector were there */
+  float *gradients[SHOAL_SHARDS_MAX]; /* one a part */
+  float *sent[SHOAL_SHARDS_MAX];      /* the sums of own nodes, for other owners */
+  float *sent_weights;                /* the own slice, for all others */
+  float *received;                    /* a slice each */
+  float *leaves
+      [SHOAL_SHARDS_MAX]; /* of each node, at its first shard: the own slice, as if the whole vector were there */
   shoal_sums sums[SHOAL_SHARDS_MAX];
-  double *squares; /* one a run */
   size_t carry_floats;
   float *carry; /* of all shards, packed; NULL without */
   traffic gradients_traffic, squares_traffic, weights_traffic, rest_traffic;
-  bool over; /* nobody listens any more */
+  shoal_arena memory; /* of the lists and of `carry` */
+  bool over;          /* nobody listens any more */
 };
 
 /* ---- who has what ---- */
@@ -113,53 +90,36 @@ static uint32_t nodes_of(const shoal_ranks *k, uint32_t rank, node nodes[SHOAL_S
 
 /* ---- memory ---- */
 
-static void *reserve(size_t count, size_t bytes, bool *ok) {
-  void *memory = calloc(count > 0 ? count : 1, bytes);
+static void *reserve(shoal_ranks *k, size_t count, size_t bytes, bool *ok) {
+  void *memory = shoal_arena_array(&k->memory, count, bytes);
   if (memory == NULL) *ok = false;
   return memory;
 }
 
-/* Aligned for kernels, on huge pages when there are many. Zeroed, since what lies between parameters is sent
- * but never written. */
-static float *reserve_floats(shoal_ranks *k, size_t count, bool *ok) {
-  size_t bytes;
-  void *memory = shoal_block_take((count > 0 ? count : 1) * sizeof(float), &bytes);
-  if (memory == NULL) {
-    *ok = false;
-    return NULL;
-  }
-  memset(memory, 0, bytes);
-  SHOAL_ASSERT(k->blocks_count < BLOCKS_MAX);
-  k->blocks[k->blocks_count++] = (block){memory, bytes};
+/* Zeros, since what lies between parameters is sent but never written. */
+static float *take(const shoal_ranks *k, size_t count, bool *ok) {
+  float *memory = shoal_engine_take_zeros(k->engine, count);
+  if (memory == NULL) *ok = false;
   return memory;
 }
 
-static void reserve_traffic(traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
-  t->sends = reserve(sends_max, sizeof *t->sends, ok);
-  t->receives = reserve(receives_max, sizeof *t->receives, ok);
-}
-
-static void release_traffic(traffic *t) {
-  free(t->sends);
-  free(t->receives);
+static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
+  t->sends = reserve(k, sends_max, sizeof *t->sends, ok);
+  t->receives = reserve(k, receives_max, sizeof *t->receives, ok);
 }
 
 static bool reserve_all(shoal_ranks *k) {
   bool ok = true;
   size_t weights = k->state->weights_count, others = k->size, slots = 2;
-  k->parts = reserve(k->parts_count, sizeof *k->parts, &ok);
-  k->gradients = reserve_floats(k, k->parts_count * weights, &ok);
-  if (k->size > 1) {
-    k->sent = reserve_floats(k, k->nodes_count * weights, &ok);
-    k->sent_weights = reserve_floats(k, k->own.count, &ok);
-  }
-  k->received = reserve_floats(k, k->other_nodes_count * k->own.count, &ok);
-  k->squares = reserve(k->shares.runs_count, sizeof *k->squares, &ok);
-  if (k->carry_floats > 0) k->carry = reserve(k->shards * k->carry_floats, sizeof *k->carry, &ok);
-  reserve_traffic(&k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
-  reserve_traffic(&k->squares_traffic, others, others, &ok);
-  reserve_traffic(&k->weights_traffic, others, others, &ok);
-  reserve_traffic(&k->rest_traffic, slots + 1, (slots + 1) * others, &ok);
+  for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = take(k, weights, &ok);
+  for (uint32_t i = 0; k->size > 1 && i < k->nodes_count; i++) k->sent[i] = take(k, weights, &ok);
+  if (k->size > 1) k->sent_weights = take(k, k->own.count, &ok);
+  k->received = take(k, k->other_nodes_count * k->own.count, &ok);
+  if (k->carry_floats > 0) k->carry = reserve(k, k->shards * k->carry_floats, sizeof *k->carry, &ok);
+  reserve_traffic(k, &k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
+  reserve_traffic(k, &k->squares_traffic, others, others, &ok);
+  reserve_traffic(k, &k->weights_traffic, others, others, &ok);
+  reserve_traffic(k, &k->rest_traffic, slots + 1, (slots + 1) * others, &ok);
   return ok;
 }
 
@@ -194,43 +154,26 @@ static float *whole(const shoal_ranks *k, float *slice) {
 }
 
 static float *gradient_of(const shoal_ranks *k, uint32_t shard) {
-  return k->gradients + (shard - k->parts_first) * k->state->weights_count;
-}
-
-static float *sent_of(const shoal_ranks *k, uint32_t own_node) {
-  return k->sent + own_node * k->state->weights_count;
-}
-
-/* What is left to add when the nodes lie at their first shards and NULL at all others: of two
- * neighbours of a width, the left one is never missing where the right one is there. */
-static void list_joins(shoal_ranks *k, float *at[SHOAL_SHARDS_MAX]) {
-  for (uint32_t width = 1; width < k->shards; width *= 2)
-    for (uint32_t i = 0; i + width < k->shards; i += 2 * width) {
-      if (at[i + width] == NULL) continue;
-      SHOAL_ASSERT(at[i] != NULL);
-      k->joins[k->joins_count++] = (join){at[i], at[i + width]};
-      at[i + width] = NULL;
-    }
-  k->total = at[0];
+  return k->gradients[shard - k->parts_first];
 }
 
 /* Between two ranks, nodes go in ascending order and losses last. */
 static void list_gradients(shoal_ranks *k) {
   traffic *t = &k->gradients_traffic;
   size_t slice_bytes = k->own.count * sizeof(float);
-  float *at[SHOAL_SHARDS_MAX] = {NULL}, *place = k->received;
+  float *place = k->received;
   for (uint32_t n = 0; n < k->nodes_count; n++) {
-    at[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
+    k->leaves[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
     for (uint32_t owner = 0; owner < k->size; owner++)
       if (owner != k->rank)
-        add_send(t, owner, sent_of(k, n) + k->shares.slices[owner].offset,
+        add_send(t, owner, k->sent[n] + k->shares.slices[owner].offset,
                  k->shares.slices[owner].count * sizeof(float));
   }
   for (uint32_t rank = 0; rank < k->size; rank++) {
     node nodes[SHOAL_SHARDS_MAX];
     uint32_t count = rank == k->rank ? 0 : nodes_of(k, rank, nodes);
     for (uint32_t n = 0; n < count; n++) {
-      at[nodes[n].first] = whole(k, place);
+      k->leaves[nodes[n].first] = whole(k, place);
       add_receive(t, rank, place, slice_bytes);
       place += k->own.count;
     }
@@ -238,7 +181,6 @@ static void list_gradients(shoal_ranks *k) {
     add_share(t, k, rank, &k->sums[first], &k->sums[first],
               (first_shard(k, rank + 1) - first) * sizeof *k->sums);
   }
-  if (k->own.count > 0) list_joins(k, at);
 }
 
 static void list_rest(shoal_ranks *k, uint32_t owner) {
@@ -256,7 +198,7 @@ static void list_all(shoal_ranks *k) {
   list_gradients(k);
   for (uint32_t owner = 0; owner < k->size; owner++) {
     const shoal_slice *slice = &k->shares.slices[owner];
-    double *squares = k->squares + slice->first_run;
+    double *squares = shoal_engine_squares(k->engine) + slice->first_run;
     add_share(&k->squares_traffic, k, owner, squares, squares, slice->runs_count * sizeof *squares);
     add_share(&k->weights_traffic, k, owner, k->state->weights + slice->offset, k->sent_weights,
               slice->count * sizeof(float));
@@ -287,30 +229,25 @@ shoal_status shoal_ranks_create(shoal_ranks **out, const shoal_ranks_config *con
   *out = NULL;
   shoal_ranks *k = calloc(1, sizeof *k);
   if (k == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
+  shoal_arena_init(&k->memory, SIZE_MAX);
   k->config = *config;
   k->fabric = config->fabric;
-  k->recipe = &config->graph->model->recipe;
-  k->kernels = shoal_kernels_get();
+  k->engine = shoal_trainer_engine(config->trainer);
   k->state = shoal_trainer_state(config->trainer);
   k->rank = config->fabric->rank;
   k->size = config->fabric->size;
   k->shards = shoal_trainer_shards(config->trainer);
   k->carry_floats = shoal_trainer_carry_floats(config->trainer);
-  SHOAL_ASSERT(k->rank < k->size && k->kernels != NULL);
+  SHOAL_ASSERT(k->rank < k->size);
 
   shoal_status status = cut(k);
   if (status == SHOAL_OK && !reserve_all(k)) status = SHOAL_NO_MEMORY;
-  if (status != SHOAL_OK)
+  if (status != SHOAL_OK) {
     shoal_fail(err, status, "not enough memory for %u gradients of %zu weights", k->parts_count,
                config->graph->weights_count);
-  else
-    status = shoal_pool_create(&k->pool, config->threads, err);
-  if (status != SHOAL_OK) {
     shoal_ranks_destroy(k);
     return status;
   }
-  for (uint32_t i = 0; i < k->parts_count; i++)
-    k->parts[i] = (shoal_part){.shard = k->parts_first + i, .gradient = gradient_of(k, k->parts_first + i)};
   list_all(k);
   *out = k;
   return SHOAL_OK;
@@ -318,16 +255,8 @@ shoal_status shoal_ranks_create(shoal_ranks **out, const shoal_ranks_config *con
 
 void shoal_ranks_destroy(shoal_ranks *k) {
   if (k == NULL) return;
-  shoal_pool_destroy(k->pool);
-  release_traffic(&k->gradients_traffic);
-  release_traffic(&k->squares_traffic);
-  release_traffic(&k->weights_traffic);
-  release_traffic(&k->rest_traffic);
-  for (uint32_t i = 0; i < k->blocks_count; i++) shoal_block_give(k->blocks[i].memory, k->blocks[i].bytes);
   shoal_shares_release(&k->shares);
-  free(k->parts);
-  free(k->squares);
-  free(k->carry);
+  shoal_arena_release(&k->memory);
   free(k);
 }
 
@@ -411,137 +340,58 @@ shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
 
 /* ---- a round ---- */
 
-/* Adds up own nodes, a run of the whole vector, and puts what is not for this rank where it is sent from. */
-static void sum_nodes_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  const shoal_ranks *k = context;
-  const shoal_run *run = &k->shares.runs[index];
-  bool own = index >= k->own.first_run && index - k->own.first_run < k->own.runs_count;
-  for (uint32_t n = 0; n < k->nodes_count; n++) {
-    const float *parts[SHOAL_SHARDS_MAX];
-    const node *sum = &k->nodes[n];
-    float *into = gradient_of(k, sum->first) + run->offset;
-    for (uint32_t i = 0; i < sum->count; i++) parts[i] = gradient_of(k, sum->first + i) + run->offset;
-    if (sum->count > 1) k->kernels->sum_parts(run->count, sum->count, parts, into);
-    if (!own) shoal_stream_floats(sent_of(k, n) + run->offset, into, run->count);
-  }
+/* Runs first .. end - 1 of an own node added up, and put where they are sent from unless they are this rank's. */
+static void add_node(const shoal_ranks *k, uint32_t n, uint32_t first, uint32_t end, bool is_own) {
+  float *const *parts = &k->gradients[k->nodes[n].first - k->parts_first];
+  shoal_addends addends = {.first_run = first,
+                           .runs_count = end - first,
+                           .parts = parts,
+                           .parts_count = k->nodes[n].count,
+                           .total = parts[0],
+                           .copy = is_own ? NULL : k->sent[n]};
+  if (end > first) shoal_engine_add(k->engine, &addends);
 }
 
 static void compute(shoal_ranks *k) {
-  for (uint32_t i = 0; i < k->parts_count; i++) {
-    k->parts[i].epoch = k->state->epoch;
-    k->parts[i].round = k->state->round;
-  }
-  shoal_trainer_parts(k->config.trainer, k->config.source, k->parts, k->parts_count);
-  for (uint32_t i = 0; i < k->parts_count; i++) k->sums[k->parts[i].shard] = k->parts[i].sums;
-  if (k->parts_count > 0) shoal_pool_run(k->pool, (uint32_t)k->shares.runs_count, sum_nodes_task, k);
-}
-
-/* The second half of a round: a run of the own slice. */
-typedef struct apply {
-  const shoal_ranks *ranks;
-  shoal_update update;
-} apply;
-
-static const shoal_run *own_run(const shoal_ranks *k, uint32_t index) {
-  return &k->shares.runs[k->own.first_run + index];
-}
-
-static void sum_run(const shoal_ranks *k, const shoal_run *run) {
-  for (uint32_t i = 0; i < k->joins_count; i++) {
-    float *into = k->joins[i].into + run->offset;
-    k->kernels->add(run->count, into, k->joins[i].from + run->offset, into);
+  uint32_t own = k->own.first_run, own_end = own + k->own.runs_count, runs = k->config.graph->runs_count;
+  shoal_trainer_parts(k->config.trainer, k->config.source, k->state->epoch, k->state->round, k->parts_first,
+                      k->parts_count, k->gradients, k->sums + k->parts_first);
+  for (uint32_t n = 0; n < k->nodes_count; n++) {
+    add_node(k, n, 0, own, false);
+    add_node(k, n, own, own_end, true);
+    add_node(k, n, own_end, runs, false);
   }
 }
 
-static void sum_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  const shoal_ranks *k = ((const apply *)context)->ranks;
-  const shoal_run *run = own_run(k, index);
-  sum_run(k, run);
-  k->squares[k->own.first_run + index] =
-      run->kind == SHOAL_PARAM_STATISTIC ? 0 : k->kernels->square_sum(run->count, k->total + run->offset);
-}
-
-static void update_task(void *context, uint32_t index, uint32_t thread) {
-  (void)thread;
-  const apply *a = context;
-  const shoal_ranks *k = a->ranks;
-  const shoal_run *run = own_run(k, index);
-  const shoal_train_state *state = k->state;
-  shoal_optimizer_apply(k->kernels, &a->update, run, state->weights, state->weights, k->total, state->slot1,
-                        state->slot2);
-  if (k->size > 1)
-    shoal_stream_floats(k->sent_weights + (run->offset - k->own.offset), state->weights + run->offset,
-                        run->count);
-}
-
-static void sum_and_update_task(void *context, uint32_t index, uint32_t thread) {
-  const apply *a = context;
-  sum_run(a->ranks, own_run(a->ranks, index));
-  update_task(context, index, thread);
-}
-
-/* As on one machine: squares are added in the order of runs. */
-static shoal_status clip(const shoal_ranks *k, shoal_update *update, shoal_error *err) {
-  shoal_status status = run_traffic(k, &k->squares_traffic, err);
-  if (status != SHOAL_OK) return status;
-  double squares = 0;
-  for (size_t i = 0; i < k->shares.runs_count; i++) squares += k->squares[i];
-  double norm = sqrt(squares);
-  if (norm > k->recipe->clip) update->grad_scale = (float)(k->recipe->clip / norm);
-  return SHOAL_OK;
+static shoal_status share_squares(void *self, shoal_error *err) {
+  const shoal_ranks *k = self;
+  return run_traffic(k, &k->squares_traffic, err);
 }
 
 static shoal_status apply_gradients(shoal_ranks *k, shoal_error *err) {
-  float rate = shoal_trainer_rate(k->config.trainer);
-  apply a = {.ranks = k, .update = shoal_optimizer_update(k->recipe, rate, k->state->step + 1)};
-  uint32_t runs = (uint32_t)k->own.runs_count;
-  shoal_status status = SHOAL_OK;
-  if (k->recipe->clip <= 0) {
-    shoal_pool_run(k->pool, runs, sum_and_update_task, &a);
-  } else {
-    shoal_pool_run(k->pool, runs, sum_task, &a);
-    status = clip(k, &a.update, err);
-    if (status == SHOAL_OK) shoal_pool_run(k->pool, runs, update_task, &a);
-  }
+  shoal_apply apply = shoal_trainer_apply(k->config.trainer);
+  apply.addends = (shoal_addends){.first_run = k->own.first_run,
+                                  .runs_count = k->own.runs_count,
+                                  .parts = k->leaves,
+                                  .parts_count = k->shards,
+                                  .total = k->leaves[0],
+                                  .copy = k->size > 1 ? whole(k, k->sent_weights) : NULL};
+  apply.agree = share_squares;
+  apply.self = k;
+  shoal_status status = shoal_engine_apply(k->engine, &apply, err);
   return status == SHOAL_OK ? run_traffic(k, &k->weights_traffic, err) : status;
 }
 
-static void begin_round(shoal_train_state *state) {
-  if (state->round > 0) return;
-  state->loss_sum = state->weight_sum = state->square_sum = 0;
-  state->counted = state->correct = 0;
-  if (state->carry != NULL) memset(state->carry, 0, state->carry_count * sizeof *state->carry);
-}
-
-static void end_round(shoal_train_state *state, const shoal_sums *sums, uint64_t rounds) {
-  state->loss_sum += sums->loss;
-  state->weight_sum += sums->weight;
-  state->square_sum += sums->square;
-  state->counted += sums->counted;
-  state->correct += sums->correct;
-  state->step++;
-  if (++state->round == rounds) {
-    state->round = 0;
-    state->epoch++;
-  }
-}
-
 static shoal_status take_round(shoal_ranks *k, shoal_result *out, shoal_error *err) {
-  shoal_train_state *state = k->state;
-  begin_round(state);
+  shoal_trainer *trainer = k->config.trainer;
+  shoal_trainer_begin_round(trainer);
   compute(k);
   shoal_status status = run_traffic(k, &k->gradients_traffic, err);
   if (status != SHOAL_OK) return status;
   shoal_tree_add_sums(k->sums, k->shards, 1);
-  *out = shoal_trainer_result(k->config.trainer, &k->sums[0]);
-  if (!out->finite)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "the loss is not a number in epoch %llu, round %llu; try a lower --rate or --clip 1",
-                      (unsigned long long)state->epoch + 1, (unsigned long long)state->round + 1);
-  status = apply_gradients(k, err);
-  if (status == SHOAL_OK) end_round(state, &k->sums[0], shoal_trainer_rounds(k->config.trainer));
+  status = shoal_trainer_judge_round(trainer, &k->sums[0], out, err);
+  if (status == SHOAL_OK) status = apply_gradients(k, err);
+  if (status == SHOAL_OK) shoal_trainer_end_round(trainer, &k->sums[0]);
   return status;
 }
 

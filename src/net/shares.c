@@ -5,19 +5,15 @@
 
 shoal_status shoal_shares_init(shoal_shares *out, const shoal_graph *graph, uint32_t owners,
                                shoal_error *err) {
-  size_t runs_count = shoal_optimizer_runs(graph, NULL);
-  *out = (shoal_shares){.runs_count = runs_count, .slices_count = owners};
-  out->runs = calloc(runs_count + 1, sizeof *out->runs);
+  *out = (shoal_shares){.slices_count = owners};
   out->slices = calloc(owners, sizeof *out->slices);
-  if (out->runs == NULL || out->slices == NULL)
+  if (out->slices == NULL)
     return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory to cut %zu weights", graph->weights_count);
-  shoal_optimizer_runs(graph, out->runs);
-  shoal_slices_cut(out->runs, runs_count, graph->weights_count, owners, out->slices);
+  shoal_slices_cut(graph->runs, graph->runs_count, graph->weights_count, owners, out->slices);
   return SHOAL_OK;
 }
 
 void shoal_shares_release(shoal_shares *shares) {
-  free(shares->runs);
   free(shares->slices);
   *shares = (shoal_shares){0};
 }

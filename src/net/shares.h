@@ -1,4 +1,4 @@
-/* shares.h: the weights of a graph, cut among owners: runs of the optimiser, and slices of whole runs.
+/* shares.h: the weights of a graph, cut among owners: slices of whole runs.
  *
  * Chief, parameter servers, workers and ranks all cut the same graph, each for itself, and must come to
  * the same slices.
@@ -11,8 +11,6 @@
 #include "proto/slice.h"
 
 typedef struct shoal_shares {
-  shoal_run *runs; /* of the whole vector */
-  size_t runs_count;
   shoal_slice *slices; /* one an owner */
   uint32_t slices_count;
 } shoal_shares;

@@ -11,12 +11,87 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/hash.h"
 #include "base/json.h"
 
 static const char VERSION[] = "1";
-static const char CARRY[] = "state.carry";
-enum { SLOTS = 2, META_MAX = 6, EXACT_INTEGERS_BITS = 53 };
+enum { EXACT_INTEGERS_BITS = 53 };
+
+/* ---- a state as tensors ------------------------------------------------------------- */
+
+/* The tensors of a state's vectors, those that are there: the parameters, the optimiser's slots, what is carried. */
+typedef struct listing {
+  shoal_tensor *tensors; /* whose data lies in the state */
+  size_t count;
+  shoal_arena memory;
+} listing;
+
+/* A slot's are "optimizer.1.<name>" and "optimizer.2.<name>". */
+static const char *tensor_name(listing *l, const shoal_param *param, int slot) {
+  if (slot == 0) return param->name;
+  size_t size = strlen(param->name) + sizeof "optimizer.1.";
+  char *name = shoal_arena_take(&l->memory, size);
+  if (name) snprintf(name, size, "optimizer.%d.%s", slot, param->name);
+  return name;
+}
+
+/* False without memory. Released either way. */
+static bool list_tensors(listing *l, const shoal_graph *graph, const shoal_train_state *state) {
+  const float *vectors[] = {state->weights, state->slot1, state->slot2};
+  enum { VECTORS = sizeof vectors / sizeof vectors[0] };
+  *l = (listing){0};
+  shoal_arena_init(&l->memory, SIZE_MAX);
+  l->tensors = shoal_arena_array(&l->memory, (size_t)graph->params_count * VECTORS + 1, sizeof *l->tensors);
+  if (!l->tensors) return false;
+  for (int v = 0; v < VECTORS; v++) {
+    for (uint32_t p = 0; p < graph->params_count && vectors[v]; p++) {
+      const shoal_param *param = &graph->params[p];
+      if (v > 0 && param->kind == SHOAL_PARAM_STATISTIC) continue;
+      shoal_tensor *tensor = &l->tensors[l->count++];
+      *tensor = (shoal_tensor){.name = tensor_name(l, param, v),
+                               .dtype = SHOAL_F32,
+                               .dims_count = param->dims_count,
+                               .data = vectors[v] + param->offset,
+                               .bytes = param->count * sizeof(float)};
+      for (uint32_t d = 0; d < param->dims_count; d++) tensor->dims[d] = param->dims[d];
+      if (!tensor->name) return false;
+    }
+  }
+  if (state->carry)
+    l->tensors[l->count++] = (shoal_tensor){.name = "state.carry",
+                                            .dtype = SHOAL_F32,
+                                            .dims_count = 1,
+                                            .dims = {state->carry_count},
+                                            .data = state->carry,
+                                            .bytes = state->carry_count * sizeof(float)};
+  return true;
+}
+
+/* What continuing needs beside the weights. */
+static shoal_train_state without_weights(const shoal_train_state *state) {
+  shoal_train_state rest = *state;
+  rest.weights = NULL;
+  return rest;
+}
+
+/* Of all but the weights, which have a checksum of their own. False without memory. */
+static bool state_sha256(const shoal_graph *graph, const shoal_train_state *state,
+                         char out[SHOAL_SHA256_HEX]) {
+  const shoal_train_state rest = without_weights(state);
+  shoal_sha256 *hash = shoal_sha256_create();
+  listing l;
+  bool good = list_tensors(&l, graph, &rest) && hash;
+  if (good) {
+    uint8_t digest[SHOAL_SHA256_BYTES];
+    for (size_t i = 0; i < l.count; i++) shoal_sha256_add(hash, l.tensors[i].data, l.tensors[i].bytes);
+    shoal_sha256_finish(hash, digest);
+    shoal_hex(digest, sizeof digest, out);
+  }
+  shoal_sha256_destroy(hash);
+  shoal_arena_release(&l.memory);
+  return good;
+}
 
 /* ---- saving ------------------------------------------------------------------------- */
 
@@ -26,10 +101,16 @@ static const struct {
   size_t offset; /* in shoal_train_state */
   bool real;     /* a double; else an uint64_t */
 } position_fields[] = {
-#define FIELD(name, real) \
-  { #name, offsetof(shoal_train_state, name), real }
-    FIELD(epoch, false),   FIELD(round, false),   FIELD(step, false),      FIELD(correct, false),
-    FIELD(counted, false), FIELD(loss_sum, true), FIELD(weight_sum, true), FIELD(square_sum, true),
+#define FIELD(key, member, real) \
+  { key, offsetof(shoal_train_state, member), real }
+    FIELD("epoch", epoch, false),
+    FIELD("round", round, false),
+    FIELD("step", step, false),
+    FIELD("correct", sums.correct, false),
+    FIELD("counted", sums.counted, false),
+    FIELD("loss_sum", sums.loss, true),
+    FIELD("weight_sum", sums.weight, true),
+    FIELD("square_sum", sums.square, true),
 #undef FIELD
 };
 enum { POSITION_FIELDS = sizeof position_fields / sizeof position_fields[0] };
@@ -48,70 +129,6 @@ static void write_position(const shoal_train_state *state, shoal_text *out) {
   shoal_json_close(&json, '}');
 }
 
-static shoal_tensor param_tensor(const shoal_param *param, const char *name, const float *vector) {
-  shoal_tensor tensor = {.name = name,
-                         .dtype = SHOAL_F32,
-                         .dims_count = param->dims_count,
-                         .data = vector + param->offset,
-                         .bytes = param->count * sizeof(float)};
-  for (uint32_t d = 0; d < param->dims_count; d++) tensor.dims[d] = param->dims[d];
-  return tensor;
-}
-
-/* Slots are "optimizer.1.<name>" and "optimizer.2.<name>". */
-static void slot_name(shoal_text *out, int slot, const char *param) {
-  shoal_text_clear(out);
-  shoal_text_addf(out, "optimizer.%d.%s", slot + 1, param);
-}
-
-/* Lists the tensors of the state; `names` keeps the slots' names. False without memory. */
-static bool list_tensors(const shoal_graph *graph, const shoal_train_state *state, shoal_tensor *tensors,
-                         shoal_text *names, size_t *tensors_count) {
-  const float *slots[SLOTS] = {state->slot1, state->slot2};
-  size_t count = 0;
-  for (uint32_t p = 0; p < graph->params_count; p++)
-    tensors[count++] = param_tensor(&graph->params[p], graph->params[p].name, state->weights);
-  for (int s = 0; s < SLOTS; s++) {
-    for (uint32_t p = 0; p < graph->params_count && slots[s]; p++) {
-      const shoal_param *param = &graph->params[p];
-      if (param->kind == SHOAL_PARAM_STATISTIC) continue;
-      shoal_text *name = &names[count];
-      slot_name(name, s, param->name);
-      if (name->failed) return false;
-      tensors[count++] = param_tensor(param, name->bytes, slots[s]);
-    }
-  }
-  if (state->carry)
-    tensors[count++] = (shoal_tensor){.name = CARRY,
-                                      .dtype = SHOAL_F32,
-                                      .dims_count = 1,
-                                      .dims = {state->carry_count},
-                                      .data = state->carry,
-                                      .bytes = state->carry_count * sizeof(float)};
-  *tensors_count = count;
-  return true;
-}
-
-/* Of what going on needs beside the weights: the optimiser's slots and the carried state. */
-static bool state_sha256(const shoal_graph *graph, const shoal_train_state *state,
-                         char out[SHOAL_SHA256_HEX]) {
-  const float *slots[SLOTS] = {state->slot1, state->slot2};
-  shoal_sha256 *hash = shoal_sha256_create();
-  if (!hash) return false;
-  for (int s = 0; s < SLOTS; s++)
-    for (uint32_t p = 0; p < graph->params_count && slots[s]; p++) {
-      const shoal_param *param = &graph->params[p];
-      if (param->kind == SHOAL_PARAM_STATISTIC) continue;
-      shoal_sha256_add(hash, slots[s] + param->offset, param->count * sizeof(float));
-    }
-  if (state->carry) shoal_sha256_add(hash, state->carry, state->carry_count * sizeof(float));
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256_finish(hash, digest);
-  shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
-  return true;
-}
-
 uint64_t shoal_checkpoint_bytes(const shoal_graph *graph, const shoal_train_state *state,
                                 const char *data_json) {
   /* The model's text and hashes; a tensor's line of JSON. */
@@ -125,35 +142,25 @@ uint64_t shoal_checkpoint_bytes(const shoal_graph *graph, const shoal_train_stat
 
 shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, const shoal_train_state *state,
                                    const char *data_json, shoal_error *err) {
-  size_t tensors_max = (size_t)graph->params_count * (1 + SLOTS) + 1;
-  shoal_tensor *tensors = calloc(tensors_max, sizeof *tensors);
-  shoal_text *names = calloc(tensors_max, sizeof *names); /* zeroed is initialised */
-  shoal_text model, position;
-  shoal_text_init(&model);
-  shoal_text_init(&position);
+  listing l;
+  shoal_text model = {0}, position = {0};
   char weights_sha256[SHOAL_SHA256_HEX], rest_sha256[SHOAL_SHA256_HEX];
 
   shoal_model_write(graph->model, &model);
   write_position(state, &position);
   shoal_graph_weights_sha256(graph, state->weights, weights_sha256);
-  shoal_meta meta[META_MAX];
-  size_t tensors_count, meta_count = 0;
   shoal_status status;
-  if (!tensors || !names || !list_tensors(graph, state, tensors, names, &tensors_count) || model.failed ||
-      position.failed || !state_sha256(graph, state, rest_sha256)) {
+  if (!list_tensors(&l, graph, state) || model.failed || position.failed ||
+      !state_sha256(graph, state, rest_sha256)) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   } else {
-    meta[meta_count++] = (shoal_meta){"shoal.version", VERSION};
-    meta[meta_count++] = (shoal_meta){"shoal.model", model.bytes};
-    meta[meta_count++] = (shoal_meta){"shoal.position", position.bytes};
-    meta[meta_count++] = (shoal_meta){"shoal.weights_sha256", weights_sha256};
-    meta[meta_count++] = (shoal_meta){"shoal.state_sha256", rest_sha256};
-    if (data_json) meta[meta_count++] = (shoal_meta){"shoal.data", data_json};
-    status = shoal_safetensors_save(path, tensors, tensors_count, meta, meta_count, err);
+    const shoal_meta meta[] = {{"shoal.version", VERSION},          {"shoal.model", model.bytes},
+                               {"shoal.position", position.bytes},  {"shoal.weights_sha256", weights_sha256},
+                               {"shoal.state_sha256", rest_sha256}, {"shoal.data", data_json}};
+    size_t meta_count = sizeof meta / sizeof meta[0] - (data_json ? 0 : 1);
+    status = shoal_safetensors_save(path, l.tensors, l.count, meta, meta_count, err);
   }
-  for (size_t i = 0; names && i < tensors_max; i++) shoal_text_release(&names[i]);
-  free(names);
-  free(tensors);
+  shoal_arena_release(&l.memory);
   shoal_text_release(&model);
   shoal_text_release(&position);
   return status;
@@ -161,32 +168,29 @@ shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, c
 
 /* ---- loading ------------------------------------------------------------------------ */
 
+static shoal_status read_model(shoal_checkpoint *loaded, shoal_error *err) {
+  const char *version = shoal_safetensors_meta(loaded->file, "shoal.version");
+  const char *model = shoal_safetensors_meta(loaded->file, "shoal.model");
+  if (!version || !model)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s: a safetensors file, but not one that Shoal wrote: it holds no 'shoal.model'",
+                      loaded->path);
+  if (strcmp(version, VERSION) != 0)
+    return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: a checkpoint of version '%s'; this Shoal reads version %s",
+                      loaded->path, version, VERSION);
+  loaded->data_json = shoal_safetensors_meta(loaded->file, "shoal.data");
+  return shoal_model_parse(&loaded->model, loaded->path, model, strlen(model), err);
+}
+
 shoal_status shoal_checkpoint_load(shoal_checkpoint *out, const char *path, shoal_error *err) {
   shoal_checkpoint loaded = {.path = strdup(path)};
   if (!loaded.path) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   shoal_status status = shoal_safetensors_load(&loaded.file, path, err);
-  if (status != SHOAL_OK) goto fail;
-  const char *version = shoal_safetensors_meta(loaded.file, "shoal.version");
-  const char *model = shoal_safetensors_meta(loaded.file, "shoal.model");
-  if (!version || !model) {
-    status =
-        shoal_fail(err, SHOAL_INVALID,
-                   "%s: a safetensors file, but not one that Shoal wrote: it holds no 'shoal.model'", path);
-    goto fail;
-  }
-  if (strcmp(version, VERSION) != 0) {
-    status =
-        shoal_fail(err, SHOAL_UNSUPPORTED, "%s: a checkpoint of version '%s'; this Shoal reads version %s",
-                   path, version, VERSION);
-    goto fail;
-  }
-  status = shoal_model_parse(&loaded.model, path, model, strlen(model), err);
-  if (status != SHOAL_OK) goto fail;
-  loaded.data_json = shoal_safetensors_meta(loaded.file, "shoal.data");
-  *out = loaded;
-  return SHOAL_OK;
-fail:
-  shoal_checkpoint_release(&loaded);
+  if (status == SHOAL_OK) status = read_model(&loaded, err);
+  if (status == SHOAL_OK)
+    *out = loaded;
+  else
+    shoal_checkpoint_release(&loaded);
   return status;
 }
 
@@ -209,8 +213,8 @@ static const char *dims_text(const shoal_tensor *tensor, char out[DIMS_TEXT_MAX]
   return out;
 }
 
-/* Copies the tensor called wanted->name when it has the shape of `wanted`. */
-static shoal_status copy_tensor(const shoal_checkpoint *checkpoint, const shoal_tensor *wanted, float *to,
+/* Copies the tensor called wanted->name to the place of its data, when it has the shape of `wanted`. */
+static shoal_status copy_tensor(const shoal_checkpoint *checkpoint, const shoal_tensor *wanted,
                                 shoal_error *err) {
   const shoal_tensor *found = shoal_safetensors_find(checkpoint->file, wanted->name);
   char found_text[DIMS_TEXT_MAX], wanted_text[DIMS_TEXT_MAX];
@@ -224,19 +228,31 @@ static shoal_status copy_tensor(const shoal_checkpoint *checkpoint, const shoal_
       memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof wanted->dims[0]) != 0)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: tensor '%s' is %s, but the model needs %s", checkpoint->path,
                       wanted->name, dims_text(found, found_text), dims_text(wanted, wanted_text));
-  memcpy(to, found->data, found->bytes);
+  memcpy((void *)wanted->data, found->data, found->bytes); /* in a state that may be written */
   return SHOAL_OK;
+}
+
+/* Fills the vectors that the state has. */
+static shoal_status read_tensors(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
+                                 const shoal_train_state *state, shoal_error *err) {
+  float *vectors[] = {state->weights, state->slot1, state->slot2};
+  for (size_t v = 0; v < sizeof vectors / sizeof vectors[0]; v++)
+    if (vectors[v]) memset(vectors[v], 0, graph->weights_count * sizeof(float)); /* the padding */
+  listing l;
+  shoal_status status = SHOAL_OK;
+  if (!list_tensors(&l, graph, state))
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", checkpoint->path);
+  for (size_t i = 0; i < l.count && status == SHOAL_OK; i++)
+    status = copy_tensor(checkpoint, &l.tensors[i], err);
+  shoal_arena_release(&l.memory);
+  return status;
 }
 
 shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                       float *weights, shoal_error *err) {
-  memset(weights, 0, graph->weights_count * sizeof *weights); /* the padding */
-  for (uint32_t p = 0; p < graph->params_count; p++) {
-    const shoal_param *param = &graph->params[p];
-    shoal_tensor wanted = param_tensor(param, param->name, weights);
-    shoal_status status = copy_tensor(checkpoint, &wanted, weights + param->offset, err);
-    if (status != SHOAL_OK) return status;
-  }
+  const shoal_train_state state = {.weights = weights};
+  shoal_status status = read_tensors(checkpoint, graph, &state, err);
+  if (status != SHOAL_OK) return status;
   const char *expected = shoal_safetensors_meta(checkpoint->file, "shoal.weights_sha256");
   char actual[SHOAL_SHA256_HEX];
   shoal_graph_weights_sha256(graph, weights, actual);
@@ -244,27 +260,6 @@ shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const 
     return shoal_fail(err, SHOAL_CORRUPT, "%s: the weights do not match their checksum; the file is damaged",
                       checkpoint->path);
   return SHOAL_OK;
-}
-
-static shoal_status read_slot(const shoal_checkpoint *checkpoint, const shoal_graph *graph, int slot,
-                              float *into, shoal_error *err) {
-  shoal_text name;
-  shoal_text_init(&name);
-  shoal_status status = SHOAL_OK;
-  memset(into, 0, graph->weights_count * sizeof *into);
-  for (uint32_t p = 0; p < graph->params_count && status == SHOAL_OK; p++) {
-    const shoal_param *param = &graph->params[p];
-    if (param->kind == SHOAL_PARAM_STATISTIC) continue;
-    slot_name(&name, slot, param->name);
-    if (name.failed) {
-      status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", checkpoint->path);
-      break;
-    }
-    shoal_tensor wanted = param_tensor(param, name.bytes, into);
-    status = copy_tensor(checkpoint, &wanted, into + param->offset, err);
-  }
-  shoal_text_release(&name);
-  return status;
 }
 
 static bool read_count(const cJSON *item, uint64_t *out) {
@@ -302,15 +297,9 @@ shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal
 
 shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                      shoal_train_state *state, shoal_error *err) {
-  float *slots[SLOTS] = {state->slot1, state->slot2};
+  const shoal_train_state rest = without_weights(state);
   shoal_status status = shoal_checkpoint_weights(checkpoint, graph, state->weights, err);
-  for (int s = 0; s < SLOTS && status == SHOAL_OK; s++) {
-    if (slots[s]) status = read_slot(checkpoint, graph, s, slots[s], err);
-  }
-  if (status == SHOAL_OK && state->carry) {
-    shoal_tensor wanted = {.name = CARRY, .dims_count = 1, .dims = {state->carry_count}};
-    status = copy_tensor(checkpoint, &wanted, state->carry, err);
-  }
+  if (status == SHOAL_OK) status = read_tensors(checkpoint, graph, &rest, err);
   char found[SHOAL_SHA256_HEX];
   const char *wanted = shoal_safetensors_meta(checkpoint->file, "shoal.state_sha256");
   if (status == SHOAL_OK && !state_sha256(graph, state, found))

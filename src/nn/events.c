@@ -24,15 +24,9 @@ enum { NAMES_TRIED_MAX = 1000 };
 struct shoal_events {
   shoal_text path;
   FILE *file;
-  int error;                                                        /* errno of the first write that failed */
-  shoal_text value, summary, event, record, tensor, part, metadata; /* kept for their memory */
+  int error;            /* errno of the first write that failed */
+  shoal_protobuf event; /* the one being written */
 };
-
-static void add_u32(shoal_text *out, uint32_t value) {
-  uint8_t bytes[4];
-  for (int i = 0; i < 4; i++) bytes[i] = (uint8_t)(value >> (8 * i));
-  shoal_text_add(out, bytes, sizeof bytes);
-}
 
 /* Stored checksums are turned and shifted, so that one over data with checksums in it
  * does not come out as something simple. */
@@ -41,21 +35,26 @@ static uint32_t masked_crc(const void *bytes, size_t length) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Writes events->event as a record. */
-static void write_record(shoal_events *events) {
-  shoal_text *record = &events->record;
-  const shoal_text *event = &events->event;
-  shoal_text_clear(record);
-  add_u32(record, (uint32_t)event->length);
-  add_u32(record, (uint32_t)((uint64_t)event->length >> 32));
-  if (!record->failed) add_u32(record, masked_crc(record->bytes, record->length));
-  shoal_text_add(record, event->bytes, event->length);
-  add_u32(record, masked_crc(event->bytes, event->length));
-  if (events->error) return;
-  if (event->failed || record->failed)
-    events->error = ENOMEM;
-  else if (fwrite(record->bytes, 1, record->length, events->file) != record->length)
-    events->error = errno;
+static void write_bytes(shoal_events *events, const void *bytes, size_t length) {
+  if (!events->error && fwrite(bytes, 1, length, events->file) != length) events->error = errno;
+}
+
+void shoal_events_write(shoal_events *events) {
+  const shoal_text *event = &events->event.text;
+  shoal_protobuf_close(&events->event, events->event.depth);
+  if (event->failed && !events->error) events->error = ENOMEM;
+  uint64_t length = event->length;
+  uint32_t length_crc = masked_crc(&length, sizeof length), event_crc = masked_crc(event->bytes, length);
+  write_bytes(events, &length, sizeof length);
+  write_bytes(events, &length_crc, sizeof length_crc);
+  write_bytes(events, event->bytes, length);
+  write_bytes(events, &event_crc, sizeof event_crc);
+}
+
+shoal_protobuf *shoal_events_begin(shoal_events *events) {
+  shoal_text_clear(&events->event.text);
+  shoal_protobuf_double(&events->event, EVENT_WALL_TIME, shoal_clock_wall_seconds());
+  return &events->event;
 }
 
 /* A file of its own for this run: where the name is taken, a number follows it. */
@@ -87,66 +86,59 @@ shoal_status shoal_events_create(shoal_events **out, const char *folder, shoal_e
     shoal_events_destroy(events);
     return status;
   }
-  shoal_protobuf_double(&events->event, EVENT_WALL_TIME, shoal_clock_wall_seconds());
-  shoal_protobuf_text(&events->event, EVENT_FILE_VERSION, "brain.Event:2");
-  write_record(events);
+  shoal_protobuf_text(shoal_events_begin(events), EVENT_FILE_VERSION, "brain.Event:2");
+  shoal_events_write(events);
   *out = events;
   return SHOAL_OK;
 }
 
 /* ---- values ---- */
 
-/* Writes events->value as the only one of an event. */
-static void write_value(shoal_events *events, uint64_t step) {
-  shoal_text_clear(&events->summary);
-  shoal_protobuf_message(&events->summary, SUMMARY_VALUE, &events->value);
-  shoal_text_clear(&events->event);
-  shoal_protobuf_double(&events->event, EVENT_WALL_TIME, shoal_clock_wall_seconds());
-  shoal_protobuf_int(&events->event, EVENT_STEP, (int64_t)step);
-  shoal_protobuf_message(&events->event, EVENT_SUMMARY, &events->summary);
-  write_record(events);
+/* Begins an event whose summary has one value. */
+static shoal_protobuf *begin_value(shoal_events *events, const char *tag, uint64_t step) {
+  shoal_protobuf *out = shoal_events_begin(events);
+  shoal_protobuf_int(out, EVENT_STEP, (int64_t)step);
+  shoal_protobuf_open(out, EVENT_SUMMARY);
+  shoal_protobuf_open(out, SUMMARY_VALUE);
+  shoal_protobuf_text(out, VALUE_TAG, tag);
+  return out;
 }
 
 void shoal_events_scalar(shoal_events *events, const char *tag, uint64_t step, double value) {
-  shoal_text_clear(&events->value);
-  shoal_protobuf_text(&events->value, VALUE_TAG, tag);
-  shoal_protobuf_float(&events->value, VALUE_SIMPLE, (float)value);
-  write_value(events, step);
+  shoal_protobuf_float(begin_value(events, tag, step), VALUE_SIMPLE, (float)value);
+  shoal_events_write(events);
 }
 
-void shoal_events_value(shoal_events *events, const char *tag, uint64_t step, const char *plugin,
-                        int data_class, const shoal_text *content, const shoal_text *tensor) {
-  shoal_text *data = &events->part, *metadata = &events->metadata;
-  shoal_text_clear(data);
-  shoal_protobuf_text(data, PLUGIN_NAME, plugin);
-  if (content != NULL) shoal_protobuf_message(data, PLUGIN_CONTENT, content);
-  shoal_text_clear(metadata);
-  shoal_protobuf_message(metadata, METADATA_PLUGIN, data);
-  if (data_class != CLASS_UNKNOWN) shoal_protobuf_int(metadata, METADATA_CLASS, data_class);
-  shoal_text_clear(&events->value);
-  shoal_protobuf_text(&events->value, VALUE_TAG, tag);
-  shoal_protobuf_message(&events->value, VALUE_TENSOR, tensor);
-  shoal_protobuf_message(&events->value, VALUE_METADATA, metadata);
-  write_value(events, step);
-}
-
-void shoal_events_shape(shoal_text *out, const int64_t *sizes, uint32_t count) {
-  shoal_text dim = {0};
+void shoal_events_shape(shoal_protobuf *out, uint32_t field, const int64_t *sizes, uint32_t count) {
+  shoal_protobuf_open(out, field);
   for (uint32_t i = 0; i < count; i++) {
-    shoal_text_clear(&dim);
-    shoal_protobuf_int(&dim, DIM_SIZE, sizes[i]);
-    shoal_protobuf_message(out, SHAPE_DIM, &dim);
+    shoal_protobuf_open(out, SHAPE_DIM);
+    shoal_protobuf_int(out, DIM_SIZE, sizes[i]);
+    shoal_protobuf_close(out, 1);
   }
-  shoal_text_release(&dim);
+  shoal_protobuf_close(out, 1);
 }
 
-/* Begins events->tensor. */
-static void begin_tensor(shoal_events *events, int type, const int64_t *sizes, uint32_t count) {
-  shoal_text_clear(&events->tensor);
-  shoal_text_clear(&events->part);
-  shoal_events_shape(&events->part, sizes, count);
-  shoal_protobuf_int(&events->tensor, TENSOR_TYPE, type);
-  shoal_protobuf_message(&events->tensor, TENSOR_SHAPE, &events->part);
+shoal_protobuf *shoal_events_begin_tensor(shoal_events *events, const char *tag, uint64_t step, int type,
+                                          const int64_t *sizes, uint32_t count) {
+  shoal_protobuf *out = begin_value(events, tag, step);
+  shoal_protobuf_open(out, VALUE_TENSOR);
+  shoal_protobuf_int(out, TENSOR_TYPE, type);
+  shoal_events_shape(out, TENSOR_SHAPE, sizes, count);
+  return out;
+}
+
+void shoal_events_write_tensor(shoal_events *events, const char *plugin, int data_class,
+                               const shoal_text *content) {
+  shoal_protobuf *out = &events->event;
+  shoal_protobuf_close(out, 1);
+  shoal_protobuf_open(out, VALUE_METADATA);
+  shoal_protobuf_open(out, METADATA_PLUGIN);
+  shoal_protobuf_text(out, PLUGIN_NAME, plugin);
+  if (content != NULL) shoal_protobuf_bytes(out, PLUGIN_CONTENT, content);
+  shoal_protobuf_close(out, 1);
+  if (data_class != CLASS_UNKNOWN) shoal_protobuf_int(out, METADATA_CLASS, data_class);
+  shoal_events_write(events);
 }
 
 /* ---- distributions ---- */
@@ -171,53 +163,41 @@ static bool fill_buckets(buckets *b, const float *values, size_t count) {
   return b->least <= b->most;
 }
 
-static void add_double(shoal_text *out, double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  add_u32(out, (uint32_t)bits);
-  add_u32(out, (uint32_t)(bits >> 32));
-}
-
 /* Rows of left edge, right edge, count. */
 void shoal_events_histogram(shoal_events *events, const char *tag, uint64_t step, const float *values,
                             size_t count) {
   buckets b;
   if (!fill_buckets(&b, values, count)) return;
-  begin_tensor(events, TYPE_DOUBLE, (const int64_t[]){SHOAL_EVENTS_BUCKETS, 3}, 2);
-  shoal_protobuf_bytes_head(&events->tensor, TENSOR_CONTENT, SHOAL_EVENTS_BUCKETS * 3 * sizeof(double));
+  double range = b.most - b.least;
+  const int64_t sizes[] = {SHOAL_EVENTS_BUCKETS, 3};
+  shoal_protobuf *out = shoal_events_begin_tensor(events, tag, step, TYPE_DOUBLE, sizes, 2);
+  shoal_protobuf_bytes_head(out, TENSOR_CONTENT, SHOAL_EVENTS_BUCKETS * 3 * sizeof(double));
   for (int i = 0; i < SHOAL_EVENTS_BUCKETS; i++) {
-    add_double(&events->tensor, b.least + (b.most - b.least) * i / SHOAL_EVENTS_BUCKETS);
-    add_double(&events->tensor, b.least + (b.most - b.least) * (i + 1) / SHOAL_EVENTS_BUCKETS);
-    add_double(&events->tensor, b.count[i]);
+    const double row[] = {b.least + range * i / SHOAL_EVENTS_BUCKETS,
+                          b.least + range * (i + 1) / SHOAL_EVENTS_BUCKETS, b.count[i]};
+    shoal_text_add(&out->text, row, sizeof row);
   }
-  shoal_events_value(events, tag, step, "histograms", CLASS_TENSOR, NULL, &events->tensor);
+  shoal_events_write_tensor(events, "histograms", CLASS_TENSOR, NULL);
 }
 
-/* ---- pictures, texts, graphs ---- */
+/* ---- pictures, texts ---- */
 
 void shoal_events_image(shoal_events *events, const char *tag, uint64_t step, uint32_t width, uint32_t height,
                         const shoal_text *png) {
   char number[16];
-  begin_tensor(events, TYPE_TEXT, (const int64_t[]){3}, 1);
+  shoal_protobuf *out = shoal_events_begin_tensor(events, tag, step, TYPE_TEXT, (const int64_t[]){3}, 1);
   snprintf(number, sizeof number, "%u", width);
-  shoal_protobuf_text(&events->tensor, TENSOR_TEXT, number);
+  shoal_protobuf_text(out, TENSOR_TEXT, number);
   snprintf(number, sizeof number, "%u", height);
-  shoal_protobuf_text(&events->tensor, TENSOR_TEXT, number);
-  shoal_protobuf_message(&events->tensor, TENSOR_TEXT, png);
-  shoal_events_value(events, tag, step, "images", CLASS_BLOBS, NULL, &events->tensor);
+  shoal_protobuf_text(out, TENSOR_TEXT, number);
+  shoal_protobuf_bytes(out, TENSOR_TEXT, png);
+  shoal_events_write_tensor(events, "images", CLASS_BLOBS, NULL);
 }
 
 void shoal_events_text(shoal_events *events, const char *tag, uint64_t step, const char *text) {
-  begin_tensor(events, TYPE_TEXT, NULL, 0);
-  shoal_protobuf_text(&events->tensor, TENSOR_TEXT, text);
-  shoal_events_value(events, tag, step, "text", CLASS_TENSOR, NULL, &events->tensor);
-}
-
-void shoal_events_graph_bytes(shoal_events *events, const shoal_text *graph) {
-  shoal_text_clear(&events->event);
-  shoal_protobuf_double(&events->event, EVENT_WALL_TIME, shoal_clock_wall_seconds());
-  shoal_protobuf_message(&events->event, EVENT_GRAPH, graph);
-  write_record(events);
+  shoal_protobuf *out = shoal_events_begin_tensor(events, tag, step, TYPE_TEXT, NULL, 0);
+  shoal_protobuf_text(out, TENSOR_TEXT, text);
+  shoal_events_write_tensor(events, "text", CLASS_TENSOR, NULL);
 }
 
 shoal_status shoal_events_flush(shoal_events *events, shoal_error *err) {
@@ -230,12 +210,6 @@ void shoal_events_destroy(shoal_events *events) {
   if (!events) return;
   if (events->file) fclose(events->file);
   shoal_text_release(&events->path);
-  shoal_text_release(&events->value);
-  shoal_text_release(&events->summary);
-  shoal_text_release(&events->event);
-  shoal_text_release(&events->record);
-  shoal_text_release(&events->tensor);
-  shoal_text_release(&events->part);
-  shoal_text_release(&events->metadata);
+  shoal_text_release(&events->event.text);
   free(events);
 }

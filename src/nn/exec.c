@@ -1,8 +1,6 @@
 /* exec.c: see exec.h. */
 #include "nn/exec.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/clock.h"
 #include "nn/loss.h"
@@ -11,9 +9,11 @@
 /* Less work than this is over before other threads have heard of it. */
 enum { BAND_WORK_MIN = 1 << 16 };
 
-static float *at(const shoal_exec *exec, size_t offset) {
-  return offset == SHOAL_NOWHERE ? NULL : exec->block + offset;
+static float *in_block(float *block, size_t offset) {
+  return offset == SHOAL_NOWHERE ? NULL : block + offset;
 }
+
+static float *at(const shoal_exec *exec, size_t offset) { return in_block(exec->block, offset); }
 
 /* ---- what operations ask for ---- */
 
@@ -42,8 +42,37 @@ shoal_norm shoal_call_norm(const shoal_call *c) {
   return (shoal_norm){c->out->features, 1, 0, c->n, c->out->steps};
 }
 
-void shoal_call_gemm(const shoal_call *c, const shoal_gemm *product) {
-  shoal_team_gemm(c->exec->team, c->kernels, product);
+shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
+  return (shoal_gemm){.m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a,
+                      .a_row = k,
+                      .a_col = 1,
+                      .b = b,
+                      .b_row = n,
+                      .b_col = 1,
+                      .c = c,
+                      .c_row = n};
+}
+
+shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
+  shoal_gemm product = shoal_gemm_ab(m, n, k, a, b, c);
+  product.b_row = 1;
+  product.b_col = k;
+  return product;
+}
+
+shoal_gemm shoal_gemm_atb(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
+  shoal_gemm product = shoal_gemm_ab(m, n, k, a, b, c);
+  product.a_row = 1;
+  product.a_col = m;
+  return product;
+}
+
+void shoal_call_gemm(const shoal_call *c, shoal_gemm product) {
+  product.scratch = c->scratch;
+  shoal_team_gemm(c->exec->team, c->kernels, &product);
 }
 
 typedef struct bands {
@@ -51,29 +80,48 @@ typedef struct bands {
   size_t count, unit;
   uint32_t threads;
   shoal_band f;
-  const void *context;
 } bands;
-
-/* Where band `index` begins. */
-static size_t band_start(const bands *b, uint32_t index) {
-  size_t units = (b->count + b->unit - 1) / b->unit, start = units * index / b->threads * b->unit;
-  return start < b->count ? start : b->count;
-}
 
 static void run_band(void *context, uint32_t band, uint32_t thread) {
   const bands *b = context;
-  size_t first = band_start(b, band), count = band_start(b, band + 1) - first;
-  if (count > 0)
-    b->f(b->context, first, count, shoal_team_scratch(b->call->exec->team, thread, b->call->scratch));
+  size_t first = shoal_part_start(b->count, b->unit, band, b->threads),
+         count = shoal_part_start(b->count, b->unit, band + 1, b->threads) - first;
+  if (count == 0) return;
+  shoal_call call = *b->call;
+  call.scratch = shoal_team_scratch(call.exec->team, thread, call.scratch);
+  b->f(&call, first, count);
 }
 
-void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f,
-                      const void *context) {
-  bands b = {c, count, unit, shoal_team_threads(c->exec->team), f, context};
-  if (b.threads == 1 || work < BAND_WORK_MIN)
-    f(context, 0, count, c->scratch);
+void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
+  size_t units = (count + unit - 1) / unit;
+  uint32_t threads = shoal_team_threads(c->exec->team);
+  bands b = {c, count, unit, units < threads ? (uint32_t)units : threads, f};
+  if (b.threads <= 1 || work < BAND_WORK_MIN)
+    f(c, 0, count);
   else
     shoal_team_run(c->exec->team, b.threads, run_band, &b);
+}
+
+typedef struct columns {
+  uint32_t rows, cols;
+  const float *x;
+  float *sums;
+} columns;
+
+static void column_band(const shoal_call *call, size_t first, size_t count) {
+  const columns *c = call->own;
+  call->kernels->column_sums(c->rows, (uint32_t)count, c->x + first, c->cols, c->sums + first);
+}
+
+void shoal_call_column_sums(const shoal_call *c, uint32_t rows, uint32_t cols, const float *x, float *sums) {
+  columns all = {rows, cols, x, sums};
+  shoal_call call = *c;
+  call.own = &all;
+  shoal_call_bands(&call, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
+}
+
+const uint64_t *shoal_exec_ids(const shoal_exec *exec) {
+  return (const uint64_t *)(const void *)at(exec, exec->plan->ids);
 }
 
 uint32_t *shoal_exec_keys(const shoal_exec *exec) { return (uint32_t *)(void *)at(exec, exec->plan->keys); }
@@ -89,29 +137,27 @@ size_t shoal_carry_floats(const shoal_graph *graph) {
 }
 
 /* A carry is a row of matrices, rows x units; an LSTM has two. */
-void shoal_carry_pack(const shoal_graph *graph, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
+void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
                       float *packed) {
-  for (uint32_t i = 0; i < graph->nodes_count; i++) {
-    size_t units = graph->nodes[i].shape.features;
-    for (size_t done = 0; done < carry_width(&graph->nodes[i]); done += units) {
-      memcpy(packed, carry + first * units, n * units * sizeof *packed);
-      packed += n * units;
-      carry += rows * units;
-    }
+  for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
+    const shoal_node *node = &plan->graph->nodes[i];
+    size_t units = node->shape.features, count = n * units;
+    for (uint32_t k = 0; k < node->op->carries; k++, packed += count, carry += rows * units)
+      plan->device->copy_out(plan->device, packed, carry + first * units, count * sizeof *packed);
   }
 }
 
-void shoal_carry_unpack(const shoal_graph *graph, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
                         const float *packed) {
-  for (uint32_t i = 0; i < graph->nodes_count; i++) {
-    size_t units = graph->nodes[i].shape.features;
-    for (size_t done = 0; done < carry_width(&graph->nodes[i]); done += units) {
-      if (packed != NULL)
-        memcpy(carry + first * units, packed, n * units * sizeof *packed);
+  for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
+    const shoal_node *node = &plan->graph->nodes[i];
+    size_t units = node->shape.features, count = n * units;
+    for (uint32_t k = 0; k < node->op->carries; k++, carry += rows * units) {
+      if (packed == NULL)
+        plan->device->kernels->zero(count, carry + first * units);
       else
-        memset(carry + first * units, 0, n * units * sizeof *carry);
-      if (packed != NULL) packed += n * units;
-      carry += rows * units;
+        plan->device->copy_in(plan->device, carry + first * units, packed, count * sizeof *packed);
+      if (packed != NULL) packed += count;
     }
   }
 }
@@ -130,20 +176,18 @@ static shoal_call call_of(shoal_exec *exec, uint32_t index, bool back) {
   const shoal_node *node = &plan->graph->nodes[index];
   const shoal_place *place = &plan->places[index];
   shoal_call c = {.exec = exec,
-                  .kernels = plan->kernels,
+                  .kernels = plan->device->kernels,
                   .node = node,
-                  .in = &node->shape,
+                  .in = &node->in,
                   .out = &node->shape,
                   .n = exec->n,
                   .lanes = shoal_lanes_for(exec->n),
                   .y = at(exec, place->value),
                   .saved = at(exec, place->saved),
+                  .mark = &exec->marks[index],
                   .scratch = at(exec, back ? place->scratch_backward : place->scratch_forward),
                   .dy = at(exec, place->gradient)};
-  if (node->inputs_count > 0) {
-    c.in = &plan->graph->nodes[node->inputs[0]].shape;
-    c.x = at(exec, plan->places[node->inputs[0]].value);
-  }
+  if (node->inputs_count > 0) c.x = at(exec, plan->places[node->inputs[0]].value);
   return c;
 }
 
@@ -171,44 +215,100 @@ static void backward(shoal_call *c, uint32_t index) {
 
 /* ---- the passes ---- */
 
-shoal_batch shoal_exec_batch(const shoal_exec *exec) {
+/* The batch in the block, or in the host's copy of it. */
+static shoal_batch batch_in(const shoal_exec *exec, float *block) {
   const shoal_plan *plan = exec->plan;
-  float *input = at(exec, plan->places[0].value);
+  float *input = in_block(block, plan->places[0].value);
   bool tokens = plan->graph->nodes[0].shape.kind == SHOAL_TOKENS;
   return (shoal_batch){.x = tokens ? NULL : input,
                        .tokens = tokens ? (int32_t *)(void *)input : NULL,
-                       .labels = (int32_t *)(void *)at(exec, plan->labels),
-                       .targets = at(exec, plan->targets),
-                       .weight = at(exec, plan->weight),
-                       .ids = (uint64_t *)(void *)at(exec, plan->ids)};
+                       .labels = (int32_t *)(void *)in_block(block, plan->labels),
+                       .targets = in_block(block, plan->targets),
+                       .weight = in_block(block, plan->weight),
+                       .ids = (uint64_t *)(void *)in_block(block, plan->ids)};
 }
 
-/* Adds the time since *since to an entry of step_seconds, once for each thread of the team, and
- * sets *since to now; with START there is no entry yet. */
-#define START UINT32_MAX
+shoal_batch shoal_exec_batch(const shoal_exec *exec) { return batch_in(exec, exec->host); }
 
+static void send(const shoal_exec *exec, size_t offset, size_t floats) {
+  if (offset == SHOAL_NOWHERE || exec->host == exec->block) return;
+  const shoal_device *device = exec->plan->device;
+  device->copy_in(device, exec->block + offset, exec->host + offset, floats * sizeof(float));
+}
+
+static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
+  const shoal_device *device = exec->plan->device;
+  if (exec->host == exec->block)
+    device->wait(device);
+  else
+    device->copy_out(device, exec->host + offset, exec->block + offset, floats * sizeof(float));
+  return exec->host + offset;
+}
+
+void shoal_exec_send(const shoal_exec *exec) {
+  const shoal_plan *plan = exec->plan;
+  const shoal_shape *in = &plan->graph->nodes[0].shape,
+                    *out = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  size_t rows = (size_t)exec->n * out->steps;
+  send(exec, plan->places[0].value, shoal_shape_floats(in, exec->n));
+  send(exec, plan->labels, rows);
+  send(exec, plan->targets, rows * out->features);
+  send(exec, plan->weight, rows);
+  send(exec, plan->ids, 2 * (size_t)exec->n);
+}
+
+static const shoal_place *output_place(const shoal_exec *exec) {
+  return &exec->plan->places[exec->plan->graph->nodes_count - 1];
+}
+
+static size_t output_floats(const shoal_exec *exec) {
+  return shoal_shape_floats(&exec->plan->graph->nodes[exec->plan->graph->nodes_count - 1].shape, exec->n);
+}
+
+const float *shoal_exec_outputs(const shoal_exec *exec) {
+  return receive(exec, output_place(exec)->value, output_floats(exec));
+}
+
+float *shoal_exec_output_gradient(const shoal_exec *exec) {
+  return exec->host + output_place(exec)->gradient;
+}
+
+void shoal_exec_send_gradient(const shoal_exec *exec) {
+  send(exec, output_place(exec)->gradient, output_floats(exec));
+}
+
+const float *shoal_exec_input_gradient(const shoal_exec *exec) {
+  return receive(exec, exec->plan->places[0].gradient,
+                 shoal_shape_floats(&exec->plan->graph->nodes[0].shape, exec->n));
+}
+
+static double now(const shoal_exec *exec) { return exec->step_seconds != NULL ? shoal_clock_seconds() : 0; }
+
+/* Adds the time since *since to an entry of step_seconds, once for each thread of the team, and sets *since to now. */
 static void lap(const shoal_exec *exec, uint32_t entry, double *since) {
-  if (exec->step_seconds == NULL) return;
-  double now = shoal_clock_seconds();
-  if (entry != START) exec->step_seconds[entry] += (now - *since) * shoal_team_threads(exec->team);
-  *since = now;
+  double before = *since;
+  *since = now(exec);
+  if (exec->step_seconds != NULL)
+    exec->step_seconds[entry] += (*since - before) * shoal_team_threads(exec->team);
 }
 
-void shoal_exec_clear(const shoal_graph *graph, float *gradient) {
+void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *rows) {
+  const shoal_graph *graph = plan->graph;
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
     const shoal_node *node = &graph->nodes[i];
     for (uint32_t k = node->op->overwrites; k < SHOAL_NODE_PARAMS_MAX; k++) {
       if (node->params[k] == SHOAL_NO_PARAM) continue;
       const shoal_param *param = &graph->params[node->params[k]];
-      memset(gradient + param->offset, 0, param->count * sizeof *gradient);
+      if (!param->by_rows || rows == NULL)
+        plan->device->kernels->zero(param->count, gradient + param->offset);
     }
   }
+  if (rows != NULL) shoal_used_rows_clear(rows, plan->device, gradient);
 }
 
 void shoal_exec_forward(shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  double since = 0;
-  lap(exec, START, &since);
+  double since = now(exec);
   for (uint32_t s = 0; s < plan->loss_step; s++) {
     shoal_call c = call_of(exec, plan->steps[s].node, false);
     c.node->op->forward(&c);
@@ -218,8 +318,7 @@ void shoal_exec_forward(shoal_exec *exec) {
 
 void shoal_exec_backward(shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  double since = 0;
-  lap(exec, START, &since);
+  double since = now(exec);
   for (uint32_t s = plan->loss_step; s < plan->steps_count; s++) {
     uint32_t index = plan->steps[s].node;
     shoal_call c = call_of(exec, index, true);
@@ -228,101 +327,73 @@ void shoal_exec_backward(shoal_exec *exec) {
   }
 }
 
-/* Rows whose every answer is on the right side of one half. */
-static uint64_t count_binary(uint32_t rows, uint32_t cols, const float *p, const float *t,
-                             const float *weight) {
-  uint64_t correct = 0;
-  for (uint32_t r = 0; r < rows; r++) {
-    bool right = weight[r] > 0;
-    for (uint32_t c = 0; c < cols; c++)
-      right &= (p[(size_t)r * cols + c] > 0) == (t[(size_t)r * cols + c] > 0.5f);
-    correct += right;
-  }
-  return correct;
-}
-
-/* Cross-entropy in a fixed number of pieces, so that threads can share it and its sum stays
- * the same. */
-enum { LOSS_PIECES = 64 };
-
 typedef struct loss_pieces {
   const shoal_kernels *kernels;
+  const shoal_batch *batch;
   uint32_t rows, cols;
   const float *p;
   float *d; /* or NULL */
-  const shoal_batch *batch;
   float scale;
-  double sum[LOSS_PIECES];
-  uint64_t correct[LOSS_PIECES];
+  shoal_sums *sums; /* of each piece */
 } loss_pieces;
 
 static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) {
   (void)thread;
-  loss_pieces *l = context;
-  uint32_t first = (uint32_t)((uint64_t)l->rows * index / LOSS_PIECES);
-  uint32_t end = (uint32_t)((uint64_t)l->rows * (index + 1) / LOSS_PIECES);
-  size_t at_row = (size_t)first * l->cols;
+  const loss_pieces *l = context;
+  size_t first = shoal_part_start(l->rows, 1, index, SHOAL_LOSS_PIECES),
+         end = shoal_part_start(l->rows, 1, index + 1, SHOAL_LOSS_PIECES), at_row = first * l->cols;
   if (first < end)
-    l->kernels->cross_entropy(end - first, l->cols, l->p + at_row, l->batch->labels + first,
+    l->kernels->cross_entropy((uint32_t)(end - first), l->cols, l->p + at_row, l->batch->labels + first,
                               l->batch->weight + first, l->scale, l->d != NULL ? l->d + at_row : NULL,
-                              &l->sum[index], &l->correct[index]);
+                              &l->sums[index].loss, &l->sums[index].correct);
 }
 
-static void cross_entropy(shoal_exec *exec, loss_pieces *l, shoal_sums *sums) {
-  shoal_team_run(exec->team, LOSS_PIECES, cross_entropy_piece, l);
-  for (int i = 0; i < LOSS_PIECES; i++) {
-    sums->loss += l->sum[i];
-    sums->correct += l->correct[i];
-  }
-}
-
-static void loss(shoal_exec *exec, shoal_sums *sums) {
-  const shoal_plan *plan = exec->plan;
-  const shoal_graph *graph = plan->graph;
-  const shoal_recipe *recipe = &graph->model->recipe;
-  const shoal_place *place = &plan->places[graph->nodes_count - 1];
-  const shoal_shape *shape = &graph->nodes[graph->nodes_count - 1].shape;
-  shoal_batch batch = shoal_exec_batch(exec);
-  uint32_t rows = exec->n * shape->steps, cols = shape->features;
-  const float *p = at(exec, place->value);
-  float *d = plan->training ? at(exec, place->gradient) : NULL;
-
-  if (exec->class_weights != NULL && plan->training && batch.labels != NULL)
-    for (uint32_t r = 0; r < rows; r++) batch.weight[r] *= exec->class_weights[batch.labels[r]];
-  for (uint32_t r = 0; r < rows; r++) {
-    sums->counted += batch.weight[r] > 0;
-    sums->weight += batch.weight[r];
-  }
-
-  double scale = 1.0 / exec->round_n;
-  if (!recipe->sum_steps) scale /= shape->steps;
-  if (recipe->loss == SHOAL_CROSS_ENTROPY) {
-    loss_pieces pieces = {.kernels = plan->kernels,
-                          .rows = rows,
-                          .cols = cols,
-                          .p = p,
-                          .d = d,
-                          .batch = &batch,
-                          .scale = (float)scale};
-    cross_entropy(exec, &pieces, sums);
-    return;
-  }
-  scale /= cols;
-  double sum = 0, square = 0;
+static void element_loss(const loss_pieces *l, const shoal_recipe *recipe) {
+  const shoal_batch *batch = l->batch;
+  const shoal_kernels *k = l->kernels;
   if (recipe->loss == SHOAL_BINARY_CROSS_ENTROPY)
-    sums->correct += count_binary(rows, cols, p, batch.targets, batch.weight);
+    k->binary_right(l->rows, l->cols, l->p, batch->targets, batch->weight, &l->sums->correct);
   else
-    plan->kernels->element_loss(SHOAL_LOSS_SQUARED, 0, rows, cols, p, batch.targets, batch.weight, 1, NULL,
-                                &square);
-  plan->kernels->element_loss(shoal_loss_rows[recipe->loss].element, recipe->huber_delta, rows, cols, p,
-                              batch.targets, batch.weight, (float)scale, d, &sum);
-  sums->loss += sum / cols;
-  sums->square += square / cols;
+    k->element_loss(SHOAL_LOSS_SQUARED, 0, l->rows, l->cols, l->p, batch->targets, batch->weight, 1, NULL,
+                    &l->sums->square);
+  k->element_loss(shoal_loss_rows[recipe->loss].element, recipe->huber_delta, l->rows, l->cols, l->p,
+                  batch->targets, batch->weight, l->scale, l->d, &l->sums->loss);
 }
 
 void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
-  double since = 0;
-  lap(exec, START, &since);
-  loss(exec, sums);
-  lap(exec, exec->plan->steps_count, &since);
+  double since = now(exec);
+  const shoal_plan *plan = exec->plan;
+  const shoal_recipe *recipe = &plan->graph->model->recipe;
+  const shoal_shape *shape = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  const shoal_place *place = output_place(exec);
+  shoal_batch batch = batch_in(exec, exec->block);
+  bool labels = recipe->loss == SHOAL_CROSS_ENTROPY;
+  double scale = 1.0 / exec->round_n;
+  if (!recipe->sum_steps) scale /= shape->steps;
+  if (!labels) scale /= shape->features;
+  loss_pieces l = {.kernels = plan->device->kernels,
+                   .batch = &batch,
+                   .rows = exec->n * shape->steps,
+                   .cols = shape->features,
+                   .p = at(exec, place->value),
+                   .d = plan->training ? at(exec, place->gradient) : NULL,
+                   .scale = (float)scale,
+                   .sums = (shoal_sums *)(void *)at(exec, plan->sums)};
+  size_t sums_floats = SHOAL_LOSS_PIECES * sizeof *l.sums / sizeof(float);
+  l.kernels->zero(sums_floats, at(exec, plan->sums));
+  l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
+                        batch.weight, &l.sums->weight, &l.sums->counted);
+  if (labels)
+    shoal_team_run(exec->team, SHOAL_LOSS_PIECES, cross_entropy_piece, &l);
+  else
+    element_loss(&l, recipe);
+
+  const shoal_sums *found = (const shoal_sums *)(const void *)receive(exec, plan->sums, sums_floats);
+  for (int i = 0; i < SHOAL_LOSS_PIECES; i++) {
+    shoal_sums piece = found[i];
+    if (!labels) piece.loss /= l.cols;
+    piece.square /= l.cols;
+    shoal_sums_add(sums, &piece);
+  }
+  lap(exec, plan->steps_count, &since);
 }

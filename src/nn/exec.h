@@ -4,6 +4,10 @@
  * what the gradient vector already holds, so a shard may be worked off in tiles; the
  * first tile of a shard finds it as shoal_exec_clear left it.
  *
+ * All of it happens on the plan's device: pointers are the device's memory unless they say that they are the host's.
+ * A tile's way is: shoal_exec_batch, which a source fills; send; forward; loss, or a judge that reads what
+ * shoal_exec_outputs gives and writes the gradient; backward.
+ *
  * Ownership: everything in the struct is borrowed. Threads: one exec a thread; the threads of
  * its team work for it inside a call. */
 #ifndef SHOAL_NN_EXEC_H
@@ -13,19 +17,22 @@
 #include "nn/source.h"
 #include "nn/sums.h"
 #include "nn/team.h"
+#include "nn/used_rows.h"
 
 typedef struct shoal_exec {
   const shoal_plan *plan;
-  float *block;               /* plan->floats floats, aligned to 64 bytes */
+  float *block; /* plan->floats floats of the device */
+  float *host;  /* as many of the host, for what goes in and out; the block itself where it is the host's */
   const float *weights;       /* the flat vector */
   float *gradient;            /* of the same length; NULL without training */
+  uint32_t *marks;            /* a word a node, of the host, that stays from forward to backward */
   bool fresh;                 /* this is the first tile that adds to the gradient */
   bool input_only;            /* only the input's gradient is wanted: `gradient` is of no use afterwards */
   shoal_team *team;           /* threads that share the tile's work, or NULL */
   uint32_t n;                 /* samples in this tile */
   uint32_t round_n;           /* samples in the whole round: gradients are means over it */
-  uint64_t seed, epoch;       /* dropout's keys */
-  const float *class_weights; /* or NULL */
+  uint64_t epoch;             /* for dropout */
+  const float *class_weights; /* of the device, or NULL */
   /* Recurrent state of the streams, one row a stream; NULL when state is not carried.
    * Node after node: width floats a row for rnn and gru, twice that for lstm. */
   float *carry;
@@ -36,30 +43,40 @@ typedef struct shoal_exec {
   double *step_seconds;
 } shoal_exec;
 
-/* The batch's places in the block, for a source to fill. */
+/* The batch's places on the host, for a source to fill, and their way into the block. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
+void shoal_exec_send(const shoal_exec *exec);
 
 /* Makes a gradient vector ready for a fresh tile: zeros, except in the large matrices, which
- * the tile then overwrites, and between parameters, where nothing is read. */
-void shoal_exec_clear(const shoal_graph *graph, float *gradient);
+ * the tile then overwrites, and between parameters, where nothing is read. Of tables it clears only the rows that
+ * `rows` has, and empties `rows`; with `rows` NULL it clears whole tables. */
+void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *rows);
 
 void shoal_exec_forward(shoal_exec *exec);
 /* Adds to *sums, and with a training plan writes the gradient of the output. */
 void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums);
+/* In place of the loss: the last node's values on the host, and where its gradient is to be written there (maybe over
+ * the values) before it is sent. */
+const float *shoal_exec_outputs(const shoal_exec *exec);
+float *shoal_exec_output_gradient(const shoal_exec *exec);
+void shoal_exec_send_gradient(const shoal_exec *exec);
 void shoal_exec_backward(shoal_exec *exec);
+/* The input's gradient on the host, of a plan that has it. */
+const float *shoal_exec_input_gradient(const shoal_exec *exec);
 
 /* Floats of recurrent state a stream needs, over all nodes. */
 size_t shoal_carry_floats(const shoal_graph *graph);
 /* Copies the state of n rows from `first` on out of a carry of `rows` rows, packed, or back into it
- * (NULL: zeros). */
-void shoal_carry_pack(const shoal_graph *graph, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
+ * (NULL: zeros). The packed state is the host's. */
+void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
                       float *packed);
-void shoal_carry_unpack(const shoal_graph *graph, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
                         const float *packed);
 
-/* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), and the block's place
- * for keys of random numbers, two words a sample. */
+/* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), the samples' numbers,
+ * and the block's place for keys of random numbers, two words a sample. */
 float *shoal_exec_carry(const shoal_exec *exec, const shoal_node *node);
+const uint64_t *shoal_exec_ids(const shoal_exec *exec);
 uint32_t *shoal_exec_keys(const shoal_exec *exec);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "nn/lowering.h"
@@ -29,6 +28,7 @@ uint32_t shoal_lower_node(shoal_lowering *l, const shoal_op *op, uint32_t input,
   shoal_node *node = &graph->nodes[graph->nodes_count];
   *node = (shoal_node){.op = op, .layer = l->layer_index, .shape = shape};
   for (int i = 0; i < SHOAL_NODE_PARAMS_MAX; i++) node->params[i] = SHOAL_NO_PARAM;
+  node->in = input != UINT32_MAX ? graph->nodes[input].shape : shape;
   if (input != UINT32_MAX) node->inputs[node->inputs_count++] = input;
   return full ? l->nodes_max : graph->nodes_count++;
 }
@@ -50,23 +50,28 @@ shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, 
   char name[256];
   int length = snprintf(name, sizeof name, "%s%s.%s", l->layer->name, part, role);
   if (length >= (int)sizeof name) length = (int)sizeof name - 1;
-  p->name = shoal_arena_text(graph->memory, name, (size_t)length);
+  *p = (shoal_param){.name = shoal_arena_text(&graph->memory, name, (size_t)length),
+                     .kind = kind,
+                     .dims_count = dims_count,
+                     .offset = graph->weights_count,
+                     .count = 1};
   if (p->name == NULL) l->out_of_memory = true;
-  p->kind = kind;
-  p->dims_count = dims_count;
-  p->count = 1;
   for (uint32_t i = 0; i < dims_count; i++) {
     p->dims[i] = dims[i];
     p->count *= dims[i];
   }
-  p->offset = graph->weights_count;
-  p->fill = SHOAL_FILL_CONSTANT;
-  p->spread = 0;
   graph->weights_count += (p->count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
   if (graph->weights_count > SHOAL_VALUES_MAX) l->too_large = true;
   if (kind != SHOAL_PARAM_STATISTIC) graph->trainable += p->count;
   graph->nodes[node].params[slot] = graph->params_count++;
   return p;
+}
+
+void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table) {
+  table->by_rows = true;
+  table->first_row = 0;
+  for (const shoal_param *p = l->graph->params; p != table; p++)
+    if (p->by_rows) table->first_row = p->first_row + p->dims[0];
 }
 
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, double fan_out,
@@ -155,6 +160,21 @@ static void count_most(shoal_lowering *l, const shoal_model *model) {
   l->params_max = params < PARAMS_MAX ? (uint32_t)params : PARAMS_MAX;
 }
 
+/* Cuts the flat vector into runs; false when memory is short. */
+static bool cut_runs(shoal_graph *graph) {
+  size_t most = graph->params_count + graph->weights_count / SHOAL_RUN_FLOATS_MAX + 1;
+  graph->runs = shoal_arena_array(&graph->memory, most, sizeof *graph->runs);
+  if (graph->runs == NULL) return false;
+  for (uint32_t i = 0; i < graph->params_count; i++) {
+    const shoal_param *p = &graph->params[i];
+    for (size_t start = 0; start < p->count; start += SHOAL_RUN_FLOATS_MAX) {
+      size_t left = p->count - start, count = left < SHOAL_RUN_FLOATS_MAX ? left : SHOAL_RUN_FLOATS_MAX;
+      graph->runs[graph->runs_count++] = (shoal_run){p->offset + start, (uint32_t)count, p->kind, i};
+    }
+  }
+  return true;
+}
+
 shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, shoal_error *err) {
   *out = NULL;
   shoal_status status;
@@ -162,13 +182,11 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   shoal_lowering l = {.graph = graph};
   if (graph == NULL) goto no_memory;
   graph->model = model;
-  graph->memory = calloc(1, sizeof *graph->memory);
-  if (graph->memory == NULL) goto no_memory;
-  shoal_arena_init(graph->memory, (size_t)1 << 28);
+  shoal_arena_init(&graph->memory, (size_t)1 << 28);
   count_most(&l, model);
-  graph->nodes = shoal_arena_array(graph->memory, (size_t)l.nodes_max + 1, sizeof *graph->nodes);
-  graph->params = shoal_arena_array(graph->memory, l.params_max, sizeof *graph->params);
-  l.output_of = shoal_arena_array(graph->memory, model->layers_count, sizeof *l.output_of);
+  graph->nodes = shoal_arena_array(&graph->memory, (size_t)l.nodes_max + 1, sizeof *graph->nodes);
+  graph->params = shoal_arena_array(&graph->memory, l.params_max, sizeof *graph->params);
+  l.output_of = shoal_arena_array(&graph->memory, model->layers_count, sizeof *l.output_of);
   if (graph->nodes == NULL || graph->params == NULL || l.output_of == NULL) goto no_memory;
 
   for (uint32_t i = 0; i < model->layers_count; i++) {
@@ -186,7 +204,11 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
       goto fail;
     }
   }
+  if (!cut_runs(graph)) goto no_memory;
   shoal_strip_output_activation(graph);
+  graph->samples_unit = 1;
+  for (uint32_t i = 0; i < graph->nodes_count; i++)
+    if (graph->nodes[i].shape.kind == SHOAL_IMAGE) graph->samples_unit = SHOAL_LANES;
   *out = graph;
   return SHOAL_OK;
 
@@ -197,10 +219,13 @@ fail:
   return status;
 }
 
+const shoal_shape *shoal_graph_output(const shoal_graph *graph) {
+  return &graph->nodes[graph->nodes_count - 1].shape;
+}
+
 void shoal_graph_destroy(shoal_graph *graph) {
   if (graph == NULL) return;
-  if (graph->memory != NULL) shoal_arena_release(graph->memory);
-  free(graph->memory);
+  shoal_arena_release(&graph->memory);
   free(graph);
 }
 
@@ -241,7 +266,7 @@ static bool reads_data(const shoal_graph *graph, uint32_t index) {
 
 shoal_flops shoal_node_flops(const shoal_graph *graph, const shoal_node *node) {
   if (node->op->flops == NULL) return (shoal_flops){0};
-  uint64_t forward = node->op->flops(graph, node);
+  uint64_t forward = node->op->flops(node);
   bool data = reads_data(graph, node->inputs[0]);
   return (shoal_flops){.forward = forward, .input_gradient = data ? 0 : forward, .weight_gradient = forward};
 }

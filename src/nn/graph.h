@@ -16,6 +16,7 @@
 #ifndef SHOAL_NN_GRAPH_H
 #define SHOAL_NN_GRAPH_H
 
+#include "base/arena.h"
 #include "base/random.h"
 #include "nn/model.h"
 
@@ -32,10 +33,22 @@ typedef struct shoal_param {
   uint32_t dims_count;
   uint32_t dims[4];
   size_t offset, count; /* in floats */
+  bool by_rows;         /* a table whose gradient is zero but for the rows of the batch's tokens; */
+  size_t first_row;     /* its first row, counted through all such tables */
   /* The initial values: uniform in +-spread, or normal with that deviation, or constant. */
   enum { SHOAL_FILL_CONSTANT, SHOAL_FILL_UNIFORM, SHOAL_FILL_NORMAL } fill;
   float spread;
 } shoal_param;
+
+enum { SHOAL_RUN_FLOATS_MAX = 16384 };
+
+/* A stretch of one parameter, so that every element of it is treated alike. */
+typedef struct shoal_run {
+  size_t offset;
+  uint32_t count;
+  shoal_param_kind kind;
+  uint32_t param;
+} shoal_run;
 
 #define SHOAL_NO_PARAM UINT32_MAX
 
@@ -49,7 +62,7 @@ typedef struct shoal_node {
   uint32_t layer; /* index of the layer it comes from */
   uint32_t inputs_count;
   uint32_t inputs[SHOAL_LAYER_INPUTS_MAX];
-  shoal_shape shape;
+  shoal_shape in, shape; /* of input 0, or of the output where there is none, and of the output */
   uint32_t params[SHOAL_NODE_PARAMS_MAX]; /* in the order that its operation gives; SHOAL_NO_PARAM */
   shoal_activation activation;            /* ACTIVATION, and RNN's own (tanh or relu) */
   shoal_pool_kind pool;
@@ -66,14 +79,19 @@ typedef struct shoal_graph {
   shoal_node *nodes;
   uint32_t params_count;
   shoal_param *params;
-  size_t weights_count; /* floats in the flat vector, a multiple of 16, padding included */
-  uint64_t trainable;   /* parameters without padding and statistics */
+  uint32_t runs_count;
+  shoal_run *runs;       /* of the whole flat vector, in order */
+  size_t weights_count;  /* floats in the flat vector, a multiple of 16, padding included */
+  uint64_t trainable;    /* parameters without padding and statistics */
+  uint32_t samples_unit; /* samples that stay together: a vector of them where there are images, else 1 */
   shoal_activation output_activation;
-  struct shoal_arena *memory; /* owned */
+  shoal_arena memory; /* of all of these */
 } shoal_graph;
 
 shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, shoal_error *err);
 void shoal_graph_destroy(shoal_graph *graph);
+/* The shape of the last node. */
+const shoal_shape *shoal_graph_output(const shoal_graph *graph);
 
 /* Writes the initial values: a pure function of the seed, the parameter's place and
  * the element. Padding is zero. */

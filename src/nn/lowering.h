@@ -29,6 +29,8 @@ void shoal_lower_input(shoal_lowering *l, uint32_t node, uint32_t input); /* one
 shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, const char *part,
                                const char *role, shoal_param_kind kind, uint32_t dims_count,
                                const uint32_t *dims);
+/* The parameter is a table whose rows the batch's tokens name. */
+void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table);
 /* How a weight begins: as the layer's line says, else `automatic`. */
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *param, double fan_in, double fan_out,
                       shoal_init_kind automatic);
@@ -41,6 +43,8 @@ bool shoal_lower_only_reader(const shoal_lowering *l, uint32_t node);
  * computes itself. */
 uint32_t shoal_lower_activation(shoal_lowering *l, uint32_t node);
 shoal_init_kind shoal_activation_init(shoal_activation activation); /* of weights before it */
+/* True if the activation never falls as its argument rises: the largest value's activation is then the largest of all. */
+bool shoal_activation_never_falls(shoal_activation activation);
 void shoal_strip_output_activation(shoal_graph *graph);
 /* nn/ops/flatten.c */
 uint32_t shoal_lower_flatten(shoal_lowering *l, uint32_t input);

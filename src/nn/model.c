@@ -1,4 +1,4 @@
-/* model.c: reads a model text: layer lines, names and references, and the whole around them.
+/* model.c: reads and writes a model text: layer lines, names and references, and the whole around them.
  *
  * A line is read by its first word: a layer's arguments, then its options in any order.
  * Names refer to earlier lines only, so a layer's inputs are complete when its line is
@@ -13,17 +13,20 @@
 #include "base/file.h"
 #include "nn/model_internal.h"
 #include "nn/op.h"
+#include "nn/source.h"
 
-const char *const shoal_init_words[] = {
+static const char *const init_words[] = {
     [SHOAL_INIT_AUTO] = "auto",       [SHOAL_INIT_ZERO] = "zero",     [SHOAL_INIT_NORMAL] = "normal",
     [SHOAL_INIT_UNIFORM] = "uniform", [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
     [SHOAL_INIT_LECUN] = "lecun",
 };
+enum { INIT_WORDS = SHOAL_INIT_LECUN + 1 };
 static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
     [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
     [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
     [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
-    [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_FROM] = "from",
+    [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_BATCH] = "batch",
+    [SHOAL_OPTION_FROM] = "from",
 };
 
 const char *shoal_op_name(const shoal_op *op) { return op->word; }
@@ -54,8 +57,7 @@ static int find_named(const shoal_reading *r, shoal_word word) {
 static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
-  if (at.length == 0)
-    return shoal_words_fail(w, at, "expected the name of a line above, found the end of the line");
+  if (at.length == 0) return shoal_words_expected(w, at, "the name of a line above");
   int index = find_named(r, at);
   if (index < 0) {
     const char *names[SHOAL_LAYERS_MAX];
@@ -63,13 +65,12 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
     for (uint32_t i = 0; i < r->model->layers_count; i++) {
       if (r->model->layers[i].named) names[count++] = r->model->layers[i].name;
     }
-    char quote[SHOAL_QUOTE_MAX];
+    const shoal_quote quote = shoal_word_quote(w, at);
     const char *near = shoal_nearest(at.text, at.length, names, count);
     if (near)
-      return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?",
-                              shoal_word_quote(w, at, quote), near);
+      return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?", quote.text, near);
     return shoal_words_fail(w, at, "no line above is named %s; a name is given as in `a: dense 10`",
-                            shoal_word_quote(w, at, quote));
+                            quote.text);
   }
   layer->inputs[k] = (uint32_t)index;
   r->inputs[k] = at;
@@ -99,22 +100,21 @@ static bool is_keyword(shoal_word word) {
 /* The current word is "NAME:". */
 static bool read_label(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  char quote[SHOAL_QUOTE_MAX];
   shoal_word name = w->word;
   name.length--;
   if (!is_name(name))
     return shoal_words_fail(
         w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
-        shoal_word_quote(w, w->word, quote));
-  shoal_word_quote(w, name, quote);
+        shoal_word_quote(w, w->word).text);
+  const shoal_quote quote = shoal_word_quote(w, name);
   if (name.length > SHOAL_LINE_NAME_BYTES_MAX)
-    return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote,
+    return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote.text,
                                   SHOAL_LINE_NAME_BYTES_MAX);
   if (is_keyword(name))
-    return shoal_words_fail(w, name, "%s is a word of the language and cannot be a name", quote);
+    return shoal_words_fail(w, name, "%s is a word of the language and cannot be a name", quote.text);
   int taken = find_named(r, name);
   if (taken >= 0)
-    return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote,
+    return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote.text,
                             r->model->layers[taken].line);
   layer->name = shoal_arena_text(r->model->memory, name.text, name.length);
   if (!layer->name) return shoal_words_no_memory(w);
@@ -151,13 +151,10 @@ static bool make_names(shoal_reading *r) {
 
 bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
   shoal_words *w = &r->words;
-  char quote[SHOAL_QUOTE_MAX];
   uint32_t found;
   r->size = w->word;
   if (!shoal_words_sizes(w, what, 1, out, &found)) return false;
-  if (found != count)
-    return shoal_words_fail(w, r->size, "expected %s, found %s", what, shoal_word_quote(w, r->size, quote));
-  return true;
+  return found == count || shoal_words_expected(w, r->size, "%s", what);
 }
 
 bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
@@ -205,36 +202,29 @@ bool shoal_read_names(shoal_reading *r, shoal_layer *layer) {
 static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS];
   size_t count = 0;
-  char list[256];
-  size_t used = 0;
-  for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++) {
-    if (!(allowed & 1u << i)) continue;
-    words[count++] = option_words[i];
-    used += (size_t)snprintf(list + used, sizeof list - used, ", %s", option_words[i]);
-  }
-  if (allowed & 1u << SHOAL_OPTION_ACTIVATION) {
-    for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
-    snprintf(list + used, sizeof list - used, ", an activation");
-  }
-  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
-  shoal_word_quote(&r->words, at, quote);
-  if (shoal_words_foreign(&r->words, foreign)) return shoal_words_fail(&r->words, at, "unexpected %s", quote);
+  for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++)
+    if (allowed & 1u << i) words[count++] = option_words[i];
+  const shoal_word_list list = shoal_words_list(words, count);
+  bool may_activate = allowed & SHOAL_TAKES(ACTIVATION);
+  for (int i = 0; i < SHOAL_ACTIVATION_WORDS && may_activate; i++) words[count++] = shoal_activation_words[i];
+  char foreign[SHOAL_FOREIGN_MAX];
+  const shoal_quote quote = shoal_word_quote(&r->words, at);
+  if (shoal_words_foreign(&r->words, foreign))
+    return shoal_words_fail(&r->words, at, "unexpected %s", quote.text);
   if (find_op(at) != NULL)
-    return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote);
+    return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote.text);
   const char *near = shoal_nearest(at.text, at.length, words, count);
-  if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote, near);
-  return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line%s", quote, list);
+  if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote.text, near);
+  return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line, %s%s",
+                          quote.text, list.text, may_activate ? ", an activation" : "");
 }
 
 /* "2" for both directions, or "2x1". */
 static bool read_pair(shoal_reading *r, const char *what, uint32_t least, uint32_t *h, uint32_t *w) {
   shoal_word at = r->words.word;
-  char quote[SHOAL_QUOTE_MAX];
   uint32_t sizes[3], count;
   if (!shoal_words_sizes(&r->words, what, least, sizes, &count)) return false;
-  if (count > 2)
-    return shoal_words_fail(&r->words, at, "expected %s, found %s", what,
-                            shoal_word_quote(&r->words, at, quote));
+  if (count > 2) return shoal_words_expected(&r->words, at, "%s", what);
   *h = sizes[0];
   *w = sizes[count - 1];
   return true;
@@ -255,9 +245,9 @@ static bool read_pad(shoal_reading *r, shoal_layer *layer) {
 
 static bool read_init(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, shoal_init_words, SHOAL_INIT_WORDS);
+  int kind = shoal_word_find(w->word, init_words, INIT_WORDS);
   if (kind <= SHOAL_INIT_AUTO) /* which is what a line without `init` has */
-    return shoal_words_unknown(w, w->word, "initialiser", shoal_init_words + 1, SHOAL_INIT_WORDS - 1);
+    return shoal_words_unknown(w, w->word, "initialiser", init_words + 1, INIT_WORDS - 1);
   layer->init = (shoal_init_kind)kind;
   shoal_words_advance(w);
   if (layer->init == SHOAL_INIT_NORMAL)
@@ -278,6 +268,7 @@ static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option optio
     return shoal_words_u32(&r->words, "the number of layers", 1, SHOAL_STACK_MAX, &layer->stack);
   case SHOAL_OPTION_BIDIRECTIONAL: layer->bidirectional = true; return true;
   case SHOAL_OPTION_LAST: layer->last = true; return true;
+  case SHOAL_OPTION_BATCH: layer->whole_batch = true; return true;
   case SHOAL_OPTION_FROM: return read_reference(r, layer, 0);
   default: return true;
   }
@@ -326,7 +317,7 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   static const char others[] = "conv1d conv3d deconv selu celu prelu";
   shoal_words *w = &r->words;
   shoal_word at = w->word;
-  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX], list[512];
+  char foreign[SHOAL_FOREIGN_MAX];
   bool is_other = shoal_word_listed(others, at.text, at.length);
   if (at.length == 0 || shoal_words_foreign(w, foreign) ||
       (!is_other && shoal_nearest(at.text, at.length, words, count)))
@@ -335,17 +326,14 @@ static bool unknown_layer(shoal_reading *r, bool named) {
     return shoal_words_fail(w, at, "a comment begins with '#'");
   const char *bracket = memchr(at.text, '(', at.length);
   if (bracket > at.text) at.length = (uint32_t)(bracket - at.text);
-  for (size_t i = 0, used = 0; i < layers && used < sizeof list; i++)
-    used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", words[i]);
-  return shoal_words_fail(w, at, "there is no layer %s; the layers are %s", shoal_word_quote(w, at, quote),
-                          list);
+  return shoal_words_fail(w, at, "there is no layer %s; the layers are %s", shoal_word_quote(w, at).text,
+                          shoal_words_list(words, layers).text);
 }
 
 static bool refuse_in_body(shoal_reading *r) {
-  char quote[SHOAL_QUOTE_MAX];
   return shoal_words_fail(&r->words, r->words.word,
                           "%s is no layer, and here stand layers only; leave the line out",
-                          shoal_word_quote(&r->words, r->words.word, quote));
+                          shoal_word_quote(&r->words, r->words.word).text);
 }
 
 /* The current word says which layer; anything before it was a name. */
@@ -376,6 +364,9 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
 
   layer->inputs_count = 1;
   layer->inputs[0] = model->layers_count - 1;
+  layer->bias = (layer->op->options & SHOAL_TAKES(NO_BIAS)) != 0;
+  if (layer->op->units != NULL && !shoal_words_u32(w, layer->op->units, 1, INT32_MAX, &layer->units))
+    return false;
   if (layer->op->read != NULL && !layer->op->read(r, layer)) return false;
   if (!read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
   for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
@@ -402,10 +393,9 @@ static bool read_line(shoal_reading *r) {
     return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
 
   shoal_model *model = r->model;
-  if (model->layers_count == SHOAL_LAYERS_MAX) {
-    char most[SHOAL_GROUPED_MAX];
-    return shoal_words_over_limit(w, w->word, "more than %s layers", shoal_grouped(SHOAL_LAYERS_MAX, most));
-  }
+  if (model->layers_count == SHOAL_LAYERS_MAX)
+    return shoal_words_over_limit(w, w->word, "more than %s layers",
+                                  shoal_human_count(SHOAL_LAYERS_MAX).text);
   shoal_layer *layer = &model->layers[model->layers_count];
   r->size = (shoal_word){0};
   memset(r->options, 0, sizeof r->options);
@@ -423,6 +413,32 @@ static bool read_line(shoal_reading *r) {
 
 /* ---- the whole ---------------------------------------------------------------------- */
 
+bool shoal_model_takes_whole_batch(const shoal_model *model) {
+  for (uint32_t i = 0; i < model->layers_count; i++)
+    if (model->layers[i].whole_batch) return true;
+  return false;
+}
+
+/* Whether a round can be what its layers need it to be. */
+static bool check_round(shoal_reading *r) {
+  shoal_words *w = &r->words;
+  const shoal_recipe *recipe = &r->model->recipe;
+  if (!shoal_model_takes_whole_batch(r->model)) return true;
+  w->head = r->settings[SHOAL_SETTING_SHARDS];
+  if (recipe->shards > 1)
+    return shoal_words_fail(
+        w, w->head,
+        "%u shards, but `batchnorm batch` needs a round to be one; leave `batch` out there "
+        "to normalise each shard by itself",
+        recipe->shards);
+  w->head = r->settings[SHOAL_SETTING_BATCH];
+  if (recipe->batch > SHOAL_FETCH_MAX)
+    return shoal_words_over_limit(w, w->head, "%s samples, but `batchnorm batch` takes at most %s at once",
+                                  shoal_human_count(recipe->batch).text,
+                                  shoal_human_count(SHOAL_FETCH_MAX).text);
+  return true;
+}
+
 static bool check_whole(shoal_reading *r) {
   shoal_words *w = &r->words;
   const shoal_model *model = r->model;
@@ -439,7 +455,7 @@ static bool check_whole(shoal_reading *r) {
   if (r->weights == 0)
     return shoal_words_fail(w, end,
                             "there is nothing to train: no line has weights; add one like `dense 10`");
-  return shoal_check_loss(r);
+  return shoal_check_loss(r) && check_round(r);
 }
 
 static bool read_lines(shoal_reading *r) {
@@ -482,11 +498,10 @@ static size_t count_lines(const piece *pieces, size_t count) {
 static shoal_status parse(shoal_model **out, const char *name, const piece *pieces, size_t count,
                           shoal_error *err) {
   *out = NULL;
-  char most[SHOAL_GROUPED_MAX];
   for (size_t i = 0; i < count; i++)
     if (pieces[i].length > SHOAL_MODEL_BYTES_MAX)
       return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
-                        shoal_grouped(SHOAL_MODEL_BYTES_MAX, most));
+                        shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
 
   shoal_status status = SHOAL_NO_MEMORY;
   storage *made = calloc(1, sizeof *made);
@@ -572,7 +587,7 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
     good = shoal_words_unknown(w, word, "setting", shoal_setting_words, SHOAL_SETTINGS);
   else if (good)
     good = shoal_read_setting(r, (shoal_setting)setting);
-  good = good && shoal_check_loss(r);
+  good = good && shoal_check_loss(r) && check_round(r);
   if (!good) {
     model->recipe = before;
     model->rate_set = rate_set_before;
@@ -580,4 +595,32 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   shoal_status status = w->status;
   free(r);
   return status;
+}
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index) {
+  const shoal_layer *layer = &model->layers[index];
+  bool alone = layer->op->is_inner; /* a line of an activation begins with its name */
+  if (layer->named) shoal_text_addf(out, "%s: ", layer->name);
+  shoal_text_addf(out, "%s", alone ? shoal_activation_name(layer->activation) : layer->op->word);
+  if (layer->op->units != NULL) shoal_text_addf(out, " %u", layer->units);
+  if (layer->op->write != NULL) layer->op->write(model, layer, out);
+  if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
+  if (layer->whole_batch) shoal_text_addf(out, " batch");
+  if (layer->init != SHOAL_INIT_AUTO) shoal_text_addf(out, " init %s", init_words[layer->init]);
+  if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)
+    shoal_write_real(out, " ", layer->init_scale);
+  if (!alone && layer->activation != SHOAL_ACT_IDENTITY)
+    shoal_text_addf(out, " %s", shoal_activation_name(layer->activation));
+  if (index > 0 && layer->inputs[0] != index - 1)
+    shoal_text_addf(out, " from %s", model->layers[layer->inputs[0]].name);
+  shoal_text_addf(out, "\n");
+}
+
+/* The settings with their defaults: a checkpoint must mean the same when a later version has others. What is off, and a
+ * rate that nobody gave, is left out. */
+void shoal_model_write(const shoal_model *model, shoal_text *out) {
+  for (uint32_t i = 0; i < model->layers_count; i++) add_layer(out, model, i);
+  shoal_write_settings(&model->recipe, out);
 }

@@ -22,7 +22,7 @@
  *                                       sequence -> sequence, or vector with last
  *   repeat T                            vector -> sequence of T equal steps
  *   dropout P
- *   batchnorm | layernorm
+ *   batchnorm [batch] | layernorm       batch: over the whole batch, which is one shard then
  *   add NAME...                         the line above (or `from`) plus the named lines
  *   concat NAME...                      the line above, then the named ones, along channels/features
  *   an activation alone                 identity sigmoid tanh relu leaky-relu elu gelu silu softplus softmax
@@ -82,6 +82,9 @@ typedef struct shoal_shape {
 
 uint64_t shoal_shape_values(const shoal_shape *shape);
 bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b);
+/* The shape's sizes in the order in which shoal_shape_text writes them; returns how many. */
+enum { SHOAL_SHAPE_DIMS_MAX = 3 };
+uint32_t shoal_shape_dims(const shoal_shape *shape, int64_t out[SHOAL_SHAPE_DIMS_MAX]);
 enum { SHOAL_SHAPE_TEXT_MAX = 64 };
 /* "1x28x28", "784", "sequence 20x8", "tokens 20". Returns out. */
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]);
@@ -113,6 +116,7 @@ typedef struct shoal_layer {
   uint32_t columns;    /* lookup: how many of the input's last values are numbers of rows */
   uint32_t stack;      /* rnn, lstm, gru: layers, at least 1 */
   bool bidirectional, last, bias;
+  bool whole_batch; /* batchnorm */
   shoal_pool_kind pool;
   uint32_t k_h, k_w, stride_h, stride_w, pad_h, pad_w; /* conv, pool */
   float rate;                                          /* dropout */
@@ -150,10 +154,8 @@ typedef struct shoal_recipe {
   bool sum_steps;    /* sequences: sum the loss over the steps, not its mean */
 
   shoal_update_kind optimizer; /* sgd */
-  float rate;                  /* 0 when not given: then a default for the optimiser */
-  float momentum;              /* momentum, nesterov: 0.9; beta1 of adam */
-  float beta2;                 /* adam 0.999, rmsprop 0.99 */
-  float eps;                   /* 1e-8; adagrad 1e-10 */
+  float rate;                  /* 0 when not given: then what is usual for the optimiser */
+  float momentum, beta2, eps;  /* 0 where it has none (nn/optimizer.h); beta1 is in momentum */
   float l2;                    /* 0; on weights, never on biases and normalisation */
 
   shoal_schedule_kind schedule;
@@ -208,6 +210,8 @@ void shoal_model_write(const shoal_model *model, shoal_text *out);
 /* The words of the smallest embedding that the tokens go into: the most that data may have.
  * 0 for a model without one. */
 uint32_t shoal_model_vocabulary(const shoal_model *model);
+/* True if a layer computes with the whole batch of a round, which is then one shard of at most SHOAL_FETCH_MAX samples. */
+bool shoal_model_takes_whole_batch(const shoal_model *model);
 
 /* The rate before schedule, warm-up and scaling: the recipe's, or its optimiser's default. */
 float shoal_recipe_rate(const shoal_recipe *recipe);
@@ -215,7 +219,16 @@ float shoal_recipe_rate(const shoal_recipe *recipe);
  * round count from 0; rounds are those of an epoch. */
 float shoal_recipe_rate_at(const shoal_recipe *recipe, uint64_t epoch, uint64_t round, uint64_t rounds);
 
-/* The names as they stand in the text. */
+/* The names as they stand in the text: all of a kind, in the order of its enum and with a NULL behind them, or one. */
+extern const char *const shoal_activation_words[];
+extern const char *const shoal_loss_words[];
+extern const char *const shoal_optimizer_words[];
+extern const char *const shoal_schedule_words[];
+enum {
+  SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
+  SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
+  SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
+};
 const char *shoal_op_name(const struct shoal_op *op);
 const char *shoal_activation_name(shoal_activation activation);
 const char *shoal_loss_name(shoal_loss_kind loss);

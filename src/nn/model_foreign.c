@@ -104,8 +104,7 @@ static const struct {
     {SETTING, "patience EarlyStopping early_stopping", "early-stop $n0:patience", "early-stop 3"},
     {SETTING,
      "clip_grad_norm clip_grad_norm_ max_grad_norm gradient_clip gradient_clip_val grad_clip clipnorm "
-     "clip_norm "
-     "clip",
+     "clip_norm clip",
      "clip $n0:max_norm", "clip 1"},
     {SETTING, "manual_seed random_seed random_state set_seed set_random_seed seed", "seed $n0:seed",
      "seed 1"},
@@ -279,6 +278,11 @@ static bool is_bare_number(const call *c, size_t i) {
   return i < c->count && c->arguments[i].key[0] == 0 && is_number(c->arguments[i].value);
 }
 
+static void remove_argument(call *c, size_t i) {
+  c->count--;
+  memmove(c->arguments + i, c->arguments + i + 1, (c->count - i) * sizeof *c->arguments);
+}
+
 static bool is_pair(const char *value) {
   size_t first = strspn(value, "0123456789"),
          second = value[first] == 'x' ? strspn(value + first + 1, "0123456789") : 0;
@@ -348,35 +352,30 @@ static put put_value(char letter, const char *value, char *out, size_t size) {
 }
 
 /* Fills a template; false where an argument is missing or cannot be said. */
-static bool fill(call *c, const char *template, char *out, size_t size) {
-  const char *optional = NULL;
-  size_t optional_length = 0, used = 0;
+static bool fill(call *c, const char *template, shoal_text *out) {
+  char optional[VALUE_MAX] = ""; /* the word that disappears with the next field, and a space */
   for (const char *at = template; *at; at += *at == ' ') {
-    size_t length = strcspn(at, " ");
+    int length = (int)strcspn(at, " ");
+    const char *space = out->length > 0 ? " " : "";
     if (at[0] == '?') {
-      optional = at + 1;
-      optional_length = length - 1;
+      snprintf(optional, sizeof optional, "%.*s ", length - 1, at + 1);
     } else if (at[0] != '$') {
-      used += (size_t)snprintf(out + used, size - used, "%s%.*s", used ? " " : "", (int)length, at);
+      shoal_text_addf(out, "%s%.*s", space, length, at);
     } else {
       char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2];
-      if (length > 4) snprintf(keys, sizeof keys, "%.*s", (int)(length - 4), at + 4);
+      if (length > 4) snprintf(keys, sizeof keys, "%.*s", length - 4, at + 4);
       const char *value = value_of(c, (unsigned)(at[2] - '0'), keys);
-      put how = value ? put_value(at[1], value, said, sizeof said) : optional ? LEFT_OUT : CANNOT;
-      if (how == CANNOT && value && optional && find_activation(value) >= 0)
+      put how = value ? put_value(at[1], value, said, sizeof said) : optional[0] ? LEFT_OUT : CANNOT;
+      if (how == CANNOT && value && optional[0] && find_activation(value) >= 0)
         how = LEFT_OUT; /* `conv 20 5 tanh` */
-      if (how == PUT && at[1] == 'w' && !optional && is_number(value)) c->has_marks = true;
+      if (how == PUT && at[1] == 'w' && !optional[0] && is_number(value)) c->has_marks = true;
       if (value && at[1] == 'k' && strcmp(value, said) != 0) c->has_marks = true;
       if (how == CANNOT && value && at[1] == 'k' && is_digit(value[0])) c->has_marks = true; /* `pool 2x2` */
-      if (how == CANNOT || (how == LEFT_OUT && !optional)) return false;
-      if (how == PUT)
-        used += (size_t)snprintf(out + used, size - used, "%s%.*s%s%s", used ? " " : "", (int)optional_length,
-                                 optional ? optional : "", optional ? " " : "", said);
-      optional = NULL;
-      optional_length = 0;
+      if (how == CANNOT || (how == LEFT_OUT && !optional[0])) return false;
+      if (how == PUT) shoal_text_addf(out, "%s%s%s", space, optional, said);
+      optional[0] = 0;
     }
     at += length;
-    if (used >= size) return false;
   }
   return true;
 }
@@ -385,55 +384,48 @@ static bool is_false(const char *value) { return value && (value[0] == 'F' || va
 static bool is_true(const char *value) { return value && (value[0] == 'T' || value[0] == 't'); }
 
 /* What many layers take: an activation, by name or among the others, and whether there is a bias. */
-static void add_common(call *c, char *out, size_t size) {
-  size_t used = strlen(out);
-  if (is_false(named(c, "bias|use_bias"))) used += (size_t)snprintf(out + used, size - used, " no-bias");
-  for (size_t i = 0; i < c->count && used < size; i++) {
+static void add_common(call *c, shoal_text *out) {
+  if (is_false(named(c, "bias|use_bias"))) shoal_text_addf(out, " no-bias");
+  for (size_t i = 0; i < c->count; i++) {
     const argument *a = &c->arguments[i];
     bool may_be = a->key[0] == 0 || strcmp(a->key, "activation") == 0;
     int activation = may_be ? find_activation(a->value) : -1;
     if (activation <= SHOAL_ACT_IDENTITY) continue;
     const char *word = shoal_activation_words[activation];
     if (!shoal_word_listed(word, a->value, strlen(a->value))) c->has_marks = true;
-    snprintf(out + used, size - used, " %s", word);
+    shoal_text_addf(out, " %s", word);
     return;
   }
 }
 
 /* PyTorch's recurrent layers begin with their input's size, and give all steps; Keras's give the last alone. */
-static bool fill_recurrent(call *c, const char *template, const char *line, char *out, size_t size) {
-  bool is_torch = (c->count > 1 && c->arguments[1].key[0] == 0 && is_number(c->arguments[1].value)) ||
-                  named(c, "hidden_size|input_size");
-  if (is_torch && c->arguments[0].key[0] == 0) {
-    memmove(c->arguments, c->arguments + 1, (c->count - 1) * sizeof *c->arguments);
-    c->count--;
-  }
-  if (!fill(c, template, out, size)) return false;
-  size_t used = strlen(out);
+static bool fill_recurrent(call *c, const char *template, const char *line, shoal_text *out) {
+  bool is_torch = is_bare_number(c, 1) || named(c, "hidden_size|input_size");
+  if (is_torch && c->arguments[0].key[0] == 0) remove_argument(c, 0);
+  if (!fill(c, template, out)) return false;
   const char *layers = named(c, "num_layers");
-  if (!layers && is_torch && c->count > 1 && c->arguments[1].key[0] == 0) layers = c->arguments[1].value;
-  if (layers && is_number(layers)) used += (size_t)snprintf(out + used, size - used, " layers %s", layers);
-  if (used < size && (strstr(line, "Bidirectional(") || is_true(named(c, "bidirectional"))))
-    used += (size_t)snprintf(out + used, size - used, " bidirectional");
-  if (used < size && !is_torch && !is_true(named(c, "return_sequences")))
-    snprintf(out + used, size - used, " last");
+  if (!layers && is_torch && is_bare_number(c, 1)) layers = c->arguments[1].value;
+  if (layers && is_number(layers)) shoal_text_addf(out, " layers %s", layers);
+  if (strstr(line, "Bidirectional(") || is_true(named(c, "bidirectional")))
+    shoal_text_addf(out, " bidirectional");
+  if (!is_torch && !is_true(named(c, "return_sequences"))) shoal_text_addf(out, " last");
   return true;
 }
 
 /* The rate is a name's, or the first number: PyTorch's parameters stand before it. */
-static bool fill_optimizer(const call *c, const char *ours, char *out, size_t size) {
+static bool fill_optimizer(const call *c, const char *ours, shoal_text *out) {
   const char *rate = named(c, "lr|learning_rate|rate"), *momentum = named(c, "momentum");
   for (size_t i = 0; !rate && i < c->count; i++)
-    if (c->arguments[i].key[0] == 0 && is_number(c->arguments[i].value)) rate = c->arguments[i].value;
+    if (is_bare_number(c, i)) rate = c->arguments[i].value;
   bool has_momentum =
       strcmp(ours, "optimizer sgd") == 0 && momentum && is_number(momentum) && strcmp(momentum, "0") != 0;
   if (has_momentum) ours = is_true(named(c, "nesterov")) ? "optimizer nesterov" : "optimizer momentum";
-  size_t used = (size_t)snprintf(out, size, "%s", ours);
   if (rate && !is_number(rate)) return false;
-  if (rate) used += (size_t)snprintf(out + used, size - used, " rate %s", rate);
-  if (has_momentum) used += (size_t)snprintf(out + used, size - used, " momentum %s", momentum);
+  shoal_text_addf(out, "%s", ours);
+  if (rate) shoal_text_addf(out, " rate %s", rate);
+  if (has_momentum) shoal_text_addf(out, " momentum %s", momentum);
   const char *decay = named(c, "weight_decay");
-  if (decay && is_number(decay)) snprintf(out + used, size - used, "` and `l2 %s", decay);
+  if (decay && is_number(decay)) shoal_text_addf(out, "` and `l2 %s", decay);
   return true;
 }
 
@@ -466,25 +458,24 @@ static void put_in_order(call *c) {
   c->has_marks = true;
 }
 
-static bool translate(call *c, const char *line, char *out, size_t size) {
+static bool translate(call *c, const char *line, shoal_text *out) {
   const char *ours = table[c->row].ours;
   if (!ours) return false;
   if (table[c->row].kind == OPTIMIZER) {
     if (c->count > 0 && is_number(c->arguments[0].value)) c->has_marks = true; /* `adam 0.001` */
-    return fill_optimizer(c, ours, out, size);
+    return fill_optimizer(c, ours, out);
   }
-  if (table[c->row].kind == RECURRENT) return fill_recurrent(c, ours, line, out, size);
+  if (table[c->row].kind == RECURRENT) return fill_recurrent(c, ours, line, out);
   if (strncmp(ours, "input ", 6) == 0) join_shape(c);
   if (strncmp(ours, "dense", 5) == 0 || strncmp(ours, "conv", 4) == 0 || strncmp(ours, "pool $k", 7) == 0)
     put_in_order(c);
   if (!c->is_called && strncmp(ours, "conv $n0", 8) == 0 && is_bare_number(c, 1) && is_bare_number(c, 2)) {
     c->has_marks = true;
     if (strcmp(c->arguments[1].value, c->arguments[2].value) != 0) return false; /* `conv 1 20 5` */
-    memmove(c->arguments + 2, c->arguments + 3, (c->count - 3) * sizeof *c->arguments);
-    c->count--;
+    remove_argument(c, 2);
   }
-  if (!fill(c, ours, out, size)) return false;
-  if (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$') add_common(c, out, size);
+  if (!fill(c, ours, out)) return false;
+  if (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$') add_common(c, out);
   return true;
 }
 
@@ -500,7 +491,7 @@ static unsigned kinds_of(const char *head, size_t length) {
 const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]) {
   size_t length = w->line_start ? (size_t)(w->line_end - w->line_start) : 0;
   if (length == 0 || length >= LINE_MAX_BYTES) return NULL;
-  char line[LINE_MAX_BYTES], ours[160];
+  char line[LINE_MAX_BYTES];
   memcpy(line, w->line_start, length);
   line[length] = 0;
   const char *head = skip_spaces(line), *flag = w->is_flag ? w->name + strspn(w->name, "-") : NULL;
@@ -521,23 +512,23 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
     if (strcspn(head, " \t") != strlen(own) || strncmp(head, own, strlen(own)) != 0) c.has_marks = true;
   }
   read_arguments(&c);
-  bool good = translate(&c, line, ours, sizeof ours);
+  shoal_text ours = {0};
+  bool good = translate(&c, line, &ours);
   if (!good && !c.is_called &&
       shoal_word_listed("Linear Conv2d", table[c.row].theirs, strlen(table[c.row].theirs))) {
     c.row++;
-    good = translate(&c, line, ours, sizeof ours);
+    shoal_text_clear(&ours);
+    good = translate(&c, line, &ours);
   }
+  const char *meant = good && !ours.failed ? ours.bytes : table[c.row].example;
+  const char *word = meant && (has_head || flag) ? strchr(meant, ' ') + 1 : meant;
   /* A name that is ours as well, with nothing foreign behind it, is a mistake of another kind. */
-  const char *last = good ? ours : table[c.row].example;
-  if (!last) return NULL;
-  const char *word = has_head || flag ? strchr(last, ' ') + 1 : last;
-  bool is_same = strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
-  if (!c.has_marks && is_same) return NULL;
-  if (table[c.row].kind == FLAG) {
-    snprintf(out, SHOAL_FOREIGN_MAX, "give `%s` to shoal train", last);
-    return out;
-  }
-  snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`",
-           flag ? strchr(last, ' ') + 1 : last);
-  return out;
+  bool is_same = meant && strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
+  bool is_told = meant && (c.has_marks || !is_same);
+  if (is_told && table[c.row].kind == FLAG)
+    snprintf(out, SHOAL_FOREIGN_MAX, "give `%s` to shoal train", meant);
+  else if (is_told)
+    snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
+  shoal_text_release(&ours);
+  return is_told ? out : NULL;
 }

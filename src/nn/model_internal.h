@@ -6,13 +6,13 @@
  *   model_settings.c  the lines that are not layers: loss, optimizer, batch, ...
  *   model_shapes.c    what shape comes out of a layer, and whether one can
  *   model_foreign.c   lines of other libraries -> what to write instead, for errors
- *   model_write.c     a model -> text
  *
  * Reading functions answer false after putting the error into the words; the caller
  * hands the false on. Nothing a text contains may reach an assert. */
 #ifndef SHOAL_NN_MODEL_INTERNAL_H
 #define SHOAL_NN_MODEL_INTERNAL_H
 
+#include "base/human.h"
 #include "nn/model.h"
 
 enum {
@@ -54,8 +54,11 @@ bool shoal_word_is(shoal_word word, const char *text);
 /* The word's index in a table, or -1. */
 int shoal_word_find(shoal_word word, const char *const *table, size_t count);
 
-/* All three answer false, for `return shoal_words_fail(...)`. */
+/* All of these answer false, for `return shoal_words_fail(...)`. */
 bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "expected FORMAT, found 'x'" */
+bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -70,9 +73,18 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
-enum { SHOAL_QUOTE_MAX = 64 };
-/* "'word'", shortened where long, or "the end of the line". Returns out. */
-const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHOAL_QUOTE_MAX]);
+/* Pieces of text by value, to be used within the same expression. */
+typedef struct shoal_quote {
+  char text[64];
+} shoal_quote;
+typedef struct shoal_word_list {
+  char text[512];
+} shoal_word_list;
+
+/* "'word'", shortened where long, or "the end of the line". */
+shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word);
+/* "a, b, c" */
+shoal_word_list shoal_words_list(const char *const *table, size_t count);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
@@ -86,6 +98,8 @@ typedef enum shoal_range {
   SHOAL_RANGE_SHARE, /* from 0 to below 1 */
 } shoal_range;
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out);
+/* The shortest decimal that reads back as the same float. */
+void shoal_write_real(shoal_text *out, const char *before, float value);
 
 /* ---- reading a model ---------------------------------------------------------------- */
 
@@ -97,6 +111,7 @@ typedef enum shoal_option {
   SHOAL_OPTION_LAYERS,
   SHOAL_OPTION_BIDIRECTIONAL,
   SHOAL_OPTION_LAST,
+  SHOAL_OPTION_BATCH,
   SHOAL_OPTION_FROM,
   SHOAL_OPTION_ACTIVATION, /* any activation's name */
   SHOAL_OPTIONS,
@@ -140,23 +155,16 @@ typedef struct shoal_reading {
   bool used[SHOAL_LAYERS_MAX];         /* by a later layer */
 } shoal_reading;
 
-/* The tables of words, in the order of their enums. */
-extern const char *const shoal_activation_words[];
+/* The optimisers, the losses and the activations are a list each: X(KIND, "word", facts of the row...) for each kind, in
+ * the order of the enum. X is one of these: the list's words, behind which stands a NULL, and its rows. */
+#define SHOAL_WORD_OF(kind, word, ...) [kind] = word,
+#define SHOAL_ROW_OF(kind, word, ...) [kind] = {__VA_ARGS__},
+
+/* Other tables of words, in the order of their enums. */
 extern const char *const shoal_pool_words[];
-extern const char *const shoal_init_words[];
 extern const char *const shoal_setting_words[];
-extern const char *const shoal_loss_words[];
-extern const char *const shoal_optimizer_words[];
-extern const char *const shoal_schedule_words[];
-extern const char *const shoal_shuffle_words[];
 enum {
-  SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
   SHOAL_POOL_WORDS = SHOAL_POOL_AVERAGE + 1,
-  SHOAL_INIT_WORDS = SHOAL_INIT_LECUN + 1,
-  SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
-  SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
-  SHOAL_SCHEDULE_WORDS = SHOAL_SCHEDULE_COSINE + 1,
-  SHOAL_SHUFFLE_WORDS = SHOAL_SHUFFLE_LANES + 1,
 };
 
 /* model_settings.c */
@@ -164,6 +172,7 @@ void shoal_recipe_init(shoal_recipe *recipe);
 /* The words after the setting's own, to the end of the line. */
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting);
 bool shoal_read_rate(shoal_reading *r);
+void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
@@ -183,12 +192,9 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more);
 /* a * b * c * d, or more than SHOAL_VALUES_MAX where that is too large. */
 uint64_t shoal_product(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 /* How errors call input k: "'a'", or "the line above"; and its place: its name, or else the layer. */
-const char *shoal_input_text(const shoal_reading *r, uint32_t k, char out[SHOAL_QUOTE_MAX]);
+shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k);
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k);
 /* "needs NEEDED, but the line above gives 1x28x28; ADVICE" */
 bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *needed, const char *advice);
-
-/* model_write.c: the shortest decimal that reads back as the same float. */
-void shoal_write_real(shoal_text *out, const char *before, float value);
 
 #endif

@@ -1,11 +1,15 @@
-/* model_settings.c: the lines of a model text that are not layers.
+/* model_settings.c: the lines of a model text that are not layers, read and written. The numbers and flags in them are
+ * rows, which both directions walk.
  *
  * A setting replaces all that an earlier one of its kind said, which is how a flag
  * overrides the text: what `optimizer adam` leaves out takes adam's defaults, not what
  * was tuned for the optimiser before it. */
+#include <stddef.h>
 #include <string.h>
 
+#include "nn/loss.h"
 #include "nn/model_internal.h"
+#include "nn/optimizer.h"
 
 const char *const shoal_setting_words[] = {
     [SHOAL_SETTING_LOSS] = "loss",
@@ -23,144 +27,158 @@ const char *const shoal_setting_words[] = {
     [SHOAL_SETTING_AUGMENT] = "augment",
     [SHOAL_SETTING_CLASS_WEIGHTS] = "class-weights",
 };
-const char *const shoal_loss_words[] = {
-    [SHOAL_CROSS_ENTROPY] = "cross-entropy",
-    [SHOAL_BINARY_CROSS_ENTROPY] = "binary-cross-entropy",
-    [SHOAL_MEAN_SQUARED] = "mean-squared",
-    [SHOAL_MEAN_ABSOLUTE] = "mean-absolute",
-    [SHOAL_HUBER] = "huber",
-};
-const char *const shoal_optimizer_words[] = {
-    [SHOAL_SGD] = "sgd",         [SHOAL_MOMENTUM] = "momentum", [SHOAL_NESTEROV] = "nesterov",
-    [SHOAL_ADAGRAD] = "adagrad", [SHOAL_RMSPROP] = "rmsprop",   [SHOAL_ADAM] = "adam",
-    [SHOAL_ADAMW] = "adamw",
-};
 const char *const shoal_schedule_words[] = {
     [SHOAL_SCHEDULE_CONSTANT] = "constant",
     [SHOAL_SCHEDULE_STEP] = "step",
     [SHOAL_SCHEDULE_EXPONENTIAL] = "exponential",
     [SHOAL_SCHEDULE_COSINE] = "cosine",
+    NULL,
 };
-const char *const shoal_shuffle_words[] = {
+static const char *const shuffle_words[] = {
     [SHOAL_SHUFFLE_ALL] = "all",
     [SHOAL_SHUFFLE_LANES] = "lanes",
+    NULL,
 };
 
-enum { EPOCHS_MAX = 1000000000 };
+enum { EPOCHS_MAX = 1000000000, FIELDS_MAX = 4 /* of a line */ };
 
-static void init_loss(shoal_recipe *recipe, shoal_loss_kind loss) {
-  recipe->loss = loss;
-  recipe->huber_delta = 1;
-  recipe->sum_steps = false;
+/* A word, number or flag of a line. Zero where the line cannot say it means that it was not given. */
+typedef struct field {
+  const char *word; /* before the value, in any order with others; NULL: the value comes first */
+  const char *what; /* as errors call it */
+  enum { NONE, KIND, FLAG, U32, U64, REAL } type; /* NONE: the end of a list */
+  size_t place;                                   /* in the recipe */
+  double usual;                                   /* where no line says it */
+  uint32_t least, most;                           /* of an U32 */
+  shoal_range range;                              /* of a REAL */
+  const char *const *kinds;                       /* the words of a KIND, in the order of its enum */
+} field;
+
+#define ROW(said, called, kind, name, otherwise) \
+  .word = said, .what = called, .type = kind, .place = offsetof(shoal_recipe, name), .usual = otherwise
+#define KIND_ROW(what, name, words) \
+  { ROW(NULL, what, KIND, name, 0), .kinds = words }
+#define U32_ROW(word, what, name, usual, from, to) \
+  { ROW(word, what, U32, name, usual), .least = from, .most = to }
+#define REAL_ROW(word, what, name, usual, in) \
+  { ROW(word, what, REAL, name, usual), .range = SHOAL_RANGE_##in }
+
+/* Class weights are read and written by themselves. */
+static const field setting_fields[SHOAL_SETTINGS][FIELDS_MAX + 1] = {
+    [SHOAL_SETTING_LOSS] = {KIND_ROW("loss", loss, shoal_loss_words)},
+    [SHOAL_SETTING_OPTIMIZER] = {KIND_ROW("optimizer", optimizer, shoal_optimizer_words)},
+    [SHOAL_SETTING_SCHEDULE] = {KIND_ROW("schedule", schedule, shoal_schedule_words)},
+    [SHOAL_SETTING_WARMUP] = {REAL_ROW(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),
+                              U32_ROW("scale", "the batch that the rate is meant for", scale_batch, 0, 1,
+                                      SHOAL_BATCH_MAX)},
+    [SHOAL_SETTING_BATCH] = {U32_ROW(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX)},
+    [SHOAL_SETTING_EPOCHS] = {U32_ROW(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX)},
+    [SHOAL_SETTING_SEED] = {{ROW(NULL, "a seed", U64, seed, 1)}},
+    [SHOAL_SETTING_SHARDS] = {U32_ROW(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)},
+    [SHOAL_SETTING_L2] = {REAL_ROW(NULL, "the factor", l2, 0, FROM_ZERO)},
+    [SHOAL_SETTING_CLIP] = {REAL_ROW(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO)},
+    [SHOAL_SETTING_EARLY_STOP] = {U32_ROW(NULL, "the epochs to wait for a better one", early_stop, 0, 0,
+                                          EPOCHS_MAX)},
+    [SHOAL_SETTING_SHUFFLE] = {KIND_ROW("shuffle", shuffle, shuffle_words)},
+    [SHOAL_SETTING_AUGMENT] = {{ROW("flip", NULL, FLAG, augment.flip, 0)},
+                               U32_ROW("crop", "the pixels to move by", augment.crop, 0, 1,
+                                       SHOAL_AUGMENT_CROP_MAX)},
+};
+/* Written even where they say what is usual. */
+static const bool is_always_written[SHOAL_SETTINGS] = {
+    [SHOAL_SETTING_LOSS] = true,  [SHOAL_SETTING_OPTIMIZER] = true, [SHOAL_SETTING_SCHEDULE] = true,
+    [SHOAL_SETTING_BATCH] = true, [SHOAL_SETTING_EPOCHS] = true,    [SHOAL_SETTING_SEED] = true,
+};
+static const field schedule_fields[][FIELDS_MAX + 1] = {
+    [SHOAL_SCHEDULE_CONSTANT] = {{0}},
+    [SHOAL_SCHEDULE_STEP] = {U32_ROW("from", "the first epoch of a lower rate", schedule_from, 1, 1,
+                                     EPOCHS_MAX),
+                             U32_ROW("every", "the epochs of a step", schedule_every, 1, 1, EPOCHS_MAX),
+                             REAL_ROW("factor", "the factor", schedule_factor, 0.1, ABOVE_ZERO)},
+    [SHOAL_SCHEDULE_EXPONENTIAL] = {REAL_ROW(NULL, "the factor of an epoch", schedule_factor, 0.1,
+                                             ABOVE_ZERO)},
+    [SHOAL_SCHEDULE_COSINE] = {REAL_ROW("to", "the last rate", schedule_to, 0, FROM_ZERO)},
+};
+static const field loss_fields[] = {
+    REAL_ROW("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
+    {ROW("sum-steps", NULL, FLAG, sum_steps, 0)},
+    {0},
+};
+
+/* What the line takes after its kind, in `room` where it has to be put together; `none` where there is no kind. */
+static const field *fields_of_kind(const shoal_recipe *recipe, shoal_setting setting, const field *none,
+                                   field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1]) {
+  if (setting == SHOAL_SETTING_LOSS) return loss_fields + (shoal_loss_rows[recipe->loss].has_delta ? 0 : 1);
+  if (setting == SHOAL_SETTING_SCHEDULE) return schedule_fields[recipe->schedule];
+  if (setting != SHOAL_SETTING_OPTIMIZER) return none;
+  const shoal_optimizer_number *numbers = shoal_optimizer_rows[recipe->optimizer].numbers;
+  size_t count = 0;
+  for (const shoal_optimizer_number *n = numbers; n->word != NULL; n++)
+    room[count++] = (field){n->word,
+                            n->what,
+                            REAL,
+                            n->field,
+                            .usual = n == numbers ? 0 : n->usual, /* a rate that nobody gave is 0 */
+                            .range = n->is_share ? SHOAL_RANGE_SHARE : SHOAL_RANGE_ABOVE_ZERO};
+  room[count] = (field){0};
+  return room;
 }
 
-static void init_optimizer(shoal_recipe *recipe, shoal_update_kind kind) {
-  recipe->optimizer = kind;
-  recipe->momentum = 0.9f;
-  recipe->beta2 = kind == SHOAL_RMSPROP ? 0.99f : 0.999f;
-  recipe->eps = kind == SHOAL_ADAGRAD ? 1e-10f : 1e-8f;
-}
-
-static void init_schedule(shoal_recipe *recipe, shoal_schedule_kind kind) {
-  recipe->schedule = kind;
-  recipe->schedule_from = 1;
-  recipe->schedule_every = 1;
-  recipe->schedule_factor = 0.1f;
-  recipe->schedule_to = 0;
+static void put_usual(shoal_recipe *recipe, const field *f) {
+  for (; f->type != NONE; f++) {
+    void *to = (char *)recipe + f->place;
+    switch (f->type) {
+    case U64: *(uint64_t *)to = (uint64_t)f->usual; break;
+    case REAL: *(float *)to = (float)f->usual; break;
+    case FLAG: *(bool *)to = false; break;
+    default: *(uint32_t *)to = (uint32_t)f->usual; break;
+    }
+  }
 }
 
 void shoal_recipe_init(shoal_recipe *recipe) {
-  *recipe = (shoal_recipe){.batch = 64, .epochs = 10, .seed = 1};
-  init_loss(recipe, SHOAL_CROSS_ENTROPY);
-  init_optimizer(recipe, SHOAL_SGD);
-  init_schedule(recipe, SHOAL_SCHEDULE_CONSTANT);
+  *recipe = (shoal_recipe){0};
+  for (int s = 0; s < SHOAL_SETTINGS; s++) put_usual(recipe, setting_fields[s]);
+  for (int k = 0; k <= SHOAL_SCHEDULE_COSINE; k++) put_usual(recipe, schedule_fields[k]);
+  put_usual(recipe, loss_fields);
 }
 
-/* ---- lines with a kind and options --------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------ */
 
-/* Reads the kind that such a line starts with. */
-static bool read_kind(shoal_words *w, const char *thing, const char *const *table, size_t count, int *out) {
-  *out = shoal_word_find(w->word, table, count);
-  if (*out < 0) return shoal_words_unknown(w, w->word, thing, table, count);
+static bool read_kind(shoal_words *w, const field *f, uint32_t *out) {
+  size_t count = 0;
+  while (f->kinds[count] != NULL) count++;
+  int kind = shoal_word_find(w->word, f->kinds, count);
+  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds, count);
+  *out = (uint32_t)kind;
   shoal_words_advance(w);
   return true;
 }
 
-/* Reads the word of the next option, which must be one of the table and must not be in
- * *seen. `owner` takes these options. */
-static bool read_option(shoal_words *w, const char *owner, const char *const *table, size_t count,
-                        unsigned *seen, int *out) {
-  shoal_word at = w->word;
-  char quote[SHOAL_QUOTE_MAX];
-  *out = shoal_word_find(at, table, count);
-  if (*out < 0 && count == 0)
-    return shoal_words_fail(w, at, "%s takes nothing more, found %s", owner, shoal_word_quote(w, at, quote));
-  if (*out < 0) return shoal_words_unknown(w, at, "option", table, count);
-  if (*seen & 1u << *out) return shoal_words_fail(w, at, "'%s' is given twice", table[*out]);
-  *seen |= 1u << *out;
-  shoal_words_advance(w);
-  return true;
+static bool read_value(shoal_words *w, const field *f, shoal_recipe *recipe) {
+  void *to = (char *)recipe + f->place;
+  switch (f->type) {
+  case KIND: return read_kind(w, f, to);
+  case U32: return shoal_words_u32(w, f->what, f->least, f->most, to);
+  case U64: return shoal_words_u64(w, f->what, 0, UINT64_MAX, to);
+  case REAL: return shoal_words_real(w, f->what, f->range, to);
+  default: *(bool *)to = true; return true;
+  }
 }
 
-static bool read_loss(shoal_reading *r) {
-  static const char *const options[] = {"sum-steps", "delta"};
-  shoal_words *w = &r->words;
-  shoal_recipe *recipe = &r->model->recipe;
-  int kind, option;
-  if (!read_kind(w, "loss", shoal_loss_words, SHOAL_LOSS_WORDS, &kind)) return false;
-  init_loss(recipe, (shoal_loss_kind)kind);
+/* The rest of the line: fields that have words. */
+static bool read_options(shoal_words *w, const field *fields, shoal_recipe *recipe) {
+  const char *words[FIELDS_MAX];
+  size_t count = 0;
+  for (; fields[count].type != NONE; count++) words[count] = fields[count].word;
+  if (count == 0) return shoal_words_end(w);
   for (unsigned seen = 0; w->word.length;) {
-    if (!read_option(w, shoal_loss_words[kind], options, kind == SHOAL_HUBER ? 2 : 1, &seen, &option))
-      return false;
-    if (option == 0)
-      recipe->sum_steps = true;
-    else if (!shoal_words_real(w, "where the loss turns from square to straight", SHOAL_RANGE_ABOVE_ZERO,
-                               &recipe->huber_delta))
-      return false;
-  }
-  return true;
-}
-
-/* Which of the numbers below an optimiser takes, as letters: its formula says which. */
-static const char *const optimizer_options[] = {
-    [SHOAL_SGD] = "r",       [SHOAL_MOMENTUM] = "rm", [SHOAL_NESTEROV] = "rm", [SHOAL_ADAGRAD] = "re",
-    [SHOAL_RMSPROP] = "r2e", [SHOAL_ADAM] = "r12e",   [SHOAL_ADAMW] = "r12e",
-};
-
-static bool read_optimizer_number(shoal_words *w, shoal_recipe *recipe, char letter) {
-  switch (letter) {
-  case 'r': return shoal_words_real(w, "the rate", SHOAL_RANGE_ABOVE_ZERO, &recipe->rate);
-  case 'm': return shoal_words_real(w, "the momentum", SHOAL_RANGE_SHARE, &recipe->momentum);
-  case '1': return shoal_words_real(w, "beta1", SHOAL_RANGE_SHARE, &recipe->momentum);
-  case '2': return shoal_words_real(w, "beta2", SHOAL_RANGE_SHARE, &recipe->beta2);
-  default: return shoal_words_real(w, "eps", SHOAL_RANGE_ABOVE_ZERO, &recipe->eps);
-  }
-}
-
-static bool read_optimizer(shoal_reading *r) {
-  shoal_words *w = &r->words;
-  shoal_recipe *recipe = &r->model->recipe;
-  int kind, option;
-  if (!read_kind(w, "optimizer", shoal_optimizer_words, SHOAL_OPTIMIZER_WORDS, &kind)) return false;
-  if (kind == SHOAL_SGD && shoal_word_is(w->word, "momentum"))
-    return shoal_words_fail(w, w->word, "sgd has no momentum; write `optimizer momentum momentum 0.9`");
-  init_optimizer(recipe, (shoal_update_kind)kind);
-  if (!r->model->rate_set) recipe->rate = 0;
-
-  const char *letters = optimizer_options[kind];
-  const char *words[5];
-  size_t count = strlen(letters);
-  for (size_t i = 0; i < count; i++) {
-    words[i] = letters[i] == 'r'   ? "rate"
-               : letters[i] == 'm' ? "momentum"
-               : letters[i] == '1' ? "beta1"
-               : letters[i] == '2' ? "beta2"
-                                   : "eps";
-  }
-  for (unsigned seen = 0; w->word.length;) {
-    if (!read_option(w, shoal_optimizer_words[kind], words, count, &seen, &option) ||
-        !read_optimizer_number(w, recipe, letters[option]))
-      return false;
+    int option = shoal_word_find(w->word, words, count);
+    if (option < 0) return shoal_words_unknown(w, w->word, "option", words, count);
+    if (seen & 1u << option) return shoal_words_fail(w, w->word, "'%s' is given twice", words[option]);
+    seen |= 1u << option;
+    shoal_words_advance(w);
+    if (!read_value(w, &fields[option], recipe)) return false;
   }
   return true;
 }
@@ -171,93 +189,16 @@ bool shoal_read_rate(shoal_reading *r) {
          shoal_words_end(&r->words);
 }
 
-static bool read_step_options(shoal_words *w, shoal_recipe *recipe) {
-  static const char *const options[] = {"from", "every", "factor"};
-  for (unsigned seen = 0; w->word.length;) {
-    int option;
-    if (!read_option(w, "step", options, 3, &seen, &option)) return false;
-    bool good =
-        option == 0
-            ? shoal_words_u32(w, "the first epoch of a lower rate", 1, EPOCHS_MAX, &recipe->schedule_from)
-        : option == 1 ? shoal_words_u32(w, "the epochs of a step", 1, EPOCHS_MAX, &recipe->schedule_every)
-                      : shoal_words_real(w, "the factor", SHOAL_RANGE_ABOVE_ZERO, &recipe->schedule_factor);
-    if (!good) return false;
-  }
-  return true;
-}
-
-static bool read_schedule(shoal_reading *r) {
-  shoal_words *w = &r->words;
-  shoal_recipe *recipe = &r->model->recipe;
-  int kind;
-  if (!read_kind(w, "schedule", shoal_schedule_words, SHOAL_SCHEDULE_WORDS, &kind)) return false;
-  init_schedule(recipe, (shoal_schedule_kind)kind);
-  switch (recipe->schedule) {
-  case SHOAL_SCHEDULE_CONSTANT: break;
-  case SHOAL_SCHEDULE_STEP: return read_step_options(w, recipe);
-  case SHOAL_SCHEDULE_EXPONENTIAL:
-    if (!shoal_words_real(w, "the factor of an epoch", SHOAL_RANGE_ABOVE_ZERO, &recipe->schedule_factor))
-      return false;
-    break;
-  case SHOAL_SCHEDULE_COSINE:
-    if (shoal_words_accept(w, "to") &&
-        !shoal_words_real(w, "the last rate", SHOAL_RANGE_FROM_ZERO, &recipe->schedule_to))
-      return false;
-    break;
-  }
-  return shoal_words_end(w);
-}
-
-static bool read_warmup(shoal_reading *r) {
-  shoal_words *w = &r->words;
-  shoal_recipe *recipe = &r->model->recipe;
-  recipe->scale_batch = 0;
-  if (!shoal_words_real(w, "a number of epochs", SHOAL_RANGE_FROM_ZERO, &recipe->warmup_epochs)) return false;
-  if (shoal_words_accept(w, "scale") &&
-      !shoal_words_u32(w, "the batch that the rate is meant for", 1, SHOAL_BATCH_MAX, &recipe->scale_batch))
-    return false;
-  return shoal_words_end(w);
-}
-
-static bool read_shuffle(shoal_reading *r) {
-  int kind;
-  if (!read_kind(&r->words, "shuffle", shoal_shuffle_words, SHOAL_SHUFFLE_WORDS, &kind)) return false;
-  r->model->recipe.shuffle = (shoal_shuffle_kind)kind;
-  return shoal_words_end(&r->words);
-}
-
-static bool read_augment(shoal_reading *r) {
-  static const char *const options[] = {"flip", "crop", "none"};
-  shoal_words *w = &r->words;
-  shoal_augment *augment = &r->model->recipe.augment;
-  *augment = (shoal_augment){0};
-  if (shoal_words_accept(w, "none")) return shoal_words_end(w);
-  unsigned seen = 0;
-  do {
-    int option;
-    if (!read_option(w, "augment", options, seen ? 2 : 3, &seen, &option)) return false;
-    if (option == 0)
-      augment->flip = true;
-    else if (!shoal_words_u32(w, "the pixels to move by", 1, SHOAL_AUGMENT_CROP_MAX, &augment->crop))
-      return false;
-  } while (w->word.length);
-  return true;
-}
-
-static bool read_class_weights(shoal_reading *r) {
-  shoal_words *w = &r->words;
-  shoal_recipe *recipe = &r->model->recipe;
+static bool read_class_weights(shoal_words *w, shoal_recipe *recipe) {
   recipe->class_weights_count = 0;
   memset(recipe->class_weights, 0, sizeof recipe->class_weights);
   recipe->class_weights_balanced = shoal_words_accept(w, "balanced");
   if (recipe->class_weights_balanced) return shoal_words_end(w);
   bool any = false;
   do {
-    if (recipe->class_weights_count == SHOAL_CLASS_WEIGHTS_MAX) {
-      char most[SHOAL_GROUPED_MAX];
+    if (recipe->class_weights_count == SHOAL_CLASS_WEIGHTS_MAX)
       return shoal_words_over_limit(w, w->word, "more than %s weights",
-                                    shoal_grouped(SHOAL_CLASS_WEIGHTS_MAX, most));
-    }
+                                    shoal_human_count(SHOAL_CLASS_WEIGHTS_MAX).text);
     float *weight = &recipe->class_weights[recipe->class_weights_count++];
     if (!shoal_words_real(w, "'balanced' or a weight", SHOAL_RANGE_FROM_ZERO, weight)) return false;
     any = any || *weight > 0;
@@ -265,40 +206,31 @@ static bool read_class_weights(shoal_reading *r) {
   return any || shoal_words_fail(w, w->word, "all weights are 0; at least one class must count");
 }
 
-/* ---- all of them -------------------------------------------------------------------- */
-
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
+  static const char *const augment_words[] = {"flip", "crop", "none"};
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
-  bool good = true;
-  switch (setting) {
-  case SHOAL_SETTING_LOSS: return read_loss(r);
-  case SHOAL_SETTING_OPTIMIZER: return read_optimizer(r);
-  case SHOAL_SETTING_SCHEDULE: return read_schedule(r);
-  case SHOAL_SETTING_WARMUP: return read_warmup(r);
-  case SHOAL_SETTING_SHUFFLE: return read_shuffle(r);
-  case SHOAL_SETTING_AUGMENT: return read_augment(r);
-  case SHOAL_SETTING_CLASS_WEIGHTS: return read_class_weights(r);
-  case SHOAL_SETTING_BATCH:
-    good = shoal_words_u32(w, "the samples of a round", 1, SHOAL_BATCH_MAX, &recipe->batch);
-    break;
-  case SHOAL_SETTING_EPOCHS:
-    good = shoal_words_u32(w, "the number of epochs", 1, EPOCHS_MAX, &recipe->epochs);
-    break;
-  case SHOAL_SETTING_SEED: good = shoal_words_u64(w, "a seed", 0, UINT64_MAX, &recipe->seed); break;
-  case SHOAL_SETTING_SHARDS:
-    good = shoal_words_u32(w, "the parts of a batch", 0, SHOAL_SHARDS_MAX, &recipe->shards);
-    break;
-  case SHOAL_SETTING_L2: good = shoal_words_real(w, "the factor", SHOAL_RANGE_FROM_ZERO, &recipe->l2); break;
-  case SHOAL_SETTING_CLIP:
-    good = shoal_words_real(w, "the largest norm of a gradient", SHOAL_RANGE_FROM_ZERO, &recipe->clip);
-    break;
-  case SHOAL_SETTING_EARLY_STOP:
-    good = shoal_words_u32(w, "the epochs to wait for a better one", 0, EPOCHS_MAX, &recipe->early_stop);
-    break;
-  case SHOAL_SETTINGS: return false; /* only the number of them */
+  if (setting == SHOAL_SETTING_CLASS_WEIGHTS) return read_class_weights(w, recipe);
+  const field *fields = setting_fields[setting];
+  put_usual(recipe, fields);
+  if (setting == SHOAL_SETTING_AUGMENT) {
+    if (shoal_words_accept(w, "none")) return shoal_words_end(w);
+    if (shoal_word_find(w->word, augment_words, 3) < 0)
+      return shoal_words_unknown(w, w->word, "option", augment_words, 3);
   }
-  return good && shoal_words_end(w);
+  if (fields->word == NULL && !read_value(w, fields++, recipe)) return false;
+  if (setting == SHOAL_SETTING_OPTIMIZER) {
+    if (recipe->optimizer == SHOAL_SGD && shoal_word_is(w->word, "momentum"))
+      return shoal_words_fail(w, w->word, "sgd has no momentum; write `optimizer momentum momentum 0.9`");
+    recipe->momentum = recipe->beta2 = recipe->eps = 0;
+  }
+  field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1];
+  float rate = recipe->rate;
+  fields = fields_of_kind(recipe, setting, fields, room);
+  put_usual(recipe, fields);
+  if (r->model->rate_set) recipe->rate = rate;
+  if (fields->type != NONE && fields->word == NULL && !read_value(w, fields++, recipe)) return false;
+  return read_options(w, fields, recipe);
 }
 
 bool shoal_check_loss(shoal_reading *r) {
@@ -309,7 +241,7 @@ bool shoal_check_loss(shoal_reading *r) {
   shoal_word at = r->settings[SHOAL_SETTING_LOSS];
   w->head = at;
   const char *loss = shoal_loss_words[recipe->loss];
-  char shape[SHOAL_SHAPE_TEXT_MAX], classes[SHOAL_GROUPED_MAX];
+  char shape[SHOAL_SHAPE_TEXT_MAX];
   if (output->kind != SHOAL_VECTOR && output->kind != SHOAL_SEQUENCE)
     return shoal_words_fail(w, at,
                             "%s needs a vector or a sequence, but the last layer gives %s; end with a line "
@@ -330,6 +262,63 @@ bool shoal_check_loss(shoal_reading *r) {
     return shoal_words_fail(w, at, "weights of classes need the loss cross-entropy, found %s", loss);
   if (recipe->class_weights_count && recipe->class_weights_count != output->features)
     return shoal_words_fail(w, at, "%u weights for %s classes; there must be one for each",
-                            recipe->class_weights_count, shoal_grouped(output->features, classes));
+                            recipe->class_weights_count, shoal_human_count(output->features).text);
   return true;
+}
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+static bool is_zero(const field *f, const shoal_recipe *recipe) {
+  const void *from = (const char *)recipe + f->place;
+  switch (f->type) {
+  case U64: return *(const uint64_t *)from == 0;
+  case REAL: return *(const float *)from == 0;
+  case FLAG: return !*(const bool *)from;
+  default: return *(const uint32_t *)from == 0;
+  }
+}
+
+/* Whether a line can say 0. */
+static bool takes_zero(const field *f) {
+  switch (f->type) {
+  case U32: return f->least == 0;
+  case REAL: return f->range != SHOAL_RANGE_ABOVE_ZERO;
+  case FLAG: return false;
+  default: return true;
+  }
+}
+
+static void write_fields(shoal_text *out, const field *f, const shoal_recipe *recipe) {
+  for (; f->type != NONE; f++) {
+    const void *from = (const char *)recipe + f->place;
+    if (is_zero(f, recipe) && !takes_zero(f)) continue;
+    if (f->word != NULL) shoal_text_addf(out, " %s", f->word);
+    if (f->type == KIND) shoal_text_addf(out, " %s", f->kinds[*(const uint32_t *)from]);
+    if (f->type == U32) shoal_text_addf(out, " %u", *(const uint32_t *)from);
+    if (f->type == U64) shoal_text_addf(out, " %llu", (unsigned long long)*(const uint64_t *)from);
+    if (f->type == REAL) shoal_write_real(out, " ", *(const float *)from);
+  }
+}
+
+static void write_class_weights(shoal_text *out, const shoal_recipe *recipe) {
+  if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
+  shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
+  for (uint32_t i = 0; i < recipe->class_weights_count; i++)
+    shoal_write_real(out, " ", recipe->class_weights[i]);
+  shoal_text_addf(out, "\n");
+}
+
+void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
+  static const field none[1];
+  field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1];
+  for (int s = 0; s < SHOAL_SETTINGS; s++) {
+    bool is_written = is_always_written[s];
+    for (const field *f = setting_fields[s]; f->type != NONE; f++) is_written |= !is_zero(f, recipe);
+    if (!is_written) continue;
+    shoal_text_addf(out, "%s", shoal_setting_words[s]);
+    write_fields(out, setting_fields[s], recipe);
+    write_fields(out, fields_of_kind(recipe, (shoal_setting)s, none, room), recipe);
+    shoal_text_addf(out, "\n");
+  }
+  write_class_weights(out, recipe);
 }

@@ -17,6 +17,19 @@ bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b) {
          a->h == b->h && a->w == b->w;
 }
 
+uint32_t shoal_shape_dims(const shoal_shape *shape, int64_t out[SHOAL_SHAPE_DIMS_MAX]) {
+  uint32_t count = 0;
+  if (shape->kind == SHOAL_IMAGE) {
+    out[count++] = shape->c;
+    out[count++] = shape->h;
+    out[count++] = shape->w;
+    return count;
+  }
+  if (shape->kind != SHOAL_VECTOR) out[count++] = shape->steps;
+  if (shape->kind != SHOAL_TOKENS) out[count++] = shape->features;
+  return count;
+}
+
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]) {
   switch (shape->kind) {
   case SHOAL_VECTOR: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%u", shape->features); break;
@@ -39,9 +52,8 @@ uint64_t shoal_product(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
 }
 
 bool shoal_too_many_values(shoal_reading *r, shoal_word at, const char *text) {
-  char most[SHOAL_GROUPED_MAX];
   return shoal_words_over_limit(&r->words, at, "%s has more values than the limit of %s", text,
-                                shoal_grouped(SHOAL_VALUES_MAX, most));
+                                shoal_human_count(SHOAL_VALUES_MAX).text);
 }
 
 bool shoal_check_values(shoal_reading *r, shoal_word at, const shoal_shape *shape) {
@@ -53,11 +65,10 @@ bool shoal_check_values(shoal_reading *r, shoal_word at, const shoal_shape *shap
 }
 
 bool shoal_count_weights(shoal_reading *r, uint64_t more) {
-  char most[SHOAL_GROUPED_MAX];
   if (!shoal_add_u64(r->weights, more, &r->weights) || r->weights > SHOAL_VALUES_MAX)
     return shoal_words_over_limit(&r->words, r->words.head,
                                   "with this layer the net has more weights than the limit of %s",
-                                  shoal_grouped(SHOAL_VALUES_MAX, most));
+                                  shoal_human_count(SHOAL_VALUES_MAX).text);
   return true;
 }
 
@@ -67,9 +78,9 @@ static const shoal_shape *input_shape(const shoal_reading *r, const shoal_layer 
   return &r->model->layers[layer->inputs[k]].shape;
 }
 
-const char *shoal_input_text(const shoal_reading *r, uint32_t k, char out[SHOAL_QUOTE_MAX]) {
-  if (k > 0 || r->inputs[0].length) return shoal_word_quote(&r->words, r->inputs[k], out);
-  return "the line above";
+shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k) {
+  if (k > 0 || r->inputs[0].length) return shoal_word_quote(&r->words, r->inputs[k]);
+  return (shoal_quote){"the line above"};
 }
 
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k) {
@@ -77,21 +88,21 @@ shoal_word shoal_input_place(const shoal_reading *r, uint32_t k) {
 }
 
 bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *needed, const char *advice) {
-  char name[SHOAL_QUOTE_MAX], shape[SHOAL_SHAPE_TEXT_MAX];
+  char shape[SHOAL_SHAPE_TEXT_MAX];
   return shoal_words_fail(&r->words, shoal_input_place(r, 0), "needs %s, but %s gives %s; %s", needed,
-                          shoal_input_text(r, 0, name), shoal_shape_text(in, shape), advice);
+                          shoal_input_text(r, 0).text, shoal_shape_text(in, shape), advice);
 }
 
 /* Every layer but embed works on numbers. */
 static bool check_not_tokens(shoal_reading *r, const shoal_layer *layer) {
   for (uint32_t k = 0; k < layer->inputs_count; k++) {
-    char name[SHOAL_QUOTE_MAX], shape[SHOAL_SHAPE_TEXT_MAX];
+    char shape[SHOAL_SHAPE_TEXT_MAX];
     const shoal_shape *in = input_shape(r, layer, k);
     if (in->kind == SHOAL_TOKENS)
       return shoal_words_fail(
           &r->words, shoal_input_place(r, k),
           "%s gives %s, which are numbers of words; put a line like `embed 10000 200` between",
-          shoal_input_text(r, k, name), shoal_shape_text(in, shape));
+          shoal_input_text(r, k).text, shoal_shape_text(in, shape));
   }
   return true;
 }

@@ -1,4 +1,4 @@
-/* model_words.c: the lowest level of reading a model text: lines, words, numbers, errors.
+/* model_words.c: the lowest level of model texts: lines, words, numbers, errors.
  *
  * A line is looked over for bytes that do not belong before any of its words is used, so
  * every word is printable ASCII and can stand in an error text as it is. */
@@ -43,6 +43,15 @@ bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...) {
   return false;
 }
 
+bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...) {
+  char what[SHOAL_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  return shoal_words_fail(w, at, "expected %s, found %s", what, shoal_word_quote(w, at).text);
+}
+
 bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -58,31 +67,32 @@ bool shoal_words_no_memory(shoal_words *w) {
 
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
                          size_t count) {
-  char quote[SHOAL_QUOTE_MAX], foreign[SHOAL_FOREIGN_MAX];
-  if (shoal_words_foreign(w, foreign))
-    return shoal_words_fail(w, at, "unknown %s %s", thing, shoal_word_quote(w, at, quote));
+  char foreign[SHOAL_FOREIGN_MAX];
+  const shoal_quote quote = shoal_word_quote(w, at);
+  if (shoal_words_foreign(w, foreign)) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
   const char *near = shoal_nearest(at.text, at.length, table, count);
-  if (near)
-    return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, shoal_word_quote(w, at, quote),
-                            near);
-  char list[512];
-  size_t used = 0;
-  for (size_t i = 0; i < count && used < sizeof list; i++)
-    used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", table[i]);
-  if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list);
-  return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, shoal_word_quote(w, at, quote),
-                          list);
+  if (near) return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, quote.text, near);
+  const shoal_word_list list = shoal_words_list(table, count);
+  if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list.text);
+  return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, quote.text, list.text);
 }
 
-const char *shoal_word_quote(const shoal_words *w, shoal_word word, char out[SHOAL_QUOTE_MAX]) {
+shoal_word_list shoal_words_list(const char *const *table, size_t count) {
+  shoal_word_list list = {""};
+  for (size_t i = 0, used = 0; i < count && used < sizeof list.text; i++)
+    used += (size_t)snprintf(list.text + used, sizeof list.text - used, i ? ", %s" : "%s", table[i]);
+  return list;
+}
+
+shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word) {
   enum { SHOWN = 40 };
+  shoal_quote quote;
   if (word.length == 0)
-    snprintf(out, SHOAL_QUOTE_MAX, "%s", w->is_flag ? "nothing" : "the end of the line");
-  else if (word.length <= SHOWN)
-    snprintf(out, SHOAL_QUOTE_MAX, "'%.*s'", (int)word.length, word.text);
+    snprintf(quote.text, sizeof quote.text, "%s", w->is_flag ? "nothing" : "the end of the line");
   else
-    snprintf(out, SHOAL_QUOTE_MAX, "'%.*s...'", SHOWN, word.text);
-  return out;
+    snprintf(quote.text, sizeof quote.text, word.length <= SHOWN ? "'%.*s'" : "'%.*s...'",
+             (int)(word.length <= SHOWN ? word.length : SHOWN), word.text);
+  return quote;
 }
 
 /* ---- lines and words ---------------------------------------------------------------- */
@@ -117,11 +127,9 @@ bool shoal_words_next_line(shoal_words *w) {
   w->next = newline ? newline + 1 : w->text_end;
   if (w->line_end > w->line_start && w->line_end[-1] == '\r') w->line_end--;
 
-  if (w->line_end - w->line_start > SHOAL_LINE_BYTES_MAX) {
-    char most[SHOAL_GROUPED_MAX];
+  if (w->line_end - w->line_start > SHOAL_LINE_BYTES_MAX)
     return shoal_words_over_limit(w, place(w, w->line_start), "the line is longer than %s characters",
-                                  shoal_grouped(SHOAL_LINE_BYTES_MAX, most));
-  }
+                                  shoal_human_count(SHOAL_LINE_BYTES_MAX).text);
   if (!check_bytes(w)) return false;
   shoal_words_advance(w);
   return true;
@@ -154,19 +162,15 @@ int shoal_word_find(shoal_word word, const char *const *table, size_t count) {
 }
 
 bool shoal_words_end(shoal_words *w) {
-  char quote[SHOAL_QUOTE_MAX];
-  return w->word.length == 0 || shoal_words_fail(w, w->word, "expected the end of the line, found %s",
-                                                 shoal_word_quote(w, w->word, quote));
+  return w->word.length == 0 || shoal_words_expected(w, w->word, "the end of the line");
 }
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
-  char quote[SHOAL_QUOTE_MAX], from[SHOAL_GROUPED_MAX], to[SHOAL_GROUPED_MAX];
   if (!shoal_read_u64(w->word.text, w->word.length, out) || *out < least || *out > most)
-    return shoal_words_fail(w, w->word, "expected %s, a whole number from %s to %s, found %s", what,
-                            shoal_grouped(least, from), shoal_grouped(most, to),
-                            shoal_word_quote(w, w->word, quote));
+    return shoal_words_expected(w, w->word, "%s, a whole number from %s to %s", what,
+                                shoal_human_count(least).text, shoal_human_count(most).text);
   shoal_words_advance(w);
   return true;
 }
@@ -195,41 +199,42 @@ static uint32_t split_sizes(shoal_word word, uint32_t least, uint32_t out[3]) {
 }
 
 bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count) {
-  char quote[SHOAL_QUOTE_MAX], most[SHOAL_GROUPED_MAX];
   *count = w->word.length ? split_sizes(w->word, least, out) : 0;
   if (*count == 0)
-    return shoal_words_fail(w, w->word, "expected %s, of whole numbers from %u to %s, found %s", what, least,
-                            shoal_grouped(SHOAL_VALUES_MAX, most), shoal_word_quote(w, w->word, quote));
+    return shoal_words_expected(w, w->word, "%s, of whole numbers from %u to %s", what, least,
+                                shoal_human_count(SHOAL_VALUES_MAX).text);
   shoal_words_advance(w);
   return true;
 }
 
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out) {
+  static const char *const words[] = {
+      [SHOAL_RANGE_ABOVE_ZERO] = "above 0 and at most 1e9",
+      [SHOAL_RANGE_FROM_ZERO] = "from 0 to 1e9",
+      [SHOAL_RANGE_SHARE] = "from 0 to below 1",
+  };
   double value;
   bool good = shoal_read_f64(w->word.text, w->word.length, &value) && value <= REAL_MAX && value >= -REAL_MAX;
   /* The range is that of the float, which may have been rounded to its edge. Adding zero
    * turns the negative zero into the common one. */
   float rounded = good ? (float)value + 0.0f : 0;
-  const char *words = "";
-  switch (range) {
-  case SHOAL_RANGE_ABOVE_ZERO:
-    good = good && rounded > 0;
-    words = "above 0 and at most 1e9";
-    break;
-  case SHOAL_RANGE_FROM_ZERO:
-    good = good && rounded >= 0;
-    words = "from 0 to 1e9";
-    break;
-  case SHOAL_RANGE_SHARE:
-    good = good && rounded >= 0 && rounded < 1;
-    words = "from 0 to below 1";
-    break;
-  }
-  char quote[SHOAL_QUOTE_MAX];
-  if (!good)
-    return shoal_words_fail(w, w->word, "expected %s, a number %s, found %s", what, words,
-                            shoal_word_quote(w, w->word, quote));
+  good = good && (range == SHOAL_RANGE_ABOVE_ZERO ? rounded > 0 : rounded >= 0) &&
+         (range != SHOAL_RANGE_SHARE || rounded < 1);
+  if (!good) return shoal_words_expected(w, w->word, "%s, a number %s", what, words[range]);
   *out = rounded;
   shoal_words_advance(w);
   return true;
+}
+
+void shoal_write_real(shoal_text *out, const char *before, float value) {
+  char text[32];
+  double read;
+  snprintf(text, sizeof text, "%.0f", (double)value);
+  if (value >= 1e6f || !shoal_read_f64(text, strlen(text), &read) || (float)read != value) {
+    for (int digits = 1; digits <= 9; digits++) {
+      snprintf(text, sizeof text, "%.*g", digits, (double)value);
+      if (shoal_read_f64(text, strlen(text), &read) && (float)read == value) break;
+    }
+  }
+  shoal_text_addf(out, "%s%s", before, text);
 }

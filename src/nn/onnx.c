@@ -44,33 +44,20 @@ const char *shoal_onnx_graph(shoal_onnx_file *file, const char *prefix, const sh
   return shoal_onnx_activation(&e, graph->output_activation, e.outputs[graph->nodes_count - 1]);
 }
 
-static size_t dims_of(const shoal_shape *shape, int64_t dims[3]) {
-  size_t count = 0;
-  if (shape->kind == SHOAL_IMAGE) {
-    dims[count++] = shape->c;
-    dims[count++] = shape->h;
-    dims[count++] = shape->w;
-    return count;
-  }
-  if (shape->kind != SHOAL_VECTOR) dims[count++] = shape->steps;
-  if (shape->kind != SHOAL_TOKENS) dims[count++] = shape->features;
-  return count;
-}
-
 static shoal_onnx_type type_of(const shoal_shape *shape) {
   return shape->kind == SHOAL_TOKENS ? SHOAL_ONNX_INT64 : SHOAL_ONNX_FLOAT;
 }
 
 shoal_status shoal_onnx_save(const char *path, const shoal_graph *graph, const float *weights,
                              shoal_error *err) {
-  const shoal_shape *in = &graph->nodes[0].shape, *out = &graph->nodes[graph->nodes_count - 1].shape;
+  const shoal_shape *in = &graph->nodes[0].shape, *out = shoal_graph_output(graph);
   shoal_onnx_file file;
-  int64_t dims[3];
+  int64_t dims[SHOAL_SHAPE_DIMS_MAX];
   shoal_onnx_file_init(&file);
-  const char *input = shoal_onnx_input(&file, "input", type_of(in), dims_of(in, dims), dims);
+  const char *input = shoal_onnx_input(&file, "input", type_of(in), shoal_shape_dims(in, dims), dims);
   const char *last = shoal_onnx_graph(&file, "", graph, weights, input);
   shoal_onnx_node(&file, "Identity", &last, 1, "output");
-  shoal_onnx_output(&file, "output", type_of(out), dims_of(out, dims), dims);
+  shoal_onnx_output(&file, "output", type_of(out), shoal_shape_dims(out, dims), dims);
   shoal_status status = shoal_onnx_file_write(&file, path, err);
   shoal_onnx_file_release(&file);
   return status;

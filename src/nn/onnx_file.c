@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 #include "base/file.h"
-#include "nn/protobuf.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are written as they lie in memory");
 
@@ -35,7 +34,7 @@ static const char tables_domain[] = "ai.onnx.ml";
 /* A tensor of the file: its message up to the raw bytes, and those. */
 struct shoal_onnx_tensor {
   shoal_onnx_tensor *next;
-  shoal_text head;
+  shoal_protobuf head;
   const void *data;
   size_t bytes;
 };
@@ -43,22 +42,17 @@ struct shoal_onnx_tensor {
 void shoal_onnx_file_init(shoal_onnx_file *file) {
   *file = (shoal_onnx_file){.scope = "", .opset = OPSET};
   shoal_arena_init(&file->memory, (size_t)FILE_BYTES_MAX * 2);
+  shoal_protobuf_text(&file->nodes, GRAPH_NAME, "shoal");
 }
 
 void shoal_onnx_file_release(shoal_onnx_file *file) {
   for (shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next)
-    shoal_text_release(&tensor->head);
-  shoal_text_release(&file->nodes);
-  shoal_text_release(&file->attributes);
-  shoal_text_release(&file->ends);
-  shoal_text_release(&file->meta);
+    shoal_text_release(&tensor->head.text);
+  shoal_text_release(&file->nodes.text);
+  shoal_text_release(&file->attributes.text);
+  shoal_text_release(&file->ends.text);
+  shoal_text_release(&file->meta.text);
   shoal_arena_release(&file->memory);
-}
-
-/* Adds the message to `out` as a field and empties it. */
-static void add_and_release(shoal_text *out, uint32_t field, shoal_text *message) {
-  shoal_protobuf_message(out, field, message);
-  shoal_text_release(message);
 }
 
 /* ---- names -------------------------------------------------------------------------- */
@@ -82,63 +76,58 @@ static const char *new_name(shoal_onnx_file *file) {
 
 /* ---- attributes --------------------------------------------------------------------- */
 
-static void begin_attribute(shoal_text *attribute, const char *name, int type) {
-  shoal_text_init(attribute);
-  shoal_protobuf_text(attribute, ATTRIBUTE_NAME, name);
-  shoal_protobuf_int(attribute, ATTRIBUTE_TYPE, type);
+static void open_attribute(shoal_onnx_file *file, const char *name, int type) {
+  shoal_protobuf_open(&file->attributes, NODE_ATTRIBUTE);
+  shoal_protobuf_text(&file->attributes, ATTRIBUTE_NAME, name);
+  shoal_protobuf_int(&file->attributes, ATTRIBUTE_TYPE, type);
 }
 
 void shoal_onnx_attribute_int(shoal_onnx_file *file, const char *name, int64_t value) {
-  shoal_text attribute;
-  begin_attribute(&attribute, name, TYPE_INT);
-  shoal_protobuf_int(&attribute, ATTRIBUTE_INT, value);
-  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+  open_attribute(file, name, TYPE_INT);
+  shoal_protobuf_int(&file->attributes, ATTRIBUTE_INT, value);
+  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_ints(shoal_onnx_file *file, const char *name, size_t count, const int64_t *values) {
-  shoal_text attribute;
-  begin_attribute(&attribute, name, TYPE_INTS);
-  for (size_t i = 0; i < count; i++) shoal_protobuf_int(&attribute, ATTRIBUTE_INTS, values[i]);
-  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+  open_attribute(file, name, TYPE_INTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_int(&file->attributes, ATTRIBUTE_INTS, values[i]);
+  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_float(shoal_onnx_file *file, const char *name, float value) {
-  shoal_text attribute;
-  begin_attribute(&attribute, name, TYPE_FLOAT);
-  shoal_protobuf_float(&attribute, ATTRIBUTE_FLOAT, value);
-  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+  open_attribute(file, name, TYPE_FLOAT);
+  shoal_protobuf_float(&file->attributes, ATTRIBUTE_FLOAT, value);
+  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_text(shoal_onnx_file *file, const char *name, const char *value) {
-  shoal_text attribute;
-  begin_attribute(&attribute, name, TYPE_TEXT);
-  shoal_protobuf_text(&attribute, ATTRIBUTE_TEXT, value);
-  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+  open_attribute(file, name, TYPE_TEXT);
+  shoal_protobuf_text(&file->attributes, ATTRIBUTE_TEXT, value);
+  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_texts(shoal_onnx_file *file, const char *name, size_t count,
                                 const char *const *values) {
-  shoal_text attribute;
-  begin_attribute(&attribute, name, TYPE_TEXTS);
-  for (size_t i = 0; i < count; i++) shoal_protobuf_text(&attribute, ATTRIBUTE_TEXTS, values[i]);
-  add_and_release(&file->attributes, NODE_ATTRIBUTE, &attribute);
+  open_attribute(file, name, TYPE_TEXTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_text(&file->attributes, ATTRIBUTE_TEXTS, values[i]);
+  shoal_protobuf_close(&file->attributes, 1);
 }
 
 /* ---- operators ---------------------------------------------------------------------- */
 
 static void add_node(shoal_onnx_file *file, const char *domain, const char *op, const char *const *inputs,
                      size_t inputs_count, const char *output) {
-  shoal_text node;
-  shoal_text_init(&node);
-  for (size_t i = 0; i < inputs_count; i++) shoal_protobuf_text(&node, NODE_INPUT, inputs[i]);
-  shoal_protobuf_text(&node, NODE_OUTPUT, output);
-  shoal_protobuf_text(&node, NODE_NAME, output);
-  shoal_protobuf_text(&node, NODE_OP, op);
-  node.failed |= file->attributes.failed;
-  shoal_text_add(&node, file->attributes.bytes, file->attributes.length);
-  shoal_text_clear(&file->attributes);
-  if (domain) shoal_protobuf_text(&node, NODE_DOMAIN, domain);
-  add_and_release(&file->nodes, GRAPH_NODE, &node);
+  shoal_protobuf *out = &file->nodes;
+  shoal_protobuf_open(out, GRAPH_NODE);
+  for (size_t i = 0; i < inputs_count; i++) shoal_protobuf_text(out, NODE_INPUT, inputs[i]);
+  shoal_protobuf_text(out, NODE_OUTPUT, output);
+  shoal_protobuf_text(out, NODE_NAME, output);
+  shoal_protobuf_text(out, NODE_OP, op);
+  out->text.failed |= file->attributes.text.failed;
+  shoal_text_add(&out->text, file->attributes.text.bytes, file->attributes.text.length);
+  shoal_text_clear(&file->attributes.text);
+  if (domain) shoal_protobuf_text(out, NODE_DOMAIN, domain);
+  shoal_protobuf_close(out, 1);
 }
 
 void shoal_onnx_node(shoal_onnx_file *file, const char *op, const char *const *inputs, size_t inputs_count,
@@ -208,8 +197,7 @@ const char *shoal_onnx_constant(shoal_onnx_file *file, const char *name, shoal_o
     file->failed = true;
     return name;
   }
-  shoal_text message;
-  shoal_text_init(&message);
+  shoal_protobuf message = {0};
   tensor->data = data;
   tensor->bytes = type == SHOAL_ONNX_FLOAT ? sizeof(float) : sizeof(int64_t);
   for (size_t i = 0; i < dims_count; i++) {
@@ -219,11 +207,10 @@ const char *shoal_onnx_constant(shoal_onnx_file *file, const char *name, shoal_o
   shoal_protobuf_int(&message, TENSOR_TYPE, type);
   shoal_protobuf_text(&message, TENSOR_NAME, name);
   shoal_protobuf_bytes_head(&message, TENSOR_RAW, tensor->bytes);
-  shoal_text_init(&tensor->head);
-  shoal_protobuf_bytes_head(&tensor->head, GRAPH_INITIALIZER, message.length + tensor->bytes);
-  shoal_text_add(&tensor->head, message.bytes, message.length);
-  file->failed |= message.failed || tensor->head.failed;
-  shoal_text_release(&message);
+  shoal_protobuf_bytes_head(&tensor->head, GRAPH_INITIALIZER, message.text.length + tensor->bytes);
+  shoal_text_add(&tensor->head.text, message.text.bytes, message.text.length);
+  file->failed |= message.text.failed || tensor->head.text.failed;
+  shoal_text_release(&message.text);
   *(file->last ? file->last : &file->first) = tensor;
   file->last = &tensor->next;
   return name;
@@ -257,26 +244,22 @@ const char *shoal_onnx_real(shoal_onnx_file *file, float value) { return shoal_o
 /* Its name, and its type with the batch left open. */
 static void add_end(shoal_onnx_file *file, uint32_t field, const char *name, shoal_onnx_type element,
                     size_t dims_count, const int64_t *dims) {
-  shoal_text batch, shape, tensor, type, value;
-  shoal_text_init(&batch);
-  shoal_text_init(&shape);
-  shoal_text_init(&tensor);
-  shoal_text_init(&type);
-  shoal_text_init(&value);
-  shoal_protobuf_text(&batch, DIM_NAME, "batch");
-  add_and_release(&shape, SHAPE_DIM, &batch);
-  for (size_t i = 0; i < dims_count; i++) {
-    shoal_text dim;
-    shoal_text_init(&dim);
-    shoal_protobuf_int(&dim, DIM_VALUE, dims[i]);
-    add_and_release(&shape, SHAPE_DIM, &dim);
+  shoal_protobuf *out = &file->ends;
+  shoal_protobuf_open(out, field);
+  shoal_protobuf_text(out, VALUE_NAME, name);
+  shoal_protobuf_open(out, VALUE_TYPE);
+  shoal_protobuf_open(out, TYPE_TENSOR);
+  shoal_protobuf_int(out, TENSOR_TYPE_ELEMENT, element);
+  shoal_protobuf_open(out, TENSOR_TYPE_SHAPE);
+  for (size_t i = 0; i <= dims_count; i++) {
+    shoal_protobuf_open(out, SHAPE_DIM);
+    if (i == 0)
+      shoal_protobuf_text(out, DIM_NAME, "batch");
+    else
+      shoal_protobuf_int(out, DIM_VALUE, dims[i - 1]);
+    shoal_protobuf_close(out, 1);
   }
-  shoal_protobuf_int(&tensor, TENSOR_TYPE_ELEMENT, element);
-  add_and_release(&tensor, TENSOR_TYPE_SHAPE, &shape);
-  add_and_release(&type, TYPE_TENSOR, &tensor);
-  shoal_protobuf_text(&value, VALUE_NAME, name);
-  add_and_release(&value, VALUE_TYPE, &type);
-  add_and_release(&file->ends, field, &value);
+  shoal_protobuf_close(out, 4);
 }
 
 const char *shoal_onnx_input(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
@@ -291,49 +274,43 @@ void shoal_onnx_output(shoal_onnx_file *file, const char *name, shoal_onnx_type 
 }
 
 void shoal_onnx_meta(shoal_onnx_file *file, const char *key, const char *value) {
-  shoal_text entry;
-  shoal_text_init(&entry);
-  shoal_protobuf_text(&entry, META_KEY, key);
-  shoal_protobuf_text(&entry, META_VALUE, value);
-  add_and_release(&file->meta, MODEL_META, &entry);
+  shoal_protobuf_open(&file->meta, MODEL_META);
+  shoal_protobuf_text(&file->meta, META_KEY, key);
+  shoal_protobuf_text(&file->meta, META_VALUE, value);
+  shoal_protobuf_close(&file->meta, 1);
 }
 
 /* ---- the file ----------------------------------------------------------------------- */
 
-static void add_opset(shoal_text *model, const char *domain, int64_t version) {
-  shoal_text opset;
-  shoal_text_init(&opset);
-  shoal_protobuf_text(&opset, OPSET_DOMAIN, domain);
-  shoal_protobuf_int(&opset, OPSET_VERSION, version);
-  add_and_release(model, MODEL_OPSET, &opset);
+static void add_opset(shoal_protobuf *model, const char *domain, int64_t version) {
+  shoal_protobuf_open(model, MODEL_OPSET);
+  shoal_protobuf_text(model, OPSET_DOMAIN, domain);
+  shoal_protobuf_int(model, OPSET_VERSION, version);
+  shoal_protobuf_close(model, 1);
 }
 
-/* All of the model's message that goes before its graph, and the graph's length. */
-static uint64_t make_head(const shoal_onnx_file *file, const shoal_text *name, shoal_text *model) {
+/* All of the model's message that goes before its graph, whose length it notes. */
+static void make_head(const shoal_onnx_file *file, shoal_protobuf *model, uint64_t graph_bytes) {
   shoal_protobuf_int(model, MODEL_IR_VERSION, IR_VERSION);
   shoal_protobuf_text(model, MODEL_PRODUCER, "shoal");
   add_opset(model, "", file->opset);
   if (file->tables) add_opset(model, tables_domain, OPSET_TABLES);
-  shoal_text_add(model, file->meta.bytes, file->meta.length);
-  uint64_t graph_bytes = (uint64_t)name->length + file->nodes.length + file->ends.length;
-  for (const shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next)
-    graph_bytes += (uint64_t)tensor->head.length + tensor->bytes;
+  shoal_text_add(&model->text, file->meta.text.bytes, file->meta.text.length);
   shoal_protobuf_bytes_head(model, MODEL_GRAPH, graph_bytes);
-  return graph_bytes;
 }
 
 shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path, shoal_error *err) {
-  shoal_text model, name;
-  shoal_text_init(&model);
-  shoal_text_init(&name);
-  shoal_protobuf_text(&name, GRAPH_NAME, "shoal");
-  uint64_t bytes = make_head(file, &name, &model);
-  bytes += model.length;
+  const shoal_text *nodes = &file->nodes.text, *ends = &file->ends.text;
+  uint64_t graph_bytes = (uint64_t)nodes->length + ends->length;
+  for (const shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next)
+    graph_bytes += (uint64_t)tensor->head.text.length + tensor->bytes;
+  shoal_protobuf head = {0};
+  make_head(file, &head, graph_bytes);
+  uint64_t bytes = head.text.length + graph_bytes;
 
   shoal_writer *writer = NULL;
   shoal_status status;
-  if (file->failed || file->nodes.failed || file->ends.failed || file->meta.failed || model.failed ||
-      name.failed)
+  if (file->failed || nodes->failed || ends->failed || file->meta.text.failed || head.text.failed)
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   else if (bytes > FILE_BYTES_MAX)
     status = shoal_fail(err, SHOAL_LIMIT, "%s: the model takes %llu bytes; an ONNX file holds at most %llu",
@@ -341,17 +318,15 @@ shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path
   else
     status = shoal_writer_create(&writer, path, err);
   if (status == SHOAL_OK) {
-    shoal_writer_add(writer, model.bytes, model.length);
-    shoal_writer_add(writer, name.bytes, name.length);
-    shoal_writer_add(writer, file->nodes.bytes, file->nodes.length);
+    shoal_writer_add(writer, head.text.bytes, head.text.length);
+    shoal_writer_add(writer, nodes->bytes, nodes->length);
     for (const shoal_onnx_tensor *tensor = file->first; tensor; tensor = tensor->next) {
-      shoal_writer_add(writer, tensor->head.bytes, tensor->head.length);
+      shoal_writer_add(writer, tensor->head.text.bytes, tensor->head.text.length);
       shoal_writer_add(writer, tensor->data, tensor->bytes);
     }
-    shoal_writer_add(writer, file->ends.bytes, file->ends.length);
+    shoal_writer_add(writer, ends->bytes, ends->length);
     status = shoal_writer_commit(writer, err);
   }
-  shoal_text_release(&model);
-  shoal_text_release(&name);
+  shoal_text_release(&head.text);
   return status;
 }

@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "nn/protobuf.h"
 
 /* As onnx.proto numbers them. */
 typedef enum shoal_onnx_type {
@@ -34,10 +34,10 @@ typedef struct shoal_onnx_file {
   bool tables;   /* operators of the domain "ai.onnx.ml" are used */
   int64_t opset; /* 17; raised by who uses an operator of a later one */
   uint32_t values;
-  shoal_text nodes;      /* of the graph message, as fields */
-  shoal_text attributes; /* of the node being made */
-  shoal_text ends;       /* inputs and outputs, as fields of the graph message */
-  shoal_text meta;       /* as fields of the model message */
+  shoal_protobuf nodes;      /* fields of the graph message: its name and nodes, */
+  shoal_protobuf ends;       /* its inputs and outputs */
+  shoal_protobuf attributes; /* of the node being made */
+  shoal_protobuf meta;       /* fields of the model message */
   shoal_onnx_tensor *first, **last;
 } shoal_onnx_file;
 

@@ -39,7 +39,8 @@ enum {
   SHOAL_OP_PADS_SAME = 1 << 13,      /* its line may say `pad same` */
 };
 
-/* One run of a node, forward or backward, with all pointers resolved. */
+/* One run of a node, forward or backward, with all pointers resolved. They are memory of the plan's device: an operation
+ * passes them to kernels and never looks at what they point to (device/device.h). */
 typedef struct shoal_call {
   shoal_exec *exec;
   const shoal_kernels *kernels;
@@ -49,8 +50,12 @@ typedef struct shoal_call {
   const float *x;              /* input 0 */
   float *y;
   float *saved, *scratch;
-  float *dy;                         /* backward only, and these: */
-  float *dx[SHOAL_LAYER_INPUTS_MAX]; /* of each input; NULL where nobody wants it */
+  const void *own; /* what the operation hands to its bands, or NULL */
+  uint32_t *mark;  /* a word of the host that stays from forward to backward */
+  float *dy;       /* backward only, and these: */
+  /* The gradients of the inputs; NULL for an input whose gradient nobody wants. A node with one input and no parameters
+   * always has dx[0]: it runs backward only when that gradient is wanted. */
+  float *dx[SHOAL_LAYER_INPUTS_MAX];
 } shoal_call;
 
 typedef struct shoal_op {
@@ -60,7 +65,8 @@ typedef struct shoal_op {
   unsigned traits;  /* SHOAL_OP_... */
 
   /* The line. Each may be NULL. */
-  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* its arguments; NULL: there are none */
+  const char *units; /* what errors call the number that its arguments begin with: layer->units */
+  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* its other arguments */
   void (*write)(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
   /* Sets layer->shape and counts the weights; NULL: the shape is the input's. */
   bool (*infer)(struct shoal_reading *r, shoal_layer *layer, const shoal_shape *in);
@@ -71,15 +77,14 @@ typedef struct shoal_op {
   unsigned (*node_traits)(
       const shoal_node *node); /* beside `traits`, where they depend on the node; or NULL */
   /* Floats that it keeps from forward to backward, and scratch; NULL: none. */
-  size_t (*saved)(const shoal_graph *graph, const shoal_node *node, uint32_t n);
-  size_t (*scratch)(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
-                    bool backward);
+  size_t (*saved)(const shoal_node *node, uint32_t n);
+  size_t (*scratch)(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward);
   uint32_t carries; /* recurrent: vectors of the output's width that go on from batch to batch */
   uint32_t
       overwrites; /* so many parameters, from the first, get their gradient overwritten by a fresh tile */
   void (*forward)(const shoal_call *call);
   void (*backward)(const shoal_call *call);
-  uint64_t (*flops)(const shoal_graph *graph, const shoal_node *node); /* forward, of one sample; NULL: 0 */
+  uint64_t (*flops)(const shoal_node *node); /* forward, of one sample; NULL: 0 */
   /* Writes its operators and returns the name of the value that they give. */
   const char *(*onnx)(struct shoal_onnx_export *e, const shoal_node *node, const char *x);
 } shoal_op;
@@ -109,12 +114,20 @@ uint32_t shoal_call_rows(const shoal_call *call, const shoal_shape *shape);
 size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape);
 /* How normalisations and dropout see the output. */
 shoal_norm shoal_call_norm(const shoal_call *call);
-void shoal_call_gemm(const shoal_call *call, const shoal_gemm *product);
+/* Products of matrices that lie row after row: c (m x n) = a (m x k) b (k x n), the same with b turned, which is n x k
+ * then, and with a turned, which is k x m. Without bias, accumulation and scratch, of which shoal_call_gemm uses the
+ * call's. */
+shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
+shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
+shoal_gemm shoal_gemm_atb(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
+void shoal_call_gemm(const shoal_call *call, shoal_gemm product);
+/* Adds the columns of x (rows x cols) to sums. */
+void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols, const float *x,
+                            float *sums);
 /* Calls f for stretches of 0 .. count - 1 that are multiples of `unit`, one for each thread of the team, where `work`,
  * about the floating point operations of all, is worth it. A stretch must give the same bits alone and within a larger
- * one. `context` is the call, or what the operation likes; `scratch` is the thread's, as large as the node's. */
-typedef void (*shoal_band)(const void *context, size_t first, size_t count, float *scratch);
-void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f,
-                      const void *context);
+ * one. The call that f gets is this one, but for its scratch, which is the thread's and as large as the node's. */
+typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
+void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f);
 
 #endif

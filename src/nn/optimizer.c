@@ -2,32 +2,32 @@
 #include "nn/optimizer.h"
 
 #include "base/power.h"
+#include "nn/model_internal.h"
+
+/* The numbers of rows; in the recipe, beta1 stands where momentum does. */
+#define RATE(usual) "rate", "the rate", offsetof(shoal_recipe, rate), false, usual
+#define MOMENTUM "momentum", "the momentum", offsetof(shoal_recipe, momentum), true, 0.9f
+#define BETA1 "beta1", "beta1", offsetof(shoal_recipe, momentum), true, 0.9f
+#define BETA2(usual) "beta2", "beta2", offsetof(shoal_recipe, beta2), true, usual
+#define EPS(usual) "eps", "eps", offsetof(shoal_recipe, eps), false, usual
+
+#define EACH_OPTIMIZER(X)                                                                                 \
+  X(SHOAL_SGD, "sgd", .numbers = {{RATE(0.1f)}})                                                          \
+  X(SHOAL_MOMENTUM, "momentum", .slots = 1, .has_velocity = true, .numbers = {{RATE(0.05f)}, {MOMENTUM}}) \
+  X(SHOAL_NESTEROV, "nesterov", .slots = 1, .has_velocity = true, .numbers = {{RATE(0.05f)}, {MOMENTUM}}) \
+  X(SHOAL_ADAGRAD, "adagrad", .slots = 1, .numbers = {{RATE(0.01f)}, {EPS(1e-10f)}})                      \
+  X(SHOAL_RMSPROP, "rmsprop", .slots = 1, .numbers = {{RATE(0.001f)}, {BETA2(0.99f)}, {EPS(1e-8f)}})      \
+  X(SHOAL_ADAM, "adam", .slots = 2, .numbers = {{RATE(0.001f)}, {BETA1}, {BETA2(0.999f)}, {EPS(1e-8f)}})  \
+  X(SHOAL_ADAMW, "adamw", .slots = 2, .numbers = {{RATE(0.001f)}, {BETA1}, {BETA2(0.999f)}, {EPS(1e-8f)}})
+
+const char *const shoal_optimizer_words[] = {EACH_OPTIMIZER(SHOAL_WORD_OF) NULL};
+const shoal_optimizer_row shoal_optimizer_rows[] = {EACH_OPTIMIZER(SHOAL_ROW_OF)};
 
 /* Running statistics of batch normalisation move this far towards each round's. */
 static const float STATISTIC_SHARE = 0.1f;
 
-size_t shoal_optimizer_runs(const shoal_graph *graph, shoal_run *runs) {
-  size_t count = 0;
-  for (uint32_t i = 0; i < graph->params_count; i++) {
-    const shoal_param *p = &graph->params[i];
-    for (size_t start = 0; start < p->count; start += SHOAL_RUN_FLOATS_MAX) {
-      size_t left = p->count - start;
-      if (runs != NULL)
-        runs[count] = (shoal_run){
-            p->offset + start, left < SHOAL_RUN_FLOATS_MAX ? (uint32_t)left : SHOAL_RUN_FLOATS_MAX, p->kind};
-      count++;
-    }
-  }
-  return count;
-}
-
-uint32_t shoal_optimizer_slots(shoal_update_kind kind) {
-  switch (kind) {
-  case SHOAL_SGD: return 0;
-  case SHOAL_ADAM:
-  case SHOAL_ADAMW: return 2;
-  default: return 1;
-  }
+bool shoal_optimizer_keeps(const shoal_update *update) {
+  return shoal_optimizer_rows[update->kind].slots == 0 && update->l2 == 0;
 }
 
 shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint64_t step) {
@@ -48,7 +48,7 @@ void shoal_optimizer_apply(const shoal_kernels *kernels, const shoal_update *upd
   const float *old = from + run->offset, *g = gradient + run->offset;
   float *w = weights + run->offset;
   if (run->kind == SHOAL_PARAM_STATISTIC) {
-    for (uint32_t i = 0; i < run->count; i++) w[i] = old[i] + STATISTIC_SHARE * (g[i] - old[i]);
+    kernels->follow(run->count, STATISTIC_SHARE, old, g, w);
     return;
   }
   shoal_update u = *update;

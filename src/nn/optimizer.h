@@ -1,8 +1,7 @@
-/* optimizer.h: from summed gradients to new weights, for any stretch of the flat vector.
+/* optimizer.h: what each optimiser is, and from summed gradients to new weights, for any stretch of the flat vector.
  *
- * The vector is cut into runs: stretches of one parameter, so that every element of a run
- * is treated alike. What an owner of a slice applies (a trainer, later a parameter server)
- * is the same code on the runs that it owns.
+ * The vector is cut into runs (graph.h). What an owner of a slice applies (a trainer, a parameter server) is the same
+ * code on the runs that it owns.
  *
  * Ownership: everything is the caller's. Threads: runs are independent. */
 #ifndef SHOAL_NN_OPTIMIZER_H
@@ -10,19 +9,29 @@
 
 #include "nn/graph.h"
 
-enum { SHOAL_RUN_FLOATS_MAX = 16384 };
+/* A number that an optimiser takes: `optimizer adam beta1 0.9`. */
+typedef struct shoal_optimizer_number {
+  const char *word;
+  const char *what; /* as errors call it */
+  size_t field;     /* the float of the recipe, in bytes from its start */
+  bool
+      is_share; /* true: from 0 to below 1; false: above 0, where 0 in the recipe means that it was not given */
+  float usual;
+} shoal_optimizer_number;
 
-typedef struct shoal_run {
-  size_t offset;
-  uint32_t count;
-  shoal_param_kind kind;
-} shoal_run;
+enum { SHOAL_OPTIMIZER_NUMBERS_MAX = 4 };
+/* All that is particular to an optimiser but its arithmetic, which is the kernels'. */
+typedef struct shoal_optimizer_row {
+  uint32_t slots;    /* vectors of state beside the weights: 0, 1 or 2 */
+  bool has_velocity; /* the first of them says where the weights are going: momentum */
+  shoal_optimizer_number numbers[SHOAL_OPTIMIZER_NUMBERS_MAX + 1]; /* the rate, others; no word: the end */
+} shoal_optimizer_row;
 
-/* The runs of the whole vector, in order; returns how many. With runs NULL only counts. */
-size_t shoal_optimizer_runs(const shoal_graph *graph, shoal_run *runs);
+/* In the order of their enum. */
+extern const shoal_optimizer_row shoal_optimizer_rows[];
 
-/* How many vectors of state the optimiser keeps beside the weights: 0, 1 or 2. */
-uint32_t shoal_optimizer_slots(shoal_update_kind kind);
+/* True if a finite weight whose gradient is zero stays as it is. */
+bool shoal_optimizer_keeps(const shoal_update *update);
 
 /* The update of round `step` (from 1) at this rate. */
 shoal_update shoal_optimizer_update(const shoal_recipe *recipe, float rate, uint64_t step);

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/assert.h"
 #include "nn/op.h"
+#include "nn/sums.h"
 
 enum { ALIGN = 16 };
 #define FLOATS_MAX ((size_t)1 << 48) /* far beyond any machine, far below what size_t holds */
@@ -24,13 +25,20 @@ typedef struct buffer {
   size_t *place;        /* where the offset goes */
 } buffer;
 
+/* What is known of a node. */
+typedef struct facts {
+  bool needs_gradient;      /* its output does */
+  uint32_t readers;         /* how many inputs read it, */
+  uint32_t last_reader;     /* and the last node that does */
+  uint32_t last_use;        /* the last step that reads its value, without those that share its buffer */
+  uint32_t shares;          /* the node whose value buffer it uses: itself, or its input's */
+  uint32_t gradient_shares; /* the same of gradients: itself, or its reader's */
+} facts;
+
 typedef struct planner {
   shoal_plan *plan;
   const shoal_graph *graph;
-  bool *needs_gradient; /* of each node's output */
-  uint32_t *readers;    /* how many inputs read each node */
-  uint32_t *shares;     /* the node whose value buffer it uses: itself, or its input's */
-  uint32_t *gradient_shares;
+  facts *of; /* each node */
   buffer *buffers;
   uint32_t buffers_count;
   uint32_t nodes;
@@ -44,38 +52,55 @@ size_t shoal_shape_floats(const shoal_shape *shape, uint32_t n) {
   return (size_t)shoal_shape_values(shape) * rows;
 }
 
+/* Floats of a node's output, for as many samples as there may be. */
+static size_t output_floats(const planner *p, uint32_t node) {
+  return shoal_shape_floats(&p->graph->nodes[node].shape, p->plan->samples_max);
+}
+
 static uint32_t time_forward(uint32_t node) { return node; }
 static uint32_t time_loss(const planner *p) { return p->nodes; }
 static uint32_t time_backward(const planner *p, uint32_t node) { return 2 * p->nodes - node; }
 
+static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/* True if the node's operation can, and nobody else reads what it works on. */
+static bool works_in_place(const planner *p, uint32_t i, unsigned trait) {
+  const shoal_node *node = &p->graph->nodes[i];
+  return node->inputs_count == 1 && p->of[node->inputs[0]].readers == 1 && shoal_node_is(node, trait);
+}
+
 static void analyse(planner *p) {
-  p->needs_gradient[0] = p->plan->input_gradient;
+  p->of[0].needs_gradient = p->plan->input_gradient;
   for (uint32_t i = 0; i < p->nodes; i++) {
     const shoal_node *node = &p->graph->nodes[i];
-    p->shares[i] = p->gradient_shares[i] = i;
-    for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++)
-      if (node->params[k] != SHOAL_NO_PARAM) p->needs_gradient[i] = true;
+    facts *of = &p->of[i];
+    of->shares = of->gradient_shares = i;
+    for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++) of->needs_gradient |= node->params[k] != SHOAL_NO_PARAM;
+    for (uint32_t k = 0; k < node->inputs_count; k++)
+      of->needs_gradient |= p->of[node->inputs[k]].needs_gradient;
+    bool trains = p->plan->training && of->needs_gradient;
+    bool reads_input = trains && shoal_node_is(node, SHOAL_OP_READS_INPUT);
+    bool reads_output = trains && shoal_node_is(node, SHOAL_OP_READS_OUTPUT);
+    of->last_use = reads_output ? time_backward(p, i) : i + 1 == p->nodes ? time_loss(p) : time_forward(i);
     for (uint32_t k = 0; k < node->inputs_count; k++) {
-      p->readers[node->inputs[k]]++;
-      p->needs_gradient[i] |= p->needs_gradient[node->inputs[k]];
+      facts *input = &p->of[node->inputs[k]];
+      input->readers++;
+      input->last_reader = i;
+      input->last_use = later(input->last_use, reads_input ? time_backward(p, i) : time_forward(i));
     }
   }
   for (uint32_t i = 0; i < p->nodes; i++) {
-    const shoal_node *node = &p->graph->nodes[i];
-    if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
-    uint32_t input = node->inputs[0];
+    if (!works_in_place(p, i, SHOAL_OP_IN_PLACE)) continue;
+    uint32_t input = p->graph->nodes[i].inputs[0];
     bool input_needed = p->plan->training && shoal_node_is(&p->graph->nodes[input], SHOAL_OP_READS_OUTPUT);
-    if (shoal_node_is(node, SHOAL_OP_IN_PLACE) && !input_needed) p->shares[i] = p->shares[input];
+    if (!input_needed) p->of[i].shares = p->of[input].shares;
   }
   /* Gradients flow from a node to its input: the input takes over the node's buffer. */
-  for (uint32_t i = p->nodes; i-- > 0;) {
-    const shoal_node *node = &p->graph->nodes[i];
-    if (node->inputs_count != 1 || p->readers[node->inputs[0]] != 1) continue;
-    if (shoal_node_is(node, SHOAL_OP_GRADIENT_IN_PLACE))
-      p->gradient_shares[node->inputs[0]] = p->gradient_shares[i];
-  }
+  for (uint32_t i = p->nodes; i-- > 0;)
+    if (works_in_place(p, i, SHOAL_OP_GRADIENT_IN_PLACE))
+      p->of[p->graph->nodes[i].inputs[0]].gradient_shares = p->of[i].gradient_shares;
   uint32_t output = p->nodes - 1;
-  p->loss_in_place = p->plan->training && p->needs_gradient[output] &&
+  p->loss_in_place = p->plan->training && p->of[output].needs_gradient &&
                      !shoal_node_is(&p->graph->nodes[output], SHOAL_OP_READS_OUTPUT);
 }
 
@@ -90,66 +115,35 @@ static void want(planner *p, size_t *place, size_t floats, uint32_t first, uint3
   *b = (buffer){rounded, first, last, place};
 }
 
-static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
-
-/* The last step that reads node i's value, alone, without those that share its buffer. */
-static uint32_t last_use(const planner *p, uint32_t i) {
-  bool training = p->plan->training;
-  uint32_t last = time_forward(i);
-  if (i + 1 == p->nodes) last = later(last, time_loss(p));
-  if (training && p->needs_gradient[i] && shoal_node_is(&p->graph->nodes[i], SHOAL_OP_READS_OUTPUT))
-    last = later(last, time_backward(p, i));
-  for (uint32_t j = i + 1; j < p->nodes; j++) {
-    const shoal_node *reader = &p->graph->nodes[j];
-    for (uint32_t k = 0; k < reader->inputs_count; k++) {
-      if (reader->inputs[k] != i) continue;
-      last = later(last, time_forward(j));
-      if (training && p->needs_gradient[j] && shoal_node_is(reader, SHOAL_OP_READS_INPUT))
-        last = later(last, time_backward(p, j));
-    }
-  }
-  return last;
-}
-
 /* The last step that touches the gradient buffer of node i, which others may share. */
 static uint32_t last_gradient_use(const planner *p, uint32_t i) {
   uint32_t last = time_backward(p, i);
   for (uint32_t j = 0; j < i; j++)
-    if (p->gradient_shares[j] == i && p->needs_gradient[j]) last = later(last, time_backward(p, j));
+    if (p->of[j].gradient_shares == i && p->of[j].needs_gradient) last = later(last, time_backward(p, j));
   return last;
 }
 
 static void want_values(planner *p) {
   uint32_t output = p->nodes - 1;
   for (uint32_t i = 0; i < p->nodes; i++) {
-    if (p->shares[i] != i) continue;
-    uint32_t last = last_use(p, i);
+    if (p->of[i].shares != i) continue;
+    uint32_t last = p->of[i].last_use;
     for (uint32_t j = i + 1; j < p->nodes; j++)
-      if (p->shares[j] == i) last = later(last, last_use(p, j));
-    if (p->loss_in_place && p->shares[output] == i) last = later(last, last_gradient_use(p, output));
-    want(p, &p->plan->places[i].value, shoal_shape_floats(&p->graph->nodes[i].shape, p->plan->samples_max),
-         time_forward(i), last);
+      if (p->of[j].shares == i) last = later(last, p->of[j].last_use);
+    if (p->loss_in_place && p->of[output].shares == i) last = later(last, last_gradient_use(p, output));
+    want(p, &p->plan->places[i].value, output_floats(p, i), time_forward(i), last);
   }
-}
-
-/* The first backward step that writes node i's gradient: its last reader's, or the loss. */
-static uint32_t gradient_born(const planner *p, uint32_t i) {
-  if (i + 1 == p->nodes) return time_loss(p);
-  uint32_t reader = i;
-  for (uint32_t j = i + 1; j < p->nodes; j++)
-    for (uint32_t k = 0; k < p->graph->nodes[j].inputs_count; k++)
-      if (p->graph->nodes[j].inputs[k] == i) reader = j;
-  return time_backward(p, reader);
 }
 
 static void want_gradients(planner *p) {
   for (uint32_t i = 0; i < p->nodes; i++) {
     shoal_place *place = &p->plan->places[i];
     place->gradient = SHOAL_NOWHERE;
-    if (!p->needs_gradient[i] || p->gradient_shares[i] != i) continue;
+    if (!p->of[i].needs_gradient || p->of[i].gradient_shares != i) continue;
     if (p->loss_in_place && i + 1 == p->nodes) continue;
-    want(p, &place->gradient, shoal_shape_floats(&p->graph->nodes[i].shape, p->plan->samples_max),
-         gradient_born(p, i), last_gradient_use(p, i));
+    /* Its last reader is the first to write it, or the loss. */
+    uint32_t born = i + 1 == p->nodes ? time_loss(p) : time_backward(p, p->of[i].last_reader);
+    want(p, &place->gradient, output_floats(p, i), born, last_gradient_use(p, i));
   }
 }
 
@@ -158,15 +152,12 @@ static bool written_before(const planner *p, uint32_t i, uint32_t k) {
   uint32_t input = p->graph->nodes[i].inputs[k];
   for (uint32_t m = 0; m < k; m++)
     if (p->graph->nodes[i].inputs[m] == input) return true;
-  for (uint32_t j = i + 1; j < p->nodes; j++)
-    for (uint32_t m = 0; m < p->graph->nodes[j].inputs_count; m++)
-      if (p->graph->nodes[j].inputs[m] == input) return true;
-  return false;
+  return p->of[input].last_reader > i;
 }
 
 static size_t scratch_of(const shoal_plan *plan, const shoal_node *node, bool backward) {
   if (node->op->scratch == NULL) return 0;
-  return node->op->scratch(plan->graph, plan->kernels, node, plan->samples_max, backward);
+  return node->op->scratch(node, plan->device->kernels, plan->samples_max, backward);
 }
 
 static void want_work(planner *p) {
@@ -175,8 +166,8 @@ static void want_work(planner *p) {
     const shoal_node *node = &p->graph->nodes[i];
     shoal_place *place = &plan->places[i];
     uint32_t forward = time_forward(i), backward = time_backward(p, i);
-    bool trains = plan->training && p->needs_gradient[i];
-    size_t saved = node->op->saved ? node->op->saved(p->graph, node, plan->samples_max) : 0;
+    bool trains = plan->training && p->of[i].needs_gradient;
+    size_t saved = node->op->saved ? node->op->saved(node, plan->samples_max) : 0;
     want(p, &place->saved, saved, forward, trains ? backward : forward);
     want(p, &place->scratch_forward, scratch_of(plan, node, false), forward, forward);
     place->scratch_backward = SHOAL_NOWHERE;
@@ -185,9 +176,8 @@ static void want_work(planner *p) {
     want(p, &place->scratch_backward, scratch_of(plan, node, true), backward, backward);
     for (uint32_t k = 0; k < node->inputs_count; k++) {
       uint32_t input = node->inputs[k];
-      if (!p->needs_gradient[input] || !written_before(p, i, k)) continue;
-      want(p, &place->partial[k], shoal_shape_floats(&p->graph->nodes[input].shape, plan->samples_max),
-           backward, backward);
+      if (p->of[input].needs_gradient && written_before(p, i, k))
+        want(p, &place->partial[k], output_floats(p, input), backward, backward);
     }
   }
 }
@@ -204,6 +194,7 @@ static void want_batch(planner *p) {
   want(p, &plan->weight, rows, 0, end);
   want(p, &plan->ids, 2 * (size_t)plan->samples_max, 0, end);
   want(p, &plan->keys, random ? 2 * (size_t)plan->samples_max : 0, 0, end);
+  want(p, &plan->sums, SHOAL_LOSS_PIECES * sizeof(shoal_sums) / sizeof(float), 0, end);
 }
 
 static int by_size(const void *left, const void *right) {
@@ -235,11 +226,11 @@ static void place_buffers(planner *p) {
 
 static void share_places(planner *p) {
   shoal_place *places = p->plan->places;
-  for (uint32_t i = 0; i < p->nodes; i++) places[i].value = places[p->shares[i]].value;
+  for (uint32_t i = 0; i < p->nodes; i++) places[i].value = places[p->of[i].shares].value;
   if (p->loss_in_place) places[p->nodes - 1].gradient = places[p->nodes - 1].value;
   for (uint32_t i = 0; i < p->nodes; i++) {
-    if (p->plan->training && p->needs_gradient[i])
-      places[i].gradient = places[p->gradient_shares[i]].gradient;
+    if (p->plan->training && p->of[i].needs_gradient)
+      places[i].gradient = places[p->of[i].gradient_shares].gradient;
   }
 }
 
@@ -249,7 +240,7 @@ static void list_steps(planner *p) {
   plan->loss_step = plan->steps_count;
   if (!plan->training) return;
   for (uint32_t i = p->nodes; i-- > 0;)
-    if (p->needs_gradient[i]) plan->steps[plan->steps_count++] = (shoal_plan_step){i, true};
+    if (p->of[i].needs_gradient) plan->steps[plan->steps_count++] = (shoal_plan_step){i, true};
 }
 
 /* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
@@ -259,7 +250,7 @@ static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
   return true;
 }
 
-shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
+shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_device *device,
                                shoal_plan_use use, uint32_t samples_max, shoal_error *err) {
   SHOAL_ASSERT(samples_max > 0);
   *out = NULL;
@@ -273,28 +264,23 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
   shoal_plan *plan = calloc(1, sizeof *plan);
   if (plan == NULL) goto fail;
   *plan = (shoal_plan){.graph = graph,
-                       .kernels = kernels,
+                       .device = device,
                        .training = training,
                        .input_gradient = input_gradient,
                        .samples_max = samples_max};
   plan->places = calloc(nodes, sizeof *plan->places);
   plan->steps = calloc(2 * (size_t)nodes, sizeof *plan->steps);
   planner p = {.plan = plan, .graph = graph, .nodes = nodes};
-  p.needs_gradient = shoal_arena_array(&work, nodes, sizeof *p.needs_gradient);
-  p.readers = shoal_arena_array(&work, nodes, sizeof *p.readers);
-  p.shares = shoal_arena_array(&work, nodes, sizeof *p.shares);
-  p.gradient_shares = shoal_arena_array(&work, nodes, sizeof *p.gradient_shares);
+  p.of = shoal_arena_array(&work, nodes, sizeof *p.of);
   p.buffers = shoal_arena_array(&work, (size_t)nodes * (5 + SHOAL_LAYER_INPUTS_MAX) + 8, sizeof *p.buffers);
-  if (plan->places == NULL || plan->steps == NULL || p.needs_gradient == NULL || p.readers == NULL ||
-      p.shares == NULL || p.gradient_shares == NULL || p.buffers == NULL)
-    goto fail;
+  if (plan->places == NULL || plan->steps == NULL || p.of == NULL || p.buffers == NULL) goto fail;
 
   p.too_large = !rows_fit(graph, samples_max);
   analyse(&p);
-  if (!p.too_large) want_values(&p);
-  if (training && !p.too_large) want_gradients(&p);
-  if (!p.too_large) want_work(&p);
-  if (!p.too_large) want_batch(&p);
+  want_values(&p);
+  if (training) want_gradients(&p);
+  want_work(&p);
+  want_batch(&p);
   if (p.too_large) {
     status =
         shoal_fail(err, SHOAL_LIMIT, "the model is too large for %u samples at a time; try a smaller --batch",

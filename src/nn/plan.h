@@ -6,14 +6,18 @@
  * what they overwrite. A plan is made for at most `samples_max` samples; fewer use the
  * front of each buffer.
  *
- * Ownership: create, then destroy; the graph outlives the plan. Threads: read-only
+ * Ownership: create, then destroy; graph and device outlive the plan. Threads: read-only
  * after create: one plan serves many threads, each with a block of its own. */
 #ifndef SHOAL_NN_PLAN_H
 #define SHOAL_NN_PLAN_H
 
+#include "device/device.h"
 #include "nn/graph.h"
 
 #define SHOAL_NOWHERE SIZE_MAX
+
+/* The loss is computed in so many pieces, so that threads can share it and its sum stays the same. */
+enum { SHOAL_LOSS_PIECES = 64 };
 
 /* Offsets are in floats from the start of the block, multiples of 16. */
 typedef struct shoal_place {
@@ -39,7 +43,7 @@ typedef enum shoal_plan_use {
 
 typedef struct shoal_plan {
   const shoal_graph *graph;
-  const shoal_kernels *kernels;
+  const shoal_device *device;
   bool training, input_gradient;
   uint32_t samples_max;
   shoal_place *places; /* one a node */
@@ -47,11 +51,12 @@ typedef struct shoal_plan {
   uint32_t loss_step; /* the loss comes before this step */
   shoal_plan_step *steps;
   size_t labels, targets, weight, ids, keys; /* of the batch; NOWHERE when not needed */
+  size_t sums;                               /* SHOAL_LOSS_PIECES of shoal_sums */
   size_t floats;                             /* the block's size */
 } shoal_plan;
 
 /* An input of tokens has no gradient: SHOAL_INVALID. */
-shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_kernels *kernels,
+shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_device *device,
                                shoal_plan_use use, uint32_t samples_max, shoal_error *err);
 void shoal_plan_destroy(shoal_plan *plan);
 

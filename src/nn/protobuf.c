@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-enum { KIND_VARINT = 0, KIND_64_BITS = 1, KIND_BYTES = 2, KIND_32_BITS = 5 };
+#include "base/assert.h"
 
-/* Seven bits a byte, the lowest first; the top bit says that more follow. */
-static void add_varint(shoal_text *out, uint64_t value) {
-  uint8_t bytes[10];
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie in memory");
+
+enum { KIND_VARINT = 0, KIND_64_BITS = 1, KIND_BYTES = 2, KIND_32_BITS = 5, VARINT_MAX = 10 };
+
+/* Seven bits a byte, the lowest first; the top bit says that more follow. Returns how many bytes it took. */
+static size_t put_varint(uint8_t bytes[VARINT_MAX], uint64_t value) {
   size_t count = 0;
   do {
     bytes[count] = value & 0x7f;
@@ -15,49 +18,66 @@ static void add_varint(shoal_text *out, uint64_t value) {
     if (value) bytes[count] |= 0x80;
     count++;
   } while (value);
-  shoal_text_add(out, bytes, count);
+  return count;
 }
 
-static void add_key(shoal_text *out, uint32_t field, uint32_t kind) { add_varint(out, field << 3 | kind); }
-
-static void add_little_endian(shoal_text *out, uint64_t bits, size_t length) {
-  uint8_t bytes[8];
-  for (size_t i = 0; i < length; i++) bytes[i] = (uint8_t)(bits >> (8 * i));
-  shoal_text_add(out, bytes, length);
+static void add_varint(shoal_protobuf *out, uint64_t value) {
+  uint8_t bytes[VARINT_MAX];
+  shoal_text_add(&out->text, bytes, put_varint(bytes, value));
 }
 
-void shoal_protobuf_int(shoal_text *out, uint32_t field, int64_t value) {
+static void add_key(shoal_protobuf *out, uint32_t field, uint32_t kind) {
+  add_varint(out, field << 3 | kind);
+}
+
+void shoal_protobuf_int(shoal_protobuf *out, uint32_t field, int64_t value) {
   add_key(out, field, KIND_VARINT);
   add_varint(out, (uint64_t)value);
 }
 
-void shoal_protobuf_float(shoal_text *out, uint32_t field, float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
+void shoal_protobuf_float(shoal_protobuf *out, uint32_t field, float value) {
   add_key(out, field, KIND_32_BITS);
-  add_little_endian(out, bits, sizeof bits);
+  shoal_text_add(&out->text, &value, sizeof value);
 }
 
-void shoal_protobuf_double(shoal_text *out, uint32_t field, double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
+void shoal_protobuf_double(shoal_protobuf *out, uint32_t field, double value) {
   add_key(out, field, KIND_64_BITS);
-  add_little_endian(out, bits, sizeof bits);
+  shoal_text_add(&out->text, &value, sizeof value);
 }
 
-void shoal_protobuf_bytes_head(shoal_text *out, uint32_t field, uint64_t length) {
+void shoal_protobuf_bytes_head(shoal_protobuf *out, uint32_t field, uint64_t length) {
   add_key(out, field, KIND_BYTES);
   add_varint(out, length);
 }
 
-void shoal_protobuf_text(shoal_text *out, uint32_t field, const char *value) {
+void shoal_protobuf_text(shoal_protobuf *out, uint32_t field, const char *value) {
   size_t length = strlen(value);
   shoal_protobuf_bytes_head(out, field, length);
-  shoal_text_add(out, value, length);
+  shoal_text_add(&out->text, value, length);
 }
 
-void shoal_protobuf_message(shoal_text *out, uint32_t field, const shoal_text *message) {
-  out->failed |= message->failed;
-  shoal_protobuf_bytes_head(out, field, message->length);
-  shoal_text_add(out, message->bytes, message->length);
+void shoal_protobuf_bytes(shoal_protobuf *out, uint32_t field, const shoal_text *value) {
+  out->text.failed |= value->failed;
+  shoal_protobuf_bytes_head(out, field, value->length);
+  shoal_text_add(&out->text, value->bytes, value->length);
+}
+
+void shoal_protobuf_open(shoal_protobuf *out, uint32_t field) {
+  SHOAL_ASSERT(out->depth < SHOAL_PROTOBUF_DEPTH_MAX);
+  add_key(out, field, KIND_BYTES);
+  out->starts[out->depth++] = out->text.length;
+}
+
+/* A length takes as many bytes as it needs, so a message makes room for its own only now. */
+void shoal_protobuf_close(shoal_protobuf *out, uint32_t count) {
+  SHOAL_ASSERT(count <= out->depth);
+  for (; count > 0; count--) {
+    size_t start = out->starts[--out->depth], length = out->text.length - start;
+    uint8_t head[VARINT_MAX];
+    size_t head_length = put_varint(head, length);
+    shoal_text_add(&out->text, head, head_length);
+    if (out->text.failed) continue;
+    memmove(out->text.bytes + start + head_length, out->text.bytes + start, length);
+    memcpy(out->text.bytes + start, head, head_length);
+  }
 }

@@ -6,30 +6,10 @@
 #include <float.h>
 
 #include "base/power.h"
-#include "nn/loss.h"
-
-const shoal_loss_row shoal_loss_rows[] = {
-    [SHOAL_CROSS_ENTROPY] = {.output = SHOAL_ACT_SOFTMAX, .counts_right = true},
-    [SHOAL_BINARY_CROSS_ENTROPY] = {.output = SHOAL_ACT_SIGMOID,
-                                    .counts_right = true,
-                                    .element = SHOAL_LOSS_BINARY},
-    [SHOAL_MEAN_SQUARED] = {.element = SHOAL_LOSS_SQUARED},
-    [SHOAL_MEAN_ABSOLUTE] = {.element = SHOAL_LOSS_ABSOLUTE},
-    [SHOAL_HUBER] = {.element = SHOAL_LOSS_HUBER},
-};
+#include "nn/optimizer.h"
 
 float shoal_recipe_rate(const shoal_recipe *recipe) {
-  if (recipe->rate > 0) return recipe->rate;
-  switch (recipe->optimizer) {
-  case SHOAL_SGD: return 0.1f;
-  case SHOAL_MOMENTUM:
-  case SHOAL_NESTEROV: return 0.05f;
-  case SHOAL_ADAGRAD: return 0.01f;
-  case SHOAL_RMSPROP:
-  case SHOAL_ADAM:
-  case SHOAL_ADAMW: return 0.001f;
-  }
-  return 0.1f;
+  return recipe->rate > 0 ? recipe->rate : shoal_optimizer_rows[recipe->optimizer].numbers[0].usual;
 }
 
 /* cos(pi x) for x in [0, 1]. Up to pi / 2 twelve terms of the series are below 1e-16;

@@ -5,8 +5,10 @@
 #include <stdint.h>
 
 typedef struct shoal_sums {
-  double loss, weight, square;
-  uint64_t counted, correct; /* rows with a weight above 0, and the right ones among them */
+  double loss, weight; /* of weighted sample losses, and of their weights */
+  double square;       /* of squared errors (mean squared, absolute, Huber) */
+  uint64_t counted;    /* answers with a weight above 0: one a sample, or one a step of a sequence */
+  uint64_t correct;    /* the right ones among them */
 } shoal_sums;
 
 static inline void shoal_sums_add(shoal_sums *total, const shoal_sums *part) {

@@ -6,25 +6,20 @@
 struct shoal_team {
   shoal_pool *pool; /* owned */
   uint32_t threads;
-  float **scratch; /* entry 0 is not used: the caller brings its own */
+  float *scratch[]; /* of each thread; entry 0 is not used: the caller brings its own */
 };
 
-shoal_status shoal_team_create(shoal_team **out, uint32_t threads, uint32_t others, size_t scratch_floats,
-                               shoal_error *err) {
+shoal_status shoal_team_create(shoal_team **out, uint32_t threads, shoal_pool_place place,
+                               size_t scratch_floats, shoal_error *err) {
   *out = NULL;
-  shoal_team *team = calloc(1, sizeof *team);
-  float **scratch = calloc(threads, sizeof *scratch);
-  if (team == NULL || scratch == NULL) {
-    free(team);
-    free(scratch);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
-  }
-  *team = (shoal_team){.threads = threads, .scratch = scratch};
-  shoal_status status = shoal_pool_create_beside(&team->pool, threads, others, err);
+  shoal_team *team = calloc(1, sizeof *team + threads * sizeof *team->scratch);
+  if (team == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
+  team->threads = threads;
+  shoal_status status = shoal_pool_create_at(&team->pool, threads, place, err);
   size_t bytes = (scratch_floats * sizeof(float) + 64) / 64 * 64;
   for (uint32_t i = 1; status == SHOAL_OK && i < threads; i++) {
-    scratch[i] = aligned_alloc(64, bytes);
-    if (scratch[i] == NULL)
+    team->scratch[i] = aligned_alloc(64, bytes);
+    if (team->scratch[i] == NULL)
       status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for %u threads", threads);
   }
   if (status == SHOAL_OK)
@@ -38,7 +33,6 @@ void shoal_team_destroy(shoal_team *team) {
   if (team == NULL) return;
   shoal_pool_destroy(team->pool);
   for (uint32_t i = 1; i < team->threads; i++) free(team->scratch[i]);
-  free(team->scratch);
   free(team);
 }
 
@@ -58,56 +52,60 @@ float *shoal_team_scratch(const shoal_team *team, uint32_t thread, float *own) {
 
 /* ---- products ---- */
 
-/* Bands are whole blocks of the kernels', and a product below this many multiply-adds is over
- * before the others have heard of it. */
-enum { BAND_ROWS = 12, BAND_COLS = 32, WORTH_SHARING = 1 << 17 };
+/* A band is a few rows of a few columns, these in whole blocks of the kernels'. Another thread's help costs about as much
+ * as HELP multiply-adds, and a product of fewer than WORTH_SHARING is over before the others have heard of it. */
+enum { BAND_COLS = 32, ROWS_MIN = 8, WORTH_SHARING = 1 << 17, HELP = 1 << 13 };
 
 typedef struct shared_product {
   const shoal_team *team;
   const shoal_kernels *kernels;
   const shoal_gemm *gemm;
-  bool by_columns;
+  uint32_t across, down; /* bands side by side, and one below the other */
 } shared_product;
 
-/* Where band `index` of the team's begins. */
-static uint32_t band_start(const shared_product *p, uint32_t index) {
-  uint32_t size = p->by_columns ? p->gemm->n : p->gemm->m, unit = p->by_columns ? BAND_COLS : BAND_ROWS;
-  uint64_t units = (size + unit - 1) / unit, start = units * index / p->team->threads * unit;
-  return start < size ? (uint32_t)start : size;
-}
+static uint64_t blocks_of(uint32_t size, uint32_t unit) { return (size + unit - 1) / unit; }
 
 static void multiply_band(void *context, uint32_t band, uint32_t thread) {
   const shared_product *p = context;
-  uint32_t first = band_start(p, band), count = band_start(p, band + 1) - first;
-  if (count == 0) return;
+  uint32_t x = band % p->across, y = band / p->across;
+  size_t col = shoal_part_start(p->gemm->n, BAND_COLS, x, p->across),
+         row = shoal_part_start(p->gemm->m, 1, y, p->down);
   shoal_gemm g = *p->gemm;
   if (thread > 0) g.scratch = p->team->scratch[thread];
-  g.c += p->by_columns ? first : first * g.c_row;
-  if (p->by_columns) {
-    g.n = count;
-    g.b += first * g.b_col;
-    if (g.bias != NULL) g.bias += first;
-  } else {
-    g.m = count;
-    g.a += first * g.a_row;
-  }
+  g.n = (uint32_t)(shoal_part_start(p->gemm->n, BAND_COLS, x + 1, p->across) - col);
+  g.m = (uint32_t)(shoal_part_start(p->gemm->m, 1, y + 1, p->down) - row);
+  g.a += row * g.a_row;
+  g.b += col * g.b_col;
+  g.c += row * g.c_row + col;
+  if (g.bias != NULL) g.bias += col;
   p->kernels->gemm(&g);
 }
 
-static uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+/* The largest band decides how long it takes. Each band pays for packing its columns of b. */
+static uint64_t cost_of(const shoal_gemm *gemm, uint32_t across, uint32_t down) {
+  uint64_t packing = gemm->b_col == 1 ? 4 : 16, rows = (gemm->m + down - 1) / down,
+           cols = blocks_of(gemm->n, BAND_COLS);
+  return (rows + packing) * ((cols + across - 1) / across * BAND_COLS) * gemm->k +
+         across * down * (uint64_t)HELP;
+}
 
 void shoal_team_gemm(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm) {
-  uint64_t size = (uint64_t)gemm->m * gemm->n * gemm->k;
-  if (team == NULL || size < WORTH_SHARING) {
+  shared_product p = {.team = team, .kernels = kernels, .gemm = gemm, .across = 1, .down = 1};
+  if (team == NULL || (uint64_t)gemm->m * gemm->n * gemm->k < WORTH_SHARING) {
     kernels->gemm(gemm);
     return;
   }
-  /* The larger band decides how long it takes. A band of rows pays for packing all of b. */
-  uint64_t threads = team->threads, packing = gemm->b_col == 1 ? 4 : 16;
-  uint64_t by_rows = (round_up((gemm->m + threads - 1) / threads, BAND_ROWS) + packing) * gemm->n;
-  uint64_t by_columns = round_up((gemm->n + threads - 1) / threads, BAND_COLS) * gemm->m;
-  shared_product p = {team, kernels, gemm, by_columns <= by_rows};
-  shoal_pool_run(team->pool, team->threads, multiply_band, &p);
+  uint64_t across_max = blocks_of(gemm->n, BAND_COLS), down_max = blocks_of(gemm->m, ROWS_MIN),
+           best = UINT64_MAX;
+  for (uint32_t across = 1; across <= team->threads && across <= across_max; across++)
+    for (uint32_t down = 1; across * down <= team->threads && down <= down_max; down++) {
+      uint64_t cost = cost_of(gemm, across, down);
+      if (cost >= best) continue;
+      best = cost;
+      p.across = across;
+      p.down = down;
+    }
+  shoal_pool_run(team->pool, p.across * p.down, multiply_band, &p);
 }
 
 typedef struct sparse_product {
@@ -120,11 +118,11 @@ typedef struct sparse_product {
 static void multiply_sparse_band(void *context, uint32_t band, uint32_t thread) {
   (void)thread;
   const sparse_product *p = context;
-  uint32_t first = (uint32_t)((uint64_t)p->gemm->m * band / p->bands);
-  uint32_t end = (uint32_t)((uint64_t)p->gemm->m * (band + 1) / p->bands);
+  size_t first = shoal_part_start(p->gemm->m, 1, band, p->bands),
+         end = shoal_part_start(p->gemm->m, 1, band + 1, p->bands);
   shoal_gemm g = *p->gemm;
   shoal_sparse a = *p->a;
-  g.m = end - first;
+  g.m = (uint32_t)(end - first);
   g.a += first * g.a_row;
   g.c += first * g.c_row;
   a.starts += first;
@@ -133,7 +131,7 @@ static void multiply_sparse_band(void *context, uint32_t band, uint32_t thread) 
 
 void shoal_team_gemm_sparse(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm,
                             const shoal_sparse *a) {
-  if (team == NULL || (uint64_t)a->starts[gemm->m] * gemm->n < WORTH_SHARING) {
+  if (team == NULL || (uint64_t)gemm->m * gemm->n * gemm->k < WORTH_SHARING) {
     kernels->gemm_sparse(gemm, a);
     return;
   }

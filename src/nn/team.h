@@ -13,11 +13,17 @@
 
 typedef struct shoal_team shoal_team;
 
-/* So many threads, the caller included, beside `others` that work at the same time. Each has scratch of its own. */
-shoal_status shoal_team_create(shoal_team **out, uint32_t threads, uint32_t others, size_t scratch_floats,
-                               shoal_error *err);
+/* So many threads, the caller included, in their place among all (base/pool.h). Each has scratch of its own. */
+shoal_status shoal_team_create(shoal_team **out, uint32_t threads, shoal_pool_place place,
+                               size_t scratch_floats, shoal_error *err);
 void shoal_team_destroy(shoal_team *team);
 uint32_t shoal_team_threads(const shoal_team *team);
+
+/* Where part `index` begins of `size` things that are cut into so many parts, each a whole number of units. */
+static inline size_t shoal_part_start(size_t size, size_t unit, size_t index, size_t parts) {
+  size_t units = (size + unit - 1) / unit, start = units * index / parts * unit;
+  return start < size ? start : size;
+}
 
 void shoal_team_gemm(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm);
 void shoal_team_gemm_sparse(shoal_team *team, const shoal_kernels *kernels, const shoal_gemm *gemm,

@@ -1,10 +1,8 @@
 /* trainer.h: trains and evaluates on this machine, round by round.
  *
- * A round's batch is cut into V shards; V follows from the batch and the model alone.
- * Crews take shards, each with memory of its own: a crew is one thread or, where there are more
- * threads than shards, a few that share the work inside a shard (team.h). The shards' gradients are
- * added in the order of tree.h, then the optimiser steps. So any number of threads gives the same
- * bits.
+ * A round's batch is cut into V shards; V follows from the batch and the model alone. The engine
+ * (engine.h) computes their gradients, adds them up in a fixed order and lets the optimiser step, so
+ * any number of threads gives the same bits.
  * After create nothing is allocated.
  *
  * Ownership: model, graph and sources are borrowed and outlive the trainer.
@@ -12,23 +10,17 @@
 #ifndef SHOAL_NN_TRAINER_H
 #define SHOAL_NN_TRAINER_H
 
-#include "nn/graph.h"
-#include "nn/source.h"
-#include "nn/sums.h"
+#include "nn/engine.h"
 
 typedef struct shoal_trainer shoal_trainer;
 
 /* Everything that changes while training, and so everything that a checkpoint keeps.
- * The pointers belong to the trainer; loading a checkpoint writes through them. */
+ * The pointers are the host's memory and belong to the trainer; loading a checkpoint writes through them. */
 typedef struct shoal_train_state {
-  uint64_t epoch;    /* epochs finished */
-  uint64_t round;    /* rounds finished in this epoch */
-  uint64_t step;     /* rounds finished in all */
-  double loss_sum;   /* over this epoch's rounds so far: sum of weighted sample losses, */
-  double weight_sum; /* of their weights, */
-  double square_sum; /* of their squared errors (mean squared, absolute, Huber), */
-  uint64_t counted;  /* how many answers there were: one a sample, or one a step, those of weight 0 apart, */
-  uint64_t correct;  /* and how many were right (cross-entropy, binary: rows with all right) */
+  uint64_t epoch;  /* epochs finished */
+  uint64_t round;  /* rounds finished in this epoch */
+  uint64_t step;   /* rounds finished in all */
+  shoal_sums sums; /* over this epoch's rounds so far */
   size_t weights_count;
   float *weights;
   float *slot1, *slot2; /* of the optimiser; NULL where it keeps none */
@@ -46,41 +38,30 @@ typedef struct shoal_result {
 
 typedef struct shoal_trainer_config {
   const shoal_graph *graph;
+  const shoal_device *device; /* NULL: the processor */
   uint32_t threads;
   uint32_t batch;             /* rows of a round at most */
   uint64_t samples;           /* in a training epoch; 0 to only evaluate and predict */
   const float *class_weights; /* one a class, or NULL; borrowed */
-  bool times;                 /* keep what shoal_trainer_times tells */
+  bool times;                 /* keep what shoal_engine_times tells */
 } shoal_trainer_config;
-
-/* What threads spend their time on in a training round. */
-typedef enum shoal_work {
-  SHOAL_WORK_FETCH,
-  SHOAL_WORK_FORWARD,
-  SHOAL_WORK_LOSS,
-  SHOAL_WORK_BACKWARD,
-  SHOAL_WORK_CLEAR, /* the shards' gradients */
-  SHOAL_WORK_SUM,   /* of them, and its norm for clipping */
-  SHOAL_WORK_UPDATE,
-} shoal_work;
-
-typedef struct shoal_work_time {
-  shoal_work work;
-  uint32_t node;  /* FORWARD and BACKWARD: of the graph */
-  double seconds; /* summed over threads */
-} shoal_work_time;
 
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err);
 void shoal_trainer_destroy(shoal_trainer *trainer);
 
 shoal_train_state *shoal_trainer_state(shoal_trainer *trainer);
+shoal_engine *shoal_trainer_engine(const shoal_trainer *trainer);
+/* On a device with memory of its own the state is there: place brings what was written to the host's arrays to it, and
+ * gather brings it back. Epoch, round, step and sums are up to date without
+ * either call. */
+void shoal_trainer_place(shoal_trainer *trainer);
+void shoal_trainer_gather(shoal_trainer *trainer);
 uint64_t shoal_trainer_rounds(const shoal_trainer *trainer); /* in an epoch */
 uint32_t shoal_trainer_shards(const shoal_trainer *trainer);
 /* The same before there is a trainer. */
 uint32_t shoal_trainer_shards_of(const shoal_graph *graph, uint32_t batch);
 /* The row at which shard `shard` <= shards of a round with `rows` rows begins. */
 uint32_t shoal_trainer_shard_start(const shoal_trainer *trainer, uint32_t rows, uint32_t shard);
-size_t shoal_trainer_memory(const shoal_trainer *trainer); /* bytes it reserved */
 
 /* One round: the next batch of the epoch, gradient, update. At the end of an epoch the
  * position moves on to the next and the running sums are kept until its first round.
@@ -93,18 +74,18 @@ shoal_status shoal_trainer_round(shoal_trainer *trainer, const shoal_source *sou
  * first. It stays until anything else is computed with gradients. */
 const float *shoal_trainer_last_gradient(const shoal_trainer *trainer);
 
-/* A round's work in parts, for training across machines: shard `shard` of a round of an epoch, at
- * the trainer's weights and recurrent state. Its gradient and sums are what the round would
- * have added up; nothing but the shard's recurrent state changes. */
-typedef struct shoal_part {
-  uint64_t epoch, round; /* the round within the epoch */
-  uint32_t shard;
-  float *gradient; /* weights_count floats, overwritten */
-  shoal_sums sums; /* written */
-} shoal_part;
-
-void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, shoal_part *parts,
-                         uint32_t count);
+/* A round's work in steps, for training across machines: begin, the gradients of some shards (parts), judge their sums
+ * added up over all shards, which fails when the loss is not a number, apply, and end.
+ * Parts first .. first + count - 1 are computed at the trainer's weights and recurrent state: each gradient, memory of
+ * the device, and sums are what the round would have added up. Nothing but the shards' recurrent state changes. */
+void shoal_trainer_begin_round(shoal_trainer *trainer);
+void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch, uint64_t round,
+                         uint32_t first, uint32_t count, float *const *gradients, shoal_sums *sums);
+shoal_status shoal_trainer_judge_round(const shoal_trainer *trainer, const shoal_sums *sums,
+                                       shoal_result *out, shoal_error *err);
+/* What the round's update is; for shoal_engine_apply. */
+shoal_apply shoal_trainer_apply(const shoal_trainer *trainer);
+void shoal_trainer_end_round(shoal_trainer *trainer, const shoal_sums *sums);
 
 /* Parts first .. first + count - 1 of a round, a node of tree.h, added up, at these weights. The gradient
  * has zeros between parameters; like the weights it is aligned to 64 bytes. */
@@ -149,11 +130,5 @@ void shoal_trainer_reset_carry(shoal_trainer *trainer);
  * as one shard, without an update. gradient has weights_count floats. */
 shoal_result shoal_trainer_gradient(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch,
                                     uint64_t first, uint32_t n, float *gradient);
-
-/* For benchmarks, of a trainer with config.times: how long the work of the rounds took since
- * create or the last reset. Writes a row a step of the plan, and one for each other kind of
- * work, in the order of a round, and returns how many there are; rows may be NULL. */
-uint32_t shoal_trainer_times(const shoal_trainer *trainer, shoal_work_time *rows);
-void shoal_trainer_times_reset(shoal_trainer *trainer);
 
 #endif

@@ -216,7 +216,7 @@ static double lower_median(double *values, uint32_t count) {
 
 /* Its square sum is finite only where all of a vector is. */
 static double norm_of(const shoal_aggregate *a, const float *x) {
-  double norm = x != NULL ? sqrt(a->config.kernels->square_sum(a->config.count, x)) : INFINITY;
+  double norm = x != NULL ? sqrt(shoal_square_sum(a->config.kernels, a->config.count, x)) : INFINITY;
   return norm <= NORM_MAX ? norm : INFINITY;
 }
 
@@ -347,7 +347,7 @@ static void by_columns(shoal_aggregate *a, float *out) {
 
 static double apart_squared(const shoal_aggregate *a, const float *x, const float *y, size_t length) {
   a->config.kernels->add_scaled(length, x, -1, y, a->apart);
-  return a->config.kernels->square_sum(length, a->apart);
+  return shoal_square_sum(a->config.kernels, length, a->apart);
 }
 
 static void measure_pairs(shoal_aggregate *a) {

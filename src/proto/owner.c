@@ -111,7 +111,7 @@ shoal_status shoal_owner_create(shoal_owner **out, const shoal_owner_config *con
   if (o == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a parameter server");
   bool ok = true;
   size_t count = config->slice.count;
-  uint32_t slots = shoal_optimizer_slots(config->graph->model->recipe.optimizer);
+  uint32_t slots = shoal_optimizer_rows[config->graph->model->recipe.optimizer].slots;
   o->config = *config;
   o->weights = shoal_blob_create(count * sizeof(float));
   ok &= o->weights != NULL;
@@ -209,7 +209,7 @@ typedef struct stretch {
 
 static stretch stretch_of(const shoal_owner *o, size_t index) {
   const shoal_slice *slice = &o->config.slice;
-  const shoal_run *run = &o->config.runs[slice->first_run + index];
+  const shoal_run *run = &o->config.graph->runs[slice->first_run + index];
   size_t first = run->offset - slice->offset;
   size_t end = index + 1 < slice->runs_count ? run[1].offset - slice->offset : slice->count;
   return (stretch){run, first, end - first};
@@ -220,7 +220,7 @@ static stretch stretch_of(const shoal_owner *o, size_t index) {
  * they are: without this, momentum and delay together make the training swing. */
 static void look_ahead(shoal_owner *o) {
   const shoal_recipe *recipe = &o->config.graph->model->recipe;
-  bool has_momentum = recipe->optimizer == SHOAL_MOMENTUM || recipe->optimizer == SHOAL_NESTEROV;
+  bool has_momentum = shoal_optimizer_rows[recipe->optimizer].has_velocity;
   bool late = o->config.mode.kind == SHOAL_ASYNC || o->config.mode.kind == SHOAL_STALE;
   if (!late || !has_momentum || o->lag <= 0) return;
   o->ahead = shoal_blob_create(o->config.slice.count * sizeof(float));
@@ -377,9 +377,10 @@ static void send_squares(shoal_owner *o, summing *r) {
   SHOAL_ASSERT(blob != NULL);
   double *squares = (double *)(void *)shoal_blob_bytes(blob);
   for (size_t i = 0; i < slice->runs_count; i++) {
-    const shoal_run *run = &o->config.runs[slice->first_run + i];
-    squares[i] =
-        run->kind == SHOAL_PARAM_STATISTIC ? 0 : o->config.kernels->square_sum(run->count, sum + run->offset);
+    const shoal_run *run = &o->config.graph->runs[slice->first_run + i];
+    squares[i] = run->kind == SHOAL_PARAM_STATISTIC
+                     ? 0
+                     : shoal_square_sum(o->config.kernels, run->count, sum + run->offset);
   }
   say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SQUARES, .round = o->state.version, .payload = blob});
 }
@@ -588,7 +589,7 @@ static double squares_of(const shoal_owner *o, shoal_blob *sum) {
   for (size_t i = 0; i < slice->runs_count; i++) {
     stretch at = stretch_of(o, i);
     if (at.run->kind != SHOAL_PARAM_STATISTIC)
-      squares += o->config.kernels->square_sum(at.run->count, floats_of(sum) + at.first);
+      squares += shoal_square_sum(o->config.kernels, at.run->count, floats_of(sum) + at.first);
   }
   return squares;
 }

@@ -18,7 +18,7 @@
  * what to keep; after RESTORE, shoal_owner_restore asks for it back; what the driver has not, the
  * chief may have. Messages of another generation than its own are dropped.
  *
- * Ownership: create, then destroy; graph, kernels and runs are borrowed. Threads: one. */
+ * Ownership: create, then destroy; graph and kernels are borrowed. Threads: one. */
 #ifndef SHOAL_PROTO_OWNER_H
 #define SHOAL_PROTO_OWNER_H
 
@@ -32,7 +32,6 @@ typedef struct shoal_owner shoal_owner;
 typedef struct shoal_owner_config {
   const shoal_graph *graph; /* its recipe too */
   const shoal_kernels *kernels;
-  const shoal_run *runs; /* of the whole vector */
   shoal_slice slice;
   uint32_t slice_index;
   uint32_t parts;  /* of a round */

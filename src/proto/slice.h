@@ -1,6 +1,6 @@
 /* slice.h: the flat vector of weights, cut among its owners.
  *
- * A slice is a stretch of whole runs (nn/optimizer.h), so that what an owner applies to its
+ * A slice is a stretch of whole runs (nn/graph.h), so that what an owner applies to its
  * slice is what a single machine would have applied there. Slices are as equal as runs allow.
  *
  * Ownership: the caller's arrays. Threads: none. */

@@ -37,6 +37,8 @@ typedef enum shoal_number_way {
   SHOAL_PIECES,
 } shoal_number_way;
 typedef enum shoal_category_way { SHOAL_ONE_HOT, SHOAL_LABEL, SHOAL_LOOKUP } shoal_category_way;
+/* Their words in the order of the enums, and a NULL. */
+extern const char *const shoal_number_ways[], *const shoal_category_ways[];
 
 typedef struct shoal_encoding_choice {
   shoal_number_way numbers;

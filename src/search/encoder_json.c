@@ -13,8 +13,8 @@ static const char *const kind_names[SHOAL_FEATURES] = {
     [SHOAL_FEATURE_TEXT] = "text",
 };
 static const char *const part_names[SHOAL_DATE_PARTS] = {"whole", "year", "day", "month", "weekday", "hour"};
-static const char *const number_names[] = {"standard", "robust", "quantile", "pieces"};
-static const char *const category_names[] = {"one-hot", "label", "lookup"};
+const char *const shoal_number_ways[] = {"standard", "robust", "quantile", "pieces", NULL};
+const char *const shoal_category_ways[] = {"one-hot", "label", "lookup", NULL};
 enum { NUMBER_WAYS = 4, CATEGORY_WAYS = 3 };
 
 /* ---- writing ------------------------------------------------------------------------ */
@@ -66,9 +66,9 @@ static void write_feature(const shoal_feature *f, shoal_json *json) {
 }
 
 static void write_choice(const shoal_encoding_choice *choice, shoal_json *json) {
-  shoal_json_text(json, "numbers", number_names[choice->numbers]);
+  shoal_json_text(json, "numbers", shoal_number_ways[choice->numbers]);
   shoal_json_int(json, "pieces", choice->pieces);
-  shoal_json_text(json, "categories", category_names[choice->categories]);
+  shoal_json_text(json, "categories", shoal_category_ways[choice->categories]);
   shoal_json_int(json, "one_hot_max", choice->one_hot_max);
   shoal_json_int(json, "text_values", choice->text_values);
 }
@@ -199,8 +199,8 @@ static bool read_feature(shoal_encoder *e, const cJSON *json, const shoal_profil
 
 bool shoal_encoder_read_choice(const cJSON *json, shoal_encoding_choice *out) {
   uint32_t numbers, categories;
-  if (!read_word(json, "numbers", number_names, NUMBER_WAYS, &numbers) ||
-      !read_word(json, "categories", category_names, CATEGORY_WAYS, &categories))
+  if (!read_word(json, "numbers", shoal_number_ways, NUMBER_WAYS, &numbers) ||
+      !read_word(json, "categories", shoal_category_ways, CATEGORY_WAYS, &categories))
     return false;
   out->numbers = (shoal_number_way)numbers;
   out->categories = (shoal_category_way)categories;

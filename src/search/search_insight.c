@@ -101,7 +101,7 @@ static int by_share(const void *a, const void *b) {
 
 static shoal_status predict_one(const shoal_trial_net *net, dealt *d, float *out, shoal_error *err) {
   uint32_t values = shoal_encoder_values(net->encoder);
-  shoal_forward *forward;
+  shoal_engine *forward;
   d->encoder = net->encoder;
   d->other = malloc(((size_t)values + 1) * sizeof *d->other);
   d->column_of = malloc(((size_t)values + 1) * sizeof *d->column_of);
@@ -111,7 +111,7 @@ static shoal_status predict_one(const shoal_trial_net *net, dealt *d, float *out
     for (uint32_t v = 0; v < values; v++) d->column_of[v] = shoal_encoder_column(net->encoder, v);
     const shoal_source source = {.self = d, .samples = d->judges->count, .fetch = fetch};
     shoal_forward_run(forward, net->weights, &source, out);
-    shoal_forward_destroy(forward);
+    shoal_engine_destroy(forward);
   }
   free(d->other);
   free(d->column_of);

@@ -12,55 +12,45 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "kernels/kernels.h"
 #include "nn/model.h"
+#include "search/encoder.h"
 #include "search/exact.h"
 
-enum { WORDS_MAX = 16, ACTIVATIONS = SHOAL_ACT_SOFTMAX + 1, LINE_MAX = 8192 };
+enum { LINE_MAX = 8192 };
 #define POINTS_MAX ((uint64_t)1 << 63)
 
 /* What a setting may be: words, or numbers from least to most. */
 typedef struct known {
   const char *name;
-  const char *words[WORDS_MAX]; /* NULL: numbers */
+  const char *const *words; /* in the order of their enum, and a NULL; NULL: numbers */
   bool whole;
   double least, most;
 } known;
 
+#define WORDS(...) \
+  .words = (const char *const[]) { __VA_ARGS__, NULL }
+
 static const known settings[SHOAL_SETTINGS] = {
-    [SHOAL_SET_LAYERS] = {"layers", {0}, true, 1, SHOAL_HIDDEN_MAX},
-    [SHOAL_SET_WIDTH] = {"width", {0}, true, 1, SHOAL_WIDTH_MAX},
-    [SHOAL_SET_SHAPE] =
-        {"shape", {"brick", "funnel", "triangle", "diamond", "hourglass", "stairs"}, false, 0, 0},
-    [SHOAL_SET_RESIDUAL] = {"residual", {"no", "yes"}, false, 0, 0},
-    [SHOAL_SET_ACTIVATION] = {"activation",
-                              {"identity", "sigmoid", "tanh", "relu", "leaky-relu", "elu", "gelu", "silu",
-                               "softplus", "softmax"},
-                              false,
-                              0,
-                              0},
-    [SHOAL_SET_DROPOUT] = {"dropout", {0}, false, 0, 0.95},
-    [SHOAL_SET_NORMALISE] = {"normalise", {"none", "batch", "layer"}, false, 0, 0},
-    [SHOAL_SET_OPTIMIZER] =
-        {"optimizer", {"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"}, false, 0, 0},
-    [SHOAL_SET_RATE] = {"rate", {0}, false, 1e-9, 100},
-    [SHOAL_SET_BATCH] = {"batch", {0}, true, 1, SHOAL_BATCH_MAX},
-    [SHOAL_SET_DECAY] = {"decay", {0}, false, 0, 100},
-    [SHOAL_SET_NUMBERS] = {"numbers", {"standard", "robust", "quantile", "pieces"}, false, 0, 0},
-    [SHOAL_SET_PIECES] = {"pieces", {0}, true, 2, 128},
-    [SHOAL_SET_CATEGORIES] = {"categories", {"one-hot", "label", "lookup"}, false, 0, 0},
-    [SHOAL_SET_EMBEDDING] = {"embedding", {0}, true, 1, 1024},
-    [SHOAL_SET_BALANCE] = {"balance", {"no", "yes"}, false, 0, 0},
-    [SHOAL_SET_TOPOLOGY] = {"topology", {0}, true, 0, SHOAL_TOPOLOGIES_MAX - 1},
+    [SHOAL_SET_LAYERS] = {"layers", NULL, true, 1, SHOAL_HIDDEN_MAX},
+    [SHOAL_SET_WIDTH] = {"width", NULL, true, 1, SHOAL_WIDTH_MAX},
+    [SHOAL_SET_SHAPE] = {"shape", WORDS("brick", "funnel", "triangle", "diamond", "hourglass", "stairs")},
+    [SHOAL_SET_RESIDUAL] = {"residual", WORDS("no", "yes")},
+    [SHOAL_SET_ACTIVATION] = {"activation", .words = shoal_activation_words},
+    [SHOAL_SET_DROPOUT] = {"dropout", NULL, false, 0, 0.95},
+    [SHOAL_SET_NORMALISE] = {"normalise", WORDS("none", "batch", "layer")},
+    [SHOAL_SET_OPTIMIZER] = {"optimizer", .words = shoal_optimizer_words},
+    [SHOAL_SET_RATE] = {"rate", NULL, false, 1e-9, 100},
+    [SHOAL_SET_BATCH] = {"batch", NULL, true, 1, SHOAL_BATCH_MAX},
+    [SHOAL_SET_DECAY] = {"decay", NULL, false, 0, 100},
+    [SHOAL_SET_NUMBERS] = {"numbers", .words = shoal_number_ways},
+    [SHOAL_SET_PIECES] = {"pieces", NULL, true, 2, 128},
+    [SHOAL_SET_CATEGORIES] = {"categories", .words = shoal_category_ways},
+    [SHOAL_SET_EMBEDDING] = {"embedding", NULL, true, 1, 1024},
+    [SHOAL_SET_BALANCE] = {"balance", WORDS("no", "yes")},
+    [SHOAL_SET_TOPOLOGY] = {"topology", NULL, true, 0, SHOAL_TOPOLOGIES_MAX - 1},
 };
 
-bool shoal_setting_is_word(shoal_setting_id id) { return settings[id].words[0] != NULL; }
-
-static uint32_t words_of(shoal_setting_id id) {
-  uint32_t count = 0;
-  while (count < WORDS_MAX && settings[id].words[count] != NULL) count++;
-  return count;
-}
+bool shoal_setting_is_word(shoal_setting_id id) { return settings[id].words != NULL; }
 
 /* ---- values and the unit cube ------------------------------------------------------- */
 
@@ -132,9 +122,11 @@ const char *shoal_values_word(const shoal_space *space, const shoal_values *valu
   return setting->choices[(uint32_t)values->of[id]];
 }
 
-static bool word_is(const shoal_space *space, const shoal_values *values, shoal_setting_id id,
-                    const char *word) {
-  return strcmp(shoal_values_word(space, values, id), word) == 0;
+uint32_t shoal_values_choice(const shoal_space *space, const shoal_values *values, shoal_setting_id id) {
+  const char *word = shoal_values_word(space, values, id);
+  uint32_t i = 0;
+  while (strcmp(settings[id].words[i], word) != 0) i++;
+  return i;
 }
 
 bool shoal_values_matter(const shoal_space *space, const shoal_values *values, shoal_setting_id id) {
@@ -145,8 +137,8 @@ bool shoal_values_matter(const shoal_space *space, const shoal_values *values, s
   case SHOAL_SET_RESIDUAL:
   case SHOAL_SET_ACTIVATION: return !explicit;
   case SHOAL_SET_SHAPE: return !explicit && shoal_values_number(space, values, SHOAL_SET_LAYERS) > 1;
-  case SHOAL_SET_PIECES: return word_is(space, values, SHOAL_SET_NUMBERS, "pieces");
-  case SHOAL_SET_EMBEDDING: return word_is(space, values, SHOAL_SET_CATEGORIES, "lookup");
+  case SHOAL_SET_PIECES: return shoal_values_choice(space, values, SHOAL_SET_NUMBERS) == SHOAL_PIECES;
+  case SHOAL_SET_EMBEDDING: return shoal_values_choice(space, values, SHOAL_SET_CATEGORIES) == SHOAL_LOOKUP;
   case SHOAL_SET_TOPOLOGY: return explicit;
   default: return true;
   }
@@ -369,8 +361,11 @@ static const char *quote(const reading *r, char out[QUOTE_MAX]) {
   return out;
 }
 
-static bool fail_unknown(reading *r, const char *thing, const char *const *table, size_t count) {
+/* The table ends in NULL. */
+static bool fail_unknown(reading *r, const char *thing, const char *const *table) {
   char found[QUOTE_MAX];
+  size_t count = 0;
+  while (table[count] != NULL) count++;
   const char *near = shoal_nearest(r->at.text, r->at.length, table, count);
   if (near) return fail(r, "unknown %s %s; did you mean '%s'?", thing, quote(r, found), near);
   char list[400];
@@ -469,18 +464,23 @@ static bool read_range(reading *r, shoal_setting_id id) {
   return true;
 }
 
+/* The current word as one of a setting's, or NULL. */
+static const char *find_known(const reading *r, shoal_setting_id id) {
+  for (const char *const *known_word = settings[id].words; *known_word != NULL; known_word++)
+    if (at_word(r, *known_word)) return *known_word;
+  return NULL;
+}
+
 static bool read_choices(reading *r, shoal_setting_id id) {
   shoal_setting list = {.name = settings[id].name, .is_choice = true, .whole = settings[id].whole};
   char found[QUOTE_MAX];
   do {
     double number = 0;
-    uint32_t known_words = words_of(id), i = 0;
     if (at_word(r, "..")) return fail(r, "a range has a number on either side, without spaces, as in 1..4");
     if (dots(r) != NULL) return fail(r, "a range stands alone; write it without other choices");
     if (at_word(r, ",")) return fail(r, "choices have spaces between them, no commas");
-    while (i < known_words && !at_word(r, settings[id].words[i])) i++;
-    if (shoal_setting_is_word(id) && i == known_words)
-      return fail_unknown(r, "choice", settings[id].words, known_words);
+    if (shoal_setting_is_word(id) && find_known(r, id) == NULL)
+      return fail_unknown(r, "choice", settings[id].words);
     if (!shoal_setting_is_word(id) && at_word(r, "log"))
       return fail(r, "log belongs to a range, as in 1e-4..1e-2 log");
     if (!shoal_setting_is_word(id) && !read_number(r, id, r->at, &number)) return false;
@@ -488,7 +488,7 @@ static bool read_choices(reading *r, shoal_setting_id id) {
       return fail(r, "%s is too long; at most %d characters", quote(r, found), SHOAL_CHOICE_BYTES - 1);
     if (list.choices_count == SHOAL_CHOICES_MAX)
       return fail_limit(r, "more than %d choices; write a range", SHOAL_CHOICES_MAX);
-    for (i = 0; i < list.choices_count; i++)
+    for (uint32_t i = 0; i < list.choices_count; i++)
       if (at_word(r, list.choices[i]) || (!shoal_setting_is_word(id) && number_of_choice(&list, i) == number))
         return fail(r, "%s stands here twice", quote(r, found));
     memcpy(list.choices[list.choices_count++], r->at.text, r->at.length);
@@ -541,14 +541,10 @@ static bool read_width(reading *r, uint32_t *out) {
 }
 
 static bool read_activation(reading *r, const char **out) {
-  const char *const *words = settings[SHOAL_SET_ACTIVATION].words;
-  for (uint32_t i = 0; i < words_of(SHOAL_SET_ACTIVATION); i++) {
-    if (!at_word(r, words[i])) continue;
-    *out = words[i];
-    advance(r);
-    return true;
-  }
-  return fail_unknown(r, "activation", words, words_of(SHOAL_SET_ACTIVATION));
+  *out = find_known(r, SHOAL_SET_ACTIVATION);
+  if (*out == NULL) return fail_unknown(r, "activation", shoal_activation_words);
+  advance(r);
+  return true;
 }
 
 /* The words after `topology`: none, or WIDTH ACTIVATION, WIDTH ACTIVATION, ... */
@@ -595,7 +591,7 @@ static bool add_combinations(reading *r, uint32_t layers, uint32_t width, const 
 static bool read_combine(reading *r) {
   double least, most;
   uint32_t width, count = 0;
-  const char *activations[ACTIVATIONS];
+  const char *activations[SHOAL_ACTIVATION_WORDS];
   if (dots(r) != NULL ? !read_bounds(r, SHOAL_SET_LAYERS, &least, &most)
                       : !read_number(r, SHOAL_SET_LAYERS, r->at, &least))
     return false;
@@ -603,7 +599,7 @@ static bool read_combine(reading *r) {
   advance(r);
   if (!read_width(r, &width)) return false;
   do {
-    if (count == ACTIVATIONS) return fail(r, "an activation stands here twice");
+    if (count == SHOAL_ACTIVATION_WORDS) return fail(r, "an activation stands here twice");
     if (!read_activation(r, &activations[count])) return false;
     for (uint32_t i = 0; i < count; i++)
       if (activations[i] == activations[count]) return fail(r, "'%s' stands here twice", activations[i]);
@@ -618,16 +614,15 @@ static bool read_combine(reading *r) {
 
 static bool read_line(reading *r) {
   static const char *const others[] = {"topology", "combine"};
-  const char *names[SHOAL_SETTINGS + 1];
+  const char *names[SHOAL_SETTINGS + 2] = {[SHOAL_SETTINGS] = others[1]};
   for (uint32_t id = 0; id < SHOAL_SETTINGS; id++) names[id] = settings[id].name;
-  names[SHOAL_SETTINGS] = others[1];
   for (uint32_t id = 0; id < SHOAL_SET_TOPOLOGY; id++) {
     if (!at_word(r, names[id])) continue;
     r->head = names[id];
     return read_setting(r, (shoal_setting_id)id);
   }
   bool topology = at_word(r, others[0]);
-  if (!topology && !at_word(r, others[1])) return fail_unknown(r, "setting", names, SHOAL_SETTINGS + 1);
+  if (!topology && !at_word(r, others[1])) return fail_unknown(r, "setting", names);
   r->head = others[topology ? 0 : 1];
   r->seen[SHOAL_SET_TOPOLOGY] = true;
   advance(r);

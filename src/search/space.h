@@ -118,6 +118,8 @@ bool shoal_setting_ordered(const shoal_setting *setting);
 /* The number that a value stands for, also where numbers are choices; the word. */
 double shoal_values_number(const shoal_space *space, const shoal_values *values, shoal_setting_id setting);
 const char *shoal_values_word(const shoal_space *space, const shoal_values *values, shoal_setting_id setting);
+/* Which of all words of a setting it is: its value in the enum that they stand for, or of no and yes. */
+uint32_t shoal_values_choice(const shoal_space *space, const shoal_values *values, shoal_setting_id setting);
 
 typedef struct shoal_plain_layer {
   uint32_t width;

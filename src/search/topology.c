@@ -91,27 +91,13 @@ static void add_residual(const style *s, const uint32_t *widths, uint32_t layers
   shoal_text_addf(out, "%s\n", activation);
 }
 
-static shoal_net_shape shape_named(const char *word) {
-  static const char *const words[SHOAL_NET_SHAPES] = {
-      [SHOAL_BRICK] = "brick",     [SHOAL_FUNNEL] = "funnel",       [SHOAL_TRIANGLE] = "triangle",
-      [SHOAL_DIAMOND] = "diamond", [SHOAL_HOURGLASS] = "hourglass", [SHOAL_STAIRS] = "stairs"};
-  for (uint32_t i = 0; i < SHOAL_NET_SHAPES; i++)
-    if (strcmp(words[i], word) == 0) return (shoal_net_shape)i;
-  return SHOAL_BRICK;
-}
-
-static bool is(const shoal_space *space, const shoal_values *values, shoal_setting_id id, const char *word) {
-  return strcmp(shoal_values_word(space, values, id), word) == 0;
-}
-
 static uint32_t whole(const shoal_space *space, const shoal_values *values, shoal_setting_id id) {
   return (uint32_t)shoal_values_number(space, values, id);
 }
 
 static void add_hidden(const shoal_space *space, const shoal_values *values, shoal_text *out) {
-  style s = {.normalise = is(space, values, SHOAL_SET_NORMALISE, "batch")   ? "batchnorm"
-                          : is(space, values, SHOAL_SET_NORMALISE, "layer") ? "layernorm"
-                                                                            : NULL,
+  static const char *const normalise[] = {NULL, "batchnorm", "layernorm"};
+  style s = {.normalise = normalise[shoal_values_choice(space, values, SHOAL_SET_NORMALISE)],
              .dropout = shoal_values_number(space, values, SHOAL_SET_DROPOUT)};
   if (space->topologies_count > 0) {
     shoal_plain_layer plain[SHOAL_HIDDEN_MAX];
@@ -120,11 +106,11 @@ static void add_hidden(const shoal_space *space, const shoal_values *values, sho
     return;
   }
   uint32_t widths[SHOAL_HIDDEN_MAX];
-  uint32_t layers = shoal_topology_widths(shape_named(shoal_values_word(space, values, SHOAL_SET_SHAPE)),
-                                          whole(space, values, SHOAL_SET_LAYERS),
+  shoal_net_shape shape = (shoal_net_shape)shoal_values_choice(space, values, SHOAL_SET_SHAPE);
+  uint32_t layers = shoal_topology_widths(shape, whole(space, values, SHOAL_SET_LAYERS),
                                           whole(space, values, SHOAL_SET_WIDTH), widths);
   const char *activation = shoal_values_word(space, values, SHOAL_SET_ACTIVATION);
-  if (is(space, values, SHOAL_SET_RESIDUAL, "yes"))
+  if (shoal_values_choice(space, values, SHOAL_SET_RESIDUAL))
     add_residual(&s, widths, layers, activation, out);
   else
     for (uint32_t i = 0; i < layers; i++) add_plain(&s, widths[i], activation, out);
@@ -133,15 +119,10 @@ static void add_hidden(const shoal_space *space, const shoal_values *values, sho
 /* ---- the whole ---------------------------------------------------------------------- */
 
 shoal_encoding_choice shoal_topology_encoding(const shoal_space *space, const shoal_values *values) {
-  shoal_encoding_choice choice = {0};
-  choice.numbers = is(space, values, SHOAL_SET_NUMBERS, "robust")     ? SHOAL_ROBUST
-                   : is(space, values, SHOAL_SET_NUMBERS, "quantile") ? SHOAL_QUANTILE
-                   : is(space, values, SHOAL_SET_NUMBERS, "pieces")   ? SHOAL_PIECES
-                                                                      : SHOAL_STANDARD;
+  shoal_encoding_choice choice = {
+      .numbers = (shoal_number_way)shoal_values_choice(space, values, SHOAL_SET_NUMBERS),
+      .categories = (shoal_category_way)shoal_values_choice(space, values, SHOAL_SET_CATEGORIES)};
   if (choice.numbers == SHOAL_PIECES) choice.pieces = whole(space, values, SHOAL_SET_PIECES);
-  choice.categories = is(space, values, SHOAL_SET_CATEGORIES, "label")    ? SHOAL_LABEL
-                      : is(space, values, SHOAL_SET_CATEGORIES, "lookup") ? SHOAL_LOOKUP
-                                                                          : SHOAL_ONE_HOT;
   return choice;
 }
 
@@ -155,7 +136,7 @@ static void add_recipe(const shoal_space *space, const shoal_values *values, con
   shoal_text_addf(out, "schedule cosine\nwarmup %.9g\n", WARMUP * io->epochs);
   shoal_text_addf(out, "batch %u\nepochs %u\nseed %llu\n", batch < most ? batch : (uint32_t)most, io->epochs,
                   (unsigned long long)io->seed);
-  if (io->problem != SHOAL_REGRESSION && is(space, values, SHOAL_SET_BALANCE, "yes"))
+  if (io->problem != SHOAL_REGRESSION && shoal_values_choice(space, values, SHOAL_SET_BALANCE))
     shoal_text_addf(out, "class-weights balanced\n");
 }
 

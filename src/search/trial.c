@@ -88,7 +88,7 @@ static shoal_status open_folds(shoal_trial_work *w, shoal_error *err) {
 static void close_folds(shoal_trial_work *w) {
   for (uint32_t f = 0; f < w->folds_count; f++) {
     shoal_trial_fold *fold = &w->folds[f];
-    shoal_forward_destroy(fold->forward);
+    shoal_engine_destroy(fold->forward);
     shoal_trainer_destroy(fold->trainer);
     shoal_graph_destroy(fold->graph);
     shoal_model_destroy(fold->model);

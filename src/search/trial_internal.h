@@ -45,7 +45,7 @@ typedef struct shoal_trial_fold {
   shoal_model *model;
   shoal_graph *graph;
   shoal_trainer *trainer;
-  shoal_forward *forward;
+  shoal_engine *forward;
   float *class_weights; /* or NULL */
   float *predicted;     /* of the validation rows */
   float *best;          /* weights of the best epoch */

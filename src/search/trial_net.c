@@ -68,7 +68,7 @@ shoal_status shoal_trial_net_predict(const shoal_trial_net *net, const shoal_row
                                      const shoal_row_list *list, float *out, shoal_error *err) {
   const shoal_encoded_options options = {.encoder = net->encoder, .rows = rows, .list = list};
   shoal_encoded *encoded;
-  shoal_forward *forward = NULL;
+  shoal_engine *forward = NULL;
   shoal_status status = shoal_encoded_create(&encoded, &options, err);
   if (status != SHOAL_OK) return status;
   status = shoal_forward_create(&forward, net->graph, err);
@@ -76,7 +76,7 @@ shoal_status shoal_trial_net_predict(const shoal_trial_net *net, const shoal_row
     shoal_source source = shoal_encoded_source(encoded);
     shoal_forward_run(forward, net->weights, &source, out);
   }
-  shoal_forward_destroy(forward);
+  shoal_engine_destroy(forward);
   shoal_encoded_destroy(encoded);
   return status;
 }

@@ -147,11 +147,11 @@ static void write_position(const shoal_train_state *state, shoal_json *json) {
   shoal_json_int(json, "epoch", (int64_t)state->epoch);
   shoal_json_int(json, "round", (int64_t)state->round);
   shoal_json_int(json, "step", (int64_t)state->step);
-  shoal_json_int(json, "counted", (int64_t)state->counted);
-  shoal_json_int(json, "correct", (int64_t)state->correct);
-  shoal_json_real(json, "loss_sum", state->loss_sum);
-  shoal_json_real(json, "weight_sum", state->weight_sum);
-  shoal_json_real(json, "square_sum", state->square_sum);
+  shoal_json_int(json, "counted", (int64_t)state->sums.counted);
+  shoal_json_int(json, "correct", (int64_t)state->sums.correct);
+  shoal_json_real(json, "loss_sum", state->sums.loss);
+  shoal_json_real(json, "weight_sum", state->sums.weight);
+  shoal_json_real(json, "square_sum", state->sums.square);
   shoal_json_close(json, '}');
 }
 
@@ -213,11 +213,11 @@ shoal_status shoal_trial_state_save(const shoal_trial_work *w, shoal_error *err)
 
 static bool read_position(shoal_train_state *state, const cJSON *json) {
   return read_u64(json, "epoch", &state->epoch) && read_u64(json, "round", &state->round) &&
-         read_u64(json, "step", &state->step) && read_u64(json, "counted", &state->counted) &&
-         read_u64(json, "correct", &state->correct) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "loss_sum"), &state->loss_sum) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "weight_sum"), &state->weight_sum) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "square_sum"), &state->square_sum);
+         read_u64(json, "step", &state->step) && read_u64(json, "counted", &state->sums.counted) &&
+         read_u64(json, "correct", &state->sums.correct) &&
+         real_of(cJSON_GetObjectItemCaseSensitive(json, "loss_sum"), &state->sums.loss) &&
+         real_of(cJSON_GetObjectItemCaseSensitive(json, "weight_sum"), &state->sums.weight) &&
+         real_of(cJSON_GetObjectItemCaseSensitive(json, "square_sum"), &state->sums.square);
 }
 
 static bool copy_vector(const shoal_safetensors *file, uint32_t fold, int vector, size_t floats, float *to) {

@@ -47,6 +47,12 @@ static void count_jobs(const shoal_api *api, const shoal_caller *caller, uint64_
   }
 }
 
+static void write_words(shoal_json *json, const char *key, const char *const *words) {
+  shoal_json_open(json, key, '[');
+  while (*words != NULL) shoal_json_text(json, NULL, *words++);
+  shoal_json_close(json, ']');
+}
+
 void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, shoal_json *json) {
   uint64_t counts[SHOAL_JOB_STATES];
   double samples_per_s;
@@ -55,8 +61,12 @@ void shoal_api_server_json(const shoal_api *api, const shoal_caller *caller, sho
   shoal_json_open(json, NULL, '{');
   shoal_json_text(json, "name", "shoal");
   shoal_json_text(json, "version", SHOAL_VERSION);
-  if (caller != NULL) shoal_json_text(json, "role", shoal_role_level_name(caller->level));
-  if (caller != NULL) shoal_json_text(json, "who", caller->name);
+  if (caller != NULL) {
+    shoal_json_text(json, "role", shoal_role_level_name(caller->level));
+    shoal_json_text(json, "who", caller->name);
+    write_words(json, "optimizers", shoal_optimizer_words);
+    write_words(json, "activations", shoal_activation_words);
+  }
   if (api->open != SHOAL_NOBODY)
     shoal_json_text(json, "open", shoal_role_level_name(api->open));
   else

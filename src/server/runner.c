@@ -318,7 +318,7 @@ static void describe(shoal_runner *r) {
   shoal_eta_start(&r->eta, held_out != NULL ? held_out->samples : 0, r->rows);
   r->view.weights = task->graph->trainable;
   r->view.samples = samples;
-  r->view.memory_bytes = shoal_trainer_memory(task->trainer);
+  r->view.memory_bytes = shoal_engine_memory(shoal_trainer_engine(task->trainer));
   r->view.rounds = rounds;
   r->view.progress.steps = steps;
   r->view.progress.metric_name = shoal_metric_name(shoal_metric_of(task->graph));

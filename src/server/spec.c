@@ -226,13 +226,12 @@ void shoal_spec_write(const shoal_spec *spec, bool with_model, shoal_json *json)
 }
 
 void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json) {
-  static const char *const schedules[] = {"constant", "step", "exponential", "cosine"};
   shoal_json_open(json, "recipe", '{');
   shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
   shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
   shoal_json_int(json, "batch", recipe->batch);
   shoal_json_int(json, "epochs", recipe->epochs);
-  shoal_json_text(json, "schedule", schedules[recipe->schedule]);
+  shoal_json_text(json, "schedule", shoal_schedule_words[recipe->schedule]);
   shoal_json_int(json, "seed", (int64_t)recipe->seed);
   shoal_json_int(json, "early_stop", recipe->early_stop);
   shoal_json_close(json, '}');

@@ -41,8 +41,8 @@ uint64_t shoal_sim_hash(const float *values, size_t count) {
 bool shoal_sim_job_counter(const shoal_sim_job *job, uint32_t slice, size_t *place) {
   const shoal_slice *s = &job->slices[slice];
   if (!job->counts || s->runs_count == 0) return false;
-  SHOAL_ASSERT(job->runs[s->first_run].count >= 2);
-  *place = job->runs[s->first_run].offset;
+  SHOAL_ASSERT(job->graph->runs[s->first_run].count >= 2);
+  *place = job->graph->runs[s->first_run].offset;
   return true;
 }
 
@@ -79,10 +79,10 @@ static shoal_sums cheap_part(const shoal_sim_job *job, uint64_t round, uint32_t 
   uint64_t hash = mix(weights_hash ^ mix(job->config.seed + round * 0x10001u + ((uint64_t)part << 40)));
   if (carry != NULL) hash = mix(hash ^ shoal_sim_hash(carry, CHEAP_CARRY));
   memset(gradient, 0, job->weights_count * sizeof *gradient); /* there is padding behind parameters */
-  for (size_t r = 0; r < job->runs_count; r++)
-    for (uint32_t i = 0; i < job->runs[r].count; i++) {
+  for (size_t r = 0; r < job->graph->runs_count; r++)
+    for (uint32_t i = 0; i < job->graph->runs[r].count; i++) {
       hash = hash * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-      gradient[job->runs[r].offset + i] = (float)((int64_t)(hash >> 40) - (1 << 23)) / (1 << 25);
+      gradient[job->graph->runs[r].offset + i] = (float)((int64_t)(hash >> 40) - (1 << 23)) / (1 << 25);
     }
   for (uint32_t i = 0; carry != NULL && i < CHEAP_CARRY; i++) carry[i] = (float)(mix(hash + i) >> 44);
   count_part(job, round, part, weights, gradient);
@@ -130,7 +130,7 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
     for (uint32_t e = 0; e < values; e++) {
       if (into->tokens != NULL)
         into->tokens[(size_t)e * n + i] =
-            (int32_t)shoal_random_below(key, e, graph->model->layers[1].vocabulary);
+            (int32_t)shoal_random_below(key, e, shoal_model_vocabulary(graph->model));
       if (into->x != NULL) into->x[(size_t)i * in->features + e] = 2 * shoal_random_uniform(key, e) - 1;
     }
     for (uint32_t t = 0; t < out->steps; t++) {
@@ -143,24 +143,14 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
 
 static shoal_sums real_unit(shoal_sim_job *job, const shoal_work_unit *unit, const float *weights,
                             float *carry) {
-  shoal_part parts[SHOAL_SHARDS_MAX];
-  shoal_sums *sums = job->part_sums;
-  memcpy(shoal_trainer_state(job->trainer)->weights, weights, job->weights_count * sizeof *weights);
-  for (uint32_t p = 0; p < unit->count; p++) {
-    parts[p] = (shoal_part){.epoch = unit->round / job->rounds,
-                            .round = unit->round % job->rounds,
-                            .shard = unit->first + p,
-                            .gradient = job->scratch + p * job->weights_count};
-    if (carry != NULL) shoal_trainer_set_carry(job->trainer, unit->first + p, carry + p * job->carry_floats);
-  }
-  shoal_trainer_parts(job->trainer, &job->source, parts, unit->count);
-  for (uint32_t p = 0; p < unit->count; p++) {
-    sums[p] = parts[p].sums;
-    if (carry != NULL) shoal_trainer_get_carry(job->trainer, unit->first + p, carry + p * job->carry_floats);
-  }
-  add_vectors(job, job->scratch, unit->count);
-  shoal_tree_add_sums(sums, unit->count, 1);
-  return sums[0];
+  shoal_sums sums;
+  for (uint32_t p = 0; carry != NULL && p < unit->count; p++)
+    shoal_trainer_set_carry(job->trainer, unit->first + p, carry + p * job->carry_floats);
+  shoal_trainer_node(job->trainer, weights, &job->source, unit->round / job->rounds,
+                     unit->round % job->rounds, unit->first, unit->count, job->scratch, &sums);
+  for (uint32_t p = 0; carry != NULL && p < unit->count; p++)
+    shoal_trainer_get_carry(job->trainer, unit->first + p, carry + p * job->carry_floats);
+  return sums;
 }
 
 shoal_work_result shoal_sim_job_compute(shoal_sim_job *job, const shoal_work_unit *unit,
@@ -207,13 +197,14 @@ static void step(const shoal_sim_job *job, machine *m, uint64_t version, const f
   shoal_update update = shoal_optimizer_update(recipe, rate, version + 1);
   if (recipe->clip > 0) {
     double squares = 0;
-    for (size_t i = 0; i < job->runs_count; i++)
-      squares += kernels->square_sum(job->runs[i].count, sum + job->runs[i].offset);
+    for (size_t i = 0; i < job->graph->runs_count; i++)
+      squares += shoal_square_sum(kernels, job->graph->runs[i].count, sum + job->graph->runs[i].offset);
     double norm = sqrt(squares);
     if (norm > (double)recipe->clip) update.grad_scale = (float)((double)recipe->clip / norm);
   }
-  for (size_t i = 0; i < job->runs_count; i++)
-    shoal_optimizer_apply(kernels, &update, &job->runs[i], m->weights, m->weights, sum, m->slot1, m->slot2);
+  for (size_t i = 0; i < job->graph->runs_count; i++)
+    shoal_optimizer_apply(kernels, &update, &job->graph->runs[i], m->weights, m->weights, sum, m->slot1,
+                          m->slot2);
 }
 
 static void one_machine_cheap(shoal_sim_job *job) {
@@ -300,12 +291,10 @@ static void make_graph(shoal_sim_job *job) {
   if (status == SHOAL_OK) status = shoal_graph_create(&job->graph, job->model, &err);
   SHOAL_ASSERT(status == SHOAL_OK);
   job->weights_count = job->graph->weights_count;
-  job->runs_count = shoal_optimizer_runs(job->graph, NULL);
-  job->runs = reserve(job->runs_count, sizeof *job->runs);
-  shoal_optimizer_runs(job->graph, job->runs);
-  shoal_slices_cut(job->runs, job->runs_count, job->weights_count, job->config.owners, job->slices);
+  shoal_slices_cut(job->graph->runs, job->graph->runs_count, job->weights_count, job->config.owners,
+                   job->slices);
   bool local = job->config.mode.kind == SHOAL_LOCAL;
-  job->slots = local ? 1 : shoal_optimizer_slots(job->model->recipe.optimizer);
+  job->slots = local ? 1 : shoal_optimizer_rows[job->model->recipe.optimizer].slots;
 }
 
 static void make_trainer(shoal_sim_job *job) {
@@ -367,7 +356,6 @@ void shoal_sim_job_destroy(shoal_sim_job *job) {
   free(job->sums);
   free(job->part_sums);
   free(job->scratch);
-  free(job->runs);
   shoal_graph_destroy(job->graph);
   shoal_model_destroy(job->model);
   free(job);

@@ -46,8 +46,7 @@ typedef struct shoal_sim_job {
   shoal_sim_job_config config;
   shoal_model *model;
   shoal_graph *graph;
-  shoal_run *runs;
-  size_t runs_count, weights_count;
+  size_t weights_count;
   shoal_slice slices[SHOAL_SIM_OWNERS_MAX];
   uint32_t parts;
   uint64_t rounds, end; /* in an epoch, in all */

@@ -44,8 +44,8 @@ void shoal_lies_result(shoal_life *life, shoal_sim_node *node, shoal_work_result
   if (node->lie == SHOAL_LIE_DIGEST) return;
   float *gradient = (float *)(void *)shoal_blob_bytes(result->gradient);
   float by = node->lie == SHOAL_LIE_PAIR ? 0.25f : 0.5f;
-  for (size_t r = 0; r < life->job->runs_count; r++)
-    gradient[life->job->runs[r].offset + life->job->runs[r].count - 1] += by;
+  for (size_t r = 0; r < life->job->graph->runs_count; r++)
+    gradient[life->job->graph->runs[r].offset + life->job->graph->runs[r].count - 1] += by;
   result->digest ^= 0xbad + node->index;
 }
 

@@ -24,7 +24,6 @@ static void start_owner(shoal_life *life, shoal_sim_node *node) {
   const shoal_sim_job *job = life->job;
   shoal_owner_config config = {.graph = job->graph,
                                .kernels = shoal_kernels_get(),
-                               .runs = job->runs,
                                .slice = job->slices[node->index],
                                .slice_index = node->index,
                                .parts = job->parts,

@@ -4,10 +4,7 @@
 #include <stdlib.h>
 
 #include "data/sample.h"
-
-static const shoal_shape *output_of(const shoal_graph *graph) {
-  return &graph->nodes[graph->nodes_count - 1].shape;
-}
+#include "train/metric.h"
 
 static bool is_binary(const shoal_class_eval *e) {
   return e->graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY;
@@ -15,11 +12,11 @@ static bool is_binary(const shoal_class_eval *e) {
 
 /* Binary cross-entropy with one output: the probability of the second of two classes. */
 static bool has_two_classes(const shoal_class_eval *e) {
-  return is_binary(e) && output_of(e->graph)->features == 1;
+  return is_binary(e) && shoal_graph_output(e->graph)->features == 1;
 }
 
 static bool has_classes(const shoal_class_eval *e) {
-  const shoal_shape *output = output_of(e->graph);
+  const shoal_shape *output = shoal_graph_output(e->graph);
   bool loss = e->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY || is_binary(e);
   return loss && output->kind != SHOAL_SEQUENCE && output->features <= SHOAL_CLASS_EVAL_MAX &&
          !shoal_dataset_is_text(e->dataset);
@@ -28,7 +25,7 @@ static bool has_classes(const shoal_class_eval *e) {
 shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *graph,
                                    const shoal_dataset *dataset, uint32_t batch, shoal_error *err) {
   *out = (shoal_class_eval){.graph = graph, .dataset = dataset};
-  uint32_t features = output_of(graph)->features;
+  uint32_t features = shoal_graph_output(graph)->features;
   out->has_classes = has_classes(out) && (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX;
   if (!out->has_classes) return SHOAL_OK;
   shoal_status status = shoal_confusion_init(&out->confusion, has_two_classes(out) ? 2 : features,
@@ -54,7 +51,7 @@ void shoal_class_eval_release(shoal_class_eval *e) {
 /* ---- running ---- */
 
 static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, uint32_t i) {
-  uint32_t features = output_of(e->graph)->features;
+  uint32_t features = shoal_graph_output(e->graph)->features;
   shoal_confusion_sample s = {.sample = sample};
   if (e->weight[i] == 0) return;
   if (e->confusion.each) {
@@ -69,8 +66,7 @@ static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, u
   } else {
     s.truth = (uint32_t)e->labels[i];
   }
-  for (uint32_t c = 1; c < e->confusion.classes; c++)
-    if (row[c] > row[s.guess]) s.guess = c;
+  s.guess = shoal_likeliest(row, e->confusion.classes);
   if (s.truth >= e->confusion.classes) return;
   s.guess_probability = row[s.guess];
   s.truth_probability = row[s.truth];
@@ -79,7 +75,7 @@ static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, u
 
 static void on_batch(void *self, uint64_t first, uint32_t n) {
   shoal_class_eval *e = self;
-  uint32_t features = output_of(e->graph)->features;
+  uint32_t features = shoal_graph_output(e->graph)->features;
   const shoal_batch known = {.labels = is_binary(e) ? NULL : e->labels,
                              .targets = is_binary(e) ? e->targets : NULL,
                              .weight = e->weight};

@@ -9,9 +9,15 @@
 #include "base/png.h"
 #include "data/sample.h"
 #include "train/generate.h"
+#include "train/metric.h"
 
 /* Files stay within some 20 MB, however long a training is and however many parameters it has. */
 enum { LOGGED_MAX = 100, HISTOGRAMS_MAX = 20000, SAMPLES = 8, PICTURE_SIDE = 256, WORDS = 100 };
+
+/* Unless memory ran out for the text. */
+static void log_text(shoal_events *events, const shoal_task *task, const char *tag, const shoal_text *text) {
+  if (!text->failed) shoal_events_text(events, tag, shoal_trainer_state(task->trainer)->step, text->bytes);
+}
 
 /* ---- samples ---- */
 
@@ -32,15 +38,11 @@ static class_name name_of(const shoal_dataset *dataset, uint32_t index) {
   return n;
 }
 
-static const shoal_shape *output_of(const shoal_task *task) {
-  return &task->graph->nodes[task->graph->nodes_count - 1].shape;
-}
-
 static bool has_labels(const shoal_task *task) { return task->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
 
 /* One answer a sample, which is a class or numbers. */
 static bool has_answers(const shoal_task *task) {
-  return output_of(task)->kind == SHOAL_VECTOR && !shoal_dataset_is_text(task->dataset);
+  return shoal_graph_output(task->graph)->kind == SHOAL_VECTOR && !shoal_dataset_is_text(task->dataset);
 }
 
 static uint32_t samples_of(const shoal_task *task, const shoal_source *source) {
@@ -75,19 +77,6 @@ static void log_pictures(shoal_events *events, const shoal_task *task, const sho
   }
 }
 
-/* The class of an answer, and its probability. A single output is that of the second of two classes. */
-static uint32_t class_of(const float *row, uint32_t features, float *probability) {
-  if (features == 1) {
-    *probability = row[0] > 0.5f ? row[0] : 1 - row[0];
-    return row[0] > 0.5f;
-  }
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < features; i++)
-    if (row[i] > row[best]) best = i;
-  *probability = row[best];
-  return best;
-}
-
 static void add_numbers(shoal_text *out, const float *row, uint32_t features) {
   for (uint32_t i = 0; i < features && i < SAMPLES; i++)
     shoal_text_addf(out, "%s%s", i > 0 ? " " : "", shoal_human_number(row[i]).text);
@@ -95,16 +84,17 @@ static void add_numbers(shoal_text *out, const float *row, uint32_t features) {
 
 static void add_row(shoal_text *out, const shoal_task *task, uint64_t sample, const float *said,
                     int32_t label, const float *target) {
-  uint32_t features = output_of(task)->features;
+  uint32_t features = shoal_graph_output(task->graph)->features;
   bool two = task->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY && features == 1;
   shoal_text_addf(out, "\n| %llu | ", (unsigned long long)sample);
   if (has_labels(task) || two) {
-    float probability;
-    uint32_t guess = class_of(said, features, &probability);
+    /* A single output is the probability of the second of two classes. */
+    const float both[] = {1 - said[0], said[0]}, *probability = two ? both : said;
+    uint32_t guess = shoal_likeliest(probability, two ? 2 : features);
     uint32_t truth = two ? target[0] > 0.5f : (uint32_t)label;
     shoal_text_addf(out, "%s | %s%s | %.4f |", name_of(task->dataset, truth).text,
                     name_of(task->dataset, guess).text, guess == truth ? "" : " (wrong)",
-                    (double)probability);
+                    (double)probability[guess]);
     return;
   }
   add_numbers(out, target, features);
@@ -114,7 +104,7 @@ static void add_row(shoal_text *out, const shoal_task *task, uint64_t sample, co
 }
 
 static void log_samples(shoal_events *events, const shoal_task *task, const shoal_source *source) {
-  uint32_t n = samples_of(task, source), features = output_of(task)->features;
+  uint32_t n = samples_of(task, source), features = shoal_graph_output(task->graph)->features;
   float *said = calloc(features, sizeof *said), *target = calloc(features, sizeof *target);
   int32_t label = 0;
   shoal_text table = {0};
@@ -128,8 +118,7 @@ static void log_samples(shoal_events *events, const shoal_task *task, const shoa
       source->fetch(source->self, 0, sample, 1, &into);
       add_row(&table, task, sample, said, label, target);
     }
-    if (!table.failed)
-      shoal_events_text(events, "samples", shoal_trainer_state(task->trainer)->step, table.bytes);
+    log_text(events, task, "samples", &table);
   }
   shoal_text_release(&table);
   free(said);
@@ -153,7 +142,7 @@ static void log_writing(shoal_events *events, const shoal_task *task) {
   if (prompt.length > 0 && !prompt.failed &&
       shoal_generate(&from, &options, collect, &said, NULL) == SHOAL_OK) {
     shoal_text_addf(&said, "```\n");
-    if (!said.failed) shoal_events_text(events, "writes", state->step, said.bytes);
+    log_text(events, task, "writes", &said);
   }
   shoal_text_release(&prompt);
   shoal_text_release(&said);
@@ -162,12 +151,11 @@ static void log_writing(shoal_events *events, const shoal_task *task) {
 /* ---- the whole ---- */
 
 static void log_model(shoal_events *events, const shoal_task *task) {
-  shoal_text model = {0}, text = {0};
-  shoal_model_write(task->model, &model);
-  if (!model.failed) shoal_text_addf(&text, "```\n%s```\n", model.bytes);
-  if (!model.failed && !text.failed)
-    shoal_events_text(events, "model", shoal_trainer_state(task->trainer)->step, text.bytes);
-  shoal_text_release(&model);
+  shoal_text text = {0};
+  shoal_text_addf(&text, "```\n");
+  shoal_model_write(task->model, &text);
+  shoal_text_addf(&text, "```\n");
+  log_text(events, task, "model", &text);
   shoal_text_release(&text);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "nn/trainer.h"
+#include "train/metric.h"
 
 enum { PROMPT_TOKENS_MAX = 1 << 16 };
 
@@ -34,24 +35,19 @@ static shoal_status one_step_model(shoal_model **out, const shoal_generate_model
                         "to come",
                         from->name, model->layers[l].name);
   }
-  shoal_text whole, text;
-  shoal_text_init(&whole);
-  shoal_text_init(&text);
-  shoal_model_write(model, &whole);
+  /* What was the first line becomes the new one's comment. */
+  const shoal_layer *input = &model->layers[0];
+  shoal_text text = {0};
+  shoal_text_addf(&text, "%s%sinput tokens 1 carry # ", input->named ? input->name : "",
+                  input->named ? ": " : "");
+  shoal_model_write(model, &text);
   shoal_status status = SHOAL_NO_MEMORY;
-  if (!whole.failed) {
-    const char *rest = strchr(whole.bytes, '\n');
-    const shoal_layer *input = &model->layers[0];
-    shoal_text_addf(&text, "%s%sinput tokens 1 carry%s", input->named ? input->name : "",
-                    input->named ? ": " : "", rest ? rest : "");
-  }
-  if (whole.failed || text.failed) {
+  if (text.failed) {
     shoal_fail(err, status, "out of memory");
   } else {
     status = shoal_model_parse(out, from->name, text.bytes, text.length, err);
     if (status != SHOAL_OK) shoal_error_prefix(err, "cannot write text one token at a time: ");
   }
-  shoal_text_release(&whole);
   shoal_text_release(&text);
   return status;
 }
@@ -70,18 +66,10 @@ static void fetch_token(const void *self, uint64_t epoch, uint64_t first, uint32
 
 /* ---- choosing words ----------------------------------------------------------------- */
 
-static uint32_t likeliest(const float *probability, uint32_t count) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < count; i++) {
-    if (probability[i] > probability[best]) best = i;
-  }
-  return best;
-}
-
 /* Draws with probabilities raised to the power 1 / temperature. They are divided by the
  * largest first, so that a low temperature cannot make all of them vanish. */
 static uint32_t draw(const float *probability, uint32_t count, double temperature, double uniform) {
-  uint32_t best = likeliest(probability, count);
+  uint32_t best = shoal_likeliest(probability, count);
   if (temperature <= 0 || !(probability[best] > 0)) return best;
   double sum = 0;
   for (uint32_t i = 0; i < count; i++) sum += pow(probability[i] / probability[best], 1 / temperature);
@@ -168,7 +156,7 @@ static shoal_status encode_prompt(const shoal_generate_model *from, const char *
 static shoal_status check_words(const shoal_generate_model *from, const shoal_graph *graph,
                                 shoal_error *err) {
   uint32_t words = shoal_dataset_classes(from->vocabulary), known = shoal_model_vocabulary(graph->model);
-  uint32_t outputs = graph->nodes[graph->nodes_count - 1].shape.features;
+  uint32_t outputs = shoal_graph_output(graph)->features;
   if (outputs >= words && known >= words) return SHOAL_OK;
   return shoal_fail(err, SHOAL_INVALID,
                     "%s cannot write text: its data has %u words, but the model takes %u and gives %u values",
@@ -196,7 +184,7 @@ shoal_status shoal_generate(const shoal_generate_model *from, const shoal_genera
                 .context = context,
                 .vocabulary = from->vocabulary,
                 .words = has_words(from->vocabulary)};
-    status = write_on(trainer, &w, graph->nodes[graph->nodes_count - 1].shape.features,
+    status = write_on(trainer, &w, shoal_graph_output(graph)->features,
                       shoal_dataset_classes(from->vocabulary), prompt, prompt_count, options, err);
   }
   shoal_trainer_destroy(trainer);

@@ -5,30 +5,19 @@
 #include <stdio.h>
 
 #include "base/human.h"
-
-static const shoal_shape *output_shape(const shoal_graph *graph) {
-  return &graph->nodes[graph->nodes_count - 1].shape;
-}
+#include "nn/loss.h"
 
 shoal_metric shoal_metric_of(const shoal_graph *graph) {
-  switch (graph->model->recipe.loss) {
-  case SHOAL_CROSS_ENTROPY:
-    return output_shape(graph)->kind == SHOAL_SEQUENCE ? SHOAL_PERPLEXITY : SHOAL_ACCURACY;
-  case SHOAL_BINARY_CROSS_ENTROPY: return SHOAL_ACCURACY;
-  case SHOAL_MEAN_SQUARED:
-  case SHOAL_MEAN_ABSOLUTE:
-  case SHOAL_HUBER: break;
-  }
-  return SHOAL_RMSE;
+  const shoal_loss_row *loss = &shoal_loss_rows[graph->model->recipe.loss];
+  if (!loss->counts_right) return SHOAL_RMSE;
+  bool tokens = loss->output == SHOAL_ACT_SOFTMAX && shoal_graph_output(graph)->kind == SHOAL_SEQUENCE;
+  return tokens ? SHOAL_PERPLEXITY : SHOAL_ACCURACY;
 }
 
 const char *shoal_metric_name(shoal_metric metric) {
-  switch (metric) {
-  case SHOAL_ACCURACY: return "accuracy";
-  case SHOAL_PERPLEXITY: return "perplexity";
-  case SHOAL_RMSE: break;
-  }
-  return "rmse";
+  static const char *const names[] = {
+      [SHOAL_ACCURACY] = "accuracy", [SHOAL_PERPLEXITY] = "perplexity", [SHOAL_RMSE] = "rmse"};
+  return names[metric];
 }
 
 double shoal_metric_value(const shoal_graph *graph, const shoal_result *result) {
@@ -48,8 +37,15 @@ void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_re
     shoal_text_addf(out, "  accuracy %s", shoal_human_number(result->accuracy).text);
 }
 
+uint32_t shoal_likeliest(const float *probability, uint32_t count) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < count; i++)
+    if (probability[i] > probability[best]) best = i;
+  return best;
+}
+
 const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows) {
-  const shoal_shape *output = output_shape(graph);
+  const shoal_shape *output = shoal_graph_output(graph);
   *rows = output->steps;
   if (output->kind != SHOAL_SEQUENCE) return "samples";
   return graph->nodes[0].shape.kind == SHOAL_TOKENS ? "tokens" : "steps";

@@ -15,6 +15,9 @@ shoal_metric shoal_metric_of(const shoal_graph *graph);
 const char *shoal_metric_name(shoal_metric metric); /* "accuracy" */
 double shoal_metric_value(const shoal_graph *graph, const shoal_result *result);
 
+/* The first of the most probable answers. */
+uint32_t shoal_likeliest(const float *probability, uint32_t count);
+
 /* What results count: "samples", or "tokens" or "steps" of sequences, *rows in each sample. */
 const char *shoal_metric_unit(const shoal_graph *graph, uint32_t *rows);
 

@@ -25,9 +25,29 @@ static shoal_status own_round(void *self, shoal_result *out, shoal_error *err) {
   return shoal_trainer_round(task->trainer, &task->sources[SHOAL_TRAIN], out, err);
 }
 
-static shoal_status nothing_to_gather(void *self, shoal_error *err) {
-  (void)self, (void)err;
+static shoal_status own_gather(void *self, shoal_error *err) {
+  const shoal_training *t = self;
+  (void)err;
+  shoal_trainer_gather(t->config->task->trainer);
   return SHOAL_OK;
+}
+
+static shoal_status resume(shoal_training *t, const shoal_checkpoint *from, shoal_error *err) {
+  shoal_status status = shoal_checkpoint_resume(from, t->config->task->graph, t->state, err);
+  if (status == SHOAL_OK) shoal_trainer_place(t->config->task->trainer);
+  return status;
+}
+
+/* Has a checkpoint's file read by `use`. */
+static shoal_status with_file(shoal_training *t, const char *path,
+                              shoal_status (*use)(shoal_training *, const shoal_checkpoint *, shoal_error *),
+                              shoal_error *err) {
+  shoal_checkpoint file;
+  shoal_status status = shoal_checkpoint_load(&file, path, err);
+  if (status != SHOAL_OK) return status;
+  status = use(t, &file, err);
+  shoal_checkpoint_release(&file);
+  return status;
 }
 
 static bool stops(const shoal_training *t) { return __atomic_load_n(t->config->stop, __ATOMIC_RELAXED) != 0; }
@@ -52,8 +72,7 @@ shoal_status shoal_training_init(shoal_training *out, const shoal_training_confi
                           .state = shoal_trainer_state(config->task->trainer),
                           .saved_step = UINT64_MAX,
                           .held_out = {.loss = NAN}};
-  out->rounds = (shoal_rounds){.self = out, .next = own_round, .gather = nothing_to_gather};
-  shoal_text_init(&out->best_path);
+  out->rounds = (shoal_rounds){.self = out, .next = own_round, .gather = own_gather};
   shoal_training_path(&out->best_path, config->out, "best");
   if (out->best_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_writer *writer;
@@ -83,9 +102,7 @@ static bool is_our_own(const shoal_training *t, const char *path, uint64_t *step
   const shoal_task *task = t->config->task;
   shoal_checkpoint there;
   if (shoal_checkpoint_load(&there, path, NULL) != SHOAL_OK) return false;
-  shoal_text its, ours;
-  shoal_text_init(&its);
-  shoal_text_init(&ours);
+  shoal_text its = {0}, ours = {0};
   shoal_model_write(there.model, &its);
   shoal_model_write(task->model, &ours);
   shoal_train_state stood = {0};
@@ -123,8 +140,7 @@ static void keep_previous(shoal_training *t) {
   uint64_t step;
   bool own = is_our_own(t, path, &step);
   if (own && step <= t->record_step) return;
-  shoal_text place;
-  shoal_text_init(&place);
+  shoal_text place = {0};
   find_place_aside(t, own, &place);
   if (!place.failed && rename(path, place.bytes) == 0)
     t->config->calls.moved_aside(t->config->calls.self, place.bytes);
@@ -146,8 +162,7 @@ static shoal_status save_once(shoal_training *t, shoal_error *err) {
   return status;
 }
 
-static void warn(shoal_training *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void warn(shoal_training *t, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void warn(shoal_training *t, const char *format, ...) {
   char text[SHOAL_ERROR_TEXT_MAX + 256];
   va_list args;
   va_start(args, format);
@@ -168,8 +183,7 @@ static void add_what_is_left(const shoal_training *t, shoal_text *out) {
 shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
   shoal_status status = save_once(t, err);
   if (status != SHOAL_FULL) return status;
-  shoal_text left;
-  shoal_text_init(&left);
+  shoal_text left = {0};
   add_what_is_left(t, &left);
   const char *with = left.failed ? "with what was saved last" : left.bytes;
   if (!stops(t))
@@ -211,19 +225,10 @@ static void save_now(shoal_training *t) {
 
 /* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
 static shoal_status load_best(shoal_training *t, bool *found, shoal_error *err) {
-  shoal_text path;
-  shoal_text_init(&path);
+  shoal_text path = {0};
   shoal_training_path(&path, t->config->resumed, "best");
   *found = t->config->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
-  shoal_status status = SHOAL_OK;
-  if (*found) {
-    shoal_checkpoint best;
-    status = shoal_checkpoint_load(&best, path.bytes, err);
-    if (status == SHOAL_OK) {
-      status = shoal_checkpoint_resume(&best, t->config->task->graph, t->state, err);
-      shoal_checkpoint_release(&best);
-    }
-  }
+  shoal_status status = *found ? with_file(t, path.bytes, resume, err) : SHOAL_OK;
   shoal_text_release(&path);
   return status;
 }
@@ -235,7 +240,7 @@ static shoal_status recall_best(shoal_training *t, const shoal_checkpoint *from,
   if (task->model->recipe.early_stop == 0) return SHOAL_OK;
   bool found;
   shoal_status status = load_best(t, &found, err);
-  if (status == SHOAL_OK && !found) status = shoal_checkpoint_resume(from, task->graph, t->state, err);
+  if (status == SHOAL_OK && !found) status = resume(t, from, err);
   bool at_end_of_epoch = t->state->epoch > 0 && t->state->round == 0;
   if (status != SHOAL_OK || !at_end_of_epoch) return status;
   t->best_loss = shoal_trainer_evaluate(task->trainer, &task->sources[SHOAL_VALID]).loss;
@@ -247,7 +252,7 @@ shoal_status shoal_training_begin(shoal_training *t, const shoal_checkpoint *fro
   shoal_task *task = t->config->task;
   if (from == NULL) return SHOAL_OK;
   shoal_status status = recall_best(t, from, err);
-  if (status == SHOAL_OK) status = shoal_checkpoint_resume(from, task->graph, t->state, err);
+  if (status == SHOAL_OK) status = resume(t, from, err);
   if (status != SHOAL_OK) return status;
   uint64_t rounds = shoal_trainer_rounds(task->trainer);
   const shoal_train_state *state = t->state;
@@ -288,12 +293,7 @@ shoal_status shoal_training_goes_on(shoal_training *t, shoal_error *err) {
   t->record_step = t->state->step;
   if (t->config->task->model->recipe.early_stop == 0 || !shoal_file_exists(t->best_path.bytes))
     return SHOAL_OK;
-  shoal_checkpoint best;
-  shoal_status status = shoal_checkpoint_load(&best, t->best_path.bytes, err);
-  if (status != SHOAL_OK) return status;
-  status = weigh_best(t, &best, err);
-  shoal_checkpoint_release(&best);
-  return status;
+  return with_file(t, t->best_path.bytes, weigh_best, err);
 }
 
 /* A new training has no best epoch yet: what is there is an earlier one's. */
@@ -326,8 +326,7 @@ static bool end_of_patience(shoal_training *t) {
   if (t->best_epoch == 0 || better) {
     shoal_error err;
     if (save_to(t, t->best_path.bytes, &err) != SHOAL_OK) {
-      shoal_error_prefix(&err, "cannot save the best weights: ");
-      t->config->calls.warn(t->config->calls.self, err.text);
+      warn(t, "cannot save the best weights: %s", err.text);
       return false;
     }
     t->best_loss = loss;
@@ -399,11 +398,7 @@ shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
 /* ---- the end ---- */
 
 shoal_status shoal_training_keep_best(shoal_training *t, shoal_error *err) {
-  shoal_checkpoint best;
-  shoal_status status = shoal_checkpoint_load(&best, t->best_path.bytes, err);
-  if (status != SHOAL_OK) return status;
-  status = shoal_checkpoint_resume(&best, t->config->task->graph, t->state, err);
-  shoal_checkpoint_release(&best);
+  shoal_status status = with_file(t, t->best_path.bytes, resume, err);
   if (status == SHOAL_OK && rename(t->best_path.bytes, t->config->out) != 0)
     status = shoal_fail(err, SHOAL_IO, "%s: %s", t->config->out, strerror(errno));
   if (status == SHOAL_OK) t->saved_step = t->state->step;

@@ -35,6 +35,41 @@ PYTHON
 "$SHOAL" bench train --net mlp --seconds 0.1 --json > plain.json
 check "no steps without being asked" python3 -c 'import json; assert "steps" not in json.load(open("plain.json"))'
 
+"$SHOAL" bench train --net mlp --threads 1 --seconds 3600 --json > stopped.json 2> err &
+pid=$!
+computes() { [ "$(cut -d' ' -f14 /proc/$pid/stat)" -gt 100 ]; } # for a second, of which the warm-up takes little
+until_true "a measurement begins" computes
+kill -INT $pid
+wait $pid
+same $? 130 "a measurement that is stopped"
+same "$(cat err)" "shoal bench train: stopped by SIGINT" "it says so"
+check "what was measured until then is there" python3 - <<'PYTHON'
+import json
+stopped, plain = (json.load(open(name)) for name in ("stopped.json", "plain.json"))
+assert stopped["windows"] == 1 and stopped["batches_per_s"] > 0, stopped
+assert plain["windows"] == 5, plain
+assert plain["warning"] is None or "measure again" in plain["warning"], plain
+PYTHON
+
+"$SHOAL" bench train --net images.net --batch 20 --losses start --json > losses.json
+same $? 0 "bench train --losses --json"
+same "$("$SHOAL" bench train --net images.net --batch 20 --losses again --threads 3 | cut -c1-29 | tail -1)" \
+  "$(python3 -c 'import json; print("round 10      loss %.7f" % json.load(open("losses.json"))["losses"][9])')" \
+  "the same losses as text, with other threads"
+check "and the same file" cmp start again
+check "the weights and the batch are in it, and the losses become less" python3 - <<'PYTHON'
+import json
+losses = json.load(open("losses.json"))["losses"]
+assert len(losses) == 10 and losses[9] < losses[0], losses
+data = open("start", "rb").read()
+header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+shapes = {name: tensor["shape"] for name, tensor in header.items() if name != "__metadata__"}
+assert list(shapes)[0] == "conv1.weight" and list(shapes)[-2:] == ["batch.x", "batch.labels"], shapes
+assert shapes["batch.x"] == [20, 1, 8, 8] and shapes["batch.labels"] == [20], shapes
+PYTHON
+"$SHOAL" bench train --net chars.net --losses /dev/null/x > out 2> err
+same $? 1 "a file that cannot be written"
+
 "$SHOAL" bench gemm --seconds 0.05 > out 2> err
 same $? 0 "bench gemm"
 same "$(cat err)" "" "bench gemm says nothing on standard error"
@@ -46,7 +81,7 @@ check "bench gemm --json" python3 - <<'PYTHON'
 import json
 rows = [json.loads(line) for line in open("gemm.json")]
 for r in rows:
-    assert list(r) == ["m", "n", "k", "ta", "tb", "gflops", "peak_share"], r
+    assert list(r) == ["m", "n", "k", "ta", "tb", "gflops", "peak_share", "warning"], r
     assert r["gflops"] > 0 and r["peak_share"] > 0, r
 shapes = [(r["m"], r["n"], r["k"], r["ta"], r["tb"]) for r in rows]
 assert len(set(shapes)) == len(shapes)

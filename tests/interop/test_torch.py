@@ -201,6 +201,9 @@ def cases():
         f"input 6\ndense 5 tanh\ndense 4\nloss cross-entropy\n{SGD}", count=20)
     yield "an image batch of many tiles", lambda: check(
         "input 1x6x6\nconv 3 3x3 tanh\ndense 4\nloss cross-entropy\noptimizer sgd rate 0.1\nbatch 77\n", count=200)
+    yield "batchnorm over a batch of many shards", lambda: check(
+        "input 2x6x6\nconv 3 3x3 no-bias\nbatchnorm batch relu\ndense 5 no-bias\nbatchnorm tanh batch\ndense 4\n"
+        "loss cross-entropy\noptimizer sgd rate 0.05\nbatch 96\n", count=240)
     for cell in ("rnn", "lstm", "gru"):
         yield f"carry {cell}", lambda t=(
             f"input tokens 5 carry\nembed 7 4\n{cell} 5 layers 2\ndense 7\nloss cross-entropy\n{SGD}"): check(t)

@@ -49,7 +49,7 @@ class Layer:
             elif word == "init":
                 if words.pop(0) in ("normal", "uniform"):
                     words.pop(0)
-            elif word in ("no-bias", "bidirectional", "last"):
+            elif word in ("no-bias", "bidirectional", "last", "batch"):
                 self.options[word] = True
             else:
                 self.words.append(word)

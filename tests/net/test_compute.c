@@ -90,13 +90,10 @@ static float *copy_weights(const machine *m) {
 /* Weights after a step with this gradient. */
 static void step(const machine *m, uint64_t round, float *weights, const float *gradient) {
   const shoal_graph *graph = m->task.graph;
-  size_t count = shoal_optimizer_runs(graph, NULL);
-  shoal_run *runs = calloc(count, sizeof *runs);
-  shoal_optimizer_runs(graph, runs);
   shoal_update update = shoal_optimizer_update(&m->model->recipe, m->model->recipe.rate, round + 1);
-  for (size_t i = 0; i < count; i++)
-    shoal_optimizer_apply(shoal_kernels_get(), &update, &runs[i], weights, weights, gradient, NULL, NULL);
-  free(runs);
+  for (uint32_t i = 0; i < graph->runs_count; i++)
+    shoal_optimizer_apply(shoal_kernels_get(), &update, &graph->runs[i], weights, weights, gradient, NULL,
+                          NULL);
 }
 
 /* Round after round, computed elsewhere from the weights and the recurrent state of the last one: the
@@ -141,7 +138,7 @@ static void follow_rounds(const char *model, const char *data, uint32_t width) {
     next_round(&m);
     const shoal_train_state *state = shoal_trainer_state(m.task.trainer);
     assert_memory_equal(state->weights, weights, count * sizeof *weights);
-    if (round % job.rounds == 0) assert_true(state->loss_sum == epoch[0].loss);
+    if (round % job.rounds == 0) assert_true(state->sums.loss == epoch[0].loss);
   }
   for (uint32_t p = 0; p < SHARDS; p++) {
     shoal_blob_release(carry[p]);
@@ -184,14 +181,14 @@ static void one_local_replica_makes_plain_rounds(void **state) {
       shoal_work_result result;
       assert_true(shoal_compute_has(&c, &unit));
       shoal_compute_unit(&c, &unit, before, &result);
-      double loss = own->round == 0 ? 0 : own->loss_sum;
+      double loss = own->round == 0 ? 0 : own->sums.loss;
       uint64_t first, rounds = shoal_job_unit(&job, round, 0, &first);
       assert_int_equal(first, own->round);
       for (uint64_t k = 0; k < rounds; k++) next_round(&m);
       const float *change = (const float *)(const void *)shoal_blob_bytes(result.gradient);
       for (size_t k = 0; k < own->weights_count; k++) assert_true(change[k] == own->weights[k] - before[k]);
       shoal_blob_release(result.gradient);
-      if (loss == 0) assert_true(result.sums.loss == own->loss_sum);
+      if (loss == 0) assert_true(result.sums.loss == own->sums.loss);
       free(before);
     }
     shoal_compute_close(&c);

@@ -49,9 +49,10 @@ static void same_state(const shoal_train_state *a, const shoal_train_state *b) {
   assert_int_equal(a->epoch, b->epoch);
   assert_int_equal(a->round, b->round);
   assert_int_equal(a->step, b->step);
-  assert_int_equal(a->counted, b->counted);
-  assert_int_equal(a->correct, b->correct);
-  assert_true(a->loss_sum == b->loss_sum && a->weight_sum == b->weight_sum && a->square_sum == b->square_sum);
+  assert_int_equal(a->sums.counted, b->sums.counted);
+  assert_int_equal(a->sums.correct, b->sums.correct);
+  assert_true(a->sums.loss == b->sums.loss && a->sums.weight == b->sums.weight &&
+              a->sums.square == b->sums.square);
   same_floats(a->weights, b->weights, a->weights_count, "weights");
   same_floats(a->slot1, b->slot1, a->weights_count, "the first slot");
   same_floats(a->slot2, b->slot2, a->weights_count, "the second slot");
@@ -207,6 +208,9 @@ static void running_statistics_are_the_same_on_any_number_of_ranks(void **unused
   (void)unused;
   compare_all("input 2x8x8\na: conv 4 3x3 pad 1\nbatchnorm relu\nconv 4 3x3 pad 1\nbatchnorm\nadd a relu\n"
               "global-pool average\ndense 5\nloss cross-entropy\noptimizer adam\nclip 1\nshards 5\n",
+              80, 200);
+  compare_all("input 2x8x8\nconv 4 3x3 pad 1\nbatchnorm batch relu\nglobal-pool average\ndense 5\n"
+              "loss cross-entropy\noptimizer adam\n",
               80, 200);
 }
 

@@ -45,7 +45,7 @@ static void every_weight_has_one_owner(void **state) {
       runs += c.shares.slices[s].runs_count;
     }
     assert_int_equal(next, c.graph->weights_count);
-    assert_int_equal(runs, c.shares.runs_count);
+    assert_int_equal(runs, c.graph->runs_count);
     release(&c);
   }
 }

@@ -62,10 +62,10 @@ static void check_same_state(const shoal_train_state *a, const shoal_train_state
   assert_int_equal(a->epoch, b->epoch);
   assert_int_equal(a->round, b->round);
   assert_int_equal(a->step, b->step);
-  assert_int_equal(a->correct, b->correct);
-  assert_memory_equal(&a->loss_sum, &b->loss_sum, sizeof a->loss_sum);
-  assert_memory_equal(&a->weight_sum, &b->weight_sum, sizeof a->weight_sum);
-  assert_memory_equal(&a->square_sum, &b->square_sum, sizeof a->square_sum);
+  assert_int_equal(a->sums.correct, b->sums.correct);
+  assert_memory_equal(&a->sums.loss, &b->sums.loss, sizeof a->sums.loss);
+  assert_memory_equal(&a->sums.weight, &b->sums.weight, sizeof a->sums.weight);
+  assert_memory_equal(&a->sums.square, &b->sums.square, sizeof a->sums.square);
   assert_memory_equal(a->weights, b->weights, bytes);
   if (a->slot1) assert_memory_equal(a->slot1, b->slot1, bytes);
   if (a->slot2) assert_memory_equal(a->slot2, b->slot2, bytes);
@@ -142,10 +142,10 @@ static void positions_are_exact(void **state) {
   begin(&a, small_net);
   begin(&b, small_net);
   for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-    a.state->loss_sum = reals[i];
-    a.state->weight_sum = -reals[i];
+    a.state->sums.loss = reals[i];
+    a.state->sums.weight = -reals[i];
     a.state->step = ((uint64_t)1 << 53) - 1 - i;
-    a.state->correct = i;
+    a.state->sums.correct = i;
     save(&a, "c", NULL);
     shoal_checkpoint checkpoint;
     assert_int_equal(shoal_checkpoint_load(&checkpoint, "c", NULL), SHOAL_OK);

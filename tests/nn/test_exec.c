@@ -1,9 +1,5 @@
 /* Exec: data that is mostly zeros is multiplied in another way, with the same bits. */
-#include "nn/exec.h"
-
-#include <stdlib.h>
-
-#include "check.h"
+#include "rig.h"
 #include "synthetic.h"
 
 enum { SAMPLES = 70, TILES = 3, STEPS = 5 };
@@ -40,49 +36,29 @@ static void make_one_hot(const shoal_graph *graph, uint32_t n, uint32_t tile, co
 
 /* A few steps down the gradient, tiles of different sizes; `weights` is what they lead to. */
 static void train(const char *text, const shoal_kernels *kernels, shoal_team *team, char sha256[65]) {
-  shoal_error err = {0};
-  shoal_model *model;
-  shoal_graph *graph;
-  shoal_plan *plan;
-  if (shoal_model_parse(&model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_graph_create(&graph, model, &err), SHOAL_OK);
-  assert_int_equal(shoal_plan_create(&plan, graph, kernels, SHOAL_PLAN_TRAIN, SAMPLES, &err), SHOAL_OK);
-  float *block = aligned_alloc(64, plan->floats * sizeof(float));
-  float *weights = aligned_alloc(64, graph->weights_count * sizeof(float));
-  float *gradient = aligned_alloc(64, graph->weights_count * sizeof(float));
-  assert_true(block != NULL && weights != NULL && gradient != NULL);
-  memset(block, 0xff, plan->floats * sizeof(float));
-  memset(gradient, 0, graph->weights_count * sizeof(float));
-  shoal_graph_init_weights(graph, 1, weights);
-  synthetic data = {graph, 5};
+  rig r;
+  rig_open(&r, text, kernels, SHOAL_PLAN_TRAIN, SAMPLES);
+  memset(r.exec.block, 0xff, r.plan->floats * sizeof(float));
+  synthetic data = {r.graph, 5};
+  r.exec.team = team;
+  r.exec.round_n = TILES * SAMPLES;
   for (uint32_t s = 0; s < STEPS; s++) {
-    shoal_exec_clear(graph, gradient);
+    shoal_exec_clear(r.plan, r.gradient, NULL);
     for (uint32_t tile = 0; tile < TILES; tile++) {
       shoal_sums sums = {0};
-      shoal_exec exec = {.plan = plan,
-                         .block = block,
-                         .weights = weights,
-                         .gradient = gradient,
-                         .fresh = tile == 0,
-                         .team = team,
-                         .n = SAMPLES - 9 * tile,
-                         .round_n = TILES * SAMPLES};
-      shoal_batch batch = shoal_exec_batch(&exec);
-      synthetic_fetch(&data, 0, (uint64_t)s * TILES * SAMPLES + tile * SAMPLES, exec.n, &batch);
-      make_one_hot(graph, exec.n, s + tile, &batch);
-      shoal_exec_forward(&exec);
-      shoal_exec_loss(&exec, &sums);
-      shoal_exec_backward(&exec);
+      r.exec.fresh = tile == 0;
+      r.exec.n = SAMPLES - 9 * tile;
+      shoal_batch batch = shoal_exec_batch(&r.exec);
+      synthetic_fetch(&data, 0, (uint64_t)s * TILES * SAMPLES + tile * SAMPLES, r.exec.n, &batch);
+      make_one_hot(r.graph, r.exec.n, s + tile, &batch);
+      shoal_exec_forward(&r.exec);
+      shoal_exec_loss(&r.exec, &sums);
+      shoal_exec_backward(&r.exec);
     }
-    for (size_t i = 0; i < graph->weights_count; i++) weights[i] -= 0.1f * gradient[i];
+    for (size_t i = 0; i < r.graph->weights_count; i++) r.weights[i] -= 0.1f * r.gradient[i];
   }
-  shoal_graph_weights_sha256(graph, weights, sha256);
-  free(block);
-  free(weights);
-  free(gradient);
-  shoal_plan_destroy(plan);
-  shoal_graph_destroy(graph);
-  shoal_model_destroy(model);
+  shoal_graph_weights_sha256(r.graph, r.weights, sha256);
+  rig_close(&r);
 }
 
 static void zeros_may_be_left_out_or_multiplied(void **unused) {
@@ -114,7 +90,8 @@ static void a_team_leaves_out_zeros_to_the_same_bits(void **unused) {
   train(net, shoal_kernels_get(), NULL, alone);
   for (uint32_t threads = 2; threads < 6; threads++) {
     shoal_team *team;
-    assert_int_equal(shoal_team_create(&team, threads, 0, scratch, &err), SHOAL_OK);
+    assert_int_equal(shoal_team_create(&team, threads, (shoal_pool_place){0, 1, threads}, scratch, &err),
+                     SHOAL_OK);
     train(net, shoal_kernels_get(), team, together);
     assert_string_equal(together, alone);
     shoal_team_destroy(team);

@@ -55,6 +55,7 @@ static const char *const models[] = {
     "input 7\ndense 6\nbatchnorm tanh\ndense 3\nloss mean-squared\nshards 1\n",
     "input 2x5x5\nconv 3 3x3\nbatchnorm tanh\ndense 3\nloss mean-squared\nshards 1\n",
     "input sequence 4x3\nrnn 5\nbatchnorm\ndense 2\nloss mean-squared\nshards 1\n",
+    "input 2x5x5\nconv 3 3x3\nbatchnorm batch tanh\ndense 3\nloss mean-squared\n",
     "input 7\ndense 6\nlayernorm tanh\ndense 3\nloss mean-squared\n",
     "input 2x5x5\nconv 3 3x3\nlayernorm tanh\ndense 3\nloss mean-squared\n",
     "input sequence 4x3\nrnn 5\nlayernorm\ndense 2\nloss mean-squared\n",

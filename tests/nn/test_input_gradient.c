@@ -1,11 +1,8 @@
 /* A plan that also gives the gradient of the input: against finite differences, and beside one that does
  * not. */
 #include <math.h>
-#include <stdlib.h>
 
-#include "check.h"
-#include "nn/exec.h"
-#include "nn/plan.h"
+#include "rig.h"
 #include "synthetic.h"
 
 enum { SAMPLES = 21 };
@@ -27,63 +24,23 @@ static const char *const NETS[] = {
     "input 3\nrepeat 4\nrnn 5\ndense 2\nloss mean-squared\n",
 };
 
-typedef struct rig {
-  shoal_model *model;
-  shoal_graph *graph;
-  shoal_plan *plan;
-  float *block, *weights, *gradient;
-  size_t input_floats;
-} rig;
-
-static float *floats(size_t count) {
-  size_t bytes = (count * sizeof(float) + 64) / 64 * 64;
-  float *memory = aligned_alloc(64, bytes);
-  assert_non_null(memory);
-  memset(memory, 0, bytes);
-  return memory;
-}
-
-static void open_rig(rig *r, const char *text, shoal_plan_use use) {
-  shoal_error err = {0};
-  if (shoal_model_parse(&r->model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
-  if (shoal_graph_create(&r->graph, r->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_plan_create(&r->plan, r->graph, shoal_kernels_get(), use, SAMPLES, &err), SHOAL_OK);
-  r->block = floats(r->plan->floats);
-  r->weights = floats(r->graph->weights_count);
-  r->gradient = floats(r->graph->weights_count);
-  r->input_floats = shoal_shape_floats(&r->graph->nodes[0].shape, SAMPLES);
-  shoal_graph_init_weights(r->graph, 1, r->weights);
-}
-
-static void close_rig(rig *r) {
-  free(r->block);
-  free(r->weights);
-  free(r->gradient);
-  shoal_plan_destroy(r->plan);
-  shoal_graph_destroy(r->graph);
-  shoal_model_destroy(r->model);
-}
+static size_t input_floats(const rig *r) { return shoal_shape_floats(&r->graph->nodes[0].shape, SAMPLES); }
 
 /* The mean loss with the input moved by step * direction; the gradient of the input goes to `out`. */
 static double lesson(rig *r, const float *direction, float step, bool input_only, float *out) {
-  memset(r->block, 0xff, r->plan->floats * sizeof(float));
+  memset(r->exec.block, 0xff, r->plan->floats * sizeof(float));
   memset(r->gradient, 0, r->graph->weights_count * sizeof(float));
-  shoal_exec exec = {.plan = r->plan,
-                     .block = r->block,
-                     .weights = r->weights,
-                     .gradient = r->gradient,
-                     .input_only = input_only,
-                     .n = SAMPLES,
-                     .round_n = SAMPLES};
+  r->exec.fresh = false;
+  r->exec.input_only = input_only;
   synthetic made_up = {.graph = r->graph, .seed = 2};
-  shoal_batch batch = shoal_exec_batch(&exec);
+  shoal_batch batch = shoal_exec_batch(&r->exec);
   synthetic_fetch(&made_up, 0, 0, SAMPLES, &batch);
-  for (size_t i = 0; direction != NULL && i < r->input_floats; i++) batch.x[i] += step * direction[i];
+  for (size_t i = 0; direction != NULL && i < input_floats(r); i++) batch.x[i] += step * direction[i];
   shoal_sums sums = {0};
-  shoal_exec_forward(&exec);
-  shoal_exec_loss(&exec, &sums);
-  shoal_exec_backward(&exec);
-  if (out != NULL) memcpy(out, r->block + r->plan->places[0].gradient, r->input_floats * sizeof *out);
+  shoal_exec_forward(&r->exec);
+  shoal_exec_loss(&r->exec, &sums);
+  shoal_exec_backward(&r->exec);
+  if (out != NULL) memcpy(out, shoal_exec_input_gradient(&r->exec), input_floats(r) * sizeof *out);
   return sums.loss / (double)sums.counted;
 }
 
@@ -96,21 +53,21 @@ static bool is_real(const shoal_graph *graph, size_t i) {
 }
 
 static void check_slopes(rig *r, const float *gradient) {
-  float *direction = floats(r->input_floats);
+  float *direction = rig_floats(input_floats(r));
   double norm = 0;
-  for (size_t i = 0; i < r->input_floats; i++)
+  for (size_t i = 0; i < input_floats(r); i++)
     if (is_real(r->graph, i)) norm += (double)gradient[i] * gradient[i];
   norm = sqrt(norm);
   assert_true(norm > 1e-4);
   for (uint64_t kind = 0; kind < 3; kind++) {
     double length = 0, expected = 0;
-    for (size_t i = 0; i < r->input_floats; i++) {
+    for (size_t i = 0; i < input_floats(r); i++) {
       shoal_key key = shoal_key_make(7, SHOAL_FOR_TOY, kind, 0);
       float value = kind == 0 ? gradient[i] : 2 * shoal_random_uniform(key, i) - 1;
       direction[i] = is_real(r->graph, i) ? value : 0;
       length += (double)direction[i] * direction[i];
     }
-    for (size_t i = 0; i < r->input_floats; i++) {
+    for (size_t i = 0; i < input_floats(r); i++) {
       direction[i] = (float)(direction[i] / sqrt(length));
       if (direction[i] != 0) expected += (double)gradient[i] * direction[i];
     }
@@ -131,38 +88,37 @@ static void the_gradient_of_the_input_matches_finite_differences(void **unused) 
   (void)unused;
   for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
     print_message("net %zu\n", i);
-    rig r = {0}, plain = {0};
-    open_rig(&r, NETS[i], SHOAL_PLAN_TRAIN_INPUT);
-    float *gradient = floats(r.input_floats), *alone = floats(r.input_floats);
+    rig r, plain;
+    rig_open(&r, NETS[i], shoal_kernels_get(), SHOAL_PLAN_TRAIN_INPUT, SAMPLES);
+    float *gradient = rig_floats(input_floats(&r)), *alone = rig_floats(input_floats(&r));
     lesson(&r, NULL, 0, true, alone);
     lesson(&r, NULL, 0, false, gradient);
-    assert_memory_equal(alone, gradient, r.input_floats * sizeof *gradient);
-    open_rig(&plain, NETS[i], SHOAL_PLAN_TRAIN);
+    assert_memory_equal(alone, gradient, input_floats(&r) * sizeof *gradient);
+    rig_open(&plain, NETS[i], shoal_kernels_get(), SHOAL_PLAN_TRAIN, SAMPLES);
     assert_true(plain.plan->places[0].gradient == SHOAL_NOWHERE);
     lesson(&plain, NULL, 0, false, NULL);
     assert_memory_equal(plain.gradient, r.gradient, r.graph->weights_count * sizeof *gradient);
-    for (size_t k = 0; k < r.input_floats; k++)
+    for (size_t k = 0; k < input_floats(&r); k++)
       if (!is_real(r.graph, k) && r.graph->model->layers[1].columns > 0) assert_true(gradient[k] == 0);
     check_slopes(&r, gradient);
     free(gradient);
     free(alone);
-    close_rig(&r);
-    close_rig(&plain);
+    rig_close(&r);
+    rig_close(&plain);
   }
 }
 
 static void tokens_have_no_gradient(void **unused) {
   (void)unused;
   static const char net[] = "input tokens 5\nembed 11 6\nlstm 5\ndense 4\nloss cross-entropy\n";
-  rig r = {0};
-  open_rig(&r, net, SHOAL_PLAN_TRAIN);
+  rig r;
+  rig_open(&r, net, shoal_kernels_get(), SHOAL_PLAN_TRAIN, SAMPLES);
   shoal_plan *plan;
   shoal_error err = {0};
-  assert_int_equal(
-      shoal_plan_create(&plan, r.graph, shoal_kernels_get(), SHOAL_PLAN_TRAIN_INPUT, SAMPLES, &err),
-      SHOAL_INVALID);
+  assert_int_equal(shoal_plan_create(&plan, r.graph, &r.device, SHOAL_PLAN_TRAIN_INPUT, SAMPLES, &err),
+                   SHOAL_INVALID);
   assert_null(plan);
-  close_rig(&r);
+  rig_close(&r);
 }
 
 int main(void) {

@@ -1,14 +1,10 @@
 /* The lookup layer: what it fetches, what it makes of values that are no numbers of rows, and
  * the order in which it adds up gradients, on every set of kernels. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
-#include "check.h"
-#include "nn/exec.h"
-#include "nn/plan.h"
 #include "nn/trainer.h"
+#include "rig.h"
 #include "synthetic.h"
 
 enum { SAMPLES = 9, VALUES = 5, ROWS = 7, WIDTH = 19, COLUMNS = 2, KEPT = VALUES - COLUMNS };
@@ -17,48 +13,6 @@ enum { OUTPUTS = KEPT + COLUMNS * WIDTH };
 static const char *const NET = "input 5\nlookup 7 19 of 2\nloss mean-squared\n";
 static const char *const SETS[] = {"baseline", "avx2", "avx512", "neon"};
 enum { SETS_COUNT = sizeof SETS / sizeof SETS[0] };
-
-typedef struct rig {
-  shoal_model *model;
-  shoal_graph *graph;
-  shoal_plan *plan;
-  shoal_exec exec;
-  float *weights, *gradient;
-} rig;
-
-static float *floats(size_t count) {
-  float *memory = aligned_alloc(64, (count * sizeof *memory + 63) / 64 * 64);
-  assert_non_null(memory);
-  memset(memory, 0, count * sizeof *memory);
-  return memory;
-}
-
-static void open_rig(rig *r, const shoal_kernels *kernels) {
-  shoal_error err = {0};
-  *r = (rig){0};
-  if (shoal_model_parse(&r->model, "test", NET, strlen(NET), &err) != SHOAL_OK) fail_msg("%s", err.text);
-  if (shoal_graph_create(&r->graph, r->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_plan_create(&r->plan, r->graph, kernels, SHOAL_PLAN_TRAIN, SAMPLES, &err), SHOAL_OK);
-  r->weights = floats(r->graph->weights_count);
-  r->gradient = floats(r->graph->weights_count);
-  shoal_graph_init_weights(r->graph, 1, r->weights);
-  r->exec = (shoal_exec){.plan = r->plan,
-                         .block = floats(r->plan->floats),
-                         .weights = r->weights,
-                         .gradient = r->gradient,
-                         .fresh = true,
-                         .n = SAMPLES,
-                         .round_n = SAMPLES};
-}
-
-static void close_rig(rig *r) {
-  free(r->exec.block);
-  free(r->weights);
-  free(r->gradient);
-  shoal_plan_destroy(r->plan);
-  shoal_graph_destroy(r->graph);
-  shoal_model_destroy(r->model);
-}
 
 /* Row i of the data: three values that nobody may touch, then these two. */
 static void put_row(rig *r, uint32_t i, float first, float second) {
@@ -83,11 +37,11 @@ static void every_number_becomes_its_row(void **unused) {
     const shoal_kernels *kernels = shoal_kernels_named(SETS[s]);
     if (kernels == NULL) continue;
     rig r;
-    open_rig(&r, kernels);
+    rig_open(&r, NET, kernels, SHOAL_PLAN_TRAIN, SAMPLES);
     for (uint32_t i = 0; i < SAMPLES; i++) put_row(&r, i, (float)(i % ROWS), (float)(ROWS - 1 - i % ROWS));
     shoal_exec_forward(&r.exec);
     for (uint32_t i = 0; i < SAMPLES; i++) assert_row(&r, i, i % ROWS, ROWS - 1 - i % ROWS);
-    close_rig(&r);
+    rig_close(&r);
   }
 }
 
@@ -100,7 +54,7 @@ static void what_is_no_number_of_a_row_counts_as_the_first(void **unused) {
     const shoal_kernels *kernels = shoal_kernels_named(SETS[s]);
     if (kernels == NULL) continue;
     rig r;
-    open_rig(&r, kernels);
+    rig_open(&r, NET, kernels, SHOAL_PLAN_TRAIN, SAMPLES);
     for (size_t first = 0; first < sizeof bad / sizeof bad[0]; first += SAMPLES) {
       for (uint32_t i = 0; i < SAMPLES; i++) put_row(&r, i, bad[first + i], 3);
       shoal_exec_forward(&r.exec);
@@ -109,7 +63,7 @@ static void what_is_no_number_of_a_row_counts_as_the_first(void **unused) {
     for (uint32_t i = 0; i < SAMPLES; i++) put_row(&r, i, -0.0f, ROWS - 1);
     shoal_exec_forward(&r.exec);
     for (uint32_t i = 0; i < SAMPLES; i++) assert_row(&r, i, 0, ROWS - 1);
-    close_rig(&r);
+    rig_close(&r);
   }
 }
 
@@ -123,10 +77,10 @@ static void gradients_are_added_in_the_order_of_samples_and_columns(void **unuse
     const shoal_kernels *kernels = shoal_kernels_named(SETS[s]);
     if (kernels == NULL) continue;
     rig r;
-    open_rig(&r, kernels);
+    rig_open(&r, NET, kernels, SHOAL_PLAN_TRAIN, SAMPLES);
     for (uint32_t i = 0; i < SAMPLES; i++) put_row(&r, i, (float)asked[i][0], (float)asked[i][1]);
     put_row(&r, SAMPLES - 1, NAN, 99);
-    shoal_exec_clear(r.graph, r.gradient);
+    shoal_exec_clear(r.plan, r.gradient, NULL);
     shoal_exec_forward(&r.exec);
     float *dy = r.exec.block + r.plan->places[1].gradient;
     float expected[ROWS * WIDTH] = {0};
@@ -137,7 +91,7 @@ static void gradients_are_added_in_the_order_of_samples_and_columns(void **unuse
           expected[asked[i][c] * WIDTH + k] += dy[i * OUTPUTS + KEPT + c * WIDTH + k];
     shoal_exec_backward(&r.exec);
     assert_memory_equal(r.gradient, expected, sizeof expected);
-    close_rig(&r);
+    rig_close(&r);
   }
 }
 

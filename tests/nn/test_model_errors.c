@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nn/model.h"
+#include "nn/op.h"
 
 #define LOSS "\nloss mean-squared"
 
@@ -37,11 +38,6 @@ static const struct {
     {"input 4\ndense 3" LOSS "\nbach 5", "x.net:4:1: unknown layer 'bach'; did you mean 'batch'?"},
     {"input 4\ntransformer 3" LOSS,
      "x.net:2:1: there is no layer 'transformer'; the layers are input, dense, conv, pool,"},
-    {"input 4\nattention 8" LOSS,
-     "x.net:2:1: there is no layer 'attention'; the layers are input, dense, conv, pool, global-pool, "
-     "flatten, "
-     "reshape, embed, lookup, rnn, lstm, gru, repeat, dropout, batchnorm, layernorm, add, concat, identity, "
-     "sigmoid, tanh, relu, leaky-relu, elu, gelu, silu, softplus, softmax"},
     {"input 4\nnn.GroupNorm(2, 4)" LOSS, "x.net:2:1: there is no layer 'nn.GroupNorm'; the layers are"},
     {"input 4\nconv1d 2 3" LOSS, "x.net:2:1: there is no layer 'conv1d'; the layers are"},
     {"input 4\n// the first" LOSS, "x.net:2:1: a comment begins with '#'"},
@@ -246,7 +242,9 @@ static const struct {
     {"input 8\ndropout 0.99999999999" LOSS, "x.net:2:9: dropout: expected the share to drop"},
     {"input 8\ndropout half" LOSS, "x.net:2:9: dropout: expected the share to drop"},
     {"input 8\nbatchnorm 3" LOSS,
-     "x.net:2:11: batchnorm: unexpected '3'; here can stand: the end of the line, from, an"},
+     "x.net:2:11: batchnorm: unexpected '3'; here can stand: the end of the line, batch, from, an"},
+    {"input 8\nbatchnorm batch batch" LOSS, "x.net:2:17: batchnorm: 'batch' is given twice"},
+    {"input 8\ndense 8 batch" LOSS, "x.net:2:9: dense: unexpected 'batch'"},
     {"input 16x32x32\na: batchnorm\nb: conv 16 3x3 pad same stride 2\n\n\n\nadd a" LOSS,
      "x.net:7:5: add: 'a' has the shape 16x32x32, the line above 16x16x16; they must be equal"},
     {"a: input 4\nb: dense 5\nc: dense 4\nadd a from b" LOSS,
@@ -340,6 +338,10 @@ static const struct {
      "x.net:3:6: seed: expected a seed, a whole number from 0 to 18,446,744,073,709,551,615, found '-1'"},
     {"input 4\ndense 3\nshards 257" LOSS,
      "x.net:3:8: shards: expected the parts of a batch, a whole number from 0 to 256, found '257'"},
+    {"input 4\nbatchnorm batch\nshards 2" LOSS,
+     "x.net:3:1: shards: 2 shards, but `batchnorm batch` needs a round to be one; leave `batch` out"},
+    {"batch 1025\ninput 4\nbatchnorm batch" LOSS,
+     "x.net:1:1: batch: 1,025 samples, but `batchnorm batch` takes at most 1,024 at once"},
     {"input 4\ndense 3\nl2 -1" LOSS,
      "x.net:3:4: l2: expected the factor, a number from 0 to 1e9, found '-1'"},
     {"input 4\ndense 3\nclip x" LOSS, "x.net:3:6: clip: expected the largest norm of a gradient"},
@@ -384,6 +386,21 @@ static void every_mistake_is_named_with_its_place(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
     refuses(mistakes[i].text, strlen(mistakes[i].text), SHOAL_OK, mistakes[i].message);
+}
+
+/* Every operation that has a line, in the order of the table, then every activation. */
+static void an_unknown_layer_is_answered_with_all_that_there_are(void **state) {
+  (void)state;
+  shoal_text text;
+  shoal_text_init(&text);
+  shoal_text_addf(&text, "x.net:2:1: there is no layer 'attention'; the layers are ");
+  for (uint32_t i = 0; i < shoal_ops_count; i++)
+    if (!shoal_ops[i]->is_inner) shoal_text_addf(&text, "%s, ", shoal_ops[i]->word);
+  for (int a = 0; a <= SHOAL_ACT_SOFTMAX; a++)
+    shoal_text_addf(&text, a > 0 ? ", %s" : "%s", shoal_activation_name((shoal_activation)a));
+  static const char net[] = "input 4\nattention 8" LOSS;
+  refuses(net, sizeof net - 1, SHOAL_INVALID, text.bytes);
+  shoal_text_release(&text);
 }
 
 static void a_zero_byte_is_refused_even_in_a_comment(void **state) {
@@ -624,6 +641,7 @@ static void a_missing_file_is_not_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_mistake_is_named_with_its_place),
+      cmocka_unit_test(an_unknown_layer_is_answered_with_all_that_there_are),
       cmocka_unit_test(a_zero_byte_is_refused_even_in_a_comment),
       cmocka_unit_test(what_is_over_a_limit_is_refused),
       cmocka_unit_test(a_long_word_is_shown_in_part),

@@ -1,9 +1,5 @@
 /* The plan: memory is shared, and sharing never shows. */
-#include <stdlib.h>
-
-#include "check.h"
-#include "nn/exec.h"
-#include "nn/plan.h"
+#include "rig.h"
 #include "synthetic.h"
 
 enum { SAMPLES = 19 };
@@ -22,53 +18,19 @@ static const char *const NETS[] = {
      "dense 3\nloss mean-squared\n"),
 };
 
-typedef struct rig {
-  shoal_model *model;
-  shoal_graph *graph;
-  shoal_plan *plan;
-  float *block, *weights, *gradient;
-} rig;
-
-static void open_rig(rig *r, const char *text, bool training) {
-  shoal_error err = {0};
-  if (shoal_model_parse(&r->model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
-  if (shoal_graph_create(&r->graph, r->model, &err) != SHOAL_OK) fail_msg("%s", err.text);
-  assert_int_equal(shoal_plan_create(&r->plan, r->graph, shoal_kernels_get(), training, SAMPLES, &err),
-                   SHOAL_OK);
-  r->block = aligned_alloc(64, r->plan->floats * sizeof(float));
-  r->weights = aligned_alloc(64, r->graph->weights_count * sizeof(float));
-  r->gradient = aligned_alloc(64, r->graph->weights_count * sizeof(float));
-  assert_true(r->block != NULL && r->weights != NULL && r->gradient != NULL);
-  shoal_graph_init_weights(r->graph, 1, r->weights);
-}
-
-static void close_rig(rig *r) {
-  free(r->block);
-  free(r->weights);
-  free(r->gradient);
-  shoal_plan_destroy(r->plan);
-  shoal_graph_destroy(r->graph);
-  shoal_model_destroy(r->model);
-}
-
 /* One training step on a block that first holds `rubbish` in every byte. */
 static double step(rig *r, int rubbish, uint32_t n) {
-  memset(r->block, rubbish, r->plan->floats * sizeof(float));
+  memset(r->exec.block, rubbish, r->plan->floats * sizeof(float));
   memset(r->gradient, 0, r->graph->weights_count * sizeof(float));
-  shoal_exec exec = {.plan = r->plan,
-                     .block = r->block,
-                     .weights = r->weights,
-                     .gradient = r->gradient,
-                     .n = n,
-                     .round_n = n,
-                     .seed = 1};
+  r->exec.fresh = false;
+  r->exec.n = r->exec.round_n = n;
   synthetic made_up = {.graph = r->graph, .seed = 2};
-  shoal_batch batch = shoal_exec_batch(&exec);
+  shoal_batch batch = shoal_exec_batch(&r->exec);
   synthetic_fetch(&made_up, 0, 0, n, &batch);
   shoal_sums sums = {0};
-  shoal_exec_forward(&exec);
-  shoal_exec_loss(&exec, &sums);
-  if (r->plan->training) shoal_exec_backward(&exec);
+  shoal_exec_forward(&r->exec);
+  shoal_exec_loss(&r->exec, &sums);
+  if (r->plan->training) shoal_exec_backward(&r->exec);
   return sums.loss;
 }
 
@@ -76,8 +38,8 @@ static double step(rig *r, int rubbish, uint32_t n) {
 static void nothing_is_read_before_it_is_written(void **unused) {
   (void)unused;
   for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
-    rig r = {0};
-    open_rig(&r, NETS[i], true);
+    rig r;
+    rig_open(&r, NETS[i], shoal_kernels_get(), SHOAL_PLAN_TRAIN, SAMPLES);
     size_t bytes = r.graph->weights_count * sizeof(float);
     float *clean = malloc(bytes);
     assert_non_null(clean);
@@ -88,34 +50,34 @@ static void nothing_is_read_before_it_is_written(void **unused) {
       assert_memory_equal(clean, r.gradient, bytes);
     }
     free(clean);
-    close_rig(&r);
+    rig_close(&r);
   }
 }
 
 static void inference_agrees_whatever_the_block_held(void **unused) {
   (void)unused;
   for (size_t i = 0; i < sizeof NETS / sizeof NETS[0]; i++) {
-    rig r = {0};
-    open_rig(&r, NETS[i], false);
+    rig r;
+    rig_open(&r, NETS[i], shoal_kernels_get(), SHOAL_PLAN_INFER, SAMPLES);
     assert_true(step(&r, 0, SAMPLES) == step(&r, 0xff, SAMPLES));
-    close_rig(&r);
+    rig_close(&r);
   }
 }
 
 static void buffers_whose_times_do_not_meet_share_memory(void **unused) {
   (void)unused;
-  rig r = {0};
-  open_rig(&r,
+  rig r;
+  rig_open(&r,
            "input 1000\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 1000 tanh\ndense 2\nloss "
            "mean-squared\n",
-           false);
+           shoal_kernels_get(), SHOAL_PLAN_INFER, SAMPLES);
   /* Two rows of activations at a time, and a packed panel of weights. */
   size_t activations = 0;
   for (uint32_t i = 0; i < r.graph->nodes_count; i++)
     activations += shoal_shape_floats(&r.graph->nodes[i].shape, SAMPLES);
   size_t scratch = shoal_kernels_get()->gemm_scratch(SAMPLES, 1000, 1000);
   assert_true(r.plan->floats < activations / 3 + scratch + 4096);
-  close_rig(&r);
+  rig_close(&r);
 }
 
 /* Sizes that the text may have, and a batch that flags may have, but not both. */
@@ -130,11 +92,12 @@ static void what_no_memory_could_hold_is_refused(void **unused) {
     shoal_graph *graph;
     shoal_plan *plan;
     shoal_error err = {0};
+    shoal_device device = shoal_device_with(shoal_kernels_get());
     if (shoal_model_parse(&model, "test", nets[i], strlen(nets[i]), &err) != SHOAL_OK)
       fail_msg("%s", err.text);
     if (shoal_graph_create(&graph, model, &err) != SHOAL_OK) fail_msg("%s", err.text);
     for (int training = 0; training < 2; training++) {
-      assert_int_equal(shoal_plan_create(&plan, graph, shoal_kernels_get(), training, SHOAL_BATCH_MAX, &err),
+      assert_int_equal(shoal_plan_create(&plan, graph, &device, training, SHOAL_BATCH_MAX, &err),
                        SHOAL_LIMIT);
       assert_null(plan);
       assert_non_null(strstr(err.text, "try a smaller --batch"));

@@ -78,7 +78,8 @@ static void a_team_multiplies_to_the_same_bits(void **unused) {
   shoal_team *teams[THREADS_MAX];
   size_t scratch = kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < THREADS_MAX; i++) {
-    assert_int_equal(shoal_team_create(&teams[i], i + 1, 0, scratch, &err), SHOAL_OK);
+    assert_int_equal(shoal_team_create(&teams[i], i + 1, (shoal_pool_place){0, 1, i + 1}, scratch, &err),
+                     SHOAL_OK);
     assert_int_equal(shoal_team_threads(teams[i]), i + 1);
   }
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -95,7 +96,7 @@ static void every_task_runs_once_with_a_team_and_without(void **unused) {
   (void)unused;
   shoal_error err = {0};
   shoal_team *team;
-  assert_int_equal(shoal_team_create(&team, 3, 0, 0, &err), SHOAL_OK);
+  assert_int_equal(shoal_team_create(&team, 3, (shoal_pool_place){0, 1, 3}, 0, &err), SHOAL_OK);
   assert_int_equal(shoal_team_threads(NULL), 1);
   shoal_team *const teams[] = {team, NULL};
   for (int i = 0; i < 2; i++) {

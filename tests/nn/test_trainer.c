@@ -80,7 +80,7 @@ static void fingerprint(bench *b, char out[SHOAL_SHA256_HEX]) {
   shoal_graph_weights_sha256(b->graph, shoal_trainer_state(b->trainer)->weights, out);
 }
 
-enum { NETS_COUNT = 5 };
+enum { NETS_COUNT = 6 };
 
 static const char *const NETS[NETS_COUNT] = {
     "input 1x12x12\nconv 5 3x3 tanh\npool max 2x2\ndropout 0.2\ndense 17 relu\ndense 7\nloss cross-entropy\n"
@@ -95,6 +95,7 @@ static const char *const NETS[NETS_COUNT] = {
     "1\n",
     "input 12\nlookup 29 7 of 5\ndense 21 silu\ndense 4\nloss cross-entropy\noptimizer adamw rate 0.01\nl2 "
     "0.1\n",
+    "input 31\ndense 33\nbatchnorm batch relu\ndense 3\nloss mean-squared\noptimizer momentum rate 0.02\n",
 };
 
 /* Networks with products large enough to be shared inside a shard, and with convolutions by
@@ -108,6 +109,8 @@ static const char *const LARGER_NETS[NETS_COUNT] = {
     "input 8x9x9\nconv 9 3x3 pad 1 tanh\npool max 2x2\nconv 8 5x5 pad 2 relu\npool min 2x2\ndense 5\n"
     "loss cross-entropy\noptimizer sgd rate 0.05\n",
     "input 20\nlookup 40 33 of 7\ndense 150 relu\ndense 6\nloss cross-entropy\noptimizer adam\nshards 3\n",
+    "input 8x9x9\nbatchnorm batch\na: conv 9 3x3 pad 1\nbatchnorm batch relu\nadd a\nglobal-pool average\n"
+    "dense 5\nloss cross-entropy\noptimizer adam\n",
 };
 
 /* Batches of one sample, of a part of a vector, and of a vector and one; the last round of an
@@ -142,6 +145,20 @@ static void any_number_of_threads_gives_the_same_bits(void **unused) {
       close_bench(&b);
     }
   }
+}
+
+static void a_batch_that_is_normalised_as_a_whole_is_one_shard(void **unused) {
+  (void)unused;
+  bench b = {0};
+  open_bench(&b, "input 2x8x8\nbatchnorm batch\ndense 3\nloss cross-entropy\n", 2, 300, 300);
+  assert_int_equal(shoal_trainer_shards(b.trainer), 1);
+  shoal_trainer *other;
+  shoal_trainer_config config = {
+      .graph = b.graph, .threads = 1, .batch = SHOAL_FETCH_MAX + 1, .samples = 5000};
+  shoal_error err = {0};
+  assert_int_equal(shoal_trainer_create(&other, &config, &err), SHOAL_LIMIT);
+  assert_non_null(strstr(err.text, "a batch of 1025 samples"));
+  close_bench(&b);
 }
 
 static void a_round_allocates_nothing(void **unused) {
@@ -297,9 +314,9 @@ static void times_cover_the_work_and_change_no_bit(void **unused) {
     assert_memory_equal(shoal_trainer_state(timed)->weights, shoal_trainer_state(b.trainer)->weights, bytes);
 
     shoal_work_time rows[128];
-    uint32_t count = shoal_trainer_times(timed, NULL), seen = 0;
+    uint32_t count = shoal_engine_times(shoal_trainer_engine(timed), NULL), seen = 0;
     assert_in_range(count, 1, 128);
-    assert_int_equal(shoal_trainer_times(timed, rows), count);
+    assert_int_equal(shoal_engine_times(shoal_trainer_engine(timed), rows), count);
     for (uint32_t k = 0; k < count; k++) {
       bool of_node = rows[k].work == SHOAL_WORK_FORWARD || rows[k].work == SHOAL_WORK_BACKWARD;
       bool input = of_node && b.graph->nodes[rows[k].node].op == &shoal_op_input;
@@ -309,8 +326,8 @@ static void times_cover_the_work_and_change_no_bit(void **unused) {
       seen |= 1u << rows[k].work;
     }
     assert_int_equal(seen, (1u << (SHOAL_WORK_UPDATE + 1)) - 1);
-    shoal_trainer_times_reset(timed);
-    shoal_trainer_times(timed, rows);
+    shoal_engine_times_reset(shoal_trainer_engine(timed));
+    shoal_engine_times(shoal_trainer_engine(timed), rows);
     for (uint32_t k = 0; k < count; k++) assert_true(rows[k].seconds == 0);
     shoal_trainer_destroy(timed);
     close_bench(&b);
@@ -321,6 +338,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
       cmocka_unit_test(any_batch_is_the_same_on_any_number_of_threads),
+      cmocka_unit_test(a_batch_that_is_normalised_as_a_whole_is_one_shard),
       cmocka_unit_test(a_round_allocates_nothing),
       cmocka_unit_test(training_lowers_the_loss),
       cmocka_unit_test(a_copied_state_goes_on_to_the_same_bits),

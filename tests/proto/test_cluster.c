@@ -35,8 +35,6 @@ typedef struct world {
   shoal_trainer *alone, *computer;
   synthetic made_up;
   shoal_source source;
-  shoal_run *runs;
-  size_t runs_count;
   shoal_slice slices[OWNERS];
   const char *mode;
   shoal_chief *chief;
@@ -90,7 +88,6 @@ static void start_owner(world *w, int s) {
   shoal_error err;
   shoal_owner_config config = {.graph = w->graph,
                                .kernels = shoal_kernels_get(),
-                               .runs = w->runs,
                                .slice = w->slices[s],
                                .slice_index = (uint32_t)s,
                                .parts = shoal_trainer_shards(w->computer),
@@ -277,7 +274,7 @@ static void drive_owner(world *w, int s) {
 
 /* The first weights, and slots of zeros. */
 static void give(world *w, uint32_t s) {
-  uint32_t slots = shoal_optimizer_slots(w->model->recipe.optimizer);
+  uint32_t slots = shoal_optimizer_rows[w->model->recipe.optimizer].slots;
   size_t count = w->slices[s].count;
   shoal_blob *blob = shoal_blob_create((1 + slots) * count * sizeof(float));
   memset(shoal_blob_bytes(blob), 0, (1 + slots) * count * sizeof(float));
@@ -361,10 +358,7 @@ static void open_world(world *w, const char *net, const char *mode, uint64_t see
   assert_int_equal(shoal_trainer_create(&w->computer, &config, &err), SHOAL_OK);
   w->made_up = (synthetic){.graph = w->graph, .seed = 3};
   w->source = synthetic_source(&w->made_up, SAMPLES);
-  w->runs_count = shoal_optimizer_runs(w->graph, NULL);
-  w->runs = calloc(w->runs_count, sizeof *w->runs);
-  shoal_optimizer_runs(w->graph, w->runs);
-  shoal_slices_cut(w->runs, w->runs_count, w->graph->weights_count, OWNERS, w->slices);
+  shoal_slices_cut(w->graph->runs, w->graph->runs_count, w->graph->weights_count, OWNERS, w->slices);
   w->first_weights = calloc(w->graph->weights_count, sizeof *w->first_weights);
   w->carry_count = shoal_trainer_carry_floats(w->computer) * shoal_trainer_shards(w->computer);
   w->disk_carry = calloc(w->carry_count + 1, sizeof *w->disk_carry);
@@ -386,7 +380,6 @@ static void close_world(world *w) {
   free(w->links);
   free(w->first_weights);
   free(w->disk_carry);
-  free(w->runs);
   shoal_trainer_destroy(w->alone);
   shoal_trainer_destroy(w->computer);
   shoal_graph_destroy(w->graph);

@@ -30,8 +30,6 @@ typedef struct cluster {
   shoal_trainer *alone, *worker;
   synthetic made_up;
   shoal_source source;
-  shoal_run *runs;
-  size_t runs_count;
   uint32_t owners_count, shards;
   shoal_slice slices[OWNERS_MAX];
   shoal_owner *owners[OWNERS_MAX];
@@ -55,15 +53,10 @@ static void open_owners(cluster *c, const char *text, uint32_t owners, const cha
   c->made_up = (synthetic){.graph = c->graph, .seed = 3};
   c->source = synthetic_source(&c->made_up, SAMPLES);
   c->shards = shoal_trainer_shards(c->worker);
-  c->runs_count = shoal_optimizer_runs(c->graph, NULL);
-  c->runs = calloc(c->runs_count, sizeof *c->runs);
-  assert_non_null(c->runs);
-  shoal_optimizer_runs(c->graph, c->runs);
-  shoal_slices_cut(c->runs, c->runs_count, c->graph->weights_count, owners, c->slices);
+  shoal_slices_cut(c->graph->runs, c->graph->runs_count, c->graph->weights_count, owners, c->slices);
   for (uint32_t s = 0; s < owners; s++) {
     shoal_owner_config owner = {.graph = c->graph,
                                 .kernels = shoal_kernels_get(),
-                                .runs = c->runs,
                                 .slice = c->slices[s],
                                 .slice_index = s,
                                 .parts = c->shards,
@@ -83,7 +76,6 @@ static void open_cluster(cluster *c, const char *text, uint32_t owners, const ch
 
 static void close_cluster(cluster *c) {
   for (uint32_t s = 0; s < c->owners_count; s++) shoal_owner_destroy(c->owners[s]);
-  free(c->runs);
   shoal_trainer_destroy(c->alone);
   shoal_trainer_destroy(c->worker);
   shoal_graph_destroy(c->graph);
@@ -155,14 +147,11 @@ static void pull(cluster *c, uint64_t version) {
 static void round_through_owners(cluster *c, uint64_t round, float **gradients) {
   uint64_t rounds = shoal_trainer_rounds(c->worker);
   pull(c, round);
-  shoal_part parts[SHOAL_SHARDS_MAX];
+  shoal_sums sums[SHOAL_SHARDS_MAX];
   uint32_t order[SHOAL_SHARDS_MAX * OWNERS_MAX], count = 0;
-  for (uint32_t v = 0; v < c->shards; v++) {
-    parts[v] =
-        (shoal_part){.epoch = round / rounds, .round = round % rounds, .shard = v, .gradient = gradients[v]};
+  for (uint32_t v = 0; v < c->shards; v++)
     for (uint32_t s = 0; s < c->owners_count; s++) order[count++] = v * OWNERS_MAX + s;
-  }
-  shoal_trainer_parts(c->worker, &c->source, parts, c->shards);
+  shoal_trainer_parts(c->worker, &c->source, round / rounds, round % rounds, 0, c->shards, gradients, sums);
   for (uint32_t i = count; i > 1; i--) {
     uint32_t j = draw(c, i), swap = order[i - 1];
     order[i - 1] = order[j];
@@ -354,7 +343,7 @@ static void async_weights_look_ahead_by_the_lag(void **state) {
   open_cluster(&c, NETS[0], 1, "async");
   shoal_owner *owner = c.owners[0];
   const shoal_owner_state *now = shoal_owner_state_of(owner);
-  size_t count = c.slices[0].count, trainable = c.runs[0].count;
+  size_t count = c.slices[0].count, trainable = c.graph->runs[0].count;
   float *gradient = calloc(count, sizeof *gradient), *before = malloc(count * sizeof *before);
   for (size_t i = 0; i < count; i++) gradient[i] = 1;
   memcpy(before, now->weights, count * sizeof *before);

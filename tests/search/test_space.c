@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "check.h"
+#include "nn/model.h"
 #include "search/exact.h"
 
 static shoal_space usual(void) {
@@ -56,6 +57,32 @@ static void lines_become_ranges_and_choices(void **state) {
   assert_true(shoal_setting_ordered(&space.settings[SHOAL_SET_BATCH]));
   assert_false(shoal_setting_ordered(&space.settings[SHOAL_SET_ACTIVATION]));
   shoal_space_release(&space);
+}
+
+/* All of a kind in the order of its table, and no more. */
+static void check_choices(shoal_setting_id id, const char *name, const char *const *words) {
+  shoal_space space = usual();
+  shoal_text line = {0}, error = {0};
+  uint32_t count = 0;
+  shoal_text_addf(&error, "unknown choice 'quite-another'; it is one of ");
+  for (; words[count] != NULL; count++) {
+    shoal_text_addf(&line, "%s %s", count > 0 ? "" : name, words[count]);
+    shoal_text_addf(&error, "%s%s", count > 0 ? ", " : "", words[count]);
+  }
+  parse(&space, line.bytes);
+  assert_int_equal(space.settings[id].choices_count, count);
+  shoal_text_clear(&line);
+  shoal_text_addf(&line, "%s quite-another", name);
+  refuse(line.bytes, error.bytes);
+  shoal_text_release(&line);
+  shoal_text_release(&error);
+  shoal_space_release(&space);
+}
+
+static void every_optimiser_and_activation_of_the_models_may_be_searched(void **state) {
+  (void)state;
+  check_choices(SHOAL_SET_OPTIMIZER, "optimizer", shoal_optimizer_words);
+  check_choices(SHOAL_SET_ACTIVATION, "activation", shoal_activation_words);
 }
 
 static void errors_name_the_place_and_what_to_do(void **state) {
@@ -364,6 +391,7 @@ static void usual_spaces_fit_their_tables(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lines_become_ranges_and_choices),
+      cmocka_unit_test(every_optimiser_and_activation_of_the_models_may_be_searched),
       cmocka_unit_test(errors_name_the_place_and_what_to_do),
       cmocka_unit_test(topologies_are_read_and_combined),
       cmocka_unit_test(a_written_space_reads_back_from_any_other),

@@ -302,6 +302,10 @@ def check_models(server, tokens):
     check(answer["ok"] and len(answer["layers"]) == 3 and answer["layers"][1]["shape"] == "8", f"a check: {answer}")
     status, answer = server.ask("POST", "/api/v1/models/check", tokens["viewer"], {"text": "input 4\ndense x\n"})
     check(status == 200 and not answer["ok"] and answer["error"]["line"] == 2, f"a check of a wrong text: {answer}")
+    listed = server.ask("GET", "/api/v1/server", tokens["viewer"])[1]
+    for word, line in (("optimizers", "loss huber\noptimizer quite-another"), ("activations", "attention 8")):
+        said = server.ask("POST", "/api/v1/models/check", tokens["viewer"], {"text": f"input 4\n{line}\n"})[1]["error"]["text"]
+        check(len(listed[word]) > 5 and said.endswith(", ".join(listed[word])), f"the list of {word}: {listed[word]}, but errors say: {said}")
 
 
 def check_pages(server):

@@ -4,7 +4,7 @@
 import { h, newId, setText } from "./dom";
 import { Editor } from "./editor";
 import { Field } from "./fields";
-import { activations, parseRange, rangeText, spaceLine, withSpaceLine } from "./search_spec";
+import { parseRange, rangeText, spaceLine, withSpaceLine } from "./search_spec";
 
 interface RangeControl {
   setting: string;
@@ -34,7 +34,7 @@ export class SpacePart {
   private readonly expert: HTMLDetailsElement;
   private readonly own = h("p", { class: "hint", hidden: true });
 
-  constructor() {
+  constructor(activations: string[]) {
     this.ranges = [
       this.range("layers", "Hidden layers", 1, 64, false),
       this.range("width", "Width", 1, 65536, true, "Units of the widest layer."),
@@ -58,7 +58,7 @@ export class SpacePart {
       ),
       this.editor.node,
     );
-    this.node = h("div", { class: "stack" }, this.controls(), this.own, this.expert);
+    this.node = h("div", { class: "stack" }, this.controls(activations), this.own, this.expert);
   }
 
   get text(): string {
@@ -118,7 +118,7 @@ export class SpacePart {
     return control;
   }
 
-  private controls(): HTMLElement {
+  private controls(activations: string[]): HTMLElement {
     const boxes = h("div", { class: "row choices" });
     for (const name of activations) {
       const id = newId("activation");

@@ -88,8 +88,6 @@ export function schedulerText(scheduler: string): string {
   return texts[scheduler] ?? scheduler;
 }
 
-export const activations = ["relu", "silu", "gelu", "tanh", "leaky-relu", "elu", "sigmoid"];
-
 // Columns of which something can be predicted.
 export function canBeTarget(column: TableColumn): boolean {
   return column.kind === "number" || column.kind === "category" || column.kind === "date";

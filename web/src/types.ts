@@ -12,6 +12,8 @@ export interface ServerInfo {
   version: string;
   role: Role;
   who?: string; // the name on the caller's token
+  optimizers: string[]; // all that there are, as a model's text names them
+  activations: string[];
   open: Role | null;
   tls: boolean;
   fingerprint: string | null;

@@ -3,15 +3,12 @@
 #include "nn/ops/window.h"
 
 static bool read(shoal_reading *r, shoal_layer *layer) {
-  layer->bias = true;
   layer->stride_h = layer->stride_w = 1;
-  return shoal_words_u32(&r->words, "the number of channels", 1, INT32_MAX, &layer->units) &&
-         shoal_window_read(r, layer);
+  return shoal_window_read(r, layer);
 }
 
 static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
   (void)model;
-  shoal_text_addf(out, " %u", layer->units);
   shoal_window_write(layer, 1, 1, out);
 }
 
@@ -34,16 +31,11 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   return node;
 }
 
-/* With Winograd's way the scratch of the caller is followed by the points, which all threads share. */
-static size_t whole_lines(size_t floats) { return (floats + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES; }
-
-static size_t scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
-                      bool backward) {
-  (void)graph, (void)backward;
+static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
+  (void)backward;
   shoal_window window = node->window;
   window.lanes = shoal_lanes_for(n);
-  if (!shoal_winograd_suits(&window)) return k->conv_scratch(&window);
-  return whole_lines(k->winograd_scratch(&window)) + k->winograd_points(&window);
+  return shoal_winograd_suits(&window) ? k->winograd_scratch(&window) : k->conv_scratch(&window);
 }
 
 /* Floats of a channel of the input, of the output, and of the weights of an output channel. */
@@ -55,74 +47,48 @@ static double work_of(const shoal_window *w) {
   return 2.0 * (double)out_plane(w) * w->out_c * (double)taps(w);
 }
 
-static void forward_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
-  const shoal_call *c = call;
+static void forward_band(const shoal_call *c, size_t first, size_t count) {
   shoal_window window = shoal_window_of_call(c);
   const float *bias = shoal_call_weight(c, 1);
   window.out_c = (uint32_t)count;
   c->kernels->conv_forward(&window, c->x, shoal_call_weight(c, 0) + first * taps(&window),
-                           bias != NULL ? bias + first : NULL, c->y + first * out_plane(&window),
-                           scratch_of_band);
+                           bias != NULL ? bias + first : NULL, c->y + first * out_plane(&window), c->scratch);
 }
 
 /* ---- Winograd's way ---- */
 
-/* Steps that do not wait for each other: a thread does its part of each of them. */
-typedef struct winograd_steps {
-  const shoal_kernels *kernels;
-  const shoal_winograd *job;
-  shoal_winograd_step steps[2];
-  uint32_t count, group;
-} winograd_steps;
+enum { PARTS = 64 }; /* of the channels, for threads to share */
 
-enum { PARTS = 64 }; /* of each step, for threads to share */
+/* Where part `part` of so many channels begins. */
+static uint32_t part_start(uint32_t channels, size_t part) { return (uint32_t)(channels * part / PARTS); }
 
-static void run_winograd(const void *context, size_t first, size_t count, float *scratch_of_band) {
-  const winograd_steps *w = context;
-  for (uint32_t i = 0; i < w->count; i++) {
-    uint64_t elements = shoal_winograd_elements(&w->job->window, w->steps[i]);
-    uint32_t from = (uint32_t)(elements * first / PARTS), to = (uint32_t)(elements * (first + count) / PARTS);
-    if (from < to) w->kernels->winograd(w->job, w->steps[i], w->group, from, to - from, scratch_of_band);
-  }
+static shoal_winograd winograd_of(const shoal_call *c, size_t first, size_t count) {
+  shoal_winograd job = {.window = shoal_window_of_call(c), .x = c->x, .w = shoal_call_weight(c, 0)};
+  job.first_in = part_start(job.window.in_c, first);
+  job.ins = part_start(job.window.in_c, first + count) - job.first_in;
+  job.first_out = part_start(job.window.out_c, first);
+  job.outs = part_start(job.window.out_c, first + count) - job.first_out;
+  return job;
 }
 
-static void winograd_step(const shoal_call *c, const winograd_steps *steps) {
-  double work = work_of(&steps->job->window) / c->kernels->winograd_groups(&steps->job->window);
-  shoal_call_bands(c, work, PARTS, 1, run_winograd, steps);
+static void winograd_forward_band(const shoal_call *c, size_t first, size_t count) {
+  shoal_winograd job = winograd_of(c, first, count);
+  job.bias = shoal_call_weight(c, 1);
+  job.y = c->y;
+  if (job.outs > 0) c->kernels->winograd_forward(&job, c->scratch);
 }
 
-static shoal_winograd winograd_of(const shoal_call *c, const shoal_window *window) {
-  return (shoal_winograd){.window = *window,
-                          .x = c->x,
-                          .w = shoal_call_weight(c, 0),
-                          .bias = shoal_call_weight(c, 1),
-                          .y = c->y,
-                          .points = c->scratch + whole_lines(c->kernels->winograd_scratch(window))};
-}
-
-static void winograd_forward(const shoal_call *c, const shoal_window *window) {
-  shoal_winograd job = winograd_of(c, window);
-  winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_WEIGHTS}, 1, 0});
-  for (uint32_t group = 0; group < c->kernels->winograd_groups(window); group++) {
-    winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_INPUT}, 1, group});
-    winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_OUTPUT}, 1, group});
-  }
-}
-
-static void winograd_backward(const shoal_call *c, const shoal_window *window) {
-  shoal_winograd job = winograd_of(c, window);
+static void winograd_backward_band(const shoal_call *c, size_t first, size_t count) {
+  shoal_winograd job = winograd_of(c, first, count);
   job.dy = c->dy;
   job.dx = c->dx[0];
   job.dw = shoal_call_gradient(c, 0);
-  bool dx = job.dx != NULL;
-  if (dx) winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_WEIGHTS}, 1, 0});
-  for (uint32_t group = 0; group < c->kernels->winograd_groups(window); group++) {
-    winograd_step(c,
-                  &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_DY, SHOAL_WINOGRAD_INPUT}, 2, group});
-    winograd_step(
-        c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_DW, SHOAL_WINOGRAD_DX}, dx ? 2 : 1, group});
-  }
-  winograd_step(c, &(winograd_steps){c->kernels, &job, {SHOAL_WINOGRAD_END}, 1, 0});
+  float *dbias = shoal_call_gradient(c, 1);
+  if (job.outs > 0 || (job.dx != NULL && job.ins > 0)) c->kernels->winograd_backward(&job, c->scratch);
+  job.window.out_c = job.outs;
+  if (dbias != NULL)
+    c->kernels->conv_backward_bias(&job.window, c->dy + job.first_out * out_plane(&job.window),
+                                   dbias + job.first_out);
 }
 
 /* ---- either way ---- */
@@ -130,23 +96,20 @@ static void winograd_backward(const shoal_call *c, const shoal_window *window) {
 static void forward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
   if (shoal_winograd_suits(&window))
-    winograd_forward(c, &window);
+    shoal_call_bands(c, work_of(&window), PARTS, 1, winograd_forward_band);
   else
-    shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band, c);
+    shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band);
 }
 
-static void input_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
-  const shoal_call *c = call;
+static void input_band(const shoal_call *c, size_t first, size_t count) {
   shoal_window window = shoal_window_of_call(c);
   uint32_t weight_c = window.in_c;
   window.in_c = (uint32_t)count;
   c->kernels->conv_backward_input(&window, c->dy, shoal_call_weight(c, 0) + first * window.k_h * window.k_w,
-                                  weight_c, c->dx[0] + first * in_plane(&window), scratch_of_band);
+                                  weight_c, c->dx[0] + first * in_plane(&window), c->scratch);
 }
 
-static void weights_band(const void *call, size_t first, size_t count, float *scratch_of_band) {
-  const shoal_call *c = call;
-  (void)scratch_of_band;
+static void weights_band(const shoal_call *c, size_t first, size_t count) {
   shoal_window window = shoal_window_of_call(c);
   const float *dy = c->dy + first * out_plane(&window);
   float *dbias = shoal_call_gradient(c, 1);
@@ -157,18 +120,15 @@ static void weights_band(const void *call, size_t first, size_t count, float *sc
 
 static void backward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
-  if (!shoal_winograd_suits(&window)) {
-    if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band, c);
-    shoal_call_bands(c, work_of(&window), window.out_c, 1, weights_band, c);
+  if (shoal_winograd_suits(&window)) {
+    shoal_call_bands(c, work_of(&window), PARTS, 1, winograd_backward_band);
     return;
   }
-  float *dbias = shoal_call_gradient(c, 1);
-  winograd_backward(c, &window);
-  if (dbias != NULL) c->kernels->conv_backward_bias(&window, c->dy, dbias);
+  if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band);
+  shoal_call_bands(c, work_of(&window), window.out_c, 1, weights_band);
 }
 
-static uint64_t flops(const shoal_graph *graph, const shoal_node *node) {
-  (void)graph;
+static uint64_t flops(const shoal_node *node) {
   return 2 * shoal_shape_values(&node->shape) * node->window.in_c * node->window.k_h * node->window.k_w;
 }
 
@@ -183,6 +143,7 @@ const shoal_op shoal_op_conv = {.word = "conv",
                                 .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD) | SHOAL_TAKES(NO_BIAS) |
                                            SHOAL_TAKES(INIT),
                                 .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX | SHOAL_OP_PADS_SAME,
+                                .units = "the number of channels",
                                 .read = read,
                                 .write = write,
                                 .infer = infer,

@@ -15,23 +15,10 @@ enum { SPARSE_SHARE = 5, SPARSE_COLUMNS_MIN = 32 };
 
 /* ---- the line ---- */
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  layer->bias = true;
-  return shoal_words_u32(&r->words, "the number of outputs", 1, INT32_MAX, &layer->units);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_text_addf(out, " %u", layer->units);
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   uint64_t inputs = in->kind == SHOAL_SEQUENCE ? in->features : shoal_shape_values(in);
-  layer->shape = (shoal_shape){SHOAL_VECTOR, 1, layer->units, 1, 1, 1};
-  if (in->kind == SHOAL_SEQUENCE) {
-    layer->shape.kind = SHOAL_SEQUENCE;
-    layer->shape.steps = in->steps;
-  }
+  layer->shape =
+      in->kind == SHOAL_SEQUENCE ? shoal_sequence_of(in->steps, layer->units) : shoal_vector_of(layer->units);
   return shoal_count_weights(r, shoal_product(inputs, layer->units, 1, 1)) &&
          shoal_count_weights(r, layer->bias ? layer->units : 0);
 }
@@ -50,11 +37,10 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 /* ---- inputs that are mostly zeros ---- */
 
 /* How many elements other than zero a tile may have; 0 where nobody looks for zeros. */
-static uint32_t sparse_most(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
-  const shoal_shape *in = &graph->nodes[0].shape;
-  if (node->inputs[0] != 0 || in->kind != SHOAL_VECTOR) return 0;
+static uint32_t sparse_most(const shoal_node *node, uint32_t n) {
+  if (node->inputs[0] != 0 || node->in.kind != SHOAL_VECTOR) return 0;
   if (node->shape.features < SPARSE_COLUMNS_MIN) return 0;
-  uint64_t most = (uint64_t)n * in->features / SPARSE_SHARE;
+  uint64_t most = (uint64_t)n * node->in.features / SPARSE_SHARE;
   return most <= INT32_MAX ? (uint32_t)most : 0;
 }
 
@@ -69,110 +55,58 @@ static shoal_sparse sparse_at(float *memory, uint32_t most) {
   return (shoal_sparse){.values = memory, .columns = words + room, .starts = words + 2 * room};
 }
 
-static const uint32_t NOT_SPARSE = UINT32_MAX; /* in the place of the first start */
-
-/* Looks at the tile's input and keeps in `saved` what was found. */
-static void find_sparse(const shoal_call *c) {
-  uint32_t most = sparse_most(c->exec->plan->graph, c->node, c->n);
-  if (c->saved == NULL || most == 0) return;
-  shoal_sparse a = sparse_at(c->saved, most);
-  if (!c->kernels->sparse_rows(c->n, c->in->features, c->x, most, &a)) a.starts[0] = NOT_SPARSE;
-}
-
-/* What find_sparse found; false when the tile is not sparse. */
-static bool take_sparse(const shoal_call *c, shoal_sparse *out) {
-  uint32_t most = sparse_most(c->exec->plan->graph, c->node, c->n);
-  if (c->saved == NULL || most == 0) return false;
-  *out = sparse_at(c->saved, most);
-  return out->starts[0] != NOT_SPARSE;
-}
-
 /* ---- the node ---- */
 
-static size_t saved(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
-  return sparse_floats(n, sparse_most(graph, node, n));
-}
+/* A sparse input is kept in `saved`, and the mark says whether it is one. */
+static size_t saved(const shoal_node *node, uint32_t n) { return sparse_floats(n, sparse_most(node, n)); }
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static size_t scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
-                      bool backward) {
-  uint32_t rows = n * node->shape.steps, in = graph->nodes[node->inputs[0]].shape.features,
-           out = node->shape.features;
+static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
+  uint32_t rows = n * node->shape.steps, in = node->in.features, out = node->shape.features;
   if (!backward) return k->gemm_scratch(rows, out, in);
   return larger(larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows)),
-                sparse_floats(in, sparse_most(graph, node, n)));
+                sparse_floats(in, sparse_most(node, n)));
 }
 
 static void forward(const shoal_call *c) {
-  const shoal_gemm product = {.m = shoal_call_rows(c, c->out),
-                              .n = c->out->features,
-                              .k = c->in->features,
-                              .a = c->x,
-                              .a_row = c->in->features,
-                              .a_col = 1,
-                              .b = shoal_call_weight(c, 0),
-                              .b_row = c->out->features,
-                              .b_col = 1,
-                              .c = c->y,
-                              .c_row = c->out->features,
-                              .bias = shoal_call_weight(c, 1),
-                              .scratch = c->scratch};
-  shoal_sparse a;
-  find_sparse(c);
-  if (take_sparse(c, &a))
+  shoal_gemm product = shoal_gemm_ab(shoal_call_rows(c, c->out), c->out->features, c->in->features, c->x,
+                                     shoal_call_weight(c, 0), c->y);
+  product.bias = shoal_call_weight(c, 1);
+  uint32_t most = c->saved != NULL ? sparse_most(c->node, c->n) : 0;
+  shoal_sparse a = most > 0 ? sparse_at(c->saved, most) : (shoal_sparse){0};
+  *c->mark = most > 0 && c->kernels->sparse_rows(c->n, c->in->features, c->x, most, &a);
+  if (*c->mark)
     shoal_team_gemm_sparse(c->exec->team, c->kernels, &product, &a);
   else
-    shoal_call_gemm(c, &product);
+    shoal_call_gemm(c, product);
 }
 
-static void backward_weights(const shoal_call *c, const shoal_gemm *product) {
-  shoal_sparse a;
-  if (!take_sparse(c, &a)) {
+static void backward_weights(const shoal_call *c, uint32_t rows, uint32_t in, uint32_t out) {
+  shoal_gemm product = shoal_gemm_atb(in, out, rows, c->x, c->dy, shoal_call_gradient(c, 0));
+  product.accumulate = !c->exec->fresh;
+  if (!*c->mark) {
     shoal_call_gemm(c, product);
     return;
   }
-  shoal_sparse turned = sparse_at(c->scratch, a.starts[c->n]);
-  c->kernels->sparse_turn(c->n, c->in->features, &a, &turned);
-  shoal_team_gemm_sparse(c->exec->team, c->kernels, product, &turned);
+  uint32_t most = sparse_most(c->node, c->n);
+  shoal_sparse a = sparse_at(c->saved, most), turned = sparse_at(c->scratch, most);
+  c->kernels->sparse_turn(c->n, in, &a, &turned);
+  shoal_team_gemm_sparse(c->exec->team, c->kernels, &product, &turned);
 }
 
 static void backward(const shoal_call *c) {
   uint32_t rows = shoal_call_rows(c, c->out), in = c->in->features, out = c->out->features;
   if (c->dx[0] != NULL)
-    shoal_call_gemm(c, &(shoal_gemm){.m = rows,
-                                     .n = in,
-                                     .k = out,
-                                     .a = c->dy,
-                                     .a_row = out,
-                                     .a_col = 1,
-                                     .b = shoal_call_weight(c, 0),
-                                     .b_row = 1,
-                                     .b_col = out,
-                                     .c = c->dx[0],
-                                     .c_row = in,
-                                     .scratch = c->scratch});
+    shoal_call_gemm(c, shoal_gemm_abt(rows, in, out, c->dy, shoal_call_weight(c, 0), c->dx[0]));
   if (c->exec->input_only) return;
-  backward_weights(c, &(shoal_gemm){.m = in,
-                                    .n = out,
-                                    .k = rows,
-                                    .a = c->x,
-                                    .a_row = 1,
-                                    .a_col = in,
-                                    .b = c->dy,
-                                    .b_row = out,
-                                    .b_col = 1,
-                                    .c = shoal_call_gradient(c, 0),
-                                    .c_row = out,
-                                    .accumulate = !c->exec->fresh,
-                                    .scratch = c->scratch});
+  backward_weights(c, rows, in, out);
   float *dbias = shoal_call_gradient(c, 1);
-  if (dbias != NULL) c->kernels->column_sums(rows, out, c->dy, dbias);
+  if (dbias != NULL) shoal_call_column_sums(c, rows, out, c->dy, dbias);
 }
 
-static uint64_t flops(const shoal_graph *graph, const shoal_node *node) {
-  return 2 * (uint64_t)node->shape.steps * graph->nodes[node->inputs[0]].shape.features *
-         node->shape.features;
+static uint64_t flops(const shoal_node *node) {
+  return 2 * (uint64_t)node->shape.steps * node->in.features * node->shape.features;
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -184,8 +118,7 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 const shoal_op shoal_op_dense = {.word = "dense",
                                  .options = SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
                                  .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX,
-                                 .read = read,
-                                 .write = write,
+                                 .units = "the number of outputs",
                                  .infer = infer,
                                  .lower = lower,
                                  .saved = saved,

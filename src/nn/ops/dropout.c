@@ -25,17 +25,11 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 
 static void drop(const shoal_call *c, const float *x, float *y) {
   const shoal_exec *exec = c->exec;
-  const shoal_plan *plan = exec->plan;
-  const uint64_t *ids = shoal_exec_batch(exec).ids;
-  uint32_t *keys = shoal_exec_keys(exec);
-  uint64_t node = (uint64_t)(c->node - plan->graph->nodes);
-  for (uint32_t i = 0; i < c->n; i++) {
-    shoal_key key = shoal_key_make(exec->seed + (node << 48), SHOAL_FOR_DROPOUT, exec->epoch, ids[i]);
-    keys[2 * i] = key.word[0];
-    keys[2 * i + 1] = key.word[1];
-  }
-  uint32_t threshold = (uint32_t)(c->node->rate * 4294967296.0);
+  uint32_t *keys = shoal_exec_keys(exec), threshold = (uint32_t)(c->node->rate * 4294967296.0);
+  uint64_t node = (uint64_t)(c->node - exec->plan->graph->nodes);
   shoal_norm shape = shoal_call_norm(c);
+  c->kernels->dropout_keys(c->n, exec->plan->graph->model->recipe.seed + (node << 48), exec->epoch,
+                           shoal_exec_ids(exec), keys);
   c->kernels->dropout(&shape, keys, threshold, 1 / (1 - c->node->rate), x, y);
 }
 
@@ -46,9 +40,7 @@ static void forward(const shoal_call *c) {
     c->kernels->copy_rows(1, shoal_call_floats(c, c->out), c->x, 0, c->y, 0);
 }
 
-static void backward(const shoal_call *c) {
-  if (c->dx[0] != NULL) drop(c, c->dy, c->dx[0]);
-}
+static void backward(const shoal_call *c) { drop(c, c->dy, c->dx[0]); }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   (void)e, (void)node;

@@ -31,12 +31,11 @@ static void write_reshape(const shoal_model *model, const shoal_layer *layer, sh
 static bool infer_reshape(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   if (shoal_shape_values(&layer->shape) == shoal_shape_values(in)) return true;
   char to[SHOAL_SHAPE_TEXT_MAX], from[SHOAL_SHAPE_TEXT_MAX];
-  char to_values[SHOAL_GROUPED_MAX], from_values[SHOAL_GROUPED_MAX], name[SHOAL_QUOTE_MAX];
   return shoal_words_fail(&r->words, r->size, "%s has %s values, but %s gives %s with %s; they must be equal",
                           shoal_shape_text(&layer->shape, to),
-                          shoal_grouped(shoal_shape_values(&layer->shape), to_values),
-                          shoal_input_text(r, 0, name), shoal_shape_text(in, from),
-                          shoal_grouped(shoal_shape_values(in), from_values));
+                          shoal_human_count(shoal_shape_values(&layer->shape)).text,
+                          shoal_input_text(r, 0).text, shoal_shape_text(in, from),
+                          shoal_human_count(shoal_shape_values(in)).text);
 }
 
 static uint32_t lower_reshape(shoal_lowering *l, uint32_t input) {
@@ -63,15 +62,9 @@ static void from_vector(const shoal_call *c, const shoal_shape *shape, const flo
 
 static void forward(const shoal_call *c) { to_vector(c, c->in, c->x, c->y); }
 
-static void backward(const shoal_call *c) {
-  if (c->dx[0] != NULL) from_vector(c, c->in, c->dy, c->dx[0]);
-}
-
+static void backward(const shoal_call *c) { from_vector(c, c->in, c->dy, c->dx[0]); }
 static void forward_reshape(const shoal_call *c) { from_vector(c, c->out, c->x, c->y); }
-
-static void backward_reshape(const shoal_call *c) {
-  if (c->dx[0] != NULL) to_vector(c, c->out, c->dy, c->dx[0]);
-}
+static void backward_reshape(const shoal_call *c) { to_vector(c, c->out, c->dy, c->dx[0]); }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   (void)node;

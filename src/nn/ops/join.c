@@ -19,7 +19,6 @@ static uint32_t *joined_axis(shoal_shape *shape) {
 /* The inputs are different lines whose shapes fit. */
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first) {
   shoal_words *w = &r->words;
-  char name[SHOAL_QUOTE_MAX], first_name[SHOAL_QUOTE_MAX];
   char shape[SHOAL_SHAPE_TEXT_MAX], first_shape[SHOAL_SHAPE_TEXT_MAX];
   bool add = layer->op == &shoal_op_add;
   uint64_t sum = 0; /* of channels or features */
@@ -28,13 +27,13 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first
     for (uint32_t j = 0; j < k; j++) {
       if (layer->inputs[j] == layer->inputs[k])
         return shoal_words_fail(w, r->inputs[k], "%s is already one of the inputs",
-                                shoal_input_text(r, k, name));
+                                shoal_input_text(r, k).text);
     }
     if (!add && in.kind == first->kind) *joined_axis(&same) = *joined_axis(&in);
     if (!shoal_shape_equal(&same, &in))
       return shoal_words_fail(w, r->inputs[k], "%s has the shape %s, %s %s; they must be equal%s",
-                              shoal_input_text(r, k, name), shoal_shape_text(&in, shape),
-                              shoal_input_text(r, 0, first_name), shoal_shape_text(first, first_shape),
+                              shoal_input_text(r, k).text, shoal_shape_text(&in, shape),
+                              shoal_input_text(r, 0).text, shoal_shape_text(first, first_shape),
                               add ? "" : " but for channels or features");
     sum += *joined_axis(&in);
   }

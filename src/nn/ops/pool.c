@@ -1,6 +1,5 @@
 /* pool.c: pool and global-pool, whose window is the whole image. No parameters. */
 #include "nn/lowering.h"
-#include "nn/ops/activation.h"
 #include "nn/ops/window.h"
 
 const char *const shoal_pool_words[] = {
@@ -39,14 +38,15 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
 }
 
 static bool infer_global(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  layer->shape = (shoal_shape){SHOAL_VECTOR, 1, in->c, 1, 1, 1};
+  layer->shape = shoal_vector_of(in->c);
   return shoal_window_needs_image(r, in);
 }
 
-static uint32_t add_node(shoal_lowering *l, uint32_t input, shoal_shape shape, shoal_window window) {
-  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, shape);
+/* A pool of the kind of the line, with the window and the output of `layer`. */
+static uint32_t add_node(shoal_lowering *l, uint32_t input, const shoal_layer *layer) {
+  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, layer->shape);
   l->graph->nodes[node].pool = l->layer->pool;
-  l->graph->nodes[node].window = window;
+  l->graph->nodes[node].window = shoal_window_of_layer(layer, &l->graph->nodes[input].shape);
   return node;
 }
 
@@ -68,26 +68,17 @@ static uint32_t pool_before_activation(shoal_lowering *l, uint32_t input) {
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
   const shoal_node *from = &l->graph->nodes[input];
-  bool swap = from->op == &shoal_op_activation && shoal_activation_rows[from->activation].never_falls &&
+  bool swap = from->op == &shoal_op_activation && shoal_activation_never_falls(from->activation) &&
               l->layer->pool != SHOAL_POOL_AVERAGE && shoal_lower_only_reader(l, input);
   if (swap) return pool_before_activation(l, input);
-  return add_node(l, input, l->layer->shape, shoal_window_of_layer(l->layer, &from->shape));
+  return add_node(l, input, l->layer);
 }
 
 static uint32_t lower_global(shoal_lowering *l, uint32_t input) {
   shoal_shape in = l->graph->nodes[input].shape;
-  shoal_window window = {.in_c = in.c,
-                         .in_h = in.h,
-                         .in_w = in.w,
-                         .out_c = in.c,
-                         .out_h = 1,
-                         .out_w = 1,
-                         .k_h = in.h,
-                         .k_w = in.w,
-                         .stride_h = 1,
-                         .stride_w = 1};
-  shoal_shape pixel = {SHOAL_IMAGE, 1, 1, in.c, 1, 1};
-  return shoal_lower_flatten(l, add_node(l, input, pixel, window));
+  shoal_layer pixel = {
+      .shape = {SHOAL_IMAGE, 1, 1, in.c, 1, 1}, .k_h = in.h, .k_w = in.w, .stride_h = 1, .stride_w = 1};
+  return shoal_lower_flatten(l, add_node(l, input, &pixel));
 }
 
 /* ---- the node ---- */
@@ -105,29 +96,24 @@ static shoal_window channels_of(const shoal_call *c, size_t first, size_t count,
   return window;
 }
 
-static void forward_band(const void *call, size_t first, size_t count, float *scratch) {
-  const shoal_call *c = call;
-  (void)scratch;
+static void forward_band(const shoal_call *c, size_t first, size_t count) {
   size_t in, out;
   shoal_window window = channels_of(c, first, count, &in, &out);
   c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
 }
 
-static void backward_band(const void *call, size_t first, size_t count, float *scratch) {
-  const shoal_call *c = call;
-  (void)scratch;
+static void backward_band(const shoal_call *c, size_t first, size_t count) {
   size_t in, out;
   shoal_window window = channels_of(c, first, count, &in, &out);
   c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
 }
 
 static void forward(const shoal_call *c) {
-  shoal_call_bands(c, (double)shoal_call_floats(c, c->in), c->in->c, 1, forward_band, c);
+  shoal_call_bands(c, (double)shoal_call_floats(c, c->in), c->in->c, 1, forward_band);
 }
 
 static void backward(const shoal_call *c) {
-  if (c->dx[0] != NULL)
-    shoal_call_bands(c, 2 * (double)shoal_call_floats(c, c->in), c->in->c, 1, backward_band, c);
+  shoal_call_bands(c, 2 * (double)shoal_call_floats(c, c->in), c->in->c, 1, backward_band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -4,7 +4,8 @@
  * (gates h). Gates: lstm i f g o, gru r z n.
  *
  * Input products of all steps are one matrix product; then step after step adds the recurrent part. Backward goes
- * through the steps the other way and forms the weight gradients from all of them at once.
+ * through the steps the other way and forms the weight gradients from all of them at once. In a step threads share the
+ * units: each computes the gates of its own and what follows from them, and they wait for each other once a step.
  *
  * Saved between the passes, each part a whole number of vectors:
  *   rnn   h0
@@ -19,22 +20,34 @@
 #include "nn/onnx_op.h"
 #include "nn/ops/table.h"
 
-static uint32_t gates_of(const shoal_op *op) {
-  return op == &shoal_op_lstm ? 4 : op == &shoal_op_gru ? 3 : 1;
+/* What the three are: their gates, and their operator in ONNX, which has our gate order[g] as its gate g. */
+typedef struct family {
+  uint32_t gates;
+  const char *onnx;
+  uint32_t order[4];
+} family;
+
+static const family rnn = {1, "RNN", {0}};
+static const family lstm = {4, "LSTM", {0, 3, 1, 2}}; /* i o f g, from i f g o */
+static const family gru = {3, "GRU", {1, 0, 2}};      /* z r n, from r z n */
+
+static const family *family_of(const shoal_op *op) {
+  return op == &shoal_op_lstm ? &lstm : op == &shoal_op_gru ? &gru : &rnn;
 }
+
+static uint32_t gates_of(const shoal_op *op) { return family_of(op)->gates; }
 
 /* ---- the line ---- */
 
 static bool read(shoal_reading *r, shoal_layer *layer) {
-  layer->bias = true;
+  (void)r;
   layer->stack = 1;
   if (layer->op == &shoal_op_rnn) layer->activation = SHOAL_ACT_TANH;
-  return shoal_words_u32(&r->words, "the number of outputs", 1, INT32_MAX, &layer->units);
+  return true;
 }
 
 static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
   (void)model;
-  shoal_text_addf(out, " %u", layer->units);
   if (layer->stack > 1) shoal_text_addf(out, " layers %u", layer->stack);
   if (layer->bidirectional) shoal_text_addf(out, " bidirectional");
   if (layer->last) shoal_text_addf(out, " last");
@@ -125,50 +138,6 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 
 /* ---- the node ---- */
 
-/* One run of a node. x is steps x n x in, y steps x n x h. */
-typedef struct cell {
-  const shoal_kernels *kernels;
-  shoal_team *team; /* or NULL */
-  bool fresh;       /* dweight and drecurrent are overwritten, not added to */
-  const shoal_op *op;
-  shoal_activation activation; /* rnn */
-  bool reverse;
-  uint32_t n, steps, in, h;
-  const float *x;
-  float *y;
-  const float *weight, *recurrent, *bias, *recurrent_bias;
-  float *saved, *scratch;
-  float *state;        /* carried rows: h, then c for an lstm; NULL to start from zero */
-  size_t state_stride; /* floats from the h rows to the c rows */
-} cell;
-
-static cell cell_of(const shoal_call *c) {
-  const shoal_exec *exec = c->exec;
-  cell made = {.kernels = c->kernels,
-               .team = exec->team,
-               .fresh = exec->fresh,
-               .op = c->node->op,
-               .activation = c->node->activation,
-               .reverse = c->node->reverse,
-               .n = c->n,
-               .steps = c->in->steps,
-               .in = c->in->features,
-               .h = c->out->features,
-               .x = c->x,
-               .y = c->y,
-               .weight = shoal_call_weight(c, 0),
-               .recurrent = shoal_call_weight(c, 1),
-               .bias = shoal_call_weight(c, 2),
-               .recurrent_bias = shoal_call_weight(c, 3),
-               .saved = c->saved,
-               .scratch = c->scratch};
-  if (exec->carry != NULL) {
-    made.state = shoal_exec_carry(exec, c->node);
-    made.state_stride = (size_t)exec->carry_rows * made.h;
-  }
-  return made;
-}
-
 static size_t whole(size_t floats) { return (floats + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES; }
 
 /* Hands out parts of a buffer one after the other. */
@@ -178,8 +147,7 @@ static float *take(float **cursor, size_t floats) {
   return part;
 }
 
-static size_t saved(const shoal_graph *graph, const shoal_node *node, uint32_t n) {
-  (void)graph;
+static size_t saved(const shoal_node *node, uint32_t n) {
   size_t h = node->shape.features, rows = (size_t)node->shape.steps * n, state = whole(n * h);
   if (node->op == &shoal_op_lstm) return 2 * state + whole(rows * 4 * h) + whole(rows * h);
   if (node->op == &shoal_op_gru) return state + 2 * whole(rows * 3 * h);
@@ -188,9 +156,8 @@ static size_t saved(const shoal_graph *graph, const shoal_node *node, uint32_t n
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static size_t scratch(const shoal_graph *graph, const shoal_kernels *k, const shoal_node *node, uint32_t n,
-                      bool backward) {
-  uint32_t in = graph->nodes[node->inputs[0]].shape.features, h = node->shape.features;
+static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
+  uint32_t in = node->in.features, h = node->shape.features;
   uint32_t width = gates_of(node->op) * h, rows = node->shape.steps * n;
   if (!backward) return larger(k->gemm_scratch(rows, width, in), k->gemm_scratch(n, width, h));
   size_t gemm = larger(k->gemm_scratch(rows, in, width), k->gemm_scratch(n, h, width));
@@ -200,206 +167,254 @@ static size_t scratch(const shoal_graph *graph, const shoal_kernels *k, const sh
   return gradients + 2 * whole((size_t)n * h) + whole((size_t)width * h) + gemm;
 }
 
-/* The parts of `saved`, the same for both passes. */
-typedef struct parts {
-  float *h0, *c0, *gates, *cells, *gates_h;
-} parts;
+/* One run of a node, and the step at hand. x is steps x n x in, y steps x n x h. */
+typedef struct cell {
+  shoal_call call; /* its scratch is what is left for products */
+  const shoal_kernels *kernels;
+  const shoal_op *op;
+  uint32_t n, steps, in, h, width; /* width: of all gates */
+  size_t state, step_gates;        /* floats of a step's outputs, and of its gates */
+  float *h0, *c0, *all_gates, *all_gates_h,
+      *all_cells;               /* parts of `saved`, NULL without; rnn's gates are in y */
+  float *carried_h, *carried_c; /* rows that go on from batch to batch; NULL to start from zero */
+  /* The step; everything is of all units. */
+  float *y, *gates, *gates_h, *cells; /* gates: before activation, and after it */
+  const float *h_prev, *c_prev;
+  bool is_first; /* forward without a state, and backward at the last step: there is nothing to add */
+  /* Backward; dg_later is that of the later step. */
+  float *dy, *dg, *dg_h, *dh, *dc;
+  const float *dg_later;
+  float *recurrent_back; /* the recurrent weight, turned */
+} cell;
 
-static parts saved_parts(const cell *c) {
-  float *cursor = c->saved;
-  size_t rows = (size_t)c->steps * c->n, state = (size_t)c->n * c->h;
-  parts p = {.h0 = take(&cursor, state)};
-  if (c->op == &shoal_op_lstm) {
-    p.c0 = take(&cursor, state);
-    p.gates = take(&cursor, rows * 4 * c->h);
-    p.cells = take(&cursor, rows * c->h);
+static cell cell_of(const shoal_call *call) {
+  uint32_t n = call->n, h = call->out->features, width = gates_of(call->node->op) * h;
+  cell c = {.call = *call,
+            .kernels = call->kernels,
+            .op = call->node->op,
+            .n = n,
+            .steps = call->in->steps,
+            .in = call->in->features,
+            .h = h,
+            .width = width,
+            .state = (size_t)n * h,
+            .step_gates = (size_t)n * width,
+            .all_gates = call->y};
+  float *cursor = call->saved;
+  c.h0 = take(&cursor, c.state);
+  if (c.op == &shoal_op_lstm) {
+    c.c0 = take(&cursor, c.state);
+    c.all_gates = take(&cursor, c.steps * c.step_gates);
+    c.all_cells = take(&cursor, c.steps * c.state);
   }
-  if (c->op == &shoal_op_gru) {
-    p.gates = take(&cursor, rows * 3 * c->h);
-    p.gates_h = take(&cursor, rows * 3 * c->h);
+  if (c.op == &shoal_op_gru) {
+    c.all_gates = take(&cursor, c.steps * c.step_gates);
+    c.all_gates_h = take(&cursor, c.steps * c.step_gates);
   }
-  return p;
+  if (call->exec->carry != NULL) {
+    c.carried_h = shoal_exec_carry(call->exec, call->node);
+    c.carried_c = c.carried_h + (size_t)call->exec->carry_rows * h;
+  }
+  return c;
 }
 
-static void load_state(const cell *c, const parts *p) {
+static void load_state(const cell *c) {
   const shoal_kernels *k = c->kernels;
-  size_t state = (size_t)c->n * c->h;
-  if (c->state != NULL) {
-    k->copy_rows(1, state, c->state, 0, p->h0, 0);
-    if (p->c0 != NULL) k->copy_rows(1, state, c->state + c->state_stride, 0, p->c0, 0);
+  if (c->carried_h != NULL) {
+    k->copy_rows(1, c->state, c->carried_h, 0, c->h0, 0);
+    if (c->c0 != NULL) k->copy_rows(1, c->state, c->carried_c, 0, c->c0, 0);
   } else {
-    k->zero(state, p->h0);
-    if (p->c0 != NULL) k->zero(state, p->c0);
+    k->zero(c->state, c->h0);
+    if (c->c0 != NULL) k->zero(c->state, c->c0);
   }
 }
 
-static void store_state(const cell *c, const parts *p) {
-  if (c->state == NULL) return;
-  SHOAL_ASSERT(!c->reverse);
-  size_t state = (size_t)c->n * c->h, last = (size_t)(c->steps - 1) * state;
-  c->kernels->copy_rows(1, state, c->y + last, 0, c->state, 0);
-  if (p->cells != NULL) c->kernels->copy_rows(1, state, p->cells + last, 0, c->state + c->state_stride, 0);
+static void store_state(const cell *c) {
+  if (c->carried_h == NULL) return;
+  SHOAL_ASSERT(!c->call.node->reverse);
+  size_t last = (c->steps - 1) * c->state;
+  c->kernels->copy_rows(1, c->state, c->call.y + last, 0, c->carried_h, 0);
+  if (c->all_cells != NULL) c->kernels->copy_rows(1, c->state, c->all_cells + last, 0, c->carried_c, 0);
 }
 
-/* out (rows x width) [+]= a (rows x in) * w (in x width) */
-static void product(const cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a, const float *w,
-                    const float *bias, bool accumulate, float *out, float *scratch) {
-  shoal_team_gemm(c->team, c->kernels,
-                  &(shoal_gemm){.m = rows,
-                                .n = width,
-                                .k = in,
-                                .a = a,
-                                .a_row = in,
-                                .a_col = 1,
-                                .b = w,
-                                .b_row = width,
-                                .b_col = 1,
-                                .c = out,
-                                .c_row = width,
-                                .bias = bias,
-                                .accumulate = accumulate,
-                                .scratch = scratch});
+/* Goes to the step that is computed as number s, and returns where in time it is. */
+static uint32_t go_to(cell *c, uint32_t s) {
+  bool reverse = c->call.node->reverse;
+  uint32_t t = reverse ? c->steps - 1 - s : s, before = reverse ? t + 1 : t - 1;
+  c->y = c->call.y + t * c->state;
+  c->gates = c->all_gates + t * c->step_gates;
+  c->h_prev = s > 0 ? c->call.y + before * c->state : c->h0;
+  if (c->all_gates_h != NULL) c->gates_h = c->all_gates_h + t * c->step_gates;
+  if (c->all_cells != NULL) {
+    c->cells = c->all_cells + t * c->state;
+    c->c_prev = s > 0 ? c->all_cells + before * c->state : c->c0;
+  }
+  return t;
 }
 
-/* out (rows x in) = d (rows x width) * w^T, for w (in x width) */
-static void product_back(const cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *d,
-                         const float *w, float *out, float *scratch) {
-  shoal_team_gemm(c->team, c->kernels,
-                  &(shoal_gemm){.m = rows,
-                                .n = in,
-                                .k = width,
-                                .a = d,
-                                .a_row = width,
-                                .a_col = 1,
-                                .b = w,
-                                .b_row = 1,
-                                .b_col = width,
-                                .c = out,
-                                .c_row = in,
-                                .scratch = scratch});
+enum { UNITS = 32 }; /* which a thread takes at least */
+
+static void run_units(const cell *c, shoal_band f) {
+  shoal_call_bands(&c->call, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
 }
 
-/* dw (in x width) [+]= a^T (in x rows) * d (rows x width) */
-static void product_weights(const cell *c, uint32_t rows, uint32_t width, uint32_t in, const float *a,
-                            const float *d, bool accumulate, float *dw, float *scratch) {
-  shoal_team_gemm(c->team, c->kernels,
-                  &(shoal_gemm){.m = in,
-                                .n = width,
-                                .k = rows,
-                                .a = a,
-                                .a_row = 1,
-                                .a_col = in,
-                                .b = d,
-                                .b_row = width,
-                                .b_col = 1,
-                                .c = dw,
-                                .c_row = width,
-                                .accumulate = accumulate,
-                                .scratch = scratch});
+static bool has_gates_h(const cell *c) { return c->op == &shoal_op_gru; }
+
+/* The recurrent part of these units' gates; for all units at once where they are all. */
+static void recurrent_gates(const cell *c, size_t first, size_t count, float *scratch) {
+  const float *weight = shoal_call_weight(&c->call, 1), *bias = shoal_call_weight(&c->call, 3);
+  float *out = has_gates_h(c) ? c->gates_h : c->gates;
+  size_t stripe = count == c->h ? c->width : count;
+  for (size_t at = first; at < c->width; at += stripe == count ? c->h : stripe) {
+    shoal_gemm product = shoal_gemm_ab(c->n, (uint32_t)stripe, c->h, c->h_prev, weight + at, out + at);
+    product.b_row = product.c_row = c->width;
+    product.bias = bias != NULL ? bias + at : NULL;
+    product.accumulate = !has_gates_h(c);
+    product.scratch = scratch;
+    c->kernels->gemm(&product);
+  }
+}
+
+/* Where elements are by themselves: a stretch of each sample, or one of all where the units are all. */
+static uint32_t stretches(const cell *c, size_t *count) {
+  if (*count < c->h) return c->n;
+  *count *= c->n;
+  return 1;
+}
+
+static void forward_units(const shoal_call *call, size_t first, size_t count) {
+  const cell *c = call->own;
+  const shoal_kernels *k = c->kernels;
+  uint32_t units = (uint32_t)count;
+  float *gates = c->gates + first, *y = c->y + first;
+  if (!c->is_first) recurrent_gates(c, first, count, call->scratch);
+  if (c->op == &shoal_op_lstm)
+    k->lstm_forward(c->n, c->h, units, gates, c->c_prev + first, c->cells + first, y);
+  else if (c->op == &shoal_op_gru)
+    k->gru_forward(c->n, c->h, units, gates, c->gates_h + first, c->h_prev + first, y);
+  else
+    for (uint32_t i = stretches(c, &count); i > 0; i--, y += c->h)
+      k->act_forward(call->node->activation, count, y, y);
 }
 
 static void forward(const shoal_call *call) {
-  const cell made = cell_of(call), *c = &made;
-  const shoal_kernels *k = c->kernels;
-  uint32_t width = gates_of(c->op) * c->h, rows = c->steps * c->n;
-  size_t state = (size_t)c->n * c->h, step_gates = (size_t)c->n * width;
-  parts p = saved_parts(c);
-  load_state(c, &p);
-  float *before = c->op == &shoal_op_rnn ? c->y : p.gates; /* gates before activation */
-  product(c, rows, width, c->in, c->x, c->weight, c->bias, false, before, c->scratch);
-
-  const float *h_prev = p.h0, *c_prev = p.c0;
-  for (uint32_t s = 0; s < c->steps; s++) {
-    uint32_t t = c->reverse ? c->steps - 1 - s : s;
-    float *y = c->y + t * state, *gates = before + t * step_gates;
-    if (c->op == &shoal_op_gru) {
-      float *gates_h = p.gates_h + t * step_gates;
-      product(c, c->n, width, c->h, h_prev, c->recurrent, c->recurrent_bias, false, gates_h, c->scratch);
-      k->gru_forward(c->n, c->h, gates, gates_h, h_prev, y);
-    } else {
-      if (s > 0 || c->state != NULL)
-        product(c, c->n, width, c->h, h_prev, c->recurrent, NULL, true, gates, c->scratch);
-      if (c->op == &shoal_op_lstm) {
-        float *cells = p.cells + t * state;
-        k->lstm_forward(c->n, c->h, gates, c_prev, cells, y);
-        c_prev = cells;
-      } else {
-        k->act_forward(c->activation, state, y, y);
-      }
-    }
-    h_prev = y;
+  cell c = cell_of(call);
+  c.call.own = &c;
+  load_state(&c);
+  shoal_gemm inputs =
+      shoal_gemm_ab(c.steps * c.n, c.width, c.in, call->x, shoal_call_weight(call, 0), c.all_gates);
+  inputs.bias = shoal_call_weight(call, 2);
+  shoal_call_gemm(call, inputs);
+  for (uint32_t s = 0; s < c.steps; s++) {
+    go_to(&c, s);
+    c.is_first = s == 0 && c.carried_h == NULL && !has_gates_h(&c);
+    run_units(&c, forward_units);
   }
-  store_state(c, &p);
+  store_state(&c);
+}
+
+static void backward_units(const shoal_call *call, size_t first, size_t count) {
+  const cell *c = call->own;
+  const shoal_kernels *k = c->kernels;
+  uint32_t units = (uint32_t)count;
+  float *dy = c->dy + first, *dh = c->dh + first, *dg = c->dg + first;
+  if (!c->is_first) {
+    shoal_gemm product = shoal_gemm_ab(c->n, units, c->width, c->dg_later, c->recurrent_back + first, dh);
+    product.b_row = product.c_row = c->h;
+    product.accumulate = has_gates_h(c);
+    product.scratch = call->scratch;
+    k->gemm(&product);
+    size_t length = count;
+    uint32_t lines = stretches(c, &length);
+    for (size_t i = 0, at = 0; i < lines; i++, at += c->h) k->add(length, dy + at, dh + at, dy + at);
+  }
+  if (c->op == &shoal_op_lstm) {
+    k->lstm_backward(c->n, c->h, units, c->gates + first, c->c_prev + first, c->cells + first, dy,
+                     c->dc + first, dg);
+  } else if (c->op == &shoal_op_gru) {
+    k->gru_backward(c->n, c->h, units, c->gates + first, c->gates_h + first, c->h_prev + first, dy, dg,
+                    c->dg_h + first);
+    k->copy_rows(c->n, count, dy, c->h, dh, c->h); /* the direct part of the gradient of h_prev */
+  } else {
+    uint32_t lines = stretches(c, &count);
+    for (size_t i = 0, at = 0; i < lines; i++, at += c->h)
+      k->act_backward(call->node->activation, count, NULL, c->y + first + at, dy + at, dg + at);
+  }
+}
+
+static void turn_band(const shoal_call *call, size_t first, size_t count) {
+  const cell *c = call->own;
+  c->kernels->lanes_to_rows(c->h, c->width, (uint32_t)count, shoal_call_weight(call, 1) + first,
+                            c->recurrent_back + first * c->h);
+}
+
+/* dw (in x width) [+]= x' (in x rows) * d (rows x width) */
+static void weights_gradient(const cell *c, uint32_t in, uint32_t rows, const float *x, const float *d,
+                             bool accumulate, float *dw) {
+  shoal_gemm product = shoal_gemm_atb(in, c->width, rows, x, d, dw);
+  product.accumulate = accumulate;
+  shoal_call_gemm(&c->call, product);
 }
 
 static void backward(const shoal_call *call) {
-  const cell made = cell_of(call), *c = &made;
-  float *dweight = shoal_call_gradient(call, 0), *drecurrent = shoal_call_gradient(call, 1),
-        *drecurrent_bias = shoal_call_gradient(call, 3);
-  const shoal_kernels *k = c->kernels;
-  uint32_t width = gates_of(c->op) * c->h, rows = c->steps * c->n;
-  size_t state = (size_t)c->n * c->h, step_gates = (size_t)c->n * width;
-  parts p = saved_parts(c);
-  float *cursor = c->scratch;
-  float *dgates = take(&cursor, (size_t)rows * width);
-  float *dgates_h = c->op == &shoal_op_gru ? take(&cursor, (size_t)rows * width) : dgates;
-  float *dh = take(&cursor, state), *dc = take(&cursor, state);
-  float *recurrent_back = take(&cursor, (size_t)width * c->h); /* transposed once for all steps */
-  float *gemm = cursor;
-  k->lanes_to_rows(c->h, width, width, c->recurrent, recurrent_back);
-  k->zero(state, dc);
-
-  for (uint32_t s = c->steps; s-- > 0;) {
-    uint32_t t = c->reverse ? c->steps - 1 - s : s;
-    uint32_t t_prev = c->reverse ? t + 1 : t - 1; /* only used when s > 0 */
-    float *dy = call->dy + t * state, *dg = dgates + t * step_gates, *dg_h = dgates_h + t * step_gates;
-    const float *h_prev = s > 0 ? c->y + t_prev * state : p.h0;
-    if (s + 1 < c->steps) k->add(state, dy, dh, dy);
-    if (c->op == &shoal_op_lstm) {
-      const float *c_prev = s > 0 ? p.cells + t_prev * state : p.c0;
-      k->lstm_backward(c->n, c->h, p.gates + t * step_gates, c_prev, p.cells + t * state, dy, dc, dg);
-    } else if (c->op == &shoal_op_gru) {
-      k->gru_backward(c->n, c->h, p.gates + t * step_gates, p.gates_h + t * step_gates, h_prev, dy, dg, dg_h);
-      k->copy_rows(1, state, dy, 0, dh, 0); /* the direct part of the gradient of h_prev */
-    } else {
-      k->act_backward(c->activation, state, NULL, c->y + t * state, dy, dg);
-    }
-    if (s > 0) product(c, c->n, c->h, width, dg_h, recurrent_back, NULL, c->op == &shoal_op_gru, dh, gemm);
+  cell c = cell_of(call);
+  c.call.own = &c;
+  uint32_t rows = c.steps * c.n;
+  float **scratch = &c.call.scratch;
+  float *dgates = take(scratch, c.steps * c.step_gates);
+  float *dgates_h = has_gates_h(&c) ? take(scratch, c.steps * c.step_gates) : dgates;
+  c.dh = take(scratch, c.state);
+  c.dc = take(scratch, c.state);
+  c.recurrent_back = take(scratch, (size_t)c.width * c.h);
+  shoal_call_bands(&c.call, (double)c.width * c.h, c.width, SHOAL_LANES, turn_band); /* once for all steps */
+  c.kernels->zero(c.state, c.dc);
+  c.is_first = true;
+  for (uint32_t s = c.steps; s-- > 0;) {
+    uint32_t t = go_to(&c, s);
+    c.dy = call->dy + t * c.state;
+    c.dg = dgates + t * c.step_gates;
+    c.dg_h = dgates_h + t * c.step_gates;
+    run_units(&c, backward_units);
+    c.dg_later = c.dg_h;
+    c.is_first = false;
   }
 
-  if (call->dx[0] != NULL) product_back(c, rows, width, c->in, dgates, c->weight, call->dx[0], gemm);
-  product_weights(c, rows, width, c->in, c->x, dgates, !c->fresh, dweight, gemm);
-  k->column_sums(rows, width, dgates, shoal_call_gradient(call, 2));
-  if (drecurrent_bias != NULL) k->column_sums(rows, width, dgates_h, drecurrent_bias);
+  if (call->dx[0] != NULL)
+    shoal_call_gemm(&c.call,
+                    shoal_gemm_abt(rows, c.in, c.width, dgates, shoal_call_weight(call, 0), call->dx[0]));
+  bool accumulate = !call->exec->fresh;
+  weights_gradient(&c, c.in, rows, call->x, dgates, accumulate, shoal_call_gradient(call, 0));
+  shoal_call_column_sums(call, rows, c.width, dgates, shoal_call_gradient(call, 2));
+  if (has_gates_h(&c)) shoal_call_column_sums(call, rows, c.width, dgates_h, shoal_call_gradient(call, 3));
   /* The recurrent weight saw h0 at the first step and the step before at all others. */
-  bool accumulate = !c->fresh;
-  if (c->state != NULL) {
-    const float *d_first = dgates_h + (c->reverse ? c->steps - 1 : 0) * step_gates;
-    product_weights(c, c->n, width, c->h, p.h0, d_first, accumulate, drecurrent, gemm);
+  float *drecurrent = shoal_call_gradient(call, 1);
+  bool reverse = call->node->reverse;
+  if (c.carried_h != NULL) {
+    const float *d_first = dgates_h + (reverse ? c.steps - 1 : 0) * c.step_gates;
+    weights_gradient(&c, c.h, c.n, c.h0, d_first, accumulate, drecurrent);
     accumulate = true;
   }
   /* With a single step this is a sum of nothing, but it clears. */
-  const float *h_before = c->reverse ? c->y + state : c->y;
-  const float *d_after = c->reverse ? dgates_h : dgates_h + step_gates;
-  product_weights(c, rows - c->n, width, c->h, h_before, d_after, accumulate, drecurrent, gemm);
+  const float *h_before = reverse ? call->y + c.state : call->y;
+  const float *d_after = reverse ? dgates_h : dgates_h + c.step_gates;
+  weights_gradient(&c, c.h, rows - c.n, h_before, d_after, accumulate, drecurrent);
 }
 
-static uint64_t flops(const shoal_graph *graph, const shoal_node *node) {
-  uint64_t in = graph->nodes[node->inputs[0]].shape.features, h = node->shape.features;
+static uint64_t flops(const shoal_node *node) {
+  uint64_t in = node->in.features, h = node->shape.features;
   return 2 * gates_of(node->op) * (uint64_t)node->shape.steps * (in + h) * h;
 }
 
-/* A weight of `in` rows and gates * h columns as 1 x gates * h x in, with the gates in
- * ONNX's order: its gate g is ours at order[g]. */
-static const char *gate_weight(shoal_onnx_export *e, uint32_t index, uint32_t gates, const int *order) {
+/* A weight of `in` rows and gates * h columns as 1 x gates * h x in, with the gates in ONNX's order. */
+static const char *gate_weight(shoal_onnx_export *e, uint32_t index, const family *f) {
   const shoal_param *param = &e->graph->params[index];
-  size_t in = param->dims[0], width = param->dims[1], h = width / gates;
+  size_t in = param->dims[0], width = param->dims[1], h = width / f->gates;
   const float *from = e->weights + param->offset;
   float *to = shoal_arena_array(&e->file->memory, param->count, sizeof *to);
   e->file->failed |= !to;
-  for (size_t g = 0; to && g < gates; g++) {
+  for (size_t g = 0; to && g < f->gates; g++) {
     for (size_t j = 0; j < h; j++) {
-      for (size_t i = 0; i < in; i++) to[(g * h + j) * in + i] = from[i * width + (size_t)order[g] * h + j];
+      for (size_t i = 0; i < in; i++) to[(g * h + j) * in + i] = from[i * width + f->order[g] * h + j];
     }
   }
   return shoal_onnx_param_as(e, index, 3, (int64_t[]){1, (int64_t)width, (int64_t)in}, to);
@@ -407,15 +422,15 @@ static const char *gate_weight(shoal_onnx_export *e, uint32_t index, uint32_t ga
 
 /* Both biases, of the input and of the recurrent product, one after the other. Where there
  * is only one, the other is zero. */
-static const char *gate_bias(shoal_onnx_export *e, const shoal_node *node, uint32_t gates, const int *order) {
+static const char *gate_bias(shoal_onnx_export *e, const shoal_node *node, const family *f) {
   const shoal_param *param = &e->graph->params[node->params[2]];
-  size_t width = param->count, h = width / gates;
+  size_t width = param->count, h = width / f->gates;
   float *to = shoal_arena_array(&e->file->memory, 2 * width, sizeof *to);
   e->file->failed |= !to;
   for (size_t half = 0; to && half < 2; half++) {
     uint32_t index = node->params[2 + half];
-    for (size_t g = 0; index != SHOAL_NO_PARAM && g < gates; g++) {
-      const float *from = e->weights + e->graph->params[index].offset + (size_t)order[g] * h;
+    for (size_t g = 0; index != SHOAL_NO_PARAM && g < f->gates; g++) {
+      const float *from = e->weights + e->graph->params[index].offset + f->order[g] * h;
       memcpy(to + half * width + g * h, from, h * sizeof *to);
     }
   }
@@ -424,41 +439,30 @@ static const char *gate_bias(shoal_onnx_export *e, const shoal_node *node, uint3
 
 /* ONNX wants the steps in front, and gives them with an axis for the direction. */
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
-  static const int rnn_order[] = {0};
-  static const int lstm_order[] = {0, 3, 1, 2}; /* i o f g, from i f g o */
-  static const int gru_order[] = {1, 0, 2};     /* z r n, from r z n */
-  const char *op = "RNN";
-  const int *order = rnn_order;
-  uint32_t gates = gates_of(node->op);
-  if (node->op == &shoal_op_lstm) {
-    op = "LSTM";
-    order = lstm_order;
-  } else if (node->op == &shoal_op_gru) {
-    op = "GRU";
-    order = gru_order;
-  }
+  const family *f = family_of(node->op);
   x = shoal_onnx_transpose(e, x, 3, (int64_t[]){1, 0, 2});
-  const char *weight = gate_weight(e, node->params[0], gates, order);
-  const char *again = gate_weight(e, node->params[1], gates, order);
-  const char *bias = gate_bias(e, node, gates, order);
+  const char *weight = gate_weight(e, node->params[0], f);
+  const char *again = gate_weight(e, node->params[1], f);
+  const char *bias = gate_bias(e, node, f);
   shoal_onnx_attribute_int(e->file, "hidden_size", node->shape.features);
   shoal_onnx_attribute_text(e->file, "direction", node->reverse ? "reverse" : "forward");
   if (node->op == &shoal_op_gru) shoal_onnx_attribute_int(e->file, "linear_before_reset", 1);
   if (node->op == &shoal_op_rnn)
     shoal_onnx_attribute_texts(e->file, "activations", 1,
                                (const char *[]){node->activation == SHOAL_ACT_RELU ? "Relu" : "Tanh"});
-  const char *y = shoal_onnx_emit(e->file, op, x, weight, again, bias, NULL);
+  const char *y = shoal_onnx_emit(e->file, f->onnx, x, weight, again, bias, NULL);
   y = shoal_onnx_emit(e->file, "Squeeze", y, shoal_onnx_ints(e->file, 1, (int64_t[]){1}), NULL);
   return shoal_onnx_transpose(e, y, 3, (int64_t[]){1, 0, 2});
 }
 
-#define ROW(name, also, vectors)                                                                            \
-  {                                                                                                         \
-    .word = name,                                                                                           \
-    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT),    \
-    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also), .read = read,    \
-    .write = write, .infer = infer, .lower = lower, .saved = saved, .scratch = scratch, .carries = vectors, \
-    .overwrites = 2, .forward = forward, .backward = backward, .flops = flops, .onnx = onnx                 \
+#define ROW(name, also, vectors)                                                                         \
+  {                                                                                                      \
+    .word = name,                                                                                        \
+    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT), \
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),               \
+    .units = "the number of outputs", .read = read, .write = write, .infer = infer, .lower = lower,      \
+    .saved = saved, .scratch = scratch, .carries = vectors, .overwrites = 2, .forward = forward,         \
+    .backward = backward, .flops = flops, .onnx = onnx                                                   \
   }
 
 const shoal_op shoal_op_rnn = ROW("rnn", SHOAL_OP_OWN_ACTIVATION, 1);

@@ -13,7 +13,6 @@ static void step_forward(const shoal_call *c) {
 }
 
 static void step_backward(const shoal_call *c) {
-  if (c->dx[0] == NULL) return;
   size_t step = (size_t)c->n * c->out->features;
   c->kernels->zero(shoal_call_floats(c, c->in), c->dx[0]);
   c->kernels->copy_rows(1, step, c->dy, 0, c->dx[0] + c->node->step * step, 0);
@@ -30,15 +29,6 @@ const shoal_op shoal_op_step = {
 
 /* ---- repeat ---- */
 
-static bool repeat_read(shoal_reading *r, shoal_layer *layer) {
-  return shoal_words_u32(&r->words, "the number of steps", 1, INT32_MAX, &layer->units);
-}
-
-static void repeat_write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_text_addf(out, " %u", layer->units);
-}
-
 static bool repeat_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   if (in->kind != SHOAL_VECTOR)
     return shoal_wrong_input(r, in, "a vector",
@@ -53,7 +43,6 @@ static void repeat_forward(const shoal_call *c) {
 }
 
 static void repeat_backward(const shoal_call *c) {
-  if (c->dx[0] == NULL) return;
   size_t step = (size_t)c->n * c->out->features;
   c->kernels->copy_rows(1, step, c->dy, 0, c->dx[0], 0);
   for (uint32_t t = 1; t < c->out->steps; t++) c->kernels->add(step, c->dx[0], c->dy + t * step, c->dx[0]);
@@ -66,8 +55,7 @@ static const char *repeat_onnx(shoal_onnx_export *e, const shoal_node *node, con
 }
 
 const shoal_op shoal_op_repeat = {.word = "repeat",
-                                  .read = repeat_read,
-                                  .write = repeat_write,
+                                  .units = "the number of steps",
                                   .infer = repeat_infer,
                                   .forward = repeat_forward,
                                   .backward = repeat_backward,

@@ -1,13 +1,34 @@
-/* table.h: the rows by name, for the table and for operations that make nodes of others. Only files of nn/ops/ include
- * it. */
+/* table.h: the operations there are, a row each, in the order in which errors list their words. Only files of nn/ops/
+ * include it: the table, and operations that make nodes of others. */
 #ifndef SHOAL_NN_OPS_TABLE_H
 #define SHOAL_NN_OPS_TABLE_H
 
 #include "nn/op.h"
 
-extern const shoal_op shoal_op_input, shoal_op_dense, shoal_op_conv, shoal_op_pool, shoal_op_global_pool,
-    shoal_op_flatten, shoal_op_reshape, shoal_op_embed, shoal_op_lookup, shoal_op_rnn, shoal_op_lstm,
-    shoal_op_gru, shoal_op_step, shoal_op_repeat, shoal_op_dropout, shoal_op_batchnorm, shoal_op_layernorm,
-    shoal_op_add, shoal_op_concat, shoal_op_activation;
+#define SHOAL_EACH_OP(X) \
+  X(input)               \
+  X(dense)               \
+  X(conv)                \
+  X(pool)                \
+  X(global_pool)         \
+  X(flatten)             \
+  X(reshape)             \
+  X(embed)               \
+  X(lookup)              \
+  X(rnn)                 \
+  X(lstm)                \
+  X(gru)                 \
+  X(step)                \
+  X(repeat)              \
+  X(dropout)             \
+  X(batchnorm)           \
+  X(layernorm)           \
+  X(add)                 \
+  X(concat)              \
+  X(activation)
+
+#define SHOAL_DECLARE_OP(name) extern const shoal_op shoal_op_##name;
+SHOAL_EACH_OP(SHOAL_DECLARE_OP)
+#undef SHOAL_DECLARE_OP
 
 #endif

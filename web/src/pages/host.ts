@@ -93,13 +93,7 @@ class Settings {
     { stale: ["Rounds ahead, at most", "4"], local: ["Rounds of one's own", "8"] },
   );
   readonly wire = selectField("Wire format", "wire", wires);
-  readonly optimizer = selectField("Optimizer", "optimizer", [
-    ["", "as the model says"],
-    ...["sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"].map((o): [string, string] => [
-      o,
-      o,
-    ]),
-  ]);
+  readonly optimizer: Field;
   readonly schedule = textField(
     "Schedule",
     "schedule",
@@ -152,7 +146,11 @@ class Settings {
   readonly advanced: HTMLDetailsElement;
   readonly node: HTMLElement;
 
-  constructor() {
+  constructor(optimizers: string[]) {
+    this.optimizer = selectField("Optimizer", "optimizer", [
+      ["", "as the model says"],
+      ...optimizers.map((name): [string, string] => [name, name]),
+    ]);
     this.audits.input.checked = true;
     this.workersMin.changed = () => {
       if (this.workersMax.value < this.workersMin.value) this.workersMax.set(this.workersMin.value);
@@ -306,7 +304,7 @@ export function hostPage(frame: Frame, from: number | null): Page {
   if (refused) return refused;
   const model = new ModelPart();
   const data = new DataPart();
-  const settings = new Settings();
+  const settings = new Settings(frame.server.optimizers);
   const name = textField("Name of the job", "name", "Empty: called after the model and the data.");
   let modelName = "";
 

@@ -24,7 +24,7 @@ export function searchPage(frame: Frame, from: number | null): Page {
   const table = new TablePart();
   const columns = new ColumnsPart();
   const target = new TargetPart();
-  const settings = new SettingsPart();
+  const settings = new SettingsPart(frame.server.activations);
   let earlier: Partial<SearchSpec> | null = null;
 
   const form = new StartForm(frame, starting, {

@@ -113,7 +113,7 @@ export class TargetPart {
 
 export class SettingsPart {
   readonly node: HTMLElement;
-  readonly space = new SpacePart();
+  readonly space: SpacePart;
   private readonly minutes = numberField("Minutes", "minutes", "Empty: no limit in time.", {
     min: 0.1,
     value: 10,
@@ -188,7 +188,8 @@ export class SettingsPart {
     workers_max: this.workersMax,
   };
 
-  constructor() {
+  constructor(activations: string[]) {
+    this.space = new SpacePart(activations);
     this.advanced = h(
       "details",
       { class: "advanced" },

@@ -1,0 +1,53 @@
+/* device.h: where tensors live and what computes with them.
+ *
+ * A device is one table: memory, copies in and out, kernels, waiting, a name, what it can do. The engine (nn/) holds
+ * pointers to a device's memory and passes them to that device's kernels. It never looks at what they point to, unless
+ * the device says that its memory is the host's. An operation (nn/op.h) runs by calling kernels, so it runs on every
+ * device; a new device is a folder with its table, and nothing above it changes.
+ *
+ * What every device keeps to:
+ *   1. A kernel gives the bits that kernels.h states, in the order of sums that it states.
+ *   2. All pointers that a kernel gets are memory of the device. Structs such as shoal_gemm, and lists of pointers such
+ *      as the parts of sum_parts, are the host's and are read before the kernel returns. Numbers that a kernel finds, a
+ *      loss or a sum of squares, go to memory of the device.
+ *   3. Kernels and copies that one thread asks for take effect in the order of asking. A kernel may return before it is
+ *      done; copies return when they are done, and `wait` returns when everything is that the calling thread asked for.
+ *   4. What kernels answer at once (sizes of scratch, sparse_rows) they know without waiting: a device that would have to
+ *      wait in order to look for zeros answers that there are too many.
+ *
+ * How a GPU fits: take and give are its allocator, copies are its copies on the stream of the calling thread, kernels are
+ * launches on that stream, wait is the stream's. It says `threads_max` 1, because one thread of the host keeps it busy:
+ * the engine then has one crew, works a shard off in large tiles and shares nothing between threads.
+ * How a browser fits: the memory of WebAssembly is the host's, so it is the processor below with kernels compiled for
+ * its vectors; threads are its workers.
+ *
+ * Ownership: a device outlives everything made on it. Threads: any. */
+#ifndef SHOAL_DEVICE_DEVICE_H
+#define SHOAL_DEVICE_DEVICE_H
+
+#include "base/status.h"
+#include "kernels/kernels.h"
+
+typedef struct shoal_device shoal_device;
+
+struct shoal_device {
+  const char *name; /* "processor" */
+  const shoal_kernels *kernels;
+  bool is_host_memory;  /* after wait the host may read and write its memory: nothing needs to be copied */
+  uint32_t threads_max; /* so many threads of the host may work for it at once and gain by it */
+  /* At least so many bytes, on a boundary of 64; their contents are anything. *bytes is what give needs. NULL: there is
+   * no memory. */
+  void *(*take)(const shoal_device *device, size_t least_bytes, size_t *bytes);
+  void (*give)(const shoal_device *device, void *memory, size_t bytes);
+  void (*copy_in)(const shoal_device *device, void *to, const void *from, size_t bytes);
+  void (*copy_out)(const shoal_device *device, void *to, const void *from, size_t bytes);
+  void (*wait)(const shoal_device *device);
+};
+
+/* The processor with the kernels that suit it best, or those that SHOAL_KERNELS names. SHOAL_UNSUPPORTED: the variable
+ * names kernels that are unknown or that cannot run here. */
+shoal_status shoal_device_processor(shoal_device *out, shoal_error *err);
+/* The processor with these kernels. */
+shoal_device shoal_device_with(const shoal_kernels *kernels);
+
+#endif

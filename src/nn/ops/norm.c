@@ -1,0 +1,178 @@
+/* norm.c: batchnorm and layernorm: gamma times the value less its mean, in deviations, plus beta.
+ *
+ * batchnorm normalises each channel over the samples of a tile; with `batch`, a round is one shard and one tile
+ * (trainer.c), so over all of the round. Parameters: gamma, beta, and the running mean and variance, which move by
+ * averaging and not by the optimiser (channels each).
+ *
+ * layernorm normalises each sample, or each step of a sequence, over its own values. Parameters: gamma and beta (all
+ * values of a vector or an image; a sequence's features). */
+#include "nn/lowering.h"
+#include "nn/model_internal.h"
+#include "nn/onnx_op.h"
+#include "nn/ops/table.h"
+
+/* Kernels write the input's gradient at any rate; scratch takes it where nobody wants it. */
+static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
+  (void)k;
+  return backward ? shoal_shape_floats(&node->shape, n) : 0;
+}
+
+/* ---- batchnorm ---- */
+
+static uint32_t channels_of(const shoal_shape *shape) {
+  return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
+}
+
+static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->shape = *in;
+  return shoal_count_weights(r, 4 * (uint64_t)channels_of(in));
+}
+
+static uint32_t lower(shoal_lowering *l, uint32_t input) {
+  uint32_t node = shoal_lower_node(l, &shoal_op_batchnorm, input, l->layer->shape);
+  uint32_t channels = channels_of(&l->layer->shape);
+  shoal_lower_param(l, node, 0, "", "gamma", SHOAL_PARAM_SCALE, 1, &channels)->spread = 1;
+  shoal_lower_param(l, node, 1, "", "beta", SHOAL_PARAM_SCALE, 1, &channels);
+  shoal_lower_param(l, node, 2, "", "mean", SHOAL_PARAM_STATISTIC, 1, &channels);
+  shoal_lower_param(l, node, 3, "", "variance", SHOAL_PARAM_STATISTIC, 1, &channels)->spread = 1;
+  return node;
+}
+
+static size_t saved(const shoal_node *node, uint32_t n) {
+  (void)n;
+  return 2 * (size_t)channels_of(&node->shape);
+}
+
+/* The statistics of this tile travel in the gradient, weighted by its share of the round; the running variance is the
+ * unbiased one. */
+static void add_statistics(const shoal_call *c, const shoal_norm *shape, const float *mean,
+                           const float *var) {
+  double count = (double)c->n * shape->positions * shape->steps;
+  float share = (float)((double)c->n / c->exec->round_n);
+  float unbiased = count > 1 ? (float)(count / (count - 1)) : 1;
+  c->kernels->add_share(shape->channels, share, 1, mean, shoal_call_gradient(c, 2));
+  c->kernels->add_share(shape->channels, share, unbiased, var, shoal_call_gradient(c, 3));
+}
+
+/* Some of an image's channels, and where they begin. Elsewhere a channel is a column of all rows, and no band is cut. */
+static shoal_norm channels_at(const shoal_call *c, size_t first, size_t count, size_t *at) {
+  shoal_norm shape = shoal_call_norm(c);
+  shape.channels = (uint32_t)count;
+  *at = first * shape.positions * shape.lanes;
+  return shape;
+}
+
+static void forward_band(const shoal_call *c, size_t first, size_t count) {
+  size_t at;
+  shoal_norm shape = channels_at(c, first, count, &at);
+  const float *gamma = shoal_call_weight(c, 0) + first, *beta = shoal_call_weight(c, 1) + first;
+  if (c->exec->plan->training) {
+    float *mean = c->saved + first, *var = mean + channels_of(c->out);
+    c->kernels->batchnorm_train(&shape, c->x + at, gamma, beta, SHOAL_NORM_EPS, c->y + at, mean, var);
+  } else {
+    c->kernels->batchnorm_infer(&shape, c->x + at, gamma, beta, SHOAL_NORM_EPS,
+                                shoal_call_weight(c, 2) + first, shoal_call_weight(c, 3) + first, c->y + at);
+  }
+}
+
+static void backward_band(const shoal_call *c, size_t first, size_t count) {
+  size_t at;
+  shoal_norm shape = channels_at(c, first, count, &at);
+  const float *mean = c->saved + first, *var = mean + channels_of(c->out);
+  float *dx = c->dx[0] != NULL ? c->dx[0] + at : c->scratch;
+  c->kernels->batchnorm_backward(&shape, c->x + at, shoal_call_weight(c, 0) + first, SHOAL_NORM_EPS, mean,
+                                 var, c->dy + at, dx, shoal_call_gradient(c, 0) + first,
+                                 shoal_call_gradient(c, 1) + first);
+}
+
+static void run_bands(const shoal_call *c, shoal_band f) {
+  enum { WORK_OF_VALUE = 8 };
+  uint32_t channels = channels_of(c->out);
+  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
+                   c->out->kind == SHOAL_IMAGE ? 1 : channels, f);
+}
+
+static void forward(const shoal_call *c) {
+  shoal_norm shape = shoal_call_norm(c);
+  run_bands(c, forward_band);
+  if (c->exec->plan->training) add_statistics(c, &shape, c->saved, c->saved + shape.channels);
+}
+
+static void backward(const shoal_call *c) { run_bands(c, backward_band); }
+
+static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  bool sequence = node->shape.kind == SHOAL_SEQUENCE; /* its channels come last */
+  if (sequence) x = shoal_onnx_transpose(e, x, 3, (int64_t[]){0, 2, 1});
+  const char *params[4];
+  for (int i = 0; i < 4; i++) params[i] = shoal_onnx_param(e, node->params[i]);
+  shoal_onnx_attribute_float(e->file, "epsilon", SHOAL_NORM_EPS);
+  x = shoal_onnx_emit(e->file, "BatchNormalization", x, params[0], params[1], params[2], params[3], NULL);
+  return sequence ? shoal_onnx_transpose(e, x, 3, (int64_t[]){0, 2, 1}) : x;
+}
+
+const shoal_op shoal_op_batchnorm = {.word = "batchnorm",
+                                     .options = SHOAL_TAKES(BATCH),
+                                     .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_GRADIENT_IN_PLACE |
+                                               SHOAL_OP_NORMALISES | SHOAL_OP_WHOLE_SHARD,
+                                     .infer = infer,
+                                     .lower = lower,
+                                     .saved = saved,
+                                     .scratch = scratch,
+                                     .forward = forward,
+                                     .backward = backward,
+                                     .onnx = onnx};
+
+/* ---- layernorm ---- */
+
+static bool layernorm_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->shape = *in;
+  return shoal_count_weights(r, 2 * (in->kind == SHOAL_SEQUENCE ? in->features : shoal_shape_values(in)));
+}
+
+static uint32_t layernorm_lower(shoal_lowering *l, uint32_t input) {
+  const shoal_shape *shape = &l->layer->shape;
+  bool image = shape->kind == SHOAL_IMAGE;
+  uint32_t node = shoal_lower_node(l, &shoal_op_layernorm, input, *shape);
+  uint32_t dims[3] = {image ? shape->c : shape->features, shape->h, shape->w}, dims_count = image ? 3 : 1;
+  shoal_lower_param(l, node, 0, "", "gamma", SHOAL_PARAM_SCALE, dims_count, dims)->spread = 1;
+  shoal_lower_param(l, node, 1, "", "beta", SHOAL_PARAM_SCALE, dims_count, dims);
+  return node;
+}
+
+/* A mean and a deviation for each row. */
+static size_t layernorm_saved(const shoal_node *node, uint32_t n) {
+  return 2 * (size_t)n * node->shape.steps;
+}
+
+static void layernorm_forward(const shoal_call *c) {
+  shoal_norm shape = shoal_call_norm(c);
+  float *mean = c->saved, *rstd = c->saved + (size_t)c->n * shape.steps;
+  c->kernels->layernorm_forward(&shape, c->x, shoal_call_weight(c, 0), shoal_call_weight(c, 1),
+                                SHOAL_NORM_EPS, c->y, mean, rstd);
+}
+
+static void layernorm_backward(const shoal_call *c) {
+  shoal_norm shape = shoal_call_norm(c);
+  const float *mean = c->saved, *rstd = c->saved + (size_t)c->n * shape.steps;
+  float *dx = c->dx[0] != NULL ? c->dx[0] : c->scratch;
+  c->kernels->layernorm_backward(&shape, c->x, shoal_call_weight(c, 0), mean, rstd, c->dy, dx,
+                                 shoal_call_gradient(c, 0), shoal_call_gradient(c, 1));
+}
+
+static const char *layernorm_onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  const char *gamma = shoal_onnx_param(e, node->params[0]);
+  const char *beta = shoal_onnx_param(e, node->params[1]);
+  shoal_onnx_attribute_int(e->file, "axis", node->shape.kind == SHOAL_SEQUENCE ? 2 : 1);
+  shoal_onnx_attribute_float(e->file, "epsilon", SHOAL_NORM_EPS);
+  return shoal_onnx_emit(e->file, "LayerNormalization", x, gamma, beta, NULL);
+}
+
+const shoal_op shoal_op_layernorm = {.word = "layernorm",
+                                     .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_NORMALISES,
+                                     .infer = layernorm_infer,
+                                     .lower = layernorm_lower,
+                                     .saved = layernorm_saved,
+                                     .scratch = scratch,
+                                     .forward = layernorm_forward,
+                                     .backward = layernorm_backward,
+                                     .onnx = layernorm_onnx};

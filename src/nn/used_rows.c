@@ -1,0 +1,116 @@
+/* used_rows.c: see used_rows.h. A bit a row, table after table. */
+#include "nn/used_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "nn/op.h"
+
+struct shoal_used_rows {
+  const shoal_graph *graph;
+  bool is_known;
+  size_t bits;
+  uint64_t *memory;       /* of both: */
+  uint64_t *words, *next; /* the set, and room for one in the making */
+};
+
+static bool has(const uint64_t *words, size_t bit) { return (words[bit / 64] >> bit % 64 & 1) != 0; }
+
+static size_t words_of(const shoal_used_rows *rows) { return (rows->bits + 63) / 64; }
+
+shoal_status shoal_used_rows_create(shoal_used_rows **out, const shoal_graph *graph, shoal_error *err) {
+  *out = NULL;
+  size_t bits = 0;
+  for (uint32_t i = 0; i < graph->params_count; i++)
+    if (graph->params[i].by_rows) bits = graph->params[i].first_row + graph->params[i].dims[0];
+  if (bits == 0) return SHOAL_OK;
+  shoal_used_rows *rows = calloc(1, sizeof *rows);
+  if (rows != NULL) *rows = (shoal_used_rows){.graph = graph, .bits = bits};
+  if (rows != NULL) rows->memory = calloc(2 * words_of(rows), sizeof *rows->memory);
+  if (rows == NULL || rows->memory == NULL) {
+    shoal_used_rows_destroy(rows);
+    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the rows of embeddings");
+  }
+  rows->words = rows->memory;
+  rows->next = rows->memory + words_of(rows);
+  *out = rows;
+  return SHOAL_OK;
+}
+
+void shoal_used_rows_destroy(shoal_used_rows *rows) {
+  if (rows == NULL) return;
+  free(rows->memory);
+  free(rows);
+}
+
+void shoal_used_rows_forget(shoal_used_rows *rows) {
+  if (rows != NULL) rows->is_known = false;
+}
+
+/* Makes those rows zero that are in `rows` and, unless it is NULL, not in `but`. */
+static void zero_rows(const shoal_used_rows *rows, const uint64_t *but, const shoal_device *device,
+                      float *gradient) {
+  for (uint32_t i = 0; i < rows->graph->params_count; i++) {
+    const shoal_param *p = &rows->graph->params[i];
+    if (!p->by_rows) continue;
+    if (!rows->is_known) {
+      device->kernels->zero(p->count, gradient + p->offset);
+      continue;
+    }
+    for (uint32_t row = 0; row < p->dims[0]; row++) {
+      size_t bit = p->first_row + row;
+      if (has(rows->words, bit) && (but == NULL || !has(but, bit)))
+        device->kernels->zero(p->dims[1], gradient + p->offset + (size_t)row * p->dims[1]);
+    }
+  }
+}
+
+void shoal_used_rows_clear(shoal_used_rows *rows, const shoal_device *device, float *gradient) {
+  zero_rows(rows, NULL, device, gradient);
+  memset(rows->words, 0, words_of(rows) * sizeof *rows->words);
+  rows->is_known = true;
+}
+
+void shoal_used_rows_use(shoal_used_rows *rows, const int32_t *tokens, size_t count) {
+  for (uint32_t i = 0; i < rows->graph->params_count; i++) {
+    const shoal_param *p = &rows->graph->params[i];
+    if (!p->by_rows) continue;
+    for (size_t k = 0; k < count; k++) {
+      SHOAL_ASSERT((uint32_t)tokens[k] < p->dims[0]); /* data is checked when it is opened */
+      size_t bit = p->first_row + (uint32_t)tokens[k];
+      rows->words[bit / 64] |= (uint64_t)1 << bit % 64;
+    }
+  }
+}
+
+void shoal_used_rows_unite(shoal_used_rows *rows, shoal_used_rows *const *parts, uint32_t parts_count,
+                           const shoal_device *device, float *sum) {
+  for (uint32_t v = 0; v < parts_count; v++) SHOAL_ASSERT(parts[v]->is_known);
+  for (size_t i = 0; i < words_of(rows); i++) {
+    rows->next[i] = 0;
+    for (uint32_t v = 0; v < parts_count; v++) rows->next[i] |= parts[v]->words[i];
+  }
+  zero_rows(rows, rows->next, device, sum);
+  uint64_t *before = rows->words;
+  rows->words = rows->next;
+  rows->next = before;
+  rows->is_known = true;
+}
+
+bool shoal_used_rows_next(const shoal_used_rows *rows, const shoal_run *run, size_t *at, shoal_run *stretch) {
+  SHOAL_ASSERT(rows->is_known);
+  const shoal_param *p = &rows->graph->params[run->param];
+  size_t width = p->dims[1], first = run->offset - p->offset;
+  for (size_t place = first + *at, last = first + run->count, end; place < last; place = end) {
+    bool is_used = has(rows->words, p->first_row + place / width);
+    for (end = place; end < last && has(rows->words, p->first_row + end / width) == is_used;)
+      end = (end / width + 1) * width;
+    if (end > last) end = last;
+    *at = end - first;
+    if (!is_used) continue;
+    *stretch = (shoal_run){p->offset + place, (uint32_t)(end - place), run->kind, run->param};
+    return true;
+  }
+  return false;
+}
