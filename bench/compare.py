@@ -2,10 +2,12 @@
 
     compare.py SHOAL PYTHON OUT.json     (PYTHON: the one that has the peers' packages)
 
-For each case every mode and number of threads of every peer is tried once. Then the best of each
-peer and ours take turns, some windows each, so that whatever else the machine does meets all of
-them; medians count. Only one process computes at any time: the peers (peers/peer.py) stay loaded
-and wait for their turn, and how much processor time they use while waiting is measured too.
+For each case every mode and number of threads of every peer is tried once, from our weights and on our
+batch: a mode whose losses in the first ten steps are not ours does other work. It is left out, and the
+exit status is 1. Then the best of each peer and ours take turns, some windows each, so that whatever
+else the machine does meets all of them; medians count. Only one process computes at any time: the peers
+(peers/peer.py) stay loaded and wait for their turn, and how much processor time they use while waiting
+is measured too.
 
 BENCH_SECONDS is the length of a window, BENCH_WINDOWS how many of them there are.
 """
@@ -26,20 +28,20 @@ HERE = ROOT / "bench"
 SECONDS = float(os.environ.get("BENCH_SECONDS", "1.5"))
 GEMM_SECONDS = 0.3  # a shape; there are dozens
 
-# `net` is what `shoal bench train --net` takes, `network` what the peers call it. A peer whose
-# number of weights is another does other work.
-Case = collections.namedtuple("Case", "title network net batch weights")
+# `net` is what `shoal bench train --net` takes, `network` what the peers call it.
+Case = collections.namedtuple("Case", "title network net batch")
 CASES = [
-    Case("LeNet-5", "lenet5", "lenet5", 512, 431_080),
-    Case("LeNet-5", "lenet5", "lenet5", 256, 431_080),
-    Case("LeNet-5", "lenet5", "lenet5", 128, 431_080),
-    Case("LSTM 2x200, 30 steps, 10,000 words", "lstm-ptb", "lstm-ptb", 20, 4_651_600),
-    Case("LSTM 2x200, 30 steps, 10,000 words", "lstm-ptb", "lstm-ptb", 5, 4_651_600),
-    Case("MLP 784-100-10", "mlp", "mlp", 100, 79_510),
-    Case("residual net of 14 layers, 3x32x32", "resnet", "examples/resnet-cifar10.net", 128, 175_258),
-    Case("dense 100-512-512-512-2", "dense", "bench/dense.net", 256, 578_050),
+    Case("LeNet-5", "lenet5", "lenet5", 512),
+    Case("LeNet-5", "lenet5", "lenet5", 256),
+    Case("LeNet-5", "lenet5", "lenet5", 128),
+    Case("LSTM 2x200, 30 steps, 10,000 words", "lstm-ptb", "lstm-ptb", 20),
+    Case("LSTM 2x200, 30 steps, 10,000 words", "lstm-ptb", "lstm-ptb", 5),
+    Case("MLP 784-100-10", "mlp", "mlp", 100),
+    Case("residual net of 14 layers, 3x32x32", "resnet", "bench/resnet.net", 128),
+    Case("dense 100-512-512-512-2", "dense", "bench/dense.net", 256),
 ]
-WEIGHTS_TOLERANCE = 0.001  # PyTorch's LSTM has a second bias
+LOSS_TOLERANCE = 0.005  # of what ten steps change the loss by
+START = "start.safetensors"  # what each case begins with
 PEERS = {"PyTorch": "torch_peer.py", "TensorFlow": "tensorflow_peer.py", "JAX": "jax_peer.py"}
 
 
@@ -52,19 +54,24 @@ def summary(answers):
 
 
 class Shoal:
-    """Our program; remembers the highest peak that any window saw."""
+    """Our program; remembers the highest peak that any window saw, and what that window says against it."""
 
-    def __init__(self, path):
-        self.path = path
-        self.peak_gflops = 0
+    def __init__(self, path, folder):
+        self.path, self.folder = path, folder
+        self.peak_gflops, self.warning = 0, None
 
     def bench(self, net, batch, threads=THREADS, **environment):
         command = [self.path, "bench", "train", "--net", net, "--batch", batch, "--threads", threads,
                    "--seconds", SECONDS, "--json"]
         answer = json_lines(command, **environment)[0]
-        if threads == THREADS and not environment:
-            self.peak_gflops = max(self.peak_gflops, answer["peak_gflops"])
+        if threads == THREADS and not environment and answer["peak_gflops"] > self.peak_gflops:
+            self.peak_gflops, self.warning = answer["peak_gflops"], answer["warning"]
         return answer
+
+    def losses(self, case, start):
+        """Of the first ten steps; the file `start` gets what they begin with."""
+        command = [self.path, "bench", "train", "--net", case.net, "--batch", case.batch, "--losses", start, "--json"]
+        return json_lines(command)[0]["losses"]
 
     def train(self, batch, out):
         """Samples a second of a real training of LeNet-5, in its second epoch."""
@@ -99,14 +106,10 @@ class Peer:
     def measure(self, case, mode, seconds):
         """What peer.py answers; {"failed": why} also when the process is gone."""
         try:
-            print(case.network, case.batch, mode, seconds, file=self.process.stdin, flush=True)
-            answer = json.loads(self.process.stdout.readline())
+            print(case.network, case.batch, mode, seconds, self.folder / START, file=self.process.stdin, flush=True)
+            return json.loads(self.process.stdout.readline())
         except (BrokenPipeError, json.JSONDecodeError):
             return {"failed": "the process ended"}
-        if "weights" in answer and abs(answer["weights"] - case.weights) > WEIGHTS_TOLERANCE * case.weights:
-            sys.exit(f"bench: {self.command[1].name}: {case.network} has {answer['weights']} weights, "
-                     f"not {case.weights}")
-        return answer
 
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -119,6 +122,27 @@ class Peer:
         if self.alive():
             self.process.stdin.close()
             self.process.wait()
+
+
+def difference(ours, theirs):
+    """The largest in ten steps, as a share of what they change our loss by."""
+    return max(abs(a - b) for a, b in zip(ours, theirs)) / (max(ours) - min(ours))
+
+
+def compare_losses(case, ours, tried):
+    """Marks the rows that do other work as failed, and prints the losses side by side."""
+    columns = {"Shoal": ours}
+    for row in (row for row in tried if "losses" in row):
+        row["difference"] = difference(ours, row["losses"])
+        if not row["difference"] <= LOSS_TOLERANCE:
+            row["failed"] = f"other work: a loss is off by {100 * row['difference']:.2g}% of what ten steps change it by"
+            del row["batches_per_s"]
+        if row["threads"] == THREADS:
+            columns[f"{row['peer']} {row['mode']}"] = row["losses"]
+    print(f"{case.title}, batch {case.batch}: losses of ten steps")
+    print("  step  " + "  ".join(f"{name:>12}" for name in columns))
+    for step, row in enumerate(zip(*columns.values()), 1):
+        print(f"  {step:4}  " + "  ".join(f"{loss:{max(12, len(name))}.6f}" for name, loss in zip(columns, row)))
 
 
 def search(case, peers):
@@ -153,7 +177,9 @@ def watched(measure, peers, wall_and_idle):
 
 
 def measure_case(case, shoal, peers):
+    ours = shoal.losses(case, shoal.folder / START)
     tried = search(case, peers)
+    compare_losses(case, ours, tried)
     wall_and_idle = [0, 0]
     contenders = {"Shoal": watched(lambda: shoal.bench(case.net, case.batch), peers, wall_and_idle)}
     chosen = {}
@@ -173,7 +199,7 @@ def measure_case(case, shoal, peers):
            "gflop_a_batch": first["gflops"] / first["batches_per_s"],
            "shoal": summary(answers["Shoal"]) | {"threads": THREADS},
            "peers": {name: how | summary(answers[name]) for name, how in chosen.items()},
-           "waiting_cpu_share": wall_and_idle[1] / wall_and_idle[0],
+           "losses": ours, "waiting_cpu_share": wall_and_idle[1] / wall_and_idle[0],
            "tried": tried}
     rates = {"Shoal": row["shoal"]["batches_per_s"]} | {n: how["batches_per_s"] for n, how in row["peers"].items()}
     print(f"{case.title}, batch {case.batch}:", ", ".join(f"{n} {rate:.4g}" for n, rate in rates.items()), flush=True)
@@ -238,12 +264,13 @@ def first_line(*command):
 
 
 def main():
-    shoal, python, out = Shoal(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
+    python, out = sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
     folder = out.parent
+    shoal = Shoal(pathlib.Path(sys.argv[1]).resolve(), folder)
     (folder / "peers.log").unlink(missing_ok=True)
     start = time.monotonic()
     report = {"date": datetime.date.today().isoformat(), "seconds": SECONDS, "windows": WINDOWS,
-              "machine": machine() | {"compiler": first_line("cc", "--version"), "load_before": os.getloadavg()[0]}}
+              "loss_tolerance": LOSS_TOLERANCE, "machine": machine() | {"compiler": first_line("cc", "--version"), "load_before": os.getloadavg()[0]}}
     peers = {name: [Peer(python, script, n, folder) for n in sorted({THREADS, 1}, reverse=True)]
              for name, script in PEERS.items()}
     report["cases"] = [measure_case(case, shoal, peers) for case in CASES]
@@ -259,7 +286,12 @@ def main():
     report["matrix_products"] = matrix_products(folder)
     report["peak_gflops"] = shoal.peak_gflops
     report["took_s"] = time.monotonic() - start
+    report["warning"] = shoal.warning
     out.write_text(json.dumps(report, indent=1))
+    others = [f"{row['peer']}, {row['mode']}, {case['title']}, batch {case['batch']}: {row['failed']}"
+              for case in report["cases"] for row in case["tried"] if not row.get("difference", 0) <= LOSS_TOLERANCE]
+    if others:
+        sys.exit("bench: not all peers do the same work\n" + "\n".join(others))
 
 
 main()

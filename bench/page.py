@@ -41,6 +41,34 @@ def main_table(report):
     return table(["network", "batch", "Shoal", "of the peak", *names, "Shoal / best peer"], rows)
 
 
+def doubts(report):
+    """What says that the numbers are not to be trusted, each a paragraph."""
+    said = [f"**The peak is in doubt:** {report['warning']}."] if report["warning"] else []
+    others = [f"{row['peer']}, {row['mode']}, {threads(row['threads'])}: {case['title']}, batch {case['batch']}"
+              for case in report["cases"] for row in case["tried"] if is_other(row, report)]
+    if others:
+        said.append("**Not all of this is the same work:** the first ten losses of these modes are not Shoal's, and they "
+                    f"are left out of the table: {'; '.join(others)}.")
+    return "".join(f"{text}\n\n" for text in said)
+
+
+def is_other(row, report):
+    return not row.get("difference", 0) <= report["loss_tolerance"]
+
+
+def losses_section(report):
+    """Of each peer the mode and number of threads that are farthest off, left out ones included."""
+    names, rows = [name for name in report["versions"] if name != "Shoal"], []
+    for case in report["cases"]:
+        cells = []
+        for name in names:
+            of_peer = [row for row in case["tried"] if row["peer"] == name and "losses" in row]
+            worst = max(of_peer, key=lambda row: row["difference"], default=None)
+            cells.append(f"{worst['losses'][-1]:.6f} ({100 * worst['difference']:.2f}%)" if worst else "none")
+        rows.append([case["title"], case["batch"], f"{case['losses'][0]:.6f}", f"{case['losses'][-1]:.6f}", *cells])
+    return table(["network", "batch", "first loss", "Shoal's tenth", *names], rows)
+
+
 def tried_table(report):
     rows = []
     for case in report["cases"]:
@@ -118,21 +146,30 @@ make bench` takes longer windows, `PEERS_VENV=FOLDER` a virtual environment that
 
 Batches a second, higher is better: the median, and from the least to the most, of {report['windows']} windows. One
 step is forward, backward and update, on data that lies in memory. Peers do the same work: the same layers, loss and
-optimiser. Each is given the best of the modes below and of one thread or all, found in a short search, and all take
-turns window by window.
+optimiser, from the same weights; [their losses](#the-same-losses) show it. Each is given the best of the modes below and
+of one thread or all, found in a short search, and all take turns window by window.
 
-{main_table(report)}
+{doubts(report)}{main_table(report)}
 
 The percentage is the share of the machine's multiply-add peak. It counts the operations of the plain algorithm, the
 same for all; a way to the result that needs fewer, such as Winograd's for convolutions, shows as a higher share.
 
-What is not the same: Shoal's batch normalisation takes its means over a shard, 16 samples of the residual net's 128, where
-the peers take them over all 128. Shoal carries the LSTM's state from batch to batch and fetches new samples for every
-batch; the peers start from zeros and reuse one batch.
+What is not the same: Shoal carries the LSTM's state from batch to batch and fetches new samples for every batch; the
+peers start from zeros and reuse one batch. PyTorch's LSTM adds a second bias, which is zero and does not learn.
 
 {machine_lines(report)}
 
 ## Beside the table
+
+### The same losses
+
+Ten steps from the weights that Shoal begins with, on one batch that it made up (`shoal bench train --losses FILE`): the
+tenth loss, and in brackets how far off any of the ten is, as a share of what they change the loss by. Of a peer's modes
+the one that is farthest off stands here. More than {100 * report['loss_tolerance']:g}% is other work: then `make bench`
+fails, and that mode is left out. What is below it is rounding: peers have their losses in single precision, and the
+LSTM's ten steps change no more than the fourth digit.
+
+{losses_section(report)}
 
 ### More threads: LeNet-5, batch 512
 

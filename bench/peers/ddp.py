@@ -26,9 +26,9 @@ def train(rank, processes, batch, seconds, meeting, answers):
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=processes)
-    model, x, labels = torch_peer.make("lenet5", batch, "channels_last")
+    x, labels = torch.randn(batch, 1, 28, 28), torch.randint(10, (batch,))
     x = x.contiguous(memory_format=torch.channels_last)
-    model = DistributedDataParallel(model.to(memory_format=torch.channels_last))
+    model = DistributedDataParallel(torch_peer.LeNet5().to(memory_format=torch.channels_last))
     updates = torch_peer.optimizer("lenet5", model)
 
     def run(steps):

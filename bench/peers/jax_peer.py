@@ -13,31 +13,13 @@ os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-STEPS, WORDS, HIDDEN = 30, 10000, 200
-RANDOM = np.random.default_rng(1)
-
-
-def normal(*shape, scale=1.0):
-    return jnp.asarray(RANDOM.normal(0, scale, shape), jnp.float32)
-
-
-def whole(limit, *shape):
-    return jnp.asarray(RANDOM.integers(0, limit, shape), jnp.int32)
-
-
-def dense_weights(before, after):
-    return {"w": normal(before, after, scale=before ** -0.5), "b": jnp.zeros(after)}
+HIDDEN = 200
 
 
 def dense(p, x):
-    return x @ p["w"] + p["b"]
-
-
-def conv_weights(before, after, size):
-    return normal(size, size, before, after, scale=(size * size * before) ** -0.5)
+    return x @ p["weight"] + p["bias"]
 
 
 def conv(w, x, stride=1, border=0):
@@ -52,20 +34,15 @@ def pool(x):
 
 
 def lenet5(p, averages, x):
-    for layer in p["convs"]:
-        x = pool(jnp.tanh(conv(layer["w"], x) + layer["b"]))
-    x = jnp.tanh(dense(p["dense1"], x.reshape(len(x), 800)))
-    return dense(p["dense2"], x), averages
-
-
-def lenet5_weights():
-    convs = [{"w": conv_weights(before, after, 5), "b": jnp.zeros(after)} for before, after in ((1, 20), (20, 50))]
-    return {"convs": convs, "dense1": dense_weights(800, 500), "dense2": dense_weights(500, 10)}
+    for layer in p[:2]:
+        x = pool(jnp.tanh(conv(layer["weight"], x) + layer["bias"]))
+    x = jnp.tanh(dense(p[2], x.reshape(len(x), 800)))
+    return dense(p[3], x), averages
 
 
 def norm(p, average, x):
     mean, variance = x.mean((0, 1, 2)), x.var((0, 1, 2))
-    y = (x - mean) * (lax.rsqrt(variance + 1e-5) * p["scale"]) + p["offset"]
+    y = (x - mean) * (lax.rsqrt(variance + 1e-5) * p["gamma"]) + p["beta"]
     count = x.size // x.shape[-1]
     now = {"mean": mean, "variance": variance * count / (count - 1)}
     return y, jax.tree.map(lambda old, new: 0.9 * old + 0.1 * new, average, now)
@@ -73,11 +50,11 @@ def norm(p, average, x):
 
 def resnet(p, averages, x):
     """Layers come in the order in which they are asked for; so do their running averages."""
-    layers, old, new = iter(p["convs"]), iter(averages), []
+    layers, old, new = iter(p), iter(averages), []
 
     def conv_norm(x, stride=1):
-        layer = next(layers)
-        y, average = norm(layer, next(old), conv(layer["w"], x, stride, layer["w"].shape[0] // 2))
+        w = next(layers)["weight"]
+        y, average = norm(next(layers), next(old), conv(w, x, stride, w.shape[0] // 2))
         new.append(average)
         return y
 
@@ -86,30 +63,14 @@ def resnet(p, averages, x):
         stride = 1 if channels == x.shape[-1] else 2
         y = conv_norm(jax.nn.relu(conv_norm(x, stride)))
         x = jax.nn.relu(y + (x if stride == 1 else conv_norm(x, stride)))
-    return dense(p["dense"], x.mean((1, 2))), new
-
-
-def resnet_weights():
-    convs, before = [(3, 16, 3)], 16
-    for channels in (16, 16, 32, 32, 64, 64):
-        convs += [(before, channels, 3), (channels, channels, 3)]
-        if channels != before:
-            convs.append((before, channels, 1))
-        before = channels
-    return {"dense": dense_weights(64, 10),
-            "convs": [{"w": conv_weights(a, b, size), "scale": jnp.ones(b), "offset": jnp.zeros(b)}
-                      for a, b, size in convs]}
-
-
-def resnet_averages(p):
-    return [{"mean": jnp.zeros_like(c["scale"]), "variance": jnp.ones_like(c["scale"])} for c in p["convs"]]
+    return dense(next(layers), x.mean((1, 2))), new
 
 
 def lstm(unroll):
     def layer(p, x):  # steps x batch x features; the input's product is made for all steps at once
         def step(carry, from_x):
             h, c = carry
-            i, g, f, o = jnp.split(from_x + h @ p["u"], 4, axis=1)
+            i, f, g, o = jnp.split(from_x + h @ p["recurrent"], 4, axis=1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
             return (h, c), h
@@ -117,18 +78,11 @@ def lstm(unroll):
         return lax.scan(step, (zeros, zeros), dense(p, x), unroll=unroll)[1]
 
     def network(p, averages, x):
-        x = p["embed"][x]
-        for one in p["lstm"]:
+        x = p[0]["table"][x]
+        for one in p[1:3]:
             x = layer(one, x)
-        return dense(p["dense"], x.reshape(-1, HIDDEN)), averages
+        return dense(p[3], x.reshape(-1, HIDDEN)), averages
     return network
-
-
-def lstm_weights():
-    return {"embed": normal(WORDS, HIDDEN, scale=0.1),
-            "lstm": [dense_weights(HIDDEN, 4 * HIDDEN) | {"u": normal(HIDDEN, 4 * HIDDEN, scale=0.05)}
-                     for _ in range(2)],
-            "dense": dense_weights(HIDDEN, WORDS)}
 
 
 def perceptron(activation):
@@ -139,25 +93,16 @@ def perceptron(activation):
     return network
 
 
-def perceptron_weights(*widths):
-    return [dense_weights(before, after) for before, after in zip(widths, widths[1:])]
+NETWORKS = {"lenet5": lenet5, "resnet": resnet, "mlp": perceptron(jax.nn.sigmoid), "dense": perceptron(jax.nn.relu)}
 
 
-def make(network, batch, mode):
-    """The network as a function, its weights, its input and its labels."""
-    if network == "lenet5":
-        return lenet5, lenet5_weights(), normal(batch, 28, 28, 1), whole(10, batch)
-    if network == "resnet":
-        return resnet, resnet_weights(), normal(batch, 32, 32, 3), whole(10, batch)
-    if network == "lstm-ptb":
-        return (lstm(unroll=mode == "unrolled"), lstm_weights(), whole(WORDS, STEPS, batch),
-                whole(WORDS, STEPS * batch))
-    if network == "mlp":
-        return perceptron(jax.nn.sigmoid), perceptron_weights(784, 100, 10), normal(batch, 784), whole(10, batch)
-    if network == "dense":
-        return (perceptron(jax.nn.relu), perceptron_weights(100, 512, 512, 512, 2), normal(batch, 100),
-                whole(2, batch))
-    raise ValueError(f"no network {network}")
+def layers_of(start):
+    """A dictionary a layer, by the roles of its arrays."""
+    layers = {}
+    for name, array in start.weights:
+        layer, _, role = name.rpartition(".")
+        layers.setdefault(layer, {})[role] = jnp.array(array)
+    return list(layers.values())
 
 
 def sgd(rate):
@@ -175,9 +120,12 @@ def nesterov(p, gradients, velocities):
 UPDATES = {"lenet5": sgd(0.025), "resnet": nesterov, "lstm-ptb": sgd(0.05), "mlp": sgd(0.5), "dense": sgd(0.05)}
 
 
-def prepare(network, batch, mode):
-    forward, p, x, labels = make(network, batch, mode)
-    averages = resnet_averages(p) if network == "resnet" else []
+def prepare(network, mode, start):
+    start.channels_last()
+    forward = lstm(unroll=mode == "unrolled") if network == "lstm-ptb" else NETWORKS[network]
+    p, x, labels = layers_of(start), jnp.asarray(start.x), jnp.asarray(start.labels)
+    statistics = [jnp.asarray(a) for a in start.statistics]
+    averages = [{"mean": m, "variance": v} for m, v in zip(statistics[::2], statistics[1::2])]
     velocities = jax.tree.map(jnp.zeros_like, p) if network == "resnet" else []
 
     def loss(p, averages, x, labels):
@@ -199,8 +147,9 @@ def prepare(network, batch, mode):
         for _ in range(steps):
             state, value = compiled(state, x, labels)
         jax.block_until_ready((state, value))
+        return float(value)
 
-    return run, sum(w.size for w in jax.tree.leaves(p))
+    return run
 
 
 MODES = {network: ["jit"] for network in UPDATES}

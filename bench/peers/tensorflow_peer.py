@@ -5,6 +5,7 @@ steps in the one operation that TensorFlow has for that (which XLA does not know
 batch x height x width x channels, the only order that TensorFlow's convolution takes on a CPU.
 The network is written in plain operations and updates in the library's own kernels: quicker than
 through Keras, never slower."""
+import numpy as np
 import peer
 import tensorflow as tf
 
@@ -12,33 +13,29 @@ STEPS, WORDS, HIDDEN = 30, 10000, 200
 
 
 class Weights:
-    """The variables of a network, made as its layers first ask for them."""
+    """The variables of a network, in the order in which its layers ask for them."""
 
-    def __init__(self):
-        self.all, self.next = [], 0
+    def __init__(self, arrays):
+        self.all, self.next = [tf.Variable(a) for a in arrays], 0
 
-    def get(self, shape, scale):
-        """The next variable: `scale` is of its random start, or the constant that a vector has."""
-        if self.next == len(self.all):
-            start = tf.random.normal(shape, stddev=scale) if len(shape) > 1 else tf.fill(shape, float(scale))
-            self.all.append(tf.Variable(start))
+    def get(self, *shape):
         self.next += 1
+        assert tuple(self.all[self.next - 1].shape) == shape
         return self.all[self.next - 1]
 
 
 def dense(weights, x, width):
-    w = weights.get([x.shape[-1], width], x.shape[-1] ** -0.5)
-    return tf.nn.bias_add(tf.matmul(x, w), weights.get([width], 0))
+    w = weights.get(x.shape[-1], width)
+    return tf.nn.bias_add(tf.matmul(x, w), weights.get(width))
 
 
 def conv(weights, x, channels, size, stride=1, padding="VALID"):
-    w = weights.get([size, size, x.shape[-1], channels], (size * size * x.shape[-1]) ** -0.5)
-    return tf.nn.conv2d(x, w, stride, padding)
+    return tf.nn.conv2d(x, weights.get(size, size, x.shape[-1], channels), stride, padding)
 
 
 def lenet5(weights, averages, x):
     for channels in (20, 50):
-        x = tf.tanh(tf.nn.bias_add(conv(weights, x, channels, 5), weights.get([channels], 0)))
+        x = tf.tanh(tf.nn.bias_add(conv(weights, x, channels, 5), weights.get(channels)))
         x = tf.nn.max_pool2d(x, 2, 2, "VALID")
     x = tf.tanh(dense(weights, tf.reshape(x, [x.shape[0], 800]), 500))
     return dense(weights, x, 10)
@@ -48,9 +45,9 @@ def conv_norm(weights, averages, x, channels, size, stride=1):
     # Not "SAME", which at stride 2 has another border than ours.
     border = size // 2
     x = conv(weights, x, channels, size, stride, [[0, 0], [border, border], [border, border], [0, 0]])
-    mean, variance = averages.get([channels], 0), averages.get([channels], 1)
+    mean, variance = averages.get(channels), averages.get(channels)
     y, new_mean, new_variance, *_ = tf.raw_ops.FusedBatchNormV3(
-        x=x, scale=weights.get([channels], 1), offset=weights.get([channels], 0), mean=mean,
+        x=x, scale=weights.get(channels), offset=weights.get(channels), mean=mean,
         variance=variance, epsilon=1e-5, exponential_avg_factor=0.1, is_training=True)
     mean.assign(new_mean)
     variance.assign(new_variance)
@@ -73,7 +70,7 @@ def lstm_steps(x, w, b):
     h = c = tf.zeros([x.shape[1], HIDDEN])
     outputs = []
     for gates in tf.unstack(from_x):
-        i, g, f, o = tf.split(gates + tf.matmul(h, w[HIDDEN:]), 4, axis=1)
+        i, f, g, o = tf.split(gates + tf.matmul(h, w[HIDDEN:]), 4, axis=1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.sigmoid(o) * tf.tanh(c)
         outputs.append(h)
@@ -81,16 +78,17 @@ def lstm_steps(x, w, b):
 
 
 def lstm_block(x, w, b):
+    """Not BlockLSTMV2, whose gradient takes its gates in another order than the operation itself."""
     zeros, none = tf.zeros([x.shape[1], HIDDEN]), tf.zeros([HIDDEN])
-    return tf.raw_ops.BlockLSTMV2(seq_len_max=tf.constant(STEPS, tf.int64), x=x, cs_prev=zeros, h_prev=zeros,
-                                  w=w, wci=none, wcf=none, wco=none, b=b, cell_clip=-1).h
+    return tf.raw_ops.BlockLSTM(seq_len_max=tf.constant(STEPS, tf.int64), x=x, cs_prev=zeros, h_prev=zeros, w=w,
+                                wci=none, wcf=none, wco=none, b=b, forget_bias=0, cell_clip=-1).h
 
 
 def lstm(layer):
     def network(weights, averages, x):
-        x = tf.gather(weights.get([WORDS, HIDDEN], 0.1), x)
+        x = tf.gather(weights.get(WORDS, HIDDEN), x)
         for _ in range(2):
-            x = layer(x, weights.get([2 * HIDDEN, 4 * HIDDEN], 0.05), weights.get([4 * HIDDEN], 0))
+            x = layer(x, weights.get(2 * HIDDEN, 4 * HIDDEN), weights.get(4 * HIDDEN))
         return dense(weights, tf.reshape(x, [-1, HIDDEN]), WORDS)
     return network
 
@@ -103,22 +101,21 @@ def perceptron(widths, activation):
     return network
 
 
-def make(network, batch, mode):
-    """The network as a function, its input and its labels."""
-    def labels(count, classes):
-        return tf.random.uniform([count], 0, classes, tf.int32)
-    if network == "lenet5":
-        return lenet5, tf.random.normal([batch, 28, 28, 1]), labels(batch, 10)
-    if network == "resnet":
-        return resnet, tf.random.normal([batch, 32, 32, 3]), labels(batch, 10)
-    if network == "lstm-ptb":
-        return (lstm(lstm_block if mode == "block" else lstm_steps),
-                tf.random.uniform([STEPS, batch], 0, WORDS, tf.int32), labels(STEPS * batch, WORDS))
-    if network == "mlp":
-        return perceptron([100, 10], tf.sigmoid), tf.random.normal([batch, 784]), labels(batch, 10)
-    if network == "dense":
-        return perceptron([512, 512, 512, 2], tf.nn.relu), tf.random.normal([batch, 100]), labels(batch, 2)
-    raise ValueError(f"no network {network}")
+NETWORKS = {"lenet5": lenet5, "resnet": resnet, "mlp": perceptron([100, 10], tf.sigmoid),
+            "dense": perceptron([512, 512, 512, 2], tf.nn.relu)}
+
+
+def arrays_of(start, mode):
+    """An LSTM has the input's and the recurrent matrix in one. Its gates are i, f, g, o; in a block i, g, f, o."""
+    arrays = []
+    for name, a in start.weights:
+        if name.startswith("lstm") and mode == "block":
+            i, f, g, o = np.split(a, 4, axis=-1)
+            a = np.concatenate([i, g, f, o], axis=-1)
+        if name.endswith("recurrent"):
+            a = np.concatenate([arrays.pop(), a])
+        arrays.append(a)
+    return arrays
 
 
 def sgd(rate):
@@ -140,11 +137,11 @@ def nesterov(variable, gradient, velocity):
 UPDATES = {"lenet5": sgd(0.025), "resnet": nesterov, "lstm-ptb": sgd(0.05), "mlp": sgd(0.5), "dense": sgd(0.05)}
 
 
-def prepare(network, batch, mode):
-    tf.random.set_seed(1)
-    forward, x, labels = make(network, batch, mode)
-    weights, averages, update = Weights(), Weights(), UPDATES[network]
-    forward(weights, averages, x)  # makes the variables
+def prepare(network, mode, start):
+    start.channels_last()
+    x, labels = tf.constant(start.x), tf.constant(start.labels)
+    forward = lstm(lstm_block if mode == "block" else lstm_steps) if network == "lstm-ptb" else NETWORKS[network]
+    weights, averages, update = Weights(arrays_of(start, mode)), Weights(start.statistics), UPDATES[network]
     velocities = [tf.Variable(tf.zeros_like(w)) for w in weights.all] if network == "resnet" else weights.all
 
     @tf.function(jit_compile=mode == "xla")
@@ -153,6 +150,7 @@ def prepare(network, batch, mode):
         with tf.GradientTape() as tape:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, forward(weights, averages, x))
             loss = tf.reduce_mean(losses)
+        assert weights.next == len(weights.all) and averages.next == len(averages.all)
         for one in zip(weights.all, tape.gradient(loss, weights.all), velocities):
             update(*one)
         return loss
@@ -160,9 +158,9 @@ def prepare(network, batch, mode):
     def run(steps):
         for _ in range(steps):
             loss = step()
-        loss.numpy()
+        return float(loss)
 
-    return run, sum(int(tf.size(w)) for w in weights.all)
+    return run
 
 
 MODES = {network: ["graph", "xla"] for network in UPDATES}
