@@ -607,7 +607,7 @@ static void start_report(run *r) {
       .train_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TRAIN),
       .valid_samples = shoal_dataset_samples(r->task.dataset, SHOAL_VALID),
       .test_samples = shoal_dataset_samples(r->task.dataset, SHOAL_TEST),
-      .threads = r->together.length > 0 ? (uint32_t)r->options.threads
+      .threads = r->role == SHOAL_CHIEF ? (uint32_t)r->options.threads
                                         : shoal_engine_threads(shoal_trainer_engine(r->task.trainer)),
       .together = r->together.length > 0 ? r->together.bytes : NULL,
       .runs_ahead = r->role == SHOAL_CHIEF,

@@ -46,13 +46,18 @@ class Platform:
             return json.load(answer)
 
     def wait(self, what, holds):
-        wait_for(what, holds, self.step)
+        wait_for(what, holds, self.standing)
 
     def step(self):
         return self.ask("jobs/1")["progress"]["step"]
 
     def samples(self, name):
         return next((w["samples"] for w in self.ask("jobs/1/workers")["workers"] if w["name"] == name), 0)
+
+    def standing(self):
+        """How far the job is, and how many samples each volunteer has done."""
+        job = self.ask("jobs/1")
+        return job["state"], job["progress"]["step"], {w["name"]: w["samples"] for w in self.ask("jobs/1/workers")["workers"]}
 
     def end(self):
         for process in [*self.workers.values(), self.server]:
@@ -89,10 +94,12 @@ def main():
         platform.start()
         platform.wait("two fifths of the rounds", lambda: platform.step() > 2 * steps // 5)
         platform.workers.pop("bob").end(signal.SIGKILL)
+        platform.workers["ann"].process.send_signal(signal.SIGSTOP)  # or all might be over before the third is there
         began = time.time()
         platform.work("eve")
         platform.wait("the third worker's first contribution", lambda: platform.samples("eve") > 0)
         print(f"the third worker contributed after {time.time() - began:.2f} s")
+        platform.workers["ann"].process.send_signal(signal.SIGCONT)
         platform.wait("the end", lambda: platform.ask("jobs/1")["state"] in ("finished", "failed"))
         job = platform.ask("jobs/1")
         samples = sum(w["samples"] for w in platform.ask("jobs/1/workers")["workers"])

@@ -28,7 +28,7 @@ def wait_for(what, found, changes=lambda: None):
         except (urllib.error.URLError, ConnectionError, http.client.HTTPException):
             pass
         time.sleep(0.05)
-    sys.exit(f"waited in vain for {what}: {PATIENCE_S} s without a change")
+    sys.exit(f"waited in vain for {what}: {PATIENCE_S} s without a change of {last}")
 
 
 class Process:
