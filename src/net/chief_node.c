@@ -569,6 +569,7 @@ static void take_gathered(shoal_chief_node *n) {
   bool local = job->mode.kind == SHOAL_LOCAL;
   for (uint32_t i = 0; i <= (local ? 0 : n->slots); i++)
     memcpy(parts[i], n->gathered[i], state->weights_count * sizeof(float));
+  shoal_trainer_place(n->config.task->trainer);
   for (uint32_t part = 0; n->carry_floats > 0 && part < job->parts; part++)
     shoal_trainer_set_carry(n->config.task->trainer, part, n->gathered_carry + part * n->carry_floats);
   memcpy(n->base_carry, n->gathered_carry, carry_bytes(n));

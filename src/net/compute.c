@@ -193,6 +193,7 @@ static void start_afresh(shoal_compute *c, uint64_t epoch, uint64_t round, const
   state->round = round;
   state->step = 0;
   state->sums = (shoal_sums){0};
+  shoal_trainer_place(c->task.trainer);
 }
 
 static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const float *weights,
@@ -205,6 +206,7 @@ static void compute_change(shoal_compute *c, const shoal_work_unit *unit, const 
     shoal_result result;
     finite = shoal_trainer_round(c->task.trainer, &c->task.sources[SHOAL_TRAIN], &result, NULL) == SHOAL_OK;
   }
+  shoal_trainer_gather(c->task.trainer);
   float *change = floats_of(out->gradient);
   shoal_kernels_get()->add_scaled(state->weights_count, state->weights, -1, weights, change);
   out->sums = state->sums;
