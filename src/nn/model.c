@@ -610,7 +610,7 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   if (layer->whole_batch) shoal_text_addf(out, " batch");
   if (layer->init != SHOAL_INIT_AUTO) shoal_text_addf(out, " init %s", init_words[layer->init]);
   if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)
-    shoal_write_real(out, " ", layer->init_scale);
+    shoal_write_real(out, layer->init_scale);
   if (!alone && layer->activation != SHOAL_ACT_IDENTITY)
     shoal_text_addf(out, " %s", shoal_activation_name(layer->activation));
   if (index > 0 && layer->inputs[0] != index - 1)

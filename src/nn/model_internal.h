@@ -93,13 +93,49 @@ bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t 
 bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count);
 
 typedef enum shoal_range {
-  SHOAL_RANGE_ABOVE_ZERO,
   SHOAL_RANGE_FROM_ZERO,
+  SHOAL_RANGE_ABOVE_ZERO,
   SHOAL_RANGE_SHARE, /* from 0 to below 1 */
 } shoal_range;
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out);
-/* The shortest decimal that reads back as the same float. */
-void shoal_write_real(shoal_text *out, const char *before, float value);
+/* A space and the shortest decimal that reads back as the same float. */
+void shoal_write_real(shoal_text *out, float value);
+
+/* A word, number or flag of a line, which reading and writing share; a list of them ends with {0}. Zero where the line
+ * cannot say it means that it was not given. */
+typedef struct shoal_field {
+  const char *word; /* before the value; or NULL */
+  const char *what; /* as errors call it */
+  enum {
+    SHOAL_FIELD_NONE,
+    SHOAL_FIELD_KIND,
+    SHOAL_FIELD_FLAG,
+    SHOAL_FIELD_U32,
+    SHOAL_FIELD_U64,
+    SHOAL_FIELD_REAL,
+  } type;
+  size_t place;             /* in the recipe or in the layer */
+  double usual;             /* of a setting where no line says it */
+  uint32_t least, most;     /* of an U32; a FLAG is at least 1 */
+  shoal_range range;        /* of a REAL */
+  const char *const *kinds; /* the words of a KIND, in the order of its enum, and a NULL behind them */
+} shoal_field;
+
+#define SHOAL_FIELD(owner, said, called, kind, name, otherwise) \
+  .word = said, .what = called, .type = SHOAL_FIELD_##kind, .place = offsetof(owner, name), .usual = otherwise
+#define SHOAL_KIND_FIELD(owner, what, name, words) \
+  { SHOAL_FIELD(owner, NULL, what, KIND, name, 0), .kinds = words }
+#define SHOAL_FLAG_FIELD(owner, word, name) \
+  { SHOAL_FIELD(owner, word, NULL, FLAG, name, 0), .least = 1 }
+#define SHOAL_U32_FIELD(owner, word, what, name, usual, from, to) \
+  { SHOAL_FIELD(owner, word, what, U32, name, usual), .least = from, .most = to }
+#define SHOAL_REAL_FIELD(owner, word, what, name, usual, in) \
+  { SHOAL_FIELD(owner, word, what, REAL, name, usual), .range = SHOAL_RANGE_##in }
+
+/* The value alone, without the field's word. */
+bool shoal_read_field(shoal_words *w, const shoal_field *field, void *owner);
+bool shoal_field_is_zero(const shoal_field *field, const void *owner);
+void shoal_write_fields(shoal_text *out, const shoal_field *fields, const void *owner);
 
 /* ---- reading a model ---------------------------------------------------------------- */
 

@@ -209,8 +209,8 @@ bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_
 
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out) {
   static const char *const words[] = {
-      [SHOAL_RANGE_ABOVE_ZERO] = "above 0 and at most 1e9",
       [SHOAL_RANGE_FROM_ZERO] = "from 0 to 1e9",
+      [SHOAL_RANGE_ABOVE_ZERO] = "above 0 and at most 1e9",
       [SHOAL_RANGE_SHARE] = "from 0 to below 1",
   };
   double value;
@@ -226,7 +226,7 @@ bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float
   return true;
 }
 
-void shoal_write_real(shoal_text *out, const char *before, float value) {
+void shoal_write_real(shoal_text *out, float value) {
   char text[32];
   double read;
   snprintf(text, sizeof text, "%.0f", (double)value);
@@ -236,5 +236,52 @@ void shoal_write_real(shoal_text *out, const char *before, float value) {
       if (shoal_read_f64(text, strlen(text), &read) && (float)read == value) break;
     }
   }
-  shoal_text_addf(out, "%s%s", before, text);
+  shoal_text_addf(out, " %s", text);
+}
+
+/* ---- fields ------------------------------------------------------------------------- */
+
+static bool read_kind(shoal_words *w, const shoal_field *f, uint32_t *out) {
+  size_t count = 0;
+  while (f->kinds[count] != NULL) count++;
+  int kind = shoal_word_find(w->word, f->kinds, count);
+  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds, count);
+  *out = (uint32_t)kind;
+  shoal_words_advance(w);
+  return true;
+}
+
+bool shoal_read_field(shoal_words *w, const shoal_field *f, void *owner) {
+  void *to = (char *)owner + f->place;
+  switch (f->type) {
+  case SHOAL_FIELD_KIND: return read_kind(w, f, to);
+  case SHOAL_FIELD_U32: return shoal_words_u32(w, f->what, f->least, f->most, to);
+  case SHOAL_FIELD_U64: return shoal_words_u64(w, f->what, 0, UINT64_MAX, to);
+  case SHOAL_FIELD_REAL: return shoal_words_real(w, f->what, f->range, to);
+  default: *(bool *)to = true; return true;
+  }
+}
+
+bool shoal_field_is_zero(const shoal_field *f, const void *owner) {
+  const void *from = (const char *)owner + f->place;
+  switch (f->type) {
+  case SHOAL_FIELD_U64: return *(const uint64_t *)from == 0;
+  case SHOAL_FIELD_REAL: return *(const float *)from == 0;
+  case SHOAL_FIELD_FLAG: return !*(const bool *)from;
+  default: return *(const uint32_t *)from == 0;
+  }
+}
+
+void shoal_write_fields(shoal_text *out, const shoal_field *f, const void *owner) {
+  for (; f->type != SHOAL_FIELD_NONE; f++) {
+    const void *from = (const char *)owner + f->place;
+    bool takes_zero = f->least == 0 && f->range != SHOAL_RANGE_ABOVE_ZERO;
+    if (!takes_zero && shoal_field_is_zero(f, owner)) continue;
+    if (f->word != NULL) shoal_text_addf(out, " %s", f->word);
+    if (f->type == SHOAL_FIELD_KIND) shoal_text_addf(out, " %s", f->kinds[*(const uint32_t *)from]);
+    if (f->type == SHOAL_FIELD_U32) shoal_text_addf(out, " %u", *(const uint32_t *)from);
+    if (f->type == SHOAL_FIELD_U64)
+      shoal_text_addf(out, " %llu", (unsigned long long)*(const uint64_t *)from);
+    if (f->type == SHOAL_FIELD_REAL) shoal_write_real(out, *(const float *)from);
+  }
 }

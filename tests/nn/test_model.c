@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/loss.h"
-#include "nn/model.h"
+#include "nn/model_internal.h"
 #include "nn/ops/table.h"
 #include "nn/optimizer.h"
 
@@ -613,14 +613,14 @@ static void every_optimiser_loss_and_activation_survives_writing_with_all_that_i
   char text[256];
   for (int kind = 0; kind < SHOAL_OPTIMIZER_WORDS; kind++) {
     const shoal_optimizer_row *row = &shoal_optimizer_rows[kind];
-    assert_string_equal(row->numbers[0].word, "rate");
+    assert_string_equal(row->fields[0].word, "rate");
     shoal_recipe wanted = {.optimizer = (shoal_update_kind)kind};
-    assert_true(shoal_recipe_rate(&wanted) == row->numbers[0].usual);
+    assert_true(shoal_recipe_rate(&wanted) == row->rate);
     int used = snprintf(text, sizeof text, NET "loss huber\noptimizer %s", shoal_optimizer_words[kind]);
-    for (int n = 0; row->numbers[n].word != NULL; n++) {
+    for (int n = 0; row->fields[n].word != NULL; n++) {
       float value = 0.5f + 0.0625f * (float)n;
-      memcpy((char *)&wanted + row->numbers[n].field, &value, sizeof value);
-      used += snprintf(text + used, sizeof text - (size_t)used, " %s %g", row->numbers[n].word, value);
+      memcpy((char *)&wanted + row->fields[n].place, &value, sizeof value);
+      used += snprintf(text + used, sizeof text - (size_t)used, " %s %g", row->fields[n].word, value);
     }
     shoal_model *model = parse(text);
     const shoal_recipe *found = &model->recipe;

@@ -13,7 +13,7 @@ static bool read(shoal_reading *r, shoal_layer *layer) {
 
 static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
   (void)model;
-  shoal_write_real(out, " ", layer->rate);
+  shoal_write_real(out, layer->rate);
 }
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
