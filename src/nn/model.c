@@ -197,6 +197,17 @@ bool shoal_read_names(shoal_reading *r, shoal_layer *layer) {
   return true;
 }
 
+static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  for (const shoal_field *f = layer->op->arguments; f != NULL && f->type != SHOAL_FIELD_NONE; f++) {
+    if (f->word != NULL && !shoal_words_accept(w, f->word))
+      return shoal_words_expected(w, w->word, "`%s` and %s", f->word, f->what);
+    r->size = w->word;
+    if (!shoal_read_field(w, f, layer)) return false;
+  }
+  return true;
+}
+
 /* ---- the options of layers ---------------------------------------------------------- */
 
 static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
@@ -365,8 +376,7 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   layer->inputs_count = 1;
   layer->inputs[0] = model->layers_count - 1;
   layer->bias = (layer->op->options & SHOAL_TAKES(NO_BIAS)) != 0;
-  if (layer->op->units != NULL && !shoal_words_u32(w, layer->op->units, 1, INT32_MAX, &layer->units))
-    return false;
+  if (!read_arguments(r, layer)) return false;
   if (layer->op->read != NULL && !layer->op->read(r, layer)) return false;
   if (!read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
   for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
@@ -604,7 +614,7 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   bool alone = layer->op->is_inner; /* a line of an activation begins with its name */
   if (layer->named) shoal_text_addf(out, "%s: ", layer->name);
   shoal_text_addf(out, "%s", alone ? shoal_activation_name(layer->activation) : layer->op->word);
-  if (layer->op->units != NULL) shoal_text_addf(out, " %u", layer->units);
+  if (layer->op->arguments != NULL) shoal_write_fields(out, layer->op->arguments, layer);
   if (layer->op->write != NULL) layer->op->write(model, layer, out);
   if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
   if (layer->whole_batch) shoal_text_addf(out, " batch");

@@ -132,6 +132,9 @@ typedef struct shoal_field {
 #define SHOAL_REAL_FIELD(owner, word, what, name, usual, in) \
   { SHOAL_FIELD(owner, word, what, REAL, name, usual), .range = SHOAL_RANGE_##in }
 
+/* What the arguments of many layers begin with: how many of something there are. */
+#define SHOAL_COUNT_FIELD(what, name) SHOAL_U32_FIELD(shoal_layer, NULL, what, name, 0, 1, INT32_MAX)
+
 /* The value alone, without the field's word. */
 bool shoal_read_field(shoal_words *w, const shoal_field *field, void *owner);
 bool shoal_field_is_zero(const shoal_field *field, const void *owner);
@@ -182,7 +185,7 @@ typedef struct shoal_reading {
   uint64_t weights; /* so far, statistics of batch normalisation included */
 
   /* Of the current line; length 0 where not written. */
-  shoal_word size; /* window of conv and pool, what reshape makes, how many numbers lookup takes */
+  shoal_word size; /* of the last argument: a window, a shape, how many numbers lookup takes */
   shoal_word options[SHOAL_OPTIONS];         /* the option's own word */
   shoal_word inputs[SHOAL_LAYER_INPUTS_MAX]; /* the names; [0] only with `from` */
 

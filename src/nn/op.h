@@ -65,8 +65,8 @@ typedef struct shoal_op {
   unsigned traits;  /* SHOAL_OP_... */
 
   /* The line. Each may be NULL. */
-  const char *units; /* what errors call the number that its arguments begin with: layer->units */
-  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* its other arguments */
+  const struct shoal_field *arguments;                       /* of the layer (model_internal.h) */
+  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* those that are no fields, behind them */
   void (*write)(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
   /* Sets layer->shape and counts the weights; NULL: the shape is the input's. */
   bool (*infer)(struct shoal_reading *r, shoal_layer *layer, const shoal_shape *in);

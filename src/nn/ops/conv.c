@@ -2,18 +2,8 @@
 #include "nn/lowering.h"
 #include "nn/ops/window.h"
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  layer->stride_h = layer->stride_w = 1;
-  return shoal_window_read(r, layer);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_window_write(layer, 1, 1, out);
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  return shoal_window_infer(r, layer, in, layer->units) &&
+  return shoal_window_infer(r, layer, in) &&
          shoal_count_weights(r, shoal_product(layer->units, in->c, layer->k_h, layer->k_w)) &&
          shoal_count_weights(r, layer->bias ? layer->units : 0);
 }
@@ -139,17 +129,17 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_emit(e->file, "Conv", x, weight, bias, NULL);
 }
 
-const shoal_op shoal_op_conv = {.word = "conv",
-                                .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD) | SHOAL_TAKES(NO_BIAS) |
-                                           SHOAL_TAKES(INIT),
-                                .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX | SHOAL_OP_PADS_SAME,
-                                .units = "the number of channels",
-                                .read = read,
-                                .write = write,
-                                .infer = infer,
-                                .lower = lower,
-                                .scratch = scratch,
-                                .forward = forward,
-                                .backward = backward,
-                                .flops = flops,
-                                .onnx = onnx};
+const shoal_op shoal_op_conv = {
+    .word = "conv",
+    .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD) | SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX | SHOAL_OP_PADS_SAME,
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of channels", units), {0}},
+    .read = shoal_window_read,
+    .write = shoal_window_write,
+    .infer = infer,
+    .lower = lower,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .onnx = onnx};

@@ -115,16 +115,17 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_emit(e->file, "Add", y, shoal_onnx_param(e, node->params[1]), NULL);
 }
 
-const shoal_op shoal_op_dense = {.word = "dense",
-                                 .options = SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
-                                 .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX,
-                                 .units = "the number of outputs",
-                                 .infer = infer,
-                                 .lower = lower,
-                                 .saved = saved,
-                                 .scratch = scratch,
-                                 .overwrites = 1,
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .flops = flops,
-                                 .onnx = onnx};
+const shoal_op shoal_op_dense = {
+    .word = "dense",
+    .options = SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX,
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},
+    .infer = infer,
+    .lower = lower,
+    .saved = saved,
+    .scratch = scratch,
+    .overwrites = 1,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .onnx = onnx};

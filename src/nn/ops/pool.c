@@ -3,39 +3,12 @@
 #include "nn/ops/window.h"
 
 const char *const shoal_pool_words[] = {
-    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average"};
+    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average", NULL};
 
 /* ---- the lines ---- */
 
-static bool read_kind(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, shoal_pool_words, SHOAL_POOL_WORDS);
-  if (kind < 0) return shoal_words_unknown(w, w->word, "kind of pooling", shoal_pool_words, SHOAL_POOL_WORDS);
-  layer->pool = (shoal_pool_kind)kind;
-  shoal_words_advance(w);
-  return true;
-}
-
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  if (!read_kind(r, layer) || !shoal_window_read(r, layer)) return false;
-  layer->stride_h = layer->k_h;
-  layer->stride_w = layer->k_w;
-  return true;
-}
-
-static void write_kind(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_text_addf(out, " %s", shoal_pool_words[layer->pool]);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  write_kind(model, layer, out);
-  shoal_window_write(layer, layer->k_h, layer->k_w, out);
-}
-
-static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  return shoal_window_infer(r, layer, in, in->c);
-}
+static const shoal_field arguments[] = {
+    SHOAL_KIND_FIELD(shoal_layer, "kind of pooling", pool, shoal_pool_words), {0}};
 
 static bool infer_global(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   layer->shape = shoal_vector_of(in->c);
@@ -130,17 +103,15 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 
 const shoal_op shoal_op_pool = {.word = "pool",
                                 .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD),
-                                .read = read,
-                                .write = write,
-                                .infer = infer,
+                                .arguments = arguments,
+                                .read = shoal_window_read,
+                                .write = shoal_window_write,
+                                .infer = shoal_window_infer,
                                 .lower = lower,
                                 .node_traits = node_traits,
                                 .forward = forward,
                                 .backward = backward,
                                 .onnx = onnx};
 
-const shoal_op shoal_op_global_pool = {.word = "global-pool",
-                                       .read = read_kind,
-                                       .write = write_kind,
-                                       .infer = infer_global,
-                                       .lower = lower_global};
+const shoal_op shoal_op_global_pool = {
+    .word = "global-pool", .arguments = arguments, .infer = infer_global, .lower = lower_global};

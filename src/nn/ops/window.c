@@ -3,11 +3,18 @@
 
 #include <stdio.h>
 
+/* The stride where no line gives one: pooling takes every value once. */
+static uint32_t usual_stride(const shoal_layer *layer, uint32_t window) {
+  return layer->op == &shoal_op_pool ? window : 1;
+}
+
 bool shoal_window_read(shoal_reading *r, shoal_layer *layer) {
   uint32_t sizes[3];
   if (!shoal_read_sizes(r, "a window such as 5x5", 2, sizes)) return false;
   layer->k_h = sizes[0];
   layer->k_w = sizes[1];
+  layer->stride_h = usual_stride(layer, layer->k_h);
+  layer->stride_w = usual_stride(layer, layer->k_w);
   return true;
 }
 
@@ -19,9 +26,11 @@ static void add_pair(shoal_text *out, const char *before, uint32_t h, uint32_t w
     shoal_text_addf(out, "%s%ux%u", before, h, w);
 }
 
-void shoal_window_write(const shoal_layer *layer, uint32_t stride_h, uint32_t stride_w, shoal_text *out) {
+void shoal_window_write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
+  (void)model;
   shoal_text_addf(out, " %ux%u", layer->k_h, layer->k_w);
-  if (layer->stride_h != stride_h || layer->stride_w != stride_w)
+  if (layer->stride_h != usual_stride(layer, layer->k_h) ||
+      layer->stride_w != usual_stride(layer, layer->k_w))
     add_pair(out, " stride ", layer->stride_h, layer->stride_w);
   if (layer->pad_h || layer->pad_w) add_pair(out, " pad ", layer->pad_h, layer->pad_w);
 }
@@ -50,7 +59,8 @@ static bool does_not_fit(shoal_reading *r, const shoal_layer *layer, const shoal
       layer->k_h, layer->k_w, in->h, in->w, padded, advice);
 }
 
-bool shoal_window_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in, uint32_t channels) {
+bool shoal_window_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  uint32_t channels = layer->op == &shoal_op_pool ? in->c : layer->units;
   if (!shoal_window_needs_image(r, in)) return false;
   if (layer->pad_h >= layer->k_h || layer->pad_w >= layer->k_w)
     return shoal_words_fail(
