@@ -12,14 +12,6 @@
 
 enum { NODES_MAX = 8 * SHOAL_LAYERS_MAX, PARAMS_MAX = 8 * SHOAL_LAYERS_MAX, PARAM_ALIGN = 16 };
 
-shoal_shape shoal_vector_of(uint64_t features) {
-  return (shoal_shape){SHOAL_VECTOR, 1, (uint32_t)features, 1, 1, 1};
-}
-
-shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features) {
-  return (shoal_shape){SHOAL_SEQUENCE, steps, features, 1, 1, 1};
-}
-
 uint32_t shoal_lower_node(shoal_lowering *l, const shoal_op *op, uint32_t input, shoal_shape shape) {
   shoal_graph *graph = l->graph;
   /* Past the limit every node is the spare one behind the last, until the layer is through. */
@@ -130,7 +122,7 @@ bool shoal_lower_only_reader(const shoal_lowering *l, uint32_t node) {
 }
 
 const char *shoal_node_word(const shoal_node *node) {
-  return node->op == shoal_activation_op ? shoal_activation_name(node->activation) : node->op->word;
+  return node->op == shoal_activation_op ? shoal_activation_words[node->activation] : node->op->word;
 }
 
 bool shoal_graph_has(const shoal_graph *graph, unsigned trait) {

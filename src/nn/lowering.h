@@ -18,9 +18,6 @@ typedef struct shoal_lowering {
   bool out_of_memory, too_large;
 } shoal_lowering;
 
-shoal_shape shoal_vector_of(uint64_t features);
-shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features);
-
 /* Appends a node with one input (or none, for UINT32_MAX) and returns its index. */
 uint32_t shoal_lower_node(shoal_lowering *l, const shoal_op *op, uint32_t input, shoal_shape shape);
 void shoal_lower_input(shoal_lowering *l, uint32_t node, uint32_t input); /* one more */

@@ -29,10 +29,6 @@ static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
     [SHOAL_OPTION_FROM] = "from",
 };
 
-const char *shoal_op_name(const shoal_op *op) { return op->word; }
-const char *shoal_loss_name(shoal_loss_kind loss) { return shoal_loss_words[loss]; }
-const char *shoal_optimizer_name(shoal_update_kind kind) { return shoal_optimizer_words[kind]; }
-
 uint32_t shoal_model_vocabulary(const shoal_model *model) {
   uint32_t vocabulary = 0;
   for (uint32_t i = 0; i < model->layers_count; i++) {
@@ -78,16 +74,6 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   return true;
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
-static bool is_name(shoal_word word) {
-  for (uint32_t i = 0; i < word.length; i++) {
-    char c = word.text[i];
-    if (!is_letter(c) && (i == 0 || ((c < '0' || c > '9') && c != '-'))) return false;
-  }
-  return word.length > 0;
-}
-
 static const shoal_op *find_op(shoal_word word) { return shoal_op_named(word.text, word.length); }
 
 static bool is_keyword(shoal_word word) {
@@ -102,7 +88,7 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_word name = w->word;
   name.length--;
-  if (!is_name(name))
+  if (name.length == 0 || shoal_name_length(name.text) != name.length)
     return shoal_words_fail(
         w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
         shoal_word_quote(w, w->word).text);
@@ -149,40 +135,22 @@ static bool make_names(shoal_reading *r) {
 
 /* ---- the arguments of layers -------------------------------------------------------- */
 
-bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
-  shoal_words *w = &r->words;
-  uint32_t found;
-  r->size = w->word;
-  if (!shoal_words_sizes(w, what, 1, out, &found)) return false;
-  return found == count || shoal_words_expected(w, r->size, "%s", what);
-}
-
 bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
   shoal_words *w = &r->words;
-  uint32_t sizes[3], count;
-  *shape = (shoal_shape){SHOAL_VECTOR, 1, 1, 1, 1, 1};
-  if (shoal_words_accept(w, "sequence")) {
-    if (!shoal_read_sizes(r, "STEPSxFEATURES such as 20x8", 2, sizes)) return false;
-    shape->kind = SHOAL_SEQUENCE;
-    shape->steps = sizes[0];
-    shape->features = sizes[1];
-    return shoal_check_values(r, r->size, shape);
-  }
-  const char *what = "a shape such as 784, 1x28x28 or `sequence 20x8`";
+  uint32_t sizes[3];
+  bool is_sequence = shoal_words_accept(w, "sequence");
   r->size = w->word;
-  if (!shoal_words_sizes(w, what, 1, sizes, &count)) return false;
-  if (count == 2)
+  uint32_t count =
+      is_sequence ? shoal_words_sizes(w, "STEPSxFEATURES such as 20x8", 1, 2, 2, sizes)
+                  : shoal_words_sizes(w, "a shape such as 784, 1x28x28 or `sequence 20x8`", 1, 1, 3, sizes);
+  if (count == 0) return false;
+  if (count == 2 && !is_sequence)
     return shoal_words_fail(w, r->size,
                             "two sizes are not enough for an image; write `sequence %ux%u` or `1x%ux%u`",
                             sizes[0], sizes[1], sizes[0], sizes[1]);
-  if (count == 1) {
-    shape->features = sizes[0];
-  } else {
-    shape->kind = SHOAL_IMAGE;
-    shape->c = sizes[0];
-    shape->h = sizes[1];
-    shape->w = sizes[2];
-  }
+  *shape = is_sequence  ? shoal_sequence_of(sizes[0], sizes[1])
+           : count == 1 ? shoal_vector_of(sizes[0])
+                        : (shoal_shape){SHOAL_IMAGE, 1, 1, sizes[0], sizes[1], sizes[2]};
   return shoal_check_values(r, r->size, shape);
 }
 
@@ -232,10 +200,8 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
 
 /* "2" for both directions, or "2x1". */
 static bool read_pair(shoal_reading *r, const char *what, uint32_t least, uint32_t *h, uint32_t *w) {
-  shoal_word at = r->words.word;
-  uint32_t sizes[3], count;
-  if (!shoal_words_sizes(&r->words, what, least, sizes, &count)) return false;
-  if (count > 2) return shoal_words_expected(&r->words, at, "%s", what);
+  uint32_t sizes[3], count = shoal_words_sizes(&r->words, what, least, 1, 2, sizes);
+  if (count == 0) return false;
   *h = sizes[0];
   *w = sizes[count - 1];
   return true;
@@ -613,7 +579,7 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   const shoal_layer *layer = &model->layers[index];
   bool alone = layer->op->is_inner; /* a line of an activation begins with its name */
   if (layer->named) shoal_text_addf(out, "%s: ", layer->name);
-  shoal_text_addf(out, "%s", alone ? shoal_activation_name(layer->activation) : layer->op->word);
+  shoal_text_addf(out, "%s", alone ? shoal_activation_words[layer->activation] : layer->op->word);
   if (layer->op->arguments != NULL) shoal_write_fields(out, layer->op->arguments, layer);
   if (layer->op->write != NULL) layer->op->write(model, layer, out);
   if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
@@ -622,7 +588,7 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)
     shoal_write_real(out, layer->init_scale);
   if (!alone && layer->activation != SHOAL_ACT_IDENTITY)
-    shoal_text_addf(out, " %s", shoal_activation_name(layer->activation));
+    shoal_text_addf(out, " %s", shoal_activation_words[layer->activation]);
   if (index > 0 && layer->inputs[0] != index - 1)
     shoal_text_addf(out, " from %s", model->layers[layer->inputs[0]].name);
   shoal_text_addf(out, "\n");

@@ -148,13 +148,7 @@ typedef struct call {
 
 /* ---- names -------------------------------------------------------------------------- */
 
-static bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static size_t name_length(const char *at) {
-  size_t length = 0;
-  while (is_start(at[length]) || (length > 0 && (is_digit(at[length]) || at[length] == '-'))) length++;
-  return length;
-}
 
 /* The row of a name, or -1. Letters may be large or small, but Conv2d is PyTorch's and Conv2D is Keras's, and
  * `add` without a capital is the method of a model. */
@@ -177,7 +171,7 @@ static bool find_call(call *c, const char *line, unsigned kinds) {
   c->row = -1;
   bool is_first = true;
   for (const char *at = line; *at;) {
-    size_t length = name_length(at);
+    size_t length = shoal_name_length(at);
     if (length == 0) {
       at++;
       continue;
@@ -236,7 +230,7 @@ static void read_arguments(call *c) {
     at += strspn(at, " \t,");
     if (*at == 0 || *at == ')' || *at == ']') return;
     argument *a = &c->arguments[c->count++];
-    size_t length = name_length(at);
+    size_t length = shoal_name_length(at);
     const char *behind = skip_spaces(at + length);
     bool is_bare = !in_brackets && length > 0 && *behind != 0 && shoal_word_listed(bare_keys, at, length);
     if (length > 0 && length < VALUE_MAX && (*behind == '=' || is_bare)) {
@@ -495,7 +489,7 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
   memcpy(line, w->line_start, length);
   line[length] = 0;
   const char *head = skip_spaces(line), *flag = w->is_flag ? w->name + strspn(w->name, "-") : NULL;
-  size_t head_length = name_length(head);
+  size_t head_length = shoal_name_length(head);
   unsigned kinds = flag ? kinds_of(flag, strlen(flag)) : kinds_of(head, head_length);
   if (flag && kinds == ALL_KINDS) return NULL;
   bool has_head = !flag && kinds != ALL_KINDS;

@@ -54,6 +54,9 @@ bool shoal_word_is(shoal_word word, const char *text);
 /* The word's index in a table, or -1. */
 int shoal_word_find(shoal_word word, const char *const *table, size_t count);
 
+/* How many of the characters at the front can be a line's name: letters, digits, '_' and '-', from a letter on. */
+size_t shoal_name_length(const char *text);
+
 /* All of these answer false, for `return shoal_words_fail(...)`. */
 bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -89,8 +92,9 @@ shoal_word_list shoal_words_list(const char *const *table, size_t count);
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out);
-/* "5", "5x5" or "3x32x32": at most 3 numbers, none below least; *count says how many. */
-bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count);
+/* "5", "5x5" or "3x32x32": from `fewest` to `most` numbers, none below least. Returns how many; 0 after an error. */
+uint32_t shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t fewest, uint32_t most,
+                           uint32_t out[3]);
 
 typedef enum shoal_range {
   SHOAL_RANGE_FROM_ZERO,
@@ -215,9 +219,8 @@ void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
-/* model.c, for the lines of operations: exactly `count` sizes, as r->size; "784", "1x28x28" or "sequence 20x8"; and names
- * of earlier lines, as inputs from the second on. */
-bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]);
+/* model.c, for the lines of operations: "784", "1x28x28" or "sequence 20x8"; and names of earlier lines, as inputs from
+ * the second on. */
 bool shoal_read_shape(shoal_reading *r, shoal_shape *shape);
 bool shoal_read_names(shoal_reading *r, shoal_layer *layer);
 

@@ -8,6 +8,14 @@
 #include "nn/model_internal.h"
 #include "nn/op.h"
 
+shoal_shape shoal_vector_of(uint64_t features) {
+  return (shoal_shape){SHOAL_VECTOR, 1, (uint32_t)features, 1, 1, 1};
+}
+
+shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features) {
+  return (shoal_shape){SHOAL_SEQUENCE, steps, features, 1, 1, 1};
+}
+
 uint64_t shoal_shape_values(const shoal_shape *shape) {
   return (uint64_t)shape->steps * shape->features * shape->c * shape->h * shape->w;
 }
@@ -31,14 +39,12 @@ uint32_t shoal_shape_dims(const shoal_shape *shape, int64_t out[SHOAL_SHAPE_DIMS
 }
 
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]) {
-  switch (shape->kind) {
-  case SHOAL_VECTOR: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%u", shape->features); break;
-  case SHOAL_IMAGE: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%ux%ux%u", shape->c, shape->h, shape->w); break;
-  case SHOAL_SEQUENCE:
-    snprintf(out, SHOAL_SHAPE_TEXT_MAX, "sequence %ux%u", shape->steps, shape->features);
-    break;
-  case SHOAL_TOKENS: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "tokens %u", shape->steps); break;
-  }
+  static const char *const before[] = {[SHOAL_VECTOR] = "", "", "sequence ", "tokens "};
+  int64_t sizes[SHOAL_SHAPE_DIMS_MAX];
+  uint32_t count = shoal_shape_dims(shape, sizes);
+  int length = snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%s%u", before[shape->kind], (uint32_t)sizes[0]);
+  for (uint32_t i = 1; i < count; i++)
+    length += snprintf(out + length, SHOAL_SHAPE_TEXT_MAX - (size_t)length, "x%u", (uint32_t)sizes[i]);
   return out;
 }
 

@@ -165,6 +165,15 @@ bool shoal_words_end(shoal_words *w) {
   return w->word.length == 0 || shoal_words_expected(w, w->word, "the end of the line");
 }
 
+size_t shoal_name_length(const char *at) {
+  size_t length = 0;
+  for (;; length++) {
+    char c = at[length];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (!is_letter && (length == 0 || ((c < '0' || c > '9') && c != '-'))) return length;
+  }
+}
+
 /* ---- numbers ------------------------------------------------------------------------ */
 
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
@@ -198,13 +207,15 @@ static uint32_t split_sizes(shoal_word word, uint32_t least, uint32_t out[3]) {
   return 0;
 }
 
-bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count) {
-  *count = w->word.length ? split_sizes(w->word, least, out) : 0;
-  if (*count == 0)
+uint32_t shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t fewest, uint32_t most,
+                           uint32_t out[3]) {
+  uint32_t count = w->word.length ? split_sizes(w->word, least, out) : 0;
+  if (count > 0 && (count < fewest || count > most)) return shoal_words_expected(w, w->word, "%s", what);
+  if (count == 0)
     return shoal_words_expected(w, w->word, "%s, of whole numbers from %u to %s", what, least,
                                 shoal_human_count(SHOAL_VALUES_MAX).text);
   shoal_words_advance(w);
-  return true;
+  return count;
 }
 
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out) {

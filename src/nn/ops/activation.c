@@ -34,8 +34,6 @@ typedef struct row {
 const char *const shoal_activation_words[] = {EACH_ACTIVATION(SHOAL_WORD_OF) NULL};
 static const row rows[] = {EACH_ACTIVATION(SHOAL_ROW_OF)};
 
-const char *shoal_activation_name(shoal_activation activation) { return shoal_activation_words[activation]; }
-
 shoal_init_kind shoal_activation_init(shoal_activation activation) {
   return rows[activation].wants_he ? SHOAL_INIT_HE : SHOAL_INIT_XAVIER;
 }

@@ -67,7 +67,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
       layer->activation != SHOAL_ACT_RELU)
     return shoal_words_fail(w, r->options[SHOAL_OPTION_ACTIVATION],
                             "its activation is tanh or relu; put '%s' on a line of its own",
-                            shoal_activation_name(layer->activation));
+                            shoal_activation_words[layer->activation]);
 
   uint64_t directions = layer->bidirectional ? 2 : 1, width = layer->units;
   uint64_t outputs = width * directions;

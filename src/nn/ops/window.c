@@ -10,7 +10,8 @@ static uint32_t usual_stride(const shoal_layer *layer, uint32_t window) {
 
 bool shoal_window_read(shoal_reading *r, shoal_layer *layer) {
   uint32_t sizes[3];
-  if (!shoal_read_sizes(r, "a window such as 5x5", 2, sizes)) return false;
+  r->size = r->words.word;
+  if (!shoal_words_sizes(&r->words, "a window such as 5x5", 1, 2, 2, sizes)) return false;
   layer->k_h = sizes[0];
   layer->k_w = sizes[1];
   layer->stride_h = usual_stride(layer, layer->k_h);
