@@ -97,29 +97,24 @@ static unsigned node_traits(const shoal_node *node) {
 
 enum { WORK_OF_VALUE = 16 }; /* about the floating point operations of a function of one value */
 
-static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
-}
-
-static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
-                           c->dx[0] + first);
-}
-
-static void forward(const shoal_call *c) {
-  size_t count = shoal_call_floats(c, c->out);
-  if (c->node->activation == SHOAL_ACT_SOFTMAX)
-    c->kernels->softmax_forward(shoal_call_rows(c, c->out), c->out->features, c->x, c->y);
+/* Some of the values, forward or backward. */
+static void band(const shoal_call *c, size_t first, size_t count) {
+  if (c->dx[0] == NULL)
+    c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, forward_band);
+    c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
+                             c->dx[0] + first);
 }
 
-static void backward(const shoal_call *c) {
+static void run(const shoal_call *c) {
   size_t count = shoal_call_floats(c, c->out);
-  if (c->node->activation == SHOAL_ACT_SOFTMAX)
-    c->kernels->softmax_backward(shoal_call_rows(c, c->out), c->out->features, c->y, c->dy, c->dx[0]);
+  uint32_t lines = shoal_call_rows(c, c->out), features = c->out->features;
+  if (c->node->activation != SHOAL_ACT_SOFTMAX)
+    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
+  else if (c->dx[0] == NULL)
+    c->kernels->softmax_forward(lines, features, c->x, c->y);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, backward_band);
+    c->kernels->softmax_backward(lines, features, c->y, c->dy, c->dx[0]);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -130,6 +125,6 @@ const shoal_op shoal_op_activation = {.word = "activation",
                                       .is_inner = true,
                                       .lower = lower,
                                       .node_traits = node_traits,
-                                      .forward = forward,
-                                      .backward = backward,
+                                      .forward = run,
+                                      .backward = run,
                                       .onnx = onnx};

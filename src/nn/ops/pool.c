@@ -60,33 +60,21 @@ static unsigned node_traits(const shoal_node *node) {
   return node->pool == SHOAL_POOL_AVERAGE ? 0 : SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT;
 }
 
-/* Some of the channels, and where they begin in the input and in the output. */
-static shoal_window channels_of(const shoal_call *c, size_t first, size_t count, size_t *in, size_t *out) {
+/* Some of the channels, forward or backward. */
+static void band(const shoal_call *c, size_t first, size_t count) {
   shoal_window window = shoal_window_of_call(c);
-  *in = first * window.in_h * window.in_w * window.lanes;
-  *out = first * window.out_h * window.out_w * window.lanes;
+  size_t in = first * window.in_h * window.in_w * window.lanes;
+  size_t out = first * window.out_h * window.out_w * window.lanes;
   window.in_c = window.out_c = (uint32_t)count;
-  return window;
+  if (c->dx[0] == NULL)
+    c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
+  else
+    c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
 }
 
-static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t in, out;
-  shoal_window window = channels_of(c, first, count, &in, &out);
-  c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
-}
-
-static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t in, out;
-  shoal_window window = channels_of(c, first, count, &in, &out);
-  c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
-}
-
-static void forward(const shoal_call *c) {
-  shoal_call_bands(c, (double)shoal_call_floats(c, c->in), c->in->c, 1, forward_band);
-}
-
-static void backward(const shoal_call *c) {
-  shoal_call_bands(c, 2 * (double)shoal_call_floats(c, c->in), c->in->c, 1, backward_band);
+static void run(const shoal_call *c) {
+  double passes = c->dx[0] == NULL ? 1 : 2;
+  shoal_call_bands(c, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -109,8 +97,8 @@ const shoal_op shoal_op_pool = {.word = "pool",
                                 .infer = shoal_window_infer,
                                 .lower = lower,
                                 .node_traits = node_traits,
-                                .forward = forward,
-                                .backward = backward,
+                                .forward = run,
+                                .backward = run,
                                 .onnx = onnx};
 
 const shoal_op shoal_op_global_pool = {
