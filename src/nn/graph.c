@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/human.h"
 #include "nn/lowering.h"
 
 enum { NODES_MAX = 8 * SHOAL_LAYERS_MAX, PARAMS_MAX = 8 * SHOAL_LAYERS_MAX, PARAM_ALIGN = 16 };
@@ -59,16 +60,25 @@ shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, 
   return p;
 }
 
-void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table) {
-  table->by_rows = true;
-  table->first_row = 0;
-  for (const shoal_param *p = l->graph->params; p != table; p++)
-    if (p->by_rows) table->first_row = p->first_row + p->dims[0];
+/* The activation that follows this layer: its own, or that of the line after it where that has no
+ * weights but those of a normalisation, whose next line counts as well. */
+static shoal_activation activation_after(const shoal_lowering *l) {
+  const shoal_model *model = l->graph->model;
+  for (uint32_t i = l->layer_index; i < model->layers_count; i++) {
+    const shoal_layer *layer = &model->layers[i];
+    bool follows =
+        i == l->layer_index || (layer->inputs[0] == i - 1 && !shoal_op_is(layer->op, SHOAL_OP_HAS_MATRIX));
+    if (!follows) break;
+    if (layer->activation != SHOAL_ACT_IDENTITY) return layer->activation;
+    if (i > l->layer_index && !shoal_op_is(layer->op, SHOAL_OP_NORMALISES)) break;
+  }
+  return SHOAL_ACT_IDENTITY;
 }
 
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, double fan_out,
                       shoal_init_kind automatic) {
   shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
+  if (kind == SHOAL_INIT_AUTO) kind = shoal_activation_init(activation_after(l));
   p->fill = SHOAL_FILL_UNIFORM;
   switch (kind) {
   case SHOAL_INIT_AUTO:
@@ -85,25 +95,6 @@ void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, do
   case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
   case SHOAL_INIT_ZERO: p->fill = SHOAL_FILL_CONSTANT; break;
   }
-}
-
-/* The activation that follows this layer: its own, or that of the line after it where that has no
- * weights but those of a normalisation, whose next line counts as well. */
-static shoal_activation activation_after(const shoal_lowering *l) {
-  const shoal_model *model = l->graph->model;
-  for (uint32_t i = l->layer_index; i < model->layers_count; i++) {
-    const shoal_layer *layer = &model->layers[i];
-    bool follows =
-        i == l->layer_index || (layer->inputs[0] == i - 1 && !shoal_op_is(layer->op, SHOAL_OP_HAS_MATRIX));
-    if (!follows) break;
-    if (layer->activation != SHOAL_ACT_IDENTITY) return layer->activation;
-    if (i > l->layer_index && !shoal_op_is(layer->op, SHOAL_OP_NORMALISES)) break;
-  }
-  return SHOAL_ACT_IDENTITY;
-}
-
-shoal_init_kind shoal_lower_init(const shoal_lowering *l) {
-  return shoal_activation_init(activation_after(l));
 }
 
 /* A layer that adds no node of its own, such as a dropout of 0, is no reader, but those who read the layer read its
@@ -138,15 +129,15 @@ static uint32_t lower_layer(shoal_lowering *l) {
   return shoal_lower_node(l, layer->op, input, layer->shape);
 }
 
-/* How many nodes and parameters the layers can become at most: a small model takes little memory. */
+/* How many nodes and parameters the layers can become at most: a small model takes little memory. A direction of a
+ * recurrent layer is a cell, its last step and half of a concatenation; no other layer has more. */
 static void count_most(shoal_lowering *l, const shoal_model *model) {
-  /* A direction of a recurrent layer is a cell, its last step and half of a concatenation. */
-  enum { CELL_NODES = 3, CELL_PARAMS = 4, OTHER_NODES = 3, OTHER_PARAMS = 4 };
+  enum { NODES = 3, PARAMS = 4 };
   uint64_t nodes = 0, params = 0;
   for (uint32_t i = 0; i < model->layers_count; i++) {
-    const shoal_layer *layer = &model->layers[i];
-    nodes += 2 * CELL_NODES * layer->stack + layer->inputs_count + OTHER_NODES;
-    params += 2 * CELL_PARAMS * layer->stack + OTHER_PARAMS;
+    uint64_t parts = 2 * (uint64_t)model->layers[i].stack + 1;
+    nodes += NODES * parts + model->layers[i].inputs_count;
+    params += PARAMS * parts;
   }
   l->nodes_max = nodes < NODES_MAX ? (uint32_t)nodes : NODES_MAX;
   l->params_max = params < PARAMS_MAX ? (uint32_t)params : PARAMS_MAX;
@@ -187,12 +178,11 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
     l.output_of[i] = shoal_lower_activation(&l, lower_layer(&l));
     if (l.out_of_memory) goto no_memory;
     if (l.too_large) {
-      char nodes[SHOAL_GROUPED_MAX], params[SHOAL_GROUPED_MAX], weights[SHOAL_GROUPED_MAX];
       status = shoal_fail(err, SHOAL_LIMIT,
                           "line %u: with '%s' the model has more than %s nodes, %s parameters or %s weights; "
                           "make it smaller",
-                          l.layer->line, l.layer->name, shoal_grouped(NODES_MAX, nodes),
-                          shoal_grouped(PARAMS_MAX, params), shoal_grouped(SHOAL_VALUES_MAX, weights));
+                          l.layer->line, l.layer->name, shoal_human_count(NODES_MAX).text,
+                          shoal_human_count(PARAMS_MAX).text, shoal_human_count(SHOAL_VALUES_MAX).text);
       goto fail;
     }
   }

@@ -26,13 +26,9 @@ void shoal_lower_input(shoal_lowering *l, uint32_t node, uint32_t input); /* one
 shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, const char *part,
                                const char *role, shoal_param_kind kind, uint32_t dims_count,
                                const uint32_t *dims);
-/* The parameter is a table whose rows the batch's tokens name. */
-void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table);
-/* How a weight begins: as the layer's line says, else `automatic`. */
+/* How a weight begins: as the layer's line says, else `automatic`, or with AUTO what suits the activation after it. */
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *param, double fan_in, double fan_out,
                       shoal_init_kind automatic);
-/* What suits the activation that follows the layer. */
-shoal_init_kind shoal_lower_init(const shoal_lowering *l);
 /* True if only the layer at hand reads the node. */
 bool shoal_lower_only_reader(const shoal_lowering *l, uint32_t node);
 

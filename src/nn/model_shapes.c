@@ -80,10 +80,6 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more) {
 
 /* ---- what a layer is given ----------------------------------------------------------- */
 
-static const shoal_shape *input_shape(const shoal_reading *r, const shoal_layer *layer, uint32_t k) {
-  return &r->model->layers[layer->inputs[k]].shape;
-}
-
 shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k) {
   if (k > 0 || r->inputs[0].length) return shoal_word_quote(&r->words, r->inputs[k]);
   return (shoal_quote){"the line above"};
@@ -103,7 +99,7 @@ bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *need
 static bool check_not_tokens(shoal_reading *r, const shoal_layer *layer) {
   for (uint32_t k = 0; k < layer->inputs_count; k++) {
     char shape[SHOAL_SHAPE_TEXT_MAX];
-    const shoal_shape *in = input_shape(r, layer, k);
+    const shoal_shape *in = &r->model->layers[layer->inputs[k]].shape;
     if (in->kind == SHOAL_TOKENS)
       return shoal_words_fail(
           &r->words, shoal_input_place(r, k),
@@ -114,7 +110,7 @@ static bool check_not_tokens(shoal_reading *r, const shoal_layer *layer) {
 }
 
 bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
-  const shoal_shape *in = input_shape(r, layer, 0);
+  const shoal_shape *in = &r->model->layers[layer->inputs[0]].shape;
   if (!shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS) && !check_not_tokens(r, layer)) return false;
   if (layer->op->infer == NULL) layer->shape = *in;
   if (layer->op->infer != NULL && !layer->op->infer(r, layer, in)) return false;

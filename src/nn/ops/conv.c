@@ -16,7 +16,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   uint32_t dims[4] = {layer->units, in.c, layer->k_h, layer->k_w};
   shoal_param *weight = shoal_lower_param(l, node, 0, "", "weight", SHOAL_PARAM_WEIGHT, 4, dims);
   double taps = (double)layer->k_h * layer->k_w;
-  shoal_lower_fill(l, weight, in.c * taps, layer->units * taps, shoal_lower_init(l));
+  shoal_lower_fill(l, weight, in.c * taps, layer->units * taps, SHOAL_INIT_AUTO);
   if (layer->bias) shoal_lower_param(l, node, 1, "", "bias", SHOAL_PARAM_BIAS, 1, &layer->units);
   return node;
 }

@@ -19,8 +19,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   uint64_t inputs = in->kind == SHOAL_SEQUENCE ? in->features : shoal_shape_values(in);
   layer->shape =
       in->kind == SHOAL_SEQUENCE ? shoal_sequence_of(in->steps, layer->units) : shoal_vector_of(layer->units);
-  return shoal_count_weights(r, shoal_product(inputs, layer->units, 1, 1)) &&
-         shoal_count_weights(r, layer->bias ? layer->units : 0);
+  return shoal_count_weights(r, shoal_product(inputs + layer->bias, layer->units, 1, 1));
 }
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
@@ -29,7 +28,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   uint32_t node = shoal_lower_node(l, &shoal_op_dense, input, l->layer->shape);
   shoal_param *weight =
       shoal_lower_param(l, node, 0, "", "weight", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){in, out});
-  shoal_lower_fill(l, weight, in, out, shoal_lower_init(l));
+  shoal_lower_fill(l, weight, in, out, SHOAL_INIT_AUTO);
   if (l->layer->bias) shoal_lower_param(l, node, 1, "", "bias", SHOAL_PARAM_BIAS, 1, &out);
   return node;
 }

@@ -49,7 +49,9 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   uint32_t node = shoal_lower_node(l, layer->op, input, layer->shape);
   shoal_param *table = shoal_lower_param(l, node, 0, "", "table", SHOAL_PARAM_WEIGHT, 2,
                                          (uint32_t[]){layer->vocabulary, layer->units});
-  if (layer->op == &shoal_op_embed) shoal_lower_by_rows(l, table);
+  table->by_rows = layer->op == &shoal_op_embed;
+  for (const shoal_param *p = l->graph->params; p != table; p++)
+    if (p->by_rows) table->first_row = p->first_row + p->dims[0];
   shoal_lower_fill(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
   l->graph->nodes[node].columns = layer->columns;
   return node;

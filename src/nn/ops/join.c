@@ -53,7 +53,6 @@ static uint32_t lower_add(shoal_lowering *l, uint32_t input) {
 }
 
 static uint32_t lower_concat(shoal_lowering *l, uint32_t input) {
-  if (l->layer->inputs_count == 1) return input;
   uint32_t node = shoal_lower_node(l, &shoal_op_concat, input, l->layer->shape);
   for (uint32_t i = 1; i < l->layer->inputs_count; i++)
     shoal_lower_input(l, node, l->output_of[l->layer->inputs[i]]);
