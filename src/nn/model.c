@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "nn/model_internal.h"
 #include "nn/op.h"
@@ -102,7 +101,7 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
   if (taken >= 0)
     return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote.text,
                             r->model->layers[taken].line);
-  layer->name = shoal_arena_text(r->model->memory, name.text, name.length);
+  layer->name = shoal_arena_text(&r->model->memory, name.text, name.length);
   if (!layer->name) return shoal_words_no_memory(w);
   layer->named = true;
   shoal_words_advance(w);
@@ -127,7 +126,7 @@ static bool make_names(shoal_reading *r) {
       else
         word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", layer->op->word, ++counts[op]);
     } while (find_named(r, word) >= 0);
-    layer->name = shoal_arena_text(model->memory, name, word.length);
+    layer->name = shoal_arena_text(&model->memory, name, word.length);
     if (!layer->name) return shoal_words_no_memory(&r->words);
   }
   return true;
@@ -186,9 +185,8 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   const shoal_word_list list = shoal_words_list(words, count);
   bool may_activate = allowed & SHOAL_TAKES(ACTIVATION);
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS && may_activate; i++) words[count++] = shoal_activation_words[i];
-  char foreign[SHOAL_FOREIGN_MAX];
   const shoal_quote quote = shoal_word_quote(&r->words, at);
-  if (shoal_words_foreign(&r->words, foreign))
+  if (shoal_words_foreign(&r->words).text[0])
     return shoal_words_fail(&r->words, at, "unexpected %s", quote.text);
   if (find_op(at) != NULL)
     return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote.text);
@@ -294,9 +292,8 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   static const char others[] = "conv1d conv3d deconv selu celu prelu";
   shoal_words *w = &r->words;
   shoal_word at = w->word;
-  char foreign[SHOAL_FOREIGN_MAX];
   bool is_other = shoal_word_listed(others, at.text, at.length);
-  if (at.length == 0 || shoal_words_foreign(w, foreign) ||
+  if (at.length == 0 || shoal_words_foreign(w).text[0] ||
       (!is_other && shoal_nearest(at.text, at.length, words, count)))
     return shoal_words_unknown(w, at, "layer", words, count);
   if (at.length >= 2 && memcmp(at.text, "//", 2) == 0)
@@ -434,13 +431,6 @@ static bool check_whole(shoal_reading *r) {
   return shoal_check_loss(r) && check_round(r);
 }
 
-static bool read_lines(shoal_reading *r) {
-  while (shoal_words_next_line(&r->words)) {
-    if (r->words.word.length && !read_line(r)) return false;
-  }
-  return r->words.status == SHOAL_OK;
-}
-
 /* A text, or the piece of one, whose lines are counted anew. */
 typedef struct piece {
   const char *text;
@@ -453,16 +443,12 @@ static bool read_all(shoal_reading *r, const char *name, const piece *pieces, si
   for (size_t i = 0; i < count; i++) {
     shoal_words_init(&r->words, name, pieces[i].text, pieces[i].length, err);
     r->layers_only = pieces[i].layers_only;
-    if (!read_lines(r)) return false;
+    while (shoal_words_next_line(&r->words))
+      if (r->words.word.length && !read_line(r)) return false;
+    if (r->words.status != SHOAL_OK) return false;
   }
   return check_whole(r) && make_names(r);
 }
-
-/* The model and its arena in one piece. */
-typedef struct storage {
-  shoal_model model;
-  shoal_arena memory;
-} storage;
 
 static size_t count_lines(const piece *pieces, size_t count) {
   size_t lines = count;
@@ -480,29 +466,23 @@ static shoal_status parse(shoal_model **out, const char *name, const piece *piec
                         shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
 
   shoal_status status = SHOAL_NO_MEMORY;
-  storage *made = calloc(1, sizeof *made);
+  shoal_model *model = calloc(1, sizeof *model);
   shoal_reading *r = calloc(1, sizeof *r);
-  if (!made || !r) goto no_memory;
-  shoal_arena_init(&made->memory, 16 * SHOAL_MODEL_BYTES_MAX);
-  shoal_model *model = r->model = &made->model;
-  model->memory = &made->memory;
-  model->layers = shoal_arena_array(model->memory, count_lines(pieces, count), sizeof *model->layers);
-  if (!model->layers) goto no_memory;
-  shoal_recipe_init(&model->recipe);
-
-  if (read_all(r, name, pieces, count, err))
-    *out = model;
-  else
-    shoal_model_destroy(model);
-  status = r->words.status;
+  if (model) {
+    shoal_arena_init(&model->memory, 16 * SHOAL_MODEL_BYTES_MAX);
+    model->layers = shoal_arena_array(&model->memory, count_lines(pieces, count), sizeof *model->layers);
+  }
+  if (!model || !model->layers || !r) {
+    shoal_fail(err, status, "%s: out of memory while reading the model", name);
+  } else {
+    r->model = model;
+    shoal_recipe_init(&model->recipe);
+    if (read_all(r, name, pieces, count, err)) *out = model;
+    status = r->words.status;
+  }
+  if (!*out) shoal_model_destroy(model);
   free(r);
   return status;
-
-no_memory:
-  if (made) shoal_arena_release(&made->memory);
-  free(made);
-  free(r);
-  return shoal_fail(err, status, "%s: out of memory while reading the model", name);
 }
 
 shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
@@ -535,8 +515,8 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
 
 void shoal_model_destroy(shoal_model *model) {
   if (!model) return;
-  shoal_arena_release(model->memory);
-  free(model); /* the first member of its storage */
+  shoal_arena_release(&model->memory);
+  free(model);
 }
 
 shoal_status shoal_model_set(shoal_model *model, const char *where, const char *key, const char *value,

@@ -53,6 +53,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kernels/kernels.h"
@@ -185,8 +186,8 @@ typedef struct shoal_model {
   shoal_layer *layers; /* layers[0] is the input, the last one feeds the loss */
   bool carry;          /* recurrent state goes on from batch to batch */
   shoal_recipe recipe;
-  bool rate_set;              /* by shoal_model_set: another optimizer keeps it */
-  struct shoal_arena *memory; /* owned */
+  bool rate_set;      /* by shoal_model_set: another optimizer keeps it */
+  shoal_arena memory; /* of the layers and their names */
 } shoal_model;
 
 /* `name` is what errors call the text: "lenet5.net:3:8: ...". */

@@ -482,21 +482,22 @@ static unsigned kinds_of(const char *head, size_t length) {
   return ALL_KINDS;
 }
 
-const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]) {
+shoal_foreign shoal_words_foreign(const shoal_words *w) {
+  shoal_foreign out = {""};
   size_t length = w->line_start ? (size_t)(w->line_end - w->line_start) : 0;
-  if (length == 0 || length >= LINE_MAX_BYTES) return NULL;
+  if (length == 0 || length >= LINE_MAX_BYTES) return out;
   char line[LINE_MAX_BYTES];
   memcpy(line, w->line_start, length);
   line[length] = 0;
   const char *head = skip_spaces(line), *flag = w->is_flag ? w->name + strspn(w->name, "-") : NULL;
   size_t head_length = shoal_name_length(head);
   unsigned kinds = flag ? kinds_of(flag, strlen(flag)) : kinds_of(head, head_length);
-  if (flag && kinds == ALL_KINDS) return NULL;
+  if (flag && kinds == ALL_KINDS) return out;
   bool has_head = !flag && kinds != ALL_KINDS;
   call c;
-  if (!find_call(&c, has_head ? head + head_length : head, kinds)) return NULL;
+  if (!find_call(&c, has_head ? head + head_length : head, kinds)) return out;
   if (table[c.row].kind == PROGRAM) {
-    snprintf(out, SHOAL_FOREIGN_MAX,
+    snprintf(out.text, sizeof out.text,
              "a model is a text and not a program: one layer a line, from `input 1x28x28` to `loss "
              "cross-entropy`");
     return out;
@@ -520,9 +521,9 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
   bool is_same = meant && strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
   bool is_told = meant && (c.has_marks || !is_same);
   if (is_told && table[c.row].kind == FLAG)
-    snprintf(out, SHOAL_FOREIGN_MAX, "give `%s` to shoal train", meant);
+    snprintf(out.text, sizeof out.text, "give `%s` to shoal train", meant);
   else if (is_told)
-    snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
+    snprintf(out.text, sizeof out.text, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
   shoal_text_release(&ours);
-  return is_told ? out : NULL;
+  return out;
 }

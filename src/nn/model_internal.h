@@ -69,10 +69,6 @@ bool shoal_words_no_memory(shoal_words *w);
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
                          size_t count);
-/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; or NULL. Errors
- * end with it by themselves. */
-enum { SHOAL_FOREIGN_MAX = 240 };
-const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]);
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
@@ -83,11 +79,17 @@ typedef struct shoal_quote {
 typedef struct shoal_word_list {
   char text[512];
 } shoal_word_list;
+typedef struct shoal_foreign {
+  char text[240];
+} shoal_foreign;
 
 /* "'word'", shortened where long, or "the end of the line". */
 shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word);
 /* "a, b, c" */
 shoal_word_list shoal_words_list(const char *const *table, size_t count);
+/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; else "". Errors end with
+ * it by themselves. */
+shoal_foreign shoal_words_foreign(const shoal_words *w);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);

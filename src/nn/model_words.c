@@ -21,9 +21,9 @@ void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t
 static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
   char sentence[SHOAL_ERROR_TEXT_MAX];
   vsnprintf(sentence, sizeof sentence, format, args);
-  char foreign[SHOAL_FOREIGN_MAX];
+  const shoal_foreign foreign = shoal_words_foreign(w);
   size_t length = strlen(sentence);
-  if (shoal_words_foreign(w, foreign)) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign);
+  if (foreign.text[0]) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign.text);
   w->status = status;
   if (w->is_flag)
     shoal_fail(w->err, status, "%s: %s", w->name, sentence);
@@ -67,9 +67,8 @@ bool shoal_words_no_memory(shoal_words *w) {
 
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
                          size_t count) {
-  char foreign[SHOAL_FOREIGN_MAX];
   const shoal_quote quote = shoal_word_quote(w, at);
-  if (shoal_words_foreign(w, foreign)) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
+  if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
   const char *near = shoal_nearest(at.text, at.length, table, count);
   if (near) return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, quote.text, near);
   const shoal_word_list list = shoal_words_list(table, count);
