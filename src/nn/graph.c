@@ -78,7 +78,8 @@ static shoal_activation activation_after(const shoal_lowering *l) {
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, double fan_out,
                       shoal_init_kind automatic) {
   shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
-  if (kind == SHOAL_INIT_AUTO) kind = shoal_activation_init(activation_after(l));
+  if (kind == SHOAL_INIT_AUTO)
+    kind = shoal_activation_rows[activation_after(l)].wants_he ? SHOAL_INIT_HE : SHOAL_INIT_XAVIER;
   p->fill = SHOAL_FILL_UNIFORM;
   switch (kind) {
   case SHOAL_INIT_AUTO:

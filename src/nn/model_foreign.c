@@ -283,6 +283,13 @@ static bool is_pair(const char *value) {
   return first > 0 && second > 0 && value[first + 1 + second] == 0;
 }
 
+/* Its index among the words, whatever the case of its letters; or -1. */
+static int find_listed(const char *value, const char *const *words) {
+  for (int i = 0; words[i] != NULL; i++)
+    if (shoal_word_listed(words[i], value, strlen(value))) return i;
+  return -1;
+}
+
 static int find_activation(const char *value) {
   static const struct {
     const char *theirs, *ours;
@@ -291,9 +298,7 @@ static int find_activation(const char *value) {
   if (dot) value = dot + 1;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
     if (strcmp(value, others[i].theirs) == 0) value = others[i].ours;
-  for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++)
-    if (shoal_word_listed(shoal_activation_words[i], value, strlen(value))) return i;
-  return -1;
+  return find_listed(value, shoal_activation_words);
 }
 
 /* Keras puts the channels last. */

@@ -95,32 +95,25 @@ bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *need
                           shoal_input_text(r, 0).text, shoal_shape_text(in, shape), advice);
 }
 
-/* Every layer but embed works on numbers. */
-static bool check_not_tokens(shoal_reading *r, const shoal_layer *layer) {
+bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
+  char text[SHOAL_SHAPE_TEXT_MAX];
   for (uint32_t k = 0; k < layer->inputs_count; k++) {
-    char shape[SHOAL_SHAPE_TEXT_MAX];
     const shoal_shape *in = &r->model->layers[layer->inputs[k]].shape;
-    if (in->kind == SHOAL_TOKENS)
+    if (in->kind == SHOAL_TOKENS && !shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS))
       return shoal_words_fail(
           &r->words, shoal_input_place(r, k),
           "%s gives %s, which are numbers of words; put a line like `embed 10000 200` between",
-          shoal_input_text(r, k).text, shoal_shape_text(in, shape));
+          shoal_input_text(r, k).text, shoal_shape_text(in, text));
   }
-  return true;
-}
-
-bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
   const shoal_shape *in = &r->model->layers[layer->inputs[0]].shape;
-  if (!shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS) && !check_not_tokens(r, layer)) return false;
   if (layer->op->infer == NULL) layer->shape = *in;
   if (layer->op->infer != NULL && !layer->op->infer(r, layer, in)) return false;
   if (!shoal_check_values(r, r->words.head, &layer->shape)) return false;
   if (layer->activation == SHOAL_ACT_SOFTMAX && layer->shape.kind == SHOAL_IMAGE) {
     shoal_word option = r->options[SHOAL_OPTION_ACTIVATION];
-    char shape[SHOAL_SHAPE_TEXT_MAX];
     return shoal_words_fail(&r->words, option.length ? option : r->words.head,
                             "softmax needs a vector or a sequence, found %s; put a line `flatten` before it",
-                            shoal_shape_text(&layer->shape, shape));
+                            shoal_shape_text(&layer->shape, text));
   }
   return true;
 }

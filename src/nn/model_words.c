@@ -102,10 +102,9 @@ static shoal_word place(const shoal_words *w, const char *at) {
 
 /* Everything up to a comment is printable ASCII and tabs; a comment holds no zero byte. */
 static bool check_bytes(shoal_words *w) {
-  for (const char *at = w->line_start; at < w->line_end; at++) {
-    if (*at == 0) return shoal_words_fail(w, place(w, at), "found a zero byte; a model is plain text");
-  }
-  const char *comment = memchr(w->line_start, '#', (size_t)(w->line_end - w->line_start));
+  size_t length = (size_t)(w->line_end - w->line_start);
+  const char *zero = memchr(w->line_start, 0, length), *comment = memchr(w->line_start, '#', length);
+  if (zero) return shoal_words_fail(w, place(w, zero), "found a zero byte; a model is plain text");
   if (comment) w->line_end = comment;
   for (const char *at = w->line_start; at < w->line_end; at++) {
     if (*at != '\t' && (*at < ' ' || *at > '~'))

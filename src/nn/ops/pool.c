@@ -24,27 +24,18 @@ static uint32_t add_node(shoal_lowering *l, uint32_t input, const shoal_layer *l
 }
 
 /* An activation and then a pool of extremes become the pool and then the activation, which has
- * fewer values to work on. The activation's node turns into the pool's. */
-static uint32_t pool_before_activation(shoal_lowering *l, uint32_t input) {
-  shoal_node *node = &l->graph->nodes[input];
-  shoal_node before = *node;
-  node->op = &shoal_op_pool;
-  node->layer = l->layer_index;
-  node->pool = l->layer->pool;
-  node->window = shoal_window_of_layer(l->layer, &before.shape);
-  node->shape = l->layer->shape;
-  uint32_t activation = shoal_lower_node(l, &shoal_op_activation, input, l->layer->shape);
-  l->graph->nodes[activation].activation = before.activation;
-  l->graph->nodes[activation].layer = before.layer;
-  return activation;
-}
-
+ * fewer values to work on: the two nodes change places. */
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
-  const shoal_node *from = &l->graph->nodes[input];
-  bool swap = from->op == &shoal_op_activation && shoal_activation_never_falls(from->activation) &&
-              l->layer->pool != SHOAL_POOL_AVERAGE && shoal_lower_only_reader(l, input);
-  if (swap) return pool_before_activation(l, input);
-  return add_node(l, input, l->layer);
+  shoal_node *nodes = l->graph->nodes, activation = nodes[input];
+  bool swap = activation.op == &shoal_op_activation && l->layer->pool != SHOAL_POOL_AVERAGE &&
+              shoal_activation_rows[activation.activation].never_falls && shoal_lower_only_reader(l, input);
+  if (!swap) return add_node(l, input, l->layer);
+  uint32_t node = add_node(l, activation.inputs[0], l->layer);
+  activation.inputs[0] = input;
+  activation.in = activation.shape = nodes[node].shape;
+  nodes[input] = nodes[node];
+  nodes[node] = activation;
+  return node;
 }
 
 static uint32_t lower_global(shoal_lowering *l, uint32_t input) {
