@@ -283,14 +283,13 @@ static bool is_pair(const char *value) {
   return first > 0 && second > 0 && value[first + 1 + second] == 0;
 }
 
-/* Its index among the words, whatever the case of its letters; or -1. */
-static int find_listed(const char *value, const char *const *words) {
-  for (int i = 0; words[i] != NULL; i++)
-    if (shoal_word_listed(words[i], value, strlen(value))) return i;
-  return -1;
+/* The word that is the value but for the case of its letters, or NULL. */
+static const char *find_listed(const char *value, const char *const *words) {
+  while (*words != NULL && !shoal_word_listed(*words, value, strlen(value))) words++;
+  return *words;
 }
 
-static int find_activation(const char *value) {
+static const char *find_activation(const char *value) {
   static const struct {
     const char *theirs, *ours;
   } others[] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
@@ -317,36 +316,27 @@ static bool put_shape(const char *value, char *out, size_t size) {
   return true;
 }
 
-typedef enum put { PUT, LEFT_OUT, CANNOT } put;
-
-static put put_value(char letter, const char *value, char *out, size_t size) {
-  bool one = is_number(value);
+/* What a field of the template says, or "" for what needs no saying; false where it cannot be said. */
+static bool put_value(char letter, const char *value, char *out, size_t size) {
+  bool is_one = is_number(value), is_size = is_one || is_pair(value);
+  const char *pool = shoal_word_listed("avg mean", value, strlen(value)) ? "average" : value, *word;
   snprintf(out, size, "%s", value);
   switch (letter) {
-  case 'n': return one ? PUT : CANNOT;
-  case 'k': {
-    if (shoal_word_listed("avg mean", value, strlen(value))) value = shoal_pool_words[SHOAL_POOL_AVERAGE];
-    int pool = SHOAL_POOL_WORDS - 1;
-    while (pool >= 0 && !shoal_word_listed(shoal_pool_words[pool], value, strlen(value))) pool--;
-    if (pool >= 0) snprintf(out, size, "%s", shoal_pool_words[pool]);
-    return pool >= 0 ? PUT : CANNOT;
-  }
+  case 'n': return is_one;
   case 'w':
-    if (one) snprintf(out, size, "%sx%s", value, value);
-    return one || is_pair(value) ? PUT : CANNOT;
+    if (is_one) snprintf(out, size, "%sx%s", value, value);
+    return is_size;
   case 's':
-    return strcmp(value, "1") == 0 || strcmp(value, "1x1") == 0 ? LEFT_OUT
-           : one || is_pair(value)                              ? PUT
-                                                                : CANNOT;
+    if (strcmp(value, "1") == 0 || strcmp(value, "1x1") == 0) out[0] = 0;
+    return is_size;
   case 'p':
-    if (strcmp(value, "valid") == 0 || strcmp(value, "0") == 0) return LEFT_OUT;
-    return one || is_pair(value) || strcmp(value, "same") == 0 ? PUT : CANNOT;
-  case 'a': {
-    int activation = find_activation(value);
-    if (activation >= 0) snprintf(out, size, "%s", shoal_activation_words[activation]);
-    return activation >= 0 ? PUT : CANNOT;
-  }
-  default: return put_shape(value, out, size) ? PUT : CANNOT;
+    if (strcmp(value, "valid") == 0 || strcmp(value, "0") == 0) out[0] = 0;
+    return is_size || out[0] == 0 || strcmp(value, "same") == 0;
+  case 'i': return put_shape(value, out, size);
+  default:
+    word = letter == 'a' ? find_activation(value) : find_listed(pool, shoal_pool_words);
+    if (word) snprintf(out, size, "%s", word);
+    return word != NULL;
   }
 }
 
@@ -361,17 +351,18 @@ static bool fill(call *c, const char *template, shoal_text *out) {
     } else if (at[0] != '$') {
       shoal_text_addf(out, "%s%.*s", space, length, at);
     } else {
-      char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2];
+      char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2] = "";
       if (length > 4) snprintf(keys, sizeof keys, "%.*s", length - 4, at + 4);
       const char *value = value_of(c, (unsigned)(at[2] - '0'), keys);
-      put how = value ? put_value(at[1], value, said, sizeof said) : optional[0] ? LEFT_OUT : CANNOT;
-      if (how == CANNOT && value && optional[0] && find_activation(value) >= 0)
-        how = LEFT_OUT; /* `conv 20 5 tanh` */
-      if (how == PUT && at[1] == 'w' && !optional[0] && is_number(value)) c->has_marks = true;
-      if (value && at[1] == 'k' && strcmp(value, said) != 0) c->has_marks = true;
-      if (how == CANNOT && value && at[1] == 'k' && is_digit(value[0])) c->has_marks = true; /* `pool 2x2` */
-      if (how == CANNOT || (how == LEFT_OUT && !optional[0])) return false;
-      if (how == PUT) shoal_text_addf(out, "%s%s%s", space, optional, said);
+      bool good = value ? put_value(at[1], value, said, sizeof said) : optional[0] != 0;
+      if (value && !optional[0] && strchr("wk", at[1])) /* `conv 20 5`, `pool avg 2x2`, `pool 2x2` */
+        c->has_marks |= strcmp(value, said) != 0 || (at[1] == 'k' && is_digit(value[0]));
+      if (!good && value && optional[0] && find_activation(value)) { /* `conv 20 5 tanh` */
+        good = true;
+        said[0] = 0;
+      }
+      if (!good || (!said[0] && !optional[0])) return false;
+      if (said[0]) shoal_text_addf(out, "%s%s%s", space, optional, said);
       optional[0] = 0;
     }
     at += length;
@@ -388,9 +379,8 @@ static void add_common(call *c, shoal_text *out) {
   for (size_t i = 0; i < c->count; i++) {
     const argument *a = &c->arguments[i];
     bool may_be = a->key[0] == 0 || strcmp(a->key, "activation") == 0;
-    int activation = may_be ? find_activation(a->value) : -1;
-    if (activation <= SHOAL_ACT_IDENTITY) continue;
-    const char *word = shoal_activation_words[activation];
+    const char *word = may_be ? find_activation(a->value) : NULL;
+    if (!word || word == shoal_activation_words[SHOAL_ACT_IDENTITY]) continue;
     if (!shoal_word_listed(word, a->value, strlen(a->value))) c->has_marks = true;
     shoal_text_addf(out, " %s", word);
     return;
@@ -450,7 +440,7 @@ static void put_in_order(call *c) {
   argument *first = &c->arguments[0], second = c->arguments[1];
   if (c->count < 2 || first->key[0] || second.key[0]) return;
   bool is_dense = strncmp(table[c->row].ours, "dense $n0", 9) == 0;
-  bool is_turned = !is_pair(second.value) && (is_pair(first->value) || find_activation(first->value) >= 0);
+  bool is_turned = !is_pair(second.value) && (is_pair(first->value) || find_activation(first->value));
   if (is_turned) c->arguments[1] = *first;
   if (!is_turned && !(is_dense && is_number(first->value) && is_number(second.value))) return;
   *first = second;
