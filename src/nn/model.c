@@ -15,17 +15,17 @@
 #include "nn/source.h"
 
 static const char *const init_words[] = {
-    [SHOAL_INIT_AUTO] = "auto",       [SHOAL_INIT_ZERO] = "zero",     [SHOAL_INIT_NORMAL] = "normal",
-    [SHOAL_INIT_UNIFORM] = "uniform", [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
-    [SHOAL_INIT_LECUN] = "lecun",
+    [SHOAL_INIT_AUTO] = "auto",     [SHOAL_INIT_ZERO] = "zero",
+    [SHOAL_INIT_NORMAL] = "normal", [SHOAL_INIT_UNIFORM] = "uniform",
+    [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
+    [SHOAL_INIT_LECUN] = "lecun",   NULL,
 };
-enum { INIT_WORDS = SHOAL_INIT_LECUN + 1 };
-static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
+static const char *const option_words[] = {
     [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
     [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
     [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
     [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_BATCH] = "batch",
-    [SHOAL_OPTION_FROM] = "from",
+    [SHOAL_OPTION_FROM] = "from",       NULL,
 };
 
 uint32_t shoal_model_vocabulary(const shoal_model *model) {
@@ -55,13 +55,13 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   if (at.length == 0) return shoal_words_expected(w, at, "the name of a line above");
   int index = find_named(r, at);
   if (index < 0) {
-    const char *names[SHOAL_LAYERS_MAX];
+    const char *names[SHOAL_LAYERS_MAX + 1] = {NULL};
     size_t count = 0;
     for (uint32_t i = 0; i < r->model->layers_count; i++) {
       if (r->model->layers[i].named) names[count++] = r->model->layers[i].name;
     }
     const shoal_quote quote = shoal_word_quote(w, at);
-    const char *near = shoal_nearest(at.text, at.length, names, count);
+    const char *near = shoal_word_near(at, names);
     if (near)
       return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?", quote.text, near);
     return shoal_words_fail(w, at, "no line above is named %s; a name is given as in `a: dense 10`",
@@ -76,10 +76,8 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
 static const shoal_op *find_op(shoal_word word) { return shoal_op_named(word.text, word.length); }
 
 static bool is_keyword(shoal_word word) {
-  return find_op(word) != NULL ||
-         shoal_word_find(word, shoal_activation_words, SHOAL_ACTIVATION_WORDS) >= 0 ||
-         shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS) >= 0 ||
-         shoal_word_find(word, option_words, SHOAL_OPTION_ACTIVATION) >= 0;
+  return find_op(word) != NULL || shoal_word_find(word, shoal_activation_words) >= 0 ||
+         shoal_word_find(word, shoal_setting_words) >= 0 || shoal_word_find(word, option_words) >= 0;
 }
 
 /* The current word is "NAME:". */
@@ -178,22 +176,22 @@ static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
 /* ---- the options of layers ---------------------------------------------------------- */
 
 static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
-  const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS];
+  shoal_words *w = &r->words;
+  const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS + 1] = {NULL};
   size_t count = 0;
   for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++)
     if (allowed & 1u << i) words[count++] = option_words[i];
-  const shoal_word_list list = shoal_words_list(words, count);
+  const shoal_word_list list = shoal_words_list(words);
   bool may_activate = allowed & SHOAL_TAKES(ACTIVATION);
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS && may_activate; i++) words[count++] = shoal_activation_words[i];
-  const shoal_quote quote = shoal_word_quote(&r->words, at);
-  if (shoal_words_foreign(&r->words).text[0])
-    return shoal_words_fail(&r->words, at, "unexpected %s", quote.text);
+  const shoal_quote quote = shoal_word_quote(w, at);
+  const char *near = shoal_word_near(at, words);
+  if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unexpected %s", quote.text);
   if (find_op(at) != NULL)
-    return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote.text);
-  const char *near = shoal_nearest(at.text, at.length, words, count);
-  if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote.text, near);
-  return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line, %s%s",
-                          quote.text, list.text, may_activate ? ", an activation" : "");
+    return shoal_words_fail(w, at, "unexpected %s; every layer has a line of its own", quote.text);
+  if (near) return shoal_words_fail(w, at, "unexpected %s; did you mean '%s'?", quote.text, near);
+  return shoal_words_fail(w, at, "unexpected %s; here can stand: the end of the line, %s%s", quote.text,
+                          list.text, may_activate ? ", an activation" : "");
 }
 
 /* "2" for both directions, or "2x1". */
@@ -220,9 +218,9 @@ static bool read_pad(shoal_reading *r, shoal_layer *layer) {
 
 static bool read_init(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, init_words, INIT_WORDS);
+  int kind = shoal_word_find(w->word, init_words);
   if (kind <= SHOAL_INIT_AUTO) /* which is what a line without `init` has */
-    return shoal_words_unknown(w, w->word, "initialiser", init_words + 1, INIT_WORDS - 1);
+    return shoal_words_unknown(w, w->word, "initialiser", init_words + 1);
   layer->init = (shoal_init_kind)kind;
   shoal_words_advance(w);
   if (layer->init == SHOAL_INIT_NORMAL)
@@ -256,8 +254,8 @@ static bool read_options(shoal_reading *r, shoal_layer *layer) {
     allowed |= SHOAL_TAKES(ACTIVATION); /* the line of an activation has one already */
   while (w->word.length) {
     shoal_word at = w->word;
-    int option = shoal_word_find(at, option_words, SHOAL_OPTION_ACTIVATION);
-    int activation = shoal_word_find(at, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+    int option = shoal_word_find(at, option_words);
+    int activation = shoal_word_find(at, shoal_activation_words);
     if (activation >= 0) option = SHOAL_OPTION_ACTIVATION;
     if (option < 0 || !(allowed & 1u << option)) return unexpected(r, at, allowed);
     if (r->options[option].length && activation >= 0)
@@ -277,14 +275,14 @@ static bool read_options(shoal_reading *r, shoal_layer *layer) {
 /* ---- lines -------------------------------------------------------------------------- */
 
 static bool unknown_layer(shoal_reading *r, bool named) {
-  const char *words[SHOAL_OPS_MAX + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
+  const char *words[SHOAL_OPS_MAX + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS + 1] = {NULL};
   size_t count = 0;
   for (uint32_t i = 0; i < shoal_ops_count; i++) {
     bool is_given = r->layers_only && shoal_op_is(shoal_ops[i], SHOAL_OP_INPUT);
     if (!shoal_ops[i]->is_inner && !is_given) words[count++] = shoal_ops[i]->word;
   }
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
-  size_t layers = count;
+  const shoal_word_list layers = shoal_words_list(words);
   for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
     words[count++] = shoal_setting_words[i];
 
@@ -293,15 +291,14 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
   bool is_other = shoal_word_listed(others, at.text, at.length);
-  if (at.length == 0 || shoal_words_foreign(w).text[0] ||
-      (!is_other && shoal_nearest(at.text, at.length, words, count)))
-    return shoal_words_unknown(w, at, "layer", words, count);
+  if (at.length == 0 || shoal_words_foreign(w).text[0] || (!is_other && shoal_word_near(at, words)))
+    return shoal_words_unknown(w, at, "layer", words);
   if (at.length >= 2 && memcmp(at.text, "//", 2) == 0)
     return shoal_words_fail(w, at, "a comment begins with '#'");
   const char *bracket = memchr(at.text, '(', at.length);
   if (bracket > at.text) at.length = (uint32_t)(bracket - at.text);
   return shoal_words_fail(w, at, "there is no layer %s; the layers are %s", shoal_word_quote(w, at).text,
-                          shoal_words_list(words, layers).text);
+                          layers.text);
 }
 
 static bool refuse_in_body(shoal_reading *r) {
@@ -314,7 +311,7 @@ static bool refuse_in_body(shoal_reading *r) {
 static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_model *model = r->model;
-  int activation = shoal_word_find(w->word, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+  int activation = shoal_word_find(w->word, shoal_activation_words);
   layer->op = activation >= 0 ? shoal_activation_op : find_op(w->word);
   if (layer->op == NULL) return unknown_layer(r, layer->named);
   bool is_input = shoal_op_is(layer->op, SHOAL_OP_INPUT);
@@ -358,7 +355,7 @@ static bool read_setting_line(shoal_reading *r, shoal_setting setting) {
 
 static bool read_line(shoal_reading *r) {
   shoal_words *w = &r->words;
-  int setting = shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS);
+  int setting = shoal_word_find(w->word, shoal_setting_words);
   bool is_rate = shoal_word_is(w->word, "rate");
   if (r->layers_only && (setting >= 0 || is_rate)) return refuse_in_body(r);
   if (setting >= 0) return read_setting_line(r, (shoal_setting)setting);
@@ -375,7 +372,7 @@ static bool read_line(shoal_reading *r) {
   memset(r->inputs, 0, sizeof r->inputs);
   if (w->word.text[w->word.length - 1] == ':') {
     if (!read_label(r, layer)) return false;
-    if (shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS) >= 0)
+    if (shoal_word_find(w->word, shoal_setting_words) >= 0)
       return shoal_words_fail(w, w->word, "only layers have names, and '%.*s' is none", (int)w->word.length,
                               w->word.text);
   }
@@ -531,7 +528,7 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   shoal_recipe before = model->recipe;
   bool rate_set_before = model->rate_set;
   shoal_word word = {.text = key, .length = (uint32_t)strlen(key)};
-  int setting = shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS);
+  int setting = shoal_word_find(word, shoal_setting_words);
   bool is_rate = shoal_word_is(word, "rate");
   /* An empty value has no line: then the word is the end of one, and the reader says so. */
   bool good = shoal_words_next_line(w) || w->status == SHOAL_OK;
@@ -540,7 +537,7 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   else if (good && is_rate)
     good = shoal_read_rate(r);
   else if (good && setting < 0)
-    good = shoal_words_unknown(w, word, "setting", shoal_setting_words, SHOAL_SETTINGS);
+    good = shoal_words_unknown(w, word, "setting", shoal_setting_words);
   else if (good)
     good = shoal_read_setting(r, (shoal_setting)setting);
   good = good && shoal_check_loss(r) && check_round(r);

@@ -51,8 +51,8 @@ bool shoal_words_next_line(shoal_words *w);
 void shoal_words_advance(shoal_words *w);
 bool shoal_words_accept(shoal_words *w, const char *text); /* advances when the word is text */
 bool shoal_word_is(shoal_word word, const char *text);
-/* The word's index in a table, or -1. */
-int shoal_word_find(shoal_word word, const char *const *table, size_t count);
+/* The word's index in a table of words, which ends with a NULL as all of them do; or -1. */
+int shoal_word_find(shoal_word word, const char *const *table);
 
 /* How many of the characters at the front can be a line's name: letters, digits, '_' and '-', from a letter on. */
 size_t shoal_name_length(const char *text);
@@ -67,8 +67,9 @@ bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, .
     __attribute__((format(printf, 3, 4)));
 bool shoal_words_no_memory(shoal_words *w);
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
-bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
-                         size_t count);
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table);
+/* The word of the table that is near, or NULL. */
+const char *shoal_word_near(shoal_word word, const char *const *table);
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
@@ -86,7 +87,7 @@ typedef struct shoal_foreign {
 /* "'word'", shortened where long, or "the end of the line". */
 shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word);
 /* "a, b, c" */
-shoal_word_list shoal_words_list(const char *const *table, size_t count);
+shoal_word_list shoal_words_list(const char *const *table);
 /* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; else "". Errors end with
  * it by themselves. */
 shoal_foreign shoal_words_foreign(const shoal_words *w);
@@ -208,9 +209,6 @@ typedef struct shoal_reading {
 /* Other tables of words, in the order of their enums. */
 extern const char *const shoal_pool_words[];
 extern const char *const shoal_setting_words[];
-enum {
-  SHOAL_POOL_WORDS = SHOAL_POOL_AVERAGE + 1,
-};
 
 /* model_settings.c */
 void shoal_recipe_init(shoal_recipe *recipe);

@@ -108,13 +108,12 @@ void shoal_recipe_init(shoal_recipe *recipe) {
 
 /* The rest of the line: fields that have words. */
 static bool read_options(shoal_words *w, const shoal_field *fields, shoal_recipe *recipe) {
-  const char *words[FIELDS_MAX];
-  size_t count = 0;
-  for (; fields[count].type != SHOAL_FIELD_NONE; count++) words[count] = fields[count].word;
-  if (count == 0) return shoal_words_end(w);
+  const char *words[FIELDS_MAX + 1] = {NULL};
+  for (size_t i = 0; fields[i].type != SHOAL_FIELD_NONE; i++) words[i] = fields[i].word;
+  if (words[0] == NULL) return shoal_words_end(w);
   for (unsigned seen = 0; w->word.length;) {
-    int option = shoal_word_find(w->word, words, count);
-    if (option < 0) return shoal_words_unknown(w, w->word, "option", words, count);
+    int option = shoal_word_find(w->word, words);
+    if (option < 0) return shoal_words_unknown(w, w->word, "option", words);
     if (seen & 1u << option) return shoal_words_fail(w, w->word, "'%s' is given twice", words[option]);
     seen |= 1u << option;
     shoal_words_advance(w);
@@ -147,7 +146,7 @@ static bool read_class_weights(shoal_words *w, shoal_recipe *recipe) {
 }
 
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
-  static const char *const augment_words[] = {"flip", "crop", "none"};
+  static const char *const augment_words[] = {"flip", "crop", "none", NULL};
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
   if (setting == SHOAL_SETTING_CLASS_WEIGHTS) return read_class_weights(w, recipe);
@@ -155,8 +154,8 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
   put_usual(recipe, fields);
   if (setting == SHOAL_SETTING_AUGMENT) {
     if (shoal_words_accept(w, "none")) return shoal_words_end(w);
-    if (shoal_word_find(w->word, augment_words, 3) < 0)
-      return shoal_words_unknown(w, w->word, "option", augment_words, 3);
+    if (shoal_word_find(w->word, augment_words) < 0)
+      return shoal_words_unknown(w, w->word, "option", augment_words);
   }
   if (fields->word == NULL && !shoal_read_field(w, fields++, recipe)) return false;
   if (setting == SHOAL_SETTING_OPTIMIZER) {

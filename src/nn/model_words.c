@@ -65,20 +65,19 @@ bool shoal_words_no_memory(shoal_words *w) {
   return false;
 }
 
-bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
-                         size_t count) {
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table) {
   const shoal_quote quote = shoal_word_quote(w, at);
   if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
-  const char *near = shoal_nearest(at.text, at.length, table, count);
+  const char *near = shoal_word_near(at, table);
   if (near) return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, quote.text, near);
-  const shoal_word_list list = shoal_words_list(table, count);
+  const shoal_word_list list = shoal_words_list(table);
   if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list.text);
   return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, quote.text, list.text);
 }
 
-shoal_word_list shoal_words_list(const char *const *table, size_t count) {
+shoal_word_list shoal_words_list(const char *const *table) {
   shoal_word_list list = {""};
-  for (size_t i = 0, used = 0; i < count && used < sizeof list.text; i++)
+  for (size_t i = 0, used = 0; table[i] != NULL && used < sizeof list.text; i++)
     used += (size_t)snprintf(list.text + used, sizeof list.text - used, i ? ", %s" : "%s", table[i]);
   return list;
 }
@@ -152,11 +151,16 @@ bool shoal_words_accept(shoal_words *w, const char *text) {
   return same;
 }
 
-int shoal_word_find(shoal_word word, const char *const *table, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (shoal_word_is(word, table[i])) return (int)i;
-  }
+int shoal_word_find(shoal_word word, const char *const *table) {
+  for (int i = 0; table[i] != NULL; i++)
+    if (shoal_word_is(word, table[i])) return i;
   return -1;
+}
+
+const char *shoal_word_near(shoal_word word, const char *const *table) {
+  size_t count = 0;
+  while (table[count] != NULL) count++;
+  return shoal_nearest(word.text, word.length, table, count);
 }
 
 bool shoal_words_end(shoal_words *w) {
@@ -251,10 +255,8 @@ void shoal_write_real(shoal_text *out, float value) {
 /* ---- fields ------------------------------------------------------------------------- */
 
 static bool read_kind(shoal_words *w, const shoal_field *f, uint32_t *out) {
-  size_t count = 0;
-  while (f->kinds[count] != NULL) count++;
-  int kind = shoal_word_find(w->word, f->kinds, count);
-  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds, count);
+  int kind = shoal_word_find(w->word, f->kinds);
+  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds);
   *out = (uint32_t)kind;
   shoal_words_advance(w);
   return true;
