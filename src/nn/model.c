@@ -207,12 +207,12 @@ static bool read_pad(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
   if (!shoal_op_is(layer->op, SHOAL_OP_PADS_SAME) || !shoal_words_accept(w, "same"))
-    return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->pad_h, &layer->pad_w);
-  if (layer->k_h % 2 == 0 || layer->k_w % 2 == 0)
-    return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->k_h,
-                            layer->k_w);
-  layer->pad_h = layer->k_h / 2;
-  layer->pad_w = layer->k_w / 2;
+    return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->window.pad_h, &layer->window.pad_w);
+  if (layer->window.k_h % 2 == 0 || layer->window.k_w % 2 == 0)
+    return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->window.k_h,
+                            layer->window.k_w);
+  layer->window.pad_h = layer->window.k_h / 2;
+  layer->window.pad_w = layer->window.k_w / 2;
   return true;
 }
 
@@ -233,7 +233,7 @@ static bool read_init(shoal_reading *r, shoal_layer *layer) {
 static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option option) {
   switch (option) {
   case SHOAL_OPTION_STRIDE:
-    return read_pair(r, "a stride such as 2 or 2x1", 1, &layer->stride_h, &layer->stride_w);
+    return read_pair(r, "a stride such as 2 or 2x1", 1, &layer->window.stride_h, &layer->window.stride_w);
   case SHOAL_OPTION_PAD: return read_pad(r, layer);
   case SHOAL_OPTION_NO_BIAS: layer->bias = false; return true;
   case SHOAL_OPTION_INIT: return read_init(r, layer);

@@ -121,8 +121,8 @@ typedef struct shoal_layer {
   bool bidirectional, last, bias;
   bool whole_batch; /* batchnorm */
   shoal_pool_kind pool;
-  uint32_t k_h, k_w, stride_h, stride_w, pad_h, pad_w; /* conv, pool */
-  float rate;                                          /* dropout */
+  shoal_window window; /* conv, pool; lanes is left 0 */
+  float rate;          /* dropout */
   shoal_init_kind init;
   float init_scale; /* for NORMAL and UNIFORM */
 } shoal_layer;

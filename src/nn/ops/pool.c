@@ -10,16 +10,20 @@ const char *const shoal_pool_words[] = {
 static const shoal_field arguments[] = {
     SHOAL_KIND_FIELD(shoal_layer, "kind of pooling", pool, shoal_pool_words), {0}};
 
+/* Each channel is one window of all that it has. */
 static bool infer_global(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->window = (shoal_window){.k_h = in->h, .k_w = in->w, .stride_h = 1, .stride_w = 1};
+  if (!shoal_window_infer(r, layer, in)) return false;
   layer->shape = shoal_vector_of(in->c);
-  return shoal_window_needs_image(r, in);
+  return true;
 }
 
-/* A pool of the kind of the line, with the window and the output of `layer`. */
-static uint32_t add_node(shoal_lowering *l, uint32_t input, const shoal_layer *layer) {
-  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, layer->shape);
+static uint32_t add_node(shoal_lowering *l, uint32_t input) {
+  const shoal_window *w = &l->layer->window;
+  shoal_shape shape = {SHOAL_IMAGE, 1, 1, w->out_c, w->out_h, w->out_w};
+  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, shape);
   l->graph->nodes[node].pool = l->layer->pool;
-  l->graph->nodes[node].window = shoal_window_of_layer(layer, &l->graph->nodes[input].shape);
+  l->graph->nodes[node].window = *w;
   return node;
 }
 
@@ -29,8 +33,8 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   shoal_node *nodes = l->graph->nodes, activation = nodes[input];
   bool swap = activation.op == &shoal_op_activation && l->layer->pool != SHOAL_POOL_AVERAGE &&
               shoal_activation_rows[activation.activation].never_falls && shoal_lower_only_reader(l, input);
-  if (!swap) return add_node(l, input, l->layer);
-  uint32_t node = add_node(l, activation.inputs[0], l->layer);
+  if (!swap) return add_node(l, input);
+  uint32_t node = add_node(l, activation.inputs[0]);
   activation.inputs[0] = input;
   activation.in = activation.shape = nodes[node].shape;
   nodes[input] = nodes[node];
@@ -39,10 +43,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 }
 
 static uint32_t lower_global(shoal_lowering *l, uint32_t input) {
-  shoal_shape in = l->graph->nodes[input].shape;
-  shoal_layer pixel = {
-      .shape = {SHOAL_IMAGE, 1, 1, in.c, 1, 1}, .k_h = in.h, .k_w = in.w, .stride_h = 1, .stride_w = 1};
-  return shoal_lower_flatten(l, add_node(l, input, &pixel));
+  return shoal_lower_flatten(l, add_node(l, input));
 }
 
 /* ---- the node ---- */

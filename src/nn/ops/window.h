@@ -10,8 +10,6 @@
 bool shoal_window_read(shoal_reading *r, shoal_layer *layer);
 void shoal_window_write(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
 bool shoal_window_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in);
-bool shoal_window_needs_image(shoal_reading *r, const shoal_shape *in);
-shoal_window shoal_window_of_layer(const shoal_layer *layer, const shoal_shape *in);
 shoal_window shoal_window_of_call(const shoal_call *call);
 void shoal_window_onnx(shoal_onnx_export *e, const shoal_window *window); /* the operator's attributes */
 
