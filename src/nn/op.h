@@ -25,8 +25,7 @@ enum {
   SHOAL_OP_READS_OUTPUT = 1 << 1,      /* it reads the output again */
   SHOAL_OP_IN_PLACE = 1 << 2,          /* the output may overwrite the input */
   SHOAL_OP_GRADIENT_IN_PLACE = 1 << 3, /* the input's gradient may overwrite the output's */
-  SHOAL_OP_PASSES_GRADIENT =
-      1 << 4, /* every input's gradient is the output's: there is no backward function */
+  SHOAL_OP_PASSES_GRADIENT = 1 << 4,   /* every input's gradient is the output's: there is no backward */
   /* What kind of operation it is. */
   SHOAL_OP_INPUT = 1 << 5,           /* it stands for the data */
   SHOAL_OP_TAKES_TOKENS = 1 << 6,    /* its input is numbers of words; all others work on values */
@@ -74,14 +73,12 @@ typedef struct shoal_op {
   uint32_t (*lower)(struct shoal_lowering *l, uint32_t input);
 
   /* The node. */
-  unsigned (*node_traits)(
-      const shoal_node *node); /* beside `traits`, where they depend on the node; or NULL */
+  unsigned (*node_traits)(const shoal_node *node); /* beside `traits`, what depends on the node; or NULL */
   /* Floats that it keeps from forward to backward, and scratch; NULL: none. */
   size_t (*saved)(const shoal_node *node, uint32_t n);
   size_t (*scratch)(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward);
-  uint32_t carries; /* recurrent: vectors of the output's width that go on from batch to batch */
-  uint32_t
-      overwrites; /* so many parameters, from the first, get their gradient overwritten by a fresh tile */
+  uint32_t carries;    /* recurrent: vectors of the output's width that go on from batch to batch */
+  uint32_t overwrites; /* so many parameters, from the first, whose gradients a fresh tile overwrites */
   void (*forward)(const shoal_call *call);
   void (*backward)(const shoal_call *call);
   uint64_t (*flops)(const shoal_node *node); /* forward, of one sample; NULL: 0 */

@@ -51,13 +51,14 @@ static size_t saved(const shoal_node *node, uint32_t n) {
 
 /* The statistics of this tile travel in the gradient, weighted by its share of the round; the running variance is the
  * unbiased one. */
-static void add_statistics(const shoal_call *c, const shoal_norm *shape, const float *mean,
-                           const float *var) {
-  double count = (double)c->n * shape->positions * shape->steps;
+static void add_statistics(const shoal_call *c) {
+  shoal_norm shape = shoal_call_norm(c);
+  double count = (double)c->n * shape.positions * shape.steps;
   float share = (float)((double)c->n / c->exec->round_n);
   float unbiased = count > 1 ? (float)(count / (count - 1)) : 1;
-  c->kernels->add_share(shape->channels, share, 1, mean, shoal_call_gradient(c, 2));
-  c->kernels->add_share(shape->channels, share, unbiased, var, shoal_call_gradient(c, 3));
+  c->kernels->add_share(shape.channels, share, 1, c->saved, shoal_call_gradient(c, 2));
+  c->kernels->add_share(shape.channels, share, unbiased, c->saved + shape.channels,
+                        shoal_call_gradient(c, 3));
 }
 
 /* Some of an image's channels, and where they begin. Elsewhere a channel is a column of all rows, and no band is cut. */
@@ -99,9 +100,8 @@ static void run_bands(const shoal_call *c, shoal_band f) {
 }
 
 static void forward(const shoal_call *c) {
-  shoal_norm shape = shoal_call_norm(c);
   run_bands(c, forward_band);
-  if (c->exec->plan->training) add_statistics(c, &shape, c->saved, c->saved + shape.channels);
+  if (c->exec->plan->training) add_statistics(c);
 }
 
 static void backward(const shoal_call *c) { run_bands(c, backward_band); }
