@@ -60,7 +60,7 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
     for (uint32_t i = 0; i < r->model->layers_count; i++) {
       if (r->model->layers[i].named) names[count++] = r->model->layers[i].name;
     }
-    const shoal_quote quote = shoal_word_quote(w, at);
+    const shoal_phrase quote = shoal_word_quote(w, at);
     const char *near = shoal_word_near(at, names);
     if (near)
       return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?", quote.text, near);
@@ -89,7 +89,7 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
     return shoal_words_fail(
         w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
         shoal_word_quote(w, w->word).text);
-  const shoal_quote quote = shoal_word_quote(w, name);
+  const shoal_phrase quote = shoal_word_quote(w, name);
   if (name.length > SHOAL_LINE_NAME_BYTES_MAX)
     return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote.text,
                                   SHOAL_LINE_NAME_BYTES_MAX);
@@ -181,10 +181,10 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   size_t count = 0;
   for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++)
     if (allowed & 1u << i) words[count++] = option_words[i];
-  const shoal_word_list list = shoal_words_list(words);
+  const shoal_phrase list = shoal_words_list(words);
   bool may_activate = allowed & SHOAL_TAKES(ACTIVATION);
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS && may_activate; i++) words[count++] = shoal_activation_words[i];
-  const shoal_quote quote = shoal_word_quote(w, at);
+  const shoal_phrase quote = shoal_word_quote(w, at);
   const char *near = shoal_word_near(at, words);
   if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unexpected %s", quote.text);
   if (find_op(at) != NULL)
@@ -282,7 +282,7 @@ static bool unknown_layer(shoal_reading *r, bool named) {
     if (!shoal_ops[i]->is_inner && !is_given) words[count++] = shoal_ops[i]->word;
   }
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
-  const shoal_word_list layers = shoal_words_list(words);
+  const shoal_phrase layers = shoal_words_list(words);
   for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
     words[count++] = shoal_setting_words[i];
 

@@ -139,9 +139,9 @@ typedef struct call {
   const char *name; /* as written */
   size_t name_length;
   bool is_called; /* with brackets */
-  bool
-      has_marks; /* something that no model text has: brackets, '=', commas, quotes, names of arguments, a window
-                     of one number, another's word for an activation */
+  /* Something that no model text has: brackets, '=', commas, quotes, names of arguments, a window of one number,
+   * another's word for an activation. */
+  bool has_marks;
   argument arguments[ARGUMENTS_MAX];
   size_t count;
 } call;
@@ -290,13 +290,11 @@ static const char *find_listed(const char *value, const char *const *words) {
 }
 
 static const char *find_activation(const char *value) {
-  static const struct {
-    const char *theirs, *ours;
-  } others[] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
+  static const char *const others[][2] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
   const char *dot = strrchr(value, '.'); /* tf.nn.relu */
   if (dot) value = dot + 1;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-    if (strcmp(value, others[i].theirs) == 0) value = others[i].ours;
+    if (strcmp(value, others[i][0]) == 0) value = others[i][1];
   return find_listed(value, shoal_activation_words);
 }
 
@@ -477,8 +475,8 @@ static unsigned kinds_of(const char *head, size_t length) {
   return ALL_KINDS;
 }
 
-shoal_foreign shoal_words_foreign(const shoal_words *w) {
-  shoal_foreign out = {""};
+shoal_phrase shoal_words_foreign(const shoal_words *w) {
+  shoal_phrase out = {""};
   size_t length = w->line_start ? (size_t)(w->line_end - w->line_start) : 0;
   if (length == 0 || length >= LINE_MAX_BYTES) return out;
   char line[LINE_MAX_BYTES];

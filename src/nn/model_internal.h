@@ -73,24 +73,18 @@ const char *shoal_word_near(shoal_word word, const char *const *table);
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
-/* Pieces of text by value, to be used within the same expression. */
-typedef struct shoal_quote {
-  char text[64];
-} shoal_quote;
-typedef struct shoal_word_list {
+/* A piece of text by value, to be used within the same expression. */
+typedef struct shoal_phrase {
   char text[512];
-} shoal_word_list;
-typedef struct shoal_foreign {
-  char text[240];
-} shoal_foreign;
+} shoal_phrase;
 
 /* "'word'", shortened where long, or "the end of the line". */
-shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word);
+shoal_phrase shoal_word_quote(const shoal_words *w, shoal_word word);
 /* "a, b, c" */
-shoal_word_list shoal_words_list(const char *const *table);
+shoal_phrase shoal_words_list(const char *const *table);
 /* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; else "". Errors end with
  * it by themselves. */
-shoal_foreign shoal_words_foreign(const shoal_words *w);
+shoal_phrase shoal_words_foreign(const shoal_words *w);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
@@ -234,7 +228,7 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more);
 /* a * b * c * d, or more than SHOAL_VALUES_MAX where that is too large. */
 uint64_t shoal_product(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 /* How errors call input k: "'a'", or "the line above"; and its place: its name, or else the layer. */
-shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k);
+shoal_phrase shoal_input_text(const shoal_reading *r, uint32_t k);
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k);
 /* "needs NEEDED, but the line above gives 1x28x28; ADVICE" */
 bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *needed, const char *advice);

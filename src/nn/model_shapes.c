@@ -26,16 +26,11 @@ bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b) {
 }
 
 uint32_t shoal_shape_dims(const shoal_shape *shape, int64_t out[SHOAL_SHAPE_DIMS_MAX]) {
-  uint32_t count = 0;
-  if (shape->kind == SHOAL_IMAGE) {
-    out[count++] = shape->c;
-    out[count++] = shape->h;
-    out[count++] = shape->w;
-    return count;
-  }
-  if (shape->kind != SHOAL_VECTOR) out[count++] = shape->steps;
-  if (shape->kind != SHOAL_TOKENS) out[count++] = shape->features;
-  return count;
+  bool is_image = shape->kind == SHOAL_IMAGE;
+  out[0] = is_image ? shape->c : shape->kind == SHOAL_VECTOR ? shape->features : shape->steps;
+  out[1] = is_image ? shape->h : shape->features;
+  out[2] = shape->w;
+  return is_image ? 3 : shape->kind == SHOAL_SEQUENCE ? 2 : 1;
 }
 
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]) {
@@ -80,9 +75,9 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more) {
 
 /* ---- what a layer is given ----------------------------------------------------------- */
 
-shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k) {
+shoal_phrase shoal_input_text(const shoal_reading *r, uint32_t k) {
   if (k > 0 || r->inputs[0].length) return shoal_word_quote(&r->words, r->inputs[k]);
-  return (shoal_quote){"the line above"};
+  return (shoal_phrase){"the line above"};
 }
 
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k) {

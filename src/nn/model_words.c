@@ -21,7 +21,7 @@ void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t
 static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
   char sentence[SHOAL_ERROR_TEXT_MAX];
   vsnprintf(sentence, sizeof sentence, format, args);
-  const shoal_foreign foreign = shoal_words_foreign(w);
+  const shoal_phrase foreign = shoal_words_foreign(w);
   size_t length = strlen(sentence);
   if (foreign.text[0]) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign.text);
   w->status = status;
@@ -66,25 +66,25 @@ bool shoal_words_no_memory(shoal_words *w) {
 }
 
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table) {
-  const shoal_quote quote = shoal_word_quote(w, at);
+  const shoal_phrase quote = shoal_word_quote(w, at);
   if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
   const char *near = shoal_word_near(at, table);
   if (near) return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, quote.text, near);
-  const shoal_word_list list = shoal_words_list(table);
+  const shoal_phrase list = shoal_words_list(table);
   if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list.text);
   return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, quote.text, list.text);
 }
 
-shoal_word_list shoal_words_list(const char *const *table) {
-  shoal_word_list list = {""};
+shoal_phrase shoal_words_list(const char *const *table) {
+  shoal_phrase list = {""};
   for (size_t i = 0, used = 0; table[i] != NULL && used < sizeof list.text; i++)
     used += (size_t)snprintf(list.text + used, sizeof list.text - used, i ? ", %s" : "%s", table[i]);
   return list;
 }
 
-shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word) {
+shoal_phrase shoal_word_quote(const shoal_words *w, shoal_word word) {
   enum { SHOWN = 40 };
-  shoal_quote quote;
+  shoal_phrase quote;
   if (word.length == 0)
     snprintf(quote.text, sizeof quote.text, "%s", w->is_flag ? "nothing" : "the end of the line");
   else
