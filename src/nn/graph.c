@@ -123,13 +123,6 @@ bool shoal_graph_has(const shoal_graph *graph, unsigned trait) {
   return false;
 }
 
-static uint32_t lower_layer(shoal_lowering *l) {
-  const shoal_layer *layer = l->layer;
-  uint32_t input = layer->inputs_count > 0 ? l->output_of[layer->inputs[0]] : UINT32_MAX;
-  if (layer->op->lower != NULL) return layer->op->lower(l, input);
-  return shoal_lower_node(l, layer->op, input, layer->shape);
-}
-
 /* How many nodes and parameters the layers can become at most: a small model takes little memory. A direction of a
  * recurrent layer is a cell, its last step and half of a concatenation; no other layer has more. */
 static void count_most(shoal_lowering *l, const shoal_model *model) {
@@ -174,15 +167,18 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   if (graph->nodes == NULL || graph->params == NULL || l.output_of == NULL) goto no_memory;
 
   for (uint32_t i = 0; i < model->layers_count; i++) {
-    l.layer = &model->layers[i];
+    const shoal_layer *layer = l.layer = &model->layers[i];
     l.layer_index = i;
-    l.output_of[i] = shoal_lower_activation(&l, lower_layer(&l));
+    uint32_t input = layer->inputs_count > 0 ? l.output_of[layer->inputs[0]] : UINT32_MAX;
+    uint32_t node = layer->op->lower != NULL ? layer->op->lower(&l, input)
+                                             : shoal_lower_node(&l, layer->op, input, layer->shape);
+    l.output_of[i] = shoal_lower_activation(&l, node);
     if (l.out_of_memory) goto no_memory;
     if (l.too_large) {
       status = shoal_fail(err, SHOAL_LIMIT,
                           "line %u: with '%s' the model has more than %s nodes, %s parameters or %s weights; "
                           "make it smaller",
-                          l.layer->line, l.layer->name, shoal_human_count(NODES_MAX).text,
+                          layer->line, layer->name, shoal_human_count(NODES_MAX).text,
                           shoal_human_count(PARAMS_MAX).text, shoal_human_count(SHOAL_VALUES_MAX).text);
       goto fail;
     }

@@ -343,22 +343,19 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   return true;
 }
 
-static bool read_setting_line(shoal_reading *r, shoal_setting setting) {
-  shoal_words *w = &r->words;
-  w->head = w->word;
-  if (r->settings[setting].length)
-    return shoal_words_fail(w, w->word, "already given on line %u", r->settings[setting].line);
-  r->settings[setting] = w->word;
-  shoal_words_advance(w);
-  return shoal_read_setting(r, setting);
-}
-
 static bool read_line(shoal_reading *r) {
   shoal_words *w = &r->words;
   int setting = shoal_word_find(w->word, shoal_setting_words);
   bool is_rate = shoal_word_is(w->word, "rate");
   if (r->layers_only && (setting >= 0 || is_rate)) return refuse_in_body(r);
-  if (setting >= 0) return read_setting_line(r, (shoal_setting)setting);
+  if (setting >= 0) {
+    w->head = w->word;
+    if (r->settings[setting].length)
+      return shoal_words_fail(w, w->word, "already given on line %u", r->settings[setting].line);
+    r->settings[setting] = w->word;
+    shoal_words_advance(w);
+    return shoal_read_setting(r, (shoal_setting)setting);
+  }
   if (is_rate)
     return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
 
@@ -525,8 +522,7 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   shoal_words_init(w, where, value, strlen(value), err);
   w->is_flag = true;
 
-  shoal_recipe before = model->recipe;
-  bool rate_set_before = model->rate_set;
+  const shoal_model before = *model;
   shoal_word word = {.text = key, .length = (uint32_t)strlen(key)};
   int setting = shoal_word_find(word, shoal_setting_words);
   bool is_rate = shoal_word_is(word, "rate");
@@ -535,16 +531,14 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   if (good && w->next != w->text_end)
     good = shoal_words_fail(w, w->word, "the value goes over more than one line");
   else if (good && is_rate)
-    good = shoal_read_rate(r);
+    good = shoal_words_real(w, "the rate", SHOAL_RANGE_ABOVE_ZERO, &model->recipe.rate) && shoal_words_end(w);
   else if (good && setting < 0)
     good = shoal_words_unknown(w, word, "setting", shoal_setting_words);
   else if (good)
     good = shoal_read_setting(r, (shoal_setting)setting);
+  model->rate_set |= is_rate;
   good = good && shoal_check_loss(r) && check_round(r);
-  if (!good) {
-    model->recipe = before;
-    model->rate_set = rate_set_before;
-  }
+  if (!good) *model = before;
   shoal_status status = w->status;
   free(r);
   return status;

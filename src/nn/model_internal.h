@@ -87,7 +87,6 @@ shoal_phrase shoal_words_list(const char *const *table);
 shoal_phrase shoal_words_foreign(const shoal_words *w);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
-bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out);
 /* "5", "5x5" or "3x32x32": from `fewest` to `most` numbers, none below least. Returns how many; 0 after an error. */
 uint32_t shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t fewest, uint32_t most,
@@ -208,7 +207,6 @@ extern const char *const shoal_setting_words[];
 void shoal_recipe_init(shoal_recipe *recipe);
 /* The words after the setting's own, to the end of the line. */
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting);
-bool shoal_read_rate(shoal_reading *r);
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);

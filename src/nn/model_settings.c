@@ -122,12 +122,6 @@ static bool read_options(shoal_words *w, const shoal_field *fields, shoal_recipe
   return true;
 }
 
-bool shoal_read_rate(shoal_reading *r) {
-  r->model->rate_set = true;
-  return shoal_words_real(&r->words, "the rate", SHOAL_RANGE_ABOVE_ZERO, &r->model->recipe.rate) &&
-         shoal_words_end(&r->words);
-}
-
 static bool read_class_weights(shoal_words *w, shoal_recipe *recipe) {
   recipe->class_weights_count = 0;
   memset(recipe->class_weights, 0, sizeof recipe->class_weights);

@@ -178,7 +178,7 @@ size_t shoal_name_length(const char *at) {
 
 /* ---- numbers ------------------------------------------------------------------------ */
 
-bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
+static bool read_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
   if (!shoal_read_u64(w->word.text, w->word.length, out) || *out < least || *out > most)
     return shoal_words_expected(w, w->word, "%s, a whole number from %s to %s", what,
                                 shoal_human_count(least).text, shoal_human_count(most).text);
@@ -188,7 +188,7 @@ bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t 
 
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out) {
   uint64_t value;
-  if (!shoal_words_u64(w, what, least, most, &value)) return false;
+  if (!read_u64(w, what, least, most, &value)) return false;
   *out = (uint32_t)value;
   return true;
 }
@@ -267,7 +267,7 @@ bool shoal_read_field(shoal_words *w, const shoal_field *f, void *owner) {
   switch (f->type) {
   case SHOAL_FIELD_KIND: return read_kind(w, f, to);
   case SHOAL_FIELD_U32: return shoal_words_u32(w, f->what, f->least, f->most, to);
-  case SHOAL_FIELD_U64: return shoal_words_u64(w, f->what, 0, UINT64_MAX, to);
+  case SHOAL_FIELD_U64: return read_u64(w, f->what, 0, UINT64_MAX, to);
   case SHOAL_FIELD_REAL: return shoal_words_real(w, f->what, f->range, to);
   default: *(bool *)to = true; return true;
   }
