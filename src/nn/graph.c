@@ -49,10 +49,8 @@ shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, 
                      .offset = graph->weights_count,
                      .count = 1};
   if (p->name == NULL) l->out_of_memory = true;
-  for (uint32_t i = 0; i < dims_count; i++) {
-    p->dims[i] = dims[i];
-    p->count *= dims[i];
-  }
+  memcpy(p->dims, dims, dims_count * sizeof *dims);
+  for (uint32_t i = 0; i < dims_count; i++) p->count *= dims[i];
   graph->weights_count += (p->count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
   if (graph->weights_count > SHOAL_VALUES_MAX) l->too_large = true;
   if (kind != SHOAL_PARAM_STATISTIC) graph->trainable += p->count;
@@ -80,21 +78,18 @@ void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, do
   shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
   if (kind == SHOAL_INIT_AUTO)
     kind = shoal_activation_rows[activation_after(l)].wants_he ? SHOAL_INIT_HE : SHOAL_INIT_XAVIER;
-  p->fill = SHOAL_FILL_UNIFORM;
+  bool is_normal = kind == SHOAL_INIT_HE || kind == SHOAL_INIT_NORMAL;
+  p->fill = kind == SHOAL_INIT_ZERO ? SHOAL_FILL_CONSTANT
+            : is_normal             ? SHOAL_FILL_NORMAL
+                                    : SHOAL_FILL_UNIFORM;
   switch (kind) {
   case SHOAL_INIT_AUTO:
   case SHOAL_INIT_XAVIER: p->spread = (float)sqrt(6.0 / (fan_in + fan_out)); break;
   case SHOAL_INIT_LECUN: p->spread = (float)sqrt(1.0 / fan_in); break;
-  case SHOAL_INIT_HE:
-    p->fill = SHOAL_FILL_NORMAL;
-    p->spread = (float)sqrt(2.0 / fan_in);
-    break;
+  case SHOAL_INIT_HE: p->spread = (float)sqrt(2.0 / fan_in); break;
   case SHOAL_INIT_NORMAL:
-    p->fill = SHOAL_FILL_NORMAL;
-    p->spread = l->layer->init_scale;
-    break;
   case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
-  case SHOAL_INIT_ZERO: p->fill = SHOAL_FILL_CONSTANT; break;
+  case SHOAL_INIT_ZERO: break;
   }
 }
 

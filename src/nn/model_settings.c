@@ -19,40 +19,32 @@ static const char *const shuffle_words[] = {
 
 enum { EPOCHS_MAX = 1000000000, FIELDS_MAX = 4 /* of a line */ };
 
-typedef struct setting_row {
-  bool is_always_written;             /* even where it says what is usual */
-  shoal_field fields[FIELDS_MAX + 1]; /* one without a word comes first; the others stand in any order */
-} setting_row;
-
 #define KIND(what, name, words) SHOAL_KIND_FIELD(shoal_recipe, what, name, words)
 #define FLAG(word, name) SHOAL_FLAG_FIELD(shoal_recipe, word, name)
 #define U32(word, what, name, usual, from, to) \
   SHOAL_U32_FIELD(shoal_recipe, word, what, name, usual, from, to)
 #define REAL(word, what, name, usual, in) SHOAL_REAL_FIELD(shoal_recipe, word, what, name, usual, in)
 
-/* Class weights are read and written by themselves. */
-#define EACH_SETTING(X)                                                                                    \
-  X(SHOAL_SETTING_LOSS, "loss", true, {KIND("loss", loss, shoal_loss_words)})                              \
-  X(SHOAL_SETTING_OPTIMIZER, "optimizer", true, {KIND("optimizer", optimizer, shoal_optimizer_words)})     \
-  X(SHOAL_SETTING_SCHEDULE, "schedule", true, {KIND("schedule", schedule, shoal_schedule_words)})          \
-  X(SHOAL_SETTING_WARMUP, "warmup", false,                                                                 \
-    {REAL(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),                                        \
-     U32("scale", "the batch that the rate is meant for", scale_batch, 0, 1, SHOAL_BATCH_MAX)})            \
-  X(SHOAL_SETTING_BATCH, "batch", true,                                                                    \
-    {U32(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX)})                                  \
-  X(SHOAL_SETTING_EPOCHS, "epochs", true, {U32(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX)})  \
-  X(SHOAL_SETTING_SEED, "seed", true, {{SHOAL_FIELD(shoal_recipe, NULL, "a seed", U64, seed, 1)}})         \
-  X(SHOAL_SETTING_SHARDS, "shards", false,                                                                 \
-    {U32(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)})                                   \
-  X(SHOAL_SETTING_L2, "l2", false, {REAL(NULL, "the factor", l2, 0, FROM_ZERO)})                           \
-  X(SHOAL_SETTING_CLIP, "clip", false, {REAL(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO)}) \
-  X(SHOAL_SETTING_EARLY_STOP, "early-stop", false,                                                         \
-    {U32(NULL, "the epochs to wait for a better one", early_stop, 0, 0, EPOCHS_MAX)})                      \
-  X(SHOAL_SETTING_SHUFFLE, "shuffle", false, {KIND("shuffle", shuffle, shuffle_words)})                    \
-  X(SHOAL_SETTING_AUGMENT, "augment", false,                                                               \
-    {FLAG("flip", augment.flip),                                                                           \
-     U32("crop", "the pixels to move by", augment.crop, 0, 1, SHOAL_AUGMENT_CROP_MAX)})                    \
-  X(SHOAL_SETTING_CLASS_WEIGHTS, "class-weights", false, {{0}})
+/* A field without a word comes first, the others stand in any order. Class weights are read and written by
+ * themselves. */
+#define EACH_SETTING(X)                                                                                \
+  X(SHOAL_SETTING_LOSS, "loss", KIND("loss", loss, shoal_loss_words))                                  \
+  X(SHOAL_SETTING_OPTIMIZER, "optimizer", KIND("optimizer", optimizer, shoal_optimizer_words))         \
+  X(SHOAL_SETTING_SCHEDULE, "schedule", KIND("schedule", schedule, shoal_schedule_words))              \
+  X(SHOAL_SETTING_WARMUP, "warmup", REAL(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),     \
+    U32("scale", "the batch that the rate is meant for", scale_batch, 0, 1, SHOAL_BATCH_MAX))          \
+  X(SHOAL_SETTING_BATCH, "batch", U32(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX))  \
+  X(SHOAL_SETTING_EPOCHS, "epochs", U32(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX))      \
+  X(SHOAL_SETTING_SEED, "seed", {SHOAL_FIELD(shoal_recipe, NULL, "a seed", U64, seed, 1)})             \
+  X(SHOAL_SETTING_SHARDS, "shards", U32(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)) \
+  X(SHOAL_SETTING_L2, "l2", REAL(NULL, "the factor", l2, 0, FROM_ZERO))                                \
+  X(SHOAL_SETTING_CLIP, "clip", REAL(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO))      \
+  X(SHOAL_SETTING_EARLY_STOP, "early-stop",                                                            \
+    U32(NULL, "the epochs to wait for a better one", early_stop, 0, 0, EPOCHS_MAX))                    \
+  X(SHOAL_SETTING_SHUFFLE, "shuffle", KIND("shuffle", shuffle, shuffle_words))                         \
+  X(SHOAL_SETTING_AUGMENT, "augment", FLAG("flip", augment.flip),                                      \
+    U32("crop", "the pixels to move by", augment.crop, 0, 1, SHOAL_AUGMENT_CROP_MAX))                  \
+  X(SHOAL_SETTING_CLASS_WEIGHTS, "class-weights", {0})
 
 #define EACH_SCHEDULE(X)                                                             \
   X(SHOAL_SCHEDULE_CONSTANT, "constant", {0})                                        \
@@ -66,7 +58,7 @@ typedef struct setting_row {
 
 const char *const shoal_setting_words[] = {EACH_SETTING(SHOAL_WORD_OF) NULL};
 const char *const shoal_schedule_words[] = {EACH_SCHEDULE(SHOAL_WORD_OF) NULL};
-static const setting_row settings[] = {EACH_SETTING(SHOAL_ROW_OF)};
+static const shoal_field setting_fields[][FIELDS_MAX + 1] = {EACH_SETTING(SHOAL_ROW_OF)};
 static const shoal_field schedule_fields[][FIELDS_MAX + 1] = {EACH_SCHEDULE(SHOAL_ROW_OF)};
 static const shoal_field loss_fields[] = {
     REAL("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
@@ -74,7 +66,7 @@ static const shoal_field loss_fields[] = {
     {0},
 };
 
-/* What the line takes after its kind; `others` where there is no kind. */
+/* What the line takes after its kind; `others` where no other fields follow a kind. */
 static const shoal_field *fields_of_kind(const shoal_recipe *recipe, shoal_setting setting,
                                          const shoal_field *others) {
   switch (setting) {
@@ -99,7 +91,7 @@ static void put_usual(shoal_recipe *recipe, const shoal_field *f) {
 
 void shoal_recipe_init(shoal_recipe *recipe) {
   *recipe = (shoal_recipe){0};
-  for (int s = 0; s < SHOAL_SETTINGS; s++) put_usual(recipe, settings[s].fields);
+  for (int s = 0; s < SHOAL_SETTINGS; s++) put_usual(recipe, setting_fields[s]);
   for (int k = 0; k <= SHOAL_SCHEDULE_COSINE; k++) put_usual(recipe, schedule_fields[k]);
   put_usual(recipe, loss_fields);
 }
@@ -144,7 +136,7 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
   if (setting == SHOAL_SETTING_CLASS_WEIGHTS) return read_class_weights(w, recipe);
-  const shoal_field *fields = settings[setting].fields;
+  const shoal_field *fields = setting_fields[setting];
   put_usual(recipe, fields);
   if (setting == SHOAL_SETTING_AUGMENT) {
     if (shoal_words_accept(w, "none")) return shoal_words_end(w);
@@ -208,16 +200,18 @@ static void write_class_weights(shoal_text *out, const shoal_recipe *recipe) {
   shoal_text_addf(out, "\n");
 }
 
+/* A line is left out where all that it would say is zero, and is zero without it. */
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
   static const shoal_field none[1];
   for (int s = 0; s < SHOAL_SETTINGS; s++) {
-    bool is_written = settings[s].is_always_written;
-    for (const shoal_field *f = settings[s].fields; f->type != SHOAL_FIELD_NONE; f++)
-      is_written |= !shoal_field_is_zero(f, recipe);
+    const shoal_field *of_kind = fields_of_kind(recipe, (shoal_setting)s, none);
+    bool is_written = of_kind != none;
+    for (const shoal_field *f = setting_fields[s]; f->type != SHOAL_FIELD_NONE; f++)
+      is_written |= f->usual != 0 || !shoal_field_is_zero(f, recipe);
     if (!is_written) continue;
     shoal_text_addf(out, "%s", shoal_setting_words[s]);
-    shoal_write_fields(out, settings[s].fields, recipe);
-    shoal_write_fields(out, fields_of_kind(recipe, (shoal_setting)s, none), recipe);
+    shoal_write_fields(out, setting_fields[s], recipe);
+    shoal_write_fields(out, of_kind, recipe);
     shoal_text_addf(out, "\n");
   }
   write_class_weights(out, recipe);
