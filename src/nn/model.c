@@ -100,10 +100,9 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
     return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote.text,
                             r->model->layers[taken].line);
   layer->name = shoal_arena_text(&r->model->memory, name.text, name.length);
-  if (!layer->name) return shoal_words_no_memory(w);
   layer->named = true;
   shoal_words_advance(w);
-  return true;
+  return layer->name != NULL;
 }
 
 /* Layers without a name get one of their kind and a number: "conv2", or "conv3" where a
@@ -125,7 +124,7 @@ static bool make_names(shoal_reading *r) {
         word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", layer->op->word, ++counts[op]);
     } while (find_named(r, word) >= 0);
     layer->name = shoal_arena_text(&model->memory, name, word.length);
-    if (!layer->name) return shoal_words_no_memory(&r->words);
+    if (!layer->name) return false;
   }
   return true;
 }
@@ -223,11 +222,9 @@ static bool read_init(shoal_reading *r, shoal_layer *layer) {
     return shoal_words_unknown(w, w->word, "initialiser", init_words + 1);
   layer->init = (shoal_init_kind)kind;
   shoal_words_advance(w);
-  if (layer->init == SHOAL_INIT_NORMAL)
-    return shoal_words_real(w, "the standard deviation", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
-  if (layer->init == SHOAL_INIT_UNIFORM)
-    return shoal_words_real(w, "the largest value", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
-  return true;
+  if (kind != SHOAL_INIT_NORMAL && kind != SHOAL_INIT_UNIFORM) return true;
+  const char *what = kind == SHOAL_INIT_NORMAL ? "the standard deviation" : "the largest value";
+  return shoal_words_real(w, what, SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
 }
 
 static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option option) {
@@ -459,16 +456,14 @@ static shoal_status parse(shoal_model **out, const char *name, const piece *piec
       return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
                         shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
 
-  shoal_status status = SHOAL_NO_MEMORY;
+  shoal_status status = SHOAL_OK;
   shoal_model *model = calloc(1, sizeof *model);
   shoal_reading *r = calloc(1, sizeof *r);
   if (model) {
     shoal_arena_init(&model->memory, 16 * SHOAL_MODEL_BYTES_MAX);
     model->layers = shoal_arena_array(&model->memory, count_lines(pieces, count), sizeof *model->layers);
   }
-  if (!model || !model->layers || !r) {
-    shoal_fail(err, status, "%s: out of memory while reading the model", name);
-  } else {
+  if (model && model->layers && r) {
     r->model = model;
     shoal_recipe_init(&model->recipe);
     if (read_all(r, name, pieces, count, err)) *out = model;
@@ -476,7 +471,8 @@ static shoal_status parse(shoal_model **out, const char *name, const piece *piec
   }
   if (!*out) shoal_model_destroy(model);
   free(r);
-  return status;
+  if (*out || status != SHOAL_OK) return status;
+  return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory while reading the model", name);
 }
 
 shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,

@@ -7,8 +7,8 @@
  *   model_shapes.c    what shape comes out of a layer, and whether one can
  *   model_foreign.c   lines of other libraries -> what to write instead, for errors
  *
- * Reading functions answer false after putting the error into the words; the caller
- * hands the false on. Nothing a text contains may reach an assert. */
+ * Reading functions answer false after putting the error into the words, or without one where
+ * memory ran out; the caller hands the false on. Nothing a text contains may reach an assert. */
 #ifndef SHOAL_NN_MODEL_INTERNAL_H
 #define SHOAL_NN_MODEL_INTERNAL_H
 
@@ -65,7 +65,6 @@ bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-bool shoal_words_no_memory(shoal_words *w);
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table);
 /* The word of the table that is near, or NULL. */

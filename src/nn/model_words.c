@@ -60,11 +60,6 @@ bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, .
   return false;
 }
 
-bool shoal_words_no_memory(shoal_words *w) {
-  w->status = shoal_fail(w->err, SHOAL_NO_MEMORY, "%s: out of memory while reading the model", w->name);
-  return false;
-}
-
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table) {
   const shoal_phrase quote = shoal_word_quote(w, at);
   if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
