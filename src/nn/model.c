@@ -441,27 +441,24 @@ static bool read_all(shoal_reading *r, const char *name, const piece *pieces, si
   return check_whole(r) && make_names(r);
 }
 
-static size_t count_lines(const piece *pieces, size_t count) {
-  size_t lines = count;
-  for (size_t k = 0; k < count; k++)
-    for (size_t i = 0; i < pieces[k].length; i++) lines += pieces[k].text[i] == '\n';
-  return lines < SHOAL_LAYERS_MAX ? lines : SHOAL_LAYERS_MAX;
-}
-
 static shoal_status parse(shoal_model **out, const char *name, const piece *pieces, size_t count,
                           shoal_error *err) {
   *out = NULL;
-  for (size_t i = 0; i < count; i++)
+  size_t layers_max = count; /* one a line */
+  for (size_t i = 0; i < count; i++) {
     if (pieces[i].length > SHOAL_MODEL_BYTES_MAX)
       return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
                         shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
+    for (size_t k = 0; k < pieces[i].length; k++) layers_max += pieces[i].text[k] == '\n';
+  }
+  if (layers_max > SHOAL_LAYERS_MAX) layers_max = SHOAL_LAYERS_MAX;
 
   shoal_status status = SHOAL_OK;
   shoal_model *model = calloc(1, sizeof *model);
   shoal_reading *r = calloc(1, sizeof *r);
   if (model) {
     shoal_arena_init(&model->memory, 16 * SHOAL_MODEL_BYTES_MAX);
-    model->layers = shoal_arena_array(&model->memory, count_lines(pieces, count), sizeof *model->layers);
+    model->layers = shoal_arena_array(&model->memory, layers_max, sizeof *model->layers);
   }
   if (model && model->layers && r) {
     r->model = model;
