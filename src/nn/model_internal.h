@@ -19,6 +19,7 @@ enum {
   SHOAL_LINE_BYTES_MAX = 32768,   /* room for SHOAL_CLASS_WEIGHTS_MAX numbers */
   SHOAL_LINE_NAME_BYTES_MAX = 32, /* so short that a written model fits SHOAL_MODEL_BYTES_MAX */
   SHOAL_STACK_MAX = 32,           /* `layers K` of a recurrent line */
+  SHOAL_FIELDS_MAX = 4,           /* of a setting's line, its kind aside */
 };
 
 /* ---- words -------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static const char *const shuffle_words[] = {
     NULL,
 };
 
-enum { EPOCHS_MAX = 1000000000, FIELDS_MAX = 4 /* of a line */ };
+enum { EPOCHS_MAX = 1000000000 };
 
 #define KIND(what, name, words) SHOAL_KIND_FIELD(shoal_recipe, what, name, words)
 #define FLAG(word, name) SHOAL_FLAG_FIELD(shoal_recipe, word, name)
@@ -58,12 +58,11 @@ enum { EPOCHS_MAX = 1000000000, FIELDS_MAX = 4 /* of a line */ };
 
 const char *const shoal_setting_words[] = {EACH_SETTING(SHOAL_WORD_OF) NULL};
 const char *const shoal_schedule_words[] = {EACH_SCHEDULE(SHOAL_WORD_OF) NULL};
-static const shoal_field setting_fields[][FIELDS_MAX + 1] = {EACH_SETTING(SHOAL_ROW_OF)};
-static const shoal_field schedule_fields[][FIELDS_MAX + 1] = {EACH_SCHEDULE(SHOAL_ROW_OF)};
-static const shoal_field loss_fields[] = {
+static const shoal_field setting_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SETTING(SHOAL_ROW_OF)};
+static const shoal_field schedule_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SCHEDULE(SHOAL_ROW_OF)};
+static const shoal_field loss_fields[SHOAL_FIELDS_MAX + 1] = {
     REAL("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
     FLAG("sum-steps", sum_steps),
-    {0},
 };
 
 /* What the line takes after its kind; `others` where no other fields follow a kind. */
@@ -100,7 +99,7 @@ void shoal_recipe_init(shoal_recipe *recipe) {
 
 /* The rest of the line: fields that have words. */
 static bool read_options(shoal_words *w, const shoal_field *fields, shoal_recipe *recipe) {
-  const char *words[FIELDS_MAX + 1] = {NULL};
+  const char *words[SHOAL_FIELDS_MAX + 1] = {NULL};
   for (size_t i = 0; fields[i].type != SHOAL_FIELD_NONE; i++) words[i] = fields[i].word;
   if (words[0] == NULL) return shoal_words_end(w);
   for (unsigned seen = 0; w->word.length;) {

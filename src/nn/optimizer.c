@@ -12,11 +12,11 @@
 #define BETA2(usual) NUMBER("beta2", "beta2", beta2, usual, SHARE)
 #define EPS(usual) NUMBER("eps", "eps", eps, usual, ABOVE_ZERO)
 
-static const shoal_field sgd[] = {RATE, {0}};
-static const shoal_field momentum[] = {RATE, MOMENTUM, {0}};
-static const shoal_field adagrad[] = {RATE, EPS(1e-10), {0}};
-static const shoal_field rmsprop[] = {RATE, BETA2(0.99), EPS(1e-8), {0}};
-static const shoal_field adam[] = {RATE, BETA1, BETA2(0.999), EPS(1e-8), {0}};
+static const shoal_field sgd[SHOAL_FIELDS_MAX + 1] = {RATE};
+static const shoal_field momentum[SHOAL_FIELDS_MAX + 1] = {RATE, MOMENTUM};
+static const shoal_field adagrad[SHOAL_FIELDS_MAX + 1] = {RATE, EPS(1e-10)};
+static const shoal_field rmsprop[SHOAL_FIELDS_MAX + 1] = {RATE, BETA2(0.99), EPS(1e-8)};
+static const shoal_field adam[SHOAL_FIELDS_MAX + 1] = {RATE, BETA1, BETA2(0.999), EPS(1e-8)};
 
 #define EACH_OPTIMIZER(X)                                                                            \
   X(SHOAL_SGD, "sgd", .rate = 0.1f, .fields = sgd)                                                   \
