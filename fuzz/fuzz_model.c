@@ -18,9 +18,9 @@ static void check_same_layer(const shoal_layer *a, const shoal_layer *b) {
   SHOAL_ASSERT(a->activation == b->activation && a->units == b->units && a->vocabulary == b->vocabulary);
   SHOAL_ASSERT(a->columns == b->columns && a->stack == b->stack && a->bidirectional == b->bidirectional);
   SHOAL_ASSERT(a->last == b->last && a->bias == b->bias);
-  SHOAL_ASSERT(a->pool == b->pool && a->k_h == b->k_h && a->k_w == b->k_w);
-  SHOAL_ASSERT(a->stride_h == b->stride_h && a->stride_w == b->stride_w);
-  SHOAL_ASSERT(a->pad_h == b->pad_h && a->pad_w == b->pad_w);
+  SHOAL_ASSERT(a->pool == b->pool && a->window.k_h == b->window.k_h && a->window.k_w == b->window.k_w);
+  SHOAL_ASSERT(a->window.stride_h == b->window.stride_h && a->window.stride_w == b->window.stride_w);
+  SHOAL_ASSERT(a->window.pad_h == b->window.pad_h && a->window.pad_w == b->window.pad_w);
   SHOAL_ASSERT(a->rate == b->rate && a->init == b->init && a->init_scale == b->init_scale);
 }
 

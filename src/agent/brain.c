@@ -90,8 +90,7 @@ static void release_made(made *m) {
 
 static shoal_status refuse(const shoal_brain_config *config, const shoal_layer *layer, const char *why,
                            shoal_error *err) {
-  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, shoal_op_name(layer->op),
-                    why);
+  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, layer->op->word, why);
 }
 
 /* What the engine takes but a network that acts step by step cannot have. */

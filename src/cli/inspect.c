@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/tables.h"
 #include "nn/checkpoint.h"
+#include "nn/op.h"
 #include "search/predictor.h"
 
 typedef struct inspect_options {
@@ -205,7 +206,7 @@ static void print_json(const inspection *i, const inspect_options *o) {
     const row *r = &i->rows[l];
     shoal_json_open(&json, NULL, '{');
     shoal_json_text(&json, "name", r->name);
-    shoal_json_text(&json, "op", shoal_op_name(i->model->layers[l].op));
+    shoal_json_text(&json, "op", i->model->layers[l].op->word);
     shoal_json_text(&json, "text", r->words);
     shoal_json_text(&json, "output", r->shape);
     shoal_json_int(&json, "weights", (int64_t)r->weights);

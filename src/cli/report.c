@@ -121,7 +121,7 @@ static void start_json(shoal_report *report) {
   shoal_json_int(&json, "epochs", recipe->epochs);
   shoal_json_int(&json, "batch", recipe->batch);
   shoal_json_int(&json, "seed", (int64_t)recipe->seed);
-  shoal_json_text(&json, "optimizer", shoal_optimizer_name(recipe->optimizer));
+  shoal_json_text(&json, "optimizer", shoal_optimizer_words[recipe->optimizer]);
   shoal_json_real(&json, "rate", shoal_human_float(shoal_trainer_rate(plan->trainer)));
   shoal_json_int(&json, "threads", plan->threads);
   shoal_json_int(&json, "shards", shoal_trainer_shards(plan->trainer));
@@ -146,7 +146,7 @@ static void start_text(shoal_report *report) {
     shoal_text_addf(line, ", %s validation", shoal_human_count(plan->valid_samples).text);
   if (plan->test_samples) shoal_text_addf(line, ", %s test", shoal_human_count(plan->test_samples).text);
   shoal_text_addf(line, " %s\n%s at rate %g, batch %u, %u thread%s, %s kernels, %s\n",
-                  plan->is_text ? "tokens" : "samples", shoal_optimizer_name(recipe->optimizer),
+                  plan->is_text ? "tokens" : "samples", shoal_optimizer_words[recipe->optimizer],
                   (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_engine_memory(shoal_trainer_engine(plan->trainer))).text);

@@ -98,7 +98,7 @@ static void add_node(shoal_protobuf *out, const shoal_graph *graph, uint32_t ind
 }
 
 static void add_loss(shoal_protobuf *out, const shoal_graph *graph) {
-  const char *loss = shoal_loss_name(graph->model->recipe.loss);
+  const char *loss = shoal_loss_words[graph->model->recipe.loss];
   node_name name;
   snprintf(name, sizeof name, "loss/%s", loss);
   open_node(out, name, loss);

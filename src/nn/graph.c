@@ -8,17 +8,10 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/human.h"
 #include "nn/lowering.h"
 
 enum { NODES_MAX = 8 * SHOAL_LAYERS_MAX, PARAMS_MAX = 8 * SHOAL_LAYERS_MAX, PARAM_ALIGN = 16 };
-
-shoal_shape shoal_vector_of(uint64_t features) {
-  return (shoal_shape){SHOAL_VECTOR, 1, (uint32_t)features, 1, 1, 1};
-}
-
-shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features) {
-  return (shoal_shape){SHOAL_SEQUENCE, steps, features, 1, 1, 1};
-}
 
 uint32_t shoal_lower_node(shoal_lowering *l, const shoal_op *op, uint32_t input, shoal_shape shape) {
   shoal_graph *graph = l->graph;
@@ -56,43 +49,13 @@ shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, 
                      .offset = graph->weights_count,
                      .count = 1};
   if (p->name == NULL) l->out_of_memory = true;
-  for (uint32_t i = 0; i < dims_count; i++) {
-    p->dims[i] = dims[i];
-    p->count *= dims[i];
-  }
+  memcpy(p->dims, dims, dims_count * sizeof *dims);
+  for (uint32_t i = 0; i < dims_count; i++) p->count *= dims[i];
   graph->weights_count += (p->count + PARAM_ALIGN - 1) / PARAM_ALIGN * PARAM_ALIGN;
   if (graph->weights_count > SHOAL_VALUES_MAX) l->too_large = true;
   if (kind != SHOAL_PARAM_STATISTIC) graph->trainable += p->count;
   graph->nodes[node].params[slot] = graph->params_count++;
   return p;
-}
-
-void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table) {
-  table->by_rows = true;
-  table->first_row = 0;
-  for (const shoal_param *p = l->graph->params; p != table; p++)
-    if (p->by_rows) table->first_row = p->first_row + p->dims[0];
-}
-
-void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, double fan_out,
-                      shoal_init_kind automatic) {
-  shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
-  p->fill = SHOAL_FILL_UNIFORM;
-  switch (kind) {
-  case SHOAL_INIT_AUTO:
-  case SHOAL_INIT_XAVIER: p->spread = (float)sqrt(6.0 / (fan_in + fan_out)); break;
-  case SHOAL_INIT_LECUN: p->spread = (float)sqrt(1.0 / fan_in); break;
-  case SHOAL_INIT_HE:
-    p->fill = SHOAL_FILL_NORMAL;
-    p->spread = (float)sqrt(2.0 / fan_in);
-    break;
-  case SHOAL_INIT_NORMAL:
-    p->fill = SHOAL_FILL_NORMAL;
-    p->spread = l->layer->init_scale;
-    break;
-  case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
-  case SHOAL_INIT_ZERO: p->fill = SHOAL_FILL_CONSTANT; break;
-  }
 }
 
 /* The activation that follows this layer: its own, or that of the line after it where that has no
@@ -110,8 +73,24 @@ static shoal_activation activation_after(const shoal_lowering *l) {
   return SHOAL_ACT_IDENTITY;
 }
 
-shoal_init_kind shoal_lower_init(const shoal_lowering *l) {
-  return shoal_activation_init(activation_after(l));
+void shoal_lower_fill(const shoal_lowering *l, shoal_param *p, double fan_in, double fan_out,
+                      shoal_init_kind automatic) {
+  shoal_init_kind kind = l->layer->init == SHOAL_INIT_AUTO ? automatic : l->layer->init;
+  if (kind == SHOAL_INIT_AUTO)
+    kind = shoal_activation_rows[activation_after(l)].wants_he ? SHOAL_INIT_HE : SHOAL_INIT_XAVIER;
+  bool is_normal = kind == SHOAL_INIT_HE || kind == SHOAL_INIT_NORMAL;
+  p->fill = kind == SHOAL_INIT_ZERO ? SHOAL_FILL_CONSTANT
+            : is_normal             ? SHOAL_FILL_NORMAL
+                                    : SHOAL_FILL_UNIFORM;
+  switch (kind) {
+  case SHOAL_INIT_AUTO:
+  case SHOAL_INIT_XAVIER: p->spread = (float)sqrt(6.0 / (fan_in + fan_out)); break;
+  case SHOAL_INIT_LECUN: p->spread = (float)sqrt(1.0 / fan_in); break;
+  case SHOAL_INIT_HE: p->spread = (float)sqrt(2.0 / fan_in); break;
+  case SHOAL_INIT_NORMAL:
+  case SHOAL_INIT_UNIFORM: p->spread = l->layer->init_scale; break;
+  case SHOAL_INIT_ZERO: break;
+  }
 }
 
 /* A layer that adds no node of its own, such as a dropout of 0, is no reader, but those who read the layer read its
@@ -130,7 +109,7 @@ bool shoal_lower_only_reader(const shoal_lowering *l, uint32_t node) {
 }
 
 const char *shoal_node_word(const shoal_node *node) {
-  return node->op == shoal_activation_op ? shoal_activation_name(node->activation) : node->op->word;
+  return node->op == shoal_activation_op ? shoal_activation_words[node->activation] : node->op->word;
 }
 
 bool shoal_graph_has(const shoal_graph *graph, unsigned trait) {
@@ -139,22 +118,15 @@ bool shoal_graph_has(const shoal_graph *graph, unsigned trait) {
   return false;
 }
 
-static uint32_t lower_layer(shoal_lowering *l) {
-  const shoal_layer *layer = l->layer;
-  uint32_t input = layer->inputs_count > 0 ? l->output_of[layer->inputs[0]] : UINT32_MAX;
-  if (layer->op->lower != NULL) return layer->op->lower(l, input);
-  return shoal_lower_node(l, layer->op, input, layer->shape);
-}
-
-/* How many nodes and parameters the layers can become at most: a small model takes little memory. */
+/* How many nodes and parameters the layers can become at most: a small model takes little memory. A direction of a
+ * recurrent layer is a cell, its last step and half of a concatenation; no other layer has more. */
 static void count_most(shoal_lowering *l, const shoal_model *model) {
-  /* A direction of a recurrent layer is a cell, its last step and half of a concatenation. */
-  enum { CELL_NODES = 3, CELL_PARAMS = 4, OTHER_NODES = 3, OTHER_PARAMS = 4 };
+  enum { NODES = 3, PARAMS = 4 };
   uint64_t nodes = 0, params = 0;
   for (uint32_t i = 0; i < model->layers_count; i++) {
-    const shoal_layer *layer = &model->layers[i];
-    nodes += 2 * CELL_NODES * layer->stack + layer->inputs_count + OTHER_NODES;
-    params += 2 * CELL_PARAMS * layer->stack + OTHER_PARAMS;
+    uint64_t parts = 2 * (uint64_t)model->layers[i].stack + 1;
+    nodes += NODES * parts + model->layers[i].inputs_count;
+    params += PARAMS * parts;
   }
   l->nodes_max = nodes < NODES_MAX ? (uint32_t)nodes : NODES_MAX;
   l->params_max = params < PARAMS_MAX ? (uint32_t)params : PARAMS_MAX;
@@ -190,17 +162,19 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
   if (graph->nodes == NULL || graph->params == NULL || l.output_of == NULL) goto no_memory;
 
   for (uint32_t i = 0; i < model->layers_count; i++) {
-    l.layer = &model->layers[i];
+    const shoal_layer *layer = l.layer = &model->layers[i];
     l.layer_index = i;
-    l.output_of[i] = shoal_lower_activation(&l, lower_layer(&l));
+    uint32_t input = layer->inputs_count > 0 ? l.output_of[layer->inputs[0]] : UINT32_MAX;
+    uint32_t node = layer->op->lower != NULL ? layer->op->lower(&l, input)
+                                             : shoal_lower_node(&l, layer->op, input, layer->shape);
+    l.output_of[i] = shoal_lower_activation(&l, node);
     if (l.out_of_memory) goto no_memory;
     if (l.too_large) {
-      char nodes[SHOAL_GROUPED_MAX], params[SHOAL_GROUPED_MAX], weights[SHOAL_GROUPED_MAX];
       status = shoal_fail(err, SHOAL_LIMIT,
                           "line %u: with '%s' the model has more than %s nodes, %s parameters or %s weights; "
                           "make it smaller",
-                          l.layer->line, l.layer->name, shoal_grouped(NODES_MAX, nodes),
-                          shoal_grouped(PARAMS_MAX, params), shoal_grouped(SHOAL_VALUES_MAX, weights));
+                          layer->line, layer->name, shoal_human_count(NODES_MAX).text,
+                          shoal_human_count(PARAMS_MAX).text, shoal_human_count(SHOAL_VALUES_MAX).text);
       goto fail;
     }
   }

@@ -34,7 +34,7 @@ typedef struct shoal_param {
   uint32_t dims[4];
   size_t offset, count; /* in floats */
   bool by_rows;         /* a table whose gradient is zero but for the rows of the batch's tokens; */
-  size_t first_row;     /* its first row, counted through all such tables */
+  size_t first_row;     /* of by_rows: its first row, counted through all such tables */
   /* The initial values: uniform in +-spread, or normal with that deviation, or constant. */
   enum { SHOAL_FILL_CONSTANT, SHOAL_FILL_UNIFORM, SHOAL_FILL_NORMAL } fill;
   float spread;

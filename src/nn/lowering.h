@@ -18,9 +18,6 @@ typedef struct shoal_lowering {
   bool out_of_memory, too_large;
 } shoal_lowering;
 
-shoal_shape shoal_vector_of(uint64_t features);
-shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features);
-
 /* Appends a node with one input (or none, for UINT32_MAX) and returns its index. */
 uint32_t shoal_lower_node(shoal_lowering *l, const shoal_op *op, uint32_t input, shoal_shape shape);
 void shoal_lower_input(shoal_lowering *l, uint32_t node, uint32_t input); /* one more */
@@ -29,22 +26,22 @@ void shoal_lower_input(shoal_lowering *l, uint32_t node, uint32_t input); /* one
 shoal_param *shoal_lower_param(shoal_lowering *l, uint32_t node, uint32_t slot, const char *part,
                                const char *role, shoal_param_kind kind, uint32_t dims_count,
                                const uint32_t *dims);
-/* The parameter is a table whose rows the batch's tokens name. */
-void shoal_lower_by_rows(shoal_lowering *l, shoal_param *table);
-/* How a weight begins: as the layer's line says, else `automatic`. */
+/* How a weight begins: as the layer's line says, else `automatic`, or with AUTO what suits the activation after it. */
 void shoal_lower_fill(const shoal_lowering *l, shoal_param *param, double fan_in, double fan_out,
                       shoal_init_kind automatic);
-/* What suits the activation that follows the layer. */
-shoal_init_kind shoal_lower_init(const shoal_lowering *l);
 /* True if only the layer at hand reads the node. */
 bool shoal_lower_only_reader(const shoal_lowering *l, uint32_t node);
 
-/* nn/ops/activation.c: the activation at the end of a layer's line, and the graph without a last one that the loss
- * computes itself. */
+/* nn/ops/activation.c: the facts of every activation, in the order of their enum; the activation at the end of a layer's
+ * line; and the graph without a last one that the loss computes itself. */
+typedef struct shoal_activation_row {
+  bool never_falls; /* as its argument rises: the largest value's activation is the largest of all */
+  bool reads_input; /* its derivative is taken from its argument, not from its value */
+  bool wants_he;    /* it passes about half of a signal on: weights before it begin larger */
+  const char *onnx; /* the operator; NULL where shoal_onnx_activation writes none or several */
+} shoal_activation_row;
+extern const shoal_activation_row shoal_activation_rows[];
 uint32_t shoal_lower_activation(shoal_lowering *l, uint32_t node);
-shoal_init_kind shoal_activation_init(shoal_activation activation); /* of weights before it */
-/* True if the activation never falls as its argument rises: the largest value's activation is then the largest of all. */
-bool shoal_activation_never_falls(shoal_activation activation);
 void shoal_strip_output_activation(shoal_graph *graph);
 /* nn/ops/flatten.c */
 uint32_t shoal_lower_flatten(shoal_lowering *l, uint32_t input);

@@ -9,29 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "nn/model_internal.h"
 #include "nn/op.h"
 #include "nn/source.h"
 
 static const char *const init_words[] = {
-    [SHOAL_INIT_AUTO] = "auto",       [SHOAL_INIT_ZERO] = "zero",     [SHOAL_INIT_NORMAL] = "normal",
-    [SHOAL_INIT_UNIFORM] = "uniform", [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
-    [SHOAL_INIT_LECUN] = "lecun",
+    [SHOAL_INIT_AUTO] = "auto",     [SHOAL_INIT_ZERO] = "zero",
+    [SHOAL_INIT_NORMAL] = "normal", [SHOAL_INIT_UNIFORM] = "uniform",
+    [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
+    [SHOAL_INIT_LECUN] = "lecun",   NULL,
 };
-enum { INIT_WORDS = SHOAL_INIT_LECUN + 1 };
-static const char *const option_words[SHOAL_OPTION_ACTIVATION] = {
+static const char *const option_words[] = {
     [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
     [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
     [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
     [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_BATCH] = "batch",
-    [SHOAL_OPTION_FROM] = "from",
+    [SHOAL_OPTION_FROM] = "from",       NULL,
 };
-
-const char *shoal_op_name(const shoal_op *op) { return op->word; }
-const char *shoal_loss_name(shoal_loss_kind loss) { return shoal_loss_words[loss]; }
-const char *shoal_optimizer_name(shoal_update_kind kind) { return shoal_optimizer_words[kind]; }
 
 uint32_t shoal_model_vocabulary(const shoal_model *model) {
   uint32_t vocabulary = 0;
@@ -60,13 +55,13 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   if (at.length == 0) return shoal_words_expected(w, at, "the name of a line above");
   int index = find_named(r, at);
   if (index < 0) {
-    const char *names[SHOAL_LAYERS_MAX];
+    const char *names[SHOAL_LAYERS_MAX + 1] = {NULL};
     size_t count = 0;
     for (uint32_t i = 0; i < r->model->layers_count; i++) {
       if (r->model->layers[i].named) names[count++] = r->model->layers[i].name;
     }
-    const shoal_quote quote = shoal_word_quote(w, at);
-    const char *near = shoal_nearest(at.text, at.length, names, count);
+    const shoal_phrase quote = shoal_word_quote(w, at);
+    const char *near = shoal_word_near(at, names);
     if (near)
       return shoal_words_fail(w, at, "no line above is named %s; did you mean '%s'?", quote.text, near);
     return shoal_words_fail(w, at, "no line above is named %s; a name is given as in `a: dense 10`",
@@ -78,23 +73,11 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   return true;
 }
 
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-
-static bool is_name(shoal_word word) {
-  for (uint32_t i = 0; i < word.length; i++) {
-    char c = word.text[i];
-    if (!is_letter(c) && (i == 0 || ((c < '0' || c > '9') && c != '-'))) return false;
-  }
-  return word.length > 0;
-}
-
 static const shoal_op *find_op(shoal_word word) { return shoal_op_named(word.text, word.length); }
 
 static bool is_keyword(shoal_word word) {
-  return find_op(word) != NULL ||
-         shoal_word_find(word, shoal_activation_words, SHOAL_ACTIVATION_WORDS) >= 0 ||
-         shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS) >= 0 ||
-         shoal_word_find(word, option_words, SHOAL_OPTION_ACTIVATION) >= 0;
+  return find_op(word) != NULL || shoal_word_find(word, shoal_activation_words) >= 0 ||
+         shoal_word_find(word, shoal_setting_words) >= 0 || shoal_word_find(word, option_words) >= 0;
 }
 
 /* The current word is "NAME:". */
@@ -102,11 +85,11 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_word name = w->word;
   name.length--;
-  if (!is_name(name))
+  if (name.length == 0 || shoal_name_length(name.text) != name.length)
     return shoal_words_fail(
         w, w->word, "%s is no name for a line; names are letters, digits, '_' and '-', from a letter on",
         shoal_word_quote(w, w->word).text);
-  const shoal_quote quote = shoal_word_quote(w, name);
+  const shoal_phrase quote = shoal_word_quote(w, name);
   if (name.length > SHOAL_LINE_NAME_BYTES_MAX)
     return shoal_words_over_limit(w, name, "the name %s is longer than %d characters", quote.text,
                                   SHOAL_LINE_NAME_BYTES_MAX);
@@ -116,11 +99,10 @@ static bool read_label(shoal_reading *r, shoal_layer *layer) {
   if (taken >= 0)
     return shoal_words_fail(w, name, "the name %s is already taken by line %u", quote.text,
                             r->model->layers[taken].line);
-  layer->name = shoal_arena_text(r->model->memory, name.text, name.length);
-  if (!layer->name) return shoal_words_no_memory(w);
+  layer->name = shoal_arena_text(&r->model->memory, name.text, name.length);
   layer->named = true;
   shoal_words_advance(w);
-  return true;
+  return layer->name != NULL;
 }
 
 /* Layers without a name get one of their kind and a number: "conv2", or "conv3" where a
@@ -141,48 +123,30 @@ static bool make_names(shoal_reading *r) {
       else
         word.length = (uint32_t)snprintf(name, sizeof name, "%s%u", layer->op->word, ++counts[op]);
     } while (find_named(r, word) >= 0);
-    layer->name = shoal_arena_text(model->memory, name, word.length);
-    if (!layer->name) return shoal_words_no_memory(&r->words);
+    layer->name = shoal_arena_text(&model->memory, name, word.length);
+    if (!layer->name) return false;
   }
   return true;
 }
 
 /* ---- the arguments of layers -------------------------------------------------------- */
 
-bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]) {
-  shoal_words *w = &r->words;
-  uint32_t found;
-  r->size = w->word;
-  if (!shoal_words_sizes(w, what, 1, out, &found)) return false;
-  return found == count || shoal_words_expected(w, r->size, "%s", what);
-}
-
 bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
   shoal_words *w = &r->words;
-  uint32_t sizes[3], count;
-  *shape = (shoal_shape){SHOAL_VECTOR, 1, 1, 1, 1, 1};
-  if (shoal_words_accept(w, "sequence")) {
-    if (!shoal_read_sizes(r, "STEPSxFEATURES such as 20x8", 2, sizes)) return false;
-    shape->kind = SHOAL_SEQUENCE;
-    shape->steps = sizes[0];
-    shape->features = sizes[1];
-    return shoal_check_values(r, r->size, shape);
-  }
-  const char *what = "a shape such as 784, 1x28x28 or `sequence 20x8`";
+  uint32_t sizes[3];
+  bool is_sequence = shoal_words_accept(w, "sequence");
   r->size = w->word;
-  if (!shoal_words_sizes(w, what, 1, sizes, &count)) return false;
-  if (count == 2)
+  uint32_t count =
+      is_sequence ? shoal_words_sizes(w, "STEPSxFEATURES such as 20x8", 1, 2, 2, sizes)
+                  : shoal_words_sizes(w, "a shape such as 784, 1x28x28 or `sequence 20x8`", 1, 1, 3, sizes);
+  if (count == 0) return false;
+  if (count == 2 && !is_sequence)
     return shoal_words_fail(w, r->size,
                             "two sizes are not enough for an image; write `sequence %ux%u` or `1x%ux%u`",
                             sizes[0], sizes[1], sizes[0], sizes[1]);
-  if (count == 1) {
-    shape->features = sizes[0];
-  } else {
-    shape->kind = SHOAL_IMAGE;
-    shape->c = sizes[0];
-    shape->h = sizes[1];
-    shape->w = sizes[2];
-  }
+  *shape = is_sequence  ? shoal_sequence_of(sizes[0], sizes[1])
+           : count == 1 ? shoal_vector_of(sizes[0])
+                        : (shoal_shape){SHOAL_IMAGE, 1, 1, sizes[0], sizes[1], sizes[2]};
   return shoal_check_values(r, r->size, shape);
 }
 
@@ -197,34 +161,42 @@ bool shoal_read_names(shoal_reading *r, shoal_layer *layer) {
   return true;
 }
 
+static bool read_arguments(shoal_reading *r, shoal_layer *layer) {
+  shoal_words *w = &r->words;
+  for (const shoal_field *f = layer->op->arguments; f != NULL && f->type != SHOAL_FIELD_NONE; f++) {
+    if (f->word != NULL && !shoal_words_accept(w, f->word))
+      return shoal_words_expected(w, w->word, "`%s` and %s", f->word, f->what);
+    r->size = w->word;
+    if (!shoal_read_field(w, f, layer)) return false;
+  }
+  return true;
+}
+
 /* ---- the options of layers ---------------------------------------------------------- */
 
 static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
-  const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS];
+  shoal_words *w = &r->words;
+  const char *words[SHOAL_OPTION_ACTIVATION + SHOAL_ACTIVATION_WORDS + 1] = {NULL};
   size_t count = 0;
   for (int i = 0; i < SHOAL_OPTION_ACTIVATION; i++)
     if (allowed & 1u << i) words[count++] = option_words[i];
-  const shoal_word_list list = shoal_words_list(words, count);
+  const shoal_phrase list = shoal_words_list(words);
   bool may_activate = allowed & SHOAL_TAKES(ACTIVATION);
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS && may_activate; i++) words[count++] = shoal_activation_words[i];
-  char foreign[SHOAL_FOREIGN_MAX];
-  const shoal_quote quote = shoal_word_quote(&r->words, at);
-  if (shoal_words_foreign(&r->words, foreign))
-    return shoal_words_fail(&r->words, at, "unexpected %s", quote.text);
+  const shoal_phrase quote = shoal_word_quote(w, at);
+  const char *near = shoal_word_near(at, words);
+  if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unexpected %s", quote.text);
   if (find_op(at) != NULL)
-    return shoal_words_fail(&r->words, at, "unexpected %s; every layer has a line of its own", quote.text);
-  const char *near = shoal_nearest(at.text, at.length, words, count);
-  if (near) return shoal_words_fail(&r->words, at, "unexpected %s; did you mean '%s'?", quote.text, near);
-  return shoal_words_fail(&r->words, at, "unexpected %s; here can stand: the end of the line, %s%s",
-                          quote.text, list.text, may_activate ? ", an activation" : "");
+    return shoal_words_fail(w, at, "unexpected %s; every layer has a line of its own", quote.text);
+  if (near) return shoal_words_fail(w, at, "unexpected %s; did you mean '%s'?", quote.text, near);
+  return shoal_words_fail(w, at, "unexpected %s; here can stand: the end of the line, %s%s", quote.text,
+                          list.text, may_activate ? ", an activation" : "");
 }
 
 /* "2" for both directions, or "2x1". */
 static bool read_pair(shoal_reading *r, const char *what, uint32_t least, uint32_t *h, uint32_t *w) {
-  shoal_word at = r->words.word;
-  uint32_t sizes[3], count;
-  if (!shoal_words_sizes(&r->words, what, least, sizes, &count)) return false;
-  if (count > 2) return shoal_words_expected(&r->words, at, "%s", what);
+  uint32_t sizes[3], count = shoal_words_sizes(&r->words, what, least, 1, 2, sizes);
+  if (count == 0) return false;
   *h = sizes[0];
   *w = sizes[count - 1];
   return true;
@@ -234,33 +206,31 @@ static bool read_pad(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
   if (!shoal_op_is(layer->op, SHOAL_OP_PADS_SAME) || !shoal_words_accept(w, "same"))
-    return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->pad_h, &layer->pad_w);
-  if (layer->k_h % 2 == 0 || layer->k_w % 2 == 0)
-    return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->k_h,
-                            layer->k_w);
-  layer->pad_h = layer->k_h / 2;
-  layer->pad_w = layer->k_w / 2;
+    return read_pair(r, "a padding such as 2 or 2x1", 0, &layer->window.pad_h, &layer->window.pad_w);
+  if (layer->window.k_h % 2 == 0 || layer->window.k_w % 2 == 0)
+    return shoal_words_fail(w, at, "`pad same` needs a window of odd sizes, found %ux%u", layer->window.k_h,
+                            layer->window.k_w);
+  layer->window.pad_h = layer->window.k_h / 2;
+  layer->window.pad_w = layer->window.k_w / 2;
   return true;
 }
 
 static bool read_init(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, init_words, INIT_WORDS);
+  int kind = shoal_word_find(w->word, init_words);
   if (kind <= SHOAL_INIT_AUTO) /* which is what a line without `init` has */
-    return shoal_words_unknown(w, w->word, "initialiser", init_words + 1, INIT_WORDS - 1);
+    return shoal_words_unknown(w, w->word, "initialiser", init_words + 1);
   layer->init = (shoal_init_kind)kind;
   shoal_words_advance(w);
-  if (layer->init == SHOAL_INIT_NORMAL)
-    return shoal_words_real(w, "the standard deviation", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
-  if (layer->init == SHOAL_INIT_UNIFORM)
-    return shoal_words_real(w, "the largest value", SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
-  return true;
+  if (kind != SHOAL_INIT_NORMAL && kind != SHOAL_INIT_UNIFORM) return true;
+  const char *what = kind == SHOAL_INIT_NORMAL ? "the standard deviation" : "the largest value";
+  return shoal_words_real(w, what, SHOAL_RANGE_ABOVE_ZERO, &layer->init_scale);
 }
 
 static bool read_option(shoal_reading *r, shoal_layer *layer, shoal_option option) {
   switch (option) {
   case SHOAL_OPTION_STRIDE:
-    return read_pair(r, "a stride such as 2 or 2x1", 1, &layer->stride_h, &layer->stride_w);
+    return read_pair(r, "a stride such as 2 or 2x1", 1, &layer->window.stride_h, &layer->window.stride_w);
   case SHOAL_OPTION_PAD: return read_pad(r, layer);
   case SHOAL_OPTION_NO_BIAS: layer->bias = false; return true;
   case SHOAL_OPTION_INIT: return read_init(r, layer);
@@ -281,8 +251,8 @@ static bool read_options(shoal_reading *r, shoal_layer *layer) {
     allowed |= SHOAL_TAKES(ACTIVATION); /* the line of an activation has one already */
   while (w->word.length) {
     shoal_word at = w->word;
-    int option = shoal_word_find(at, option_words, SHOAL_OPTION_ACTIVATION);
-    int activation = shoal_word_find(at, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+    int option = shoal_word_find(at, option_words);
+    int activation = shoal_word_find(at, shoal_activation_words);
     if (activation >= 0) option = SHOAL_OPTION_ACTIVATION;
     if (option < 0 || !(allowed & 1u << option)) return unexpected(r, at, allowed);
     if (r->options[option].length && activation >= 0)
@@ -302,14 +272,14 @@ static bool read_options(shoal_reading *r, shoal_layer *layer) {
 /* ---- lines -------------------------------------------------------------------------- */
 
 static bool unknown_layer(shoal_reading *r, bool named) {
-  const char *words[SHOAL_OPS_MAX + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS];
+  const char *words[SHOAL_OPS_MAX + SHOAL_ACTIVATION_WORDS + SHOAL_SETTINGS + 1] = {NULL};
   size_t count = 0;
   for (uint32_t i = 0; i < shoal_ops_count; i++) {
     bool is_given = r->layers_only && shoal_op_is(shoal_ops[i], SHOAL_OP_INPUT);
     if (!shoal_ops[i]->is_inner && !is_given) words[count++] = shoal_ops[i]->word;
   }
   for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++) words[count++] = shoal_activation_words[i];
-  size_t layers = count;
+  const shoal_phrase layers = shoal_words_list(words);
   for (int i = 0; i < SHOAL_SETTINGS && !named && !r->layers_only; i++)
     words[count++] = shoal_setting_words[i];
 
@@ -317,17 +287,15 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   static const char others[] = "conv1d conv3d deconv selu celu prelu";
   shoal_words *w = &r->words;
   shoal_word at = w->word;
-  char foreign[SHOAL_FOREIGN_MAX];
   bool is_other = shoal_word_listed(others, at.text, at.length);
-  if (at.length == 0 || shoal_words_foreign(w, foreign) ||
-      (!is_other && shoal_nearest(at.text, at.length, words, count)))
-    return shoal_words_unknown(w, at, "layer", words, count);
+  if (at.length == 0 || shoal_words_foreign(w).text[0] || (!is_other && shoal_word_near(at, words)))
+    return shoal_words_unknown(w, at, "layer", words);
   if (at.length >= 2 && memcmp(at.text, "//", 2) == 0)
     return shoal_words_fail(w, at, "a comment begins with '#'");
   const char *bracket = memchr(at.text, '(', at.length);
   if (bracket > at.text) at.length = (uint32_t)(bracket - at.text);
   return shoal_words_fail(w, at, "there is no layer %s; the layers are %s", shoal_word_quote(w, at).text,
-                          shoal_words_list(words, layers).text);
+                          layers.text);
 }
 
 static bool refuse_in_body(shoal_reading *r) {
@@ -340,7 +308,7 @@ static bool refuse_in_body(shoal_reading *r) {
 static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_model *model = r->model;
-  int activation = shoal_word_find(w->word, shoal_activation_words, SHOAL_ACTIVATION_WORDS);
+  int activation = shoal_word_find(w->word, shoal_activation_words);
   layer->op = activation >= 0 ? shoal_activation_op : find_op(w->word);
   if (layer->op == NULL) return unknown_layer(r, layer->named);
   bool is_input = shoal_op_is(layer->op, SHOAL_OP_INPUT);
@@ -365,30 +333,26 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   layer->inputs_count = 1;
   layer->inputs[0] = model->layers_count - 1;
   layer->bias = (layer->op->options & SHOAL_TAKES(NO_BIAS)) != 0;
-  if (layer->op->units != NULL && !shoal_words_u32(w, layer->op->units, 1, INT32_MAX, &layer->units))
-    return false;
+  if (!read_arguments(r, layer)) return false;
   if (layer->op->read != NULL && !layer->op->read(r, layer)) return false;
   if (!read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
   for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
   return true;
 }
 
-static bool read_setting_line(shoal_reading *r, shoal_setting setting) {
-  shoal_words *w = &r->words;
-  w->head = w->word;
-  if (r->settings[setting].length)
-    return shoal_words_fail(w, w->word, "already given on line %u", r->settings[setting].line);
-  r->settings[setting] = w->word;
-  shoal_words_advance(w);
-  return shoal_read_setting(r, setting);
-}
-
 static bool read_line(shoal_reading *r) {
   shoal_words *w = &r->words;
-  int setting = shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS);
+  int setting = shoal_word_find(w->word, shoal_setting_words);
   bool is_rate = shoal_word_is(w->word, "rate");
   if (r->layers_only && (setting >= 0 || is_rate)) return refuse_in_body(r);
-  if (setting >= 0) return read_setting_line(r, (shoal_setting)setting);
+  if (setting >= 0) {
+    w->head = w->word;
+    if (r->settings[setting].length)
+      return shoal_words_fail(w, w->word, "already given on line %u", r->settings[setting].line);
+    r->settings[setting] = w->word;
+    shoal_words_advance(w);
+    return shoal_read_setting(r, (shoal_setting)setting);
+  }
   if (is_rate)
     return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
 
@@ -402,7 +366,7 @@ static bool read_line(shoal_reading *r) {
   memset(r->inputs, 0, sizeof r->inputs);
   if (w->word.text[w->word.length - 1] == ':') {
     if (!read_label(r, layer)) return false;
-    if (shoal_word_find(w->word, shoal_setting_words, SHOAL_SETTINGS) >= 0)
+    if (shoal_word_find(w->word, shoal_setting_words) >= 0)
       return shoal_words_fail(w, w->word, "only layers have names, and '%.*s' is none", (int)w->word.length,
                               w->word.text);
   }
@@ -458,13 +422,6 @@ static bool check_whole(shoal_reading *r) {
   return shoal_check_loss(r) && check_round(r);
 }
 
-static bool read_lines(shoal_reading *r) {
-  while (shoal_words_next_line(&r->words)) {
-    if (r->words.word.length && !read_line(r)) return false;
-  }
-  return r->words.status == SHOAL_OK;
-}
-
 /* A text, or the piece of one, whose lines are counted anew. */
 typedef struct piece {
   const char *text;
@@ -477,56 +434,42 @@ static bool read_all(shoal_reading *r, const char *name, const piece *pieces, si
   for (size_t i = 0; i < count; i++) {
     shoal_words_init(&r->words, name, pieces[i].text, pieces[i].length, err);
     r->layers_only = pieces[i].layers_only;
-    if (!read_lines(r)) return false;
+    while (shoal_words_next_line(&r->words))
+      if (r->words.word.length && !read_line(r)) return false;
+    if (r->words.status != SHOAL_OK) return false;
   }
   return check_whole(r) && make_names(r);
-}
-
-/* The model and its arena in one piece. */
-typedef struct storage {
-  shoal_model model;
-  shoal_arena memory;
-} storage;
-
-static size_t count_lines(const piece *pieces, size_t count) {
-  size_t lines = count;
-  for (size_t k = 0; k < count; k++)
-    for (size_t i = 0; i < pieces[k].length; i++) lines += pieces[k].text[i] == '\n';
-  return lines < SHOAL_LAYERS_MAX ? lines : SHOAL_LAYERS_MAX;
 }
 
 static shoal_status parse(shoal_model **out, const char *name, const piece *pieces, size_t count,
                           shoal_error *err) {
   *out = NULL;
-  for (size_t i = 0; i < count; i++)
+  size_t layers_max = count; /* one a line */
+  for (size_t i = 0; i < count; i++) {
     if (pieces[i].length > SHOAL_MODEL_BYTES_MAX)
       return shoal_fail(err, SHOAL_LIMIT, "%s:1:1: the text is longer than %s bytes", name,
                         shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
+    for (size_t k = 0; k < pieces[i].length; k++) layers_max += pieces[i].text[k] == '\n';
+  }
+  if (layers_max > SHOAL_LAYERS_MAX) layers_max = SHOAL_LAYERS_MAX;
 
-  shoal_status status = SHOAL_NO_MEMORY;
-  storage *made = calloc(1, sizeof *made);
+  shoal_status status = SHOAL_OK;
+  shoal_model *model = calloc(1, sizeof *model);
   shoal_reading *r = calloc(1, sizeof *r);
-  if (!made || !r) goto no_memory;
-  shoal_arena_init(&made->memory, 16 * SHOAL_MODEL_BYTES_MAX);
-  shoal_model *model = r->model = &made->model;
-  model->memory = &made->memory;
-  model->layers = shoal_arena_array(model->memory, count_lines(pieces, count), sizeof *model->layers);
-  if (!model->layers) goto no_memory;
-  shoal_recipe_init(&model->recipe);
-
-  if (read_all(r, name, pieces, count, err))
-    *out = model;
-  else
-    shoal_model_destroy(model);
-  status = r->words.status;
+  if (model) {
+    shoal_arena_init(&model->memory, 16 * SHOAL_MODEL_BYTES_MAX);
+    model->layers = shoal_arena_array(&model->memory, layers_max, sizeof *model->layers);
+  }
+  if (model && model->layers && r) {
+    r->model = model;
+    shoal_recipe_init(&model->recipe);
+    if (read_all(r, name, pieces, count, err)) *out = model;
+    status = r->words.status;
+  }
+  if (!*out) shoal_model_destroy(model);
   free(r);
-  return status;
-
-no_memory:
-  if (made) shoal_arena_release(&made->memory);
-  free(made);
-  free(r);
-  return shoal_fail(err, status, "%s: out of memory while reading the model", name);
+  if (*out || status != SHOAL_OK) return status;
+  return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory while reading the model", name);
 }
 
 shoal_status shoal_model_parse(shoal_model **out, const char *name, const char *text, size_t length,
@@ -559,8 +502,8 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
 
 void shoal_model_destroy(shoal_model *model) {
   if (!model) return;
-  shoal_arena_release(model->memory);
-  free(model); /* the first member of its storage */
+  shoal_arena_release(&model->memory);
+  free(model);
 }
 
 shoal_status shoal_model_set(shoal_model *model, const char *where, const char *key, const char *value,
@@ -572,26 +515,23 @@ shoal_status shoal_model_set(shoal_model *model, const char *where, const char *
   shoal_words_init(w, where, value, strlen(value), err);
   w->is_flag = true;
 
-  shoal_recipe before = model->recipe;
-  bool rate_set_before = model->rate_set;
+  const shoal_model before = *model;
   shoal_word word = {.text = key, .length = (uint32_t)strlen(key)};
-  int setting = shoal_word_find(word, shoal_setting_words, SHOAL_SETTINGS);
+  int setting = shoal_word_find(word, shoal_setting_words);
   bool is_rate = shoal_word_is(word, "rate");
   /* An empty value has no line: then the word is the end of one, and the reader says so. */
   bool good = shoal_words_next_line(w) || w->status == SHOAL_OK;
   if (good && w->next != w->text_end)
     good = shoal_words_fail(w, w->word, "the value goes over more than one line");
   else if (good && is_rate)
-    good = shoal_read_rate(r);
+    good = shoal_words_real(w, "the rate", SHOAL_RANGE_ABOVE_ZERO, &model->recipe.rate) && shoal_words_end(w);
   else if (good && setting < 0)
-    good = shoal_words_unknown(w, word, "setting", shoal_setting_words, SHOAL_SETTINGS);
+    good = shoal_words_unknown(w, word, "setting", shoal_setting_words);
   else if (good)
     good = shoal_read_setting(r, (shoal_setting)setting);
+  model->rate_set |= is_rate;
   good = good && shoal_check_loss(r) && check_round(r);
-  if (!good) {
-    model->recipe = before;
-    model->rate_set = rate_set_before;
-  }
+  if (!good) *model = before;
   shoal_status status = w->status;
   free(r);
   return status;
@@ -603,16 +543,16 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   const shoal_layer *layer = &model->layers[index];
   bool alone = layer->op->is_inner; /* a line of an activation begins with its name */
   if (layer->named) shoal_text_addf(out, "%s: ", layer->name);
-  shoal_text_addf(out, "%s", alone ? shoal_activation_name(layer->activation) : layer->op->word);
-  if (layer->op->units != NULL) shoal_text_addf(out, " %u", layer->units);
+  shoal_text_addf(out, "%s", alone ? shoal_activation_words[layer->activation] : layer->op->word);
+  if (layer->op->arguments != NULL) shoal_write_fields(out, layer->op->arguments, layer);
   if (layer->op->write != NULL) layer->op->write(model, layer, out);
   if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
   if (layer->whole_batch) shoal_text_addf(out, " batch");
   if (layer->init != SHOAL_INIT_AUTO) shoal_text_addf(out, " init %s", init_words[layer->init]);
   if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)
-    shoal_write_real(out, " ", layer->init_scale);
+    shoal_write_real(out, layer->init_scale);
   if (!alone && layer->activation != SHOAL_ACT_IDENTITY)
-    shoal_text_addf(out, " %s", shoal_activation_name(layer->activation));
+    shoal_text_addf(out, " %s", shoal_activation_words[layer->activation]);
   if (index > 0 && layer->inputs[0] != index - 1)
     shoal_text_addf(out, " from %s", model->layers[layer->inputs[0]].name);
   shoal_text_addf(out, "\n");

@@ -53,6 +53,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kernels/kernels.h"
@@ -80,6 +81,8 @@ typedef struct shoal_shape {
   uint32_t steps, features, c, h, w;
 } shoal_shape;
 
+shoal_shape shoal_vector_of(uint64_t features);
+shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features);
 uint64_t shoal_shape_values(const shoal_shape *shape);
 bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b);
 /* The shape's sizes in the order in which shoal_shape_text writes them; returns how many. */
@@ -118,8 +121,8 @@ typedef struct shoal_layer {
   bool bidirectional, last, bias;
   bool whole_batch; /* batchnorm */
   shoal_pool_kind pool;
-  uint32_t k_h, k_w, stride_h, stride_w, pad_h, pad_w; /* conv, pool */
-  float rate;                                          /* dropout */
+  shoal_window window; /* conv, pool; lanes is left 0 */
+  float rate;          /* dropout */
   shoal_init_kind init;
   float init_scale; /* for NORMAL and UNIFORM */
 } shoal_layer;
@@ -183,8 +186,8 @@ typedef struct shoal_model {
   shoal_layer *layers; /* layers[0] is the input, the last one feeds the loss */
   bool carry;          /* recurrent state goes on from batch to batch */
   shoal_recipe recipe;
-  bool rate_set;              /* by shoal_model_set: another optimizer keeps it */
-  struct shoal_arena *memory; /* owned */
+  bool rate_set;      /* by shoal_model_set: another optimizer keeps it */
+  shoal_arena memory; /* of the layers and their names */
 } shoal_model;
 
 /* `name` is what errors call the text: "lenet5.net:3:8: ...". */
@@ -219,7 +222,7 @@ float shoal_recipe_rate(const shoal_recipe *recipe);
  * round count from 0; rounds are those of an epoch. */
 float shoal_recipe_rate_at(const shoal_recipe *recipe, uint64_t epoch, uint64_t round, uint64_t rounds);
 
-/* The names as they stand in the text: all of a kind, in the order of its enum and with a NULL behind them, or one. */
+/* The names as they stand in the text, in the order of their enum and with a NULL behind them. */
 extern const char *const shoal_activation_words[];
 extern const char *const shoal_loss_words[];
 extern const char *const shoal_optimizer_words[];
@@ -229,9 +232,5 @@ enum {
   SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
   SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
 };
-const char *shoal_op_name(const struct shoal_op *op);
-const char *shoal_activation_name(shoal_activation activation);
-const char *shoal_loss_name(shoal_loss_kind loss);
-const char *shoal_optimizer_name(shoal_update_kind kind);
 
 #endif

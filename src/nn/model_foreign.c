@@ -139,22 +139,16 @@ typedef struct call {
   const char *name; /* as written */
   size_t name_length;
   bool is_called; /* with brackets */
-  bool
-      has_marks; /* something that no model text has: brackets, '=', commas, quotes, names of arguments, a window
-                     of one number, another's word for an activation */
+  /* Something that no model text has: brackets, '=', commas, quotes, names of arguments, a window of one number,
+   * another's word for an activation. */
+  bool has_marks;
   argument arguments[ARGUMENTS_MAX];
   size_t count;
 } call;
 
 /* ---- names -------------------------------------------------------------------------- */
 
-static bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static size_t name_length(const char *at) {
-  size_t length = 0;
-  while (is_start(at[length]) || (length > 0 && (is_digit(at[length]) || at[length] == '-'))) length++;
-  return length;
-}
 
 /* The row of a name, or -1. Letters may be large or small, but Conv2d is PyTorch's and Conv2D is Keras's, and
  * `add` without a capital is the method of a model. */
@@ -177,7 +171,7 @@ static bool find_call(call *c, const char *line, unsigned kinds) {
   c->row = -1;
   bool is_first = true;
   for (const char *at = line; *at;) {
-    size_t length = name_length(at);
+    size_t length = shoal_name_length(at);
     if (length == 0) {
       at++;
       continue;
@@ -236,7 +230,7 @@ static void read_arguments(call *c) {
     at += strspn(at, " \t,");
     if (*at == 0 || *at == ')' || *at == ']') return;
     argument *a = &c->arguments[c->count++];
-    size_t length = name_length(at);
+    size_t length = shoal_name_length(at);
     const char *behind = skip_spaces(at + length);
     bool is_bare = !in_brackets && length > 0 && *behind != 0 && shoal_word_listed(bare_keys, at, length);
     if (length > 0 && length < VALUE_MAX && (*behind == '=' || is_bare)) {
@@ -289,17 +283,19 @@ static bool is_pair(const char *value) {
   return first > 0 && second > 0 && value[first + 1 + second] == 0;
 }
 
-static int find_activation(const char *value) {
-  static const struct {
-    const char *theirs, *ours;
-  } others[] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
+/* The word that is the value but for the case of its letters, or NULL. */
+static const char *find_listed(const char *value, const char *const *words) {
+  while (*words != NULL && !shoal_word_listed(*words, value, strlen(value))) words++;
+  return *words;
+}
+
+static const char *find_activation(const char *value) {
+  static const char *const others[][2] = {{"swish", "silu"}, {"linear", "identity"}, {"logistic", "sigmoid"}};
   const char *dot = strrchr(value, '.'); /* tf.nn.relu */
   if (dot) value = dot + 1;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-    if (strcmp(value, others[i].theirs) == 0) value = others[i].ours;
-  for (int i = 0; i < SHOAL_ACTIVATION_WORDS; i++)
-    if (shoal_word_listed(shoal_activation_words[i], value, strlen(value))) return i;
-  return -1;
+    if (strcmp(value, others[i][0]) == 0) value = others[i][1];
+  return find_listed(value, shoal_activation_words);
 }
 
 /* Keras puts the channels last. */
@@ -318,36 +314,27 @@ static bool put_shape(const char *value, char *out, size_t size) {
   return true;
 }
 
-typedef enum put { PUT, LEFT_OUT, CANNOT } put;
-
-static put put_value(char letter, const char *value, char *out, size_t size) {
-  bool one = is_number(value);
+/* What a field of the template says, or "" for what needs no saying; false where it cannot be said. */
+static bool put_value(char letter, const char *value, char *out, size_t size) {
+  bool is_one = is_number(value), is_size = is_one || is_pair(value);
+  const char *pool = shoal_word_listed("avg mean", value, strlen(value)) ? "average" : value, *word;
   snprintf(out, size, "%s", value);
   switch (letter) {
-  case 'n': return one ? PUT : CANNOT;
-  case 'k': {
-    if (shoal_word_listed("avg mean", value, strlen(value))) value = shoal_pool_words[SHOAL_POOL_AVERAGE];
-    int pool = SHOAL_POOL_WORDS - 1;
-    while (pool >= 0 && !shoal_word_listed(shoal_pool_words[pool], value, strlen(value))) pool--;
-    if (pool >= 0) snprintf(out, size, "%s", shoal_pool_words[pool]);
-    return pool >= 0 ? PUT : CANNOT;
-  }
+  case 'n': return is_one;
   case 'w':
-    if (one) snprintf(out, size, "%sx%s", value, value);
-    return one || is_pair(value) ? PUT : CANNOT;
+    if (is_one) snprintf(out, size, "%sx%s", value, value);
+    return is_size;
   case 's':
-    return strcmp(value, "1") == 0 || strcmp(value, "1x1") == 0 ? LEFT_OUT
-           : one || is_pair(value)                              ? PUT
-                                                                : CANNOT;
+    if (strcmp(value, "1") == 0 || strcmp(value, "1x1") == 0) out[0] = 0;
+    return is_size;
   case 'p':
-    if (strcmp(value, "valid") == 0 || strcmp(value, "0") == 0) return LEFT_OUT;
-    return one || is_pair(value) || strcmp(value, "same") == 0 ? PUT : CANNOT;
-  case 'a': {
-    int activation = find_activation(value);
-    if (activation >= 0) snprintf(out, size, "%s", shoal_activation_words[activation]);
-    return activation >= 0 ? PUT : CANNOT;
-  }
-  default: return put_shape(value, out, size) ? PUT : CANNOT;
+    if (strcmp(value, "valid") == 0 || strcmp(value, "0") == 0) out[0] = 0;
+    return is_size || out[0] == 0 || strcmp(value, "same") == 0;
+  case 'i': return put_shape(value, out, size);
+  default:
+    word = letter == 'a' ? find_activation(value) : find_listed(pool, shoal_pool_words);
+    if (word) snprintf(out, size, "%s", word);
+    return word != NULL;
   }
 }
 
@@ -362,17 +349,18 @@ static bool fill(call *c, const char *template, shoal_text *out) {
     } else if (at[0] != '$') {
       shoal_text_addf(out, "%s%.*s", space, length, at);
     } else {
-      char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2];
+      char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2] = "";
       if (length > 4) snprintf(keys, sizeof keys, "%.*s", length - 4, at + 4);
       const char *value = value_of(c, (unsigned)(at[2] - '0'), keys);
-      put how = value ? put_value(at[1], value, said, sizeof said) : optional[0] ? LEFT_OUT : CANNOT;
-      if (how == CANNOT && value && optional[0] && find_activation(value) >= 0)
-        how = LEFT_OUT; /* `conv 20 5 tanh` */
-      if (how == PUT && at[1] == 'w' && !optional[0] && is_number(value)) c->has_marks = true;
-      if (value && at[1] == 'k' && strcmp(value, said) != 0) c->has_marks = true;
-      if (how == CANNOT && value && at[1] == 'k' && is_digit(value[0])) c->has_marks = true; /* `pool 2x2` */
-      if (how == CANNOT || (how == LEFT_OUT && !optional[0])) return false;
-      if (how == PUT) shoal_text_addf(out, "%s%s%s", space, optional, said);
+      bool good = value ? put_value(at[1], value, said, sizeof said) : optional[0] != 0;
+      if (value && !optional[0] && strchr("wk", at[1])) /* `conv 20 5`, `pool avg 2x2`, `pool 2x2` */
+        c->has_marks |= strcmp(value, said) != 0 || (at[1] == 'k' && is_digit(value[0]));
+      if (!good && value && optional[0] && find_activation(value)) { /* `conv 20 5 tanh` */
+        good = true;
+        said[0] = 0;
+      }
+      if (!good || (!said[0] && !optional[0])) return false;
+      if (said[0]) shoal_text_addf(out, "%s%s%s", space, optional, said);
       optional[0] = 0;
     }
     at += length;
@@ -389,9 +377,8 @@ static void add_common(call *c, shoal_text *out) {
   for (size_t i = 0; i < c->count; i++) {
     const argument *a = &c->arguments[i];
     bool may_be = a->key[0] == 0 || strcmp(a->key, "activation") == 0;
-    int activation = may_be ? find_activation(a->value) : -1;
-    if (activation <= SHOAL_ACT_IDENTITY) continue;
-    const char *word = shoal_activation_words[activation];
+    const char *word = may_be ? find_activation(a->value) : NULL;
+    if (!word || word == shoal_activation_words[SHOAL_ACT_IDENTITY]) continue;
     if (!shoal_word_listed(word, a->value, strlen(a->value))) c->has_marks = true;
     shoal_text_addf(out, " %s", word);
     return;
@@ -451,7 +438,7 @@ static void put_in_order(call *c) {
   argument *first = &c->arguments[0], second = c->arguments[1];
   if (c->count < 2 || first->key[0] || second.key[0]) return;
   bool is_dense = strncmp(table[c->row].ours, "dense $n0", 9) == 0;
-  bool is_turned = !is_pair(second.value) && (is_pair(first->value) || find_activation(first->value) >= 0);
+  bool is_turned = !is_pair(second.value) && (is_pair(first->value) || find_activation(first->value));
   if (is_turned) c->arguments[1] = *first;
   if (!is_turned && !(is_dense && is_number(first->value) && is_number(second.value))) return;
   *first = second;
@@ -488,21 +475,22 @@ static unsigned kinds_of(const char *head, size_t length) {
   return ALL_KINDS;
 }
 
-const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]) {
+shoal_phrase shoal_words_foreign(const shoal_words *w) {
+  shoal_phrase out = {""};
   size_t length = w->line_start ? (size_t)(w->line_end - w->line_start) : 0;
-  if (length == 0 || length >= LINE_MAX_BYTES) return NULL;
+  if (length == 0 || length >= LINE_MAX_BYTES) return out;
   char line[LINE_MAX_BYTES];
   memcpy(line, w->line_start, length);
   line[length] = 0;
   const char *head = skip_spaces(line), *flag = w->is_flag ? w->name + strspn(w->name, "-") : NULL;
-  size_t head_length = name_length(head);
+  size_t head_length = shoal_name_length(head);
   unsigned kinds = flag ? kinds_of(flag, strlen(flag)) : kinds_of(head, head_length);
-  if (flag && kinds == ALL_KINDS) return NULL;
+  if (flag && kinds == ALL_KINDS) return out;
   bool has_head = !flag && kinds != ALL_KINDS;
   call c;
-  if (!find_call(&c, has_head ? head + head_length : head, kinds)) return NULL;
+  if (!find_call(&c, has_head ? head + head_length : head, kinds)) return out;
   if (table[c.row].kind == PROGRAM) {
-    snprintf(out, SHOAL_FOREIGN_MAX,
+    snprintf(out.text, sizeof out.text,
              "a model is a text and not a program: one layer a line, from `input 1x28x28` to `loss "
              "cross-entropy`");
     return out;
@@ -526,9 +514,9 @@ const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX
   bool is_same = meant && strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
   bool is_told = meant && (c.has_marks || !is_same);
   if (is_told && table[c.row].kind == FLAG)
-    snprintf(out, SHOAL_FOREIGN_MAX, "give `%s` to shoal train", meant);
+    snprintf(out.text, sizeof out.text, "give `%s` to shoal train", meant);
   else if (is_told)
-    snprintf(out, SHOAL_FOREIGN_MAX, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
+    snprintf(out.text, sizeof out.text, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
   shoal_text_release(&ours);
-  return is_told ? out : NULL;
+  return out;
 }

@@ -7,8 +7,8 @@
  *   model_shapes.c    what shape comes out of a layer, and whether one can
  *   model_foreign.c   lines of other libraries -> what to write instead, for errors
  *
- * Reading functions answer false after putting the error into the words; the caller
- * hands the false on. Nothing a text contains may reach an assert. */
+ * Reading functions answer false after putting the error into the words, or without one where
+ * memory ran out; the caller hands the false on. Nothing a text contains may reach an assert. */
 #ifndef SHOAL_NN_MODEL_INTERNAL_H
 #define SHOAL_NN_MODEL_INTERNAL_H
 
@@ -19,6 +19,7 @@ enum {
   SHOAL_LINE_BYTES_MAX = 32768,   /* room for SHOAL_CLASS_WEIGHTS_MAX numbers */
   SHOAL_LINE_NAME_BYTES_MAX = 32, /* so short that a written model fits SHOAL_MODEL_BYTES_MAX */
   SHOAL_STACK_MAX = 32,           /* `layers K` of a recurrent line */
+  SHOAL_FIELDS_MAX = 4,           /* of a setting's line, its kind aside */
 };
 
 /* ---- words -------------------------------------------------------------------------- */
@@ -51,8 +52,11 @@ bool shoal_words_next_line(shoal_words *w);
 void shoal_words_advance(shoal_words *w);
 bool shoal_words_accept(shoal_words *w, const char *text); /* advances when the word is text */
 bool shoal_word_is(shoal_word word, const char *text);
-/* The word's index in a table, or -1. */
-int shoal_word_find(shoal_word word, const char *const *table, size_t count);
+/* The word's index in a table of words, which ends with a NULL as all of them do; or -1. */
+int shoal_word_find(shoal_word word, const char *const *table);
+
+/* How many of the characters at the front can be a line's name: letters, digits, '_' and '-', from a letter on. */
+size_t shoal_name_length(const char *text);
 
 /* All of these answer false, for `return shoal_words_fail(...)`. */
 bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...)
@@ -62,44 +66,79 @@ bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-bool shoal_words_no_memory(shoal_words *w);
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
-bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
-                         size_t count);
-/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; or NULL. Errors
- * end with it by themselves. */
-enum { SHOAL_FOREIGN_MAX = 240 };
-const char *shoal_words_foreign(const shoal_words *w, char out[SHOAL_FOREIGN_MAX]);
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table);
+/* The word of the table that is near, or NULL. */
+const char *shoal_word_near(shoal_word word, const char *const *table);
 /* The line must end here. */
 bool shoal_words_end(shoal_words *w);
 
-/* Pieces of text by value, to be used within the same expression. */
-typedef struct shoal_quote {
-  char text[64];
-} shoal_quote;
-typedef struct shoal_word_list {
+/* A piece of text by value, to be used within the same expression. */
+typedef struct shoal_phrase {
   char text[512];
-} shoal_word_list;
+} shoal_phrase;
 
 /* "'word'", shortened where long, or "the end of the line". */
-shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word);
+shoal_phrase shoal_word_quote(const shoal_words *w, shoal_word word);
 /* "a, b, c" */
-shoal_word_list shoal_words_list(const char *const *table, size_t count);
+shoal_phrase shoal_words_list(const char *const *table);
+/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; else "". Errors end with
+ * it by themselves. */
+shoal_phrase shoal_words_foreign(const shoal_words *w);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
-bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out);
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out);
-/* "5", "5x5" or "3x32x32": at most 3 numbers, none below least; *count says how many. */
-bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count);
+/* "5", "5x5" or "3x32x32": from `fewest` to `most` numbers, none below least. Returns how many; 0 after an error. */
+uint32_t shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t fewest, uint32_t most,
+                           uint32_t out[3]);
 
 typedef enum shoal_range {
-  SHOAL_RANGE_ABOVE_ZERO,
   SHOAL_RANGE_FROM_ZERO,
+  SHOAL_RANGE_ABOVE_ZERO,
   SHOAL_RANGE_SHARE, /* from 0 to below 1 */
 } shoal_range;
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out);
-/* The shortest decimal that reads back as the same float. */
-void shoal_write_real(shoal_text *out, const char *before, float value);
+/* A space and the shortest decimal that reads back as the same float. */
+void shoal_write_real(shoal_text *out, float value);
+
+/* A word, number or flag of a line, which reading and writing share; a list of them ends with {0}. Zero where the line
+ * cannot say it means that it was not given. */
+typedef struct shoal_field {
+  const char *word; /* before the value; or NULL */
+  const char *what; /* as errors call it */
+  enum {
+    SHOAL_FIELD_NONE,
+    SHOAL_FIELD_KIND,
+    SHOAL_FIELD_FLAG,
+    SHOAL_FIELD_U32,
+    SHOAL_FIELD_U64,
+    SHOAL_FIELD_REAL,
+  } type;
+  size_t place;             /* in the recipe or in the layer */
+  double usual;             /* of a setting where no line says it */
+  uint32_t least, most;     /* of an U32; a FLAG is at least 1 */
+  shoal_range range;        /* of a REAL */
+  const char *const *kinds; /* the words of a KIND, in the order of its enum, and a NULL behind them */
+} shoal_field;
+
+#define SHOAL_FIELD(owner, said, called, kind, name, otherwise) \
+  .word = said, .what = called, .type = SHOAL_FIELD_##kind, .place = offsetof(owner, name), .usual = otherwise
+#define SHOAL_KIND_FIELD(owner, what, name, words) \
+  { SHOAL_FIELD(owner, NULL, what, KIND, name, 0), .kinds = words }
+#define SHOAL_FLAG_FIELD(owner, word, name) \
+  { SHOAL_FIELD(owner, word, NULL, FLAG, name, 0), .least = 1 }
+#define SHOAL_U32_FIELD(owner, word, what, name, usual, from, to) \
+  { SHOAL_FIELD(owner, word, what, U32, name, usual), .least = from, .most = to }
+#define SHOAL_REAL_FIELD(owner, word, what, name, usual, in) \
+  { SHOAL_FIELD(owner, word, what, REAL, name, usual), .range = SHOAL_RANGE_##in }
+
+/* What the arguments of many layers begin with: how many of something there are. */
+#define SHOAL_COUNT_FIELD(what, name) SHOAL_U32_FIELD(shoal_layer, NULL, what, name, 0, 1, INT32_MAX)
+
+/* The value alone, without the field's word. */
+bool shoal_read_field(shoal_words *w, const shoal_field *field, void *owner);
+bool shoal_field_is_zero(const shoal_field *field, const void *owner);
+void shoal_write_fields(shoal_text *out, const shoal_field *fields, const void *owner);
 
 /* ---- reading a model ---------------------------------------------------------------- */
 
@@ -146,7 +185,7 @@ typedef struct shoal_reading {
   uint64_t weights; /* so far, statistics of batch normalisation included */
 
   /* Of the current line; length 0 where not written. */
-  shoal_word size; /* window of conv and pool, what reshape makes, how many numbers lookup takes */
+  shoal_word size; /* of the last argument: a window, a shape, how many numbers lookup takes */
   shoal_word options[SHOAL_OPTIONS];         /* the option's own word */
   shoal_word inputs[SHOAL_LAYER_INPUTS_MAX]; /* the names; [0] only with `from` */
 
@@ -163,22 +202,17 @@ typedef struct shoal_reading {
 /* Other tables of words, in the order of their enums. */
 extern const char *const shoal_pool_words[];
 extern const char *const shoal_setting_words[];
-enum {
-  SHOAL_POOL_WORDS = SHOAL_POOL_AVERAGE + 1,
-};
 
 /* model_settings.c */
 void shoal_recipe_init(shoal_recipe *recipe);
 /* The words after the setting's own, to the end of the line. */
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting);
-bool shoal_read_rate(shoal_reading *r);
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
-/* model.c, for the lines of operations: exactly `count` sizes, as r->size; "784", "1x28x28" or "sequence 20x8"; and names
- * of earlier lines, as inputs from the second on. */
-bool shoal_read_sizes(shoal_reading *r, const char *what, uint32_t count, uint32_t out[3]);
+/* model.c, for the lines of operations: "784", "1x28x28" or "sequence 20x8"; and names of earlier lines, as inputs from
+ * the second on. */
 bool shoal_read_shape(shoal_reading *r, shoal_shape *shape);
 bool shoal_read_names(shoal_reading *r, shoal_layer *layer);
 
@@ -192,7 +226,7 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more);
 /* a * b * c * d, or more than SHOAL_VALUES_MAX where that is too large. */
 uint64_t shoal_product(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 /* How errors call input k: "'a'", or "the line above"; and its place: its name, or else the layer. */
-shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k);
+shoal_phrase shoal_input_text(const shoal_reading *r, uint32_t k);
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k);
 /* "needs NEEDED, but the line above gives 1x28x28; ADVICE" */
 bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *needed, const char *advice);

@@ -11,126 +11,78 @@
 #include "nn/model_internal.h"
 #include "nn/optimizer.h"
 
-const char *const shoal_setting_words[] = {
-    [SHOAL_SETTING_LOSS] = "loss",
-    [SHOAL_SETTING_OPTIMIZER] = "optimizer",
-    [SHOAL_SETTING_SCHEDULE] = "schedule",
-    [SHOAL_SETTING_WARMUP] = "warmup",
-    [SHOAL_SETTING_BATCH] = "batch",
-    [SHOAL_SETTING_EPOCHS] = "epochs",
-    [SHOAL_SETTING_SEED] = "seed",
-    [SHOAL_SETTING_SHARDS] = "shards",
-    [SHOAL_SETTING_L2] = "l2",
-    [SHOAL_SETTING_CLIP] = "clip",
-    [SHOAL_SETTING_EARLY_STOP] = "early-stop",
-    [SHOAL_SETTING_SHUFFLE] = "shuffle",
-    [SHOAL_SETTING_AUGMENT] = "augment",
-    [SHOAL_SETTING_CLASS_WEIGHTS] = "class-weights",
-};
-const char *const shoal_schedule_words[] = {
-    [SHOAL_SCHEDULE_CONSTANT] = "constant",
-    [SHOAL_SCHEDULE_STEP] = "step",
-    [SHOAL_SCHEDULE_EXPONENTIAL] = "exponential",
-    [SHOAL_SCHEDULE_COSINE] = "cosine",
-    NULL,
-};
 static const char *const shuffle_words[] = {
     [SHOAL_SHUFFLE_ALL] = "all",
     [SHOAL_SHUFFLE_LANES] = "lanes",
     NULL,
 };
 
-enum { EPOCHS_MAX = 1000000000, FIELDS_MAX = 4 /* of a line */ };
+enum { EPOCHS_MAX = 1000000000 };
 
-/* A word, number or flag of a line. Zero where the line cannot say it means that it was not given. */
-typedef struct field {
-  const char *word; /* before the value, in any order with others; NULL: the value comes first */
-  const char *what; /* as errors call it */
-  enum { NONE, KIND, FLAG, U32, U64, REAL } type; /* NONE: the end of a list */
-  size_t place;                                   /* in the recipe */
-  double usual;                                   /* where no line says it */
-  uint32_t least, most;                           /* of an U32 */
-  shoal_range range;                              /* of a REAL */
-  const char *const *kinds;                       /* the words of a KIND, in the order of its enum */
-} field;
+#define KIND(what, name, words) SHOAL_KIND_FIELD(shoal_recipe, what, name, words)
+#define FLAG(word, name) SHOAL_FLAG_FIELD(shoal_recipe, word, name)
+#define U32(word, what, name, usual, from, to) \
+  SHOAL_U32_FIELD(shoal_recipe, word, what, name, usual, from, to)
+#define REAL(word, what, name, usual, in) SHOAL_REAL_FIELD(shoal_recipe, word, what, name, usual, in)
 
-#define ROW(said, called, kind, name, otherwise) \
-  .word = said, .what = called, .type = kind, .place = offsetof(shoal_recipe, name), .usual = otherwise
-#define KIND_ROW(what, name, words) \
-  { ROW(NULL, what, KIND, name, 0), .kinds = words }
-#define U32_ROW(word, what, name, usual, from, to) \
-  { ROW(word, what, U32, name, usual), .least = from, .most = to }
-#define REAL_ROW(word, what, name, usual, in) \
-  { ROW(word, what, REAL, name, usual), .range = SHOAL_RANGE_##in }
+/* A field without a word comes first, the others stand in any order. Class weights are read and written by
+ * themselves. */
+#define EACH_SETTING(X)                                                                                \
+  X(SHOAL_SETTING_LOSS, "loss", KIND("loss", loss, shoal_loss_words))                                  \
+  X(SHOAL_SETTING_OPTIMIZER, "optimizer", KIND("optimizer", optimizer, shoal_optimizer_words))         \
+  X(SHOAL_SETTING_SCHEDULE, "schedule", KIND("schedule", schedule, shoal_schedule_words))              \
+  X(SHOAL_SETTING_WARMUP, "warmup", REAL(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),     \
+    U32("scale", "the batch that the rate is meant for", scale_batch, 0, 1, SHOAL_BATCH_MAX))          \
+  X(SHOAL_SETTING_BATCH, "batch", U32(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX))  \
+  X(SHOAL_SETTING_EPOCHS, "epochs", U32(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX))      \
+  X(SHOAL_SETTING_SEED, "seed", {SHOAL_FIELD(shoal_recipe, NULL, "a seed", U64, seed, 1)})             \
+  X(SHOAL_SETTING_SHARDS, "shards", U32(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)) \
+  X(SHOAL_SETTING_L2, "l2", REAL(NULL, "the factor", l2, 0, FROM_ZERO))                                \
+  X(SHOAL_SETTING_CLIP, "clip", REAL(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO))      \
+  X(SHOAL_SETTING_EARLY_STOP, "early-stop",                                                            \
+    U32(NULL, "the epochs to wait for a better one", early_stop, 0, 0, EPOCHS_MAX))                    \
+  X(SHOAL_SETTING_SHUFFLE, "shuffle", KIND("shuffle", shuffle, shuffle_words))                         \
+  X(SHOAL_SETTING_AUGMENT, "augment", FLAG("flip", augment.flip),                                      \
+    U32("crop", "the pixels to move by", augment.crop, 0, 1, SHOAL_AUGMENT_CROP_MAX))                  \
+  X(SHOAL_SETTING_CLASS_WEIGHTS, "class-weights", {0})
 
-/* Class weights are read and written by themselves. */
-static const field setting_fields[SHOAL_SETTINGS][FIELDS_MAX + 1] = {
-    [SHOAL_SETTING_LOSS] = {KIND_ROW("loss", loss, shoal_loss_words)},
-    [SHOAL_SETTING_OPTIMIZER] = {KIND_ROW("optimizer", optimizer, shoal_optimizer_words)},
-    [SHOAL_SETTING_SCHEDULE] = {KIND_ROW("schedule", schedule, shoal_schedule_words)},
-    [SHOAL_SETTING_WARMUP] = {REAL_ROW(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),
-                              U32_ROW("scale", "the batch that the rate is meant for", scale_batch, 0, 1,
-                                      SHOAL_BATCH_MAX)},
-    [SHOAL_SETTING_BATCH] = {U32_ROW(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX)},
-    [SHOAL_SETTING_EPOCHS] = {U32_ROW(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX)},
-    [SHOAL_SETTING_SEED] = {{ROW(NULL, "a seed", U64, seed, 1)}},
-    [SHOAL_SETTING_SHARDS] = {U32_ROW(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)},
-    [SHOAL_SETTING_L2] = {REAL_ROW(NULL, "the factor", l2, 0, FROM_ZERO)},
-    [SHOAL_SETTING_CLIP] = {REAL_ROW(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO)},
-    [SHOAL_SETTING_EARLY_STOP] = {U32_ROW(NULL, "the epochs to wait for a better one", early_stop, 0, 0,
-                                          EPOCHS_MAX)},
-    [SHOAL_SETTING_SHUFFLE] = {KIND_ROW("shuffle", shuffle, shuffle_words)},
-    [SHOAL_SETTING_AUGMENT] = {{ROW("flip", NULL, FLAG, augment.flip, 0)},
-                               U32_ROW("crop", "the pixels to move by", augment.crop, 0, 1,
-                                       SHOAL_AUGMENT_CROP_MAX)},
-};
-/* Written even where they say what is usual. */
-static const bool is_always_written[SHOAL_SETTINGS] = {
-    [SHOAL_SETTING_LOSS] = true,  [SHOAL_SETTING_OPTIMIZER] = true, [SHOAL_SETTING_SCHEDULE] = true,
-    [SHOAL_SETTING_BATCH] = true, [SHOAL_SETTING_EPOCHS] = true,    [SHOAL_SETTING_SEED] = true,
-};
-static const field schedule_fields[][FIELDS_MAX + 1] = {
-    [SHOAL_SCHEDULE_CONSTANT] = {{0}},
-    [SHOAL_SCHEDULE_STEP] = {U32_ROW("from", "the first epoch of a lower rate", schedule_from, 1, 1,
-                                     EPOCHS_MAX),
-                             U32_ROW("every", "the epochs of a step", schedule_every, 1, 1, EPOCHS_MAX),
-                             REAL_ROW("factor", "the factor", schedule_factor, 0.1, ABOVE_ZERO)},
-    [SHOAL_SCHEDULE_EXPONENTIAL] = {REAL_ROW(NULL, "the factor of an epoch", schedule_factor, 0.1,
-                                             ABOVE_ZERO)},
-    [SHOAL_SCHEDULE_COSINE] = {REAL_ROW("to", "the last rate", schedule_to, 0, FROM_ZERO)},
-};
-static const field loss_fields[] = {
-    REAL_ROW("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
-    {ROW("sum-steps", NULL, FLAG, sum_steps, 0)},
-    {0},
+#define EACH_SCHEDULE(X)                                                             \
+  X(SHOAL_SCHEDULE_CONSTANT, "constant", {0})                                        \
+  X(SHOAL_SCHEDULE_STEP, "step",                                                     \
+    U32("from", "the first epoch of a lower rate", schedule_from, 1, 1, EPOCHS_MAX), \
+    U32("every", "the epochs of a step", schedule_every, 1, 1, EPOCHS_MAX),          \
+    REAL("factor", "the factor", schedule_factor, 0.1, ABOVE_ZERO))                  \
+  X(SHOAL_SCHEDULE_EXPONENTIAL, "exponential",                                       \
+    REAL(NULL, "the factor of an epoch", schedule_factor, 0.1, ABOVE_ZERO))          \
+  X(SHOAL_SCHEDULE_COSINE, "cosine", REAL("to", "the last rate", schedule_to, 0, FROM_ZERO))
+
+const char *const shoal_setting_words[] = {EACH_SETTING(SHOAL_WORD_OF) NULL};
+const char *const shoal_schedule_words[] = {EACH_SCHEDULE(SHOAL_WORD_OF) NULL};
+static const shoal_field setting_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SETTING(SHOAL_ROW_OF)};
+static const shoal_field schedule_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SCHEDULE(SHOAL_ROW_OF)};
+static const shoal_field loss_fields[SHOAL_FIELDS_MAX + 1] = {
+    REAL("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
+    FLAG("sum-steps", sum_steps),
 };
 
-/* What the line takes after its kind, in `room` where it has to be put together; `none` where there is no kind. */
-static const field *fields_of_kind(const shoal_recipe *recipe, shoal_setting setting, const field *none,
-                                   field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1]) {
-  if (setting == SHOAL_SETTING_LOSS) return loss_fields + (shoal_loss_rows[recipe->loss].has_delta ? 0 : 1);
-  if (setting == SHOAL_SETTING_SCHEDULE) return schedule_fields[recipe->schedule];
-  if (setting != SHOAL_SETTING_OPTIMIZER) return none;
-  const shoal_optimizer_number *numbers = shoal_optimizer_rows[recipe->optimizer].numbers;
-  size_t count = 0;
-  for (const shoal_optimizer_number *n = numbers; n->word != NULL; n++)
-    room[count++] = (field){n->word,
-                            n->what,
-                            REAL,
-                            n->field,
-                            .usual = n == numbers ? 0 : n->usual, /* a rate that nobody gave is 0 */
-                            .range = n->is_share ? SHOAL_RANGE_SHARE : SHOAL_RANGE_ABOVE_ZERO};
-  room[count] = (field){0};
-  return room;
+/* What the line takes after its kind; `others` where no other fields follow a kind. */
+static const shoal_field *fields_of_kind(const shoal_recipe *recipe, shoal_setting setting,
+                                         const shoal_field *others) {
+  switch (setting) {
+  case SHOAL_SETTING_LOSS: return loss_fields + (shoal_loss_rows[recipe->loss].has_delta ? 0 : 1);
+  case SHOAL_SETTING_SCHEDULE: return schedule_fields[recipe->schedule];
+  case SHOAL_SETTING_OPTIMIZER: return shoal_optimizer_rows[recipe->optimizer].fields;
+  default: return others;
+  }
 }
 
-static void put_usual(shoal_recipe *recipe, const field *f) {
-  for (; f->type != NONE; f++) {
+static void put_usual(shoal_recipe *recipe, const shoal_field *f) {
+  for (; f->type != SHOAL_FIELD_NONE; f++) {
     void *to = (char *)recipe + f->place;
     switch (f->type) {
-    case U64: *(uint64_t *)to = (uint64_t)f->usual; break;
-    case REAL: *(float *)to = (float)f->usual; break;
-    case FLAG: *(bool *)to = false; break;
+    case SHOAL_FIELD_U64: *(uint64_t *)to = (uint64_t)f->usual; break;
+    case SHOAL_FIELD_REAL: *(float *)to = (float)f->usual; break;
+    case SHOAL_FIELD_FLAG: *(bool *)to = false; break;
     default: *(uint32_t *)to = (uint32_t)f->usual; break;
     }
   }
@@ -145,48 +97,20 @@ void shoal_recipe_init(shoal_recipe *recipe) {
 
 /* ---- reading ------------------------------------------------------------------------ */
 
-static bool read_kind(shoal_words *w, const field *f, uint32_t *out) {
-  size_t count = 0;
-  while (f->kinds[count] != NULL) count++;
-  int kind = shoal_word_find(w->word, f->kinds, count);
-  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds, count);
-  *out = (uint32_t)kind;
-  shoal_words_advance(w);
-  return true;
-}
-
-static bool read_value(shoal_words *w, const field *f, shoal_recipe *recipe) {
-  void *to = (char *)recipe + f->place;
-  switch (f->type) {
-  case KIND: return read_kind(w, f, to);
-  case U32: return shoal_words_u32(w, f->what, f->least, f->most, to);
-  case U64: return shoal_words_u64(w, f->what, 0, UINT64_MAX, to);
-  case REAL: return shoal_words_real(w, f->what, f->range, to);
-  default: *(bool *)to = true; return true;
-  }
-}
-
 /* The rest of the line: fields that have words. */
-static bool read_options(shoal_words *w, const field *fields, shoal_recipe *recipe) {
-  const char *words[FIELDS_MAX];
-  size_t count = 0;
-  for (; fields[count].type != NONE; count++) words[count] = fields[count].word;
-  if (count == 0) return shoal_words_end(w);
+static bool read_options(shoal_words *w, const shoal_field *fields, shoal_recipe *recipe) {
+  const char *words[SHOAL_FIELDS_MAX + 1] = {NULL};
+  for (size_t i = 0; fields[i].type != SHOAL_FIELD_NONE; i++) words[i] = fields[i].word;
+  if (words[0] == NULL) return shoal_words_end(w);
   for (unsigned seen = 0; w->word.length;) {
-    int option = shoal_word_find(w->word, words, count);
-    if (option < 0) return shoal_words_unknown(w, w->word, "option", words, count);
+    int option = shoal_word_find(w->word, words);
+    if (option < 0) return shoal_words_unknown(w, w->word, "option", words);
     if (seen & 1u << option) return shoal_words_fail(w, w->word, "'%s' is given twice", words[option]);
     seen |= 1u << option;
     shoal_words_advance(w);
-    if (!read_value(w, &fields[option], recipe)) return false;
+    if (!shoal_read_field(w, &fields[option], recipe)) return false;
   }
   return true;
-}
-
-bool shoal_read_rate(shoal_reading *r) {
-  r->model->rate_set = true;
-  return shoal_words_real(&r->words, "the rate", SHOAL_RANGE_ABOVE_ZERO, &r->model->recipe.rate) &&
-         shoal_words_end(&r->words);
 }
 
 static bool read_class_weights(shoal_words *w, shoal_recipe *recipe) {
@@ -207,29 +131,29 @@ static bool read_class_weights(shoal_words *w, shoal_recipe *recipe) {
 }
 
 bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
-  static const char *const augment_words[] = {"flip", "crop", "none"};
+  static const char *const augment_words[] = {"flip", "crop", "none", NULL};
   shoal_words *w = &r->words;
   shoal_recipe *recipe = &r->model->recipe;
   if (setting == SHOAL_SETTING_CLASS_WEIGHTS) return read_class_weights(w, recipe);
-  const field *fields = setting_fields[setting];
+  const shoal_field *fields = setting_fields[setting];
   put_usual(recipe, fields);
   if (setting == SHOAL_SETTING_AUGMENT) {
     if (shoal_words_accept(w, "none")) return shoal_words_end(w);
-    if (shoal_word_find(w->word, augment_words, 3) < 0)
-      return shoal_words_unknown(w, w->word, "option", augment_words, 3);
+    if (shoal_word_find(w->word, augment_words) < 0)
+      return shoal_words_unknown(w, w->word, "option", augment_words);
   }
-  if (fields->word == NULL && !read_value(w, fields++, recipe)) return false;
+  if (fields->word == NULL && !shoal_read_field(w, fields++, recipe)) return false;
   if (setting == SHOAL_SETTING_OPTIMIZER) {
     if (recipe->optimizer == SHOAL_SGD && shoal_word_is(w->word, "momentum"))
       return shoal_words_fail(w, w->word, "sgd has no momentum; write `optimizer momentum momentum 0.9`");
     recipe->momentum = recipe->beta2 = recipe->eps = 0;
   }
-  field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1];
   float rate = recipe->rate;
-  fields = fields_of_kind(recipe, setting, fields, room);
+  fields = fields_of_kind(recipe, setting, fields);
   put_usual(recipe, fields);
   if (r->model->rate_set) recipe->rate = rate;
-  if (fields->type != NONE && fields->word == NULL && !read_value(w, fields++, recipe)) return false;
+  if (fields->type != SHOAL_FIELD_NONE && fields->word == NULL && !shoal_read_field(w, fields++, recipe))
+    return false;
   return read_options(w, fields, recipe);
 }
 
@@ -268,56 +192,25 @@ bool shoal_check_loss(shoal_reading *r) {
 
 /* ---- writing ------------------------------------------------------------------------ */
 
-static bool is_zero(const field *f, const shoal_recipe *recipe) {
-  const void *from = (const char *)recipe + f->place;
-  switch (f->type) {
-  case U64: return *(const uint64_t *)from == 0;
-  case REAL: return *(const float *)from == 0;
-  case FLAG: return !*(const bool *)from;
-  default: return *(const uint32_t *)from == 0;
-  }
-}
-
-/* Whether a line can say 0. */
-static bool takes_zero(const field *f) {
-  switch (f->type) {
-  case U32: return f->least == 0;
-  case REAL: return f->range != SHOAL_RANGE_ABOVE_ZERO;
-  case FLAG: return false;
-  default: return true;
-  }
-}
-
-static void write_fields(shoal_text *out, const field *f, const shoal_recipe *recipe) {
-  for (; f->type != NONE; f++) {
-    const void *from = (const char *)recipe + f->place;
-    if (is_zero(f, recipe) && !takes_zero(f)) continue;
-    if (f->word != NULL) shoal_text_addf(out, " %s", f->word);
-    if (f->type == KIND) shoal_text_addf(out, " %s", f->kinds[*(const uint32_t *)from]);
-    if (f->type == U32) shoal_text_addf(out, " %u", *(const uint32_t *)from);
-    if (f->type == U64) shoal_text_addf(out, " %llu", (unsigned long long)*(const uint64_t *)from);
-    if (f->type == REAL) shoal_write_real(out, " ", *(const float *)from);
-  }
-}
-
 static void write_class_weights(shoal_text *out, const shoal_recipe *recipe) {
   if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
   shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
-  for (uint32_t i = 0; i < recipe->class_weights_count; i++)
-    shoal_write_real(out, " ", recipe->class_weights[i]);
+  for (uint32_t i = 0; i < recipe->class_weights_count; i++) shoal_write_real(out, recipe->class_weights[i]);
   shoal_text_addf(out, "\n");
 }
 
+/* A line is left out where all that it would say is zero, and is zero without it. */
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
-  static const field none[1];
-  field room[SHOAL_OPTIMIZER_NUMBERS_MAX + 1];
+  static const shoal_field none[1];
   for (int s = 0; s < SHOAL_SETTINGS; s++) {
-    bool is_written = is_always_written[s];
-    for (const field *f = setting_fields[s]; f->type != NONE; f++) is_written |= !is_zero(f, recipe);
+    const shoal_field *of_kind = fields_of_kind(recipe, (shoal_setting)s, none);
+    bool is_written = of_kind != none;
+    for (const shoal_field *f = setting_fields[s]; f->type != SHOAL_FIELD_NONE; f++)
+      is_written |= f->usual != 0 || !shoal_field_is_zero(f, recipe);
     if (!is_written) continue;
     shoal_text_addf(out, "%s", shoal_setting_words[s]);
-    write_fields(out, setting_fields[s], recipe);
-    write_fields(out, fields_of_kind(recipe, (shoal_setting)s, none, room), recipe);
+    shoal_write_fields(out, setting_fields[s], recipe);
+    shoal_write_fields(out, of_kind, recipe);
     shoal_text_addf(out, "\n");
   }
   write_class_weights(out, recipe);

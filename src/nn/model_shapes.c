@@ -8,6 +8,14 @@
 #include "nn/model_internal.h"
 #include "nn/op.h"
 
+shoal_shape shoal_vector_of(uint64_t features) {
+  return (shoal_shape){SHOAL_VECTOR, 1, (uint32_t)features, 1, 1, 1};
+}
+
+shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features) {
+  return (shoal_shape){SHOAL_SEQUENCE, steps, features, 1, 1, 1};
+}
+
 uint64_t shoal_shape_values(const shoal_shape *shape) {
   return (uint64_t)shape->steps * shape->features * shape->c * shape->h * shape->w;
 }
@@ -18,27 +26,20 @@ bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b) {
 }
 
 uint32_t shoal_shape_dims(const shoal_shape *shape, int64_t out[SHOAL_SHAPE_DIMS_MAX]) {
-  uint32_t count = 0;
-  if (shape->kind == SHOAL_IMAGE) {
-    out[count++] = shape->c;
-    out[count++] = shape->h;
-    out[count++] = shape->w;
-    return count;
-  }
-  if (shape->kind != SHOAL_VECTOR) out[count++] = shape->steps;
-  if (shape->kind != SHOAL_TOKENS) out[count++] = shape->features;
-  return count;
+  bool is_image = shape->kind == SHOAL_IMAGE;
+  out[0] = is_image ? shape->c : shape->kind == SHOAL_VECTOR ? shape->features : shape->steps;
+  out[1] = is_image ? shape->h : shape->features;
+  out[2] = shape->w;
+  return is_image ? 3 : shape->kind == SHOAL_SEQUENCE ? 2 : 1;
 }
 
 const char *shoal_shape_text(const shoal_shape *shape, char out[SHOAL_SHAPE_TEXT_MAX]) {
-  switch (shape->kind) {
-  case SHOAL_VECTOR: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%u", shape->features); break;
-  case SHOAL_IMAGE: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%ux%ux%u", shape->c, shape->h, shape->w); break;
-  case SHOAL_SEQUENCE:
-    snprintf(out, SHOAL_SHAPE_TEXT_MAX, "sequence %ux%u", shape->steps, shape->features);
-    break;
-  case SHOAL_TOKENS: snprintf(out, SHOAL_SHAPE_TEXT_MAX, "tokens %u", shape->steps); break;
-  }
+  static const char *const before[] = {[SHOAL_VECTOR] = "", "", "sequence ", "tokens "};
+  int64_t sizes[SHOAL_SHAPE_DIMS_MAX];
+  uint32_t count = shoal_shape_dims(shape, sizes);
+  int length = snprintf(out, SHOAL_SHAPE_TEXT_MAX, "%s%u", before[shape->kind], (uint32_t)sizes[0]);
+  for (uint32_t i = 1; i < count; i++)
+    length += snprintf(out + length, SHOAL_SHAPE_TEXT_MAX - (size_t)length, "x%u", (uint32_t)sizes[i]);
   return out;
 }
 
@@ -74,13 +75,9 @@ bool shoal_count_weights(shoal_reading *r, uint64_t more) {
 
 /* ---- what a layer is given ----------------------------------------------------------- */
 
-static const shoal_shape *input_shape(const shoal_reading *r, const shoal_layer *layer, uint32_t k) {
-  return &r->model->layers[layer->inputs[k]].shape;
-}
-
-shoal_quote shoal_input_text(const shoal_reading *r, uint32_t k) {
+shoal_phrase shoal_input_text(const shoal_reading *r, uint32_t k) {
   if (k > 0 || r->inputs[0].length) return shoal_word_quote(&r->words, r->inputs[k]);
-  return (shoal_quote){"the line above"};
+  return (shoal_phrase){"the line above"};
 }
 
 shoal_word shoal_input_place(const shoal_reading *r, uint32_t k) {
@@ -93,32 +90,25 @@ bool shoal_wrong_input(shoal_reading *r, const shoal_shape *in, const char *need
                           shoal_input_text(r, 0).text, shoal_shape_text(in, shape), advice);
 }
 
-/* Every layer but embed works on numbers. */
-static bool check_not_tokens(shoal_reading *r, const shoal_layer *layer) {
+bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
+  char text[SHOAL_SHAPE_TEXT_MAX];
   for (uint32_t k = 0; k < layer->inputs_count; k++) {
-    char shape[SHOAL_SHAPE_TEXT_MAX];
-    const shoal_shape *in = input_shape(r, layer, k);
-    if (in->kind == SHOAL_TOKENS)
+    const shoal_shape *in = &r->model->layers[layer->inputs[k]].shape;
+    if (in->kind == SHOAL_TOKENS && !shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS))
       return shoal_words_fail(
           &r->words, shoal_input_place(r, k),
           "%s gives %s, which are numbers of words; put a line like `embed 10000 200` between",
-          shoal_input_text(r, k).text, shoal_shape_text(in, shape));
+          shoal_input_text(r, k).text, shoal_shape_text(in, text));
   }
-  return true;
-}
-
-bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
-  const shoal_shape *in = input_shape(r, layer, 0);
-  if (!shoal_op_is(layer->op, SHOAL_OP_TAKES_TOKENS) && !check_not_tokens(r, layer)) return false;
+  const shoal_shape *in = &r->model->layers[layer->inputs[0]].shape;
   if (layer->op->infer == NULL) layer->shape = *in;
   if (layer->op->infer != NULL && !layer->op->infer(r, layer, in)) return false;
   if (!shoal_check_values(r, r->words.head, &layer->shape)) return false;
   if (layer->activation == SHOAL_ACT_SOFTMAX && layer->shape.kind == SHOAL_IMAGE) {
     shoal_word option = r->options[SHOAL_OPTION_ACTIVATION];
-    char shape[SHOAL_SHAPE_TEXT_MAX];
     return shoal_words_fail(&r->words, option.length ? option : r->words.head,
                             "softmax needs a vector or a sequence, found %s; put a line `flatten` before it",
-                            shoal_shape_text(&layer->shape, shape));
+                            shoal_shape_text(&layer->shape, text));
   }
   return true;
 }

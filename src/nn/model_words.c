@@ -21,9 +21,9 @@ void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t
 static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
   char sentence[SHOAL_ERROR_TEXT_MAX];
   vsnprintf(sentence, sizeof sentence, format, args);
-  char foreign[SHOAL_FOREIGN_MAX];
+  const shoal_phrase foreign = shoal_words_foreign(w);
   size_t length = strlen(sentence);
-  if (shoal_words_foreign(w, foreign)) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign);
+  if (foreign.text[0]) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign.text);
   w->status = status;
   if (w->is_flag)
     shoal_fail(w->err, status, "%s: %s", w->name, sentence);
@@ -60,33 +60,26 @@ bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, .
   return false;
 }
 
-bool shoal_words_no_memory(shoal_words *w) {
-  w->status = shoal_fail(w->err, SHOAL_NO_MEMORY, "%s: out of memory while reading the model", w->name);
-  return false;
-}
-
-bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table,
-                         size_t count) {
-  char foreign[SHOAL_FOREIGN_MAX];
-  const shoal_quote quote = shoal_word_quote(w, at);
-  if (shoal_words_foreign(w, foreign)) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
-  const char *near = shoal_nearest(at.text, at.length, table, count);
+bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table) {
+  const shoal_phrase quote = shoal_word_quote(w, at);
+  if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unknown %s %s", thing, quote.text);
+  const char *near = shoal_word_near(at, table);
   if (near) return shoal_words_fail(w, at, "unknown %s %s; did you mean '%s'?", thing, quote.text, near);
-  const shoal_word_list list = shoal_words_list(table, count);
+  const shoal_phrase list = shoal_words_list(table);
   if (at.length == 0) return shoal_words_fail(w, at, "the %s is missing; it is one of %s", thing, list.text);
   return shoal_words_fail(w, at, "unknown %s %s; it is one of %s", thing, quote.text, list.text);
 }
 
-shoal_word_list shoal_words_list(const char *const *table, size_t count) {
-  shoal_word_list list = {""};
-  for (size_t i = 0, used = 0; i < count && used < sizeof list.text; i++)
+shoal_phrase shoal_words_list(const char *const *table) {
+  shoal_phrase list = {""};
+  for (size_t i = 0, used = 0; table[i] != NULL && used < sizeof list.text; i++)
     used += (size_t)snprintf(list.text + used, sizeof list.text - used, i ? ", %s" : "%s", table[i]);
   return list;
 }
 
-shoal_quote shoal_word_quote(const shoal_words *w, shoal_word word) {
+shoal_phrase shoal_word_quote(const shoal_words *w, shoal_word word) {
   enum { SHOWN = 40 };
-  shoal_quote quote;
+  shoal_phrase quote;
   if (word.length == 0)
     snprintf(quote.text, sizeof quote.text, "%s", w->is_flag ? "nothing" : "the end of the line");
   else
@@ -103,10 +96,9 @@ static shoal_word place(const shoal_words *w, const char *at) {
 
 /* Everything up to a comment is printable ASCII and tabs; a comment holds no zero byte. */
 static bool check_bytes(shoal_words *w) {
-  for (const char *at = w->line_start; at < w->line_end; at++) {
-    if (*at == 0) return shoal_words_fail(w, place(w, at), "found a zero byte; a model is plain text");
-  }
-  const char *comment = memchr(w->line_start, '#', (size_t)(w->line_end - w->line_start));
+  size_t length = (size_t)(w->line_end - w->line_start);
+  const char *zero = memchr(w->line_start, 0, length), *comment = memchr(w->line_start, '#', length);
+  if (zero) return shoal_words_fail(w, place(w, zero), "found a zero byte; a model is plain text");
   if (comment) w->line_end = comment;
   for (const char *at = w->line_start; at < w->line_end; at++) {
     if (*at != '\t' && (*at < ' ' || *at > '~'))
@@ -154,20 +146,34 @@ bool shoal_words_accept(shoal_words *w, const char *text) {
   return same;
 }
 
-int shoal_word_find(shoal_word word, const char *const *table, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (shoal_word_is(word, table[i])) return (int)i;
-  }
+int shoal_word_find(shoal_word word, const char *const *table) {
+  for (int i = 0; table[i] != NULL; i++)
+    if (shoal_word_is(word, table[i])) return i;
   return -1;
+}
+
+const char *shoal_word_near(shoal_word word, const char *const *table) {
+  size_t count = 0;
+  while (table[count] != NULL) count++;
+  return shoal_nearest(word.text, word.length, table, count);
 }
 
 bool shoal_words_end(shoal_words *w) {
   return w->word.length == 0 || shoal_words_expected(w, w->word, "the end of the line");
 }
 
+size_t shoal_name_length(const char *at) {
+  size_t length = 0;
+  for (;; length++) {
+    char c = at[length];
+    bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (!is_letter && (length == 0 || ((c < '0' || c > '9') && c != '-'))) return length;
+  }
+}
+
 /* ---- numbers ------------------------------------------------------------------------ */
 
-bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
+static bool read_u64(shoal_words *w, const char *what, uint64_t least, uint64_t most, uint64_t *out) {
   if (!shoal_read_u64(w->word.text, w->word.length, out) || *out < least || *out > most)
     return shoal_words_expected(w, w->word, "%s, a whole number from %s to %s", what,
                                 shoal_human_count(least).text, shoal_human_count(most).text);
@@ -177,7 +183,7 @@ bool shoal_words_u64(shoal_words *w, const char *what, uint64_t least, uint64_t 
 
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out) {
   uint64_t value;
-  if (!shoal_words_u64(w, what, least, most, &value)) return false;
+  if (!read_u64(w, what, least, most, &value)) return false;
   *out = (uint32_t)value;
   return true;
 }
@@ -198,19 +204,21 @@ static uint32_t split_sizes(shoal_word word, uint32_t least, uint32_t out[3]) {
   return 0;
 }
 
-bool shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t out[3], uint32_t *count) {
-  *count = w->word.length ? split_sizes(w->word, least, out) : 0;
-  if (*count == 0)
+uint32_t shoal_words_sizes(shoal_words *w, const char *what, uint32_t least, uint32_t fewest, uint32_t most,
+                           uint32_t out[3]) {
+  uint32_t count = w->word.length ? split_sizes(w->word, least, out) : 0;
+  if (count > 0 && (count < fewest || count > most)) return shoal_words_expected(w, w->word, "%s", what);
+  if (count == 0)
     return shoal_words_expected(w, w->word, "%s, of whole numbers from %u to %s", what, least,
                                 shoal_human_count(SHOAL_VALUES_MAX).text);
   shoal_words_advance(w);
-  return true;
+  return count;
 }
 
 bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float *out) {
   static const char *const words[] = {
-      [SHOAL_RANGE_ABOVE_ZERO] = "above 0 and at most 1e9",
       [SHOAL_RANGE_FROM_ZERO] = "from 0 to 1e9",
+      [SHOAL_RANGE_ABOVE_ZERO] = "above 0 and at most 1e9",
       [SHOAL_RANGE_SHARE] = "from 0 to below 1",
   };
   double value;
@@ -226,7 +234,7 @@ bool shoal_words_real(shoal_words *w, const char *what, shoal_range range, float
   return true;
 }
 
-void shoal_write_real(shoal_text *out, const char *before, float value) {
+void shoal_write_real(shoal_text *out, float value) {
   char text[32];
   double read;
   snprintf(text, sizeof text, "%.0f", (double)value);
@@ -236,5 +244,50 @@ void shoal_write_real(shoal_text *out, const char *before, float value) {
       if (shoal_read_f64(text, strlen(text), &read) && (float)read == value) break;
     }
   }
-  shoal_text_addf(out, "%s%s", before, text);
+  shoal_text_addf(out, " %s", text);
+}
+
+/* ---- fields ------------------------------------------------------------------------- */
+
+static bool read_kind(shoal_words *w, const shoal_field *f, uint32_t *out) {
+  int kind = shoal_word_find(w->word, f->kinds);
+  if (kind < 0) return shoal_words_unknown(w, w->word, f->what, f->kinds);
+  *out = (uint32_t)kind;
+  shoal_words_advance(w);
+  return true;
+}
+
+bool shoal_read_field(shoal_words *w, const shoal_field *f, void *owner) {
+  void *to = (char *)owner + f->place;
+  switch (f->type) {
+  case SHOAL_FIELD_KIND: return read_kind(w, f, to);
+  case SHOAL_FIELD_U32: return shoal_words_u32(w, f->what, f->least, f->most, to);
+  case SHOAL_FIELD_U64: return read_u64(w, f->what, 0, UINT64_MAX, to);
+  case SHOAL_FIELD_REAL: return shoal_words_real(w, f->what, f->range, to);
+  default: *(bool *)to = true; return true;
+  }
+}
+
+bool shoal_field_is_zero(const shoal_field *f, const void *owner) {
+  const void *from = (const char *)owner + f->place;
+  switch (f->type) {
+  case SHOAL_FIELD_U64: return *(const uint64_t *)from == 0;
+  case SHOAL_FIELD_REAL: return *(const float *)from == 0;
+  case SHOAL_FIELD_FLAG: return !*(const bool *)from;
+  default: return *(const uint32_t *)from == 0;
+  }
+}
+
+void shoal_write_fields(shoal_text *out, const shoal_field *f, const void *owner) {
+  for (; f->type != SHOAL_FIELD_NONE; f++) {
+    const void *from = (const char *)owner + f->place;
+    bool takes_zero = f->least == 0 && f->range != SHOAL_RANGE_ABOVE_ZERO;
+    if (!takes_zero && shoal_field_is_zero(f, owner)) continue;
+    if (f->word != NULL) shoal_text_addf(out, " %s", f->word);
+    if (f->type == SHOAL_FIELD_KIND) shoal_text_addf(out, " %s", f->kinds[*(const uint32_t *)from]);
+    if (f->type == SHOAL_FIELD_U32) shoal_text_addf(out, " %u", *(const uint32_t *)from);
+    if (f->type == SHOAL_FIELD_U64)
+      shoal_text_addf(out, " %llu", (unsigned long long)*(const uint64_t *)from);
+    if (f->type == SHOAL_FIELD_REAL) shoal_write_real(out, *(const float *)from);
+  }
 }

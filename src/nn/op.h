@@ -25,8 +25,7 @@ enum {
   SHOAL_OP_READS_OUTPUT = 1 << 1,      /* it reads the output again */
   SHOAL_OP_IN_PLACE = 1 << 2,          /* the output may overwrite the input */
   SHOAL_OP_GRADIENT_IN_PLACE = 1 << 3, /* the input's gradient may overwrite the output's */
-  SHOAL_OP_PASSES_GRADIENT =
-      1 << 4, /* every input's gradient is the output's: there is no backward function */
+  SHOAL_OP_PASSES_GRADIENT = 1 << 4,   /* every input's gradient is the output's: there is no backward */
   /* What kind of operation it is. */
   SHOAL_OP_INPUT = 1 << 5,           /* it stands for the data */
   SHOAL_OP_TAKES_TOKENS = 1 << 6,    /* its input is numbers of words; all others work on values */
@@ -53,8 +52,8 @@ typedef struct shoal_call {
   const void *own; /* what the operation hands to its bands, or NULL */
   uint32_t *mark;  /* a word of the host that stays from forward to backward */
   float *dy;       /* backward only, and these: */
-  /* The gradients of the inputs; NULL for an input whose gradient nobody wants. A node with one input and no parameters
-   * always has dx[0]: it runs backward only when that gradient is wanted. */
+  /* The gradients of the inputs; NULL for an input whose gradient nobody wants, and forward. A node with one input and
+   * no parameters has dx[0] whenever it runs backward, which it does only when that gradient is wanted. */
   float *dx[SHOAL_LAYER_INPUTS_MAX];
 } shoal_call;
 
@@ -65,8 +64,8 @@ typedef struct shoal_op {
   unsigned traits;  /* SHOAL_OP_... */
 
   /* The line. Each may be NULL. */
-  const char *units; /* what errors call the number that its arguments begin with: layer->units */
-  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* its other arguments */
+  const struct shoal_field *arguments;                       /* of the layer (model_internal.h) */
+  bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* those that are no fields, behind them */
   void (*write)(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
   /* Sets layer->shape and counts the weights; NULL: the shape is the input's. */
   bool (*infer)(struct shoal_reading *r, shoal_layer *layer, const shoal_shape *in);
@@ -74,14 +73,12 @@ typedef struct shoal_op {
   uint32_t (*lower)(struct shoal_lowering *l, uint32_t input);
 
   /* The node. */
-  unsigned (*node_traits)(
-      const shoal_node *node); /* beside `traits`, where they depend on the node; or NULL */
+  unsigned (*node_traits)(const shoal_node *node); /* beside `traits`, what depends on the node; or NULL */
   /* Floats that it keeps from forward to backward, and scratch; NULL: none. */
   size_t (*saved)(const shoal_node *node, uint32_t n);
   size_t (*scratch)(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward);
-  uint32_t carries; /* recurrent: vectors of the output's width that go on from batch to batch */
-  uint32_t
-      overwrites; /* so many parameters, from the first, get their gradient overwritten by a fresh tile */
+  uint32_t carries;    /* recurrent: vectors of the output's width that go on from batch to batch */
+  uint32_t overwrites; /* so many parameters, from the first, whose gradients a fresh tile overwrites */
   void (*forward)(const shoal_call *call);
   void (*backward)(const shoal_call *call);
   uint64_t (*flops)(const shoal_node *node); /* forward, of one sample; NULL: 0 */

@@ -4,21 +4,28 @@
 #include "base/power.h"
 #include "nn/model_internal.h"
 
-/* The numbers of rows; in the recipe, beta1 stands where momentum does. */
-#define RATE(usual) "rate", "the rate", offsetof(shoal_recipe, rate), false, usual
-#define MOMENTUM "momentum", "the momentum", offsetof(shoal_recipe, momentum), true, 0.9f
-#define BETA1 "beta1", "beta1", offsetof(shoal_recipe, momentum), true, 0.9f
-#define BETA2(usual) "beta2", "beta2", offsetof(shoal_recipe, beta2), true, usual
-#define EPS(usual) "eps", "eps", offsetof(shoal_recipe, eps), false, usual
+/* A rate that no line gives is 0 in the recipe; beta1 stands there where momentum does. */
+#define NUMBER(word, what, name, usual, in) SHOAL_REAL_FIELD(shoal_recipe, word, what, name, usual, in)
+#define RATE NUMBER("rate", "the rate", rate, 0, ABOVE_ZERO)
+#define MOMENTUM NUMBER("momentum", "the momentum", momentum, 0.9, SHARE)
+#define BETA1 NUMBER("beta1", "beta1", momentum, 0.9, SHARE)
+#define BETA2(usual) NUMBER("beta2", "beta2", beta2, usual, SHARE)
+#define EPS(usual) NUMBER("eps", "eps", eps, usual, ABOVE_ZERO)
 
-#define EACH_OPTIMIZER(X)                                                                                 \
-  X(SHOAL_SGD, "sgd", .numbers = {{RATE(0.1f)}})                                                          \
-  X(SHOAL_MOMENTUM, "momentum", .slots = 1, .has_velocity = true, .numbers = {{RATE(0.05f)}, {MOMENTUM}}) \
-  X(SHOAL_NESTEROV, "nesterov", .slots = 1, .has_velocity = true, .numbers = {{RATE(0.05f)}, {MOMENTUM}}) \
-  X(SHOAL_ADAGRAD, "adagrad", .slots = 1, .numbers = {{RATE(0.01f)}, {EPS(1e-10f)}})                      \
-  X(SHOAL_RMSPROP, "rmsprop", .slots = 1, .numbers = {{RATE(0.001f)}, {BETA2(0.99f)}, {EPS(1e-8f)}})      \
-  X(SHOAL_ADAM, "adam", .slots = 2, .numbers = {{RATE(0.001f)}, {BETA1}, {BETA2(0.999f)}, {EPS(1e-8f)}})  \
-  X(SHOAL_ADAMW, "adamw", .slots = 2, .numbers = {{RATE(0.001f)}, {BETA1}, {BETA2(0.999f)}, {EPS(1e-8f)}})
+static const shoal_field sgd[SHOAL_FIELDS_MAX + 1] = {RATE};
+static const shoal_field momentum[SHOAL_FIELDS_MAX + 1] = {RATE, MOMENTUM};
+static const shoal_field adagrad[SHOAL_FIELDS_MAX + 1] = {RATE, EPS(1e-10)};
+static const shoal_field rmsprop[SHOAL_FIELDS_MAX + 1] = {RATE, BETA2(0.99), EPS(1e-8)};
+static const shoal_field adam[SHOAL_FIELDS_MAX + 1] = {RATE, BETA1, BETA2(0.999), EPS(1e-8)};
+
+#define EACH_OPTIMIZER(X)                                                                            \
+  X(SHOAL_SGD, "sgd", .rate = 0.1f, .fields = sgd)                                                   \
+  X(SHOAL_MOMENTUM, "momentum", .rate = 0.05f, .slots = 1, .has_velocity = true, .fields = momentum) \
+  X(SHOAL_NESTEROV, "nesterov", .rate = 0.05f, .slots = 1, .has_velocity = true, .fields = momentum) \
+  X(SHOAL_ADAGRAD, "adagrad", .rate = 0.01f, .slots = 1, .fields = adagrad)                          \
+  X(SHOAL_RMSPROP, "rmsprop", .rate = 0.001f, .slots = 1, .fields = rmsprop)                         \
+  X(SHOAL_ADAM, "adam", .rate = 0.001f, .slots = 2, .fields = adam)                                  \
+  X(SHOAL_ADAMW, "adamw", .rate = 0.001f, .slots = 2, .fields = adam)
 
 const char *const shoal_optimizer_words[] = {EACH_OPTIMIZER(SHOAL_WORD_OF) NULL};
 const shoal_optimizer_row shoal_optimizer_rows[] = {EACH_OPTIMIZER(SHOAL_ROW_OF)};

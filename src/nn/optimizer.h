@@ -9,22 +9,12 @@
 
 #include "nn/graph.h"
 
-/* A number that an optimiser takes: `optimizer adam beta1 0.9`. */
-typedef struct shoal_optimizer_number {
-  const char *word;
-  const char *what; /* as errors call it */
-  size_t field;     /* the float of the recipe, in bytes from its start */
-  bool
-      is_share; /* true: from 0 to below 1; false: above 0, where 0 in the recipe means that it was not given */
-  float usual;
-} shoal_optimizer_number;
-
-enum { SHOAL_OPTIMIZER_NUMBERS_MAX = 4 };
 /* All that is particular to an optimiser but its arithmetic, which is the kernels'. */
 typedef struct shoal_optimizer_row {
-  uint32_t slots;    /* vectors of state beside the weights: 0, 1 or 2 */
-  bool has_velocity; /* the first of them says where the weights are going: momentum */
-  shoal_optimizer_number numbers[SHOAL_OPTIMIZER_NUMBERS_MAX + 1]; /* the rate, others; no word: the end */
+  float rate;                       /* where no line gives one */
+  uint32_t slots;                   /* vectors of state beside the weights: 0, 1 or 2 */
+  bool has_velocity;                /* the first of them says where the weights are going: momentum */
+  const struct shoal_field *fields; /* the numbers of its line, the rate first (model_internal.h) */
 } shoal_optimizer_row;
 
 /* In the order of their enum. */

@@ -9,7 +9,7 @@
 #include "nn/optimizer.h"
 
 float shoal_recipe_rate(const shoal_recipe *recipe) {
-  return recipe->rate > 0 ? recipe->rate : shoal_optimizer_rows[recipe->optimizer].numbers[0].usual;
+  return recipe->rate > 0 ? recipe->rate : shoal_optimizer_rows[recipe->optimizer].rate;
 }
 
 /* cos(pi x) for x in [0, 1]. Up to pi / 2 twelve terms of the series are below 1e-16;

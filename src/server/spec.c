@@ -227,7 +227,7 @@ void shoal_spec_write(const shoal_spec *spec, bool with_model, shoal_json *json)
 
 void shoal_spec_write_recipe(const shoal_recipe *recipe, shoal_json *json) {
   shoal_json_open(json, "recipe", '{');
-  shoal_json_text(json, "optimizer", shoal_optimizer_name(recipe->optimizer));
+  shoal_json_text(json, "optimizer", shoal_optimizer_words[recipe->optimizer]);
   shoal_json_real(json, "rate", shoal_human_float(shoal_recipe_rate(recipe)));
   shoal_json_int(json, "batch", recipe->batch);
   shoal_json_int(json, "epochs", recipe->epochs);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "nn/loss.h"
-#include "nn/model.h"
+#include "nn/model_internal.h"
 #include "nn/ops/table.h"
 #include "nn/optimizer.h"
 
@@ -82,10 +82,10 @@ static const struct {
      {.op = &shoal_op_conv,
       .units = 20,
       .bias = true,
-      .k_h = 5,
-      .k_w = 5,
-      .stride_h = 1,
-      .stride_w = 1,
+      .window.k_h = 5,
+      .window.k_w = 5,
+      .window.stride_h = 1,
+      .window.stride_w = 1,
       .activation = SHOAL_ACT_TANH}},
     {"3x33x32",
      "conv 8 3x3 stride 2 pad same",
@@ -93,58 +93,85 @@ static const struct {
      {.op = &shoal_op_conv,
       .units = 8,
       .bias = true,
-      .k_h = 3,
-      .k_w = 3,
-      .stride_h = 2,
-      .stride_w = 2,
-      .pad_h = 1,
-      .pad_w = 1}},
+      .window.k_h = 3,
+      .window.k_w = 3,
+      .window.stride_h = 2,
+      .window.stride_w = 2,
+      .window.pad_h = 1,
+      .window.pad_w = 1}},
     {"3x8x9",
      "conv 2 5x3 pad 4x2 stride 3x1 no-bias init uniform 0.5 leaky-relu",
      "2x4x11",
      {.op = &shoal_op_conv,
       .units = 2,
-      .k_h = 5,
-      .k_w = 3,
-      .stride_h = 3,
-      .stride_w = 1,
-      .pad_h = 4,
-      .pad_w = 2,
+      .window.k_h = 5,
+      .window.k_w = 3,
+      .window.stride_h = 3,
+      .window.stride_w = 1,
+      .window.pad_h = 4,
+      .window.pad_w = 2,
       .init = SHOAL_INIT_UNIFORM,
       .init_scale = 0.5f,
       .activation = SHOAL_ACT_LEAKY_RELU}},
     {"1x4x4",
      "conv 1 4x4",
      "1x1x1",
-     {.op = &shoal_op_conv, .units = 1, .bias = true, .k_h = 4, .k_w = 4, .stride_h = 1, .stride_w = 1}},
+     {.op = &shoal_op_conv,
+      .units = 1,
+      .bias = true,
+      .window.k_h = 4,
+      .window.k_w = 4,
+      .window.stride_h = 1,
+      .window.stride_w = 1}},
 
     {"20x24x25",
      "pool max 2x2",
      "20x12x12",
-     {.op = &shoal_op_pool, .pool = SHOAL_POOL_MAX, .k_h = 2, .k_w = 2, .stride_h = 2, .stride_w = 2}},
+     {.op = &shoal_op_pool,
+      .pool = SHOAL_POOL_MAX,
+      .window.k_h = 2,
+      .window.k_w = 2,
+      .window.stride_h = 2,
+      .window.stride_w = 2}},
     {"2x9x9",
      "pool average 3x2 stride 1 pad 1",
      "2x9x10",
      {.op = &shoal_op_pool,
       .pool = SHOAL_POOL_AVERAGE,
-      .k_h = 3,
-      .k_w = 2,
-      .stride_h = 1,
-      .stride_w = 1,
-      .pad_h = 1,
-      .pad_w = 1}},
+      .window.k_h = 3,
+      .window.k_w = 2,
+      .window.stride_h = 1,
+      .window.stride_w = 1,
+      .window.pad_h = 1,
+      .window.pad_w = 1}},
     {"2x9x9",
      "pool min 3x3 stride 2x3 elu",
      "2x4x3",
      {.op = &shoal_op_pool,
       .pool = SHOAL_POOL_MIN,
-      .k_h = 3,
-      .k_w = 3,
-      .stride_h = 2,
-      .stride_w = 3,
+      .window.k_h = 3,
+      .window.k_w = 3,
+      .window.stride_h = 2,
+      .window.stride_w = 3,
       .activation = SHOAL_ACT_ELU}},
-    {"64x8x8", "global-pool average", "64", {.op = &shoal_op_global_pool, .pool = SHOAL_POOL_AVERAGE}},
-    {"64x8x8", "global-pool min", "64", {.op = &shoal_op_global_pool, .pool = SHOAL_POOL_MIN}},
+    {"64x8x8",
+     "global-pool average",
+     "64",
+     {.op = &shoal_op_global_pool,
+      .pool = SHOAL_POOL_AVERAGE,
+      .window.k_h = 8,
+      .window.k_w = 8,
+      .window.stride_h = 1,
+      .window.stride_w = 1}},
+    {"64x8x8",
+     "global-pool min",
+     "64",
+     {.op = &shoal_op_global_pool,
+      .pool = SHOAL_POOL_MIN,
+      .window.k_h = 8,
+      .window.k_w = 8,
+      .window.stride_h = 1,
+      .window.stride_w = 1}},
 
     {"3x4x5", "flatten", "60", {.op = &shoal_op_flatten}},
     {"sequence 4x5", "flatten", "20", {.op = &shoal_op_flatten}},
@@ -251,12 +278,12 @@ static void every_layer_gets_its_fields_and_shape(void **state) {
     assert_int_equal(got->whole_batch, expected->whole_batch);
     assert_int_equal(got->bias, expected->bias);
     assert_int_equal(got->pool, expected->pool);
-    assert_int_equal(got->k_h, expected->k_h);
-    assert_int_equal(got->k_w, expected->k_w);
-    assert_int_equal(got->stride_h, expected->stride_h);
-    assert_int_equal(got->stride_w, expected->stride_w);
-    assert_int_equal(got->pad_h, expected->pad_h);
-    assert_int_equal(got->pad_w, expected->pad_w);
+    assert_int_equal(got->window.k_h, expected->window.k_h);
+    assert_int_equal(got->window.k_w, expected->window.k_w);
+    assert_int_equal(got->window.stride_h, expected->window.stride_h);
+    assert_int_equal(got->window.stride_w, expected->window.stride_w);
+    assert_int_equal(got->window.pad_h, expected->window.pad_h);
+    assert_int_equal(got->window.pad_w, expected->window.pad_w);
     assert_true(got->rate == expected->rate);
     assert_int_equal(got->init, expected->init);
     assert_true(got->init_scale == expected->init_scale);
@@ -613,14 +640,14 @@ static void every_optimiser_loss_and_activation_survives_writing_with_all_that_i
   char text[256];
   for (int kind = 0; kind < SHOAL_OPTIMIZER_WORDS; kind++) {
     const shoal_optimizer_row *row = &shoal_optimizer_rows[kind];
-    assert_string_equal(row->numbers[0].word, "rate");
+    assert_string_equal(row->fields[0].word, "rate");
     shoal_recipe wanted = {.optimizer = (shoal_update_kind)kind};
-    assert_true(shoal_recipe_rate(&wanted) == row->numbers[0].usual);
+    assert_true(shoal_recipe_rate(&wanted) == row->rate);
     int used = snprintf(text, sizeof text, NET "loss huber\noptimizer %s", shoal_optimizer_words[kind]);
-    for (int n = 0; row->numbers[n].word != NULL; n++) {
+    for (int n = 0; row->fields[n].word != NULL; n++) {
       float value = 0.5f + 0.0625f * (float)n;
-      memcpy((char *)&wanted + row->numbers[n].field, &value, sizeof value);
-      used += snprintf(text + used, sizeof text - (size_t)used, " %s %g", row->numbers[n].word, value);
+      memcpy((char *)&wanted + row->fields[n].place, &value, sizeof value);
+      used += snprintf(text + used, sizeof text - (size_t)used, " %s %g", row->fields[n].word, value);
     }
     shoal_model *model = parse(text);
     const shoal_recipe *found = &model->recipe;

@@ -397,7 +397,7 @@ static void an_unknown_layer_is_answered_with_all_that_there_are(void **state) {
   for (uint32_t i = 0; i < shoal_ops_count; i++)
     if (!shoal_ops[i]->is_inner) shoal_text_addf(&text, "%s, ", shoal_ops[i]->word);
   for (int a = 0; a <= SHOAL_ACT_SOFTMAX; a++)
-    shoal_text_addf(&text, a > 0 ? ", %s" : "%s", shoal_activation_name((shoal_activation)a));
+    shoal_text_addf(&text, a > 0 ? ", %s" : "%s", shoal_activation_words[a]);
   static const char net[] = "input 4\nattention 8" LOSS;
   refuses(net, sizeof net - 1, SHOAL_INVALID, text.bytes);
   shoal_text_release(&text);

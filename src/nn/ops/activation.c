@@ -2,8 +2,6 @@
  *
  * Most activations stand at the end of another operation's line. A last softmax (before cross-entropy) or sigmoid
  * (before binary cross-entropy) is left out of the graph, because the loss takes logits. */
-#include <string.h>
-
 #include "nn/loss.h"
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
@@ -11,13 +9,6 @@
 #include "nn/ops/table.h"
 
 /* ---- the functions ---- */
-
-typedef struct row {
-  bool never_falls; /* as its argument rises */
-  bool reads_input; /* its derivative is taken from its argument, not from its value */
-  bool wants_he;    /* it passes about half of a signal on: weights before it begin larger */
-  const char *onnx; /* the operator; NULL where shoal_onnx_activation writes none or several */
-} row;
 
 #define EACH_ACTIVATION(X)                                                                          \
   X(SHOAL_ACT_IDENTITY, "identity", .onnx = NULL)                                                   \
@@ -32,13 +23,7 @@ typedef struct row {
   X(SHOAL_ACT_SOFTMAX, "softmax", .onnx = "Softmax")
 
 const char *const shoal_activation_words[] = {EACH_ACTIVATION(SHOAL_WORD_OF) NULL};
-static const row rows[] = {EACH_ACTIVATION(SHOAL_ROW_OF)};
-
-const char *shoal_activation_name(shoal_activation activation) { return shoal_activation_words[activation]; }
-
-shoal_init_kind shoal_activation_init(shoal_activation activation) {
-  return rows[activation].wants_he ? SHOAL_INIT_HE : SHOAL_INIT_XAVIER;
-}
+const shoal_activation_row shoal_activation_rows[] = {EACH_ACTIVATION(SHOAL_ROW_OF)};
 
 /* x / 2 * (1 + erf(x / sqrt 2)) */
 static const char *onnx_gelu(shoal_onnx_file *file, const char *x) {
@@ -48,8 +33,6 @@ static const char *onnx_gelu(shoal_onnx_file *file, const char *x) {
   return shoal_onnx_emit(file, "Mul", half, shoal_onnx_emit(file, "Add", erf, shoal_onnx_real(file, 1), NULL),
                          NULL);
 }
-
-bool shoal_activation_never_falls(shoal_activation activation) { return rows[activation].never_falls; }
 
 const char *shoal_onnx_activation(shoal_onnx_export *e, shoal_activation activation, const char *x) {
   shoal_onnx_file *file = e->file;
@@ -62,7 +45,7 @@ const char *shoal_onnx_activation(shoal_onnx_export *e, shoal_activation activat
   case SHOAL_ACT_SOFTMAX: shoal_onnx_attribute_int(file, "axis", -1); break;
   default: break;
   }
-  return shoal_onnx_emit(file, rows[activation].onnx, x, NULL);
+  return shoal_onnx_emit(file, shoal_activation_rows[activation].onnx, x, NULL);
 }
 
 /* ---- the line ---- */
@@ -85,43 +68,37 @@ void shoal_strip_output_activation(shoal_graph *graph) {
   const shoal_node *last = &graph->nodes[graph->nodes_count - 1];
   if (wanted == SHOAL_ACT_IDENTITY || last->op != &shoal_op_activation || last->activation != wanted) return;
   graph->nodes_count--;
-  memset(&graph->nodes[graph->nodes_count], 0, sizeof *last);
 }
 
 /* ---- the node ---- */
 
 static unsigned node_traits(const shoal_node *node) {
   if (node->activation == SHOAL_ACT_SOFTMAX) return SHOAL_OP_READS_OUTPUT;
-  bool reads_input = rows[node->activation].reads_input;
+  bool reads_input = shoal_activation_rows[node->activation].reads_input;
   return SHOAL_OP_GRADIENT_IN_PLACE |
          (reads_input ? SHOAL_OP_READS_INPUT : SHOAL_OP_READS_OUTPUT | SHOAL_OP_IN_PLACE);
 }
 
 enum { WORK_OF_VALUE = 16 }; /* about the floating point operations of a function of one value */
 
-static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
-}
-
-static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
-                           c->dx[0] + first);
-}
-
-static void forward(const shoal_call *c) {
-  size_t count = shoal_call_floats(c, c->out);
-  if (c->node->activation == SHOAL_ACT_SOFTMAX)
-    c->kernels->softmax_forward(shoal_call_rows(c, c->out), c->out->features, c->x, c->y);
+/* Some of the values, forward or backward. */
+static void band(const shoal_call *c, size_t first, size_t count) {
+  if (c->dx[0] == NULL)
+    c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, forward_band);
+    c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
+                             c->dx[0] + first);
 }
 
-static void backward(const shoal_call *c) {
+static void run(const shoal_call *c) {
   size_t count = shoal_call_floats(c, c->out);
-  if (c->node->activation == SHOAL_ACT_SOFTMAX)
-    c->kernels->softmax_backward(shoal_call_rows(c, c->out), c->out->features, c->y, c->dy, c->dx[0]);
+  uint32_t rows = shoal_call_rows(c, c->out), features = c->out->features;
+  if (c->node->activation != SHOAL_ACT_SOFTMAX)
+    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
+  else if (c->dx[0] == NULL)
+    c->kernels->softmax_forward(rows, features, c->x, c->y);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, backward_band);
+    c->kernels->softmax_backward(rows, features, c->y, c->dy, c->dx[0]);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -132,6 +109,6 @@ const shoal_op shoal_op_activation = {.word = "activation",
                                       .is_inner = true,
                                       .lower = lower,
                                       .node_traits = node_traits,
-                                      .forward = forward,
-                                      .backward = backward,
+                                      .forward = run,
+                                      .backward = run,
                                       .onnx = onnx};

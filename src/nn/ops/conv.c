@@ -2,19 +2,9 @@
 #include "nn/lowering.h"
 #include "nn/ops/window.h"
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  layer->stride_h = layer->stride_w = 1;
-  return shoal_window_read(r, layer);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_window_write(layer, 1, 1, out);
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  return shoal_window_infer(r, layer, in, layer->units) &&
-         shoal_count_weights(r, shoal_product(layer->units, in->c, layer->k_h, layer->k_w)) &&
+  return shoal_window_infer(r, layer, in) &&
+         shoal_count_weights(r, shoal_product(layer->units, in->c, layer->window.k_h, layer->window.k_w)) &&
          shoal_count_weights(r, layer->bias ? layer->units : 0);
 }
 
@@ -22,11 +12,11 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   const shoal_layer *layer = l->layer;
   shoal_shape in = l->graph->nodes[input].shape;
   uint32_t node = shoal_lower_node(l, &shoal_op_conv, input, layer->shape);
-  l->graph->nodes[node].window = shoal_window_of_layer(layer, &in);
-  uint32_t dims[4] = {layer->units, in.c, layer->k_h, layer->k_w};
+  l->graph->nodes[node].window = layer->window;
+  uint32_t dims[4] = {layer->units, in.c, layer->window.k_h, layer->window.k_w};
   shoal_param *weight = shoal_lower_param(l, node, 0, "", "weight", SHOAL_PARAM_WEIGHT, 4, dims);
-  double taps = (double)layer->k_h * layer->k_w;
-  shoal_lower_fill(l, weight, in.c * taps, layer->units * taps, shoal_lower_init(l));
+  double taps = (double)layer->window.k_h * layer->window.k_w;
+  shoal_lower_fill(l, weight, in.c * taps, layer->units * taps, SHOAL_INIT_AUTO);
   if (layer->bias) shoal_lower_param(l, node, 1, "", "bias", SHOAL_PARAM_BIAS, 1, &layer->units);
   return node;
 }
@@ -129,7 +119,7 @@ static void backward(const shoal_call *c) {
 }
 
 static uint64_t flops(const shoal_node *node) {
-  return 2 * shoal_shape_values(&node->shape) * node->window.in_c * node->window.k_h * node->window.k_w;
+  return 2 * shoal_shape_values(&node->shape) * taps(&node->window);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -139,17 +129,17 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_emit(e->file, "Conv", x, weight, bias, NULL);
 }
 
-const shoal_op shoal_op_conv = {.word = "conv",
-                                .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD) | SHOAL_TAKES(NO_BIAS) |
-                                           SHOAL_TAKES(INIT),
-                                .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX | SHOAL_OP_PADS_SAME,
-                                .units = "the number of channels",
-                                .read = read,
-                                .write = write,
-                                .infer = infer,
-                                .lower = lower,
-                                .scratch = scratch,
-                                .forward = forward,
-                                .backward = backward,
-                                .flops = flops,
-                                .onnx = onnx};
+const shoal_op shoal_op_conv = {
+    .word = "conv",
+    .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD) | SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX | SHOAL_OP_PADS_SAME,
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of channels", units), {0}},
+    .read = shoal_window_read,
+    .write = shoal_window_write,
+    .infer = infer,
+    .lower = lower,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .onnx = onnx};

@@ -19,8 +19,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   uint64_t inputs = in->kind == SHOAL_SEQUENCE ? in->features : shoal_shape_values(in);
   layer->shape =
       in->kind == SHOAL_SEQUENCE ? shoal_sequence_of(in->steps, layer->units) : shoal_vector_of(layer->units);
-  return shoal_count_weights(r, shoal_product(inputs, layer->units, 1, 1)) &&
-         shoal_count_weights(r, layer->bias ? layer->units : 0);
+  return shoal_count_weights(r, shoal_product(inputs + layer->bias, layer->units, 1, 1));
 }
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
@@ -29,7 +28,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   uint32_t node = shoal_lower_node(l, &shoal_op_dense, input, l->layer->shape);
   shoal_param *weight =
       shoal_lower_param(l, node, 0, "", "weight", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){in, out});
-  shoal_lower_fill(l, weight, in, out, shoal_lower_init(l));
+  shoal_lower_fill(l, weight, in, out, SHOAL_INIT_AUTO);
   if (l->layer->bias) shoal_lower_param(l, node, 1, "", "bias", SHOAL_PARAM_BIAS, 1, &out);
   return node;
 }
@@ -115,16 +114,17 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_emit(e->file, "Add", y, shoal_onnx_param(e, node->params[1]), NULL);
 }
 
-const shoal_op shoal_op_dense = {.word = "dense",
-                                 .options = SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
-                                 .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX,
-                                 .units = "the number of outputs",
-                                 .infer = infer,
-                                 .lower = lower,
-                                 .saved = saved,
-                                 .scratch = scratch,
-                                 .overwrites = 1,
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .flops = flops,
-                                 .onnx = onnx};
+const shoal_op shoal_op_dense = {
+    .word = "dense",
+    .options = SHOAL_TAKES(NO_BIAS) | SHOAL_TAKES(INIT),
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_HAS_MATRIX,
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},
+    .infer = infer,
+    .lower = lower,
+    .saved = saved,
+    .scratch = scratch,
+    .overwrites = 1,
+    .forward = forward,
+    .backward = backward,
+    .flops = flops,
+    .onnx = onnx};

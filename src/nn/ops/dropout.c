@@ -7,14 +7,8 @@
 #include "nn/onnx_op.h"
 #include "nn/ops/table.h"
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  return shoal_words_real(&r->words, "the share to drop", SHOAL_RANGE_SHARE, &layer->rate);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_write_real(out, " ", layer->rate);
-}
+static const shoal_field arguments[] = {
+    SHOAL_REAL_FIELD(shoal_layer, NULL, "the share to drop", rate, 0, SHARE), {0}};
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
   if (l->layer->rate == 0) return input;
@@ -49,8 +43,7 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 
 const shoal_op shoal_op_dropout = {.word = "dropout",
                                    .traits = SHOAL_OP_IN_PLACE | SHOAL_OP_GRADIENT_IN_PLACE | SHOAL_OP_RANDOM,
-                                   .read = read,
-                                   .write = write,
+                                   .arguments = arguments,
                                    .lower = lower,
                                    .forward = forward,
                                    .backward = backward,

@@ -9,34 +9,20 @@
 
 /* ---- the lines ---- */
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  return shoal_words_u32(&r->words, "the number of words", 1, INT32_MAX, &layer->vocabulary) &&
-         shoal_words_u32(&r->words, "the number of values of a word", 1, INT32_MAX, &layer->units);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_text_addf(out, " %u %u", layer->vocabulary, layer->units);
-  if (layer->columns > 0) shoal_text_addf(out, " of %u", layer->columns);
-}
+static const shoal_field arguments[] = {SHOAL_COUNT_FIELD("the number of words", vocabulary),
+                                        SHOAL_COUNT_FIELD("the number of values of a word", units),
+                                        {0}};
+static const shoal_field lookup_arguments[] = {
+    SHOAL_U32_FIELD(shoal_layer, NULL, "the number of rows", vocabulary, 0, 1, SHOAL_LOOKUP_ROWS_MAX),
+    SHOAL_COUNT_FIELD("the number of values of a row", units),
+    SHOAL_U32_FIELD(shoal_layer, "of", "how many of the input's last values are numbers of rows", columns, 0,
+                    1, INT32_MAX),
+    {0}};
 
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   if (in->kind != SHOAL_TOKENS) return shoal_wrong_input(r, in, "tokens", "only `input tokens N` gives them");
   layer->shape = shoal_sequence_of(in->steps, layer->units);
   return shoal_count_weights(r, shoal_product(layer->vocabulary, layer->units, 1, 1));
-}
-
-static bool read_lookup(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  if (!shoal_words_u32(w, "the number of rows", 1, SHOAL_LOOKUP_ROWS_MAX, &layer->vocabulary) ||
-      !shoal_words_u32(w, "the number of values of a row", 1, INT32_MAX, &layer->units))
-    return false;
-  if (!shoal_words_accept(w, "of"))
-    return shoal_words_expected(w, w->word,
-                                "`of` and how many of the input's last values are numbers of rows");
-  r->size = w->word;
-  return shoal_words_u32(w, "how many of the input's last values are numbers of rows", 1, INT32_MAX,
-                         &layer->columns);
 }
 
 /* The numbers have no gradient, so nothing that learns may stand before them. */
@@ -63,7 +49,9 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   uint32_t node = shoal_lower_node(l, layer->op, input, layer->shape);
   shoal_param *table = shoal_lower_param(l, node, 0, "", "table", SHOAL_PARAM_WEIGHT, 2,
                                          (uint32_t[]){layer->vocabulary, layer->units});
-  if (layer->op == &shoal_op_embed) shoal_lower_by_rows(l, table);
+  table->by_rows = layer->op == &shoal_op_embed;
+  for (const shoal_param *p = l->graph->params; p != table; p++)
+    if (p->by_rows) table->first_row = p->first_row + p->dims[0];
   shoal_lower_fill(l, table, layer->units, layer->units, SHOAL_INIT_LECUN);
   l->graph->nodes[node].columns = layer->columns;
   return node;
@@ -88,8 +76,7 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 const shoal_op shoal_op_embed = {.word = "embed",
                                  .options = SHOAL_TAKES(INIT),
                                  .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_TAKES_TOKENS | SHOAL_OP_HAS_MATRIX,
-                                 .read = read,
-                                 .write = write,
+                                 .arguments = arguments,
                                  .infer = infer,
                                  .lower = lower,
                                  .forward = forward,
@@ -166,8 +153,7 @@ static const char *onnx_lookup(shoal_onnx_export *e, const shoal_node *node, con
 const shoal_op shoal_op_lookup = {.word = "lookup",
                                   .options = SHOAL_TAKES(INIT),
                                   .traits = SHOAL_OP_HAS_MATRIX,
-                                  .read = read_lookup,
-                                  .write = write,
+                                  .arguments = lookup_arguments,
                                   .infer = infer_lookup,
                                   .lower = lower,
                                   .saved = saved,

@@ -46,25 +46,20 @@ static uint32_t lower_reshape(shoal_lowering *l, uint32_t input) {
 
 /* ---- the nodes ---- */
 
-static void to_vector(const shoal_call *c, const shoal_shape *shape, const float *x, float *y) {
+/* To a vector from this shape, or from a vector to it. */
+static void turn(const shoal_call *c, const shoal_shape *shape, bool to_vector, const float *x, float *y) {
+  const shoal_kernels *k = c->kernels;
   if (shape->kind == SHOAL_IMAGE)
-    c->kernels->lanes_to_rows((uint32_t)shoal_shape_values(shape), c->lanes, c->n, x, y);
+    (to_vector ? k->lanes_to_rows : k->rows_to_lanes)((uint32_t)shoal_shape_values(shape), c->lanes, c->n, x,
+                                                      y);
   else
-    c->kernels->swap_rows(shape->steps, c->n, shape->features, x, y);
+    k->swap_rows(to_vector ? shape->steps : c->n, to_vector ? c->n : shape->steps, shape->features, x, y);
 }
 
-static void from_vector(const shoal_call *c, const shoal_shape *shape, const float *x, float *y) {
-  if (shape->kind == SHOAL_IMAGE)
-    c->kernels->rows_to_lanes((uint32_t)shoal_shape_values(shape), c->lanes, c->n, x, y);
-  else
-    c->kernels->swap_rows(c->n, shape->steps, shape->features, x, y);
-}
-
-static void forward(const shoal_call *c) { to_vector(c, c->in, c->x, c->y); }
-
-static void backward(const shoal_call *c) { from_vector(c, c->in, c->dy, c->dx[0]); }
-static void forward_reshape(const shoal_call *c) { from_vector(c, c->out, c->x, c->y); }
-static void backward_reshape(const shoal_call *c) { to_vector(c, c->out, c->dy, c->dx[0]); }
+static void forward(const shoal_call *c) { turn(c, c->in, true, c->x, c->y); }
+static void backward(const shoal_call *c) { turn(c, c->in, false, c->dy, c->dx[0]); }
+static void forward_reshape(const shoal_call *c) { turn(c, c->out, false, c->x, c->y); }
+static void backward_reshape(const shoal_call *c) { turn(c, c->out, true, c->dy, c->dx[0]); }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   (void)node;

@@ -3,18 +3,15 @@
 #include "nn/onnx_op.h"
 #include "nn/ops/table.h"
 
-static bool read_tokens(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  layer->shape = (shoal_shape){SHOAL_TOKENS, 1, 1, 1, 1, 1};
-  if (!shoal_words_u32(w, "the number of tokens in a sample", 1, INT32_MAX, &layer->shape.steps))
-    return false;
-  r->model->carry = shoal_words_accept(w, "carry");
-  return true;
-}
-
 static bool read(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
-  if (shoal_words_accept(w, "tokens")) return read_tokens(r, layer);
+  if (shoal_words_accept(w, "tokens")) {
+    layer->shape = (shoal_shape){SHOAL_TOKENS, 1, 1, 1, 1, 1};
+    if (!shoal_words_u32(w, "the number of tokens in a sample", 1, INT32_MAX, &layer->shape.steps))
+      return false;
+    r->model->carry = shoal_words_accept(w, "carry");
+    return true;
+  }
   if (!shoal_read_shape(r, &layer->shape)) return false;
   if (shoal_word_is(w->word, "carry"))
     return shoal_words_fail(w, w->word,

@@ -44,20 +44,14 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first
   return true;
 }
 
-static uint32_t lower_add(shoal_lowering *l, uint32_t input) {
-  for (uint32_t i = 1; i < l->layer->inputs_count; i++) {
-    input = shoal_lower_node(l, &shoal_op_add, input, l->layer->shape);
-    shoal_lower_input(l, input, l->output_of[l->layer->inputs[i]]);
+/* concat takes all inputs at once; add takes two, so that more of them become a chain. */
+static uint32_t lower(shoal_lowering *l, uint32_t input) {
+  const shoal_layer *layer = l->layer;
+  for (uint32_t i = 1; i < layer->inputs_count; i++) {
+    if (i == 1 || layer->op == &shoal_op_add) input = shoal_lower_node(l, layer->op, input, layer->shape);
+    shoal_lower_input(l, input, l->output_of[layer->inputs[i]]);
   }
   return input;
-}
-
-static uint32_t lower_concat(shoal_lowering *l, uint32_t input) {
-  if (l->layer->inputs_count == 1) return input;
-  uint32_t node = shoal_lower_node(l, &shoal_op_concat, input, l->layer->shape);
-  for (uint32_t i = 1; i < l->layer->inputs_count; i++)
-    shoal_lower_input(l, node, l->output_of[l->layer->inputs[i]]);
-  return node;
 }
 
 /* ---- add ---- */
@@ -75,7 +69,7 @@ const shoal_op shoal_op_add = {.word = "add",
                                .read = shoal_read_names,
                                .write = write,
                                .infer = infer,
-                               .lower = lower_add,
+                               .lower = lower,
                                .forward = forward_add,
                                .onnx = onnx_add};
 
@@ -114,7 +108,7 @@ const shoal_op shoal_op_concat = {.word = "concat",
                                   .read = shoal_read_names,
                                   .write = write,
                                   .infer = infer,
-                                  .lower = lower_concat,
+                                  .lower = lower,
                                   .forward = forward_concat,
                                   .backward = backward_concat,
                                   .onnx = onnx_concat};

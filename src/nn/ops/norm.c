@@ -11,6 +11,31 @@
 #include "nn/onnx_op.h"
 #include "nn/ops/table.h"
 
+static uint32_t channels_of(const shoal_shape *shape) {
+  return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
+}
+
+static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->shape = *in;
+  uint64_t of_channel = layer->op == &shoal_op_batchnorm ? 4 : 2 * (uint64_t)in->h * in->w;
+  return shoal_count_weights(r, channels_of(in) * of_channel);
+}
+
+static uint32_t lower(shoal_lowering *l, uint32_t input) {
+  static const char *const roles[] = {"gamma", "beta", "mean", "variance"};
+  const shoal_shape *shape = &l->layer->shape;
+  bool batch = l->layer->op == &shoal_op_batchnorm;
+  uint32_t node = shoal_lower_node(l, l->layer->op, input, *shape);
+  uint32_t dims[3] = {channels_of(shape), shape->h, shape->w};
+  uint32_t dims_count = shape->kind == SHOAL_IMAGE && !batch ? 3 : 1;
+  for (uint32_t k = 0; k < (batch ? 4 : 2); k++) {
+    shoal_param_kind kind = k < 2 ? SHOAL_PARAM_SCALE : SHOAL_PARAM_STATISTIC;
+    shoal_param *param = shoal_lower_param(l, node, k, "", roles[k], kind, dims_count, dims);
+    param->spread = k == 0 || k == 3; /* gamma and variance begin with 1 */
+  }
+  return node;
+}
+
 /* Kernels write the input's gradient at any rate; scratch takes it where nobody wants it. */
 static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
   (void)k;
@@ -19,25 +44,6 @@ static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n
 
 /* ---- batchnorm ---- */
 
-static uint32_t channels_of(const shoal_shape *shape) {
-  return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
-}
-
-static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  layer->shape = *in;
-  return shoal_count_weights(r, 4 * (uint64_t)channels_of(in));
-}
-
-static uint32_t lower(shoal_lowering *l, uint32_t input) {
-  uint32_t node = shoal_lower_node(l, &shoal_op_batchnorm, input, l->layer->shape);
-  uint32_t channels = channels_of(&l->layer->shape);
-  shoal_lower_param(l, node, 0, "", "gamma", SHOAL_PARAM_SCALE, 1, &channels)->spread = 1;
-  shoal_lower_param(l, node, 1, "", "beta", SHOAL_PARAM_SCALE, 1, &channels);
-  shoal_lower_param(l, node, 2, "", "mean", SHOAL_PARAM_STATISTIC, 1, &channels);
-  shoal_lower_param(l, node, 3, "", "variance", SHOAL_PARAM_STATISTIC, 1, &channels)->spread = 1;
-  return node;
-}
-
 static size_t saved(const shoal_node *node, uint32_t n) {
   (void)n;
   return 2 * (size_t)channels_of(&node->shape);
@@ -45,13 +51,14 @@ static size_t saved(const shoal_node *node, uint32_t n) {
 
 /* The statistics of this tile travel in the gradient, weighted by its share of the round; the running variance is the
  * unbiased one. */
-static void add_statistics(const shoal_call *c, const shoal_norm *shape, const float *mean,
-                           const float *var) {
-  double count = (double)c->n * shape->positions * shape->steps;
+static void add_statistics(const shoal_call *c) {
+  shoal_norm shape = shoal_call_norm(c);
+  double count = (double)c->n * shape.positions * shape.steps;
   float share = (float)((double)c->n / c->exec->round_n);
   float unbiased = count > 1 ? (float)(count / (count - 1)) : 1;
-  c->kernels->add_share(shape->channels, share, 1, mean, shoal_call_gradient(c, 2));
-  c->kernels->add_share(shape->channels, share, unbiased, var, shoal_call_gradient(c, 3));
+  c->kernels->add_share(shape.channels, share, 1, c->saved, shoal_call_gradient(c, 2));
+  c->kernels->add_share(shape.channels, share, unbiased, c->saved + shape.channels,
+                        shoal_call_gradient(c, 3));
 }
 
 /* Some of an image's channels, and where they begin. Elsewhere a channel is a column of all rows, and no band is cut. */
@@ -93,9 +100,8 @@ static void run_bands(const shoal_call *c, shoal_band f) {
 }
 
 static void forward(const shoal_call *c) {
-  shoal_norm shape = shoal_call_norm(c);
   run_bands(c, forward_band);
-  if (c->exec->plan->training) add_statistics(c, &shape, c->saved, c->saved + shape.channels);
+  if (c->exec->plan->training) add_statistics(c);
 }
 
 static void backward(const shoal_call *c) { run_bands(c, backward_band); }
@@ -123,21 +129,6 @@ const shoal_op shoal_op_batchnorm = {.word = "batchnorm",
                                      .onnx = onnx};
 
 /* ---- layernorm ---- */
-
-static bool layernorm_infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  layer->shape = *in;
-  return shoal_count_weights(r, 2 * (in->kind == SHOAL_SEQUENCE ? in->features : shoal_shape_values(in)));
-}
-
-static uint32_t layernorm_lower(shoal_lowering *l, uint32_t input) {
-  const shoal_shape *shape = &l->layer->shape;
-  bool image = shape->kind == SHOAL_IMAGE;
-  uint32_t node = shoal_lower_node(l, &shoal_op_layernorm, input, *shape);
-  uint32_t dims[3] = {image ? shape->c : shape->features, shape->h, shape->w}, dims_count = image ? 3 : 1;
-  shoal_lower_param(l, node, 0, "", "gamma", SHOAL_PARAM_SCALE, dims_count, dims)->spread = 1;
-  shoal_lower_param(l, node, 1, "", "beta", SHOAL_PARAM_SCALE, dims_count, dims);
-  return node;
-}
 
 /* A mean and a deviation for each row. */
 static size_t layernorm_saved(const shoal_node *node, uint32_t n) {
@@ -169,8 +160,8 @@ static const char *layernorm_onnx(shoal_onnx_export *e, const shoal_node *node, 
 
 const shoal_op shoal_op_layernorm = {.word = "layernorm",
                                      .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_NORMALISES,
-                                     .infer = layernorm_infer,
-                                     .lower = layernorm_lower,
+                                     .infer = infer,
+                                     .lower = lower,
                                      .saved = layernorm_saved,
                                      .scratch = scratch,
                                      .forward = layernorm_forward,

@@ -3,82 +3,47 @@
 #include "nn/ops/window.h"
 
 const char *const shoal_pool_words[] = {
-    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average"};
+    [SHOAL_POOL_MAX] = "max", [SHOAL_POOL_MIN] = "min", [SHOAL_POOL_AVERAGE] = "average", NULL};
 
 /* ---- the lines ---- */
 
-static bool read_kind(shoal_reading *r, shoal_layer *layer) {
-  shoal_words *w = &r->words;
-  int kind = shoal_word_find(w->word, shoal_pool_words, SHOAL_POOL_WORDS);
-  if (kind < 0) return shoal_words_unknown(w, w->word, "kind of pooling", shoal_pool_words, SHOAL_POOL_WORDS);
-  layer->pool = (shoal_pool_kind)kind;
-  shoal_words_advance(w);
-  return true;
-}
+static const shoal_field arguments[] = {
+    SHOAL_KIND_FIELD(shoal_layer, "kind of pooling", pool, shoal_pool_words), {0}};
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  if (!read_kind(r, layer) || !shoal_window_read(r, layer)) return false;
-  layer->stride_h = layer->k_h;
-  layer->stride_w = layer->k_w;
-  return true;
-}
-
-static void write_kind(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  shoal_text_addf(out, " %s", shoal_pool_words[layer->pool]);
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  write_kind(model, layer, out);
-  shoal_window_write(layer, layer->k_h, layer->k_w, out);
-}
-
-static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
-  return shoal_window_infer(r, layer, in, in->c);
-}
-
+/* Each channel is one window of all that it has. */
 static bool infer_global(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
+  layer->window = (shoal_window){.k_h = in->h, .k_w = in->w, .stride_h = 1, .stride_w = 1};
+  if (!shoal_window_infer(r, layer, in)) return false;
   layer->shape = shoal_vector_of(in->c);
-  return shoal_window_needs_image(r, in);
+  return true;
 }
 
-/* A pool of the kind of the line, with the window and the output of `layer`. */
-static uint32_t add_node(shoal_lowering *l, uint32_t input, const shoal_layer *layer) {
-  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, layer->shape);
+static uint32_t add_node(shoal_lowering *l, uint32_t input) {
+  const shoal_window *w = &l->layer->window;
+  shoal_shape shape = {SHOAL_IMAGE, 1, 1, w->out_c, w->out_h, w->out_w};
+  uint32_t node = shoal_lower_node(l, &shoal_op_pool, input, shape);
   l->graph->nodes[node].pool = l->layer->pool;
-  l->graph->nodes[node].window = shoal_window_of_layer(layer, &l->graph->nodes[input].shape);
+  l->graph->nodes[node].window = *w;
   return node;
 }
 
 /* An activation and then a pool of extremes become the pool and then the activation, which has
- * fewer values to work on. The activation's node turns into the pool's. */
-static uint32_t pool_before_activation(shoal_lowering *l, uint32_t input) {
-  shoal_node *node = &l->graph->nodes[input];
-  shoal_node before = *node;
-  node->op = &shoal_op_pool;
-  node->layer = l->layer_index;
-  node->pool = l->layer->pool;
-  node->window = shoal_window_of_layer(l->layer, &before.shape);
-  node->shape = l->layer->shape;
-  uint32_t activation = shoal_lower_node(l, &shoal_op_activation, input, l->layer->shape);
-  l->graph->nodes[activation].activation = before.activation;
-  l->graph->nodes[activation].layer = before.layer;
-  return activation;
-}
-
+ * fewer values to work on: the two nodes change places. */
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
-  const shoal_node *from = &l->graph->nodes[input];
-  bool swap = from->op == &shoal_op_activation && shoal_activation_never_falls(from->activation) &&
-              l->layer->pool != SHOAL_POOL_AVERAGE && shoal_lower_only_reader(l, input);
-  if (swap) return pool_before_activation(l, input);
-  return add_node(l, input, l->layer);
+  shoal_node *nodes = l->graph->nodes, activation = nodes[input];
+  bool swap = activation.op == &shoal_op_activation && l->layer->pool != SHOAL_POOL_AVERAGE &&
+              shoal_activation_rows[activation.activation].never_falls && shoal_lower_only_reader(l, input);
+  if (!swap) return add_node(l, input);
+  uint32_t node = add_node(l, activation.inputs[0]);
+  activation.inputs[0] = input;
+  activation.in = activation.shape = nodes[node].shape;
+  nodes[input] = nodes[node];
+  nodes[node] = activation;
+  return node;
 }
 
 static uint32_t lower_global(shoal_lowering *l, uint32_t input) {
-  shoal_shape in = l->graph->nodes[input].shape;
-  shoal_layer pixel = {
-      .shape = {SHOAL_IMAGE, 1, 1, in.c, 1, 1}, .k_h = in.h, .k_w = in.w, .stride_h = 1, .stride_w = 1};
-  return shoal_lower_flatten(l, add_node(l, input, &pixel));
+  return shoal_lower_flatten(l, add_node(l, input));
 }
 
 /* ---- the node ---- */
@@ -87,33 +52,21 @@ static unsigned node_traits(const shoal_node *node) {
   return node->pool == SHOAL_POOL_AVERAGE ? 0 : SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT;
 }
 
-/* Some of the channels, and where they begin in the input and in the output. */
-static shoal_window channels_of(const shoal_call *c, size_t first, size_t count, size_t *in, size_t *out) {
+/* Some of the channels, forward or backward. */
+static void band(const shoal_call *c, size_t first, size_t count) {
   shoal_window window = shoal_window_of_call(c);
-  *in = first * window.in_h * window.in_w * window.lanes;
-  *out = first * window.out_h * window.out_w * window.lanes;
+  size_t in = first * window.in_h * window.in_w * window.lanes;
+  size_t out = first * window.out_h * window.out_w * window.lanes;
   window.in_c = window.out_c = (uint32_t)count;
-  return window;
+  if (c->dx[0] == NULL)
+    c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
+  else
+    c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
 }
 
-static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t in, out;
-  shoal_window window = channels_of(c, first, count, &in, &out);
-  c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
-}
-
-static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t in, out;
-  shoal_window window = channels_of(c, first, count, &in, &out);
-  c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
-}
-
-static void forward(const shoal_call *c) {
-  shoal_call_bands(c, (double)shoal_call_floats(c, c->in), c->in->c, 1, forward_band);
-}
-
-static void backward(const shoal_call *c) {
-  shoal_call_bands(c, 2 * (double)shoal_call_floats(c, c->in), c->in->c, 1, backward_band);
+static void run(const shoal_call *c) {
+  double passes = c->dx[0] == NULL ? 1 : 2;
+  shoal_call_bands(c, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
@@ -130,17 +83,15 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 
 const shoal_op shoal_op_pool = {.word = "pool",
                                 .options = SHOAL_TAKES(STRIDE) | SHOAL_TAKES(PAD),
-                                .read = read,
-                                .write = write,
-                                .infer = infer,
+                                .arguments = arguments,
+                                .read = shoal_window_read,
+                                .write = shoal_window_write,
+                                .infer = shoal_window_infer,
                                 .lower = lower,
                                 .node_traits = node_traits,
-                                .forward = forward,
-                                .backward = backward,
+                                .forward = run,
+                                .backward = run,
                                 .onnx = onnx};
 
-const shoal_op shoal_op_global_pool = {.word = "global-pool",
-                                       .read = read_kind,
-                                       .write = write_kind,
-                                       .infer = infer_global,
-                                       .lower = lower_global};
+const shoal_op shoal_op_global_pool = {
+    .word = "global-pool", .arguments = arguments, .infer = infer_global, .lower = lower_global};

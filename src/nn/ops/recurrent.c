@@ -67,7 +67,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
       layer->activation != SHOAL_ACT_RELU)
     return shoal_words_fail(w, r->options[SHOAL_OPTION_ACTIVATION],
                             "its activation is tanh or relu; put '%s' on a line of its own",
-                            shoal_activation_name(layer->activation));
+                            shoal_activation_words[layer->activation]);
 
   uint64_t directions = layer->bidirectional ? 2 : 1, width = layer->units;
   uint64_t outputs = width * directions;
@@ -460,9 +460,10 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
     .word = name,                                                                                        \
     .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT), \
     .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),               \
-    .units = "the number of outputs", .read = read, .write = write, .infer = infer, .lower = lower,      \
-    .saved = saved, .scratch = scratch, .carries = vectors, .overwrites = 2, .forward = forward,         \
-    .backward = backward, .flops = flops, .onnx = onnx                                                   \
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},          \
+    .read = read, .write = write, .infer = infer, .lower = lower, .saved = saved, .scratch = scratch,    \
+    .carries = vectors, .overwrites = 2, .forward = forward, .backward = backward, .flops = flops,       \
+    .onnx = onnx                                                                                         \
   }
 
 const shoal_op shoal_op_rnn = ROW("rnn", SHOAL_OP_OWN_ACTIVATION, 1);

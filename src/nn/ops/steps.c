@@ -54,9 +54,10 @@ static const char *repeat_onnx(shoal_onnx_export *e, const shoal_node *node, con
                          shoal_onnx_ints(e->file, 3, (int64_t[]){1, node->shape.steps, 1}), NULL);
 }
 
-const shoal_op shoal_op_repeat = {.word = "repeat",
-                                  .units = "the number of steps",
-                                  .infer = repeat_infer,
-                                  .forward = repeat_forward,
-                                  .backward = repeat_backward,
-                                  .onnx = repeat_onnx};
+const shoal_op shoal_op_repeat = {
+    .word = "repeat",
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of steps", units), {0}},
+    .infer = repeat_infer,
+    .forward = repeat_forward,
+    .backward = repeat_backward,
+    .onnx = repeat_onnx};
