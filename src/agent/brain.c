@@ -223,7 +223,7 @@ shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *con
   *net = (shoal_brain){.inputs = config->inputs,
                        .outputs = config->outputs,
                        .steps = 1,
-                       .threads = config->pool != NULL ? shoal_pool_threads(config->pool) : 1};
+                       .threads = shoal_pool_threads(config->pool)};
   shoal_status status = make_graphs(net, config, err);
   if (status == SHOAL_OK) status = make_engines(net, config, err);
   if (status == SHOAL_NO_MEMORY || (status == SHOAL_OK && !take_all(net)))

@@ -19,7 +19,8 @@
 enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
 
 typedef struct crew {
-  shoal_team *team;    /* NULL where the crew is one thread */
+  shoal_pool *team;    /* NULL where the crew is one thread */
+  float *scratch;      /* of the team's other threads */
   float *block, *host; /* of the plans */
   float *carry;        /* of a tile, for passes with a state */
   uint32_t *marks;
@@ -42,6 +43,7 @@ struct shoal_engine {
   shoal_pool *pool; /* a thread a crew */
   crew *crews;
   uint32_t crews_count, crew_threads;
+  size_t scratch_floats; /* of a thread of a team */
   shoal_plan *plans[USES];
   float *class_weights;
   double *squares, *host_squares; /* of each run's gradient */
@@ -120,6 +122,7 @@ static uint32_t largest_tile(const shoal_engine *e) {
   return e->config.tile > e->config.infer_tile ? e->config.tile : e->config.infer_tile;
 }
 
+/* In whole vectors. */
 static size_t largest_scratch(const shoal_engine *e) {
   size_t most = e->kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < e->graph->nodes_count; i++) {
@@ -129,7 +132,7 @@ static size_t largest_scratch(const shoal_engine *e) {
       if (scratch > most) most = scratch;
     }
   }
-  return most;
+  return (most + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
 }
 
 /* The multiply-adds of the largest operation on a tile. */
@@ -176,10 +179,10 @@ static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   if (e->pool != NULL) return SHOAL_OK;
   shoal_status status =
       shoal_pool_create_at(&e->pool, e->crews_count, (shoal_pool_place){0, e->crew_threads, all}, err);
-  size_t scratch = e->crew_threads > 1 ? largest_scratch(e) : 0;
+  e->scratch_floats = largest_scratch(e);
   for (uint32_t i = 0; status == SHOAL_OK && e->crew_threads > 1 && i < e->crews_count; i++)
-    status = shoal_team_create(&e->crews[i].team, e->crew_threads,
-                               (shoal_pool_place){i * e->crew_threads, 1, all}, scratch, err);
+    status = shoal_pool_create_at(&e->crews[i].team, e->crew_threads,
+                                  (shoal_pool_place){i * e->crew_threads, 1, all}, err);
   return status;
 }
 
@@ -203,7 +206,7 @@ static void spread_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t end = (uint32_t)shoal_part_start(share.tasks, 1, index + 1, e->crews_count);
   share.first = (uint32_t)shoal_part_start(share.tasks, 1, index, e->crews_count);
   share.thread = crew_index * e->crew_threads;
-  shoal_team_run(e->crews[crew_index].team, end - share.first, share_task, &share);
+  shoal_pool_run(e->crews[crew_index].team, end - share.first, share_task, &share);
 }
 
 static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *context) {
@@ -233,10 +236,11 @@ static bool reserve_crew(shoal_engine *e, crew *c) {
   for (int use = 0; use < USES; use++)
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
   c->block = shoal_engine_take(e, floats);
+  if (c->team != NULL) c->scratch = shoal_engine_take(e, (e->crew_threads - 1) * e->scratch_floats);
   c->host = e->device->is_host_memory ? c->block : reserve(e, floats * sizeof(float), false);
   c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
   c->marks = reserve(e, e->graph->nodes_count * sizeof *c->marks, false);
-  return c->block != NULL && c->host != NULL && c->carry != NULL && c->marks != NULL;
+  return c->block && c->host && c->carry && c->marks && (c->scratch || !c->team);
 }
 
 static bool reserve_all(shoal_engine *e) {
@@ -283,7 +287,7 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
 
 void shoal_engine_destroy(shoal_engine *e) {
   if (e == NULL) return;
-  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_team_destroy(e->crews[i].team);
+  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].team);
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
@@ -427,6 +431,8 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
                        .fresh = first == start,
                        .input_only = p->input_only,
                        .team = c->team,
+                       .team_scratch = c->scratch,
+                       .scratch_floats = e->scratch_floats,
                        .n = n,
                        .round_n = p->n,
                        .epoch = p->epoch,

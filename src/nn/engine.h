@@ -5,7 +5,7 @@
  *
  *   pass    A stretch of samples is cut into shards. Crews take shards and work them off tile by tile: fetch, forward,
  *           loss or judge, backward. A crew is one thread or, where there are more threads than shards, a few that
- *           share the work inside a shard (team.h).
+ *           share the work inside a shard (exec.h).
  *   apply   The shards' gradients are added in the order of tree.h and cut to a norm, and the optimiser moves the
  *           weights. A worker or a rank does that for some runs of the flat vector only (optimizer.h).
  *
