@@ -50,13 +50,11 @@ struct shoal_engine {
   piece *pieces;
   size_t reserved_bytes;
   size_t state_floats; /* of a stream's recurrent state */
-  /* With config.times, for every thread: seconds of each step of the training plan, then of the loss, then of the kinds
-   * of work below. times_stride keeps threads' cache lines apart. */
+  /* With config.times, for every thread: seconds of the kinds of work in their order, where the plan's steps (plan.h)
+   * stand for FORWARD, LOSS and BACKWARD. times_stride keeps threads' cache lines apart. */
   double *times;
   size_t times_stride;
 };
-
-enum { TIME_LOSS, TIME_FETCH, TIME_CLEAR, TIME_SUM, TIME_UPDATE, TIMES_BESIDE_STEPS };
 
 /* ---- memory ---- */
 
@@ -219,6 +217,51 @@ static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *co
     shoal_pool_run(e->pool, e->crews_count, spread_task, &s);
 }
 
+/* ---- times ---- */
+
+static double *times_of(const shoal_engine *e, uint32_t thread) {
+  return e->times != NULL ? e->times + thread * e->times_stride : NULL;
+}
+
+static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
+
+/* For a pass by this plan: of the crew's first thread, which notes the others' as well; NULL without training. */
+static double *plan_times(const shoal_engine *e, const shoal_plan *plan, uint32_t crew_index) {
+  return plan->training ? times_of(e, crew_index * e->crew_threads) : NULL;
+}
+
+/* Where the time of work that is no step of the plan is. */
+static uint32_t time_entry(const shoal_engine *e, shoal_work work) {
+  return work < SHOAL_WORK_FORWARD ? work : work + 2 * (e->graph->nodes_count - 1);
+}
+
+/* Adds the time since `since`, which came from clock_if, to that of such work. */
+static void note_time(const shoal_engine *e, double *times, shoal_work work, double since) {
+  if (times != NULL) times[time_entry(e, work)] += shoal_clock_seconds() - since;
+}
+
+void shoal_engine_times_reset(shoal_engine *e) {
+  SHOAL_ASSERT(e->times != NULL);
+  memset(e->times, 0, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
+}
+
+uint32_t shoal_engine_times(const shoal_engine *e, shoal_work_time *rows) {
+  SHOAL_ASSERT(e->times != NULL);
+  uint32_t nodes = e->graph->nodes_count, entry = 0, count = 0;
+  for (int work = 0; work <= SHOAL_WORK_UPDATE; work++) {
+    bool back = work == SHOAL_WORK_BACKWARD, of_node = back || work == SHOAL_WORK_FORWARD;
+    for (uint32_t i = 0; i < (of_node ? nodes : 1); i++, entry++) {
+      shoal_work_time row = {.work = (shoal_work)work, .node = back ? nodes - 1 - i : i};
+      if (back && e->plans[SHOAL_PLAN_TRAIN]->places[row.node].gradient == SHOAL_NOWHERE) continue;
+      for (uint32_t thread = 0; thread < shoal_engine_threads(e); thread++)
+        row.seconds += times_of(e, thread)[entry];
+      if (rows != NULL) rows[count] = row;
+      count++;
+    }
+  }
+  return count;
+}
+
 /* ---- create ---- */
 
 static shoal_status make_plans(shoal_engine *e, shoal_error *err) {
@@ -258,7 +301,7 @@ static bool reserve_all(shoal_engine *e) {
   e->host_squares = (double *)(void *)shoal_engine_mirror(e, (float *)(void *)e->squares, doubles);
   ok = e->host_squares != NULL;
   if (!ok || !e->config.times) return ok;
-  e->times_stride = (e->plans[SHOAL_PLAN_TRAIN]->steps_count + TIMES_BESIDE_STEPS + 7) / 8 * 8;
+  e->times_stride = (time_entry(e, SHOAL_WORK_UPDATE) + 8) / 8 * 8;
   e->times = calloc(shoal_engine_threads(e) * e->times_stride, sizeof *e->times);
   return e->times != NULL;
 }
@@ -294,48 +337,6 @@ void shoal_engine_destroy(shoal_engine *e) {
   free(e->times);
   give_all(e);
   free(e);
-}
-
-/* ---- times ---- */
-
-static double *times_of(const shoal_engine *e, uint32_t thread) {
-  return e->times != NULL ? e->times + thread * e->times_stride : NULL;
-}
-
-static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
-
-/* Adds the time since `since`, which came from clock_if, to one of TIME_*. */
-static void note_time(const shoal_engine *e, double *times, uint32_t what, double since) {
-  if (times != NULL) times[e->plans[SHOAL_PLAN_TRAIN]->steps_count + what] += shoal_clock_seconds() - since;
-}
-
-void shoal_engine_times_reset(shoal_engine *e) {
-  SHOAL_ASSERT(e->times != NULL);
-  memset(e->times, 0, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
-}
-
-static shoal_work_time work_time(const shoal_engine *e, shoal_work work, uint32_t node, uint32_t entry) {
-  shoal_work_time row = {.work = work, .node = node};
-  for (uint32_t thread = 0; thread < shoal_engine_threads(e); thread++)
-    row.seconds += times_of(e, thread)[entry];
-  return row;
-}
-
-uint32_t shoal_engine_times(const shoal_engine *e, shoal_work_time *rows) {
-  SHOAL_ASSERT(e->times != NULL);
-  const shoal_plan *plan = e->plans[SHOAL_PLAN_TRAIN];
-  uint32_t beside = plan->steps_count;
-  if (rows == NULL) return beside + TIMES_BESIDE_STEPS;
-  *rows++ = work_time(e, SHOAL_WORK_CLEAR, 0, beside + TIME_CLEAR);
-  *rows++ = work_time(e, SHOAL_WORK_FETCH, 0, beside + TIME_FETCH);
-  for (uint32_t s = 0; s < plan->loss_step; s++)
-    *rows++ = work_time(e, SHOAL_WORK_FORWARD, plan->steps[s].node, s);
-  *rows++ = work_time(e, SHOAL_WORK_LOSS, 0, beside + TIME_LOSS);
-  for (uint32_t s = plan->loss_step; s < plan->steps_count; s++)
-    *rows++ = work_time(e, SHOAL_WORK_BACKWARD, plan->steps[s].node, s);
-  *rows++ = work_time(e, SHOAL_WORK_SUM, 0, beside + TIME_SUM);
-  *rows++ = work_time(e, SHOAL_WORK_UPDATE, 0, beside + TIME_UPDATE);
-  return beside + TIMES_BESIDE_STEPS;
 }
 
 /* ---- pass ---- */
@@ -377,17 +378,17 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
                      shoal_used_rows *rows, shoal_sums *sums) {
   size_t state = e->state_floats;
   shoal_batch batch = shoal_exec_batch(exec);
-  double since = clock_if(exec->step_seconds);
+  double *times = plan_times(e, exec->plan, tile->crew), since = clock_if(times);
   if (e->device->is_host_memory) e->device->wait(e->device); /* the last tile may still be read */
   p->source->fetch(p->source->self, p->epoch, p->first + tile->first, tile->n, &batch);
   shoal_exec_send(exec);
   if (rows != NULL) shoal_used_rows_use(rows, batch.tokens, (size_t)tile->n * e->graph->nodes[0].shape.steps);
-  note_time(e, exec->step_seconds, TIME_FETCH, since);
+  note_time(e, times, SHOAL_WORK_FETCH, since);
   if (p->state != NULL && state > 0) {
     exec->carry = e->crews[tile->crew].carry;
     exec->carry_rows = tile->n;
     for (uint32_t i = 0; i < tile->n; i++)
-      shoal_carry_unpack(exec->plan, exec->carry, tile->n, i, 1, p->state + (tile->first + i) * state);
+      shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, NULL, p->state + (tile->first + i) * state);
   }
   shoal_exec_forward(exec);
   if (p->judge != NULL) ask_judge(p, exec, tile);
@@ -396,7 +397,8 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
   if (sums != NULL) shoal_exec_loss(exec, sums);
   if (exec->plan->training) shoal_exec_backward(exec);
   for (uint32_t i = 0; p->state_after != NULL && state > 0 && i < tile->n; i++)
-    shoal_carry_pack(exec->plan, exec->carry, tile->n, i, 1, p->state_after + (tile->first + i) * state);
+    shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, p->state_after + (tile->first + i) * state,
+                     NULL);
   if (p->watch == NULL) return;
   if (exec->plan->input_gradient) tile->input_gradient = shoal_exec_input_gradient(exec);
   p->watch(p->self, tile);
@@ -412,13 +414,13 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t shard = p->first_shard + index;
   uint32_t start = shoal_engine_shard_start(e->graph, p->n, p->shards, shard),
            end = shoal_engine_shard_start(e->graph, p->n, p->shards, shard + 1);
-  double *times = plan->training ? times_of(e, crew_index * e->crew_threads) : NULL, since = clock_if(times);
+  double *times = plan_times(e, plan, crew_index), since = clock_if(times);
   float *gradient = plan->training ? p->gradients[index] : NULL;
   shoal_used_rows *rows = p->rows != NULL ? p->rows[index] : NULL;
   if (plan->training) shoal_exec_clear(plan, gradient, rows);
   if (plan->training && start == end) /* without a tile that overwrites the large matrices */
     shoal_engine_zero(e, gradient, e->graph->weights_count);
-  note_time(e, times, TIME_CLEAR, since);
+  note_time(e, times, SHOAL_WORK_CLEAR, since);
   if (p->sums != NULL) p->sums[index] = (shoal_sums){0};
   for (uint32_t first = start, n; first < end; first += n) {
     n = end - first < plan->samples_max ? end - first : plan->samples_max;
@@ -440,7 +442,7 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
                        .carry = p->carry,
                        .carry_row = p->carry != NULL ? first : 0,
                        .carry_rows = p->carry_rows,
-                       .step_seconds = times};
+                       .step_seconds = times != NULL ? times + SHOAL_WORK_FORWARD : NULL};
     shoal_tile tile = {.shard = shard, .crew = crew_index, .first = first, .n = n};
     run_tile(e, p, &exec, &tile, rows, p->sums != NULL ? &p->sums[index] : NULL);
   }
@@ -520,7 +522,7 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
   if (w->squares && run->kind != SHOAL_PARAM_STATISTIC)
     e->kernels->square_sum(run->count, a->total + run->offset, &e->squares[index]);
   if (w->apply == NULL) copy_run(a, run, a->total);
-  note_time(e, times, TIME_SUM, since);
+  note_time(e, times, SHOAL_WORK_SUM, since);
   if (!w->updates) return;
   since = clock_if(times);
   if (rows != NULL && shoal_optimizer_keeps(&w->update))
@@ -528,7 +530,7 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
   else
     update_run(e, w, run);
   copy_run(a, run, w->apply->weights);
-  note_time(e, times, TIME_UPDATE, since);
+  note_time(e, times, SHOAL_WORK_UPDATE, since);
 }
 
 void shoal_engine_add(shoal_engine *e, const shoal_addends *addends) {

@@ -129,12 +129,12 @@ shoal_status shoal_engine_apply(shoal_engine *engine, const shoal_apply *apply, 
 
 /* What threads spend their time on in training passes and in apply. */
 typedef enum shoal_work {
+  SHOAL_WORK_CLEAR, /* the shards' gradients */
   SHOAL_WORK_FETCH,
   SHOAL_WORK_FORWARD,
   SHOAL_WORK_LOSS,
   SHOAL_WORK_BACKWARD,
-  SHOAL_WORK_CLEAR, /* the shards' gradients */
-  SHOAL_WORK_SUM,   /* of them, and its norm for clipping */
+  SHOAL_WORK_SUM, /* of them, and its norm for clipping */
   SHOAL_WORK_UPDATE,
 } shoal_work;
 
@@ -144,8 +144,8 @@ typedef struct shoal_work_time {
   double seconds; /* summed over threads */
 } shoal_work_time;
 
-/* How long the work took since create or the last reset, with config.times. Writes a row a step of the plan, and one for
- * each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
+/* How long the work took since create or the last reset, with config.times. Writes a row for each node and way that
+ * it goes, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
 uint32_t shoal_engine_times(const shoal_engine *engine, shoal_work_time *rows);
 void shoal_engine_times_reset(shoal_engine *engine);
 

@@ -190,27 +190,21 @@ size_t shoal_carry_floats(const shoal_graph *graph) {
 }
 
 /* A carry is a row of matrices, rows x units; an LSTM has two. */
-void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                      float *packed) {
+void shoal_carry_copy(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *out, const float *in) {
+  const shoal_device *device = plan->device;
+  size_t at = 0;
   for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
     const shoal_node *node = &plan->graph->nodes[i];
     size_t units = node->shape.features, count = n * units;
-    for (uint32_t k = 0; k < node->op->carries; k++, packed += count, carry += rows * units)
-      plan->device->copy_out(plan->device, packed, carry + first * units, count * sizeof *packed);
-  }
-}
-
-void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                        const float *packed) {
-  for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
-    const shoal_node *node = &plan->graph->nodes[i];
-    size_t units = node->shape.features, count = n * units;
-    for (uint32_t k = 0; k < node->op->carries; k++, carry += rows * units) {
-      if (packed == NULL)
-        plan->device->kernels->zero(count, carry + first * units);
+    for (uint32_t k = 0; k < node->op->carries; k++, at += count, carry += rows * units) {
+      float *state = carry + first * units;
+      if (out != NULL)
+        device->copy_out(device, out + at, state, count * sizeof *out);
+      else if (in != NULL)
+        device->copy_in(device, state, in + at, count * sizeof *in);
       else
-        plan->device->copy_in(plan->device, carry + first * units, packed, count * sizeof *packed);
-      if (packed != NULL) packed += count;
+        device->kernels->zero(count, state);
     }
   }
 }
@@ -238,7 +232,7 @@ static shoal_call call_of(shoal_exec *exec, uint32_t index, bool back) {
                   .y = at(exec, place->value),
                   .saved = at(exec, place->saved),
                   .mark = &exec->marks[index],
-                  .scratch = at(exec, back ? place->scratch_backward : place->scratch_forward),
+                  .scratch = at(exec, place->scratch[back]),
                   .dy = at(exec, place->gradient)};
   if (node->inputs_count > 0) c.x = at(exec, plan->places[node->inputs[0]].value);
   return c;
@@ -337,12 +331,12 @@ const float *shoal_exec_input_gradient(const shoal_exec *exec) {
 
 static double now(const shoal_exec *exec) { return exec->step_seconds != NULL ? shoal_clock_seconds() : 0; }
 
-/* Adds the time since *since to an entry of step_seconds, once for each thread of the team, and sets *since to now. */
-static void lap(const shoal_exec *exec, uint32_t entry, double *since) {
+/* Adds the time since *since to a step's, once for each thread of the team, and sets *since to now. */
+static void lap(const shoal_exec *exec, uint32_t step, double *since) {
   double before = *since;
   *since = now(exec);
   if (exec->step_seconds != NULL)
-    exec->step_seconds[entry] += (*since - before) * shoal_pool_threads(exec->team);
+    exec->step_seconds[step] += (*since - before) * shoal_pool_threads(exec->team);
 }
 
 void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *rows) {
@@ -360,23 +354,22 @@ void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *
 }
 
 void shoal_exec_forward(shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
   double since = now(exec);
-  for (uint32_t s = 0; s < plan->loss_step; s++) {
-    shoal_call c = call_of(exec, plan->steps[s].node, false);
+  for (uint32_t i = 0; i < exec->plan->graph->nodes_count; i++) {
+    shoal_call c = call_of(exec, i, false);
     c.node->op->forward(&c);
-    lap(exec, s, &since);
+    lap(exec, i, &since);
   }
 }
 
 void shoal_exec_backward(shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
+  uint32_t nodes = exec->plan->graph->nodes_count;
   double since = now(exec);
-  for (uint32_t s = plan->loss_step; s < plan->steps_count; s++) {
-    uint32_t index = plan->steps[s].node;
-    shoal_call c = call_of(exec, index, true);
-    backward(&c, index);
-    lap(exec, s, &since);
+  for (uint32_t i = nodes; i-- > 0;) {
+    if (exec->plan->places[i].gradient == SHOAL_NOWHERE) continue;
+    shoal_call c = call_of(exec, i, true);
+    backward(&c, i);
+    lap(exec, 2 * nodes - i, &since);
   }
 }
 
@@ -448,5 +441,5 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
     piece.square /= l.cols;
     shoal_sums_add(sums, &piece);
   }
-  lap(exec, plan->steps_count, &since);
+  lap(exec, plan->graph->nodes_count, &since);
 }

@@ -44,8 +44,8 @@ typedef struct shoal_exec {
   float *carry;
   uint32_t carry_row;  /* the first sample's row */
   uint32_t carry_rows; /* rows in all */
-  /* Seconds of threads, waiting ones of the team among them: an entry a step of the plan, then
-   * one for the loss; added to. NULL when nobody wants to know. */
+  /* Seconds of threads, waiting ones of the team among them: an entry a step (plan.h); added to.
+   * NULL when nobody wants to know. */
   double *step_seconds;
 } shoal_exec;
 
@@ -78,12 +78,10 @@ const float *shoal_exec_input_gradient(const shoal_exec *exec);
 
 /* Floats of recurrent state a stream needs, over all nodes. */
 size_t shoal_carry_floats(const shoal_graph *graph);
-/* Copies the state of n rows from `first` on out of a carry of `rows` rows, packed, or back into it
- * (NULL: zeros). The packed state is the host's. */
-void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                      float *packed);
-void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                        const float *packed);
+/* Copies the state of n rows from `first` on out of a carry of `rows` rows to `out`, packed; where that is NULL, from
+ * `in` back into it; where both are, zeros. The packed state is the host's. */
+void shoal_carry_copy(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *out, const float *in);
 
 /* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), the samples' numbers,
  * and the block's place for keys of random numbers, two words a sample. */

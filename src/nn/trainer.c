@@ -276,17 +276,20 @@ size_t shoal_trainer_carry_floats(const shoal_trainer *t) {
   return t->carry != NULL ? shoal_carry_floats(t->graph) * largest_shard(t) : 0;
 }
 
-void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
+/* Of a shard, to `out` or from `in`. */
+static void copy_carry(const shoal_trainer *t, uint32_t shard, float *out, const float *in) {
   uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
+  shoal_carry_copy(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
+                   shoal_trainer_shard_start(t, rows, shard + 1) - first, out, in);
+}
+
+void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
   memset(out, 0, shoal_trainer_carry_floats(t) * sizeof *out);
-  shoal_carry_pack(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
-                   shoal_trainer_shard_start(t, rows, shard + 1) - first, out);
+  copy_carry(t, shard, out, NULL);
 }
 
 void shoal_trainer_set_carry(shoal_trainer *t, uint32_t shard, const float *carry) {
-  uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
-  shoal_carry_unpack(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
-                     shoal_trainer_shard_start(t, rows, shard + 1) - first, carry);
+  copy_carry(t, shard, NULL, carry);
 }
 
 /* ---- a round ---- */
