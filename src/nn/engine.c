@@ -31,7 +31,7 @@ typedef struct piece {
   struct piece *next;
   void *memory;
   size_t bytes;
-  bool is_device;
+  const shoal_device *device;
 } piece;
 
 struct shoal_engine {
@@ -58,12 +58,11 @@ struct shoal_engine {
 
 /* ---- memory ---- */
 
-static void *reserve(shoal_engine *e, size_t bytes, bool is_device) {
-  const shoal_device *from = is_device ? e->device : &e->processor;
+static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) {
   piece *p = malloc(sizeof *p);
   if (p == NULL) return NULL;
-  *p = (piece){.next = e->pieces, .is_device = is_device};
-  p->memory = from->take(from, bytes > 0 ? bytes : 1, &p->bytes);
+  *p = (piece){.next = e->pieces, .device = device};
+  p->memory = device->take(device, bytes > 0 ? bytes : 1, &p->bytes);
   if (p->memory == NULL) {
     free(p);
     return NULL;
@@ -76,14 +75,15 @@ static void *reserve(shoal_engine *e, size_t bytes, bool is_device) {
 static void give_all(shoal_engine *e) {
   while (e->pieces != NULL) {
     piece *p = e->pieces;
-    const shoal_device *to = p->is_device ? e->device : &e->processor;
     e->pieces = p->next;
-    to->give(to, p->memory, p->bytes);
+    p->device->give(p->device, p->memory, p->bytes);
     free(p);
   }
 }
 
-float *shoal_engine_take(shoal_engine *e, size_t floats) { return reserve(e, floats * sizeof(float), true); }
+float *shoal_engine_take(shoal_engine *e, size_t floats) {
+  return reserve(e, e->device, floats * sizeof(float));
+}
 
 float *shoal_engine_take_zeros(shoal_engine *e, size_t floats) {
   float *memory = shoal_engine_take(e, floats);
@@ -93,7 +93,7 @@ float *shoal_engine_take_zeros(shoal_engine *e, size_t floats) {
 
 float *shoal_engine_mirror(shoal_engine *e, float *of, size_t floats) {
   if (of == NULL || e->device->is_host_memory) return of;
-  float *memory = reserve(e, floats * sizeof(float), false);
+  float *memory = reserve(e, &e->processor, floats * sizeof(float));
   if (memory != NULL) memset(memory, 0, floats * sizeof *memory);
   return memory;
 }
@@ -280,9 +280,9 @@ static bool reserve_crew(shoal_engine *e, crew *c) {
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
   c->block = shoal_engine_take(e, floats);
   if (c->team != NULL) c->scratch = shoal_engine_take(e, (e->crew_threads - 1) * e->scratch_floats);
-  c->host = e->device->is_host_memory ? c->block : reserve(e, floats * sizeof(float), false);
+  c->host = e->device->is_host_memory ? c->block : reserve(e, &e->processor, floats * sizeof(float));
   c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
-  c->marks = reserve(e, e->graph->nodes_count * sizeof *c->marks, false);
+  c->marks = reserve(e, &e->processor, e->graph->nodes_count * sizeof *c->marks);
   return c->block && c->host && c->carry && c->marks && (c->scratch || !c->team);
 }
 
@@ -466,30 +466,23 @@ typedef struct apply_work {
   bool adds, squares, updates;
 } apply_work;
 
-/* Neighbours first, as sum_parts does; who is missing is in its left neighbour already. */
-static void add_some(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
+/* Where a part is missing, neighbours first, as sum_parts does: it is in its left neighbour already. */
+static void add_run(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
   float *at[SHOAL_SHARDS_MAX];
-  memcpy(at, a->parts, a->parts_count * sizeof *at);
-  for (uint32_t width = 1; width < a->parts_count; width *= 2)
+  uint32_t missing = 0;
+  for (uint32_t i = 0; i < a->parts_count; i++) {
+    missing += a->parts[i] == NULL;
+    at[i] = a->parts[i] != NULL ? a->parts[i] + run->offset : NULL;
+  }
+  if (missing == 0 && a->parts_count > 1)
+    e->kernels->sum_parts(run->count, a->parts_count, (const float *const *)at, a->total + run->offset);
+  for (uint32_t width = 1; missing > 0 && width < a->parts_count; width *= 2)
     for (uint32_t i = 0; i + width < a->parts_count; i += 2 * width) {
       if (at[i + width] == NULL) continue;
       SHOAL_ASSERT(at[i] != NULL);
-      e->kernels->add(run->count, at[i] + run->offset, at[i + width] + run->offset, at[i] + run->offset);
+      e->kernels->add(run->count, at[i], at[i + width], at[i]);
       at[i + width] = NULL;
     }
-}
-
-static void add_run(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
-  const float *parts[SHOAL_SHARDS_MAX];
-  bool all = true;
-  for (uint32_t i = 0; i < a->parts_count && all; i++) {
-    all = a->parts[i] != NULL;
-    if (all) parts[i] = a->parts[i] + run->offset;
-  }
-  if (!all)
-    add_some(e, a, run);
-  else if (a->parts_count > 1)
-    e->kernels->sum_parts(run->count, a->parts_count, parts, a->total + run->offset);
 }
 
 static void copy_run(const shoal_addends *a, const shoal_run *run, const float *from) {
