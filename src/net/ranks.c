@@ -354,8 +354,8 @@ static void add_node(const shoal_ranks *k, uint32_t n, uint32_t first, uint32_t 
 
 static void compute(shoal_ranks *k) {
   uint32_t own = k->own.first_run, own_end = own + k->own.runs_count, runs = k->config.graph->runs_count;
-  shoal_trainer_parts(k->config.trainer, k->config.source, k->state->epoch, k->state->round, k->parts_first,
-                      k->parts_count, k->gradients, k->sums + k->parts_first);
+  shoal_trainer_parts(k->config.trainer, NULL, k->config.source, k->state->epoch, k->state->round,
+                      k->parts_first, k->parts_count, k->gradients, k->sums + k->parts_first);
   for (uint32_t n = 0; n < k->nodes_count; n++) {
     add_node(k, n, 0, own, false);
     add_node(k, n, own, own_end, true);

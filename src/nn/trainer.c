@@ -22,9 +22,9 @@ struct shoal_trainer {
   uint32_t shards;
   float *gradients[SHOAL_SHARDS_MAX]; /* one a shard */
   float *total;                       /* their sum; of a single shard its gradient itself */
-  shoal_used_rows *rows[SHOAL_SHARDS_MAX],
-      *total_rows; /* of these, as the last round left them; NULL without tables */
-  bool has_total;  /* a round has been made */
+  /* Of these, as the last round left them; NULL without tables. */
+  shoal_used_rows *rows[SHOAL_SHARDS_MAX], *total_rows;
+  bool has_total; /* a round has been made */
   /* What changes while training, on the device; `state` has the host's copies. */
   float *weights, *slot1, *slot2, *carry;
   float *eval_carry; /* recurrent state while evaluating or predicting */
@@ -109,6 +109,7 @@ static bool take_all(shoal_trainer *t) {
     ok = (t->gradients[v] = shoal_engine_take(e, weights)) != NULL &&
          shoal_used_rows_create(&t->rows[v], t->graph, NULL) == SHOAL_OK;
   t->total = t->gradients[0];
+  t->total_rows = t->rows[0];
   if (ok && t->shards > 1)
     ok = (t->total = shoal_engine_take(e, weights)) != NULL &&
          shoal_used_rows_create(&t->total_rows, t->graph, NULL) == SHOAL_OK;
@@ -162,7 +163,7 @@ void shoal_trainer_destroy(shoal_trainer *t) {
   if (t == NULL) return;
   shoal_engine_destroy(t->engine);
   for (uint32_t v = 0; v < t->shards; v++) shoal_used_rows_destroy(t->rows[v]);
-  shoal_used_rows_destroy(t->total_rows);
+  if (t->shards > 1) shoal_used_rows_destroy(t->total_rows);
   free(t);
 }
 
@@ -212,32 +213,38 @@ static void forget_rows(shoal_trainer *t) {
   shoal_used_rows_forget(t->total_rows);
 }
 
-static void run_parts(shoal_trainer *t, const float *weights, const shoal_source *source, uint64_t epoch,
-                      uint64_t round, uint32_t first, uint32_t count, float *const *gradients,
-                      shoal_used_rows *const *rows, shoal_sums *sums) {
-  SHOAL_ASSERT(t->total != NULL && round < shoal_trainer_rounds(t) && first + count <= t->shards);
-  uint64_t start = round * t->config.batch;
-  const shoal_pass pass = {.use = SHOAL_PLAN_TRAIN,
-                           .source = source,
-                           .epoch = epoch,
-                           .first = start,
-                           .n = at_most(t->config.samples - start, t->config.batch),
-                           .shards = t->shards,
-                           .first_shard = first,
-                           .shards_count = count,
-                           .weights = weights,
-                           .gradients = gradients,
-                           .rows = rows,
-                           .sums = sums,
-                           .carry = t->carry,
-                           .carry_rows = t->config.batch};
-  shoal_engine_pass(t->engine, &pass);
+/* All shards of n samples. */
+static shoal_pass pass_of(const shoal_trainer *t, shoal_plan_use use, const shoal_source *source,
+                          uint64_t first, uint32_t n) {
+  return (shoal_pass){.use = use,
+                      .source = source,
+                      .first = first,
+                      .n = n,
+                      .shards = t->shards,
+                      .shards_count = t->shards,
+                      .weights = t->weights,
+                      .carry = use == SHOAL_PLAN_INFER ? t->eval_carry : t->carry,
+                      .carry_rows = t->config.batch};
 }
 
-void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t round,
-                         uint32_t first, uint32_t count, float *const *gradients, shoal_sums *sums) {
-  forget_rows(t);
-  run_parts(t, t->weights, source, epoch, round, first, count, gradients, NULL, sums);
+void shoal_trainer_parts(shoal_trainer *t, const float *weights, const shoal_source *source, uint64_t epoch,
+                         uint64_t round, uint32_t first, uint32_t count, float *const *gradients,
+                         shoal_sums *sums) {
+  SHOAL_ASSERT(t->total != NULL && round < shoal_trainer_rounds(t) && first + count <= t->shards);
+  uint64_t start = round * t->config.batch;
+  shoal_pass pass =
+      pass_of(t, SHOAL_PLAN_TRAIN, source, start, at_most(t->config.samples - start, t->config.batch));
+  pass.epoch = epoch;
+  pass.first_shard = first;
+  pass.shards_count = count;
+  if (weights != NULL) pass.weights = weights;
+  pass.gradients = gradients;
+  pass.sums = sums;
+  if (gradients != t->gradients)
+    forget_rows(t);
+  else if (t->rows[0] != NULL)
+    pass.rows = t->rows;
+  shoal_engine_pass(t->engine, &pass);
 }
 
 /* Kernels write whole vectors, past the end of a parameter too; whoever compares or sends gradients wants
@@ -261,8 +268,7 @@ void shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_sour
   if (!is_host) shoal_engine_place(t->engine, t->weights, weights, t->state.weights_count);
   for (uint32_t v = 0; v < count; v++) parts[v] = count == 1 ? total : t->gradients[first + v];
   shoal_sums all[SHOAL_SHARDS_MAX];
-  forget_rows(t);
-  run_parts(t, is_host ? weights : t->weights, source, epoch, round, first, count, parts, NULL, all);
+  shoal_trainer_parts(t, is_host ? weights : NULL, source, epoch, round, first, count, parts, all);
   shoal_tree_add_sums(all, count, 1);
   *sums = all[0];
   const shoal_addends addends = {
@@ -318,7 +324,9 @@ shoal_apply shoal_trainer_apply(const shoal_trainer *t) {
   return (shoal_apply){.addends = {.runs_count = t->graph->runs_count,
                                    .parts = t->gradients,
                                    .parts_count = t->shards,
-                                   .total = t->total},
+                                   .total = t->total,
+                                   .rows = t->rows[0] != NULL ? t->rows : NULL,
+                                   .total_rows = t->total_rows},
                        .update = shoal_optimizer_update(t->recipe, shoal_trainer_rate(t), t->state.step + 1),
                        .clip = t->recipe->clip,
                        .weights = t->weights,
@@ -339,14 +347,11 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
                                  shoal_error *err) {
   shoal_sums sums[SHOAL_SHARDS_MAX];
   shoal_trainer_begin_round(t);
-  shoal_used_rows *const *rows = t->rows[0] != NULL ? t->rows : NULL;
-  run_parts(t, t->weights, source, t->state.epoch, t->state.round, 0, t->shards, t->gradients, rows, sums);
+  shoal_trainer_parts(t, NULL, source, t->state.epoch, t->state.round, 0, t->shards, t->gradients, sums);
   shoal_tree_add_sums(sums, t->shards, 1);
   shoal_status status = shoal_trainer_judge_round(t, &sums[0], out, err);
   if (status != SHOAL_OK) return status;
   shoal_apply apply = shoal_trainer_apply(t);
-  apply.addends.rows = rows;
-  apply.addends.total_rows = t->shards > 1 ? t->total_rows : t->rows[0];
   status = shoal_engine_apply(t->engine, &apply, err);
   SHOAL_ASSERT(status == SHOAL_OK);
   t->has_total = true;
@@ -370,27 +375,6 @@ void shoal_trainer_reset_carry(shoal_trainer *t) {
   if (t->eval_carry != NULL) shoal_engine_zero(t->engine, t->eval_carry, t->state.carry_count);
 }
 
-/* One batch without gradients: its sums, unless `sums` is NULL, and its outputs, unless `out` is. */
-static void infer(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n, shoal_sums *sums,
-                  float *out) {
-  shoal_sums shards[SHOAL_SHARDS_MAX];
-  const shoal_pass pass = {.use = SHOAL_PLAN_INFER,
-                           .source = source,
-                           .first = first,
-                           .n = n,
-                           .shards = t->shards,
-                           .shards_count = t->shards,
-                           .weights = t->weights,
-                           .sums = sums != NULL ? shards : NULL,
-                           .out = out,
-                           .carry = t->eval_carry,
-                           .carry_rows = t->config.batch};
-  shoal_engine_pass(t->engine, &pass);
-  if (sums == NULL) return;
-  shoal_tree_add_sums(shards, t->shards, 1);
-  *sums = shards[0];
-}
-
 shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source) {
   return shoal_trainer_evaluate_each(t, source, NULL);
 }
@@ -398,11 +382,15 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
 shoal_result shoal_trainer_evaluate_each(shoal_trainer *t, const shoal_source *source,
                                          const shoal_trainer_watch *watch) {
   shoal_trainer_reset_carry(t);
-  shoal_sums total = {0}, sums;
+  shoal_sums total = {0}, sums[SHOAL_SHARDS_MAX];
   for (uint64_t first = 0; first < source->samples; first += t->config.batch) {
     uint32_t n = at_most(source->samples - first, t->config.batch);
-    infer(t, source, first, n, &sums, watch != NULL ? watch->outputs : NULL);
-    shoal_sums_add(&total, &sums);
+    shoal_pass pass = pass_of(t, SHOAL_PLAN_INFER, source, first, n);
+    pass.sums = sums;
+    if (watch != NULL) pass.out = watch->outputs;
+    shoal_engine_pass(t->engine, &pass);
+    shoal_tree_add_sums(sums, t->shards, 1);
+    shoal_sums_add(&total, &sums[0]);
     if (watch != NULL) watch->batch(watch->self, first, n);
   }
   return shoal_trainer_result(t, &total);
@@ -411,7 +399,9 @@ shoal_result shoal_trainer_evaluate_each(shoal_trainer *t, const shoal_source *s
 void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n,
                            float *out) {
   SHOAL_ASSERT(n <= t->config.batch);
-  infer(t, source, first, n, NULL, out);
+  shoal_pass pass = pass_of(t, SHOAL_PLAN_INFER, source, first, n);
+  pass.out = out;
+  shoal_engine_pass(t->engine, &pass);
 }
 
 shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch,
@@ -419,16 +409,12 @@ shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source
   SHOAL_ASSERT(t->total != NULL);
   forget_rows(t);
   shoal_sums sums;
-  const shoal_pass pass = {.use = SHOAL_PLAN_TRAIN,
-                           .source = source,
-                           .epoch = epoch,
-                           .first = first,
-                           .n = n,
-                           .shards = 1,
-                           .shards_count = 1,
-                           .weights = t->weights,
-                           .gradients = &t->total,
-                           .sums = &sums};
+  shoal_pass pass = pass_of(t, SHOAL_PLAN_TRAIN, source, first, n);
+  pass.epoch = epoch;
+  pass.shards = pass.shards_count = 1;
+  pass.gradients = &t->total;
+  pass.sums = &sums;
+  pass.carry = NULL;
   shoal_engine_pass(t->engine, &pass);
   shoal_engine_gather(t->engine, gradient, t->total, t->state.weights_count);
   clear_gaps(t, gradient);
