@@ -28,9 +28,13 @@
 /* What rank 0 wants next. */
 typedef enum command { COMMAND_ROUND, COMMAND_GATHER, COMMAND_END } command;
 
+typedef struct pieces {
+  shoal_piece *list;
+  uint32_t count;
+} pieces;
+
 typedef struct traffic {
-  shoal_piece *sends, *receives;
-  uint32_t sends_count, receives_count;
+  pieces sends, receives;
 } traffic;
 
 /* Shards first .. first + count - 1: a node of the tree that one rank has all of. */
@@ -104,8 +108,8 @@ static float *take(const shoal_ranks *k, size_t count, bool *ok) {
 }
 
 static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
-  t->sends = reserve(k, sends_max, sizeof *t->sends, ok);
-  t->receives = reserve(k, receives_max, sizeof *t->receives, ok);
+  t->sends.list = reserve(k, sends_max, sizeof *t->sends.list, ok);
+  t->receives.list = reserve(k, receives_max, sizeof *t->receives.list, ok);
 }
 
 static bool reserve_all(shoal_ranks *k) {
@@ -125,27 +129,23 @@ static bool reserve_all(shoal_ranks *k) {
 
 /* ---- lists ---- */
 
-static void add_send(traffic *t, uint32_t rank, const void *bytes, size_t length) {
-  if (length > 0) t->sends[t->sends_count++] = (shoal_piece){rank, (void *)(uintptr_t)bytes, length};
-}
-
-static void add_receive(traffic *t, uint32_t rank, void *bytes, size_t length) {
-  if (length > 0) t->receives[t->receives_count++] = (shoal_piece){rank, bytes, length};
+static void add(pieces *p, uint32_t rank, void *bytes, size_t length) {
+  if (length > 0) p->list[p->count++] = (shoal_piece){rank, bytes, length};
 }
 
 /* A stretch of an array that all ranks have: its owner sends it, or a copy, and all others receive it. */
-static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, const void *copy,
+static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, void *copy,
                       size_t length) {
-  if (owner != k->rank) add_receive(t, owner, bytes, length);
+  if (owner != k->rank) add(&t->receives, owner, bytes, length);
   for (uint32_t rank = 0; owner == k->rank && rank < k->size; rank++)
-    if (rank != owner) add_send(t, rank, copy, length);
+    if (rank != owner) add(&t->sends, rank, copy, length);
 }
 
 /* A stretch of an array of rank 0's that another rank has. */
 static void add_return(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
   if (owner == 0) return;
-  if (k->rank == owner) add_send(t, 0, bytes, length);
-  if (k->rank == 0) add_receive(t, owner, bytes, length);
+  if (k->rank == owner) add(&t->sends, 0, bytes, length);
+  if (k->rank == 0) add(&t->receives, owner, bytes, length);
 }
 
 /* Where the whole vector would begin of which this is the own slice. */
@@ -166,15 +166,15 @@ static void list_gradients(shoal_ranks *k) {
     k->leaves[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
     for (uint32_t owner = 0; owner < k->size; owner++)
       if (owner != k->rank)
-        add_send(t, owner, k->sent[n] + k->shares.slices[owner].offset,
-                 k->shares.slices[owner].count * sizeof(float));
+        add(&t->sends, owner, k->sent[n] + k->shares.slices[owner].offset,
+            k->shares.slices[owner].count * sizeof(float));
   }
   for (uint32_t rank = 0; rank < k->size; rank++) {
     node nodes[SHOAL_SHARDS_MAX];
     uint32_t count = rank == k->rank ? 0 : nodes_of(k, rank, nodes);
     for (uint32_t n = 0; n < count; n++) {
       k->leaves[nodes[n].first] = whole(k, place);
-      add_receive(t, rank, place, slice_bytes);
+      add(&t->receives, rank, place, slice_bytes);
       place += k->own.count;
     }
     uint32_t first = first_shard(k, rank);
@@ -207,8 +207,9 @@ static void list_all(shoal_ranks *k) {
 }
 
 static shoal_status run_traffic(const shoal_ranks *k, const traffic *t, shoal_error *err) {
-  if (t->sends_count + t->receives_count == 0) return SHOAL_OK;
-  return k->fabric->exchange(k->fabric->self, t->sends, t->sends_count, t->receives, t->receives_count, err);
+  if (t->sends.count + t->receives.count == 0) return SHOAL_OK;
+  return k->fabric->exchange(k->fabric->self, t->sends.list, t->sends.count, t->receives.list,
+                             t->receives.count, err);
 }
 
 /* ---- create ---- */
@@ -312,29 +313,23 @@ shoal_status shoal_ranks_agree(const shoal_fabric *fabric, shoal_status *ready, 
   return SHOAL_OK;
 }
 
-static shoal_status broadcast_floats(const shoal_ranks *k, float *floats, size_t count, shoal_error *err) {
-  if (floats == NULL || count == 0) return SHOAL_OK;
-  return k->fabric->broadcast(k->fabric->self, floats, count * sizeof *floats, err);
-}
-
 shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
-  shoal_train_state *state = k->state;
-  /* The numbers of rank 0's state, with the pointers of one's own. */
-  shoal_train_state from = *state;
+  shoal_train_state *state = k->state, from = *state;
+  float *const vectors[] = {state->weights, state->slot1, state->slot2, state->carry};
   shoal_status status = k->fabric->broadcast(k->fabric->self, &from, sizeof from, err);
-  if (status == SHOAL_OK) {
-    from.weights = state->weights;
-    from.slot1 = state->slot1;
-    from.slot2 = state->slot2;
-    from.carry = state->carry;
-    SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
-    *state = from;
-    status = broadcast_floats(k, state->weights, state->weights_count, err);
+  for (int i = 0; i < 4; i++) {
+    size_t count = i < 3 ? state->weights_count : state->carry_count;
+    if (status == SHOAL_OK && vectors[i] != NULL && count > 0)
+      status = k->fabric->broadcast(k->fabric->self, vectors[i], count * sizeof(float), err);
   }
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->slot1, state->weights_count, err);
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->slot2, state->weights_count, err);
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->carry, state->carry_count, err);
-  if (status != SHOAL_OK) k->over = true;
+  k->over = status != SHOAL_OK;
+  if (k->over) return status;
+  SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
+  *state = from; /* the numbers; the pointers are one's own */
+  state->weights = vectors[0];
+  state->slot1 = vectors[1];
+  state->slot2 = vectors[2];
+  state->carry = vectors[3];
   return status;
 }
 
@@ -410,27 +405,26 @@ static shoal_status take_gather(shoal_ranks *k, shoal_error *err) {
 
 /* ---- commands ---- */
 
-static shoal_status lead(shoal_ranks *k, command what, shoal_error *err) {
+/* Does one's part of what rank 0 wants. */
+static shoal_status obey(shoal_ranks *k, command what, shoal_result *out, shoal_error *err) {
+  if (what == COMMAND_ROUND) return take_round(k, out, err);
+  return what == COMMAND_GATHER ? take_gather(k, err) : SHOAL_OK;
+}
+
+static shoal_status lead(shoal_ranks *k, command what, shoal_result *out, shoal_error *err) {
   SHOAL_ASSERT(k->rank == 0 && !k->over);
   uint32_t number = what;
-  return k->fabric->broadcast(k->fabric->self, &number, sizeof number, err);
+  shoal_status status = k->fabric->broadcast(k->fabric->self, &number, sizeof number, err);
+  if (status == SHOAL_OK) status = obey(k, what, out, err);
+  k->over = status != SHOAL_OK || what == COMMAND_END;
+  return status;
 }
 
 static shoal_status next(void *self, shoal_result *out, shoal_error *err) {
-  shoal_ranks *k = self;
-  shoal_status status = lead(k, COMMAND_ROUND, err);
-  if (status == SHOAL_OK) status = take_round(k, out, err);
-  k->over = status != SHOAL_OK;
-  return status;
+  return lead(self, COMMAND_ROUND, out, err);
 }
 
-static shoal_status gather(void *self, shoal_error *err) {
-  shoal_ranks *k = self;
-  shoal_status status = lead(k, COMMAND_GATHER, err);
-  if (status == SHOAL_OK) status = take_gather(k, err);
-  k->over = status != SHOAL_OK;
-  return status;
-}
+static shoal_status gather(void *self, shoal_error *err) { return lead(self, COMMAND_GATHER, NULL, err); }
 
 shoal_rounds shoal_ranks_rounds(shoal_ranks *k) {
   SHOAL_ASSERT(k->rank == 0);
@@ -438,10 +432,7 @@ shoal_rounds shoal_ranks_rounds(shoal_ranks *k) {
 }
 
 shoal_status shoal_ranks_end(shoal_ranks *k, shoal_error *err) {
-  if (k->over) return SHOAL_OK;
-  shoal_status status = lead(k, COMMAND_END, err);
-  k->over = true;
-  return status;
+  return k->over ? SHOAL_OK : lead(k, COMMAND_END, NULL, err);
 }
 
 shoal_status shoal_ranks_follow(shoal_ranks *k, shoal_error *err) {
@@ -450,9 +441,7 @@ shoal_status shoal_ranks_follow(shoal_ranks *k, shoal_error *err) {
     uint32_t what;
     shoal_result result;
     shoal_status status = k->fabric->broadcast(k->fabric->self, &what, sizeof what, err);
-    if (status == SHOAL_OK && what == COMMAND_END) return SHOAL_OK;
-    if (status == SHOAL_OK && what == COMMAND_ROUND) status = take_round(k, &result, err);
-    if (status == SHOAL_OK && what == COMMAND_GATHER) status = take_gather(k, err);
-    if (status != SHOAL_OK) return status;
+    if (status == SHOAL_OK) status = obey(k, (command)what, &result, err);
+    if (status != SHOAL_OK || what == COMMAND_END) return status;
   }
 }
