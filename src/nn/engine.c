@@ -165,7 +165,7 @@ static void choose_crews(shoal_engine *e, uint32_t threads) {
 
 static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   uint32_t threads = e->config.threads < e->device->threads_max ? e->config.threads : e->device->threads_max;
-  e->crew_threads = 1;
+  e->crews_count = e->crew_threads = 1;
   if (e->config.pool != NULL)
     e->crews_count = shoal_pool_threads(e->config.pool);
   else

@@ -34,8 +34,9 @@ typedef struct shoal_engine_config {
   const shoal_device *device; /* NULL: the processor */
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
-  uint32_t threads, shards;   /* threads of its own, for passes of about so many shards; */
-  shoal_pool *pool;           /* or a pool, each of whose threads is a crew; NULL: threads of its own */
+  uint32_t threads,
+      shards;       /* threads of its own, for passes of about so many shards (0: the caller alone); */
+  shoal_pool *pool; /* or a pool, each of whose threads is a crew; NULL: threads of its own */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
 } shoal_engine_config;
