@@ -19,11 +19,8 @@
 enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
 
 typedef struct crew {
-  shoal_pool *team;    /* NULL where the crew is one thread */
-  float *scratch;      /* of the team's other threads */
-  float *block, *host; /* of the plans */
-  float *carry;        /* of a tile, for passes with a state */
-  uint32_t *marks;
+  shoal_exec exec; /* its memory, and its team where it is not one thread; the rest is set for each tile */
+  float *carry;    /* of a tile, for passes with a state */
 } crew;
 
 /* A piece of memory, in a list. */
@@ -43,9 +40,7 @@ struct shoal_engine {
   shoal_pool *pool; /* a thread a crew */
   crew *crews;
   uint32_t crews_count, crew_threads;
-  size_t scratch_floats; /* of a thread of a team */
   shoal_plan *plans[USES];
-  float *class_weights;
   double *squares, *host_squares; /* of each run's gradient */
   piece *pieces;
   size_t reserved_bytes;
@@ -177,9 +172,8 @@ static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   if (e->pool != NULL) return SHOAL_OK;
   shoal_status status =
       shoal_pool_create_at(&e->pool, e->crews_count, (shoal_pool_place){0, e->crew_threads, all}, err);
-  e->scratch_floats = largest_scratch(e);
   for (uint32_t i = 0; status == SHOAL_OK && e->crew_threads > 1 && i < e->crews_count; i++)
-    status = shoal_pool_create_at(&e->crews[i].team, e->crew_threads,
+    status = shoal_pool_create_at(&e->crews[i].exec.team, e->crew_threads,
                                   (shoal_pool_place){i * e->crew_threads, 1, all}, err);
   return status;
 }
@@ -204,7 +198,7 @@ static void spread_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t end = (uint32_t)shoal_part_start(share.tasks, 1, index + 1, e->crews_count);
   share.first = (uint32_t)shoal_part_start(share.tasks, 1, index, e->crews_count);
   share.thread = crew_index * e->crew_threads;
-  shoal_pool_run(e->crews[crew_index].team, end - share.first, share_task, &share);
+  shoal_pool_run(e->crews[crew_index].exec.team, end - share.first, share_task, &share);
 }
 
 static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *context) {
@@ -274,27 +268,30 @@ static shoal_status make_plans(shoal_engine *e, shoal_error *err) {
   return status;
 }
 
-static bool reserve_crew(shoal_engine *e, crew *c) {
+static bool reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
   size_t floats = 0;
   for (int use = 0; use < USES; use++)
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
-  c->block = shoal_engine_take(e, floats);
-  if (c->team != NULL) c->scratch = shoal_engine_take(e, (e->crew_threads - 1) * e->scratch_floats);
-  c->host = e->device->is_host_memory ? c->block : reserve(e, &e->processor, floats * sizeof(float));
+  shoal_exec *exec = &c->exec;
+  exec->block = shoal_engine_take(e, floats);
+  exec->host = e->device->is_host_memory ? exec->block : reserve(e, &e->processor, floats * sizeof(float));
+  exec->marks = reserve(e, &e->processor, e->graph->nodes_count * sizeof *exec->marks);
+  exec->scratch_floats = largest_scratch(e);
+  exec->team_scratch = shoal_engine_take(e, (e->crew_threads - 1) * exec->scratch_floats);
+  exec->class_weights = class_weights;
   c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
-  c->marks = reserve(e, &e->processor, e->graph->nodes_count * sizeof *c->marks);
-  return c->block && c->host && c->carry && c->marks && (c->scratch || !c->team);
+  return exec->block && exec->host && exec->marks && exec->team_scratch && c->carry;
 }
 
 static bool reserve_all(shoal_engine *e) {
   bool ok = true;
-  for (uint32_t i = 0; ok && i < e->crews_count; i++) ok = reserve_crew(e, &e->crews[i]);
-  const shoal_shape *out = &e->graph->nodes[e->graph->nodes_count - 1].shape;
-  if (ok && e->config.class_weights != NULL) {
-    e->class_weights = shoal_engine_take(e, out->features);
-    ok = e->class_weights != NULL;
-    if (ok) shoal_engine_place(e, e->class_weights, e->config.class_weights, out->features);
+  float *class_weights = NULL;
+  if (e->config.class_weights != NULL) {
+    uint32_t classes = shoal_graph_output(e->graph)->features;
+    ok = (class_weights = shoal_engine_take(e, classes)) != NULL;
+    if (ok) shoal_engine_place(e, class_weights, e->config.class_weights, classes);
   }
+  for (uint32_t i = 0; ok && i < e->crews_count; i++) ok = reserve_crew(e, &e->crews[i], class_weights);
   if (!ok || e->config.use == SHOAL_PLAN_INFER) return ok;
   size_t doubles = e->graph->runs_count * (sizeof(double) / sizeof(float));
   e->squares = (double *)(void *)shoal_engine_take_zeros(e, doubles);
@@ -330,7 +327,7 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
 
 void shoal_engine_destroy(shoal_engine *e) {
   if (e == NULL) return;
-  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].team);
+  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].exec.team);
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
@@ -362,7 +359,7 @@ static void ask_judge(const shoal_pass *p, shoal_exec *exec, shoal_tile *tile) {
 static void keep_outputs(const shoal_engine *e, const shoal_pass *p, const shoal_tile *tile,
                          const float *outputs) {
   const shoal_kernels *k = e->processor.kernels; /* the outputs are on the host */
-  const shoal_shape *shape = &e->graph->nodes[e->graph->nodes_count - 1].shape;
+  const shoal_shape *shape = shoal_graph_output(e->graph);
   size_t step = (size_t)tile->n * shape->features;
   for (uint32_t s = 0; s < shape->steps; s++) {
     const float *from = outputs + s * step;
@@ -410,7 +407,6 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   const shoal_engine *e = work->engine;
   const shoal_pass *p = work->pass;
   const shoal_plan *plan = e->plans[p->use];
-  const crew *c = &e->crews[crew_index];
   uint32_t shard = p->first_shard + index;
   uint32_t start = shoal_engine_shard_start(e->graph, p->n, p->shards, shard),
            end = shoal_engine_shard_start(e->graph, p->n, p->shards, shard + 1);
@@ -424,25 +420,19 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   if (p->sums != NULL) p->sums[index] = (shoal_sums){0};
   for (uint32_t first = start, n; first < end; first += n) {
     n = end - first < plan->samples_max ? end - first : plan->samples_max;
-    shoal_exec exec = {.plan = plan,
-                       .block = c->block,
-                       .host = c->host,
-                       .weights = p->weights,
-                       .gradient = gradient,
-                       .marks = c->marks,
-                       .fresh = first == start,
-                       .input_only = p->input_only,
-                       .team = c->team,
-                       .team_scratch = c->scratch,
-                       .scratch_floats = e->scratch_floats,
-                       .n = n,
-                       .round_n = p->n,
-                       .epoch = p->epoch,
-                       .class_weights = e->class_weights,
-                       .carry = p->carry,
-                       .carry_row = p->carry != NULL ? first : 0,
-                       .carry_rows = p->carry_rows,
-                       .step_seconds = times != NULL ? times + SHOAL_WORK_FORWARD : NULL};
+    shoal_exec exec = e->crews[crew_index].exec;
+    exec.plan = plan;
+    exec.weights = p->weights;
+    exec.gradient = gradient;
+    exec.fresh = first == start;
+    exec.input_only = p->input_only;
+    exec.n = n;
+    exec.round_n = p->n;
+    exec.epoch = p->epoch;
+    exec.carry = p->carry;
+    exec.carry_row = p->carry != NULL ? first : 0;
+    exec.carry_rows = p->carry_rows;
+    exec.step_seconds = times != NULL ? times + SHOAL_WORK_FORWARD : NULL;
     shoal_tile tile = {.shard = shard, .crew = crew_index, .first = first, .n = n};
     run_tile(e, p, &exec, &tile, rows, p->sums != NULL ? &p->sums[index] : NULL);
   }
@@ -494,12 +484,6 @@ static const shoal_used_rows *rows_of(const shoal_engine *e, const shoal_addends
   return a->rows != NULL && e->graph->params[run->param].by_rows ? a->total_rows : NULL;
 }
 
-static void update_run(const shoal_engine *e, const apply_work *w, const shoal_run *run) {
-  const shoal_apply *apply = w->apply;
-  shoal_optimizer_apply(e->kernels, &w->update, run, apply->weights, apply->weights, w->addends->total,
-                        apply->slot1, apply->slot2);
-}
-
 static void run_task(void *context, uint32_t index, uint32_t thread) {
   const apply_work *w = context;
   shoal_engine *e = w->engine;
@@ -509,20 +493,19 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
   const shoal_used_rows *rows = rows_of(e, a, run);
   shoal_run stretch;
   double *times = times_of(e, thread), since = clock_if(times);
-  if (w->adds && rows == NULL) add_run(e, a, run);
-  for (size_t at = 0; w->adds && rows != NULL && shoal_used_rows_next(rows, run, &at, &stretch);)
-    add_run(e, a, &stretch);
+  for (size_t at = 0; w->adds && shoal_used_rows_next(rows, run, &at, &stretch);) add_run(e, a, &stretch);
   if (w->squares && run->kind != SHOAL_PARAM_STATISTIC)
     e->kernels->square_sum(run->count, a->total + run->offset, &e->squares[index]);
   if (w->apply == NULL) copy_run(a, run, a->total);
   note_time(e, times, SHOAL_WORK_SUM, since);
   if (!w->updates) return;
   since = clock_if(times);
-  if (rows != NULL && shoal_optimizer_keeps(&w->update))
-    for (size_t at = 0; shoal_used_rows_next(rows, run, &at, &stretch);) update_run(e, w, &stretch);
-  else
-    update_run(e, w, run);
-  copy_run(a, run, w->apply->weights);
+  const shoal_apply *apply = w->apply;
+  if (!shoal_optimizer_keeps(&w->update)) rows = NULL;
+  for (size_t at = 0; shoal_used_rows_next(rows, run, &at, &stretch);)
+    shoal_optimizer_apply(e->kernels, &w->update, &stretch, apply->weights, apply->weights, a->total,
+                          apply->slot1, apply->slot2);
+  copy_run(a, run, apply->weights);
   note_time(e, times, SHOAL_WORK_UPDATE, since);
 }
 
@@ -530,13 +513,6 @@ void shoal_engine_add(shoal_engine *e, const shoal_addends *addends) {
   SHOAL_ASSERT(addends->rows == NULL); /* only apply unites them */
   apply_work w = {.engine = e, .addends = addends, .adds = true};
   run_all(e, addends->runs_count, run_task, &w);
-}
-
-/* The squares of all runs in their order, as one machine would add them. */
-static double norm_of(const shoal_engine *e) {
-  double squares = 0;
-  for (uint32_t i = 0; i < e->graph->runs_count; i++) squares += e->host_squares[i];
-  return sqrt(squares);
 }
 
 shoal_status shoal_engine_apply(shoal_engine *e, const shoal_apply *apply, shoal_error *err) {
@@ -553,7 +529,9 @@ shoal_status shoal_engine_apply(shoal_engine *e, const shoal_apply *apply, shoal
                       e->graph->runs_count * (sizeof(double) / sizeof(float)));
   shoal_status status = apply->agree != NULL ? apply->agree(apply->self, err) : SHOAL_OK;
   if (status != SHOAL_OK) return status;
-  double norm = norm_of(e);
+  double squares = 0; /* of all runs in their order, as one machine would add them */
+  for (uint32_t i = 0; i < e->graph->runs_count; i++) squares += e->host_squares[i];
+  double norm = sqrt(squares);
   if (apply->finite_only && !isfinite(norm))
     return shoal_fail(err, SHOAL_INVALID, "the gradient is not a number");
   if (norm > apply->clip) w.update.grad_scale = (float)((double)apply->clip / norm);

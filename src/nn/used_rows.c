@@ -87,6 +87,12 @@ void shoal_used_rows_unite(shoal_used_rows *rows, shoal_used_rows *const *parts,
 }
 
 bool shoal_used_rows_next(const shoal_used_rows *rows, const shoal_run *run, size_t *at, shoal_run *stretch) {
+  if (rows == NULL) {
+    if (*at == run->count) return false;
+    *at = run->count;
+    *stretch = *run;
+    return true;
+  }
   SHOAL_ASSERT(rows->is_known);
   const shoal_param *p = &rows->graph->params[run->param];
   size_t width = p->dims[1], first = run->offset - p->offset;
