@@ -207,12 +207,6 @@ shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums
 
 static uint32_t at_most(uint64_t left, uint32_t most) { return left < most ? (uint32_t)left : most; }
 
-/* Writes to gradients by other ways than a round: what a round knew of their rows does not hold any more. */
-static void forget_rows(shoal_trainer *t) {
-  for (uint32_t v = 0; v < t->shards; v++) shoal_used_rows_forget(t->rows[v]);
-  shoal_used_rows_forget(t->total_rows);
-}
-
 /* All shards of n samples. */
 static shoal_pass pass_of(const shoal_trainer *t, shoal_plan_use use, const shoal_source *source,
                           uint64_t first, uint32_t n) {
@@ -240,10 +234,11 @@ void shoal_trainer_parts(shoal_trainer *t, const float *weights, const shoal_sou
   if (weights != NULL) pass.weights = weights;
   pass.gradients = gradients;
   pass.sums = sums;
-  if (gradients != t->gradients)
-    forget_rows(t);
-  else if (t->rows[0] != NULL)
-    pass.rows = t->rows;
+  /* What a round knows of the rows of its gradients does not hold any more once they are written by other ways. */
+  bool is_round = gradients == t->gradients;
+  if (is_round && t->rows[0] != NULL) pass.rows = t->rows;
+  for (uint32_t v = 0; !is_round && v < t->shards; v++) shoal_used_rows_forget(t->rows[v]);
+  if (!is_round) shoal_used_rows_forget(t->total_rows);
   shoal_engine_pass(t->engine, &pass);
 }
 
@@ -402,22 +397,4 @@ void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_
   shoal_pass pass = pass_of(t, SHOAL_PLAN_INFER, source, first, n);
   pass.out = out;
   shoal_engine_pass(t->engine, &pass);
-}
-
-shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch,
-                                    uint64_t first, uint32_t n, float *gradient) {
-  SHOAL_ASSERT(t->total != NULL);
-  forget_rows(t);
-  shoal_sums sums;
-  shoal_pass pass = pass_of(t, SHOAL_PLAN_TRAIN, source, first, n);
-  pass.epoch = epoch;
-  pass.shards = pass.shards_count = 1;
-  pass.gradients = &t->total;
-  pass.sums = &sums;
-  pass.carry = NULL;
-  shoal_engine_pass(t->engine, &pass);
-  shoal_engine_gather(t->engine, gradient, t->total, t->state.weights_count);
-  clear_gaps(t, gradient);
-  t->has_total = false;
-  return shoal_trainer_result(t, &sums);
 }

@@ -128,9 +128,4 @@ void shoal_trainer_predict(shoal_trainer *trainer, const shoal_source *source, u
                            float *out);
 void shoal_trainer_reset_carry(shoal_trainer *trainer);
 
-/* For tests and benchmarks: the gradient of the mean loss over n samples from `first`,
- * as one shard, without an update. gradient has weights_count floats. */
-shoal_result shoal_trainer_gradient(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch,
-                                    uint64_t first, uint32_t n, float *gradient);
-
 #endif
