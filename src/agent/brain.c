@@ -186,15 +186,14 @@ static shoal_status make_engines(shoal_brain *net, const shoal_brain_config *con
 static bool take_all(shoal_brain *net) {
   size_t count = net->graph->weights_count;
   net->weights = shoal_engine_take_zeros(net->runner, count);
-  bool ok = net->weights != NULL;
-  if (net->learner == NULL) return ok;
   shoal_engine *e = net->learner;
+  if (e == NULL) return net->weights != NULL;
+  for (int i = 0; i < SHARDS_MAX; i++) net->shards[i] = shoal_engine_take(e, count);
+  for (int i = 0; i < 2; i++) net->slots[i] = shoal_engine_take_zeros(e, count);
+  net->total = shoal_engine_take(e, count);
   net->desk_floats = (size_t)tile_of(net->learn_graph, true) * net->steps * net->outputs;
-  for (int i = 0; i < SHARDS_MAX; i++) ok &= (net->shards[i] = shoal_engine_take(e, count)) != NULL;
-  for (int i = 0; i < 2; i++) ok &= (net->slots[i] = shoal_engine_take_zeros(e, count)) != NULL;
-  ok &= (net->total = shoal_engine_take(e, count)) != NULL;
   net->desks = shoal_engine_take(e, 2 * net->desk_floats * shoal_engine_threads(e));
-  return ok && net->desks != NULL;
+  return net->weights != NULL && shoal_engine_has_memory(e);
 }
 
 static void scale_output(shoal_brain *net, float scale) {

@@ -100,13 +100,6 @@ static void *reserve(shoal_ranks *k, size_t count, size_t bytes, bool *ok) {
   return memory;
 }
 
-/* Zeros, since what lies between parameters is sent but never written. */
-static float *take(const shoal_ranks *k, size_t count, bool *ok) {
-  float *memory = shoal_engine_take_zeros(k->engine, count);
-  if (memory == NULL) *ok = false;
-  return memory;
-}
-
 static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
   t->sends.list = reserve(k, sends_max, sizeof *t->sends.list, ok);
   t->receives.list = reserve(k, receives_max, sizeof *t->receives.list, ok);
@@ -115,16 +108,18 @@ static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t
 static bool reserve_all(shoal_ranks *k) {
   bool ok = true;
   size_t weights = k->state->weights_count, others = k->size, slots = 2;
-  for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = take(k, weights, &ok);
-  for (uint32_t i = 0; k->size > 1 && i < k->nodes_count; i++) k->sent[i] = take(k, weights, &ok);
-  if (k->size > 1) k->sent_weights = take(k, k->own.count, &ok);
-  k->received = take(k, k->other_nodes_count * k->own.count, &ok);
+  /* Zeros, since what lies between parameters is sent but never written. */
+  for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = shoal_engine_take_zeros(k->engine, weights);
+  for (uint32_t i = 0; k->size > 1 && i < k->nodes_count; i++)
+    k->sent[i] = shoal_engine_take_zeros(k->engine, weights);
+  if (k->size > 1) k->sent_weights = shoal_engine_take_zeros(k->engine, k->own.count);
+  k->received = shoal_engine_take_zeros(k->engine, k->other_nodes_count * k->own.count);
   if (k->carry_floats > 0) k->carry = reserve(k, k->shards * k->carry_floats, sizeof *k->carry, &ok);
   reserve_traffic(k, &k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
   reserve_traffic(k, &k->squares_traffic, others, others, &ok);
   reserve_traffic(k, &k->weights_traffic, others, others, &ok);
   reserve_traffic(k, &k->rest_traffic, slots + 1, (slots + 1) * others, &ok);
-  return ok;
+  return ok && shoal_engine_has_memory(k->engine);
 }
 
 /* ---- lists ---- */

@@ -44,6 +44,7 @@ struct shoal_engine {
   double *squares, *host_squares; /* of each run's gradient */
   piece *pieces;
   size_t reserved_bytes;
+  bool is_short;       /* something could not be taken */
   size_t state_floats; /* of a stream's recurrent state */
   /* With config.times, for every thread: seconds of the kinds of work in their order, where the plan's steps (plan.h)
    * stand for FORWARD, LOSS and BACKWARD. times_stride keeps threads' cache lines apart. */
@@ -54,14 +55,15 @@ struct shoal_engine {
 /* ---- memory ---- */
 
 static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) {
-  piece *p = malloc(sizeof *p);
-  if (p == NULL) return NULL;
-  *p = (piece){.next = e->pieces, .device = device};
-  p->memory = device->take(device, bytes > 0 ? bytes : 1, &p->bytes);
-  if (p->memory == NULL) {
+  piece *p = e->is_short ? NULL : calloc(1, sizeof *p);
+  if (p != NULL) p->memory = device->take(device, bytes > 0 ? bytes : 1, &p->bytes);
+  if (p == NULL || p->memory == NULL) {
+    e->is_short = true;
     free(p);
     return NULL;
   }
+  p->next = e->pieces;
+  p->device = device;
   e->pieces = p;
   e->reserved_bytes += p->bytes;
   return p->memory;
@@ -87,7 +89,7 @@ float *shoal_engine_take_zeros(shoal_engine *e, size_t floats) {
 }
 
 float *shoal_engine_mirror(shoal_engine *e, float *of, size_t floats) {
-  if (of == NULL || e->device->is_host_memory) return of;
+  if (e->device->is_host_memory) return of;
   float *memory = reserve(e, &e->processor, floats * sizeof(float));
   if (memory != NULL) memset(memory, 0, floats * sizeof *memory);
   return memory;
@@ -105,6 +107,7 @@ void shoal_engine_zero(const shoal_engine *e, float *memory, size_t floats) {
   e->kernels->zero(floats, memory);
 }
 
+bool shoal_engine_has_memory(const shoal_engine *e) { return !e->is_short; }
 size_t shoal_engine_memory(const shoal_engine *e) { return e->reserved_bytes; }
 uint32_t shoal_engine_threads(const shoal_engine *e) { return e->crews_count * e->crew_threads; }
 const shoal_plan *shoal_engine_plan(const shoal_engine *e, shoal_plan_use use) { return e->plans[use]; }
@@ -268,7 +271,7 @@ static shoal_status make_plans(shoal_engine *e, shoal_error *err) {
   return status;
 }
 
-static bool reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
+static void reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
   size_t floats = 0;
   for (int use = 0; use < USES; use++)
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
@@ -280,27 +283,24 @@ static bool reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
   exec->team_scratch = shoal_engine_take(e, (e->crew_threads - 1) * exec->scratch_floats);
   exec->class_weights = class_weights;
   c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
-  return exec->block && exec->host && exec->marks && exec->team_scratch && c->carry;
 }
 
-static bool reserve_all(shoal_engine *e) {
-  bool ok = true;
+static void reserve_all(shoal_engine *e) {
   float *class_weights = NULL;
   if (e->config.class_weights != NULL) {
     uint32_t classes = shoal_graph_output(e->graph)->features;
-    ok = (class_weights = shoal_engine_take(e, classes)) != NULL;
-    if (ok) shoal_engine_place(e, class_weights, e->config.class_weights, classes);
+    class_weights = shoal_engine_take(e, classes);
+    shoal_engine_place(e, class_weights, e->config.class_weights, classes);
   }
-  for (uint32_t i = 0; ok && i < e->crews_count; i++) ok = reserve_crew(e, &e->crews[i], class_weights);
-  if (!ok || e->config.use == SHOAL_PLAN_INFER) return ok;
+  for (uint32_t i = 0; i < e->crews_count; i++) reserve_crew(e, &e->crews[i], class_weights);
+  if (e->config.use == SHOAL_PLAN_INFER) return;
   size_t doubles = e->graph->runs_count * (sizeof(double) / sizeof(float));
   e->squares = (double *)(void *)shoal_engine_take_zeros(e, doubles);
   e->host_squares = (double *)(void *)shoal_engine_mirror(e, (float *)(void *)e->squares, doubles);
-  ok = e->host_squares != NULL;
-  if (!ok || !e->config.times) return ok;
+  if (!e->config.times) return;
   e->times_stride = (time_entry(e, SHOAL_WORK_UPDATE) + 8) / 8 * 8;
-  e->times = calloc(shoal_engine_threads(e) * e->times_stride, sizeof *e->times);
-  return e->times != NULL;
+  e->times = reserve(e, &e->processor, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
+  if (e->times != NULL) shoal_engine_times_reset(e);
 }
 
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err) {
@@ -315,7 +315,8 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
   e->state_floats = shoal_carry_floats(e->graph);
   if (status == SHOAL_OK) status = make_plans(e, err);
   if (status == SHOAL_OK) status = make_crews(e, err);
-  if (status == SHOAL_OK && !reserve_all(e))
+  if (status == SHOAL_OK) reserve_all(e);
+  if (e->is_short)
     status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory: the model needs more than %.1f GB",
                         (double)e->reserved_bytes / 1e9);
   if (status == SHOAL_OK)
@@ -331,7 +332,6 @@ void shoal_engine_destroy(shoal_engine *e) {
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
-  free(e->times);
   give_all(e);
   free(e);
 }

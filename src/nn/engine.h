@@ -44,8 +44,9 @@ typedef struct shoal_engine_config {
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err);
 void shoal_engine_destroy(shoal_engine *engine);
 
-/* So many floats of the device for the engine's lifetime, anything in them or zeros; NULL: there is no memory. The memory
- * costs nothing until it is written. */
+/* So many floats of the device for the engine's lifetime, anything in them or zeros. NULL: there is no memory, now and
+ * for all that is taken later, so that it is enough to ask has_memory at the end. The memory costs nothing until it is
+ * written. */
 float *shoal_engine_take(shoal_engine *engine, size_t floats);
 float *shoal_engine_take_zeros(shoal_engine *engine, size_t floats);
 /* The host's copy of such memory, which place and gather bring up to date: the memory itself where it is the host's. */
@@ -53,6 +54,7 @@ float *shoal_engine_mirror(shoal_engine *engine, float *of, size_t floats);
 void shoal_engine_place(const shoal_engine *engine, float *to, const float *from, size_t floats);
 void shoal_engine_gather(const shoal_engine *engine, float *to, const float *from, size_t floats);
 void shoal_engine_zero(const shoal_engine *engine, float *memory, size_t floats);
+bool shoal_engine_has_memory(const shoal_engine *engine);
 size_t shoal_engine_memory(const shoal_engine *engine); /* bytes in all */
 uint32_t shoal_engine_threads(const shoal_engine *engine);
 const shoal_plan *shoal_engine_plan(const shoal_engine *engine, shoal_plan_use use);

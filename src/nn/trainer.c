@@ -84,11 +84,10 @@ static uint32_t choose_tile(const shoal_trainer *t) {
 
 /* ---- create ---- */
 
-/* Zeros on the device, and the host's copy of them; false when memory is short. */
-static bool take(shoal_trainer *t, size_t floats, float **on_device, float **on_host) {
+/* Zeros on the device, and the host's copy of them. */
+static void take(shoal_trainer *t, size_t floats, float **on_device, float **on_host) {
   *on_device = shoal_engine_take_zeros(t->engine, floats);
   *on_host = shoal_engine_mirror(t->engine, *on_device, floats);
-  return *on_host != NULL;
 }
 
 /* Takes all memory; false when it is short. */
@@ -97,24 +96,26 @@ static bool take_all(shoal_trainer *t) {
   shoal_train_state *state = &t->state;
   size_t weights = state->weights_count = t->graph->weights_count;
   uint32_t slots = shoal_optimizer_rows[t->recipe->optimizer].slots;
-  bool training = t->config.samples > 0, carries = t->graph->model->carry;
+  bool training = t->config.samples > 0, carries = t->graph->model->carry, ok = true;
   if (carries) state->carry_count = shoal_carry_floats(t->graph) * t->config.batch;
-  bool ok = take(t, weights, &t->weights, &state->weights);
-  if (ok && carries) ok = (t->eval_carry = shoal_engine_take_zeros(e, state->carry_count)) != NULL;
-  if (!ok || !training) return ok;
-  if (slots > 0) ok = take(t, weights, &t->slot1, &state->slot1);
-  if (ok && slots > 1) ok = take(t, weights, &t->slot2, &state->slot2);
-  if (ok && carries) ok = take(t, state->carry_count, &t->carry, &state->carry);
-  for (uint32_t v = 0; ok && v < t->shards; v++)
-    ok = (t->gradients[v] = shoal_engine_take(e, weights)) != NULL &&
-         shoal_used_rows_create(&t->rows[v], t->graph, NULL) == SHOAL_OK;
+  take(t, weights, &t->weights, &state->weights);
+  if (carries) t->eval_carry = shoal_engine_take_zeros(e, state->carry_count);
+  if (!training) return shoal_engine_has_memory(e);
+  if (slots > 0) take(t, weights, &t->slot1, &state->slot1);
+  if (slots > 1) take(t, weights, &t->slot2, &state->slot2);
+  if (carries) take(t, state->carry_count, &t->carry, &state->carry);
+  for (uint32_t v = 0; v < t->shards; v++) {
+    t->gradients[v] = shoal_engine_take(e, weights);
+    ok &= shoal_used_rows_create(&t->rows[v], t->graph, NULL) == SHOAL_OK;
+  }
   t->total = t->gradients[0];
   t->total_rows = t->rows[0];
-  if (ok && t->shards > 1)
-    ok = (t->total = shoal_engine_take(e, weights)) != NULL &&
-         shoal_used_rows_create(&t->total_rows, t->graph, NULL) == SHOAL_OK;
-  if (ok) ok = (t->host_total = shoal_engine_mirror(e, t->total, weights)) != NULL;
-  return ok;
+  if (t->shards > 1) {
+    t->total = shoal_engine_take(e, weights);
+    ok &= shoal_used_rows_create(&t->total_rows, t->graph, NULL) == SHOAL_OK;
+  }
+  t->host_total = shoal_engine_mirror(e, t->total, weights);
+  return ok && shoal_engine_has_memory(e);
 }
 
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err) {
