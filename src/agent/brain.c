@@ -88,28 +88,26 @@ static void release_made(made *m) {
   *m = (made){0};
 }
 
-static shoal_status refuse(const shoal_brain_config *config, const shoal_layer *layer, const char *why,
-                           shoal_error *err) {
-  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, shoal_op_name(layer->op),
-                    why);
-}
-
 /* What the engine takes but a network that acts step by step cannot have. */
 static shoal_status check_graph(const shoal_brain_config *config, const shoal_graph *graph, bool recurrent,
                                 uint32_t steps, shoal_error *err) {
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
     const shoal_node *node = &graph->nodes[i];
     const shoal_layer *layer = &graph->model->layers[node->layer];
+    const char *why = NULL;
     if (shoal_node_is(node, SHOAL_OP_RANDOM | SHOAL_OP_WHOLE_SHARD))
-      return refuse(config, layer, "makes a row's outcome depend on more than the row; leave it out", err);
-    if (recurrent && layer->bidirectional)
-      return refuse(config, layer, "looks at steps to come; leave out bidirectional", err);
-    if (recurrent && layer->last)
-      return refuse(config, layer, "drops all steps but the last; leave out last", err);
-    if (recurrent && shoal_node_is(node, SHOAL_OP_MIXES_STEPS))
-      return refuse(config, layer, "mixes steps; a recurrent network needs them one by one", err);
+      why = "makes a row's outcome depend on more than the row; leave it out";
+    else if (recurrent && layer->bidirectional)
+      why = "looks at steps to come; leave out bidirectional";
+    else if (recurrent && layer->last)
+      why = "drops all steps but the last; leave out last";
+    else if (recurrent && shoal_node_is(node, SHOAL_OP_MIXES_STEPS))
+      why = "mixes steps; a recurrent network needs them one by one";
+    if (why != NULL)
+      return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line,
+                        shoal_op_name(layer->op), why);
   }
-  const shoal_shape *out = &graph->nodes[graph->nodes_count - 1].shape;
+  const shoal_shape *out = shoal_graph_output(graph);
   shoal_shape_kind kind = recurrent ? SHOAL_SEQUENCE : SHOAL_VECTOR;
   char text[SHOAL_SHAPE_TEXT_MAX];
   if (out->kind != kind || out->steps != steps || out->features != config->outputs)

@@ -137,19 +137,15 @@ static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *by
 }
 
 /* A stretch of an array of rank 0's that another rank has. */
-static void add_return(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
+static void add_return(shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
   if (owner == 0) return;
-  if (k->rank == owner) add(&t->sends, 0, bytes, length);
-  if (k->rank == 0) add(&t->receives, owner, bytes, length);
+  if (k->rank == owner) add(&k->rest_traffic.sends, 0, bytes, length);
+  if (k->rank == 0) add(&k->rest_traffic.receives, owner, bytes, length);
 }
 
 /* Where the whole vector would begin of which this is the own slice. */
 static float *whole(const shoal_ranks *k, float *slice) {
   return (float *)((uintptr_t)slice - k->own.offset * sizeof(float));
-}
-
-static float *gradient_of(const shoal_ranks *k, uint32_t shard) {
-  return k->gradients[shard - k->parts_first];
 }
 
 /* Between two ranks, nodes go in ascending order and losses last. */
@@ -158,7 +154,7 @@ static void list_gradients(shoal_ranks *k) {
   size_t slice_bytes = k->own.count * sizeof(float);
   float *place = k->received;
   for (uint32_t n = 0; n < k->nodes_count; n++) {
-    k->leaves[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
+    k->leaves[k->nodes[n].first] = k->gradients[k->nodes[n].first - k->parts_first];
     for (uint32_t owner = 0; owner < k->size; owner++)
       if (owner != k->rank)
         add(&t->sends, owner, k->sent[n] + k->shares.slices[owner].offset,
@@ -178,18 +174,8 @@ static void list_gradients(shoal_ranks *k) {
   }
 }
 
-static void list_rest(shoal_ranks *k, uint32_t owner) {
-  traffic *t = &k->rest_traffic;
-  const shoal_slice *slice = &k->shares.slices[owner];
-  float *slots[] = {k->state->slot1, k->state->slot2};
-  for (int i = 0; i < 2; i++)
-    if (slots[i] != NULL) add_return(t, k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
-  uint32_t first = first_shard(k, owner), count = first_shard(k, owner + 1) - first;
-  if (k->carry != NULL)
-    add_return(t, k, owner, k->carry + first * k->carry_floats, count * k->carry_floats * sizeof(float));
-}
-
 static void list_all(shoal_ranks *k) {
+  float *slots[] = {k->state->slot1, k->state->slot2};
   list_gradients(k);
   for (uint32_t owner = 0; owner < k->size; owner++) {
     const shoal_slice *slice = &k->shares.slices[owner];
@@ -197,7 +183,11 @@ static void list_all(shoal_ranks *k) {
     add_share(&k->squares_traffic, k, owner, squares, squares, slice->runs_count * sizeof *squares);
     add_share(&k->weights_traffic, k, owner, k->state->weights + slice->offset, k->sent_weights,
               slice->count * sizeof(float));
-    list_rest(k, owner);
+    for (int i = 0; i < 2; i++)
+      if (slots[i] != NULL) add_return(k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
+    uint32_t first = first_shard(k, owner), count = first_shard(k, owner + 1) - first;
+    if (k->carry != NULL)
+      add_return(k, owner, k->carry + first * k->carry_floats, count * k->carry_floats * sizeof(float));
   }
 }
 

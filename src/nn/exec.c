@@ -294,8 +294,7 @@ static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
 
 void shoal_exec_send(const shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  const shoal_shape *in = &plan->graph->nodes[0].shape,
-                    *out = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  const shoal_shape *in = &plan->graph->nodes[0].shape, *out = shoal_graph_output(plan->graph);
   size_t rows = (size_t)exec->n * out->steps;
   send(exec, plan->places[0].value, shoal_shape_floats(in, exec->n));
   send(exec, plan->labels, rows);
@@ -309,7 +308,7 @@ static const shoal_place *output_place(const shoal_exec *exec) {
 }
 
 static size_t output_floats(const shoal_exec *exec) {
-  return shoal_shape_floats(&exec->plan->graph->nodes[exec->plan->graph->nodes_count - 1].shape, exec->n);
+  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
 }
 
 const float *shoal_exec_outputs(const shoal_exec *exec) {
@@ -410,7 +409,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   double since = now(exec);
   const shoal_plan *plan = exec->plan;
   const shoal_recipe *recipe = &plan->graph->model->recipe;
-  const shoal_shape *shape = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  const shoal_shape *shape = shoal_graph_output(plan->graph);
   const shoal_place *place = output_place(exec);
   shoal_batch batch = batch_in(exec, exec->block);
   bool labels = recipe->loss == SHOAL_CROSS_ENTROPY;
