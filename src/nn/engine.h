@@ -34,9 +34,8 @@ typedef struct shoal_engine_config {
   const shoal_device *device; /* NULL: the processor */
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
-  uint32_t threads,
-      shards;       /* threads of its own, for passes of about so many shards (0: the caller alone); */
-  shoal_pool *pool; /* or a pool, each of whose threads is a crew; NULL: threads of its own */
+  uint32_t threads, shards;   /* threads of its own (0: the caller), for passes of about so many shards; */
+  shoal_pool *pool;           /* or a pool, each of whose threads is a crew; NULL: threads of its own */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
 } shoal_engine_config;
@@ -147,8 +146,8 @@ typedef struct shoal_work_time {
   double seconds; /* summed over threads */
 } shoal_work_time;
 
-/* How long the work took since create or the last reset, with config.times. Writes a row for each node and way that
- * it goes, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
+/* How long the work took since create or the last reset, with config.times. Writes a row a step of the plan, and one for
+ * each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
 uint32_t shoal_engine_times(const shoal_engine *engine, shoal_work_time *rows);
 void shoal_engine_times_reset(shoal_engine *engine);
 

@@ -23,8 +23,8 @@ enum { SHOAL_LOSS_PIECES = 64 };
 /* Offsets are in floats from the start of the block, multiples of 16. */
 typedef struct shoal_place {
   size_t value; /* the output; tokens are int32 */
-  size_t
-      gradient; /* of the output; NOWHERE when nobody wants what lies before it: the node does not go backward */
+  /* Of the output; NOWHERE when nobody wants what lies before it: the node has no step backward. */
+  size_t gradient;
   size_t saved;      /* kept from forward to backward */
   size_t scratch[2]; /* forward and backward */
   /* A tensor that several nodes read gets its gradient as a sum: all but the first to
