@@ -36,7 +36,7 @@ typedef struct made {
 } made;
 
 struct shoal_brain {
-  uint32_t inputs, outputs, steps, state_floats, threads;
+  uint32_t inputs, outputs, steps, state_floats;
   made one, many; /* of one step and of `steps`; `many` is empty where they are the same */
   const shoal_graph *graph, *learn_graph;
   shoal_engine *runner, *learner; /* of one step, to act with; of `steps`, or NULL */
@@ -44,8 +44,8 @@ struct shoal_brain {
   size_t desk_floats; /* of either */
   float *weights, *slots[2];
   uint64_t steps_done;
-  float *shards[SHARDS_MAX], *total;
-  float *gradient; /* of the last lesson; NULL: there is none to step with */
+  float *shards[SHARDS_MAX], *total; /* the shards' gradients, and room for their sum */
+  uint32_t shards_count;             /* of the last lesson; 0: there is no gradient to step with */
 };
 
 /* ---- from the text to a graph ---- */
@@ -88,27 +88,25 @@ static void release_made(made *m) {
   *m = (made){0};
 }
 
-static shoal_status refuse(const shoal_brain_config *config, const shoal_layer *layer, const char *why,
-                           shoal_error *err) {
-  return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, layer->op->word, why);
-}
-
 /* What the engine takes but a network that acts step by step cannot have. */
 static shoal_status check_graph(const shoal_brain_config *config, const shoal_graph *graph, bool recurrent,
                                 uint32_t steps, shoal_error *err) {
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
     const shoal_node *node = &graph->nodes[i];
     const shoal_layer *layer = &graph->model->layers[node->layer];
+    const char *why = NULL;
     if (shoal_node_is(node, SHOAL_OP_RANDOM | SHOAL_OP_WHOLE_SHARD))
-      return refuse(config, layer, "makes a row's outcome depend on more than the row; leave it out", err);
-    if (recurrent && layer->bidirectional)
-      return refuse(config, layer, "looks at steps to come; leave out bidirectional", err);
-    if (recurrent && layer->last)
-      return refuse(config, layer, "drops all steps but the last; leave out last", err);
-    if (recurrent && shoal_node_is(node, SHOAL_OP_MIXES_STEPS))
-      return refuse(config, layer, "mixes steps; a recurrent network needs them one by one", err);
+      why = "makes a row's outcome depend on more than the row; leave it out";
+    else if (recurrent && layer->bidirectional)
+      why = "looks at steps to come; leave out bidirectional";
+    else if (recurrent && layer->last)
+      why = "drops all steps but the last; leave out last";
+    else if (recurrent && shoal_node_is(node, SHOAL_OP_MIXES_STEPS))
+      why = "mixes steps; a recurrent network needs them one by one";
+    if (why != NULL)
+      return shoal_fail(err, SHOAL_INVALID, "%s:%u: %s %s", where(config), layer->line, layer->op->word, why);
   }
-  const shoal_shape *out = &graph->nodes[graph->nodes_count - 1].shape;
+  const shoal_shape *out = shoal_graph_output(graph);
   shoal_shape_kind kind = recurrent ? SHOAL_SEQUENCE : SHOAL_VECTOR;
   char text[SHOAL_SHAPE_TEXT_MAX];
   if (out->kind != kind || out->steps != steps || out->features != config->outputs)
@@ -159,12 +157,6 @@ shoal_status shoal_brain_measure(const shoal_brain_config *config, uint64_t *wei
   return status;
 }
 
-shoal_status shoal_brain_check(const shoal_brain_config *config, shoal_error *err) {
-  uint64_t weights;
-  uint32_t state_floats;
-  return shoal_brain_measure(config, &weights, &state_floats, err);
-}
-
 /* ---- memory ---- */
 
 static uint32_t tile_of(const shoal_graph *graph, bool training) {
@@ -176,36 +168,29 @@ static uint32_t tile_of(const shoal_graph *graph, bool training) {
 }
 
 static shoal_status make_engines(shoal_brain *net, const shoal_brain_config *config, shoal_error *err) {
-  const shoal_engine_config runner = {.graph = net->graph,
-                                      .infer_tile = tile_of(net->graph, false),
-                                      .threads = 1,
-                                      .shards = 1,
-                                      .pool = config->pool};
-  const shoal_engine_config learner = {.graph = net->learn_graph,
-                                       .use =
-                                           config->input_gradient ? SHOAL_PLAN_TRAIN_INPUT : SHOAL_PLAN_TRAIN,
-                                       .tile = tile_of(net->learn_graph, true),
-                                       .threads = 1,
-                                       .shards = 1,
-                                       .pool = config->pool};
-  shoal_status status = shoal_engine_create(&net->runner, &runner, err);
-  if (status == SHOAL_OK && !config->runs_only) status = shoal_engine_create(&net->learner, &learner, err);
-  return status;
+  shoal_engine_config engine = {
+      .graph = net->graph, .infer_tile = tile_of(net->graph, false), .pool = config->pool};
+  shoal_status status = shoal_engine_create(&net->runner, &engine, err);
+  if (status != SHOAL_OK || config->runs_only) return status;
+  engine.graph = net->learn_graph;
+  engine.use = config->input_gradient ? SHOAL_PLAN_TRAIN_INPUT : SHOAL_PLAN_TRAIN;
+  engine.infer_tile = 0;
+  engine.tile = tile_of(net->learn_graph, true);
+  return shoal_engine_create(&net->learner, &engine, err);
 }
 
 /* Takes the memory that is left to take; false when it is short. */
 static bool take_all(shoal_brain *net) {
   size_t count = net->graph->weights_count;
   net->weights = shoal_engine_take_zeros(net->runner, count);
-  bool ok = net->weights != NULL;
-  if (net->learner == NULL) return ok;
   shoal_engine *e = net->learner;
+  if (e == NULL) return net->weights != NULL;
+  for (int i = 0; i < SHARDS_MAX; i++) net->shards[i] = shoal_engine_take(e, count);
+  for (int i = 0; i < 2; i++) net->slots[i] = shoal_engine_take_zeros(e, count);
+  net->total = shoal_engine_take(e, count);
   net->desk_floats = (size_t)tile_of(net->learn_graph, true) * net->steps * net->outputs;
-  for (int i = 0; i < SHARDS_MAX; i++) ok &= (net->shards[i] = shoal_engine_take(e, count)) != NULL;
-  for (int i = 0; i < 2; i++) ok &= (net->slots[i] = shoal_engine_take_zeros(e, count)) != NULL;
-  ok &= (net->total = shoal_engine_take(e, count)) != NULL;
   net->desks = shoal_engine_take(e, 2 * net->desk_floats * shoal_engine_threads(e));
-  return ok && net->desks != NULL;
+  return net->weights != NULL && shoal_engine_has_memory(e);
 }
 
 static void scale_output(shoal_brain *net, float scale) {
@@ -219,10 +204,7 @@ shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *con
   *out = NULL;
   shoal_brain *net = calloc(1, sizeof *net);
   if (net == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for a network");
-  *net = (shoal_brain){.inputs = config->inputs,
-                       .outputs = config->outputs,
-                       .steps = 1,
-                       .threads = config->pool != NULL ? shoal_pool_threads(config->pool) : 1};
+  *net = (shoal_brain){.inputs = config->inputs, .outputs = config->outputs, .steps = 1};
   shoal_status status = make_graphs(net, config, err);
   if (status == SHOAL_OK) status = make_engines(net, config, err);
   if (status == SHOAL_NO_MEMORY || (status == SHOAL_OK && !take_all(net)))
@@ -296,8 +278,8 @@ void shoal_brain_run(shoal_brain *net, const float *weights, uint32_t n, const f
   if (n == 0) return;
   rows in = {x, 1, 1, net->inputs};
   const shoal_source source = {.self = &in, .samples = n, .fetch = fetch_rows};
-  uint32_t shards = (n + SHARD_ROWS_MIN - 1) / SHARD_ROWS_MIN;
-  if (shards > net->threads) shards = net->threads;
+  uint32_t shards = (n + SHARD_ROWS_MIN - 1) / SHARD_ROWS_MIN, threads = shoal_engine_threads(net->runner);
+  if (shards > threads) shards = threads;
   const shoal_pass pass = {.use = SHOAL_PLAN_INFER,
                            .source = &source,
                            .n = n,
@@ -370,23 +352,16 @@ void shoal_brain_learn(shoal_brain *net, const shoal_brain_batch *batch, double 
   shoal_engine_pass(net->learner, &pass);
   for (uint32_t v = 0; sums_out != NULL && v < shards; v++)
     for (int i = 0; i < SUMS; i++) sums_out[i] = (v == 0 ? 0 : sums_out[i]) + l.sums[v][i];
-  net->gradient = NULL;
-  if (!batch->weights_too) return;
-  net->gradient = shards > 1 ? net->total : net->shards[0];
-  const shoal_addends addends = {.runs_count = net->learn_graph->runs_count,
-                                 .parts = net->shards,
-                                 .parts_count = shards,
-                                 .total = net->gradient};
-  if (shards > 1) shoal_engine_add(net->learner, &addends);
+  net->shards_count = batch->weights_too ? shards : 0;
 }
 
 bool shoal_brain_step(shoal_brain *net, float rate, float clip) {
-  SHOAL_ASSERT(net->gradient != NULL);
+  SHOAL_ASSERT(net->shards_count > 0);
   const shoal_recipe recipe = {.optimizer = SHOAL_ADAM, .momentum = BETA1, .beta2 = BETA2, .eps = EPSILON};
   shoal_apply apply = {.addends = {.runs_count = net->learn_graph->runs_count,
-                                   .parts = &net->gradient,
-                                   .parts_count = 1,
-                                   .total = net->gradient},
+                                   .parts = net->shards,
+                                   .parts_count = net->shards_count,
+                                   .total = net->shards_count > 1 ? net->total : net->shards[0]},
                        .update = shoal_optimizer_update(&recipe, rate, net->steps_done + 1),
                        .clip = clip > 0 ? clip : INFINITY,
                        .finite_only = true,

@@ -35,10 +35,8 @@ typedef struct shoal_brain_config {
   shoal_pool *pool; /* borrowed; NULL: the caller's thread alone */
 } shoal_brain_config;
 
-/* Whether the body is a list of layers that takes these inputs. SHOAL_INVALID: it is not; the error names
- * its line: "body:1:10: ...". */
-shoal_status shoal_brain_check(const shoal_brain_config *config, shoal_error *err);
-/* The same, and how many weights it would have, and floats of a row's state, before anything large is made. */
+/* How many weights the network would have, and floats of a row's state, before anything large is made. SHOAL_INVALID:
+ * the body is not a list of layers that takes these inputs; the error names its line: "body:1:10: ...". */
 shoal_status shoal_brain_measure(const shoal_brain_config *config, uint64_t *weights, uint32_t *state_floats,
                                  shoal_error *err);
 /* SHOAL_INVALID: likewise. */

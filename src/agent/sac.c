@@ -351,14 +351,6 @@ static void teach_critic(void *context, uint32_t which, uint32_t thread) {
   shoal_brain_learn(c->net, &values, sums);
 }
 
-static void for_critics(shoal_learner *learner, shoal_pool_task f) {
-  if (learner->pool != NULL) {
-    shoal_pool_run(learner->pool, CRITICS, f, learner);
-    return;
-  }
-  for (uint32_t c = 0; c < CRITICS; c++) f(learner, c, 0);
-}
-
 /* ---- the policy --------------------------------------------------------------------- */
 
 /* The policy acts on the batch; what comes of it goes to the critics. */
@@ -433,9 +425,9 @@ static bool teach_policy(shoal_learner *learner, mind *m) {
 static bool update(shoal_learner *learner) {
   mind *m = learner->mind;
   act(learner, m);
-  for_critics(learner, value_next);
+  shoal_pool_run(learner->pool, CRITICS, value_next, learner);
   set_goals(learner, m);
-  for_critics(learner, teach_critic);
+  shoal_pool_run(learner->pool, CRITICS, teach_critic, learner);
   if (!m->critics[0].finite || !m->critics[1].finite) return false;
   if (!teach_policy(learner, m)) return false;
   m->tally.value_loss += m->critics[0].loss + m->critics[1].loss;

@@ -263,11 +263,7 @@ static shoal_rollout *const *wait_for_round(trainer *t, uint32_t *count) {
 static shoal_rollout *const *play_round(trainer *t, uint32_t *count) {
   if (plays_apart(t)) return wait_for_round(t, count);
   uint32_t streams = t->o->config.settings.streams;
-  shoal_pool *pool = shoal_learner_pool(t->o->learner);
-  if (pool)
-    shoal_pool_run(pool, streams, play_task, t);
-  else
-    for (uint32_t i = 0; i < streams; i++) play_task(t, i, 0);
+  shoal_pool_run(shoal_learner_pool(t->o->learner), streams, play_task, t);
   return shoal_course_round(t->course, count);
 }
 
@@ -340,12 +336,9 @@ static void score_task(void *context, uint32_t task, uint32_t thread) {
 /* Parts [from, to), by all threads unless these play or learn. */
 static shoal_status play_parts(score_parts *parts, uint32_t from, uint32_t to, shoal_error *err) {
   trainer *t = parts->trainer;
-  shoal_pool *pool = shoal_learner_pool(t->o->learner);
+  bool is_free = t->scores_last || !plays_apart(t);
   parts->from = from;
-  if (pool && (t->scores_last || !plays_apart(t)))
-    shoal_pool_run(pool, to - from, score_task, parts);
-  else
-    for (uint32_t i = 0; i < to - from; i++) score_task(parts, i, 0);
+  shoal_pool_run(is_free ? shoal_learner_pool(t->o->learner) : NULL, to - from, score_task, parts);
   while (parts->count < to && parts->status[parts->count] == SHOAL_OK) parts->count++;
   if (parts->error.status != SHOAL_OK) *err = parts->error;
   return parts->error.status;
@@ -667,8 +660,7 @@ static shoal_status create_players(trainer *t, shoal_error *err) {
 }
 
 static shoal_status create_judges(trainer *t, shoal_error *err) {
-  shoal_pool *pool = shoal_learner_pool(t->o->learner);
-  uint32_t count = pool ? shoal_pool_threads(pool) : 1;
+  uint32_t count = shoal_pool_threads(shoal_learner_pool(t->o->learner));
   t->judges = calloc(count, sizeof *t->judges);
   if (t->judges == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory for scores");
   for (; t->judges_count < count; t->judges_count++) {

@@ -231,7 +231,7 @@ void shoal_pool_destroy(shoal_pool *pool) {
   free(pool);
 }
 
-uint32_t shoal_pool_threads(const shoal_pool *pool) { return pool->threads; }
+uint32_t shoal_pool_threads(const shoal_pool *pool) { return pool != NULL ? pool->threads : 1; }
 
 static void wake_workers(shoal_pool *pool) {
   if (atomic_load(&pool->workers_asleep) == 0) return;
@@ -267,7 +267,7 @@ static void run_tickets(shoal_pool *pool, uint32_t tasks) {
 }
 
 void shoal_pool_run(shoal_pool *pool, uint32_t tasks, shoal_pool_task f, void *context) {
-  if (pool->threads == 1 || tasks <= 1) {
+  if (shoal_pool_threads(pool) == 1 || tasks <= 1) {
     for (uint32_t task = 0; task < tasks; task++) f(context, task, 0);
     return;
   }

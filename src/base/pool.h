@@ -5,7 +5,7 @@
  * takes the next one; otherwise task i is meant for thread i, and the caller takes
  * those whose thread has not come. So a task must not care which thread runs it:
  * thread only picks scratch memory. The caller is thread 0. Between runs the others
- * spin briefly, then sleep.
+ * spin briefly, then sleep. A pool of NULL is the caller alone.
  *
  * Ownership: create, then destroy. Threads: one caller at a time. */
 #ifndef SHOAL_BASE_POOL_H

@@ -108,5 +108,7 @@ shoal_status shoal_agent_options_body(const shoal_agent_options *o, const shoal_
                                      .inputs = kind->observation,
                                      .outputs = 1,
                                      .steps = 1};
-  return shoal_brain_check(&config, err);
+  uint64_t weights;
+  uint32_t state_floats;
+  return shoal_brain_measure(&config, &weights, &state_floats, err);
 }

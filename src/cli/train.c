@@ -754,9 +754,7 @@ static int train(int argc, char **argv) {
   }
   bool misused;
   shoal_status ready = set_up(&r, &err, &misused);
-  if (r.mpi)
-    ready =
-        shoal_train_mpi_join(r.mpi, ready, &r.task, (uint32_t)r.options.threads, &r.training.rounds, &err);
+  if (r.mpi) ready = shoal_train_mpi_join(r.mpi, ready, &r.task, &r.training.rounds, &err);
   if (ready != SHOAL_OK) {
     status = !shoal_train_mpi_speaks(r.mpi) ? SHOAL_EXIT_FAILED
              : misused                      ? shoal_cli_misused("train", &err)

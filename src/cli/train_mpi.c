@@ -60,24 +60,23 @@ static void describe(const shoal_task *task, shoal_text *out) {
   shoal_model_write(task->model, out);
 }
 
-static shoal_status create_ranks(shoal_train_mpi *mpi, const shoal_task *task, uint32_t threads,
-                                 shoal_text *job, shoal_error *err) {
+static shoal_status create_ranks(shoal_train_mpi *mpi, const shoal_task *task, shoal_text *job,
+                                 shoal_error *err) {
   describe(task, job);
   if (job->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_ranks_config config = {.graph = task->graph,
                                .trainer = task->trainer,
                                .source = &task->sources[SHOAL_TRAIN],
-                               .fabric = &mpi->fabric,
-                               .threads = threads};
+                               .fabric = &mpi->fabric};
   return shoal_ranks_create(&mpi->ranks, &config, err);
 }
 
 shoal_status shoal_train_mpi_join(shoal_train_mpi *mpi, shoal_status prepared, const shoal_task *task,
-                                  uint32_t threads, shoal_rounds *rounds, shoal_error *err) {
+                                  shoal_rounds *rounds, shoal_error *err) {
   shoal_text job;
   shoal_text_init(&job);
   shoal_status ready = prepared;
-  if (ready == SHOAL_OK) ready = create_ranks(mpi, task, threads, &job, err);
+  if (ready == SHOAL_OK) ready = create_ranks(mpi, task, &job, err);
   shoal_status status = shoal_ranks_agree(&mpi->fabric, &ready, ready == SHOAL_OK ? job.bytes : "", err);
   shoal_text_release(&job);
   if (status == SHOAL_OK && ready != SHOAL_OK) return ready;

@@ -34,7 +34,7 @@ bool shoal_train_mpi_speaks(const shoal_train_mpi *mpi);
 /* `prepared` is how this rank's preparations went, with the reason in err. Rank 0's state, from a
  * checkpoint or fresh, becomes that of all, and *rounds (rank 0) makes the rounds. */
 shoal_status shoal_train_mpi_join(shoal_train_mpi *mpi, shoal_status prepared, const shoal_task *task,
-                                  uint32_t threads, shoal_rounds *rounds, shoal_error *err);
+                                  shoal_rounds *rounds, shoal_error *err);
 
 /* Takes part until rank 0 closes, or the loss is not a number. Prints what has to be said and returns the
  * exit status. */

@@ -28,9 +28,13 @@
 /* What rank 0 wants next. */
 typedef enum command { COMMAND_ROUND, COMMAND_GATHER, COMMAND_END } command;
 
+typedef struct pieces {
+  shoal_piece *list;
+  uint32_t count;
+} pieces;
+
 typedef struct traffic {
-  shoal_piece *sends, *receives;
-  uint32_t sends_count, receives_count;
+  pieces sends, receives;
 } traffic;
 
 /* Shards first .. first + count - 1: a node of the tree that one rank has all of. */
@@ -96,65 +100,52 @@ static void *reserve(shoal_ranks *k, size_t count, size_t bytes, bool *ok) {
   return memory;
 }
 
-/* Zeros, since what lies between parameters is sent but never written. */
-static float *take(const shoal_ranks *k, size_t count, bool *ok) {
-  float *memory = shoal_engine_take_zeros(k->engine, count);
-  if (memory == NULL) *ok = false;
-  return memory;
-}
-
 static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
-  t->sends = reserve(k, sends_max, sizeof *t->sends, ok);
-  t->receives = reserve(k, receives_max, sizeof *t->receives, ok);
+  t->sends.list = reserve(k, sends_max, sizeof *t->sends.list, ok);
+  t->receives.list = reserve(k, receives_max, sizeof *t->receives.list, ok);
 }
 
 static bool reserve_all(shoal_ranks *k) {
   bool ok = true;
   size_t weights = k->state->weights_count, others = k->size, slots = 2;
-  for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = take(k, weights, &ok);
-  for (uint32_t i = 0; k->size > 1 && i < k->nodes_count; i++) k->sent[i] = take(k, weights, &ok);
-  if (k->size > 1) k->sent_weights = take(k, k->own.count, &ok);
-  k->received = take(k, k->other_nodes_count * k->own.count, &ok);
+  /* Zeros, since what lies between parameters is sent but never written. */
+  for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = shoal_engine_take_zeros(k->engine, weights);
+  for (uint32_t i = 0; k->size > 1 && i < k->nodes_count; i++)
+    k->sent[i] = shoal_engine_take_zeros(k->engine, weights);
+  if (k->size > 1) k->sent_weights = shoal_engine_take_zeros(k->engine, k->own.count);
+  k->received = shoal_engine_take_zeros(k->engine, k->other_nodes_count * k->own.count);
   if (k->carry_floats > 0) k->carry = reserve(k, k->shards * k->carry_floats, sizeof *k->carry, &ok);
   reserve_traffic(k, &k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
   reserve_traffic(k, &k->squares_traffic, others, others, &ok);
   reserve_traffic(k, &k->weights_traffic, others, others, &ok);
   reserve_traffic(k, &k->rest_traffic, slots + 1, (slots + 1) * others, &ok);
-  return ok;
+  return ok && shoal_engine_has_memory(k->engine);
 }
 
 /* ---- lists ---- */
 
-static void add_send(traffic *t, uint32_t rank, const void *bytes, size_t length) {
-  if (length > 0) t->sends[t->sends_count++] = (shoal_piece){rank, (void *)(uintptr_t)bytes, length};
-}
-
-static void add_receive(traffic *t, uint32_t rank, void *bytes, size_t length) {
-  if (length > 0) t->receives[t->receives_count++] = (shoal_piece){rank, bytes, length};
+static void add(pieces *p, uint32_t rank, void *bytes, size_t length) {
+  if (length > 0) p->list[p->count++] = (shoal_piece){rank, bytes, length};
 }
 
 /* A stretch of an array that all ranks have: its owner sends it, or a copy, and all others receive it. */
-static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, const void *copy,
+static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, void *copy,
                       size_t length) {
-  if (owner != k->rank) add_receive(t, owner, bytes, length);
+  if (owner != k->rank) add(&t->receives, owner, bytes, length);
   for (uint32_t rank = 0; owner == k->rank && rank < k->size; rank++)
-    if (rank != owner) add_send(t, rank, copy, length);
+    if (rank != owner) add(&t->sends, rank, copy, length);
 }
 
 /* A stretch of an array of rank 0's that another rank has. */
-static void add_return(traffic *t, const shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
+static void add_return(shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
   if (owner == 0) return;
-  if (k->rank == owner) add_send(t, 0, bytes, length);
-  if (k->rank == 0) add_receive(t, owner, bytes, length);
+  if (k->rank == owner) add(&k->rest_traffic.sends, 0, bytes, length);
+  if (k->rank == 0) add(&k->rest_traffic.receives, owner, bytes, length);
 }
 
 /* Where the whole vector would begin of which this is the own slice. */
 static float *whole(const shoal_ranks *k, float *slice) {
   return (float *)((uintptr_t)slice - k->own.offset * sizeof(float));
-}
-
-static float *gradient_of(const shoal_ranks *k, uint32_t shard) {
-  return k->gradients[shard - k->parts_first];
 }
 
 /* Between two ranks, nodes go in ascending order and losses last. */
@@ -163,18 +154,18 @@ static void list_gradients(shoal_ranks *k) {
   size_t slice_bytes = k->own.count * sizeof(float);
   float *place = k->received;
   for (uint32_t n = 0; n < k->nodes_count; n++) {
-    k->leaves[k->nodes[n].first] = gradient_of(k, k->nodes[n].first);
+    k->leaves[k->nodes[n].first] = k->gradients[k->nodes[n].first - k->parts_first];
     for (uint32_t owner = 0; owner < k->size; owner++)
       if (owner != k->rank)
-        add_send(t, owner, k->sent[n] + k->shares.slices[owner].offset,
-                 k->shares.slices[owner].count * sizeof(float));
+        add(&t->sends, owner, k->sent[n] + k->shares.slices[owner].offset,
+            k->shares.slices[owner].count * sizeof(float));
   }
   for (uint32_t rank = 0; rank < k->size; rank++) {
     node nodes[SHOAL_SHARDS_MAX];
     uint32_t count = rank == k->rank ? 0 : nodes_of(k, rank, nodes);
     for (uint32_t n = 0; n < count; n++) {
       k->leaves[nodes[n].first] = whole(k, place);
-      add_receive(t, rank, place, slice_bytes);
+      add(&t->receives, rank, place, slice_bytes);
       place += k->own.count;
     }
     uint32_t first = first_shard(k, rank);
@@ -183,18 +174,8 @@ static void list_gradients(shoal_ranks *k) {
   }
 }
 
-static void list_rest(shoal_ranks *k, uint32_t owner) {
-  traffic *t = &k->rest_traffic;
-  const shoal_slice *slice = &k->shares.slices[owner];
-  float *slots[] = {k->state->slot1, k->state->slot2};
-  for (int i = 0; i < 2; i++)
-    if (slots[i] != NULL) add_return(t, k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
-  uint32_t first = first_shard(k, owner), count = first_shard(k, owner + 1) - first;
-  if (k->carry != NULL)
-    add_return(t, k, owner, k->carry + first * k->carry_floats, count * k->carry_floats * sizeof(float));
-}
-
 static void list_all(shoal_ranks *k) {
+  float *slots[] = {k->state->slot1, k->state->slot2};
   list_gradients(k);
   for (uint32_t owner = 0; owner < k->size; owner++) {
     const shoal_slice *slice = &k->shares.slices[owner];
@@ -202,13 +183,18 @@ static void list_all(shoal_ranks *k) {
     add_share(&k->squares_traffic, k, owner, squares, squares, slice->runs_count * sizeof *squares);
     add_share(&k->weights_traffic, k, owner, k->state->weights + slice->offset, k->sent_weights,
               slice->count * sizeof(float));
-    list_rest(k, owner);
+    for (int i = 0; i < 2; i++)
+      if (slots[i] != NULL) add_return(k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
+    uint32_t first = first_shard(k, owner), count = first_shard(k, owner + 1) - first;
+    if (k->carry != NULL)
+      add_return(k, owner, k->carry + first * k->carry_floats, count * k->carry_floats * sizeof(float));
   }
 }
 
 static shoal_status run_traffic(const shoal_ranks *k, const traffic *t, shoal_error *err) {
-  if (t->sends_count + t->receives_count == 0) return SHOAL_OK;
-  return k->fabric->exchange(k->fabric->self, t->sends, t->sends_count, t->receives, t->receives_count, err);
+  if (t->sends.count + t->receives.count == 0) return SHOAL_OK;
+  return k->fabric->exchange(k->fabric->self, t->sends.list, t->sends.count, t->receives.list,
+                             t->receives.count, err);
 }
 
 /* ---- create ---- */
@@ -312,29 +298,23 @@ shoal_status shoal_ranks_agree(const shoal_fabric *fabric, shoal_status *ready, 
   return SHOAL_OK;
 }
 
-static shoal_status broadcast_floats(const shoal_ranks *k, float *floats, size_t count, shoal_error *err) {
-  if (floats == NULL || count == 0) return SHOAL_OK;
-  return k->fabric->broadcast(k->fabric->self, floats, count * sizeof *floats, err);
-}
-
 shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
-  shoal_train_state *state = k->state;
-  /* The numbers of rank 0's state, with the pointers of one's own. */
-  shoal_train_state from = *state;
+  shoal_train_state *state = k->state, from = *state;
+  float *const vectors[] = {state->weights, state->slot1, state->slot2, state->carry};
   shoal_status status = k->fabric->broadcast(k->fabric->self, &from, sizeof from, err);
-  if (status == SHOAL_OK) {
-    from.weights = state->weights;
-    from.slot1 = state->slot1;
-    from.slot2 = state->slot2;
-    from.carry = state->carry;
-    SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
-    *state = from;
-    status = broadcast_floats(k, state->weights, state->weights_count, err);
+  for (int i = 0; i < 4; i++) {
+    size_t count = i < 3 ? state->weights_count : state->carry_count;
+    if (status == SHOAL_OK && vectors[i] != NULL && count > 0)
+      status = k->fabric->broadcast(k->fabric->self, vectors[i], count * sizeof(float), err);
   }
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->slot1, state->weights_count, err);
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->slot2, state->weights_count, err);
-  if (status == SHOAL_OK) status = broadcast_floats(k, state->carry, state->carry_count, err);
-  if (status != SHOAL_OK) k->over = true;
+  k->over = status != SHOAL_OK;
+  if (k->over) return status;
+  SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
+  *state = from; /* the numbers; the pointers are one's own */
+  state->weights = vectors[0];
+  state->slot1 = vectors[1];
+  state->slot2 = vectors[2];
+  state->carry = vectors[3];
   return status;
 }
 
@@ -354,8 +334,8 @@ static void add_node(const shoal_ranks *k, uint32_t n, uint32_t first, uint32_t 
 
 static void compute(shoal_ranks *k) {
   uint32_t own = k->own.first_run, own_end = own + k->own.runs_count, runs = k->config.graph->runs_count;
-  shoal_trainer_parts(k->config.trainer, k->config.source, k->state->epoch, k->state->round, k->parts_first,
-                      k->parts_count, k->gradients, k->sums + k->parts_first);
+  shoal_trainer_parts(k->config.trainer, NULL, k->config.source, k->state->epoch, k->state->round,
+                      k->parts_first, k->parts_count, k->gradients, k->sums + k->parts_first);
   for (uint32_t n = 0; n < k->nodes_count; n++) {
     add_node(k, n, 0, own, false);
     add_node(k, n, own, own_end, true);
@@ -410,27 +390,26 @@ static shoal_status take_gather(shoal_ranks *k, shoal_error *err) {
 
 /* ---- commands ---- */
 
-static shoal_status lead(shoal_ranks *k, command what, shoal_error *err) {
+/* Does one's part of what rank 0 wants. */
+static shoal_status obey(shoal_ranks *k, command what, shoal_result *out, shoal_error *err) {
+  if (what == COMMAND_ROUND) return take_round(k, out, err);
+  return what == COMMAND_GATHER ? take_gather(k, err) : SHOAL_OK;
+}
+
+static shoal_status lead(shoal_ranks *k, command what, shoal_result *out, shoal_error *err) {
   SHOAL_ASSERT(k->rank == 0 && !k->over);
   uint32_t number = what;
-  return k->fabric->broadcast(k->fabric->self, &number, sizeof number, err);
+  shoal_status status = k->fabric->broadcast(k->fabric->self, &number, sizeof number, err);
+  if (status == SHOAL_OK) status = obey(k, what, out, err);
+  k->over = status != SHOAL_OK || what == COMMAND_END;
+  return status;
 }
 
 static shoal_status next(void *self, shoal_result *out, shoal_error *err) {
-  shoal_ranks *k = self;
-  shoal_status status = lead(k, COMMAND_ROUND, err);
-  if (status == SHOAL_OK) status = take_round(k, out, err);
-  k->over = status != SHOAL_OK;
-  return status;
+  return lead(self, COMMAND_ROUND, out, err);
 }
 
-static shoal_status gather(void *self, shoal_error *err) {
-  shoal_ranks *k = self;
-  shoal_status status = lead(k, COMMAND_GATHER, err);
-  if (status == SHOAL_OK) status = take_gather(k, err);
-  k->over = status != SHOAL_OK;
-  return status;
-}
+static shoal_status gather(void *self, shoal_error *err) { return lead(self, COMMAND_GATHER, NULL, err); }
 
 shoal_rounds shoal_ranks_rounds(shoal_ranks *k) {
   SHOAL_ASSERT(k->rank == 0);
@@ -438,10 +417,7 @@ shoal_rounds shoal_ranks_rounds(shoal_ranks *k) {
 }
 
 shoal_status shoal_ranks_end(shoal_ranks *k, shoal_error *err) {
-  if (k->over) return SHOAL_OK;
-  shoal_status status = lead(k, COMMAND_END, err);
-  k->over = true;
-  return status;
+  return k->over ? SHOAL_OK : lead(k, COMMAND_END, NULL, err);
 }
 
 shoal_status shoal_ranks_follow(shoal_ranks *k, shoal_error *err) {
@@ -450,9 +426,7 @@ shoal_status shoal_ranks_follow(shoal_ranks *k, shoal_error *err) {
     uint32_t what;
     shoal_result result;
     shoal_status status = k->fabric->broadcast(k->fabric->self, &what, sizeof what, err);
-    if (status == SHOAL_OK && what == COMMAND_END) return SHOAL_OK;
-    if (status == SHOAL_OK && what == COMMAND_ROUND) status = take_round(k, &result, err);
-    if (status == SHOAL_OK && what == COMMAND_GATHER) status = take_gather(k, err);
-    if (status != SHOAL_OK) return status;
+    if (status == SHOAL_OK) status = obey(k, (command)what, &result, err);
+    if (status != SHOAL_OK || what == COMMAND_END) return status;
   }
 }

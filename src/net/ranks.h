@@ -42,7 +42,6 @@ typedef struct shoal_ranks_config {
   shoal_trainer *trainer; /* of this graph */
   const shoal_source *source;
   const shoal_fabric *fabric;
-  uint32_t threads; /* for sums and updates */
 } shoal_ranks_config;
 
 /* Only reserves: what can go wrong here can be told to the others by shoal_ranks_agree. */

@@ -19,10 +19,8 @@
 enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
 
 typedef struct crew {
-  shoal_team *team;    /* NULL where the crew is one thread */
-  float *block, *host; /* of the plans */
-  float *carry;        /* of a tile, for passes with a state */
-  uint32_t *marks;
+  shoal_exec exec; /* its memory, and its team where it is not one thread; the rest is set for each tile */
+  float *carry;    /* of a tile, for passes with a state */
 } crew;
 
 /* A piece of memory, in a list. */
@@ -30,7 +28,7 @@ typedef struct piece {
   struct piece *next;
   void *memory;
   size_t bytes;
-  bool is_device;
+  const shoal_device *device;
 } piece;
 
 struct shoal_engine {
@@ -43,31 +41,29 @@ struct shoal_engine {
   crew *crews;
   uint32_t crews_count, crew_threads;
   shoal_plan *plans[USES];
-  float *class_weights;
   double *squares, *host_squares; /* of each run's gradient */
   piece *pieces;
   size_t reserved_bytes;
+  bool is_short;       /* something could not be taken */
   size_t state_floats; /* of a stream's recurrent state */
-  /* With config.times, for every thread: seconds of each step of the training plan, then of the loss, then of the kinds
-   * of work below. times_stride keeps threads' cache lines apart. */
+  /* With config.times, for every thread: seconds of the kinds of work in their order, where the plan's steps (plan.h)
+   * stand for FORWARD, LOSS and BACKWARD. times_stride keeps threads' cache lines apart. */
   double *times;
   size_t times_stride;
 };
 
-enum { TIME_LOSS, TIME_FETCH, TIME_CLEAR, TIME_SUM, TIME_UPDATE, TIMES_BESIDE_STEPS };
-
 /* ---- memory ---- */
 
-static void *reserve(shoal_engine *e, size_t bytes, bool is_device) {
-  const shoal_device *from = is_device ? e->device : &e->processor;
-  piece *p = malloc(sizeof *p);
-  if (p == NULL) return NULL;
-  *p = (piece){.next = e->pieces, .is_device = is_device};
-  p->memory = from->take(from, bytes > 0 ? bytes : 1, &p->bytes);
-  if (p->memory == NULL) {
+static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) {
+  piece *p = e->is_short ? NULL : calloc(1, sizeof *p);
+  if (p != NULL) p->memory = device->take(device, bytes > 0 ? bytes : 1, &p->bytes);
+  if (p == NULL || p->memory == NULL) {
+    e->is_short = true;
     free(p);
     return NULL;
   }
+  p->next = e->pieces;
+  p->device = device;
   e->pieces = p;
   e->reserved_bytes += p->bytes;
   return p->memory;
@@ -76,14 +72,15 @@ static void *reserve(shoal_engine *e, size_t bytes, bool is_device) {
 static void give_all(shoal_engine *e) {
   while (e->pieces != NULL) {
     piece *p = e->pieces;
-    const shoal_device *to = p->is_device ? e->device : &e->processor;
     e->pieces = p->next;
-    to->give(to, p->memory, p->bytes);
+    p->device->give(p->device, p->memory, p->bytes);
     free(p);
   }
 }
 
-float *shoal_engine_take(shoal_engine *e, size_t floats) { return reserve(e, floats * sizeof(float), true); }
+float *shoal_engine_take(shoal_engine *e, size_t floats) {
+  return reserve(e, e->device, floats * sizeof(float));
+}
 
 float *shoal_engine_take_zeros(shoal_engine *e, size_t floats) {
   float *memory = shoal_engine_take(e, floats);
@@ -92,8 +89,8 @@ float *shoal_engine_take_zeros(shoal_engine *e, size_t floats) {
 }
 
 float *shoal_engine_mirror(shoal_engine *e, float *of, size_t floats) {
-  if (of == NULL || e->device->is_host_memory) return of;
-  float *memory = reserve(e, floats * sizeof(float), false);
+  if (e->device->is_host_memory) return of;
+  float *memory = reserve(e, &e->processor, floats * sizeof(float));
   if (memory != NULL) memset(memory, 0, floats * sizeof *memory);
   return memory;
 }
@@ -110,6 +107,7 @@ void shoal_engine_zero(const shoal_engine *e, float *memory, size_t floats) {
   e->kernels->zero(floats, memory);
 }
 
+bool shoal_engine_has_memory(const shoal_engine *e) { return !e->is_short; }
 size_t shoal_engine_memory(const shoal_engine *e) { return e->reserved_bytes; }
 uint32_t shoal_engine_threads(const shoal_engine *e) { return e->crews_count * e->crew_threads; }
 const shoal_plan *shoal_engine_plan(const shoal_engine *e, shoal_plan_use use) { return e->plans[use]; }
@@ -120,6 +118,7 @@ static uint32_t largest_tile(const shoal_engine *e) {
   return e->config.tile > e->config.infer_tile ? e->config.tile : e->config.infer_tile;
 }
 
+/* In whole vectors. */
 static size_t largest_scratch(const shoal_engine *e) {
   size_t most = e->kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < e->graph->nodes_count; i++) {
@@ -129,7 +128,7 @@ static size_t largest_scratch(const shoal_engine *e) {
       if (scratch > most) most = scratch;
     }
   }
-  return most;
+  return (most + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
 }
 
 /* The multiply-adds of the largest operation on a tile. */
@@ -164,7 +163,7 @@ static void choose_crews(shoal_engine *e, uint32_t threads) {
 
 static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   uint32_t threads = e->config.threads < e->device->threads_max ? e->config.threads : e->device->threads_max;
-  e->crew_threads = 1;
+  e->crews_count = e->crew_threads = 1;
   if (e->config.pool != NULL)
     e->crews_count = shoal_pool_threads(e->config.pool);
   else
@@ -176,10 +175,9 @@ static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   if (e->pool != NULL) return SHOAL_OK;
   shoal_status status =
       shoal_pool_create_at(&e->pool, e->crews_count, (shoal_pool_place){0, e->crew_threads, all}, err);
-  size_t scratch = e->crew_threads > 1 ? largest_scratch(e) : 0;
   for (uint32_t i = 0; status == SHOAL_OK && e->crew_threads > 1 && i < e->crews_count; i++)
-    status = shoal_team_create(&e->crews[i].team, e->crew_threads,
-                               (shoal_pool_place){i * e->crew_threads, 1, all}, scratch, err);
+    status = shoal_pool_create_at(&e->crews[i].exec.team, e->crew_threads,
+                                  (shoal_pool_place){i * e->crew_threads, 1, all}, err);
   return status;
 }
 
@@ -203,7 +201,7 @@ static void spread_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t end = (uint32_t)shoal_part_start(share.tasks, 1, index + 1, e->crews_count);
   share.first = (uint32_t)shoal_part_start(share.tasks, 1, index, e->crews_count);
   share.thread = crew_index * e->crew_threads;
-  shoal_team_run(e->crews[crew_index].team, end - share.first, share_task, &share);
+  shoal_pool_run(e->crews[crew_index].exec.team, end - share.first, share_task, &share);
 }
 
 static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *context) {
@@ -214,6 +212,51 @@ static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *co
     shoal_pool_run(e->pool, tasks, f, context);
   else
     shoal_pool_run(e->pool, e->crews_count, spread_task, &s);
+}
+
+/* ---- times ---- */
+
+static double *times_of(const shoal_engine *e, uint32_t thread) {
+  return e->times != NULL ? e->times + thread * e->times_stride : NULL;
+}
+
+static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
+
+/* For a pass by this plan: of the crew's first thread, which notes the others' as well; NULL without training. */
+static double *plan_times(const shoal_engine *e, const shoal_plan *plan, uint32_t crew_index) {
+  return plan->training ? times_of(e, crew_index * e->crew_threads) : NULL;
+}
+
+/* Where the time of work that is no step of the plan is. */
+static uint32_t time_entry(const shoal_engine *e, shoal_work work) {
+  return work < SHOAL_WORK_FORWARD ? work : work + 2 * (e->graph->nodes_count - 1);
+}
+
+/* Adds the time since `since`, which came from clock_if, to that of such work. */
+static void note_time(const shoal_engine *e, double *times, shoal_work work, double since) {
+  if (times != NULL) times[time_entry(e, work)] += shoal_clock_seconds() - since;
+}
+
+void shoal_engine_times_reset(shoal_engine *e) {
+  SHOAL_ASSERT(e->times != NULL);
+  memset(e->times, 0, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
+}
+
+uint32_t shoal_engine_times(const shoal_engine *e, shoal_work_time *rows) {
+  SHOAL_ASSERT(e->times != NULL);
+  uint32_t nodes = e->graph->nodes_count, entry = 0, count = 0;
+  for (int work = 0; work <= SHOAL_WORK_UPDATE; work++) {
+    bool back = work == SHOAL_WORK_BACKWARD, of_node = back || work == SHOAL_WORK_FORWARD;
+    for (uint32_t i = 0; i < (of_node ? nodes : 1); i++, entry++) {
+      shoal_work_time row = {.work = (shoal_work)work, .node = back ? nodes - 1 - i : i};
+      if (back && e->plans[SHOAL_PLAN_TRAIN]->places[row.node].gradient == SHOAL_NOWHERE) continue;
+      for (uint32_t thread = 0; thread < shoal_engine_threads(e); thread++)
+        row.seconds += times_of(e, thread)[entry];
+      if (rows != NULL) rows[count] = row;
+      count++;
+    }
+  }
+  return count;
 }
 
 /* ---- create ---- */
@@ -228,35 +271,36 @@ static shoal_status make_plans(shoal_engine *e, shoal_error *err) {
   return status;
 }
 
-static bool reserve_crew(shoal_engine *e, crew *c) {
+static void reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
   size_t floats = 0;
   for (int use = 0; use < USES; use++)
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
-  c->block = shoal_engine_take(e, floats);
-  c->host = e->device->is_host_memory ? c->block : reserve(e, floats * sizeof(float), false);
+  shoal_exec *exec = &c->exec;
+  exec->block = shoal_engine_take(e, floats);
+  exec->host = e->device->is_host_memory ? exec->block : reserve(e, &e->processor, floats * sizeof(float));
+  exec->marks = reserve(e, &e->processor, e->graph->nodes_count * sizeof *exec->marks);
+  exec->scratch_floats = largest_scratch(e);
+  exec->team_scratch = shoal_engine_take(e, (e->crew_threads - 1) * exec->scratch_floats);
+  exec->class_weights = class_weights;
   c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
-  c->marks = reserve(e, e->graph->nodes_count * sizeof *c->marks, false);
-  return c->block != NULL && c->host != NULL && c->carry != NULL && c->marks != NULL;
 }
 
-static bool reserve_all(shoal_engine *e) {
-  bool ok = true;
-  for (uint32_t i = 0; ok && i < e->crews_count; i++) ok = reserve_crew(e, &e->crews[i]);
-  const shoal_shape *out = &e->graph->nodes[e->graph->nodes_count - 1].shape;
-  if (ok && e->config.class_weights != NULL) {
-    e->class_weights = shoal_engine_take(e, out->features);
-    ok = e->class_weights != NULL;
-    if (ok) shoal_engine_place(e, e->class_weights, e->config.class_weights, out->features);
+static void reserve_all(shoal_engine *e) {
+  float *class_weights = NULL;
+  if (e->config.class_weights != NULL) {
+    uint32_t classes = shoal_graph_output(e->graph)->features;
+    class_weights = shoal_engine_take(e, classes);
+    shoal_engine_place(e, class_weights, e->config.class_weights, classes);
   }
-  if (!ok || e->config.use == SHOAL_PLAN_INFER) return ok;
+  for (uint32_t i = 0; i < e->crews_count; i++) reserve_crew(e, &e->crews[i], class_weights);
+  if (e->config.use == SHOAL_PLAN_INFER) return;
   size_t doubles = e->graph->runs_count * (sizeof(double) / sizeof(float));
   e->squares = (double *)(void *)shoal_engine_take_zeros(e, doubles);
   e->host_squares = (double *)(void *)shoal_engine_mirror(e, (float *)(void *)e->squares, doubles);
-  ok = e->host_squares != NULL;
-  if (!ok || !e->config.times) return ok;
-  e->times_stride = (e->plans[SHOAL_PLAN_TRAIN]->steps_count + TIMES_BESIDE_STEPS + 7) / 8 * 8;
-  e->times = calloc(shoal_engine_threads(e) * e->times_stride, sizeof *e->times);
-  return e->times != NULL;
+  if (!e->config.times) return;
+  e->times_stride = (time_entry(e, SHOAL_WORK_UPDATE) + 8) / 8 * 8;
+  e->times = reserve(e, &e->processor, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
+  if (e->times != NULL) shoal_engine_times_reset(e);
 }
 
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err) {
@@ -271,7 +315,8 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
   e->state_floats = shoal_carry_floats(e->graph);
   if (status == SHOAL_OK) status = make_plans(e, err);
   if (status == SHOAL_OK) status = make_crews(e, err);
-  if (status == SHOAL_OK && !reserve_all(e))
+  if (status == SHOAL_OK) reserve_all(e);
+  if (e->is_short)
     status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory: the model needs more than %.1f GB",
                         (double)e->reserved_bytes / 1e9);
   if (status == SHOAL_OK)
@@ -283,55 +328,12 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
 
 void shoal_engine_destroy(shoal_engine *e) {
   if (e == NULL) return;
-  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_team_destroy(e->crews[i].team);
+  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].exec.team);
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
-  free(e->times);
   give_all(e);
   free(e);
-}
-
-/* ---- times ---- */
-
-static double *times_of(const shoal_engine *e, uint32_t thread) {
-  return e->times != NULL ? e->times + thread * e->times_stride : NULL;
-}
-
-static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
-
-/* Adds the time since `since`, which came from clock_if, to one of TIME_*. */
-static void note_time(const shoal_engine *e, double *times, uint32_t what, double since) {
-  if (times != NULL) times[e->plans[SHOAL_PLAN_TRAIN]->steps_count + what] += shoal_clock_seconds() - since;
-}
-
-void shoal_engine_times_reset(shoal_engine *e) {
-  SHOAL_ASSERT(e->times != NULL);
-  memset(e->times, 0, shoal_engine_threads(e) * e->times_stride * sizeof *e->times);
-}
-
-static shoal_work_time work_time(const shoal_engine *e, shoal_work work, uint32_t node, uint32_t entry) {
-  shoal_work_time row = {.work = work, .node = node};
-  for (uint32_t thread = 0; thread < shoal_engine_threads(e); thread++)
-    row.seconds += times_of(e, thread)[entry];
-  return row;
-}
-
-uint32_t shoal_engine_times(const shoal_engine *e, shoal_work_time *rows) {
-  SHOAL_ASSERT(e->times != NULL);
-  const shoal_plan *plan = e->plans[SHOAL_PLAN_TRAIN];
-  uint32_t beside = plan->steps_count;
-  if (rows == NULL) return beside + TIMES_BESIDE_STEPS;
-  *rows++ = work_time(e, SHOAL_WORK_CLEAR, 0, beside + TIME_CLEAR);
-  *rows++ = work_time(e, SHOAL_WORK_FETCH, 0, beside + TIME_FETCH);
-  for (uint32_t s = 0; s < plan->loss_step; s++)
-    *rows++ = work_time(e, SHOAL_WORK_FORWARD, plan->steps[s].node, s);
-  *rows++ = work_time(e, SHOAL_WORK_LOSS, 0, beside + TIME_LOSS);
-  for (uint32_t s = plan->loss_step; s < plan->steps_count; s++)
-    *rows++ = work_time(e, SHOAL_WORK_BACKWARD, plan->steps[s].node, s);
-  *rows++ = work_time(e, SHOAL_WORK_SUM, 0, beside + TIME_SUM);
-  *rows++ = work_time(e, SHOAL_WORK_UPDATE, 0, beside + TIME_UPDATE);
-  return beside + TIMES_BESIDE_STEPS;
 }
 
 /* ---- pass ---- */
@@ -357,7 +359,7 @@ static void ask_judge(const shoal_pass *p, shoal_exec *exec, shoal_tile *tile) {
 static void keep_outputs(const shoal_engine *e, const shoal_pass *p, const shoal_tile *tile,
                          const float *outputs) {
   const shoal_kernels *k = e->processor.kernels; /* the outputs are on the host */
-  const shoal_shape *shape = &e->graph->nodes[e->graph->nodes_count - 1].shape;
+  const shoal_shape *shape = shoal_graph_output(e->graph);
   size_t step = (size_t)tile->n * shape->features;
   for (uint32_t s = 0; s < shape->steps; s++) {
     const float *from = outputs + s * step;
@@ -373,17 +375,17 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
                      shoal_used_rows *rows, shoal_sums *sums) {
   size_t state = e->state_floats;
   shoal_batch batch = shoal_exec_batch(exec);
-  double since = clock_if(exec->step_seconds);
+  double *times = plan_times(e, exec->plan, tile->crew), since = clock_if(times);
   if (e->device->is_host_memory) e->device->wait(e->device); /* the last tile may still be read */
   p->source->fetch(p->source->self, p->epoch, p->first + tile->first, tile->n, &batch);
   shoal_exec_send(exec);
   if (rows != NULL) shoal_used_rows_use(rows, batch.tokens, (size_t)tile->n * e->graph->nodes[0].shape.steps);
-  note_time(e, exec->step_seconds, TIME_FETCH, since);
+  note_time(e, times, SHOAL_WORK_FETCH, since);
   if (p->state != NULL && state > 0) {
     exec->carry = e->crews[tile->crew].carry;
     exec->carry_rows = tile->n;
     for (uint32_t i = 0; i < tile->n; i++)
-      shoal_carry_unpack(exec->plan, exec->carry, tile->n, i, 1, p->state + (tile->first + i) * state);
+      shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, NULL, p->state + (tile->first + i) * state);
   }
   shoal_exec_forward(exec);
   if (p->judge != NULL) ask_judge(p, exec, tile);
@@ -392,7 +394,8 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
   if (sums != NULL) shoal_exec_loss(exec, sums);
   if (exec->plan->training) shoal_exec_backward(exec);
   for (uint32_t i = 0; p->state_after != NULL && state > 0 && i < tile->n; i++)
-    shoal_carry_pack(exec->plan, exec->carry, tile->n, i, 1, p->state_after + (tile->first + i) * state);
+    shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, p->state_after + (tile->first + i) * state,
+                     NULL);
   if (p->watch == NULL) return;
   if (exec->plan->input_gradient) tile->input_gradient = shoal_exec_input_gradient(exec);
   p->watch(p->self, tile);
@@ -404,37 +407,32 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   const shoal_engine *e = work->engine;
   const shoal_pass *p = work->pass;
   const shoal_plan *plan = e->plans[p->use];
-  const crew *c = &e->crews[crew_index];
   uint32_t shard = p->first_shard + index;
   uint32_t start = shoal_engine_shard_start(e->graph, p->n, p->shards, shard),
            end = shoal_engine_shard_start(e->graph, p->n, p->shards, shard + 1);
-  double *times = plan->training ? times_of(e, crew_index * e->crew_threads) : NULL, since = clock_if(times);
+  double *times = plan_times(e, plan, crew_index), since = clock_if(times);
   float *gradient = plan->training ? p->gradients[index] : NULL;
   shoal_used_rows *rows = p->rows != NULL ? p->rows[index] : NULL;
   if (plan->training) shoal_exec_clear(plan, gradient, rows);
   if (plan->training && start == end) /* without a tile that overwrites the large matrices */
     shoal_engine_zero(e, gradient, e->graph->weights_count);
-  note_time(e, times, TIME_CLEAR, since);
+  note_time(e, times, SHOAL_WORK_CLEAR, since);
   if (p->sums != NULL) p->sums[index] = (shoal_sums){0};
   for (uint32_t first = start, n; first < end; first += n) {
     n = end - first < plan->samples_max ? end - first : plan->samples_max;
-    shoal_exec exec = {.plan = plan,
-                       .block = c->block,
-                       .host = c->host,
-                       .weights = p->weights,
-                       .gradient = gradient,
-                       .marks = c->marks,
-                       .fresh = first == start,
-                       .input_only = p->input_only,
-                       .team = c->team,
-                       .n = n,
-                       .round_n = p->n,
-                       .epoch = p->epoch,
-                       .class_weights = e->class_weights,
-                       .carry = p->carry,
-                       .carry_row = p->carry != NULL ? first : 0,
-                       .carry_rows = p->carry_rows,
-                       .step_seconds = times};
+    shoal_exec exec = e->crews[crew_index].exec;
+    exec.plan = plan;
+    exec.weights = p->weights;
+    exec.gradient = gradient;
+    exec.fresh = first == start;
+    exec.input_only = p->input_only;
+    exec.n = n;
+    exec.round_n = p->n;
+    exec.epoch = p->epoch;
+    exec.carry = p->carry;
+    exec.carry_row = p->carry != NULL ? first : 0;
+    exec.carry_rows = p->carry_rows;
+    exec.step_seconds = times != NULL ? times + SHOAL_WORK_FORWARD : NULL;
     shoal_tile tile = {.shard = shard, .crew = crew_index, .first = first, .n = n};
     run_tile(e, p, &exec, &tile, rows, p->sums != NULL ? &p->sums[index] : NULL);
   }
@@ -458,30 +456,23 @@ typedef struct apply_work {
   bool adds, squares, updates;
 } apply_work;
 
-/* Neighbours first, as sum_parts does; who is missing is in its left neighbour already. */
-static void add_some(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
+/* Where a part is missing, neighbours first, as sum_parts does: it is in its left neighbour already. */
+static void add_run(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
   float *at[SHOAL_SHARDS_MAX];
-  memcpy(at, a->parts, a->parts_count * sizeof *at);
-  for (uint32_t width = 1; width < a->parts_count; width *= 2)
+  uint32_t missing = 0;
+  for (uint32_t i = 0; i < a->parts_count; i++) {
+    missing += a->parts[i] == NULL;
+    at[i] = a->parts[i] != NULL ? a->parts[i] + run->offset : NULL;
+  }
+  if (missing == 0 && a->parts_count > 1)
+    e->kernels->sum_parts(run->count, a->parts_count, (const float *const *)at, a->total + run->offset);
+  for (uint32_t width = 1; missing > 0 && width < a->parts_count; width *= 2)
     for (uint32_t i = 0; i + width < a->parts_count; i += 2 * width) {
       if (at[i + width] == NULL) continue;
       SHOAL_ASSERT(at[i] != NULL);
-      e->kernels->add(run->count, at[i] + run->offset, at[i + width] + run->offset, at[i] + run->offset);
+      e->kernels->add(run->count, at[i], at[i + width], at[i]);
       at[i + width] = NULL;
     }
-}
-
-static void add_run(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
-  const float *parts[SHOAL_SHARDS_MAX];
-  bool all = true;
-  for (uint32_t i = 0; i < a->parts_count && all; i++) {
-    all = a->parts[i] != NULL;
-    if (all) parts[i] = a->parts[i] + run->offset;
-  }
-  if (!all)
-    add_some(e, a, run);
-  else if (a->parts_count > 1)
-    e->kernels->sum_parts(run->count, a->parts_count, parts, a->total + run->offset);
 }
 
 static void copy_run(const shoal_addends *a, const shoal_run *run, const float *from) {
@@ -493,12 +484,6 @@ static const shoal_used_rows *rows_of(const shoal_engine *e, const shoal_addends
   return a->rows != NULL && e->graph->params[run->param].by_rows ? a->total_rows : NULL;
 }
 
-static void update_run(const shoal_engine *e, const apply_work *w, const shoal_run *run) {
-  const shoal_apply *apply = w->apply;
-  shoal_optimizer_apply(e->kernels, &w->update, run, apply->weights, apply->weights, w->addends->total,
-                        apply->slot1, apply->slot2);
-}
-
 static void run_task(void *context, uint32_t index, uint32_t thread) {
   const apply_work *w = context;
   shoal_engine *e = w->engine;
@@ -508,34 +493,26 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
   const shoal_used_rows *rows = rows_of(e, a, run);
   shoal_run stretch;
   double *times = times_of(e, thread), since = clock_if(times);
-  if (w->adds && rows == NULL) add_run(e, a, run);
-  for (size_t at = 0; w->adds && rows != NULL && shoal_used_rows_next(rows, run, &at, &stretch);)
-    add_run(e, a, &stretch);
+  for (size_t at = 0; w->adds && shoal_used_rows_next(rows, run, &at, &stretch);) add_run(e, a, &stretch);
   if (w->squares && run->kind != SHOAL_PARAM_STATISTIC)
     e->kernels->square_sum(run->count, a->total + run->offset, &e->squares[index]);
   if (w->apply == NULL) copy_run(a, run, a->total);
-  note_time(e, times, TIME_SUM, since);
+  note_time(e, times, SHOAL_WORK_SUM, since);
   if (!w->updates) return;
   since = clock_if(times);
-  if (rows != NULL && shoal_optimizer_keeps(&w->update))
-    for (size_t at = 0; shoal_used_rows_next(rows, run, &at, &stretch);) update_run(e, w, &stretch);
-  else
-    update_run(e, w, run);
-  copy_run(a, run, w->apply->weights);
-  note_time(e, times, TIME_UPDATE, since);
+  const shoal_apply *apply = w->apply;
+  if (!shoal_optimizer_keeps(&w->update)) rows = NULL;
+  for (size_t at = 0; shoal_used_rows_next(rows, run, &at, &stretch);)
+    shoal_optimizer_apply(e->kernels, &w->update, &stretch, apply->weights, apply->weights, a->total,
+                          apply->slot1, apply->slot2);
+  copy_run(a, run, apply->weights);
+  note_time(e, times, SHOAL_WORK_UPDATE, since);
 }
 
 void shoal_engine_add(shoal_engine *e, const shoal_addends *addends) {
   SHOAL_ASSERT(addends->rows == NULL); /* only apply unites them */
   apply_work w = {.engine = e, .addends = addends, .adds = true};
   run_all(e, addends->runs_count, run_task, &w);
-}
-
-/* The squares of all runs in their order, as one machine would add them. */
-static double norm_of(const shoal_engine *e) {
-  double squares = 0;
-  for (uint32_t i = 0; i < e->graph->runs_count; i++) squares += e->host_squares[i];
-  return sqrt(squares);
 }
 
 shoal_status shoal_engine_apply(shoal_engine *e, const shoal_apply *apply, shoal_error *err) {
@@ -552,7 +529,9 @@ shoal_status shoal_engine_apply(shoal_engine *e, const shoal_apply *apply, shoal
                       e->graph->runs_count * (sizeof(double) / sizeof(float)));
   shoal_status status = apply->agree != NULL ? apply->agree(apply->self, err) : SHOAL_OK;
   if (status != SHOAL_OK) return status;
-  double norm = norm_of(e);
+  double squares = 0; /* of all runs in their order, as one machine would add them */
+  for (uint32_t i = 0; i < e->graph->runs_count; i++) squares += e->host_squares[i];
+  double norm = sqrt(squares);
   if (apply->finite_only && !isfinite(norm))
     return shoal_fail(err, SHOAL_INVALID, "the gradient is not a number");
   if (norm > apply->clip) w.update.grad_scale = (float)((double)apply->clip / norm);

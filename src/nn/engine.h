@@ -5,7 +5,7 @@
  *
  *   pass    A stretch of samples is cut into shards. Crews take shards and work them off tile by tile: fetch, forward,
  *           loss or judge, backward. A crew is one thread or, where there are more threads than shards, a few that
- *           share the work inside a shard (team.h).
+ *           share the work inside a shard (exec.h).
  *   apply   The shards' gradients are added in the order of tree.h and cut to a norm, and the optimiser moves the
  *           weights. A worker or a rank does that for some runs of the flat vector only (optimizer.h).
  *
@@ -34,7 +34,7 @@ typedef struct shoal_engine_config {
   const shoal_device *device; /* NULL: the processor */
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
-  uint32_t threads, shards;   /* threads of its own, for passes of about so many shards; */
+  uint32_t threads, shards;   /* threads of its own (0: the caller), for passes of about so many shards; */
   shoal_pool *pool;           /* or a pool, each of whose threads is a crew; NULL: threads of its own */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
@@ -43,8 +43,9 @@ typedef struct shoal_engine_config {
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err);
 void shoal_engine_destroy(shoal_engine *engine);
 
-/* So many floats of the device for the engine's lifetime, anything in them or zeros; NULL: there is no memory. The memory
- * costs nothing until it is written. */
+/* So many floats of the device for the engine's lifetime, anything in them or zeros. NULL: there is no memory, now and
+ * for all that is taken later, so that it is enough to ask has_memory at the end. The memory costs nothing until it is
+ * written. */
 float *shoal_engine_take(shoal_engine *engine, size_t floats);
 float *shoal_engine_take_zeros(shoal_engine *engine, size_t floats);
 /* The host's copy of such memory, which place and gather bring up to date: the memory itself where it is the host's. */
@@ -52,6 +53,7 @@ float *shoal_engine_mirror(shoal_engine *engine, float *of, size_t floats);
 void shoal_engine_place(const shoal_engine *engine, float *to, const float *from, size_t floats);
 void shoal_engine_gather(const shoal_engine *engine, float *to, const float *from, size_t floats);
 void shoal_engine_zero(const shoal_engine *engine, float *memory, size_t floats);
+bool shoal_engine_has_memory(const shoal_engine *engine);
 size_t shoal_engine_memory(const shoal_engine *engine); /* bytes in all */
 uint32_t shoal_engine_threads(const shoal_engine *engine);
 const shoal_plan *shoal_engine_plan(const shoal_engine *engine, shoal_plan_use use);
@@ -129,12 +131,12 @@ shoal_status shoal_engine_apply(shoal_engine *engine, const shoal_apply *apply, 
 
 /* What threads spend their time on in training passes and in apply. */
 typedef enum shoal_work {
+  SHOAL_WORK_CLEAR, /* the shards' gradients */
   SHOAL_WORK_FETCH,
   SHOAL_WORK_FORWARD,
   SHOAL_WORK_LOSS,
   SHOAL_WORK_BACKWARD,
-  SHOAL_WORK_CLEAR, /* the shards' gradients */
-  SHOAL_WORK_SUM,   /* of them, and its norm for clipping */
+  SHOAL_WORK_SUM, /* of them, and its norm for clipping */
   SHOAL_WORK_UPDATE,
 } shoal_work;
 

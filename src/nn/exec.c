@@ -6,9 +6,6 @@
 #include "nn/loss.h"
 #include "nn/op.h"
 
-/* Less work than this is over before other threads have heard of it. */
-enum { BAND_WORK_MIN = 1 << 16 };
-
 static float *in_block(float *block, size_t offset) {
   return offset == SHOAL_NOWHERE ? NULL : block + offset;
 }
@@ -70,9 +67,13 @@ shoal_gemm shoal_gemm_atb(uint32_t m, uint32_t n, uint32_t k, const float *a, co
   return product;
 }
 
-void shoal_call_gemm(const shoal_call *c, shoal_gemm product) {
-  product.scratch = c->scratch;
-  shoal_team_gemm(c->exec->team, c->kernels, &product);
+/* ---- sharing the work on a tile ---- */
+
+/* Less work than this is over before other threads have heard of it. */
+enum { BAND_WORK_MIN = 1 << 16 };
+
+static float *scratch_of(const shoal_call *c, uint32_t thread) {
+  return thread == 0 ? c->scratch : c->exec->team_scratch + (thread - 1) * c->exec->scratch_floats;
 }
 
 typedef struct bands {
@@ -88,18 +89,70 @@ static void run_band(void *context, uint32_t band, uint32_t thread) {
          count = shoal_part_start(b->count, b->unit, band + 1, b->threads) - first;
   if (count == 0) return;
   shoal_call call = *b->call;
-  call.scratch = shoal_team_scratch(call.exec->team, thread, call.scratch);
+  call.scratch = scratch_of(b->call, thread);
   b->f(&call, first, count);
 }
 
 void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
   size_t units = (count + unit - 1) / unit;
-  uint32_t threads = shoal_team_threads(c->exec->team);
+  uint32_t threads = shoal_pool_threads(c->exec->team);
   bands b = {c, count, unit, units < threads ? (uint32_t)units : threads, f};
   if (b.threads <= 1 || work < BAND_WORK_MIN)
     f(c, 0, count);
   else
-    shoal_team_run(c->exec->team, b.threads, run_band, &b);
+    shoal_pool_run(c->exec->team, b.threads, run_band, &b);
+}
+
+/* A band of a product is a few rows of a few columns, these in whole blocks of the kernels'. Another thread's help costs
+ * about as much as HELP multiply-adds, and a product of fewer than WORTH_SHARING is not shared. */
+enum { BAND_COLS = 32, ROWS_MIN = 8, WORTH_SHARING = 1 << 17, HELP = 1 << 13 };
+
+typedef struct shared_product {
+  const shoal_call *call;
+  const shoal_gemm *gemm;
+  uint32_t across, down; /* bands side by side, and one below the other */
+} shared_product;
+
+static uint64_t blocks_of(uint32_t size, uint32_t unit) { return (size + unit - 1) / unit; }
+
+static void multiply_band(void *context, uint32_t band, uint32_t thread) {
+  const shared_product *p = context;
+  uint32_t x = band % p->across, y = band / p->across;
+  shoal_gemm g = *p->gemm;
+  size_t col = shoal_part_start(g.n, BAND_COLS, x, p->across), row = shoal_part_start(g.m, 1, y, p->down);
+  g.n = (uint32_t)(shoal_part_start(g.n, BAND_COLS, x + 1, p->across) - col);
+  g.m = (uint32_t)(shoal_part_start(g.m, 1, y + 1, p->down) - row);
+  g.a += row * g.a_row;
+  g.b += col * g.b_col;
+  g.c += row * g.c_row + col;
+  if (g.bias != NULL) g.bias += col;
+  g.scratch = scratch_of(p->call, thread);
+  p->call->kernels->gemm(&g);
+}
+
+/* The largest band decides how long it takes. Each band pays for packing its columns of b. */
+static uint64_t cost_of(const shoal_gemm *gemm, uint32_t across, uint32_t down) {
+  uint64_t packing = gemm->b_col == 1 ? 4 : 16, rows = (gemm->m + down - 1) / down,
+           cols = blocks_of(gemm->n, BAND_COLS);
+  return (rows + packing) * ((cols + across - 1) / across * BAND_COLS) * gemm->k +
+         across * down * (uint64_t)HELP;
+}
+
+void shoal_call_gemm(const shoal_call *c, shoal_gemm gemm) {
+  shared_product p = {.call = c, .gemm = &gemm, .across = 1, .down = 1};
+  bool shared = (uint64_t)gemm.m * gemm.n * gemm.k >= WORTH_SHARING;
+  uint32_t threads = shared ? shoal_pool_threads(c->exec->team) : 1;
+  uint64_t across_max = blocks_of(gemm.n, BAND_COLS), down_max = blocks_of(gemm.m, ROWS_MIN),
+           best = UINT64_MAX;
+  for (uint32_t across = 1; across <= threads && across <= across_max; across++)
+    for (uint32_t down = 1; across * down <= threads && down <= down_max; down++) {
+      uint64_t cost = cost_of(&gemm, across, down);
+      if (cost >= best) continue;
+      best = cost;
+      p.across = across;
+      p.down = down;
+    }
+  shoal_pool_run(c->exec->team, p.across * p.down, multiply_band, &p);
 }
 
 typedef struct columns {
@@ -137,27 +190,21 @@ size_t shoal_carry_floats(const shoal_graph *graph) {
 }
 
 /* A carry is a row of matrices, rows x units; an LSTM has two. */
-void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                      float *packed) {
+void shoal_carry_copy(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *out, const float *in) {
+  const shoal_device *device = plan->device;
+  size_t at = 0;
   for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
     const shoal_node *node = &plan->graph->nodes[i];
     size_t units = node->shape.features, count = n * units;
-    for (uint32_t k = 0; k < node->op->carries; k++, packed += count, carry += rows * units)
-      plan->device->copy_out(plan->device, packed, carry + first * units, count * sizeof *packed);
-  }
-}
-
-void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                        const float *packed) {
-  for (uint32_t i = 0; i < plan->graph->nodes_count; i++) {
-    const shoal_node *node = &plan->graph->nodes[i];
-    size_t units = node->shape.features, count = n * units;
-    for (uint32_t k = 0; k < node->op->carries; k++, carry += rows * units) {
-      if (packed == NULL)
-        plan->device->kernels->zero(count, carry + first * units);
+    for (uint32_t k = 0; k < node->op->carries; k++, at += count, carry += rows * units) {
+      float *state = carry + first * units;
+      if (out != NULL)
+        device->copy_out(device, out + at, state, count * sizeof *out);
+      else if (in != NULL)
+        device->copy_in(device, state, in + at, count * sizeof *in);
       else
-        plan->device->copy_in(plan->device, carry + first * units, packed, count * sizeof *packed);
-      if (packed != NULL) packed += count;
+        device->kernels->zero(count, state);
     }
   }
 }
@@ -185,7 +232,7 @@ static shoal_call call_of(shoal_exec *exec, uint32_t index, bool back) {
                   .y = at(exec, place->value),
                   .saved = at(exec, place->saved),
                   .mark = &exec->marks[index],
-                  .scratch = at(exec, back ? place->scratch_backward : place->scratch_forward),
+                  .scratch = at(exec, place->scratch[back]),
                   .dy = at(exec, place->gradient)};
   if (node->inputs_count > 0) c.x = at(exec, plan->places[node->inputs[0]].value);
   return c;
@@ -247,8 +294,7 @@ static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
 
 void shoal_exec_send(const shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  const shoal_shape *in = &plan->graph->nodes[0].shape,
-                    *out = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  const shoal_shape *in = &plan->graph->nodes[0].shape, *out = shoal_graph_output(plan->graph);
   size_t rows = (size_t)exec->n * out->steps;
   send(exec, plan->places[0].value, shoal_shape_floats(in, exec->n));
   send(exec, plan->labels, rows);
@@ -262,7 +308,7 @@ static const shoal_place *output_place(const shoal_exec *exec) {
 }
 
 static size_t output_floats(const shoal_exec *exec) {
-  return shoal_shape_floats(&exec->plan->graph->nodes[exec->plan->graph->nodes_count - 1].shape, exec->n);
+  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
 }
 
 const float *shoal_exec_outputs(const shoal_exec *exec) {
@@ -284,12 +330,12 @@ const float *shoal_exec_input_gradient(const shoal_exec *exec) {
 
 static double now(const shoal_exec *exec) { return exec->step_seconds != NULL ? shoal_clock_seconds() : 0; }
 
-/* Adds the time since *since to an entry of step_seconds, once for each thread of the team, and sets *since to now. */
-static void lap(const shoal_exec *exec, uint32_t entry, double *since) {
+/* Adds the time since *since to a step's, once for each thread of the team, and sets *since to now. */
+static void lap(const shoal_exec *exec, uint32_t step, double *since) {
   double before = *since;
   *since = now(exec);
   if (exec->step_seconds != NULL)
-    exec->step_seconds[entry] += (*since - before) * shoal_team_threads(exec->team);
+    exec->step_seconds[step] += (*since - before) * shoal_pool_threads(exec->team);
 }
 
 void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *rows) {
@@ -307,23 +353,22 @@ void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *
 }
 
 void shoal_exec_forward(shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
   double since = now(exec);
-  for (uint32_t s = 0; s < plan->loss_step; s++) {
-    shoal_call c = call_of(exec, plan->steps[s].node, false);
+  for (uint32_t i = 0; i < exec->plan->graph->nodes_count; i++) {
+    shoal_call c = call_of(exec, i, false);
     c.node->op->forward(&c);
-    lap(exec, s, &since);
+    lap(exec, i, &since);
   }
 }
 
 void shoal_exec_backward(shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
+  uint32_t nodes = exec->plan->graph->nodes_count;
   double since = now(exec);
-  for (uint32_t s = plan->loss_step; s < plan->steps_count; s++) {
-    uint32_t index = plan->steps[s].node;
-    shoal_call c = call_of(exec, index, true);
-    backward(&c, index);
-    lap(exec, s, &since);
+  for (uint32_t i = nodes; i-- > 0;) {
+    if (exec->plan->places[i].gradient == SHOAL_NOWHERE) continue;
+    shoal_call c = call_of(exec, i, true);
+    backward(&c, i);
+    lap(exec, 2 * nodes - i, &since);
   }
 }
 
@@ -364,7 +409,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   double since = now(exec);
   const shoal_plan *plan = exec->plan;
   const shoal_recipe *recipe = &plan->graph->model->recipe;
-  const shoal_shape *shape = &plan->graph->nodes[plan->graph->nodes_count - 1].shape;
+  const shoal_shape *shape = shoal_graph_output(plan->graph);
   const shoal_place *place = output_place(exec);
   shoal_batch batch = batch_in(exec, exec->block);
   bool labels = recipe->loss == SHOAL_CROSS_ENTROPY;
@@ -384,7 +429,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
                         batch.weight, &l.sums->weight, &l.sums->counted);
   if (labels)
-    shoal_team_run(exec->team, SHOAL_LOSS_PIECES, cross_entropy_piece, &l);
+    shoal_pool_run(exec->team, SHOAL_LOSS_PIECES, cross_entropy_piece, &l);
   else
     element_loss(&l, recipe);
 
@@ -395,5 +440,5 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
     piece.square /= l.cols;
     shoal_sums_add(sums, &piece);
   }
-  lap(exec, plan->steps_count, &since);
+  lap(exec, plan->graph->nodes_count, &since);
 }

@@ -8,15 +8,19 @@
  * A tile's way is: shoal_exec_batch, which a source fills; send; forward; loss, or a judge that reads what
  * shoal_exec_outputs gives and writes the gradient; backward.
  *
+ * Where there are more threads than shards, a team of them shares the work on a tile. An operation is then cut into
+ * bands, one for each thread: rows or columns of a matrix product, channels of images, stretches of values. No element's
+ * chain is cut, so the number of threads doesn't change a bit.
+ *
  * Ownership: everything in the struct is borrowed. Threads: one exec a thread; the threads of
  * its team work for it inside a call. */
 #ifndef SHOAL_NN_EXEC_H
 #define SHOAL_NN_EXEC_H
 
+#include "base/pool.h"
 #include "nn/plan.h"
 #include "nn/source.h"
 #include "nn/sums.h"
-#include "nn/team.h"
 #include "nn/used_rows.h"
 
 typedef struct shoal_exec {
@@ -28,7 +32,9 @@ typedef struct shoal_exec {
   uint32_t *marks;            /* a word a node, of the host, that stays from forward to backward */
   bool fresh;                 /* this is the first tile that adds to the gradient */
   bool input_only;            /* only the input's gradient is wanted: `gradient` is of no use afterwards */
-  shoal_team *team;           /* threads that share the tile's work, or NULL */
+  shoal_pool *team;           /* threads that share the tile's work; NULL: the caller alone */
+  float *team_scratch;        /* of the team's other threads, */
+  size_t scratch_floats;      /* so many each */
   uint32_t n;                 /* samples in this tile */
   uint32_t round_n;           /* samples in the whole round: gradients are means over it */
   uint64_t epoch;             /* for dropout */
@@ -38,10 +44,16 @@ typedef struct shoal_exec {
   float *carry;
   uint32_t carry_row;  /* the first sample's row */
   uint32_t carry_rows; /* rows in all */
-  /* Seconds of threads, waiting ones of the team among them: an entry a step of the plan, then
-   * one for the loss; added to. NULL when nobody wants to know. */
+  /* Seconds of threads, waiting ones of the team among them: an entry a step (plan.h); added to.
+   * NULL when nobody wants to know. */
   double *step_seconds;
 } shoal_exec;
+
+/* Where part `index` begins of `size` things that are cut into so many parts, each a whole number of units. */
+static inline size_t shoal_part_start(size_t size, size_t unit, size_t index, size_t parts) {
+  size_t units = (size + unit - 1) / unit, start = units * index / parts * unit;
+  return start < size ? start : size;
+}
 
 /* The batch's places on the host, for a source to fill, and their way into the block. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
@@ -66,12 +78,10 @@ const float *shoal_exec_input_gradient(const shoal_exec *exec);
 
 /* Floats of recurrent state a stream needs, over all nodes. */
 size_t shoal_carry_floats(const shoal_graph *graph);
-/* Copies the state of n rows from `first` on out of a carry of `rows` rows, packed, or back into it
- * (NULL: zeros). The packed state is the host's. */
-void shoal_carry_pack(const shoal_plan *plan, const float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                      float *packed);
-void shoal_carry_unpack(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
-                        const float *packed);
+/* Copies the state of n rows from `first` on out of a carry of `rows` rows to `out`, packed; where that is NULL, from
+ * `in` back into it; where both are, zeros. The packed state is the host's. */
+void shoal_carry_copy(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
+                      float *out, const float *in);
 
 /* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), the samples' numbers,
  * and the block's place for keys of random numbers, two words a sample. */

@@ -137,13 +137,11 @@ static void want_values(planner *p) {
 
 static void want_gradients(planner *p) {
   for (uint32_t i = 0; i < p->nodes; i++) {
-    shoal_place *place = &p->plan->places[i];
-    place->gradient = SHOAL_NOWHERE;
     if (!p->of[i].needs_gradient || p->of[i].gradient_shares != i) continue;
     if (p->loss_in_place && i + 1 == p->nodes) continue;
     /* Its last reader is the first to write it, or the loss. */
     uint32_t born = i + 1 == p->nodes ? time_loss(p) : time_backward(p, p->of[i].last_reader);
-    want(p, &place->gradient, output_floats(p, i), born, last_gradient_use(p, i));
+    want(p, &p->plan->places[i].gradient, output_floats(p, i), born, last_gradient_use(p, i));
   }
 }
 
@@ -155,13 +153,9 @@ static bool written_before(const planner *p, uint32_t i, uint32_t k) {
   return p->of[input].last_reader > i;
 }
 
-static size_t scratch_of(const shoal_plan *plan, const shoal_node *node, bool backward) {
-  if (node->op->scratch == NULL) return 0;
-  return node->op->scratch(node, plan->device->kernels, plan->samples_max, backward);
-}
-
 static void want_work(planner *p) {
   shoal_plan *plan = p->plan;
+  const shoal_kernels *kernels = plan->device->kernels;
   for (uint32_t i = 0; i < p->nodes; i++) {
     const shoal_node *node = &p->graph->nodes[i];
     shoal_place *place = &plan->places[i];
@@ -169,12 +163,11 @@ static void want_work(planner *p) {
     bool trains = plan->training && p->of[i].needs_gradient;
     size_t saved = node->op->saved ? node->op->saved(node, plan->samples_max) : 0;
     want(p, &place->saved, saved, forward, trains ? backward : forward);
-    want(p, &place->scratch_forward, scratch_of(plan, node, false), forward, forward);
-    place->scratch_backward = SHOAL_NOWHERE;
-    for (uint32_t k = 0; k < SHOAL_LAYER_INPUTS_MAX; k++) place->partial[k] = SHOAL_NOWHERE;
-    if (!trains) continue;
-    want(p, &place->scratch_backward, scratch_of(plan, node, true), backward, backward);
-    for (uint32_t k = 0; k < node->inputs_count; k++) {
+    for (int back = 0; node->op->scratch != NULL && back <= trains; back++) {
+      uint32_t time = back ? backward : forward;
+      want(p, &place->scratch[back], node->op->scratch(node, kernels, plan->samples_max, back), time, time);
+    }
+    for (uint32_t k = 0; trains && k < node->inputs_count; k++) {
       uint32_t input = node->inputs[k];
       if (p->of[input].needs_gradient && written_before(p, i, k))
         want(p, &place->partial[k], output_floats(p, input), backward, backward);
@@ -234,15 +227,6 @@ static void share_places(planner *p) {
   }
 }
 
-static void list_steps(planner *p) {
-  shoal_plan *plan = p->plan;
-  for (uint32_t i = 0; i < p->nodes; i++) plan->steps[plan->steps_count++] = (shoal_plan_step){i, false};
-  plan->loss_step = plan->steps_count;
-  if (!plan->training) return;
-  for (uint32_t i = p->nodes; i-- > 0;)
-    if (p->of[i].needs_gradient) plan->steps[plan->steps_count++] = (shoal_plan_step){i, true};
-}
-
 /* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
 static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
   for (uint32_t i = 0; i < graph->nodes_count; i++)
@@ -268,13 +252,13 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
                        .training = training,
                        .input_gradient = input_gradient,
                        .samples_max = samples_max};
-  plan->places = calloc(nodes, sizeof *plan->places);
-  plan->steps = calloc(2 * (size_t)nodes, sizeof *plan->steps);
+  plan->places = malloc(nodes * sizeof *plan->places);
   planner p = {.plan = plan, .graph = graph, .nodes = nodes};
   p.of = shoal_arena_array(&work, nodes, sizeof *p.of);
   p.buffers = shoal_arena_array(&work, (size_t)nodes * (5 + SHOAL_LAYER_INPUTS_MAX) + 8, sizeof *p.buffers);
-  if (plan->places == NULL || plan->steps == NULL || p.of == NULL || p.buffers == NULL) goto fail;
+  if (plan->places == NULL || p.of == NULL || p.buffers == NULL) goto fail;
 
+  memset(plan->places, 0xff, nodes * sizeof *plan->places); /* SHOAL_NOWHERE */
   p.too_large = !rows_fit(graph, samples_max);
   analyse(&p);
   want_values(&p);
@@ -289,7 +273,6 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
   }
   place_buffers(&p);
   share_places(&p);
-  list_steps(&p);
   shoal_arena_release(&work);
   *out = plan;
   return SHOAL_OK;
@@ -303,6 +286,5 @@ fail:
 void shoal_plan_destroy(shoal_plan *plan) {
   if (plan == NULL) return;
   free(plan->places);
-  free(plan->steps);
   free(plan);
 }

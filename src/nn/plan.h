@@ -1,7 +1,8 @@
 /* plan.h: where every tensor of a graph lives in one block of memory, and the order of work.
  *
- * Time is the list of steps: forward through the nodes, the loss, then backward through
- * them in reverse. Every buffer is needed from one step to another; buffers whose times
+ * Time is counted in steps: forward through the nodes, the loss, then backward through
+ * them in reverse. Node i of n goes forward at step i and backward at step 2 n - i, and the
+ * loss is step n. Every buffer is needed from one step to another; buffers whose times
  * do not meet share memory. Activations and dropout work in place where nobody needs
  * what they overwrite. A plan is made for at most `samples_max` samples; fewer use the
  * front of each buffer.
@@ -21,19 +22,15 @@ enum { SHOAL_LOSS_PIECES = 64 };
 
 /* Offsets are in floats from the start of the block, multiples of 16. */
 typedef struct shoal_place {
-  size_t value;    /* the output; tokens are int32 */
-  size_t gradient; /* of the output; NOWHERE when nobody wants what lies before it */
-  size_t saved;    /* kept from forward to backward */
-  size_t scratch_forward, scratch_backward;
+  size_t value; /* the output; tokens are int32 */
+  /* Of the output; NOWHERE when nobody wants what lies before it: the node has no step backward. */
+  size_t gradient;
+  size_t saved;      /* kept from forward to backward */
+  size_t scratch[2]; /* forward and backward */
   /* A tensor that several nodes read gets its gradient as a sum: all but the first to
    * write it write here and add. NOWHERE where the gradient is written directly. */
   size_t partial[SHOAL_LAYER_INPUTS_MAX];
 } shoal_place;
-
-typedef struct shoal_plan_step {
-  uint32_t node;
-  bool backward;
-} shoal_plan_step;
 
 typedef enum shoal_plan_use {
   SHOAL_PLAN_INFER,
@@ -46,10 +43,7 @@ typedef struct shoal_plan {
   const shoal_device *device;
   bool training, input_gradient;
   uint32_t samples_max;
-  shoal_place *places; /* one a node */
-  uint32_t steps_count;
-  uint32_t loss_step; /* the loss comes before this step */
-  shoal_plan_step *steps;
+  shoal_place *places;                       /* one a node */
   size_t labels, targets, weight, ids, keys; /* of the batch; NOWHERE when not needed */
   size_t sums;                               /* SHOAL_LOSS_PIECES of shoal_sums */
   size_t floats;                             /* the block's size */

@@ -22,9 +22,9 @@ struct shoal_trainer {
   uint32_t shards;
   float *gradients[SHOAL_SHARDS_MAX]; /* one a shard */
   float *total;                       /* their sum; of a single shard its gradient itself */
-  shoal_used_rows *rows[SHOAL_SHARDS_MAX],
-      *total_rows; /* of these, as the last round left them; NULL without tables */
-  bool has_total;  /* a round has been made */
+  /* Of these, as the last round left them; NULL without tables. */
+  shoal_used_rows *rows[SHOAL_SHARDS_MAX], *total_rows;
+  bool has_total; /* a round has been made */
   /* What changes while training, on the device; `state` has the host's copies. */
   float *weights, *slot1, *slot2, *carry;
   float *eval_carry; /* recurrent state while evaluating or predicting */
@@ -84,11 +84,10 @@ static uint32_t choose_tile(const shoal_trainer *t) {
 
 /* ---- create ---- */
 
-/* Zeros on the device, and the host's copy of them; false when memory is short. */
-static bool take(shoal_trainer *t, size_t floats, float **on_device, float **on_host) {
+/* Zeros on the device, and the host's copy of them. */
+static void take(shoal_trainer *t, size_t floats, float **on_device, float **on_host) {
   *on_device = shoal_engine_take_zeros(t->engine, floats);
   *on_host = shoal_engine_mirror(t->engine, *on_device, floats);
-  return *on_host != NULL;
 }
 
 /* Takes all memory; false when it is short. */
@@ -97,23 +96,26 @@ static bool take_all(shoal_trainer *t) {
   shoal_train_state *state = &t->state;
   size_t weights = state->weights_count = t->graph->weights_count;
   uint32_t slots = shoal_optimizer_rows[t->recipe->optimizer].slots;
-  bool training = t->config.samples > 0, carries = t->graph->model->carry;
+  bool training = t->config.samples > 0, carries = t->graph->model->carry, ok = true;
   if (carries) state->carry_count = shoal_carry_floats(t->graph) * t->config.batch;
-  bool ok = take(t, weights, &t->weights, &state->weights);
-  if (ok && carries) ok = (t->eval_carry = shoal_engine_take_zeros(e, state->carry_count)) != NULL;
-  if (!ok || !training) return ok;
-  if (slots > 0) ok = take(t, weights, &t->slot1, &state->slot1);
-  if (ok && slots > 1) ok = take(t, weights, &t->slot2, &state->slot2);
-  if (ok && carries) ok = take(t, state->carry_count, &t->carry, &state->carry);
-  for (uint32_t v = 0; ok && v < t->shards; v++)
-    ok = (t->gradients[v] = shoal_engine_take(e, weights)) != NULL &&
-         shoal_used_rows_create(&t->rows[v], t->graph, NULL) == SHOAL_OK;
+  take(t, weights, &t->weights, &state->weights);
+  if (carries) t->eval_carry = shoal_engine_take_zeros(e, state->carry_count);
+  if (!training) return shoal_engine_has_memory(e);
+  if (slots > 0) take(t, weights, &t->slot1, &state->slot1);
+  if (slots > 1) take(t, weights, &t->slot2, &state->slot2);
+  if (carries) take(t, state->carry_count, &t->carry, &state->carry);
+  for (uint32_t v = 0; v < t->shards; v++) {
+    t->gradients[v] = shoal_engine_take(e, weights);
+    ok &= shoal_used_rows_create(&t->rows[v], t->graph, NULL) == SHOAL_OK;
+  }
   t->total = t->gradients[0];
-  if (ok && t->shards > 1)
-    ok = (t->total = shoal_engine_take(e, weights)) != NULL &&
-         shoal_used_rows_create(&t->total_rows, t->graph, NULL) == SHOAL_OK;
-  if (ok) ok = (t->host_total = shoal_engine_mirror(e, t->total, weights)) != NULL;
-  return ok;
+  t->total_rows = t->rows[0];
+  if (t->shards > 1) {
+    t->total = shoal_engine_take(e, weights);
+    ok &= shoal_used_rows_create(&t->total_rows, t->graph, NULL) == SHOAL_OK;
+  }
+  t->host_total = shoal_engine_mirror(e, t->total, weights);
+  return ok && shoal_engine_has_memory(e);
 }
 
 shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_config *config, shoal_error *err) {
@@ -162,7 +164,7 @@ void shoal_trainer_destroy(shoal_trainer *t) {
   if (t == NULL) return;
   shoal_engine_destroy(t->engine);
   for (uint32_t v = 0; v < t->shards; v++) shoal_used_rows_destroy(t->rows[v]);
-  shoal_used_rows_destroy(t->total_rows);
+  if (t->shards > 1) shoal_used_rows_destroy(t->total_rows);
   free(t);
 }
 
@@ -206,38 +208,39 @@ shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums
 
 static uint32_t at_most(uint64_t left, uint32_t most) { return left < most ? (uint32_t)left : most; }
 
-/* Writes to gradients by other ways than a round: what a round knew of their rows does not hold any more. */
-static void forget_rows(shoal_trainer *t) {
-  for (uint32_t v = 0; v < t->shards; v++) shoal_used_rows_forget(t->rows[v]);
-  shoal_used_rows_forget(t->total_rows);
+/* All shards of n samples. */
+static shoal_pass pass_of(const shoal_trainer *t, shoal_plan_use use, const shoal_source *source,
+                          uint64_t first, uint32_t n) {
+  return (shoal_pass){.use = use,
+                      .source = source,
+                      .first = first,
+                      .n = n,
+                      .shards = t->shards,
+                      .shards_count = t->shards,
+                      .weights = t->weights,
+                      .carry = use == SHOAL_PLAN_INFER ? t->eval_carry : t->carry,
+                      .carry_rows = t->config.batch};
 }
 
-static void run_parts(shoal_trainer *t, const float *weights, const shoal_source *source, uint64_t epoch,
-                      uint64_t round, uint32_t first, uint32_t count, float *const *gradients,
-                      shoal_used_rows *const *rows, shoal_sums *sums) {
+void shoal_trainer_parts(shoal_trainer *t, const float *weights, const shoal_source *source, uint64_t epoch,
+                         uint64_t round, uint32_t first, uint32_t count, float *const *gradients,
+                         shoal_sums *sums) {
   SHOAL_ASSERT(t->total != NULL && round < shoal_trainer_rounds(t) && first + count <= t->shards);
   uint64_t start = round * t->config.batch;
-  const shoal_pass pass = {.use = SHOAL_PLAN_TRAIN,
-                           .source = source,
-                           .epoch = epoch,
-                           .first = start,
-                           .n = at_most(t->config.samples - start, t->config.batch),
-                           .shards = t->shards,
-                           .first_shard = first,
-                           .shards_count = count,
-                           .weights = weights,
-                           .gradients = gradients,
-                           .rows = rows,
-                           .sums = sums,
-                           .carry = t->carry,
-                           .carry_rows = t->config.batch};
+  shoal_pass pass =
+      pass_of(t, SHOAL_PLAN_TRAIN, source, start, at_most(t->config.samples - start, t->config.batch));
+  pass.epoch = epoch;
+  pass.first_shard = first;
+  pass.shards_count = count;
+  if (weights != NULL) pass.weights = weights;
+  pass.gradients = gradients;
+  pass.sums = sums;
+  /* What a round knows of the rows of its gradients does not hold any more once they are written by other ways. */
+  bool is_round = gradients == t->gradients;
+  if (is_round && t->rows[0] != NULL) pass.rows = t->rows;
+  for (uint32_t v = 0; !is_round && v < t->shards; v++) shoal_used_rows_forget(t->rows[v]);
+  if (!is_round) shoal_used_rows_forget(t->total_rows);
   shoal_engine_pass(t->engine, &pass);
-}
-
-void shoal_trainer_parts(shoal_trainer *t, const shoal_source *source, uint64_t epoch, uint64_t round,
-                         uint32_t first, uint32_t count, float *const *gradients, shoal_sums *sums) {
-  forget_rows(t);
-  run_parts(t, t->weights, source, epoch, round, first, count, gradients, NULL, sums);
 }
 
 /* Kernels write whole vectors, past the end of a parameter too; whoever compares or sends gradients wants
@@ -261,8 +264,7 @@ void shoal_trainer_node(shoal_trainer *t, const float *weights, const shoal_sour
   if (!is_host) shoal_engine_place(t->engine, t->weights, weights, t->state.weights_count);
   for (uint32_t v = 0; v < count; v++) parts[v] = count == 1 ? total : t->gradients[first + v];
   shoal_sums all[SHOAL_SHARDS_MAX];
-  forget_rows(t);
-  run_parts(t, is_host ? weights : t->weights, source, epoch, round, first, count, parts, NULL, all);
+  shoal_trainer_parts(t, is_host ? weights : NULL, source, epoch, round, first, count, parts, all);
   shoal_tree_add_sums(all, count, 1);
   *sums = all[0];
   const shoal_addends addends = {
@@ -276,17 +278,20 @@ size_t shoal_trainer_carry_floats(const shoal_trainer *t) {
   return t->carry != NULL ? shoal_carry_floats(t->graph) * largest_shard(t) : 0;
 }
 
-void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
+/* Of a shard, to `out` or from `in`. */
+static void copy_carry(const shoal_trainer *t, uint32_t shard, float *out, const float *in) {
   uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
+  shoal_carry_copy(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
+                   shoal_trainer_shard_start(t, rows, shard + 1) - first, out, in);
+}
+
+void shoal_trainer_get_carry(const shoal_trainer *t, uint32_t shard, float *out) {
   memset(out, 0, shoal_trainer_carry_floats(t) * sizeof *out);
-  shoal_carry_pack(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
-                   shoal_trainer_shard_start(t, rows, shard + 1) - first, out);
+  copy_carry(t, shard, out, NULL);
 }
 
 void shoal_trainer_set_carry(shoal_trainer *t, uint32_t shard, const float *carry) {
-  uint32_t rows = t->config.batch, first = shoal_trainer_shard_start(t, rows, shard);
-  shoal_carry_unpack(shoal_engine_plan(t->engine, SHOAL_PLAN_TRAIN), t->carry, rows, first,
-                     shoal_trainer_shard_start(t, rows, shard + 1) - first, carry);
+  copy_carry(t, shard, NULL, carry);
 }
 
 /* ---- a round ---- */
@@ -315,7 +320,9 @@ shoal_apply shoal_trainer_apply(const shoal_trainer *t) {
   return (shoal_apply){.addends = {.runs_count = t->graph->runs_count,
                                    .parts = t->gradients,
                                    .parts_count = t->shards,
-                                   .total = t->total},
+                                   .total = t->total,
+                                   .rows = t->rows[0] != NULL ? t->rows : NULL,
+                                   .total_rows = t->total_rows},
                        .update = shoal_optimizer_update(t->recipe, shoal_trainer_rate(t), t->state.step + 1),
                        .clip = t->recipe->clip,
                        .weights = t->weights,
@@ -336,14 +343,11 @@ shoal_status shoal_trainer_round(shoal_trainer *t, const shoal_source *source, s
                                  shoal_error *err) {
   shoal_sums sums[SHOAL_SHARDS_MAX];
   shoal_trainer_begin_round(t);
-  shoal_used_rows *const *rows = t->rows[0] != NULL ? t->rows : NULL;
-  run_parts(t, t->weights, source, t->state.epoch, t->state.round, 0, t->shards, t->gradients, rows, sums);
+  shoal_trainer_parts(t, NULL, source, t->state.epoch, t->state.round, 0, t->shards, t->gradients, sums);
   shoal_tree_add_sums(sums, t->shards, 1);
   shoal_status status = shoal_trainer_judge_round(t, &sums[0], out, err);
   if (status != SHOAL_OK) return status;
   shoal_apply apply = shoal_trainer_apply(t);
-  apply.addends.rows = rows;
-  apply.addends.total_rows = t->shards > 1 ? t->total_rows : t->rows[0];
   status = shoal_engine_apply(t->engine, &apply, err);
   SHOAL_ASSERT(status == SHOAL_OK);
   t->has_total = true;
@@ -367,27 +371,6 @@ void shoal_trainer_reset_carry(shoal_trainer *t) {
   if (t->eval_carry != NULL) shoal_engine_zero(t->engine, t->eval_carry, t->state.carry_count);
 }
 
-/* One batch without gradients: its sums, unless `sums` is NULL, and its outputs, unless `out` is. */
-static void infer(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n, shoal_sums *sums,
-                  float *out) {
-  shoal_sums shards[SHOAL_SHARDS_MAX];
-  const shoal_pass pass = {.use = SHOAL_PLAN_INFER,
-                           .source = source,
-                           .first = first,
-                           .n = n,
-                           .shards = t->shards,
-                           .shards_count = t->shards,
-                           .weights = t->weights,
-                           .sums = sums != NULL ? shards : NULL,
-                           .out = out,
-                           .carry = t->eval_carry,
-                           .carry_rows = t->config.batch};
-  shoal_engine_pass(t->engine, &pass);
-  if (sums == NULL) return;
-  shoal_tree_add_sums(shards, t->shards, 1);
-  *sums = shards[0];
-}
-
 shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source) {
   return shoal_trainer_evaluate_each(t, source, NULL);
 }
@@ -395,11 +378,15 @@ shoal_result shoal_trainer_evaluate(shoal_trainer *t, const shoal_source *source
 shoal_result shoal_trainer_evaluate_each(shoal_trainer *t, const shoal_source *source,
                                          const shoal_trainer_watch *watch) {
   shoal_trainer_reset_carry(t);
-  shoal_sums total = {0}, sums;
+  shoal_sums total = {0}, sums[SHOAL_SHARDS_MAX];
   for (uint64_t first = 0; first < source->samples; first += t->config.batch) {
     uint32_t n = at_most(source->samples - first, t->config.batch);
-    infer(t, source, first, n, &sums, watch != NULL ? watch->outputs : NULL);
-    shoal_sums_add(&total, &sums);
+    shoal_pass pass = pass_of(t, SHOAL_PLAN_INFER, source, first, n);
+    pass.sums = sums;
+    if (watch != NULL) pass.out = watch->outputs;
+    shoal_engine_pass(t->engine, &pass);
+    shoal_tree_add_sums(sums, t->shards, 1);
+    shoal_sums_add(&total, &sums[0]);
     if (watch != NULL) watch->batch(watch->self, first, n);
   }
   return shoal_trainer_result(t, &total);
@@ -408,27 +395,7 @@ shoal_result shoal_trainer_evaluate_each(shoal_trainer *t, const shoal_source *s
 void shoal_trainer_predict(shoal_trainer *t, const shoal_source *source, uint64_t first, uint32_t n,
                            float *out) {
   SHOAL_ASSERT(n <= t->config.batch);
-  infer(t, source, first, n, NULL, out);
-}
-
-shoal_result shoal_trainer_gradient(shoal_trainer *t, const shoal_source *source, uint64_t epoch,
-                                    uint64_t first, uint32_t n, float *gradient) {
-  SHOAL_ASSERT(t->total != NULL);
-  forget_rows(t);
-  shoal_sums sums;
-  const shoal_pass pass = {.use = SHOAL_PLAN_TRAIN,
-                           .source = source,
-                           .epoch = epoch,
-                           .first = first,
-                           .n = n,
-                           .shards = 1,
-                           .shards_count = 1,
-                           .weights = t->weights,
-                           .gradients = &t->total,
-                           .sums = &sums};
+  shoal_pass pass = pass_of(t, SHOAL_PLAN_INFER, source, first, n);
+  pass.out = out;
   shoal_engine_pass(t->engine, &pass);
-  shoal_engine_gather(t->engine, gradient, t->total, t->state.weights_count);
-  clear_gaps(t, gradient);
-  t->has_total = false;
-  return shoal_trainer_result(t, &sums);
 }

@@ -76,11 +76,13 @@ const float *shoal_trainer_last_gradient(const shoal_trainer *trainer);
 
 /* A round's work in steps, for training across machines: begin, the gradients of some shards (parts), judge their sums
  * added up over all shards, which fails when the loss is not a number, apply, and end.
- * Parts first .. first + count - 1 are computed at the trainer's weights and recurrent state: each gradient, memory of
- * the device, and sums are what the round would have added up. Nothing but the shards' recurrent state changes. */
+ * Parts first .. first + count - 1 are computed at these weights, memory of the device (NULL: the trainer's), and the
+ * trainer's recurrent state: each gradient, memory of the device, and sums are what the round would have added up.
+ * Nothing but the shards' recurrent state changes. */
 void shoal_trainer_begin_round(shoal_trainer *trainer);
-void shoal_trainer_parts(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch, uint64_t round,
-                         uint32_t first, uint32_t count, float *const *gradients, shoal_sums *sums);
+void shoal_trainer_parts(shoal_trainer *trainer, const float *weights, const shoal_source *source,
+                         uint64_t epoch, uint64_t round, uint32_t first, uint32_t count,
+                         float *const *gradients, shoal_sums *sums);
 shoal_status shoal_trainer_judge_round(const shoal_trainer *trainer, const shoal_sums *sums,
                                        shoal_result *out, shoal_error *err);
 /* What the round's update is; for shoal_engine_apply. */
@@ -125,10 +127,5 @@ shoal_result shoal_trainer_evaluate_each(shoal_trainer *trainer, const shoal_sou
 void shoal_trainer_predict(shoal_trainer *trainer, const shoal_source *source, uint64_t first, uint32_t n,
                            float *out);
 void shoal_trainer_reset_carry(shoal_trainer *trainer);
-
-/* For tests and benchmarks: the gradient of the mean loss over n samples from `first`,
- * as one shard, without an update. gradient has weights_count floats. */
-shoal_result shoal_trainer_gradient(shoal_trainer *trainer, const shoal_source *source, uint64_t epoch,
-                                    uint64_t first, uint32_t n, float *gradient);
 
 #endif

@@ -10,14 +10,13 @@
 struct shoal_used_rows {
   const shoal_graph *graph;
   bool is_known;
-  size_t bits;
-  uint64_t *memory;       /* of both: */
-  uint64_t *words, *next; /* the set, and room for one in the making */
+  size_t words_count;
+  uint64_t words[];
 };
 
-static bool has(const uint64_t *words, size_t bit) { return (words[bit / 64] >> bit % 64 & 1) != 0; }
-
-static size_t words_of(const shoal_used_rows *rows) { return (rows->bits + 63) / 64; }
+static bool has(const shoal_used_rows *rows, size_t bit) {
+  return (rows->words[bit / 64] >> bit % 64 & 1) != 0;
+}
 
 shoal_status shoal_used_rows_create(shoal_used_rows **out, const shoal_graph *graph, shoal_error *err) {
   *out = NULL;
@@ -25,32 +24,22 @@ shoal_status shoal_used_rows_create(shoal_used_rows **out, const shoal_graph *gr
   for (uint32_t i = 0; i < graph->params_count; i++)
     if (graph->params[i].by_rows) bits = graph->params[i].first_row + graph->params[i].dims[0];
   if (bits == 0) return SHOAL_OK;
-  shoal_used_rows *rows = calloc(1, sizeof *rows);
-  if (rows != NULL) *rows = (shoal_used_rows){.graph = graph, .bits = bits};
-  if (rows != NULL) rows->memory = calloc(2 * words_of(rows), sizeof *rows->memory);
-  if (rows == NULL || rows->memory == NULL) {
-    shoal_used_rows_destroy(rows);
-    return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the rows of embeddings");
-  }
-  rows->words = rows->memory;
-  rows->next = rows->memory + words_of(rows);
-  *out = rows;
+  size_t words_count = (bits + 63) / 64;
+  *out = calloc(1, sizeof **out + words_count * sizeof *(*out)->words);
+  if (*out == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory for the rows of embeddings");
+  (*out)->graph = graph;
+  (*out)->words_count = words_count;
   return SHOAL_OK;
 }
 
-void shoal_used_rows_destroy(shoal_used_rows *rows) {
-  if (rows == NULL) return;
-  free(rows->memory);
-  free(rows);
-}
+void shoal_used_rows_destroy(shoal_used_rows *rows) { free(rows); }
 
 void shoal_used_rows_forget(shoal_used_rows *rows) {
   if (rows != NULL) rows->is_known = false;
 }
 
-/* Makes those rows zero that are in `rows` and, unless it is NULL, not in `but`. */
-static void zero_rows(const shoal_used_rows *rows, const uint64_t *but, const shoal_device *device,
-                      float *gradient) {
+/* Makes the rows of the set zero. */
+static void zero_rows(const shoal_used_rows *rows, const shoal_device *device, float *gradient) {
   for (uint32_t i = 0; i < rows->graph->params_count; i++) {
     const shoal_param *p = &rows->graph->params[i];
     if (!p->by_rows) continue;
@@ -58,17 +47,15 @@ static void zero_rows(const shoal_used_rows *rows, const uint64_t *but, const sh
       device->kernels->zero(p->count, gradient + p->offset);
       continue;
     }
-    for (uint32_t row = 0; row < p->dims[0]; row++) {
-      size_t bit = p->first_row + row;
-      if (has(rows->words, bit) && (but == NULL || !has(but, bit)))
+    for (uint32_t row = 0; row < p->dims[0]; row++)
+      if (has(rows, p->first_row + row))
         device->kernels->zero(p->dims[1], gradient + p->offset + (size_t)row * p->dims[1]);
-    }
   }
 }
 
 void shoal_used_rows_clear(shoal_used_rows *rows, const shoal_device *device, float *gradient) {
-  zero_rows(rows, NULL, device, gradient);
-  memset(rows->words, 0, words_of(rows) * sizeof *rows->words);
+  zero_rows(rows, device, gradient);
+  memset(rows->words, 0, rows->words_count * sizeof *rows->words);
   rows->is_known = true;
 }
 
@@ -84,27 +71,34 @@ void shoal_used_rows_use(shoal_used_rows *rows, const int32_t *tokens, size_t co
   }
 }
 
+static uint64_t union_of(shoal_used_rows *const *parts, uint32_t parts_count, size_t word) {
+  uint64_t all = 0;
+  for (uint32_t v = 0; v < parts_count; v++) all |= parts[v]->words[word];
+  return all;
+}
+
 void shoal_used_rows_unite(shoal_used_rows *rows, shoal_used_rows *const *parts, uint32_t parts_count,
                            const shoal_device *device, float *sum) {
   for (uint32_t v = 0; v < parts_count; v++) SHOAL_ASSERT(parts[v]->is_known);
-  for (size_t i = 0; i < words_of(rows); i++) {
-    rows->next[i] = 0;
-    for (uint32_t v = 0; v < parts_count; v++) rows->next[i] |= parts[v]->words[i];
-  }
-  zero_rows(rows, rows->next, device, sum);
-  uint64_t *before = rows->words;
-  rows->words = rows->next;
-  rows->next = before;
+  for (size_t i = 0; i < rows->words_count; i++) rows->words[i] &= ~union_of(parts, parts_count, i);
+  zero_rows(rows, device, sum);
+  for (size_t i = 0; i < rows->words_count; i++) rows->words[i] = union_of(parts, parts_count, i);
   rows->is_known = true;
 }
 
 bool shoal_used_rows_next(const shoal_used_rows *rows, const shoal_run *run, size_t *at, shoal_run *stretch) {
+  if (rows == NULL) {
+    if (*at == run->count) return false;
+    *at = run->count;
+    *stretch = *run;
+    return true;
+  }
   SHOAL_ASSERT(rows->is_known);
   const shoal_param *p = &rows->graph->params[run->param];
   size_t width = p->dims[1], first = run->offset - p->offset;
   for (size_t place = first + *at, last = first + run->count, end; place < last; place = end) {
-    bool is_used = has(rows->words, p->first_row + place / width);
-    for (end = place; end < last && has(rows->words, p->first_row + end / width) == is_used;)
+    bool is_used = has(rows, p->first_row + place / width);
+    for (end = place; end < last && has(rows, p->first_row + end / width) == is_used;)
       end = (end / width + 1) * width;
     if (end > last) end = last;
     *at = end - first;

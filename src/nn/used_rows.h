@@ -31,7 +31,7 @@ void shoal_used_rows_unite(shoal_used_rows *rows, shoal_used_rows *const *parts,
 
 /* Goes through the parts of a run that are rows in use, neighbours together. Set *at to 0 before the first call. Returns
  * false when there are no more; otherwise *stretch is the next part. The run must be of a table with `by_rows`, and the
- * set must be known. */
+ * set must be known. With `rows` NULL the whole run is one part. */
 bool shoal_used_rows_next(const shoal_used_rows *rows, const shoal_run *run, size_t *at, shoal_run *stretch);
 
 #endif

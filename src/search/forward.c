@@ -4,7 +4,7 @@
 enum { TILE = 256, ROWS_MAX = 1 << 20 };
 
 shoal_status shoal_forward_create(shoal_engine **out, const shoal_graph *graph, shoal_error *err) {
-  const shoal_engine_config config = {.graph = graph, .infer_tile = TILE, .threads = 1, .shards = 1};
+  const shoal_engine_config config = {.graph = graph, .infer_tile = TILE};
   return shoal_engine_create(out, &config, err);
 }
 

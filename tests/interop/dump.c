@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../nn/gradient.h"
 #include "agent/bridge.h"
 #include "agent/vector.h"
 #include "base/assert.h"
@@ -208,7 +209,7 @@ static void train(const char *model_path, const char *in_path, const char *out_p
   results out = {0};
   add_outputs(&out, graph, trainer, &source, batch);
   float *gradient = take(graph->weights_count, sizeof *gradient), losses[ROUNDS];
-  shoal_result result = shoal_trainer_gradient(trainer, &source, 0, 0, batch, gradient);
+  shoal_result result = gradient_of(trainer, &source, batch, gradient);
   add_result(&out, "", "loss", &(float){(float)result.loss}, 1);
   add_params(&out, "gradient.", graph, gradient);
   for (int i = 0; i < ROUNDS; i++) {

@@ -103,8 +103,7 @@ static void open_world(world *w, uint32_t size, const char *text, uint32_t batch
     shoal_ranks_config config = {.graph = m->bench.graph,
                                  .trainer = m->bench.trainer,
                                  .source = &m->bench.source,
-                                 .fabric = &m->fabric,
-                                 .threads = 1 + i % 2};
+                                 .fabric = &m->fabric};
     if (shoal_ranks_create(&m->ranks, &config, &m->err) != SHOAL_OK) fail_msg("%s", m->err.text);
   }
 }

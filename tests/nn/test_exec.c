@@ -1,8 +1,11 @@
-/* Exec: data that is mostly zeros is multiplied in another way, with the same bits. */
+/* Exec: data that is mostly zeros is multiplied in another way, with the same bits, and so are products that threads
+ * share. */
+#include "base/random.h"
+#include "nn/op.h"
 #include "rig.h"
 #include "synthetic.h"
 
-enum { SAMPLES = 70, TILES = 3, STEPS = 5 };
+enum { SAMPLES = 70, TILES = 3, STEPS = 5, THREADS_MAX = 5 };
 
 static const char *const NETS[] = {
     "input 108\ndense 64 relu\ndense 32 relu\ndense 2\nloss cross-entropy\n",
@@ -34,13 +37,39 @@ static void make_one_hot(const shoal_graph *graph, uint32_t n, uint32_t tile, co
     }
 }
 
+/* The threads that share the work on a tile. */
+typedef struct team {
+  shoal_pool *pool;
+  float *scratch;
+  size_t scratch_floats;
+} team;
+
+static void team_open(team *t, uint32_t threads) {
+  t->scratch_floats = shoal_kernels_get()->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
+  t->scratch = rig_floats((threads - 1) * t->scratch_floats);
+  assert_int_equal(shoal_pool_create(&t->pool, threads, NULL), SHOAL_OK);
+}
+
+static void team_close(team *t) {
+  shoal_pool_destroy(t->pool);
+  free(t->scratch);
+}
+
+static shoal_exec exec_of(const team *t) {
+  return (shoal_exec){.team = t->pool, .team_scratch = t->scratch, .scratch_floats = t->scratch_floats};
+}
+
 /* A few steps down the gradient, tiles of different sizes; `weights` is what they lead to. */
-static void train(const char *text, const shoal_kernels *kernels, shoal_team *team, char sha256[65]) {
+static void train(const char *text, const shoal_kernels *kernels, const team *with, char sha256[65]) {
   rig r;
   rig_open(&r, text, kernels, SHOAL_PLAN_TRAIN, SAMPLES);
   memset(r.exec.block, 0xff, r.plan->floats * sizeof(float));
   synthetic data = {r.graph, 5};
-  r.exec.team = team;
+  if (with != NULL) {
+    r.exec.team = with->pool;
+    r.exec.team_scratch = with->scratch;
+    r.exec.scratch_floats = with->scratch_floats;
+  }
   r.exec.round_n = TILES * SAMPLES;
   for (uint32_t s = 0; s < STEPS; s++) {
     shoal_exec_clear(r.plan, r.gradient, NULL);
@@ -84,24 +113,89 @@ static void zeros_may_be_left_out_or_multiplied(void **unused) {
 static void a_team_leaves_out_zeros_to_the_same_bits(void **unused) {
   (void)unused;
   static const char net[] = "input 300\ndense 200 relu\ndense 2\nloss cross-entropy\n";
-  shoal_error err = {0};
   char alone[65], together[65];
-  size_t scratch = shoal_kernels_get()->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   train(net, shoal_kernels_get(), NULL, alone);
   for (uint32_t threads = 2; threads < 6; threads++) {
-    shoal_team *team;
-    assert_int_equal(shoal_team_create(&team, threads, (shoal_pool_place){0, 1, threads}, scratch, &err),
-                     SHOAL_OK);
-    train(net, shoal_kernels_get(), team, together);
+    team shared;
+    team_open(&shared, threads);
+    train(net, shoal_kernels_get(), &shared, together);
     assert_string_equal(together, alone);
-    shoal_team_destroy(team);
+    team_close(&shared);
   }
+}
+
+static float *noise(size_t count, uint64_t which) {
+  float *made = rig_floats(count);
+  shoal_key key = shoal_key_make(1, SHOAL_FOR_TOY, which, 0);
+  for (size_t i = 0; i < count; i++) made[i] = shoal_random_uniform(key, i) - 0.5f;
+  return made;
+}
+
+typedef struct product_case {
+  uint32_t m, n, k;
+} product_case;
+
+/* Layouts and starts are counted through: a and b turned or not, zero, bias or what c holds. */
+enum { VARIANTS = 12 };
+
+static void check_product(const shoal_kernels *kernels, const team teams[THREADS_MAX], product_case t,
+                          int variant) {
+  const size_t c_row = t.n + 3, c_count = (t.m - 1) * c_row + t.n;
+  bool a_turned = variant % 2 == 1, b_turned = variant / 2 % 2 == 1;
+  float *a = noise((size_t)t.m * t.k, 0), *b = noise((size_t)t.k * t.n, 1), *bias = noise(t.n, 2);
+  float *start = noise(c_count, 3), *alone = rig_floats(c_count), *together = rig_floats(c_count);
+  shoal_gemm g = {.m = t.m,
+                  .n = t.n,
+                  .k = t.k,
+                  .a = a,
+                  .a_row = a_turned ? 1 : t.k,
+                  .a_col = a_turned ? t.m : 1,
+                  .b = b,
+                  .b_row = b_turned ? 1 : t.n,
+                  .b_col = b_turned ? t.k : 1,
+                  .c = alone,
+                  .c_row = c_row,
+                  .bias = variant / 4 == 1 ? bias : NULL,
+                  .accumulate = variant / 4 == 2,
+                  .scratch = rig_floats(kernels->gemm_scratch(t.m, t.n, t.k))};
+  memcpy(alone, start, c_count * sizeof *alone);
+  kernels->gemm(&g);
+  g.c = together;
+  for (int i = 0; i < THREADS_MAX; i++) {
+    memcpy(together, start, c_count * sizeof *together);
+    shoal_exec exec = exec_of(&teams[i]);
+    shoal_call_gemm(&(shoal_call){.exec = &exec, .kernels = kernels, .scratch = g.scratch}, g);
+    assert_memory_equal(together, alone, c_count * sizeof *alone);
+  }
+  free(a);
+  free(b);
+  free(bias);
+  free(start);
+  free(alone);
+  free(together);
+  free(g.scratch);
+}
+
+static void a_team_multiplies_to_the_same_bits(void **unused) {
+  (void)unused;
+  /* Shared by rows, by columns, with fewer bands than threads, and too small to be shared. */
+  static const product_case cases[] = {{70, 31, 97},  {20, 800, 50},   {800, 20, 50}, {1, 640, 300},
+                                       {640, 1, 300}, {101, 103, 107}, {13, 33, 600}, {200, 650, 20},
+                                       {300, 512, 1}, {64, 64, 0},     {3, 5, 7}};
+  const shoal_kernels *kernels = shoal_kernels_get();
+  assert_non_null(kernels);
+  team teams[THREADS_MAX];
+  for (uint32_t i = 0; i < THREADS_MAX; i++) team_open(&teams[i], i + 1);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (int variant = 0; variant < VARIANTS; variant++) check_product(kernels, teams, cases[i], variant);
+  for (int i = 0; i < THREADS_MAX; i++) team_close(&teams[i]);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(zeros_may_be_left_out_or_multiplied),
       cmocka_unit_test(a_team_leaves_out_zeros_to_the_same_bits),
+      cmocka_unit_test(a_team_multiplies_to_the_same_bits),
   };
   return RUN_TESTS(tests);
 }

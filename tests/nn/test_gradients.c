@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "nn/trainer.h"
+#include "gradient.h"
 #include "synthetic.h"
 
 static const char *const models[] = {
@@ -98,7 +98,7 @@ static slope measure(shoal_trainer *t, const shoal_source *source, const shoal_p
   for (int side = 0; side < 2; side++) {
     for (size_t i = 0; i < p->count; i++)
       w[i] = (float)(before[i] + (side == 0 ? -step : step) * direction[i]);
-    loss[side] = shoal_trainer_gradient(t, source, 0, 0, SAMPLES, ignored).loss;
+    loss[side] = gradient_of(t, source, SAMPLES, ignored).loss;
   }
   s.measured = (loss[1] - loss[0]) / (2 * step);
   memcpy(w, before, p->count * sizeof *w);
@@ -157,7 +157,7 @@ static void check_model(const char *text) {
   assert_non_null(gradient);
   synthetic made_up = {.graph = graph, .seed = 5};
   shoal_source source = synthetic_source(&made_up, SAMPLES);
-  shoal_result result = shoal_trainer_gradient(t, &source, 0, 0, SAMPLES, gradient);
+  shoal_result result = gradient_of(t, &source, SAMPLES, gradient);
   assert_true(result.finite);
   double scale = model->recipe.sum_steps ? graph->nodes[graph->nodes_count - 1].shape.steps : 1;
   for (uint32_t i = 0; i < graph->params_count; i++)

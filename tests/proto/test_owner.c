@@ -151,7 +151,8 @@ static void round_through_owners(cluster *c, uint64_t round, float **gradients) 
   uint32_t order[SHOAL_SHARDS_MAX * OWNERS_MAX], count = 0;
   for (uint32_t v = 0; v < c->shards; v++)
     for (uint32_t s = 0; s < c->owners_count; s++) order[count++] = v * OWNERS_MAX + s;
-  shoal_trainer_parts(c->worker, &c->source, round / rounds, round % rounds, 0, c->shards, gradients, sums);
+  shoal_trainer_parts(c->worker, NULL, &c->source, round / rounds, round % rounds, 0, c->shards, gradients,
+                      sums);
   for (uint32_t i = count; i > 1; i--) {
     uint32_t j = draw(c, i), swap = order[i - 1];
     order[i - 1] = order[j];

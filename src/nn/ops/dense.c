@@ -54,6 +54,28 @@ static shoal_sparse sparse_at(float *memory, uint32_t most) {
   return (shoal_sparse){.values = memory, .columns = words + room, .starts = words + 2 * room};
 }
 
+typedef struct sparse_product {
+  const shoal_gemm *gemm;
+  const shoal_sparse *a;
+} sparse_product;
+
+static void sparse_band(const shoal_call *c, size_t first, size_t count) {
+  const sparse_product *p = c->own;
+  shoal_gemm g = *p->gemm;
+  shoal_sparse a = *p->a;
+  g.m = (uint32_t)count;
+  g.a += first * g.a_row;
+  g.c += first * g.c_row;
+  a.starts += first;
+  c->kernels->gemm_sparse(&g, &a);
+}
+
+static void multiply_sparse(const shoal_call *c, const shoal_gemm *gemm, const shoal_sparse *a) {
+  shoal_call call = *c;
+  call.own = &(sparse_product){gemm, a};
+  shoal_call_bands(&call, 2.0 * gemm->m * gemm->n * gemm->k / SPARSE_SHARE, gemm->m, 1, sparse_band);
+}
+
 /* ---- the node ---- */
 
 /* A sparse input is kept in `saved`, and the mark says whether it is one. */
@@ -76,7 +98,7 @@ static void forward(const shoal_call *c) {
   shoal_sparse a = most > 0 ? sparse_at(c->saved, most) : (shoal_sparse){0};
   *c->mark = most > 0 && c->kernels->sparse_rows(c->n, c->in->features, c->x, most, &a);
   if (*c->mark)
-    shoal_team_gemm_sparse(c->exec->team, c->kernels, &product, &a);
+    multiply_sparse(c, &product, &a);
   else
     shoal_call_gemm(c, product);
 }
@@ -91,7 +113,7 @@ static void backward_weights(const shoal_call *c, uint32_t rows, uint32_t in, ui
   uint32_t most = sparse_most(c->node, c->n);
   shoal_sparse a = sparse_at(c->saved, most), turned = sparse_at(c->scratch, most);
   c->kernels->sparse_turn(c->n, in, &a, &turned);
-  shoal_team_gemm_sparse(c->exec->team, c->kernels, &product, &turned);
+  multiply_sparse(c, &product, &turned);
 }
 
 static void backward(const shoal_call *c) {

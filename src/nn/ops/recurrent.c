@@ -89,12 +89,12 @@ static uint32_t lower_cell(shoal_lowering *l, uint32_t input, bool reverse, cons
   uint32_t in = l->graph->nodes[input].shape.features, h = layer->units, width = gates_of(layer->op) * h;
   uint32_t node =
       shoal_lower_node(l, layer->op, input, shoal_sequence_of(l->graph->nodes[input].shape.steps, h));
-  shoal_param *weight =
-      shoal_lower_param(l, node, 0, part, "weight", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){in, width});
-  shoal_lower_fill(l, weight, h, h, SHOAL_INIT_LECUN);
-  shoal_param *recurrent =
-      shoal_lower_param(l, node, 1, part, "recurrent", SHOAL_PARAM_WEIGHT, 2, (uint32_t[]){h, width});
-  shoal_lower_fill(l, recurrent, h, h, SHOAL_INIT_LECUN);
+  for (uint32_t k = 0; k < 2; k++) {
+    const uint32_t dims[] = {k == 0 ? in : h, width};
+    const char *role = k == 0 ? "weight" : "recurrent";
+    shoal_param *weight = shoal_lower_param(l, node, k, part, role, SHOAL_PARAM_WEIGHT, 2, dims);
+    shoal_lower_fill(l, weight, h, h, SHOAL_INIT_LECUN);
+  }
   shoal_lower_param(l, node, 2, part, "bias", SHOAL_PARAM_BIAS, 1, &width);
   if (layer->op == &shoal_op_gru)
     shoal_lower_param(l, node, 3, part, "recurrent_bias", SHOAL_PARAM_BIAS, 1, &width);
@@ -174,9 +174,9 @@ typedef struct cell {
   const shoal_op *op;
   uint32_t n, steps, in, h, width; /* width: of all gates */
   size_t state, step_gates;        /* floats of a step's outputs, and of its gates */
-  float *h0, *c0, *all_gates, *all_gates_h,
-      *all_cells;               /* parts of `saved`, NULL without; rnn's gates are in y */
-  float *carried_h, *carried_c; /* rows that go on from batch to batch; NULL to start from zero */
+  float *start[2];                 /* outputs before the first step, and lstm's cells; */
+  float *carried[2];               /* these rows go on from batch to batch; NULL to start from zero */
+  float *all_gates, *all_gates_h, *all_cells; /* parts of `saved`, NULL without; rnn's gates are in y */
   /* The step; everything is of all units. */
   float *y, *gates, *gates_h, *cells; /* gates: before activation, and after it */
   const float *h_prev, *c_prev;
@@ -201,40 +201,30 @@ static cell cell_of(const shoal_call *call) {
             .step_gates = (size_t)n * width,
             .all_gates = call->y};
   float *cursor = call->saved;
-  c.h0 = take(&cursor, c.state);
-  if (c.op == &shoal_op_lstm) {
-    c.c0 = take(&cursor, c.state);
-    c.all_gates = take(&cursor, c.steps * c.step_gates);
-    c.all_cells = take(&cursor, c.steps * c.state);
-  }
-  if (c.op == &shoal_op_gru) {
-    c.all_gates = take(&cursor, c.steps * c.step_gates);
-    c.all_gates_h = take(&cursor, c.steps * c.step_gates);
-  }
+  for (uint32_t v = 0; v < c.op->carries; v++) c.start[v] = take(&cursor, c.state);
+  if (c.op != &shoal_op_rnn) c.all_gates = take(&cursor, c.steps * c.step_gates);
+  if (c.op == &shoal_op_lstm) c.all_cells = take(&cursor, c.steps * c.state);
+  if (c.op == &shoal_op_gru) c.all_gates_h = take(&cursor, c.steps * c.step_gates);
   if (call->exec->carry != NULL) {
-    c.carried_h = shoal_exec_carry(call->exec, call->node);
-    c.carried_c = c.carried_h + (size_t)call->exec->carry_rows * h;
+    c.carried[0] = shoal_exec_carry(call->exec, call->node);
+    c.carried[1] = c.carried[0] + (size_t)call->exec->carry_rows * h;
   }
   return c;
 }
 
 static void load_state(const cell *c) {
-  const shoal_kernels *k = c->kernels;
-  if (c->carried_h != NULL) {
-    k->copy_rows(1, c->state, c->carried_h, 0, c->h0, 0);
-    if (c->c0 != NULL) k->copy_rows(1, c->state, c->carried_c, 0, c->c0, 0);
-  } else {
-    k->zero(c->state, c->h0);
-    if (c->c0 != NULL) k->zero(c->state, c->c0);
-  }
+  for (uint32_t v = 0; v < c->op->carries; v++)
+    if (c->carried[v] != NULL)
+      c->kernels->copy_rows(1, c->state, c->carried[v], 0, c->start[v], 0);
+    else
+      c->kernels->zero(c->state, c->start[v]);
 }
 
 static void store_state(const cell *c) {
-  if (c->carried_h == NULL) return;
-  SHOAL_ASSERT(!c->call.node->reverse);
-  size_t last = (c->steps - 1) * c->state;
-  c->kernels->copy_rows(1, c->state, c->call.y + last, 0, c->carried_h, 0);
-  if (c->all_cells != NULL) c->kernels->copy_rows(1, c->state, c->all_cells + last, 0, c->carried_c, 0);
+  const float *all[] = {c->call.y, c->all_cells};
+  SHOAL_ASSERT(c->carried[0] == NULL || !c->call.node->reverse);
+  for (uint32_t v = 0; v < c->op->carries && c->carried[v] != NULL; v++)
+    c->kernels->copy_rows(1, c->state, all[v] + (c->steps - 1) * c->state, 0, c->carried[v], 0);
 }
 
 /* Goes to the step that is computed as number s, and returns where in time it is. */
@@ -243,11 +233,11 @@ static uint32_t go_to(cell *c, uint32_t s) {
   uint32_t t = reverse ? c->steps - 1 - s : s, before = reverse ? t + 1 : t - 1;
   c->y = c->call.y + t * c->state;
   c->gates = c->all_gates + t * c->step_gates;
-  c->h_prev = s > 0 ? c->call.y + before * c->state : c->h0;
+  c->h_prev = s > 0 ? c->call.y + before * c->state : c->start[0];
   if (c->all_gates_h != NULL) c->gates_h = c->all_gates_h + t * c->step_gates;
   if (c->all_cells != NULL) {
     c->cells = c->all_cells + t * c->state;
-    c->c_prev = s > 0 ? c->all_cells + before * c->state : c->c0;
+    c->c_prev = s > 0 ? c->all_cells + before * c->state : c->start[1];
   }
   return t;
 }
@@ -307,7 +297,7 @@ static void forward(const shoal_call *call) {
   shoal_call_gemm(call, inputs);
   for (uint32_t s = 0; s < c.steps; s++) {
     go_to(&c, s);
-    c.is_first = s == 0 && c.carried_h == NULL && !has_gates_h(&c);
+    c.is_first = s == 0 && c.carried[0] == NULL && !has_gates_h(&c);
     run_units(&c, forward_units);
   }
   store_state(&c);
@@ -389,9 +379,9 @@ static void backward(const shoal_call *call) {
   /* The recurrent weight saw h0 at the first step and the step before at all others. */
   float *drecurrent = shoal_call_gradient(call, 1);
   bool reverse = call->node->reverse;
-  if (c.carried_h != NULL) {
+  if (c.carried[0] != NULL) {
     const float *d_first = dgates_h + (reverse ? c.steps - 1 : 0) * c.step_gates;
-    weights_gradient(&c, c.h, c.n, c.h0, d_first, accumulate, drecurrent);
+    weights_gradient(&c, c.h, c.n, c.start[0], d_first, accumulate, drecurrent);
     accumulate = true;
   }
   /* With a single step this is a sum of nothing, but it clears. */
