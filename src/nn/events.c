@@ -201,7 +201,9 @@ void shoal_events_image(shoal_events *events, const char *tag, uint64_t step, ui
   shoal_protobuf_text(out, TENSOR_TEXT, number);
   snprintf(number, sizeof number, "%u", height);
   shoal_protobuf_text(out, TENSOR_TEXT, number);
-  shoal_protobuf_bytes(out, TENSOR_TEXT, png);
+  shoal_protobuf_bytes_head(out, TENSOR_TEXT, png->length);
+  shoal_text_add(&out->text, png->bytes, png->length);
+  out->text.failed |= png->failed;
   write_tensor(events, "images", CLASS_BLOBS);
 }
 
