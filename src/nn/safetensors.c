@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,23 +91,22 @@ shoal_status shoal_safetensors_save(const char *path, const shoal_tensor *tensor
                                     const shoal_meta *meta, size_t meta_count, shoal_error *err) {
   shoal_text header = {0};
   write_header(&header, tensors, tensors_count, meta, meta_count);
+  shoal_writer *writer;
   shoal_status status;
-  if (header.failed) {
+  if (header.failed)
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
-  } else if (header.length > SHOAL_SAFETENSORS_HEADER_MAX) {
+  else if (header.length > SHOAL_SAFETENSORS_HEADER_MAX)
     status = shoal_fail(err, SHOAL_LIMIT, "%s: names, shapes and metadata take %zu bytes; %d is the most",
                         path, header.length, SHOAL_SAFETENSORS_HEADER_MAX);
-  } else {
-    shoal_writer *writer;
+  else
     status = shoal_writer_create(&writer, path, err);
-    if (status == SHOAL_OK) {
-      uint8_t length[HEADER_START];
-      for (int i = 0; i < HEADER_START; i++) length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
-      shoal_writer_add(writer, length, sizeof length);
-      shoal_writer_add(writer, header.bytes, header.length);
-      for (size_t i = 0; i < tensors_count; i++) shoal_writer_add(writer, tensors[i].data, tensors[i].bytes);
-      status = shoal_writer_commit(writer, err);
-    }
+  if (status == SHOAL_OK) {
+    uint8_t length[HEADER_START];
+    for (int i = 0; i < HEADER_START; i++) length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
+    shoal_writer_add(writer, length, sizeof length);
+    shoal_writer_add(writer, header.bytes, header.length);
+    for (size_t i = 0; i < tensors_count; i++) shoal_writer_add(writer, tensors[i].data, tensors[i].bytes);
+    status = shoal_writer_commit(writer, err);
   }
   shoal_text_release(&header);
   return status;
@@ -167,8 +165,7 @@ static shoal_status look_over(reader *r, const char *text, size_t length) {
   return SHOAL_OK;
 }
 
-/* The whole numbers below 2^53 are the ones that JSON's doubles hold exactly. */
-static bool read_integer(const cJSON *item, uint64_t *out) {
+bool shoal_safetensors_whole(const cJSON *item, uint64_t *out) {
   if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < INTEGER_MAX)) return false;
   *out = (uint64_t)item->valuedouble;
   return (double)*out == item->valuedouble;
@@ -194,7 +191,7 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
     if (tensor->dims_count == SHOAL_TENSOR_DIMS_MAX)
       return shoal_fail(r->err, SHOAL_UNSUPPORTED, "tensor '%s' has more than %d dimensions", tensor->name,
                         SHOAL_TENSOR_DIMS_MAX);
-    if (!read_integer(dim, &tensor->dims[tensor->dims_count++]))
+    if (!shoal_safetensors_whole(dim, &tensor->dims[tensor->dims_count++]))
       return corrupt(r, "tensor '%s': 'shape' holds something other than sizes", tensor->name);
   }
   return SHOAL_OK;
@@ -202,8 +199,8 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
 
 static shoal_status read_offsets(reader *r, shoal_tensor *tensor, const cJSON *item) {
   uint64_t begin, end;
-  if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !read_integer(item->child, &begin) ||
-      !read_integer(item->child->next, &end))
+  if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
+      !shoal_safetensors_whole(item->child, &begin) || !shoal_safetensors_whole(item->child->next, &end))
     return corrupt(r, "tensor '%s': 'data_offsets' is not a pair of offsets", tensor->name);
   if (begin > end || end > r->data_bytes)
     return corrupt(r, "tensor '%s' lies at %llu to %llu, outside the file's %llu bytes of data", tensor->name,

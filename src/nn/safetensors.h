@@ -11,6 +11,7 @@
 #ifndef SHOAL_NN_SAFETENSORS_H
 #define SHOAL_NN_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,5 +54,9 @@ void shoal_safetensors_destroy(shoal_safetensors *file);
 
 const shoal_tensor *shoal_safetensors_find(const shoal_safetensors *file, const char *name); /* or NULL */
 const char *shoal_safetensors_meta(const shoal_safetensors *file, const char *key);          /* or NULL */
+
+/* Reads a whole number from JSON: those below 2^53 are the ones that its doubles hold exactly. */
+struct cJSON;
+bool shoal_safetensors_whole(const struct cJSON *item, uint64_t *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "nn/safetensors.h"
+#include "nn/checkpoint.h"
 #include "search/trial_internal.h"
 
 enum { VERSION = 1, VECTORS = 4, NAME_MAX_BYTES = 24 };
@@ -57,11 +57,7 @@ void shoal_trial_result_write(const shoal_trial_result *r, shoal_json *json, con
 }
 
 static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
-  const double limit = 9007199254740992.0; /* 2^53 */
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < limit)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
+  return shoal_safetensors_whole(cJSON_GetObjectItemCaseSensitive(json, key), out);
 }
 
 static bool read_u32(const cJSON *json, const char *key, uint32_t *out) {
@@ -211,15 +207,6 @@ shoal_status shoal_trial_state_save(const shoal_trial_work *w, shoal_error *err)
 
 /* ---- loading ------------------------------------------------------------------------ */
 
-static bool read_position(shoal_train_state *state, const cJSON *json) {
-  return read_u64(json, "epoch", &state->epoch) && read_u64(json, "round", &state->round) &&
-         read_u64(json, "step", &state->step) && read_u64(json, "counted", &state->sums.counted) &&
-         read_u64(json, "correct", &state->sums.correct) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "loss_sum"), &state->sums.loss) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "weight_sum"), &state->sums.weight) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "square_sum"), &state->sums.square);
-}
-
 static bool copy_vector(const shoal_safetensors *file, uint32_t fold, int vector, size_t floats, float *to) {
   char name[NAME_MAX_BYTES];
   snprintf(name, sizeof name, "%u.%s", fold, vector_names[vector]);
@@ -245,7 +232,8 @@ static bool read_folds(shoal_trial_work *w, const shoal_safetensors *file, const
     vectors_of(fold, vectors);
     for (int v = 0; v < VECTORS; v++)
       if (vectors[v] && !copy_vector(file, f, v, fold->graph->weights_count, vectors[v])) return false;
-    if (!read_position(state, item) || state->round >= shoal_trainer_rounds(fold->trainer)) return false;
+    if (!shoal_checkpoint_read_position(state, item) || state->round >= shoal_trainer_rounds(fold->trainer))
+      return false;
     if (state->epoch < w->result->epochs || state->epoch > (uint64_t)w->result->epochs + 1) return false;
   }
   return true;
