@@ -5,14 +5,12 @@
 #include "nn/checkpoint.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/hash.h"
 #include "base/json.h"
 
 static const char VERSION[] = "1";
@@ -48,36 +46,19 @@ static bool list_tensors(listing *l, const shoal_graph *graph, const shoal_train
       const shoal_param *param = &graph->params[p];
       if (v > 0 && param->kind == SHOAL_PARAM_STATISTIC) continue;
       shoal_tensor *tensor = &l->tensors[l->count++];
-      *tensor = (shoal_tensor){.name = tensor_name(l, param, v),
-                               .dtype = SHOAL_F32,
-                               .dims_count = param->dims_count,
-                               .data = vectors[v] + param->offset,
-                               .bytes = param->count * sizeof(float)};
-      for (uint32_t d = 0; d < param->dims_count; d++) tensor->dims[d] = param->dims[d];
+      *tensor = shoal_tensor_of(tensor_name(l, param, v), SHOAL_F32, param->dims_count, param->dims,
+                                vectors[v] + param->offset);
       if (!tensor->name) return false;
     }
   }
   if (state->carry)
-    l->tensors[l->count++] = (shoal_tensor){.name = "state.carry",
-                                            .dtype = SHOAL_F32,
-                                            .dims_count = 1,
-                                            .dims = {state->carry_count},
-                                            .data = state->carry,
-                                            .bytes = state->carry_count * sizeof(float)};
+    l->tensors[l->count++] = shoal_tensor_vector("state.carry", SHOAL_F32, state->carry_count, state->carry);
   return true;
 }
 
 /* Of all but the weights, which have a checksum of their own and come first. False without memory. */
 static bool state_sha256(const listing *l, const shoal_graph *graph, char out[SHOAL_SHA256_HEX]) {
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256 *hash = shoal_sha256_create();
-  if (!hash) return false;
-  for (size_t i = graph->params_count; i < l->count; i++)
-    shoal_sha256_add(hash, l->tensors[i].data, l->tensors[i].bytes);
-  shoal_sha256_finish(hash, digest);
-  shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
-  return true;
+  return shoal_tensor_sha256(l->tensors + graph->params_count, l->count - graph->params_count, out);
 }
 
 /* ---- saving ------------------------------------------------------------------------- */
@@ -211,8 +192,7 @@ static shoal_status copy_tensor(const shoal_checkpoint *checkpoint, const shoal_
   if (found->dtype != SHOAL_F32)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: tensor '%s' does not hold 32-bit floats", checkpoint->path,
                       wanted->name);
-  if (found->dims_count != wanted->dims_count ||
-      memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof wanted->dims[0]) != 0)
+  if (!shoal_tensor_fits(found, wanted))
     return shoal_fail(err, SHOAL_CORRUPT, "%s: tensor '%s' is %s, but the model needs %s", checkpoint->path,
                       wanted->name, dims_text(found, found_text), dims_text(wanted, wanted_text));
   memcpy((void *)wanted->data, found->data, found->bytes); /* in a state that may be written */
@@ -257,18 +237,12 @@ shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const 
   return read_vectors(checkpoint, graph, &(shoal_train_state){.weights = weights}, false, err);
 }
 
-/* What JSON cannot say, NaN and infinity, was written as null. */
-static bool read_real(const cJSON *item, double *out) {
-  *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-  return cJSON_IsNumber(item) || cJSON_IsNull(item);
-}
-
 bool shoal_checkpoint_read_position(shoal_train_state *state, const cJSON *position) {
   bool whole = cJSON_IsObject(position);
   for (int i = 0; i < POSITION_FIELDS && whole; i++) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(position, position_fields[i].key);
     void *to = (char *)state + position_fields[i].offset;
-    whole = position_fields[i].real ? read_real(item, to) : shoal_safetensors_whole(item, to);
+    whole = position_fields[i].real ? shoal_safetensors_real(item, to) : shoal_safetensors_whole(item, to);
   }
   return whole;
 }
