@@ -1,11 +1,9 @@
 /* onnx.c: the graph's nodes as ONNX operators; see onnx.h.
  *
  * Weights are not copied but noted, and only the recurrent ones, whose gates ONNX orders otherwise, are
- * laid out anew. Values in the file are batch x features, batch x c x h x w, or batch x steps x features,
- * and are called "<layer>:<number>". */
+ * laid out anew. Values are called "<layer>:<number>". */
 #include "nn/onnx.h"
 
-#include "nn/onnx_op.h"
 #include "nn/op.h"
 
 const char *shoal_onnx_param_as(shoal_onnx_export *e, uint32_t index, size_t dims_count, const int64_t *dims,
@@ -56,8 +54,7 @@ shoal_status shoal_onnx_save(const char *path, const shoal_graph *graph, const f
   shoal_onnx_file_init(&file);
   const char *input = shoal_onnx_input(&file, "input", type_of(in), shoal_shape_dims(in, dims), dims);
   const char *last = shoal_onnx_graph(&file, "", graph, weights, input);
-  shoal_onnx_node(&file, "Identity", &last, 1, "output");
-  shoal_onnx_output(&file, "output", type_of(out), shoal_shape_dims(out, dims), dims);
+  shoal_onnx_output(&file, "output", last, type_of(out), shoal_shape_dims(out, dims), dims);
   shoal_status status = shoal_onnx_file_write(&file, path, err);
   shoal_onnx_file_release(&file);
   return status;

@@ -76,15 +76,15 @@ static const char *new_name(shoal_onnx_file *file) {
 
 /* ---- attributes --------------------------------------------------------------------- */
 
-static void open_attribute(shoal_onnx_file *file, const char *name, int type) {
+static shoal_protobuf *open_attribute(shoal_onnx_file *file, const char *name, int type) {
   shoal_protobuf_open(&file->attributes, NODE_ATTRIBUTE);
   shoal_protobuf_text(&file->attributes, ATTRIBUTE_NAME, name);
   shoal_protobuf_int(&file->attributes, ATTRIBUTE_TYPE, type);
+  return &file->attributes;
 }
 
 void shoal_onnx_attribute_int(shoal_onnx_file *file, const char *name, int64_t value) {
-  open_attribute(file, name, TYPE_INT);
-  shoal_protobuf_int(&file->attributes, ATTRIBUTE_INT, value);
+  shoal_protobuf_int(open_attribute(file, name, TYPE_INT), ATTRIBUTE_INT, value);
   shoal_protobuf_close(&file->attributes, 1);
 }
 
@@ -95,14 +95,12 @@ void shoal_onnx_attribute_ints(shoal_onnx_file *file, const char *name, size_t c
 }
 
 void shoal_onnx_attribute_float(shoal_onnx_file *file, const char *name, float value) {
-  open_attribute(file, name, TYPE_FLOAT);
-  shoal_protobuf_float(&file->attributes, ATTRIBUTE_FLOAT, value);
+  shoal_protobuf_float(open_attribute(file, name, TYPE_FLOAT), ATTRIBUTE_FLOAT, value);
   shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_text(shoal_onnx_file *file, const char *name, const char *value) {
-  open_attribute(file, name, TYPE_TEXT);
-  shoal_protobuf_text(&file->attributes, ATTRIBUTE_TEXT, value);
+  shoal_protobuf_text(open_attribute(file, name, TYPE_TEXT), ATTRIBUTE_TEXT, value);
   shoal_protobuf_close(&file->attributes, 1);
 }
 
@@ -268,8 +266,9 @@ const char *shoal_onnx_input(shoal_onnx_file *file, const char *name, shoal_onnx
   return shoal_onnx_join(file, name, "");
 }
 
-void shoal_onnx_output(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
-                       const int64_t *dims) {
+void shoal_onnx_output(shoal_onnx_file *file, const char *name, const char *value, shoal_onnx_type type,
+                       size_t dims_count, const int64_t *dims) {
+  if (strcmp(name, value) != 0) shoal_onnx_node(file, "Identity", &value, 1, name);
   add_end(file, GRAPH_OUTPUT, name, type, dims_count, dims);
 }
 

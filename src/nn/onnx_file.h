@@ -49,11 +49,11 @@ shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path
 /* A copy of a text that lives as long as the file; "a" and "b" become "ab". */
 const char *shoal_onnx_join(shoal_onnx_file *file, const char *a, const char *b);
 
-/* Tensors of batch x dims. The output is a value that is made. */
+/* Tensors of batch x dims. The output is a value that is made, under its own name or another. */
 const char *shoal_onnx_input(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
                              const int64_t *dims);
-void shoal_onnx_output(shoal_onnx_file *file, const char *name, shoal_onnx_type type, size_t dims_count,
-                       const int64_t *dims);
+void shoal_onnx_output(shoal_onnx_file *file, const char *name, const char *value, shoal_onnx_type type,
+                       size_t dims_count, const int64_t *dims);
 void shoal_onnx_meta(shoal_onnx_file *file, const char *key, const char *value);
 
 void shoal_onnx_attribute_int(shoal_onnx_file *file, const char *name, int64_t value);

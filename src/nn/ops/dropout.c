@@ -4,7 +4,7 @@
  * come out the same. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 static bool read(shoal_reading *r, shoal_layer *layer) {

@@ -8,7 +8,7 @@
  * values of a vector or an image; a sequence's features). */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* Kernels write the input's gradient at any rate; scratch takes it where nobody wants it. */

@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* What the three are: their gates, and their operator in ONNX, which has our gate order[g] as its gate g. */

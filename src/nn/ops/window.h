@@ -3,7 +3,7 @@
 #define SHOAL_NN_OPS_WINDOW_H
 
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 bool shoal_window_read(shoal_reading *r, shoal_layer *layer); /* "5x5" */
