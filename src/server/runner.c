@@ -191,8 +191,7 @@ static void fill_bucket(shoal_runner *r, const shoal_result *round) {
                               .held_out_metric = NAN});
   if (r->events != NULL) {
     shoal_events_scalar(r->events, "loss", r->training.state->step, loss);
-    shoal_events_scalar(r->events, shoal_metric_name(shoal_metric_of(r->task.graph)), r->training.state->step,
-                        metric);
+    shoal_events_scalar(r->events, shoal_metric_name(r->task.graph), r->training.state->step, metric);
   }
   r->bucket_loss = r->bucket_metric = 0;
   r->bucket_count = 0;
@@ -321,7 +320,7 @@ static void describe(shoal_runner *r) {
   r->view.memory_bytes = shoal_engine_memory(shoal_trainer_engine(task->trainer));
   r->view.rounds = rounds;
   r->view.progress.steps = steps;
-  r->view.progress.metric_name = shoal_metric_name(shoal_metric_of(task->graph));
+  r->view.progress.metric_name = shoal_metric_name(task->graph);
   r->view.progress.held_out = held_out == NULL                          ? NULL
                               : held_out == &task->sources[SHOAL_VALID] ? "valid"
                                                                         : "test";
