@@ -230,7 +230,6 @@ static void save_evaluation(shoal_runner *r) {
   const shoal_class_eval *e = &r->evaluation;
   const shoal_train_state *state = r->training.state;
   if (!e->has_classes || e->source == NULL) return;
-  const shoal_confusion_words words = shoal_class_eval_words(e);
   shoal_text text = {0}, path = {0};
   shoal_json json;
   shoal_error err;
@@ -241,7 +240,7 @@ static void save_evaluation(shoal_runner *r) {
   shoal_json_int(&json, "step", (int64_t)state->step);
   shoal_json_int(&json, "samples", (int64_t)e->result.answers);
   shoal_metric_json(&json, "", r->task.graph, &e->result);
-  shoal_confusion_write(&e->confusion, &words, &json);
+  shoal_confusion_write(&e->confusion, &e->words, &json);
   shoal_json_close(&json, '}');
   shoal_text_addf(&path, "%s/evaluation.json", r->config.folder);
   shoal_status status = text.failed || path.failed
