@@ -493,13 +493,6 @@ static void warn_of_rule(shoal_runner *r) {
   add_note(r, text);
 }
 
-static void add_task_note(shoal_runner *r, void (*add)(const shoal_task *task, shoal_text *out)) {
-  shoal_text text = {0};
-  add(&r->task, &text);
-  if (text.length > 0 && !text.failed) add_note(r, text.bytes);
-  shoal_text_release(&text);
-}
-
 static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   const shoal_spec *spec = r->config.spec;
   char owners[OWNERS][SHOAL_ADDRESS_MAX];
@@ -517,8 +510,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
   warn_of_rule(r);
-  add_task_note(r, shoal_task_note_batch);
-  add_task_note(r, shoal_task_note_outputs);
+  shoal_task_notes(&r->task, on_warning, r);
   pthread_mutex_lock(&r->lock);
   r->view.part_samples = (double)r->job.samples / ((double)r->job.rounds * r->job.parts);
   pthread_mutex_unlock(&r->lock);
