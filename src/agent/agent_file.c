@@ -35,16 +35,12 @@ static const char META_VERSION[] = "shoal.agent", META_ENV[] = "shoal.agent.env"
                   META_SETTINGS[] = "shoal.agent.settings", META_STATE[] = "shoal.agent.state",
                   META_SHA256[] = "shoal.agent.sha256";
 enum { META_COUNT = 5, PART_NAME_MAX = 160 };
-static const double WHOLE_MAX = 9007199254740992.0; /* 2^53: all below are exact */
 
 /* ---- what a policy is made of -------------------------------------------------------- */
 
 typedef struct part {
   char name[PART_NAME_MAX];
-  uint32_t dims_count;
-  uint64_t dims[SHOAL_TENSOR_DIMS_MAX];
-  float *at;
-  size_t count;
+  shoal_tensor tensor; /* its data are the policy's, to be read or written */
 } part;
 
 typedef struct parts {
@@ -52,11 +48,12 @@ typedef struct parts {
   uint32_t count;
 } parts;
 
-static void add_row(parts *to, const char *name, float *at, size_t count) {
+static void add_part(parts *to, shoal_tensor tensor) {
   part *p = &to->list[to->count++];
-  *p = (part){.dims_count = 1, .dims = {count}, .at = at, .count = count};
-  int length = snprintf(p->name, sizeof p->name, "policy.%s", name);
+  int length = snprintf(p->name, sizeof p->name, "policy.%s", tensor.name);
   SHOAL_ASSERT(length > 0 && (size_t)length < sizeof p->name); /* names of layers are short */
+  p->tensor = tensor;
+  p->tensor.name = p->name;
 }
 
 static shoal_status list_parts(shoal_policy *policy, const shoal_env_kind *kind, parts *out,
@@ -67,26 +64,15 @@ static shoal_status list_parts(shoal_policy *policy, const shoal_env_kind *kind,
   if (out->list == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   for (uint32_t i = 0; i < graph->params_count; i++) {
     const shoal_param *param = &graph->params[i];
-    part *p = &out->list[i];
-    add_row(out, param->name, state->weights + param->offset, param->count);
-    p->dims_count = param->dims_count;
-    for (uint32_t d = 0; d < param->dims_count; d++) p->dims[d] = param->dims[d];
+    add_part(out, shoal_tensor_of(param->name, SHOAL_F32, param->dims_count, param->dims,
+                                  state->weights + param->offset));
   }
-  add_row(out, "observation_mean", state->mean, kind->observation);
-  add_row(out, "observation_scale", state->scale, kind->observation);
+  add_part(out, shoal_tensor_vector("observation_mean", SHOAL_F32, kind->observation, state->mean));
+  add_part(out, shoal_tensor_vector("observation_scale", SHOAL_F32, kind->observation, state->scale));
   size_t own = state->weights_count - graph->weights_count;
-  if (own > 0) add_row(out, "log_deviations", state->weights + graph->weights_count, own);
+  const float *deviations = state->weights + graph->weights_count;
+  if (own > 0) add_part(out, shoal_tensor_vector("log_deviations", SHOAL_F32, own, deviations));
   return SHOAL_OK;
-}
-
-static shoal_tensor tensor_of_part(const part *p) {
-  shoal_tensor tensor = {.name = p->name,
-                         .dtype = SHOAL_F32,
-                         .dims_count = p->dims_count,
-                         .data = p->at,
-                         .bytes = p->count * sizeof *p->at};
-  memcpy(tensor.dims, p->dims, sizeof p->dims);
-  return tensor;
 }
 
 /* ---- saving ------------------------------------------------------------------------- */
@@ -95,28 +81,7 @@ static size_t bytes_of(const shoal_kept *kept) { return kept->count * (kept->byt
 
 static shoal_tensor tensor_of(const shoal_kept *kept) {
   size_t count = kept->grows ? kept->used : kept->count;
-  return (shoal_tensor){.name = kept->name,
-                        .dtype = kept->bytes ? SHOAL_U8 : SHOAL_F32,
-                        .dims_count = 1,
-                        .dims = {count},
-                        .data = kept->at,
-                        .bytes = count * (kept->bytes ? 1 : sizeof(float))};
-}
-
-static shoal_tensor tensor_of_text(const char *name, const shoal_text *text) {
-  const shoal_kept kept = {.name = name, .at = text->bytes, .count = text->length, .bytes = true};
-  return tensor_of(&kept);
-}
-
-static bool hash_tensors(const shoal_tensor *tensors, size_t count, char out[SHOAL_SHA256_HEX]) {
-  shoal_sha256 *hash = shoal_sha256_create();
-  if (hash == NULL) return false;
-  for (size_t i = 0; i < count; i++) shoal_sha256_add(hash, tensors[i].data, tensors[i].bytes);
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256_finish(hash, digest);
-  shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
-  return true;
+  return shoal_tensor_vector(kept->name, kept->bytes ? SHOAL_U8 : SHOAL_F32, count, kept->at);
 }
 
 static void write_state(const shoal_learner *learner, bool whole, shoal_text *out) {
@@ -143,11 +108,11 @@ static size_t list_tensors(shoal_learner *learner, const parts *policy, bool who
   shoal_kept kept[SHOAL_KEPT_MAX];
   uint32_t kept_count = whole ? shoal_learner_kept(learner, kept) : 0;
   size_t count = 0;
-  for (uint32_t i = 0; i < policy->count; i++) out[count++] = tensor_of_part(&policy->list[i]);
+  for (uint32_t i = 0; i < policy->count; i++) out[count++] = policy->list[i].tensor;
   for (int bytes = 0; bytes < 2; bytes++)
     for (uint32_t i = 0; i < kept_count; i++)
       if (kept[i].bytes == bytes) out[count++] = tensor_of(&kept[i]);
-  if (whole) out[count++] = tensor_of_text(NOTES, &learner->notes);
+  if (whole) out[count++] = shoal_tensor_vector(NOTES, SHOAL_U8, learner->notes.length, learner->notes.bytes);
   return count;
 }
 
@@ -160,7 +125,7 @@ static shoal_status save(shoal_learner *learner, const parts *policy, bool whole
   write_state(learner, whole, &state);
   size_t count = tensors ? list_tensors(learner, policy, whole, tensors) : 0;
   shoal_status status;
-  if (!tensors || settings.failed || state.failed || !hash_tensors(tensors, count, sha256)) {
+  if (!tensors || settings.failed || state.failed || !shoal_tensor_sha256(tensors, count, sha256)) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   } else {
     const shoal_meta meta[META_COUNT] = {{META_VERSION, VERSION},
@@ -191,10 +156,7 @@ shoal_status shoal_learner_save(const shoal_learner *learner, const char *path, 
 /* ---- loading ------------------------------------------------------------------------ */
 
 static bool read_whole(const cJSON *json, const char *key, uint64_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= WHOLE_MAX)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
+  return shoal_safetensors_whole(cJSON_GetObjectItemCaseSensitive(json, key), out);
 }
 
 /* What a policy has beside its floats. */
@@ -237,13 +199,7 @@ static uint64_t count_weights(const shoal_safetensors *loaded) {
   return weights;
 }
 
-bool shoal_agent_is(const char *path) {
-  shoal_safetensors *loaded;
-  if (shoal_safetensors_load(&loaded, path, NULL) != SHOAL_OK) return false;
-  bool is = shoal_safetensors_meta(loaded, META_VERSION) != NULL;
-  shoal_safetensors_destroy(loaded);
-  return is;
-}
+bool shoal_agent_is(const char *path) { return shoal_safetensors_has(path, META_VERSION); }
 
 /* What the metadata says. */
 static shoal_status read_meta(const shoal_safetensors *loaded, const char *path, shoal_agent_file *file,
@@ -264,7 +220,7 @@ static shoal_status read_meta(const shoal_safetensors *loaded, const char *path,
         "%s: an agent's file of version '%.32s'; this Shoal reads version %s: train it again, or "
         "use the Shoal that wrote it",
         path, version, VERSION);
-  if (!hash_tensors(loaded->tensors, loaded->tensors_count, found))
+  if (!shoal_tensor_sha256(loaded->tensors, loaded->tensors_count, found))
     return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   if (strcmp(found, sha256) != 0)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: the tensors do not match their checksum; the file is damaged",
@@ -283,23 +239,17 @@ static shoal_status read_meta(const shoal_safetensors *loaded, const char *path,
   return SHOAL_OK;
 }
 
-static bool fits(const shoal_tensor *found, const shoal_tensor *wanted) {
-  return found != NULL && found->dtype == wanted->dtype && found->bytes == wanted->bytes &&
-         found->dims_count == wanted->dims_count &&
-         memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof *wanted->dims) == 0;
-}
-
 /* All of it is sound before anything is copied. */
 static shoal_status check_parts(const shoal_safetensors *loaded, const char *path, const parts *policy,
                                 shoal_error *err) {
   for (uint32_t i = 0; i < policy->count; i++) {
-    const shoal_tensor wanted = tensor_of_part(&policy->list[i]);
-    const shoal_tensor *found = shoal_safetensors_find(loaded, wanted.name);
-    if (!fits(found, &wanted))
+    const shoal_tensor *wanted = &policy->list[i].tensor;
+    const shoal_tensor *found = shoal_safetensors_find(loaded, wanted->name);
+    if (!shoal_tensor_fits(found, wanted))
       return shoal_fail(err, SHOAL_CORRUPT, "%s: its tensor '%s' is missing or has another shape", path,
-                        wanted.name);
-    if (!shoal_all_finite(found->data, policy->list[i].count))
-      return shoal_fail(err, SHOAL_CORRUPT, "%s: not all numbers of '%s' are finite", path, wanted.name);
+                        wanted->name);
+    if (!shoal_all_finite(found->data, found->bytes / sizeof(float)))
+      return shoal_fail(err, SHOAL_CORRUPT, "%s: not all numbers of '%s' are finite", path, wanted->name);
   }
   return SHOAL_OK;
 }
@@ -311,7 +261,7 @@ static shoal_status read_policy(const shoal_safetensors *loaded, const char *pat
   if (status == SHOAL_OK) status = check_parts(loaded, path, &all, err);
   for (uint32_t i = 0; status == SHOAL_OK && i < all.count; i++) {
     const shoal_tensor *found = shoal_safetensors_find(loaded, all.list[i].name);
-    memcpy(all.list[i].at, found->data, found->bytes);
+    memcpy((void *)all.list[i].tensor.data, found->data, found->bytes);
   }
   free(all.list);
   if (status != SHOAL_OK) return status;

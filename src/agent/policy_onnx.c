@@ -27,7 +27,7 @@ static void choose(shoal_onnx_file *file, const shoal_env_kind *kind, const char
   shoal_onnx_attribute_int(file, "axis", 1);
   shoal_onnx_attribute_int(file, "keepdims", 0);
   shoal_onnx_node(file, "ArgMax", &choices, 1, "action");
-  shoal_onnx_output(file, "action", SHOAL_ONNX_INT64, 0, NULL);
+  shoal_onnx_output(file, "action", "action", SHOAL_ONNX_INT64, 0, NULL);
 }
 
 static void act(shoal_onnx_file *file, const shoal_policy_spec *spec, const char *outputs) {
@@ -40,8 +40,7 @@ static void act(shoal_onnx_file *file, const shoal_policy_spec *spec, const char
     action = shoal_onnx_emit(file, "Mul", action, shoal_onnx_real(file, half), NULL);
     action = shoal_onnx_emit(file, "Add", action, shoal_onnx_real(file, middle), NULL);
   }
-  shoal_onnx_node(file, "Identity", &action, 1, "action");
-  shoal_onnx_output(file, "action", SHOAL_ONNX_FLOAT, 1, &width);
+  shoal_onnx_output(file, "action", action, SHOAL_ONNX_FLOAT, 1, &width);
 }
 
 shoal_status shoal_policy_onnx(const shoal_policy *policy, const char *path, shoal_error *err) {

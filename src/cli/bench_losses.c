@@ -59,13 +59,10 @@ static shoal_status open_session(session *s, const shoal_bench_losses *config, s
 /* Dimensions of 0 are left out. */
 static void add_tensor(session *s, const char *name, shoal_dtype dtype, const void *data,
                        const uint32_t dims[4]) {
-  shoal_tensor *tensor = &s->tensors[s->tensors_count++];
-  *tensor = (shoal_tensor){.name = name, .dtype = dtype, .data = data, .bytes = sizeof(float)};
-  for (int i = 0; i < 4; i++) {
-    if (dims[i] == 0) continue;
-    tensor->dims[tensor->dims_count++] = dims[i];
-    tensor->bytes *= dims[i];
-  }
+  uint32_t shape[4], count = 0;
+  for (int i = 0; i < 4; i++)
+    if (dims[i] > 0) shape[count++] = dims[i];
+  s->tensors[s->tensors_count++] = shoal_tensor_of(name, dtype, count, shape, data);
 }
 
 static void add_batch(session *s) {
@@ -108,9 +105,8 @@ static shoal_status write_file(session *s, const char *path, shoal_error *err) {
   const float *weights = shoal_trainer_state(s->trainer)->weights;
   for (uint32_t i = 0; i < s->graph->params_count; i++) {
     const shoal_param *param = &s->graph->params[i];
-    uint32_t dims[4] = {0};
-    for (uint32_t d = 0; d < param->dims_count; d++) dims[d] = param->dims[d];
-    add_tensor(s, param->name, SHOAL_F32, weights + param->offset, dims);
+    s->tensors[s->tensors_count++] =
+        shoal_tensor_of(param->name, SHOAL_F32, param->dims_count, param->dims, weights + param->offset);
   }
   add_batch(s);
   return shoal_safetensors_save(path, s->tensors, s->tensors_count, NULL, 0, err);

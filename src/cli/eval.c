@@ -97,7 +97,7 @@ static void show_file(const void *self, uint64_t sample, shoal_json *json) {
 static void print_json(const shoal_class_eval *e, shoal_split split, double seconds) {
   shoal_text line;
   shoal_json json;
-  shoal_confusion_words words = shoal_class_eval_words(e);
+  shoal_confusion_words words = e->words;
   words.show = show_file; /* a person who wants to see others has 'shoal predict' */
   shoal_cli_event_begin(&json, &line, NULL);
   shoal_json_text(&json, "split", shoal_split_names[split]);
@@ -134,10 +134,9 @@ static void print_text(const shoal_class_eval *e, shoal_split split, double seco
   shoal_cli_print_line(&line);
   if (e->has_classes) {
     shoal_terminal terminal = shoal_terminal_of(stdout);
-    shoal_confusion_words words = shoal_class_eval_words(e);
     const shoal_classes_view view = {
         .unit = unit, .place = "sample", .file = file_of, .width = terminal.width};
-    shoal_classes_text(&line, &e->confusion, &words, &view);
+    shoal_classes_text(&line, &e->confusion, &e->words, &view);
     add_pictures(e, &terminal, &line);
     if (!line.failed) fwrite(line.bytes, 1, line.length, stdout);
   }

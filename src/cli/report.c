@@ -205,7 +205,7 @@ static void show_progress(shoal_report *report, double now) {
       .per_s = report->samples_per_s * report->unit_rows,
       .unit = report->unit,
       .loss = so_far.loss,
-      .metric_name = shoal_metric_name(shoal_metric_of(graph)),
+      .metric_name = shoal_metric_name(graph),
       .metric = shoal_metric_value(graph, &so_far),
       .eta_s = shoal_eta_left(&report->eta, left, rounds, now),
   };
@@ -325,7 +325,7 @@ static void add_pair(shoal_report *report, const char *loss, const char *metric)
 }
 
 static void epoch_heading(shoal_report *report) {
-  const char *metric = shoal_metric_name(shoal_metric_of(report->plan->graph));
+  const char *metric = shoal_metric_name(report->plan->graph);
   bool colour = shoal_terminal_of(report->text).colour;
   shoal_text_addf(&report->line, "%s%7s", colour ? "\x1b[1m" : "", "epoch");
   add_pair(report, "train loss", metric);
@@ -386,7 +386,7 @@ static void log_epoch(shoal_report *report, const char *part, const shoal_result
   char tag[64];
   snprintf(tag, sizeof tag, "loss/%s", part);
   shoal_events_scalar(report->events, tag, step, result->loss);
-  snprintf(tag, sizeof tag, "%s/%s", shoal_metric_name(shoal_metric_of(graph)), part);
+  snprintf(tag, sizeof tag, "%s/%s", shoal_metric_name(graph), part);
   shoal_events_scalar(report->events, tag, step, shoal_metric_value(graph, result));
 }
 

@@ -39,8 +39,7 @@ static uint32_t list_params(const shoal_space *space, const shoal_values *values
     bool topology = id == SHOAL_SET_TOPOLOGY, word = topology || shoal_setting_is_word(id);
     if (values ? !shoal_values_matter(space, values, id) : topology && space->topologies_count == 0) continue;
     shoal_events_param *param = &out[count++];
-    *param = (shoal_events_param){.name = space->settings[id].name,
-                                  .kind = word ? SHOAL_EVENTS_TEXT : SHOAL_EVENTS_NUMBER};
+    *param = (shoal_events_param){.name = space->settings[id].name, .is_text = word};
     if (values && topology) param->text = space->topologies[(uint32_t)values->of[id]];
     if (values && word && !topology) param->text = shoal_values_word(space, values, id);
     if (values && !word) param->number = shoal_values_number(space, values, id);

@@ -580,12 +580,9 @@ static void say_who_is_too_many(run *r, uint32_t ranks) {
   if (text[0] != 0) shoal_report_event(&r->report, text);
 }
 
-static void say_note(run *r, void (*add)(const shoal_task *task, shoal_text *out)) {
-  shoal_text note;
-  shoal_text_init(&note);
-  add(&r->task, &note);
-  if (note.length > 0 && !note.failed) shoal_report_event(&r->report, note.bytes);
-  shoal_text_release(&note);
+static void note_in_report(void *self, const char *text) {
+  run *r = self;
+  shoal_report_event(&r->report, text);
 }
 
 static void start_report(run *r) {
@@ -622,16 +619,10 @@ static void start_report(run *r) {
   const char *images = shoal_dataset_note(r->task.dataset); /* for people it was said before */
   if (r->options.json && images) shoal_report_event(&r->report, images);
   say_who_is_too_many(r, ranks);
-  say_note(r, shoal_task_note_batch);
-  say_note(r, shoal_task_note_outputs);
+  shoal_task_notes(&r->task, note_in_report, r);
 }
 
 /* ---- many processes ----------------------------------------------------------------- */
-
-static void note_in_report(void *self, const char *text) {
-  run *r = self;
-  shoal_report_event(&r->report, text);
-}
 
 static shoal_cluster_data cluster_data(const train_options *o) {
   return (shoal_cluster_data){.data = o->data,

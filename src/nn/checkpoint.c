@@ -5,18 +5,15 @@
 #include "nn/checkpoint.h"
 
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/hash.h"
 #include "base/json.h"
 
 static const char VERSION[] = "1";
-enum { EXACT_INTEGERS_BITS = 53 };
 
 /* ---- a state as tensors ------------------------------------------------------------- */
 
@@ -49,48 +46,19 @@ static bool list_tensors(listing *l, const shoal_graph *graph, const shoal_train
       const shoal_param *param = &graph->params[p];
       if (v > 0 && param->kind == SHOAL_PARAM_STATISTIC) continue;
       shoal_tensor *tensor = &l->tensors[l->count++];
-      *tensor = (shoal_tensor){.name = tensor_name(l, param, v),
-                               .dtype = SHOAL_F32,
-                               .dims_count = param->dims_count,
-                               .data = vectors[v] + param->offset,
-                               .bytes = param->count * sizeof(float)};
-      for (uint32_t d = 0; d < param->dims_count; d++) tensor->dims[d] = param->dims[d];
+      *tensor = shoal_tensor_of(tensor_name(l, param, v), SHOAL_F32, param->dims_count, param->dims,
+                                vectors[v] + param->offset);
       if (!tensor->name) return false;
     }
   }
   if (state->carry)
-    l->tensors[l->count++] = (shoal_tensor){.name = "state.carry",
-                                            .dtype = SHOAL_F32,
-                                            .dims_count = 1,
-                                            .dims = {state->carry_count},
-                                            .data = state->carry,
-                                            .bytes = state->carry_count * sizeof(float)};
+    l->tensors[l->count++] = shoal_tensor_vector("state.carry", SHOAL_F32, state->carry_count, state->carry);
   return true;
 }
 
-/* What continuing needs beside the weights. */
-static shoal_train_state without_weights(const shoal_train_state *state) {
-  shoal_train_state rest = *state;
-  rest.weights = NULL;
-  return rest;
-}
-
-/* Of all but the weights, which have a checksum of their own. False without memory. */
-static bool state_sha256(const shoal_graph *graph, const shoal_train_state *state,
-                         char out[SHOAL_SHA256_HEX]) {
-  const shoal_train_state rest = without_weights(state);
-  shoal_sha256 *hash = shoal_sha256_create();
-  listing l;
-  bool good = list_tensors(&l, graph, &rest) && hash;
-  if (good) {
-    uint8_t digest[SHOAL_SHA256_BYTES];
-    for (size_t i = 0; i < l.count; i++) shoal_sha256_add(hash, l.tensors[i].data, l.tensors[i].bytes);
-    shoal_sha256_finish(hash, digest);
-    shoal_hex(digest, sizeof digest, out);
-  }
-  shoal_sha256_destroy(hash);
-  shoal_arena_release(&l.memory);
-  return good;
+/* Of all but the weights, which have a checksum of their own and come first. False without memory. */
+static bool state_sha256(const listing *l, const shoal_graph *graph, char out[SHOAL_SHA256_HEX]) {
+  return shoal_tensor_sha256(l->tensors + graph->params_count, l->count - graph->params_count, out);
 }
 
 /* ---- saving ------------------------------------------------------------------------- */
@@ -151,7 +119,7 @@ shoal_status shoal_checkpoint_save(const char *path, const shoal_graph *graph, c
   shoal_graph_weights_sha256(graph, state->weights, weights_sha256);
   shoal_status status;
   if (!list_tensors(&l, graph, state) || model.failed || position.failed ||
-      !state_sha256(graph, state, rest_sha256)) {
+      !state_sha256(&l, graph, rest_sha256)) {
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   } else {
     const shoal_meta meta[] = {{"shoal.version", VERSION},          {"shoal.model", model.bytes},
@@ -224,55 +192,59 @@ static shoal_status copy_tensor(const shoal_checkpoint *checkpoint, const shoal_
   if (found->dtype != SHOAL_F32)
     return shoal_fail(err, SHOAL_CORRUPT, "%s: tensor '%s' does not hold 32-bit floats", checkpoint->path,
                       wanted->name);
-  if (found->dims_count != wanted->dims_count ||
-      memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof wanted->dims[0]) != 0)
+  if (!shoal_tensor_fits(found, wanted))
     return shoal_fail(err, SHOAL_CORRUPT, "%s: tensor '%s' is %s, but the model needs %s", checkpoint->path,
                       wanted->name, dims_text(found, found_text), dims_text(wanted, wanted_text));
   memcpy((void *)wanted->data, found->data, found->bytes); /* in a state that may be written */
   return SHOAL_OK;
 }
 
-/* Fills the vectors that the state has. */
-static shoal_status read_tensors(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
-                                 const shoal_train_state *state, shoal_error *err) {
-  float *vectors[] = {state->weights, state->slot1, state->slot2};
+static bool has_sum(const shoal_checkpoint *checkpoint, const char *key, const char *sum) {
+  const char *wanted = shoal_safetensors_meta(checkpoint->file, key);
+  return wanted && strcmp(wanted, sum) == 0;
+}
+
+/* Fills the vectors that the state has: the weights, and when these are sound the others. */
+static shoal_status read_vectors(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
+                                 const shoal_train_state *state, bool whole, shoal_error *err) {
+  float *const vectors[] = {state->weights, state->slot1, state->slot2};
   for (size_t v = 0; v < sizeof vectors / sizeof vectors[0]; v++)
     if (vectors[v]) memset(vectors[v], 0, graph->weights_count * sizeof(float)); /* the padding */
+  char sum[SHOAL_SHA256_HEX];
+  size_t done = 0;
   listing l;
-  shoal_status status = SHOAL_OK;
-  if (!list_tensors(&l, graph, state))
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", checkpoint->path);
-  for (size_t i = 0; i < l.count && status == SHOAL_OK; i++)
-    status = copy_tensor(checkpoint, &l.tensors[i], err);
+  shoal_status status = list_tensors(&l, graph, state) ? SHOAL_OK : SHOAL_NO_MEMORY;
+  while (done < graph->params_count && status == SHOAL_OK)
+    status = copy_tensor(checkpoint, &l.tensors[done++], err);
+  if (status == SHOAL_OK) shoal_graph_weights_sha256(graph, state->weights, sum);
+  if (status == SHOAL_OK && !has_sum(checkpoint, "shoal.weights_sha256", sum))
+    status = shoal_fail(err, SHOAL_CORRUPT,
+                        "%s: the weights do not match their checksum; the file is damaged", checkpoint->path);
+  while (done < l.count && status == SHOAL_OK) status = copy_tensor(checkpoint, &l.tensors[done++], err);
+  if (status == SHOAL_OK && whole && !state_sha256(&l, graph, sum)) status = SHOAL_NO_MEMORY;
+  if (status == SHOAL_OK && whole && !has_sum(checkpoint, "shoal.state_sha256", sum))
+    status = shoal_fail(err, SHOAL_CORRUPT,
+                        "%s: the state of the training does not match its checksum; the file is damaged, "
+                        "but its weights are whole and can still be evaluated",
+                        checkpoint->path);
+  if (status == SHOAL_NO_MEMORY) shoal_fail(err, status, "%s: out of memory", checkpoint->path);
   shoal_arena_release(&l.memory);
   return status;
 }
 
 shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                       float *weights, shoal_error *err) {
-  const shoal_train_state state = {.weights = weights};
-  shoal_status status = read_tensors(checkpoint, graph, &state, err);
-  if (status != SHOAL_OK) return status;
-  const char *expected = shoal_safetensors_meta(checkpoint->file, "shoal.weights_sha256");
-  char actual[SHOAL_SHA256_HEX];
-  shoal_graph_weights_sha256(graph, weights, actual);
-  if (!expected || strcmp(expected, actual) != 0)
-    return shoal_fail(err, SHOAL_CORRUPT, "%s: the weights do not match their checksum; the file is damaged",
-                      checkpoint->path);
-  return SHOAL_OK;
+  return read_vectors(checkpoint, graph, &(shoal_train_state){.weights = weights}, false, err);
 }
 
-static bool read_count(const cJSON *item, uint64_t *out) {
-  double limit = (double)((uint64_t)1 << EXACT_INTEGERS_BITS);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < limit)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
-}
-
-/* What JSON cannot say, NaN and infinity, was written as null. */
-static bool read_real(const cJSON *item, double *out) {
-  *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-  return cJSON_IsNumber(item) || cJSON_IsNull(item);
+bool shoal_checkpoint_read_position(shoal_train_state *state, const cJSON *position) {
+  bool whole = cJSON_IsObject(position);
+  for (int i = 0; i < POSITION_FIELDS && whole; i++) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(position, position_fields[i].key);
+    void *to = (char *)state + position_fields[i].offset;
+    whole = position_fields[i].real ? shoal_safetensors_real(item, to) : shoal_safetensors_whole(item, to);
+  }
+  return whole;
 }
 
 shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal_train_state *state,
@@ -280,12 +252,7 @@ shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal
   const char *text = shoal_safetensors_meta(checkpoint->file, "shoal.position");
   cJSON *position = text ? cJSON_Parse(text) : NULL;
   shoal_train_state read = *state;
-  bool whole = cJSON_IsObject(position);
-  for (int i = 0; i < POSITION_FIELDS && whole; i++) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(position, position_fields[i].key);
-    void *to = (char *)&read + position_fields[i].offset;
-    whole = position_fields[i].real ? read_real(item, to) : read_count(item, to);
-  }
+  bool whole = shoal_checkpoint_read_position(&read, position);
   cJSON_Delete(position);
   if (!whole)
     return shoal_fail(err, SHOAL_CORRUPT,
@@ -297,17 +264,6 @@ shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal
 
 shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                      shoal_train_state *state, shoal_error *err) {
-  const shoal_train_state rest = without_weights(state);
-  shoal_status status = shoal_checkpoint_weights(checkpoint, graph, state->weights, err);
-  if (status == SHOAL_OK) status = read_tensors(checkpoint, graph, &rest, err);
-  char found[SHOAL_SHA256_HEX];
-  const char *wanted = shoal_safetensors_meta(checkpoint->file, "shoal.state_sha256");
-  if (status == SHOAL_OK && !state_sha256(graph, state, found))
-    status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", checkpoint->path);
-  if (status == SHOAL_OK && (!wanted || strcmp(wanted, found) != 0))
-    status = shoal_fail(err, SHOAL_CORRUPT,
-                        "%s: the state of the training does not match its checksum; the file is damaged, "
-                        "but its weights are whole and can still be evaluated",
-                        checkpoint->path);
+  shoal_status status = read_vectors(checkpoint, graph, state, true, err);
   return status == SHOAL_OK ? shoal_checkpoint_position(checkpoint, state, err) : status;
 }

@@ -41,6 +41,8 @@ shoal_status shoal_checkpoint_weights(const shoal_checkpoint *checkpoint, const 
 /* Where the training stood, and nothing else: the state's vectors are not touched. */
 shoal_status shoal_checkpoint_position(const shoal_checkpoint *checkpoint, shoal_train_state *state,
                                        shoal_error *err);
+/* The same from its JSON alone; false when a number is missing or makes no sense. */
+bool shoal_checkpoint_read_position(shoal_train_state *state, const struct cJSON *position);
 /* Everything, to continue training. The optimiser's slots must be there when the state has them. */
 shoal_status shoal_checkpoint_resume(const shoal_checkpoint *checkpoint, const shoal_graph *graph,
                                      shoal_train_state *state, shoal_error *err);

@@ -37,8 +37,8 @@ void shoal_events_graph(shoal_events *events, const shoal_graph *graph);
  * trial with its start, curves and end. */
 typedef struct shoal_events_param {
   const char *name;
-  enum { SHOAL_EVENTS_NUMBER, SHOAL_EVENTS_TEXT, SHOAL_EVENTS_TRUTH } kind;
-  double number; /* of a truth: 0 or 1 */
+  bool is_text;
+  double number; /* one of the two is read */
   const char *text;
 } shoal_events_param;
 

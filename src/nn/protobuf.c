@@ -12,12 +12,8 @@ enum { KIND_VARINT = 0, KIND_64_BITS = 1, KIND_BYTES = 2, KIND_32_BITS = 5, VARI
 /* Seven bits a byte, the lowest first; the top bit says that more follow. Returns how many bytes it took. */
 static size_t put_varint(uint8_t bytes[VARINT_MAX], uint64_t value) {
   size_t count = 0;
-  do {
-    bytes[count] = value & 0x7f;
-    value >>= 7;
-    if (value) bytes[count] |= 0x80;
-    count++;
-  } while (value);
+  for (; value > 0x7f; value >>= 7) bytes[count++] = (uint8_t)(value | 0x80);
+  bytes[count++] = (uint8_t)value;
   return count;
 }
 
@@ -54,12 +50,6 @@ void shoal_protobuf_text(shoal_protobuf *out, uint32_t field, const char *value)
   size_t length = strlen(value);
   shoal_protobuf_bytes_head(out, field, length);
   shoal_text_add(&out->text, value, length);
-}
-
-void shoal_protobuf_bytes(shoal_protobuf *out, uint32_t field, const shoal_text *value) {
-  out->text.failed |= value->failed;
-  shoal_protobuf_bytes_head(out, field, value->length);
-  shoal_text_add(&out->text, value->bytes, value->length);
 }
 
 void shoal_protobuf_open(shoal_protobuf *out, uint32_t field) {

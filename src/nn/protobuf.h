@@ -25,11 +25,10 @@ void shoal_protobuf_int(shoal_protobuf *out, uint32_t field, int64_t value);
 void shoal_protobuf_float(shoal_protobuf *out, uint32_t field, float value);
 void shoal_protobuf_double(shoal_protobuf *out, uint32_t field, double value);
 void shoal_protobuf_text(shoal_protobuf *out, uint32_t field, const char *value);
-void shoal_protobuf_bytes(shoal_protobuf *out, uint32_t field, const shoal_text *value);
 void shoal_protobuf_open(shoal_protobuf *out, uint32_t field);
 void shoal_protobuf_close(shoal_protobuf *out, uint32_t count); /* the last that were opened */
 
-/* Only what goes before bytes that the caller writes elsewhere. */
+/* Only what goes before bytes that the caller adds, or writes elsewhere. */
 void shoal_protobuf_bytes_head(shoal_protobuf *out, uint32_t field, uint64_t length);
 
 #endif

@@ -12,8 +12,8 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +50,41 @@ static bool tensor_bytes(const shoal_tensor *tensor, uint64_t *out) {
   for (uint32_t i = 0; i < tensor->dims_count; i++) {
     if (!shoal_mul_u64(*out, tensor->dims[i], out)) return false;
   }
+  return true;
+}
+
+static shoal_tensor with_bytes(shoal_tensor tensor) {
+  uint64_t bytes;
+  SHOAL_ASSERT(tensor_bytes(&tensor, &bytes));
+  tensor.bytes = (size_t)bytes;
+  return tensor;
+}
+
+shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
+                             const void *data) {
+  shoal_tensor tensor = {.name = name, .dtype = dtype, .dims_count = dims_count, .data = data};
+  for (uint32_t d = 0; d < dims_count; d++) tensor.dims[d] = dims[d];
+  return with_bytes(tensor);
+}
+
+shoal_tensor shoal_tensor_vector(const char *name, shoal_dtype dtype, uint64_t count, const void *data) {
+  return with_bytes(
+      (shoal_tensor){.name = name, .dtype = dtype, .dims_count = 1, .dims = {count}, .data = data});
+}
+
+bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted) {
+  return found && found->dtype == wanted->dtype && found->dims_count == wanted->dims_count &&
+         memcmp(found->dims, wanted->dims, wanted->dims_count * sizeof wanted->dims[0]) == 0;
+}
+
+bool shoal_tensor_sha256(const shoal_tensor *tensors, size_t count, char out[SHOAL_SHA256_HEX]) {
+  uint8_t digest[SHOAL_SHA256_BYTES];
+  shoal_sha256 *hash = shoal_sha256_create();
+  if (!hash) return false;
+  for (size_t i = 0; i < count; i++) shoal_sha256_add(hash, tensors[i].data, tensors[i].bytes);
+  shoal_sha256_finish(hash, digest);
+  shoal_sha256_destroy(hash);
+  shoal_hex(digest, sizeof digest, out);
   return true;
 }
 
@@ -92,23 +127,22 @@ shoal_status shoal_safetensors_save(const char *path, const shoal_tensor *tensor
                                     const shoal_meta *meta, size_t meta_count, shoal_error *err) {
   shoal_text header = {0};
   write_header(&header, tensors, tensors_count, meta, meta_count);
+  shoal_writer *writer;
   shoal_status status;
-  if (header.failed) {
+  if (header.failed)
     status = shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
-  } else if (header.length > SHOAL_SAFETENSORS_HEADER_MAX) {
+  else if (header.length > SHOAL_SAFETENSORS_HEADER_MAX)
     status = shoal_fail(err, SHOAL_LIMIT, "%s: names, shapes and metadata take %zu bytes; %d is the most",
                         path, header.length, SHOAL_SAFETENSORS_HEADER_MAX);
-  } else {
-    shoal_writer *writer;
+  else
     status = shoal_writer_create(&writer, path, err);
-    if (status == SHOAL_OK) {
-      uint8_t length[HEADER_START];
-      for (int i = 0; i < HEADER_START; i++) length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
-      shoal_writer_add(writer, length, sizeof length);
-      shoal_writer_add(writer, header.bytes, header.length);
-      for (size_t i = 0; i < tensors_count; i++) shoal_writer_add(writer, tensors[i].data, tensors[i].bytes);
-      status = shoal_writer_commit(writer, err);
-    }
+  if (status == SHOAL_OK) {
+    uint8_t length[HEADER_START];
+    for (int i = 0; i < HEADER_START; i++) length[i] = (uint8_t)((uint64_t)header.length >> (8 * i));
+    shoal_writer_add(writer, length, sizeof length);
+    shoal_writer_add(writer, header.bytes, header.length);
+    for (size_t i = 0; i < tensors_count; i++) shoal_writer_add(writer, tensors[i].data, tensors[i].bytes);
+    status = shoal_writer_commit(writer, err);
   }
   shoal_text_release(&header);
   return status;
@@ -167,11 +201,15 @@ static shoal_status look_over(reader *r, const char *text, size_t length) {
   return SHOAL_OK;
 }
 
-/* The whole numbers below 2^53 are the ones that JSON's doubles hold exactly. */
-static bool read_integer(const cJSON *item, uint64_t *out) {
+bool shoal_safetensors_whole(const cJSON *item, uint64_t *out) {
   if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < INTEGER_MAX)) return false;
   *out = (uint64_t)item->valuedouble;
   return (double)*out == item->valuedouble;
+}
+
+bool shoal_safetensors_real(const cJSON *item, double *out) {
+  *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+  return cJSON_IsNumber(item) || cJSON_IsNull(item);
 }
 
 static shoal_status read_dtype(reader *r, shoal_tensor *tensor, const cJSON *item) {
@@ -194,7 +232,7 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
     if (tensor->dims_count == SHOAL_TENSOR_DIMS_MAX)
       return shoal_fail(r->err, SHOAL_UNSUPPORTED, "tensor '%s' has more than %d dimensions", tensor->name,
                         SHOAL_TENSOR_DIMS_MAX);
-    if (!read_integer(dim, &tensor->dims[tensor->dims_count++]))
+    if (!shoal_safetensors_whole(dim, &tensor->dims[tensor->dims_count++]))
       return corrupt(r, "tensor '%s': 'shape' holds something other than sizes", tensor->name);
   }
   return SHOAL_OK;
@@ -202,8 +240,8 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
 
 static shoal_status read_offsets(reader *r, shoal_tensor *tensor, const cJSON *item) {
   uint64_t begin, end;
-  if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !read_integer(item->child, &begin) ||
-      !read_integer(item->child->next, &end))
+  if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
+      !shoal_safetensors_whole(item->child, &begin) || !shoal_safetensors_whole(item->child->next, &end))
     return corrupt(r, "tensor '%s': 'data_offsets' is not a pair of offsets", tensor->name);
   if (begin > end || end > r->data_bytes)
     return corrupt(r, "tensor '%s' lies at %llu to %llu, outside the file's %llu bytes of data", tensor->name,
@@ -357,23 +395,21 @@ static shoal_status read_file(reader *r, const uint8_t *bytes, size_t length) {
 static shoal_status map_file(reader *r, const char *path) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0 && errno == ENOENT) return shoal_fail(r->err, SHOAL_NOT_FOUND, "no such file");
-  if (fd < 0) return shoal_fail(r->err, SHOAL_IO, "%s", strerror(errno));
-  shoal_status status = SHOAL_OK;
   struct stat about;
-  if (fstat(fd, &about) != 0) {
-    status = shoal_fail(r->err, SHOAL_IO, "%s", strerror(errno));
-  } else if (!S_ISREG(about.st_mode)) {
+  shoal_status status = SHOAL_OK;
+  bool known = fd >= 0 && fstat(fd, &about) == 0;
+  if (known && !S_ISREG(about.st_mode)) {
     status = shoal_fail(r->err, SHOAL_INVALID, "is not a file");
-  } else if (about.st_size > 0) {
-    void *mapped = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapped == MAP_FAILED) {
-      status = shoal_fail(r->err, SHOAL_IO, "%s", strerror(errno));
-    } else {
-      r->mapped = mapped;
-      r->mapped_bytes = (size_t)about.st_size;
-    }
+  } else if (known && about.st_size > 0) {
+    r->mapped_bytes = (size_t)about.st_size;
+    r->mapped = mmap(NULL, r->mapped_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    known = r->mapped != MAP_FAILED;
   }
-  close(fd);
+  if (!known) {
+    r->mapped = NULL;
+    status = shoal_fail(r->err, SHOAL_IO, "%s", strerror(errno));
+  }
+  if (fd >= 0) close(fd);
   return status;
 }
 
@@ -389,16 +425,11 @@ static shoal_status finish(reader *r, const char *name, shoal_status status, sho
   return status;
 }
 
-static reader *create_reader(shoal_error *err) {
-  reader *r = calloc(1, sizeof *r);
-  if (r) r->err = err;
-  return r;
-}
-
 shoal_status shoal_safetensors_load(shoal_safetensors **out, const char *path, shoal_error *err) {
   *out = NULL;
-  reader *r = create_reader(err);
+  reader *r = calloc(1, sizeof *r);
   if (!r) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
+  r->err = err;
   shoal_status status = map_file(r, path);
   if (status == SHOAL_OK) status = read_file(r, r->mapped, r->mapped_bytes);
   return finish(r, path, status, out);
@@ -407,8 +438,9 @@ shoal_status shoal_safetensors_load(shoal_safetensors **out, const char *path, s
 shoal_status shoal_safetensors_parse(shoal_safetensors **out, const char *name, const uint8_t *bytes,
                                      size_t length, shoal_error *err) {
   *out = NULL;
-  reader *r = create_reader(err);
+  reader *r = calloc(1, sizeof *r);
   if (!r) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", name);
+  r->err = err;
   r->copied = malloc(length ? length : 1);
   if (!r->copied) return finish(r, name, shoal_fail(err, SHOAL_NO_MEMORY, "out of memory"), out);
   if (length > 0) memcpy(r->copied, bytes, length);
@@ -439,4 +471,12 @@ const char *shoal_safetensors_meta(const shoal_safetensors *file, const char *ke
   if (!file->meta) return NULL;
   const shoal_meta *found = bsearch(&wanted, file->meta, file->meta_count, sizeof *file->meta, compare_meta);
   return found ? found->value : NULL;
+}
+
+bool shoal_safetensors_has(const char *path, const char *key) {
+  shoal_safetensors *file;
+  if (shoal_safetensors_load(&file, path, NULL) != SHOAL_OK) return false;
+  bool has = shoal_safetensors_meta(file, key) != NULL;
+  shoal_safetensors_destroy(file);
+  return has;
 }

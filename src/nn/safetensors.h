@@ -11,9 +11,11 @@
 #ifndef SHOAL_NN_SAFETENSORS_H
 #define SHOAL_NN_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 
 enum { SHOAL_TENSOR_DIMS_MAX = 8, SHOAL_SAFETENSORS_HEADER_MAX = 64 << 20 };
@@ -28,6 +30,15 @@ typedef struct shoal_tensor {
   const void *data; /* aligned as the file has it, so copy before use as numbers */
   size_t bytes;
 } shoal_tensor;
+
+/* A tensor of these dimensions, or of one; its bytes follow from them. */
+shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
+                             const void *data);
+shoal_tensor shoal_tensor_vector(const char *name, shoal_dtype dtype, uint64_t count, const void *data);
+/* Whether a tensor, or NULL, has the type and the shape of another. */
+bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted);
+/* Of the bytes of all of them, one after the other. False without memory. */
+bool shoal_tensor_sha256(const shoal_tensor *tensors, size_t count, char out[SHOAL_SHA256_HEX]);
 
 typedef struct shoal_meta {
   const char *key, *value;
@@ -50,8 +61,16 @@ shoal_status shoal_safetensors_load(shoal_safetensors **out, const char *path, s
 shoal_status shoal_safetensors_parse(shoal_safetensors **out, const char *name, const uint8_t *bytes,
                                      size_t length, shoal_error *err);
 void shoal_safetensors_destroy(shoal_safetensors *file);
+/* Whether there is such a file, and metadata of this key in it. */
+bool shoal_safetensors_has(const char *path, const char *key);
 
 const shoal_tensor *shoal_safetensors_find(const shoal_safetensors *file, const char *name); /* or NULL */
 const char *shoal_safetensors_meta(const shoal_safetensors *file, const char *key);          /* or NULL */
+
+/* Numbers of JSON in metadata: whole ones below 2^53, which its doubles hold exactly; and others, where null stands for
+ * NaN and infinity and is read as NaN. */
+struct cJSON;
+bool shoal_safetensors_whole(const struct cJSON *item, uint64_t *out);
+bool shoal_safetensors_real(const struct cJSON *item, double *out);
 
 #endif

@@ -135,16 +135,11 @@ const shoal_trial_net *shoal_predictor_member(const shoal_predictor *p, uint32_t
 /* ---- saving ------------------------------------------------------------------------- */
 
 static bool hash_packed(const shoal_encoder_packed *p, char out[SHOAL_SHA256_HEX]) {
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256 *hash = shoal_sha256_create();
-  if (hash == NULL) return false;
-  shoal_sha256_add(hash, p->features, p->features_count * SHOAL_FEATURE_WORDS * sizeof *p->features);
-  shoal_sha256_add(hash, p->slots, p->slots_count * sizeof *p->slots);
-  shoal_sha256_add(hash, p->numbers, p->numbers_count * sizeof *p->numbers);
-  shoal_sha256_finish(hash, digest);
-  shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
-  return true;
+  const shoal_tensor lists[] = {
+      shoal_tensor_vector(FEATURES, SHOAL_I32, p->features_count * SHOAL_FEATURE_WORDS, p->features),
+      shoal_tensor_vector(SLOTS, SHOAL_I32, p->slots_count, p->slots),
+      shoal_tensor_vector(NUMBERS, SHOAL_F64, p->numbers_count, p->numbers)};
+  return shoal_tensor_sha256(lists, sizeof lists / sizeof lists[0], out);
 }
 
 static void write_member(const member *m, const shoal_encoder_packed *packed, shoal_json *json) {
@@ -189,15 +184,6 @@ static void write_meta(const shoal_predictor *p, const shoal_encoder_packed *pac
   shoal_json_close(&json, '}');
 }
 
-static shoal_tensor tensor_of(const shoal_param *param, const float *weights) {
-  shoal_tensor tensor = {.dtype = SHOAL_F32,
-                         .dims_count = param->dims_count,
-                         .data = weights + param->offset,
-                         .bytes = param->count * sizeof(float)};
-  for (uint32_t d = 0; d < param->dims_count; d++) tensor.dims[d] = param->dims[d];
-  return tensor;
-}
-
 static void tensor_name(char out[NAME_BYTES_MAX], uint32_t number, const char *param) {
   snprintf(out, NAME_BYTES_MAX, "%u.%s", number, param);
 }
@@ -209,39 +195,31 @@ typedef struct tensor_list {
   size_t count;
 } tensor_list;
 
-static void add_tensor(tensor_list *list, uint32_t number, const char *name, shoal_tensor tensor) {
-  tensor_name(list->names[list->count], number, name);
+/* Under its name, with the network's number in front. */
+static void add_tensor(tensor_list *list, uint32_t number, shoal_tensor tensor) {
+  tensor_name(list->names[list->count], number, tensor.name);
   tensor.name = list->names[list->count];
   list->at[list->count++] = tensor;
-}
-
-static void add_vector(tensor_list *list, uint32_t number, const char *name, shoal_dtype dtype,
-                       const void *data, uint64_t count, size_t each) {
-  add_tensor(
-      list, number, name,
-      (shoal_tensor){
-          .dtype = dtype, .dims_count = 1, .dims = {count}, .data = data, .bytes = (size_t)count * each});
 }
 
 /* Those of the widest values first: then all lie in the file at multiples of their size. */
 static void list_tensors(const shoal_predictor *p, const shoal_encoder_packed *packed,
                          const shoal_text *profile, tensor_list *list) {
   for (uint32_t i = 0; i < p->count; i++)
-    add_vector(list, i, NUMBERS, SHOAL_F64, packed[i].numbers, packed[i].numbers_count, sizeof(double));
+    add_tensor(list, i, shoal_tensor_vector(NUMBERS, SHOAL_F64, packed[i].numbers_count, packed[i].numbers));
   for (uint32_t i = 0; i < p->count; i++) {
     const shoal_trial_net *net = &p->members[i].net;
-    add_vector(list, i, FEATURES, SHOAL_I32, packed[i].features,
-               packed[i].features_count * SHOAL_FEATURE_WORDS, sizeof(int32_t));
-    add_vector(list, i, SLOTS, SHOAL_I32, packed[i].slots, packed[i].slots_count, sizeof(int32_t));
-    for (uint32_t k = 0; k < net->graph->params_count; k++)
-      add_tensor(list, i, net->graph->params[k].name, tensor_of(&net->graph->params[k], net->weights));
+    uint64_t words = packed[i].features_count * SHOAL_FEATURE_WORDS;
+    add_tensor(list, i, shoal_tensor_vector(FEATURES, SHOAL_I32, words, packed[i].features));
+    add_tensor(list, i, shoal_tensor_vector(SLOTS, SHOAL_I32, packed[i].slots_count, packed[i].slots));
+    for (uint32_t k = 0; k < net->graph->params_count; k++) {
+      const shoal_param *param = &net->graph->params[k];
+      add_tensor(list, i,
+                 shoal_tensor_of(param->name, SHOAL_F32, param->dims_count, param->dims,
+                                 net->weights + param->offset));
+    }
   }
-  list->at[list->count++] = (shoal_tensor){.name = PROFILE,
-                                           .dtype = SHOAL_U8,
-                                           .dims_count = 1,
-                                           .dims = {profile->length},
-                                           .data = profile->bytes,
-                                           .bytes = profile->length};
+  list->at[list->count++] = shoal_tensor_vector(PROFILE, SHOAL_U8, profile->length, profile->bytes);
 }
 
 static shoal_status save(const shoal_predictor *p, const char *path, const shoal_encoder_packed *packed,
@@ -289,13 +267,7 @@ shoal_status shoal_predictor_save(const shoal_predictor *p, const char *path, sh
 
 /* ---- loading ------------------------------------------------------------------------ */
 
-bool shoal_predictor_is(const char *path) {
-  shoal_safetensors *file;
-  if (shoal_safetensors_load(&file, path, NULL) != SHOAL_OK) return false;
-  bool is = shoal_safetensors_meta(file, META) != NULL;
-  shoal_safetensors_destroy(file);
-  return is;
-}
+bool shoal_predictor_is(const char *path) { return shoal_safetensors_has(path, META); }
 
 /* What is being read. */
 typedef struct loader {
@@ -334,10 +306,8 @@ static shoal_status check_tensors(const loader *l, uint32_t number, const shoal_
   for (uint32_t k = 0; k < graph->params_count; k++) {
     const shoal_param *param = &graph->params[k];
     tensor_name(name, number, param->name);
-    const shoal_tensor *found = shoal_safetensors_find(l->file, name);
-    bool fits = found && found->dtype == SHOAL_F32 && found->dims_count == param->dims_count;
-    for (uint32_t d = 0; fits && d < param->dims_count; d++) fits = found->dims[d] == param->dims[d];
-    if (!fits)
+    const shoal_tensor wanted = shoal_tensor_of(name, SHOAL_F32, param->dims_count, param->dims, NULL);
+    if (!shoal_tensor_fits(shoal_safetensors_find(l->file, name), &wanted))
       return shoal_fail(l->err, SHOAL_CORRUPT, "%s: tensor '%s' is missing or does not fit its network",
                         l->path, name);
   }

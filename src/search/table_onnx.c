@@ -669,10 +669,6 @@ static const char *add_members(exporter *e) {
   return sum;
 }
 
-static void name_value(exporter *e, const char *value, const char *name) {
-  shoal_onnx_node(e->file, "Identity", &value, 1, name);
-}
-
 static void add_classes(exporter *e, const shoal_target *target, const char *sum) {
   uint32_t count = target->classes.count;
   const char **names = take(e, count, sizeof *names);
@@ -683,10 +679,10 @@ static void add_classes(exporter *e, const shoal_target *target, const char *sum
   shoal_onnx_attribute_int(e->file, "axis", 1);
   shoal_onnx_attribute_int(e->file, "keepdims", 0);
   const char *best = shoal_onnx_emit(e->file, "ArgMax", sum, NULL);
-  name_value(e, shoal_onnx_texts_of_numbers(e->file, best, count, names), "label");
-  name_value(e, shoal_onnx_cast(e->file, sum, SHOAL_ONNX_FLOAT), "probabilities");
-  shoal_onnx_output(e->file, "label", SHOAL_ONNX_STRING, 0, NULL);
-  shoal_onnx_output(e->file, "probabilities", SHOAL_ONNX_FLOAT, 1, (int64_t[]){count});
+  const char *label = shoal_onnx_texts_of_numbers(e->file, best, count, names);
+  shoal_onnx_output(e->file, "label", label, SHOAL_ONNX_STRING, 0, NULL);
+  const char *probabilities = shoal_onnx_cast(e->file, sum, SHOAL_ONNX_FLOAT);
+  shoal_onnx_output(e->file, "probabilities", probabilities, SHOAL_ONNX_FLOAT, 1, (int64_t[]){count});
   shoal_json_begin(&json, &text);
   shoal_names_write(&target->classes, &json, NULL);
   e->file->failed |= text.failed;
@@ -703,8 +699,8 @@ static void add_outputs(exporter *e, const char *sum) {
     add_classes(e, target, sum);
     return;
   }
-  name_value(e, with(e, "Add", with(e, "Mul", sum, target->deviation), target->mean), "value");
-  shoal_onnx_output(e->file, "value", SHOAL_ONNX_DOUBLE, 1, (int64_t[]){1});
+  const char *value = with(e, "Add", with(e, "Mul", sum, target->deviation), target->mean);
+  shoal_onnx_output(e->file, "value", value, SHOAL_ONNX_DOUBLE, 1, (int64_t[]){1});
 }
 
 static void reserve_group(exporter *e) {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "nn/safetensors.h"
+#include "nn/checkpoint.h"
 #include "search/trial_internal.h"
 
 enum { VERSION = 1, VECTORS = 4, NAME_MAX_BYTES = 24 };
@@ -57,11 +57,7 @@ void shoal_trial_result_write(const shoal_trial_result *r, shoal_json *json, con
 }
 
 static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
-  const double limit = 9007199254740992.0; /* 2^53 */
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < limit)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
+  return shoal_safetensors_whole(cJSON_GetObjectItemCaseSensitive(json, key), out);
 }
 
 static bool read_u32(const cJSON *json, const char *key, uint32_t *out) {
@@ -69,12 +65,6 @@ static bool read_u32(const cJSON *json, const char *key, uint32_t *out) {
   if (!read_u64(json, key, &value) || value > UINT32_MAX) return false;
   *out = (uint32_t)value;
   return true;
-}
-
-/* NaN was written as null. */
-static bool real_of(const cJSON *item, double *out) {
-  *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-  return cJSON_IsNumber(item) || cJSON_IsNull(item);
 }
 
 static bool read_flag(const cJSON *json, const char *key, bool *out) {
@@ -99,7 +89,8 @@ static bool read_curve(shoal_trial_result *r, const cJSON *array) {
     if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 3) return false;
     if (!cJSON_IsNumber(item->child) || item->child->valuedouble != r->curve_count + 1) return false;
     p->epoch = ++r->curve_count;
-    if (!real_of(item->child->next, &p->train_loss) || !real_of(item->child->next->next, &p->score))
+    if (!shoal_safetensors_real(item->child->next, &p->train_loss) ||
+        !shoal_safetensors_real(item->child->next->next, &p->score))
       return false;
   }
   return true;
@@ -112,8 +103,9 @@ static bool read_parts(shoal_trial_result *r, const cJSON *array) {
   const cJSON *item;
   cJSON_ArrayForEach(item, array) {
     shoal_trial_part *part = &r->parts[r->parts_count++];
-    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 || !real_of(item->child, &part->others) ||
-        !real_of(item->child->next, &part->own))
+    if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
+        !shoal_safetensors_real(item->child, &part->others) ||
+        !shoal_safetensors_real(item->child->next, &part->own))
       return false;
   }
   return true;
@@ -123,10 +115,10 @@ shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json,
   memset(out, 0, sizeof *out);
   const cJSON *scores = cJSON_GetObjectItemCaseSensitive(json, "scores");
   bool good = cJSON_IsObject(scores) && read_flag(json, "failed", &out->failed) &&
-              real_of(cJSON_GetObjectItemCaseSensitive(json, "score"), &out->score) &&
+              shoal_safetensors_real(cJSON_GetObjectItemCaseSensitive(json, "score"), &out->score) &&
               read_u32(json, "best_epoch", &out->best_epoch) && read_u32(json, "epochs", &out->epochs) &&
               read_flag(json, "over", &out->over) && read_u64(json, "weights", &out->weights) &&
-              real_of(cJSON_GetObjectItemCaseSensitive(json, "seconds"), &out->seconds) &&
+              shoal_safetensors_real(cJSON_GetObjectItemCaseSensitive(json, "seconds"), &out->seconds) &&
               read_parts(out, cJSON_GetObjectItemCaseSensitive(json, "parts")) &&
               read_curve(out, cJSON_GetObjectItemCaseSensitive(json, "curve")) &&
               read_text(json, "sha256", out->sha256, sizeof out->sha256) &&
@@ -189,12 +181,7 @@ shoal_status shoal_trial_state_save(const shoal_trial_work *w, shoal_error *err)
     for (int v = 0; v < VECTORS; v++) {
       if (vectors[v] == NULL) continue;
       snprintf(names[count], NAME_MAX_BYTES, "%u.%s", f, vector_names[v]);
-      tensors[count] = (shoal_tensor){.name = names[count],
-                                      .dtype = SHOAL_F32,
-                                      .dims_count = 1,
-                                      .dims = {floats},
-                                      .data = vectors[v],
-                                      .bytes = floats * sizeof(float)};
+      tensors[count] = shoal_tensor_vector(names[count], SHOAL_F32, floats, vectors[v]);
       count++;
     }
   }
@@ -210,15 +197,6 @@ shoal_status shoal_trial_state_save(const shoal_trial_work *w, shoal_error *err)
 }
 
 /* ---- loading ------------------------------------------------------------------------ */
-
-static bool read_position(shoal_train_state *state, const cJSON *json) {
-  return read_u64(json, "epoch", &state->epoch) && read_u64(json, "round", &state->round) &&
-         read_u64(json, "step", &state->step) && read_u64(json, "counted", &state->sums.counted) &&
-         read_u64(json, "correct", &state->sums.correct) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "loss_sum"), &state->sums.loss) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "weight_sum"), &state->sums.weight) &&
-         real_of(cJSON_GetObjectItemCaseSensitive(json, "square_sum"), &state->sums.square);
-}
 
 static bool copy_vector(const shoal_safetensors *file, uint32_t fold, int vector, size_t floats, float *to) {
   char name[NAME_MAX_BYTES];
@@ -245,7 +223,8 @@ static bool read_folds(shoal_trial_work *w, const shoal_safetensors *file, const
     vectors_of(fold, vectors);
     for (int v = 0; v < VECTORS; v++)
       if (vectors[v] && !copy_vector(file, f, v, fold->graph->weights_count, vectors[v])) return false;
-    if (!read_position(state, item) || state->round >= shoal_trainer_rounds(fold->trainer)) return false;
+    if (!shoal_checkpoint_read_position(state, item) || state->round >= shoal_trainer_rounds(fold->trainer))
+      return false;
     if (state->epoch < w->result->epochs || state->epoch > (uint64_t)w->result->epochs + 1) return false;
   }
   return true;

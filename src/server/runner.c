@@ -191,8 +191,7 @@ static void fill_bucket(shoal_runner *r, const shoal_result *round) {
                               .held_out_metric = NAN});
   if (r->events != NULL) {
     shoal_events_scalar(r->events, "loss", r->training.state->step, loss);
-    shoal_events_scalar(r->events, shoal_metric_name(shoal_metric_of(r->task.graph)), r->training.state->step,
-                        metric);
+    shoal_events_scalar(r->events, shoal_metric_name(r->task.graph), r->training.state->step, metric);
   }
   r->bucket_loss = r->bucket_metric = 0;
   r->bucket_count = 0;
@@ -231,7 +230,6 @@ static void save_evaluation(shoal_runner *r) {
   const shoal_class_eval *e = &r->evaluation;
   const shoal_train_state *state = r->training.state;
   if (!e->has_classes || e->source == NULL) return;
-  const shoal_confusion_words words = shoal_class_eval_words(e);
   shoal_text text = {0}, path = {0};
   shoal_json json;
   shoal_error err;
@@ -242,7 +240,7 @@ static void save_evaluation(shoal_runner *r) {
   shoal_json_int(&json, "step", (int64_t)state->step);
   shoal_json_int(&json, "samples", (int64_t)e->result.answers);
   shoal_metric_json(&json, "", r->task.graph, &e->result);
-  shoal_confusion_write(&e->confusion, &words, &json);
+  shoal_confusion_write(&e->confusion, &e->words, &json);
   shoal_json_close(&json, '}');
   shoal_text_addf(&path, "%s/evaluation.json", r->config.folder);
   shoal_status status = text.failed || path.failed
@@ -321,7 +319,7 @@ static void describe(shoal_runner *r) {
   r->view.memory_bytes = shoal_engine_memory(shoal_trainer_engine(task->trainer));
   r->view.rounds = rounds;
   r->view.progress.steps = steps;
-  r->view.progress.metric_name = shoal_metric_name(shoal_metric_of(task->graph));
+  r->view.progress.metric_name = shoal_metric_name(task->graph);
   r->view.progress.held_out = held_out == NULL                          ? NULL
                               : held_out == &task->sources[SHOAL_VALID] ? "valid"
                                                                         : "test";
@@ -495,13 +493,6 @@ static void warn_of_rule(shoal_runner *r) {
   add_note(r, text);
 }
 
-static void add_task_note(shoal_runner *r, void (*add)(const shoal_task *task, shoal_text *out)) {
-  shoal_text text = {0};
-  add(&r->task, &text);
-  if (text.length > 0 && !text.failed) add_note(r, text.bytes);
-  shoal_text_release(&text);
-}
-
 static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   const shoal_spec *spec = r->config.spec;
   char owners[OWNERS][SHOAL_ADDRESS_MAX];
@@ -519,8 +510,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   shoal_status status = shoal_job_make(&r->job, &r->task, &plan, err);
   if (status != SHOAL_OK) return status;
   warn_of_rule(r);
-  add_task_note(r, shoal_task_note_batch);
-  add_task_note(r, shoal_task_note_outputs);
+  shoal_task_notes(&r->task, on_warning, r);
   pthread_mutex_lock(&r->lock);
   r->view.part_samples = (double)r->job.samples / ((double)r->job.rounds * r->job.parts);
   pthread_mutex_unlock(&r->lock);

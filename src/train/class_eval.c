@@ -6,36 +6,38 @@
 #include "data/sample.h"
 #include "train/metric.h"
 
-static bool is_binary(const shoal_class_eval *e) {
-  return e->graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY;
+static const char *name_of(const void *self, uint32_t index) {
+  const shoal_class_eval *e = self;
+  return shoal_dataset_class_name(e->dataset, index);
 }
 
-/* Binary cross-entropy with one output: the probability of the second of two classes. */
-static bool has_two_classes(const shoal_class_eval *e) {
-  return is_binary(e) && shoal_graph_output(e->graph)->features == 1;
-}
-
-static bool has_classes(const shoal_class_eval *e) {
-  const shoal_shape *output = shoal_graph_output(e->graph);
-  bool loss = e->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY || is_binary(e);
-  return loss && output->kind != SHOAL_SEQUENCE && output->features <= SHOAL_CLASS_EVAL_MAX &&
-         !shoal_dataset_is_text(e->dataset);
+static void show(const void *self, uint64_t sample, shoal_json *json) {
+  const shoal_class_eval *e = self;
+  shoal_sample_write(e->dataset, e->source, sample, json);
 }
 
 shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *graph,
                                    const shoal_dataset *dataset, uint32_t batch, shoal_error *err) {
-  *out = (shoal_class_eval){.graph = graph, .dataset = dataset};
-  uint32_t features = shoal_graph_output(graph)->features;
-  out->has_classes = has_classes(out) && (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX;
+  *out = (shoal_class_eval){
+      .graph = graph, .dataset = dataset, .words = {.self = out, .name = name_of, .show = show}};
+  const shoal_shape *output = shoal_graph_output(graph);
+  uint32_t features = output->features;
+  bool binary = graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY;
+  out->has_classes = (binary || graph->model->recipe.loss == SHOAL_CROSS_ENTROPY) &&
+                     output->kind != SHOAL_SEQUENCE && features <= SHOAL_CLASS_EVAL_MAX &&
+                     (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX &&
+                     !shoal_dataset_is_text(dataset);
   if (!out->has_classes) return SHOAL_OK;
-  shoal_status status = shoal_confusion_init(&out->confusion, has_two_classes(out) ? 2 : features,
-                                             is_binary(out) && features > 1, err);
+  bool two = binary && features == 1;
+  shoal_status status = shoal_confusion_init(&out->confusion, two ? 2 : features, binary && !two, err);
   if (status != SHOAL_OK) return status;
   out->outputs = malloc((size_t)batch * features * sizeof *out->outputs);
-  out->labels = malloc(SHOAL_FETCH_MAX * sizeof *out->labels);
   out->weight = malloc(SHOAL_FETCH_MAX * sizeof *out->weight);
-  if (is_binary(out)) out->targets = malloc((size_t)SHOAL_FETCH_MAX * features * sizeof *out->targets);
-  bool ok = out->outputs && out->labels && out->weight && (out->targets || !is_binary(out));
+  if (binary)
+    out->targets = malloc((size_t)SHOAL_FETCH_MAX * features * sizeof *out->targets);
+  else
+    out->labels = malloc(SHOAL_FETCH_MAX * sizeof *out->labels);
+  bool ok = out->outputs && out->weight && (out->targets || out->labels);
   return ok ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 }
 
@@ -51,21 +53,17 @@ void shoal_class_eval_release(shoal_class_eval *e) {
 /* ---- running ---- */
 
 static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, uint32_t i) {
-  uint32_t features = shoal_graph_output(e->graph)->features;
-  shoal_confusion_sample s = {.sample = sample};
   if (e->weight[i] == 0) return;
   if (e->confusion.each) {
-    shoal_confusion_add_each(&e->confusion, sample, row, e->targets + (size_t)i * features);
+    shoal_confusion_add_each(&e->confusion, sample, row, e->targets + (size_t)i * e->confusion.classes);
     return;
   }
-  float two[2] = {1 - row[0], row[0]};
-  if (has_two_classes(e)) {
-    /* One half is not more than one half: the first class, as the loss counts it. */
-    s.truth = e->targets[i] > 0.5f;
-    row = two;
-  } else {
-    s.truth = (uint32_t)e->labels[i];
-  }
+  /* A single target: the output is the probability of the second of two classes. One half is not more than one
+   * half: the first class, as the loss counts it. */
+  const float two[] = {1 - row[0], row[0]};
+  shoal_confusion_sample s = {.sample = sample};
+  s.truth = e->targets ? e->targets[i] > 0.5f : (uint32_t)e->labels[i];
+  if (e->targets) row = two;
   s.guess = shoal_likeliest(row, e->confusion.classes);
   if (s.truth >= e->confusion.classes) return;
   s.guess_probability = row[s.guess];
@@ -76,9 +74,7 @@ static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, u
 static void on_batch(void *self, uint64_t first, uint32_t n) {
   shoal_class_eval *e = self;
   uint32_t features = shoal_graph_output(e->graph)->features;
-  const shoal_batch known = {.labels = is_binary(e) ? NULL : e->labels,
-                             .targets = is_binary(e) ? e->targets : NULL,
-                             .weight = e->weight};
+  const shoal_batch known = {.labels = e->labels, .targets = e->targets, .weight = e->weight};
   for (uint32_t done = 0, some; done < n; done += some) {
     some = n - done < SHOAL_FETCH_MAX ? n - done : SHOAL_FETCH_MAX;
     e->source->fetch(e->source->self, 0, first + done, some, &known);
@@ -94,20 +90,4 @@ shoal_result shoal_class_eval_run(shoal_class_eval *e, shoal_trainer *trainer, c
   e->result = shoal_trainer_evaluate_each(trainer, source, e->has_classes ? &watch : NULL);
   if (e->has_classes) shoal_confusion_finish(&e->confusion);
   return e->result;
-}
-
-/* ---- words ---- */
-
-static const char *name_of(const void *self, uint32_t index) {
-  const shoal_class_eval *e = self;
-  return shoal_dataset_class_name(e->dataset, index);
-}
-
-static void show(const void *self, uint64_t sample, shoal_json *json) {
-  const shoal_class_eval *e = self;
-  shoal_sample_write(e->dataset, e->source, sample, json);
-}
-
-shoal_confusion_words shoal_class_eval_words(const shoal_class_eval *e) {
-  return (shoal_confusion_words){.self = e, .name = name_of, .show = show};
 }

@@ -4,7 +4,7 @@
  * Only samples with one answer that is a class, or a class of each output, are judged so. Text models, whose
  * answers are tokens, and numbers are not: perplexity or error says what there is to say.
  *
- * Ownership: init, then release; all else is borrowed. Threads: one caller. */
+ * Ownership: init, then release; in between the struct stays where it is. All else is borrowed. Threads: one caller. */
 #ifndef SHOAL_TRAIN_CLASS_EVAL_H
 #define SHOAL_TRAIN_CLASS_EVAL_H
 
@@ -23,9 +23,11 @@ typedef struct shoal_class_eval {
   shoal_result result;
   bool has_classes; /* else only the result */
   shoal_confusion confusion;
-  float *outputs; /* of a batch; the rest for one fetch */
-  float *targets, *weight;
-  int32_t *labels;
+  shoal_confusion_words words; /* the names of classes, and samples as data/sample.h shows them */
+  float *outputs;              /* of a batch; the rest for one fetch */
+  float *weight;
+  float *targets;  /* with binary cross-entropy, */
+  int32_t *labels; /* or these without; the other is NULL */
 } shoal_class_eval;
 
 /* batch: the trainer's. */
@@ -36,8 +38,5 @@ void shoal_class_eval_release(shoal_class_eval *evaluation);
 /* The same result to the last bit as shoal_trainer_evaluate. */
 shoal_result shoal_class_eval_run(shoal_class_eval *evaluation, shoal_trainer *trainer,
                                   const shoal_source *source);
-
-/* The names of classes, and samples as data/sample.h shows them, for what shoal_class_eval_run has found. */
-shoal_confusion_words shoal_class_eval_words(const shoal_class_eval *evaluation);
 
 #endif

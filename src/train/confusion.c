@@ -22,9 +22,7 @@ void shoal_confusion_release(shoal_confusion *c) {
 
 void shoal_confusion_clear(shoal_confusion *c) {
   memset(c->of, 0, c->classes * sizeof *c->of);
-  c->samples = c->right = 0;
-  c->cells_count = 0;
-  c->worst_count = 0;
+  c->samples = c->right = c->cells_count = c->worst_count = 0;
   c->failed = false;
 }
 
@@ -157,13 +155,12 @@ void shoal_confusion_matrix(const shoal_confusion *c, uint64_t *out) {
 
 /* ---- in words ---- */
 
-const char *shoal_confusion_name(const shoal_confusion_words *words, uint32_t index, char *out, size_t size) {
+void shoal_confusion_name(const shoal_confusion_words *words, uint32_t index, char *out, size_t size) {
   const char *name = words->name(words->self, index);
   if (name == NULL)
     snprintf(out, size, "%u", index);
   else
     shoal_text_plain(out, size, name, strlen(name));
-  return out;
 }
 
 static void write_name(const shoal_confusion_words *words, const char *key, uint32_t index,

@@ -72,8 +72,8 @@ typedef struct shoal_confusion_words {
   void (*show)(const void *self, uint64_t sample, shoal_json *json);
 } shoal_confusion_words;
 
-/* The name of a class, fit for a terminal: at most size - 1 bytes. Returns out. */
-const char *shoal_confusion_name(const shoal_confusion_words *words, uint32_t index, char *out, size_t size);
+/* The name of a class, fit for a terminal: at most size - 1 bytes. */
+void shoal_confusion_name(const shoal_confusion_words *words, uint32_t index, char *out, size_t size);
 /* Adds to an open object: "macro", "classes", "matrix" (unless there are too many), "confused" and "worst". Matrix
  * and confused are left out where `failed`. */
 void shoal_confusion_write(const shoal_confusion *confusion, const shoal_confusion_words *words,

@@ -16,17 +16,13 @@ void shoal_eta_start(shoal_eta *eta, uint64_t held_out, uint64_t batch) {
 
 static double round_s(const shoal_eta *eta) { return eta->rounds > 0 ? eta->seconds / eta->rounds : NAN; }
 
-static void learn_pause(shoal_eta *eta, double seconds) {
-  seconds = fmax(0, seconds);
-  eta->pause_s = isnan(eta->pause_s) ? seconds : (eta->pause_s + seconds) / 2;
-}
-
 void shoal_eta_round(shoal_eta *eta, uint64_t rounds, bool ends_epoch, double now) {
   double took = now - eta->last, usual = round_s(eta) * (double)rounds;
   bool waited = took > WAITING_S && took > WAITING_TIMES * usual;
   bool is_known = took >= 0 && rounds > 0; /* not the first, and it did not go back */
   if (is_known && eta->pauses) {
-    if (!isnan(usual)) learn_pause(eta, took - usual);
+    double pause = fmax(0, took - usual);
+    if (!isnan(usual)) eta->pause_s = isnan(eta->pause_s) ? pause : (eta->pause_s + pause) / 2;
   } else if (is_known && !waited) {
     double kept = exp(-took / MEMORY_S);
     eta->rounds = eta->rounds * kept + (double)rounds;

@@ -14,9 +14,10 @@
 /* Files stay within some 20 MB, however long a training is and however many parameters it has. */
 enum { LOGGED_MAX = 100, HISTOGRAMS_MAX = 20000, SAMPLES = 8, PICTURE_SIDE = 256, WORDS = 100 };
 
-/* Unless memory ran out for the text. */
-static void log_text(shoal_events *events, const shoal_task *task, const char *tag, const shoal_text *text) {
+/* Unless memory ran out for the text, which is released. */
+static void log_text(shoal_events *events, const shoal_task *task, const char *tag, shoal_text *text) {
   if (!text->failed) shoal_events_text(events, tag, shoal_trainer_state(task->trainer)->step, text->bytes);
+  shoal_text_release(text);
 }
 
 /* ---- samples ---- */
@@ -39,11 +40,6 @@ static class_name name_of(const shoal_dataset *dataset, uint32_t index) {
 }
 
 static bool has_labels(const shoal_task *task) { return task->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
-
-/* One answer a sample, which is a class or numbers. */
-static bool has_answers(const shoal_task *task) {
-  return shoal_graph_output(task->graph)->kind == SHOAL_VECTOR && !shoal_dataset_is_text(task->dataset);
-}
 
 static uint32_t samples_of(const shoal_task *task, const shoal_source *source) {
   uint32_t most = task->model->recipe.batch < SAMPLES ? task->model->recipe.batch : SAMPLES;
@@ -105,24 +101,21 @@ static void add_row(shoal_text *out, const shoal_task *task, uint64_t sample, co
 
 static void log_samples(shoal_events *events, const shoal_task *task, const shoal_source *source) {
   uint32_t n = samples_of(task, source), features = shoal_graph_output(task->graph)->features;
-  float *said = calloc(features, sizeof *said), *target = calloc(features, sizeof *target);
+  float *said = calloc(2 * (size_t)features, sizeof *said), *target = said + features;
+  if (said == NULL) return;
   int32_t label = 0;
+  const shoal_batch into = {.labels = has_labels(task) ? &label : NULL,
+                            .targets = has_labels(task) ? NULL : target};
   shoal_text table = {0};
-  if (said != NULL && target != NULL) {
-    const shoal_batch into = {.labels = has_labels(task) ? &label : NULL,
-                              .targets = has_labels(task) ? NULL : target};
-    shoal_text_addf(&table, "| sample | it is | the model says | probability |\n| --- | --- | --- | --- |");
-    for (uint32_t i = 0; i < n; i++) {
-      uint64_t sample = sample_at(source, i, n);
-      shoal_trainer_predict(task->trainer, source, sample, 1, said);
-      source->fetch(source->self, 0, sample, 1, &into);
-      add_row(&table, task, sample, said, label, target);
-    }
-    log_text(events, task, "samples", &table);
+  shoal_text_addf(&table, "| sample | it is | the model says | probability |\n| --- | --- | --- | --- |");
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t sample = sample_at(source, i, n);
+    shoal_trainer_predict(task->trainer, source, sample, 1, said);
+    source->fetch(source->self, 0, sample, 1, &into);
+    add_row(&table, task, sample, said, label, target);
   }
-  shoal_text_release(&table);
+  log_text(events, task, "samples", &table);
   free(said);
-  free(target);
 }
 
 /* ---- what a text model writes ---- */
@@ -156,7 +149,6 @@ static void log_model(shoal_events *events, const shoal_task *task) {
   shoal_model_write(task->model, &text);
   shoal_text_addf(&text, "```\n");
   log_text(events, task, "model", &text);
-  shoal_text_release(&text);
 }
 
 void shoal_event_log_start(shoal_events *events, const shoal_task *task, const shoal_source *held_out) {
@@ -185,6 +177,10 @@ void shoal_event_log_epoch(shoal_events *events, const shoal_task *task, const s
   if (logged > LOGGED_MAX) logged = LOGGED_MAX;
   if (epoch % (epochs / logged + 1) != 0 && epoch < epochs) return;
   log_histograms(events, task);
-  if (shoal_dataset_is_text(task->dataset)) log_writing(events, task);
-  if (held_out != NULL && has_answers(task)) log_samples(events, task, held_out);
+  bool has_answers =
+      shoal_graph_output(task->graph)->kind == SHOAL_VECTOR; /* one a sample: a class or numbers */
+  if (shoal_dataset_is_text(task->dataset))
+    log_writing(events, task);
+  else if (held_out != NULL && has_answers)
+    log_samples(events, task, held_out);
 }

@@ -15,9 +15,10 @@
 enum { PROMPT_TOKENS_MAX = 1 << 16 };
 
 typedef struct writer {
+  const shoal_generate_model *from;
+  const shoal_generate_options *options;
   void (*write)(void *context, const char *text, size_t length);
   void *context;
-  const shoal_dataset *vocabulary;
   bool words;   /* words with spaces between, or characters as they come */
   bool in_line; /* something stands on this line */
 } writer;
@@ -41,13 +42,9 @@ static shoal_status one_step_model(shoal_model **out, const shoal_generate_model
   shoal_text_addf(&text, "%s%sinput tokens 1 carry # ", input->named ? input->name : "",
                   input->named ? ": " : "");
   shoal_model_write(model, &text);
-  shoal_status status = SHOAL_NO_MEMORY;
-  if (text.failed) {
-    shoal_fail(err, status, "out of memory");
-  } else {
-    status = shoal_model_parse(out, from->name, text.bytes, text.length, err);
-    if (status != SHOAL_OK) shoal_error_prefix(err, "cannot write text one token at a time: ");
-  }
+  shoal_status status = text.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                                    : shoal_model_parse(out, from->name, text.bytes, text.length, err);
+  if (status != SHOAL_OK && !text.failed) shoal_error_prefix(err, "cannot write text one token at a time: ");
   shoal_text_release(&text);
   return status;
 }
@@ -92,7 +89,7 @@ static bool has_words(const shoal_dataset *vocabulary) {
 }
 
 static void write_token(writer *w, int32_t token) {
-  const char *name = shoal_dataset_class_name(w->vocabulary, (uint32_t)token);
+  const char *name = shoal_dataset_class_name(w->from->vocabulary, (uint32_t)token);
   if (!name) return;
   if (w->words && strcmp(name, "<eos>") == 0) {
     w->write(w->context, "\n", 1);
@@ -107,22 +104,22 @@ static void write_token(writer *w, int32_t token) {
 /* ---- the whole ---------------------------------------------------------------------- */
 
 /* A model may give more values than there are words: those beyond are never chosen. */
-static shoal_status write_on(shoal_trainer *trainer, writer *w, uint32_t outputs, uint32_t words_count,
-                             const int32_t *prompt, size_t prompt_count,
-                             const shoal_generate_options *options, shoal_error *err) {
-  float *probability = malloc(outputs * sizeof *probability);
+static shoal_status write_on(writer *w, shoal_trainer *trainer, const shoal_graph *graph,
+                             const int32_t *prompt, size_t prompt_count, shoal_error *err) {
+  float *probability = malloc(shoal_graph_output(graph)->features * sizeof *probability);
   if (!probability) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   int32_t token = prompt[0];
+  uint32_t words = shoal_dataset_classes(w->from->vocabulary);
   shoal_source source = {.self = &token, .samples = 1, .fetch = fetch_token};
-  shoal_key key = shoal_key_make(options->seed, SHOAL_FOR_SAMPLING, 0, 0);
+  shoal_key key = shoal_key_make(w->options->seed, SHOAL_FOR_SAMPLING, 0, 0);
   shoal_trainer_reset_carry(trainer);
-  for (uint64_t i = 0; i + 1 < prompt_count + options->length; i++) {
+  for (uint64_t i = 0; i + 1 < prompt_count + w->options->length; i++) {
     write_token(w, token);
     shoal_trainer_predict(trainer, &source, 0, 1, probability);
-    bool in_prompt = i + 1 < prompt_count;
-    token = in_prompt
-                ? prompt[i + 1]
-                : (int32_t)draw(probability, words_count, options->temperature, shoal_random_uniform(key, i));
+    if (i + 1 < prompt_count)
+      token = prompt[i + 1];
+    else
+      token = (int32_t)draw(probability, words, w->options->temperature, shoal_random_uniform(key, i));
   }
   write_token(w, token);
   if (w->in_line) w->write(w->context, "\n", 1);
@@ -145,14 +142,6 @@ static shoal_status copy_weights(const shoal_generate_model *from, const shoal_g
   return SHOAL_OK;
 }
 
-static shoal_status encode_prompt(const shoal_generate_model *from, const char *text, int32_t *prompt,
-                                  size_t *count, shoal_error *err) {
-  shoal_status status = shoal_dataset_encode(from->vocabulary, text, prompt, PROMPT_TOKENS_MAX, count, err);
-  if (status == SHOAL_OK && *count == 0)
-    status = shoal_fail(err, SHOAL_INVALID, "--prompt: there is no word in it to start from");
-  return status;
-}
-
 static shoal_status check_words(const shoal_generate_model *from, const shoal_graph *graph,
                                 shoal_error *err) {
   uint32_t words = shoal_dataset_classes(from->vocabulary), known = shoal_model_vocabulary(graph->model);
@@ -173,19 +162,19 @@ shoal_status shoal_generate(const shoal_generate_model *from, const shoal_genera
   int32_t *prompt = calloc(PROMPT_TOKENS_MAX, sizeof *prompt);
   if (!prompt) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   shoal_status status = one_step_model(&model, from, err);
-  if (status == SHOAL_OK) status = encode_prompt(from, options->prompt, prompt, &prompt_count, err);
+  if (status == SHOAL_OK)
+    status = shoal_dataset_encode(from->vocabulary, options->prompt, prompt, PROMPT_TOKENS_MAX, &prompt_count,
+                                  err);
+  if (status == SHOAL_OK && prompt_count == 0)
+    status = shoal_fail(err, SHOAL_INVALID, "--prompt: there is no word in it to start from");
   if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, err);
   if (status == SHOAL_OK) status = check_words(from, graph, err);
   const shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};
   if (status == SHOAL_OK) status = shoal_trainer_create(&trainer, &config, err);
   if (status == SHOAL_OK) status = copy_weights(from, graph, shoal_trainer_state(trainer)->weights, err);
   if (status == SHOAL_OK) {
-    writer w = {.write = write,
-                .context = context,
-                .vocabulary = from->vocabulary,
-                .words = has_words(from->vocabulary)};
-    status = write_on(trainer, &w, shoal_graph_output(graph)->features,
-                      shoal_dataset_classes(from->vocabulary), prompt, prompt_count, options, err);
+    writer w = {from, options, write, context, .words = has_words(from->vocabulary)};
+    status = write_on(&w, trainer, graph, prompt, prompt_count, err);
   }
   shoal_trainer_destroy(trainer);
   free(prompt);

@@ -7,33 +7,31 @@
 #include "base/human.h"
 #include "nn/loss.h"
 
-shoal_metric shoal_metric_of(const shoal_graph *graph) {
+typedef enum metric { ACCURACY, PERPLEXITY, RMSE } metric;
+
+static metric metric_of(const shoal_graph *graph) {
   const shoal_loss_row *loss = &shoal_loss_rows[graph->model->recipe.loss];
-  if (!loss->counts_right) return SHOAL_RMSE;
+  if (!loss->counts_right) return RMSE;
   bool tokens = loss->output == SHOAL_ACT_SOFTMAX && shoal_graph_output(graph)->kind == SHOAL_SEQUENCE;
-  return tokens ? SHOAL_PERPLEXITY : SHOAL_ACCURACY;
+  return tokens ? PERPLEXITY : ACCURACY;
 }
 
-const char *shoal_metric_name(shoal_metric metric) {
-  static const char *const names[] = {
-      [SHOAL_ACCURACY] = "accuracy", [SHOAL_PERPLEXITY] = "perplexity", [SHOAL_RMSE] = "rmse"};
-  return names[metric];
+const char *shoal_metric_name(const shoal_graph *graph) {
+  static const char *const names[] = {[ACCURACY] = "accuracy", [PERPLEXITY] = "perplexity", [RMSE] = "rmse"};
+  return names[metric_of(graph)];
 }
 
 double shoal_metric_value(const shoal_graph *graph, const shoal_result *result) {
-  switch (shoal_metric_of(graph)) {
-  case SHOAL_ACCURACY: return result->accuracy;
-  case SHOAL_PERPLEXITY: return exp(result->loss); /* the loss is a token's */
-  case SHOAL_RMSE: break;
-  }
-  return result->rmse;
+  const double values[] = {[ACCURACY] = result->accuracy,
+                           [PERPLEXITY] = exp(result->loss), /* the loss is a token's */
+                           [RMSE] = result->rmse};
+  return values[metric_of(graph)];
 }
 
 void shoal_metric_text(shoal_text *out, const shoal_graph *graph, const shoal_result *result) {
-  shoal_text_addf(out, "loss %s  %s %s", shoal_human_number(result->loss).text,
-                  shoal_metric_name(shoal_metric_of(graph)),
+  shoal_text_addf(out, "loss %s  %s %s", shoal_human_number(result->loss).text, shoal_metric_name(graph),
                   shoal_human_number(shoal_metric_value(graph, result)).text);
-  if (shoal_metric_of(graph) == SHOAL_PERPLEXITY)
+  if (metric_of(graph) == PERPLEXITY)
     shoal_text_addf(out, "  accuracy %s", shoal_human_number(result->accuracy).text);
 }
 
@@ -60,7 +58,6 @@ static void add_real(shoal_json *json, const char *prefix, const char *name, dou
 void shoal_metric_json(shoal_json *json, const char *prefix, const shoal_graph *graph,
                        const shoal_result *result) {
   add_real(json, prefix, "loss", result->loss);
-  shoal_metric metric = shoal_metric_of(graph);
-  add_real(json, prefix, shoal_metric_name(metric), shoal_metric_value(graph, result));
-  if (metric == SHOAL_PERPLEXITY) add_real(json, prefix, "accuracy", result->accuracy);
+  add_real(json, prefix, shoal_metric_name(graph), shoal_metric_value(graph, result));
+  if (metric_of(graph) == PERPLEXITY) add_real(json, prefix, "accuracy", result->accuracy);
 }

@@ -9,10 +9,7 @@
 #include "base/json.h"
 #include "nn/trainer.h"
 
-typedef enum shoal_metric { SHOAL_ACCURACY, SHOAL_PERPLEXITY, SHOAL_RMSE } shoal_metric;
-
-shoal_metric shoal_metric_of(const shoal_graph *graph);
-const char *shoal_metric_name(shoal_metric metric); /* "accuracy" */
+const char *shoal_metric_name(const shoal_graph *graph); /* "accuracy" */
 double shoal_metric_value(const shoal_graph *graph, const shoal_result *result);
 
 /* The first of the most probable answers. */

@@ -1,6 +1,7 @@
 /* task.c: see task.h. */
 #include "train/task.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static void balance(const shoal_dataset *dataset, uint32_t classes, float *weigh
   }
 }
 
-static shoal_status weigh_classes(shoal_task *task, shoal_error *err) {
+shoal_status shoal_task_check(shoal_task *task, shoal_error *err) {
   const shoal_recipe *recipe = &task->model->recipe;
   uint32_t classes = shoal_dataset_classes(task->dataset);
   if (!recipe->class_weights_balanced && recipe->class_weights_count == 0) return SHOAL_OK;
@@ -82,11 +83,9 @@ shoal_status shoal_task_deal_rounds(shoal_task *task, uint32_t lanes, const uint
                             err);
 }
 
-shoal_status shoal_task_check(shoal_task *task, shoal_error *err) { return weigh_classes(task, err); }
-
 shoal_status shoal_task_ready(shoal_task *task, uint32_t threads, shoal_error *err) {
   shoal_status status = shoal_graph_create(&task->graph, task->model, err);
-  if (status == SHOAL_OK) status = weigh_classes(task, err);
+  if (status == SHOAL_OK) status = shoal_task_check(task, err);
   if (status != SHOAL_OK) return status;
   shoal_trainer_config config = {.graph = task->graph,
                                  .threads = threads,
@@ -114,29 +113,29 @@ void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]) 
   shoal_sha256_hex(text, end != NULL ? (size_t)(end - text) : task->fitted.length, out);
 }
 
-void shoal_task_note_batch(const shoal_task *task, shoal_text *out) {
-  uint64_t samples = shoal_dataset_samples(task->dataset, SHOAL_TRAIN);
-  uint32_t batch = task->model->recipe.batch;
-  if (batch <= samples) return;
-  bool is_text = shoal_dataset_is_text(task->dataset);
-  shoal_text_addf(out,
-                  "the batch size %s is larger than the %s training %s, so every epoch is a single round; a "
-                  "smaller batch gives more updates per epoch",
-                  shoal_human_count(batch).text, shoal_human_count(samples).text,
-                  is_text ? "tokens" : "samples");
-}
-
-void shoal_task_note_outputs(const shoal_task *task, shoal_text *out) {
+void shoal_task_notes(const shoal_task *task, void (*note)(void *self, const char *text), void *self) {
   const shoal_model *model = task->model;
+  char text[512];
+  bool is_text = shoal_dataset_is_text(task->dataset);
+  uint64_t samples = shoal_dataset_samples(task->dataset, SHOAL_TRAIN);
+  if (model->recipe.batch > samples) {
+    snprintf(text, sizeof text,
+             "the batch size %s is larger than the %s training %s, so every epoch is a single round; a "
+             "smaller batch gives more updates per epoch",
+             shoal_human_count(model->recipe.batch).text, shoal_human_count(samples).text,
+             is_text ? "tokens" : "samples");
+    note(self, text);
+  }
   uint32_t outputs = model->layers[model->layers_count - 1].shape.features;
   uint32_t classes = shoal_dataset_classes(task->dataset);
-  bool counts = model->recipe.loss == SHOAL_CROSS_ENTROPY && !shoal_dataset_is_text(task->dataset);
+  bool counts = model->recipe.loss == SHOAL_CROSS_ENTROPY && !is_text;
   if (!counts || classes == 0 || outputs <= classes) return;
-  shoal_text_addf(out, "the model has %s outputs, the data %s classes: ", shoal_human_count(outputs).text,
-                  shoal_human_count(classes).text);
-  if (outputs - classes == 1)
-    shoal_text_addf(out, "the last output will never be right");
-  else
-    shoal_text_addf(out, "the last %s will never be right", shoal_human_count(outputs - classes).text);
-  shoal_text_addf(out, "; `dense %u` at the end has as many", classes);
+  const shoal_human more = shoal_human_count(outputs - classes);
+  snprintf(
+      text, sizeof text,
+      "the model has %s outputs, the data %s classes: the last %s will never be right; `dense %u` at the "
+      "end has as many",
+      shoal_human_count(outputs).text, shoal_human_count(classes).text,
+      outputs - classes == 1 ? "output" : more.text, classes);
+  note(self, text);
 }

@@ -38,9 +38,8 @@ void shoal_task_close(shoal_task *task);
  * for the names of images' classes, which a set has by its name and not in a folder. */
 void shoal_task_fingerprint(const shoal_task *task, char out[SHOAL_SHA256_HEX]);
 
-/* Adds a sentence when a round would take more samples than there are; nothing otherwise. */
-void shoal_task_note_batch(const shoal_task *task, shoal_text *out);
-/* Adds a sentence when the model has more outputs than the data has classes; nothing otherwise. */
-void shoal_task_note_outputs(const shoal_task *task, shoal_text *out);
+/* Calls `note` with a sentence where a round would take more samples than there are, and with one where the model has
+ * more outputs than the data has classes. */
+void shoal_task_notes(const shoal_task *task, void (*note)(void *self, const char *text), void *self);
 
 #endif

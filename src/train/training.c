@@ -85,19 +85,12 @@ shoal_status shoal_training_init(shoal_training *out, const shoal_training_confi
 
 void shoal_training_release(shoal_training *t) { shoal_text_release(&t->best_path); }
 
-static shoal_status save_to(shoal_training *t, const char *path, shoal_error *err) {
-  const shoal_task *task = t->config->task;
-  shoal_status status = shoal_room_check(path, bytes_of(t), err);
-  return status == SHOAL_OK ? shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err)
-                            : status;
-}
-
 /* Whether the checkpoint that it went on from is the file that it saves to. */
 static bool goes_on_in_place(const shoal_training *t) {
   return t->config->resumed && strcmp(t->config->resumed, t->config->out) == 0;
 }
 
-/* Whether the file is a model of this training: the same network, recipe and data. *step: how far it is. */
+/* Whether the file is a model of this training: the same network, recipe and data. *step: how far it is; or NULL. */
 static bool is_our_own(const shoal_training *t, const char *path, uint64_t *step) {
   const shoal_task *task = t->config->task;
   shoal_checkpoint there;
@@ -109,7 +102,7 @@ static bool is_our_own(const shoal_training *t, const char *path, uint64_t *step
   bool same = !its.failed && !ours.failed && strcmp(its.bytes, ours.bytes) == 0 && there.data_json != NULL &&
               strcmp(there.data_json, task->fitted.bytes) == 0 &&
               shoal_checkpoint_position(&there, &stood, NULL) == SHOAL_OK;
-  *step = stood.step;
+  if (step) *step = stood.step;
   shoal_text_release(&its);
   shoal_text_release(&ours);
   shoal_checkpoint_release(&there);
@@ -120,23 +113,19 @@ static bool is_our_own(const shoal_training *t, const char *path, uint64_t *step
 static void find_place_aside(const shoal_training *t, bool own, shoal_text *out) {
   char word[32] = "previous";
   for (int number = 2; number <= ASIDE_MAX + 1; number++) {
-    uint64_t step;
     shoal_text_clear(out);
     shoal_training_path(out, t->config->out, word);
-    if (out->failed || !own || !shoal_file_exists(out->bytes) || is_our_own(t, out->bytes, &step)) return;
+    if (out->failed || !own || !shoal_file_exists(out->bytes) || is_our_own(t, out->bytes, NULL)) return;
     snprintf(word, sizeof word, "previous-%d", number);
   }
 }
 
-/* Before the first save of a training that does not go on from this very file: a model that is at the same
- * place is moved aside and not lost. */
+/* Before the first save of a training that does not go on from this very file. */
 static void keep_previous(shoal_training *t) {
   const char *path = t->config->out;
-  bool first = t->saved_step == UINT64_MAX;
   struct stat there;
-  if (goes_on_in_place(t) || !first || stat(path, &there) != 0 || !S_ISREG(there.st_mode) ||
-      there.st_size == 0)
-    return;
+  if (goes_on_in_place(t) || t->saved_step != UINT64_MAX) return;
+  if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0) return;
   uint64_t step;
   bool own = is_our_own(t, path, &step);
   if (own && step <= t->record_step) return;
@@ -148,13 +137,17 @@ static void keep_previous(shoal_training *t) {
 }
 
 /* While there is no room, the file that is there stays where it is. */
+static shoal_status save_to(shoal_training *t, const char *path, shoal_error *err) {
+  const shoal_task *task = t->config->task;
+  shoal_status status = shoal_room_check(path, bytes_of(t), err);
+  if (status != SHOAL_OK) return status;
+  if (path == t->config->out) keep_previous(t);
+  return shoal_checkpoint_save(path, task->graph, t->state, task->fitted.bytes, err);
+}
+
 static shoal_status save_once(shoal_training *t, shoal_error *err) {
   if (t->saved_step == t->state->step) return SHOAL_OK;
-  shoal_status status = shoal_room_check(t->config->out, bytes_of(t), err);
-  if (status == SHOAL_OK) {
-    keep_previous(t);
-    status = save_to(t, t->config->out, err);
-  }
+  shoal_status status = save_to(t, t->config->out, err);
   if (status != SHOAL_OK)
     shoal_error_prefix(err, "cannot save the model: ");
   else
@@ -171,31 +164,22 @@ __attribute__((format(printf, 2, 3))) static void warn(shoal_training *t, const 
   t->config->calls.warn(t->config->calls.self, text);
 }
 
-/* What is left where the last state cannot be saved. */
-static void add_what_is_left(const shoal_training *t, shoal_text *out) {
-  if (t->saved_step == UINT64_MAX)
-    shoal_text_addf(out, "without a model");
-  else
-    shoal_text_addf(out, "with the model after %s rounds in %s", shoal_human_count(t->saved_step).text,
-                    t->config->out);
-}
-
 shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
   shoal_status status = save_once(t, err);
   if (status != SHOAL_FULL) return status;
-  shoal_text left = {0};
-  add_what_is_left(t, &left);
-  const char *with = left.failed ? "with what was saved last" : left.bytes;
+  char left[SHOAL_ERROR_TEXT_MAX] = "without a model"; /* what there is where this state cannot be saved */
+  if (t->saved_step != UINT64_MAX)
+    snprintf(left, sizeof left, "with the model after %s rounds in %s", shoal_human_count(t->saved_step).text,
+             t->config->out);
   if (!stops(t))
-    warn(t, "%s; waiting until there is room. If you stop the training now, it ends %s", err->text, with);
+    warn(t, "%s; waiting until there is room. If you stop the training now, it ends %s", err->text, left);
   while (status == SHOAL_FULL && shoal_room_wait(t->config->out, bytes_of(t), t->config->stop))
     status = save_once(t, err);
   if (status == SHOAL_OK) warn(t, "there is room again: the model is saved in %s", t->config->out);
   if (status == SHOAL_FULL) {
     shoal_error why = *err;
-    shoal_fail(err, SHOAL_FULL, "%s; it ends %s", why.text, with);
+    shoal_fail(err, SHOAL_FULL, "%s; it ends %s", why.text, left);
   }
-  shoal_text_release(&left);
   return status;
 }
 
@@ -223,24 +207,16 @@ static void save_now(shoal_training *t) {
 
 /* ---- where it begins ---- */
 
-/* Loads the state of the best epoch, if there is such a file beside the checkpoint. */
-static shoal_status load_best(shoal_training *t, bool *found, shoal_error *err) {
-  shoal_text path = {0};
-  shoal_training_path(&path, t->config->resumed, "best");
-  *found = t->config->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
-  shoal_status status = *found ? with_file(t, path.bytes, resume, err) : SHOAL_OK;
-  shoal_text_release(&path);
-  return status;
-}
-
-/* Early stopping goes on where it was: from the best epoch so far, which has a file of its own,
- * or from this one, when the checkpoint is what an earlier run kept. */
+/* Early stopping goes on where it was: from the best epoch so far, which has a file of its own beside the
+ * checkpoint, or from this one, when the checkpoint is what an earlier run kept. */
 static shoal_status recall_best(shoal_training *t, const shoal_checkpoint *from, shoal_error *err) {
   shoal_task *task = t->config->task;
   if (task->model->recipe.early_stop == 0) return SHOAL_OK;
-  bool found;
-  shoal_status status = load_best(t, &found, err);
-  if (status == SHOAL_OK && !found) status = resume(t, from, err);
+  shoal_text path = {0};
+  shoal_training_path(&path, t->config->resumed, "best");
+  bool found = t->config->had_early_stop && !path.failed && shoal_file_exists(path.bytes);
+  shoal_status status = found ? with_file(t, path.bytes, resume, err) : resume(t, from, err);
+  shoal_text_release(&path);
   bool at_end_of_epoch = t->state->epoch > 0 && t->state->round == 0;
   if (status != SHOAL_OK || !at_end_of_epoch) return status;
   t->best_loss = shoal_trainer_evaluate(task->trainer, &task->sources[SHOAL_VALID]).loss;
@@ -294,12 +270,6 @@ shoal_status shoal_training_goes_on(shoal_training *t, shoal_error *err) {
   if (t->config->task->model->recipe.early_stop == 0 || !shoal_file_exists(t->best_path.bytes))
     return SHOAL_OK;
   return with_file(t, t->best_path.bytes, weigh_best, err);
-}
-
-/* A new training has no best epoch yet: what is there is an earlier one's. */
-static void forget_best(const shoal_training *t) {
-  bool is_new = t->config->resumed == NULL && t->record_step == 0;
-  if (is_new && t->config->task->model->recipe.early_stop > 0) unlink(t->best_path.bytes);
 }
 
 /* ---- the loop ---- */
@@ -365,10 +335,13 @@ static shoal_outcome broken(shoal_status status) {
 }
 
 shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
-  const uint64_t epochs = t->config->task->model->recipe.epochs;
+  const shoal_recipe *recipe = &t->config->task->model->recipe;
+  const uint64_t epochs = recipe->epochs;
   const double every_s = t->config->save_every_s;
   t->saved_at = shoal_clock_seconds();
-  forget_best(t);
+  /* A new training has no best epoch yet: what is there is an earlier one's. */
+  bool is_new = t->config->resumed == NULL && t->record_step == 0;
+  if (is_new && recipe->early_stop > 0) unlink(t->best_path.bytes);
   warn_of_little_room(t);
   while (t->state->epoch < epochs) {
     const uint64_t before = t->state->step;

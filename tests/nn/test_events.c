@@ -180,8 +180,8 @@ static void contains(const uint8_t *bytes, size_t length, const char *word) {
 static void trials_and_graphs_name_what_they_have(void **state) {
   (void)state;
   static const char text[] = "input 4\nhidden: dense 8 relu\ndense 3\nloss cross-entropy\n";
-  const shoal_events_param params[] = {{.name = "rate", .kind = SHOAL_EVENTS_NUMBER, .number = 0.5},
-                                       {.name = "optimizer", .kind = SHOAL_EVENTS_TEXT, .text = "adam"}};
+  const shoal_events_param params[] = {{.name = "rate", .number = 0.5},
+                                       {.name = "optimizer", .is_text = true, .text = "adam"}};
   shoal_model *model;
   shoal_graph *graph;
   shoal_events *events;

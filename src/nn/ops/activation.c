@@ -5,7 +5,7 @@
 #include "nn/loss.h"
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* ---- the functions ---- */

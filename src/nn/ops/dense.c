@@ -8,7 +8,7 @@
  * multiplying them. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 enum { SPARSE_SHARE = 5, SPARSE_COLUMNS_MIN = 32 };

@@ -4,7 +4,7 @@
  * The numbers of rows of a lookup stay in `saved` for the way back. They have no gradient. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* ---- the lines ---- */

@@ -3,7 +3,7 @@
  * The node of flatten makes a vector of anything, that of reshape anything of a vector; a line `reshape` is both. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* ---- the lines ---- */

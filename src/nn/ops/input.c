@@ -1,6 +1,6 @@
 /* input.c: the data itself. Its line is the first of every text; the source of samples fills its node. */
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 static bool read(shoal_reading *r, shoal_layer *layer) {

@@ -1,7 +1,7 @@
 /* join.c: add and concat: several lines become one. No parameters. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* ---- the lines ---- */

@@ -8,7 +8,7 @@
  * values of a vector or an image; a sequence's features). */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 static uint32_t channels_of(const shoal_shape *shape) {
@@ -108,12 +108,12 @@ static void backward(const shoal_call *c) { run_bands(c, backward_band); }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   bool sequence = node->shape.kind == SHOAL_SEQUENCE; /* its channels come last */
-  if (sequence) x = shoal_onnx_transpose(e, x, 3, (int64_t[]){0, 2, 1});
+  if (sequence) x = shoal_onnx_transpose(e, x, (int64_t[]){0, 2, 1});
   const char *params[4];
   for (int i = 0; i < 4; i++) params[i] = shoal_onnx_param(e, node->params[i]);
   shoal_onnx_attribute_float(e->file, "epsilon", SHOAL_NORM_EPS);
   x = shoal_onnx_emit(e->file, "BatchNormalization", x, params[0], params[1], params[2], params[3], NULL);
-  return sequence ? shoal_onnx_transpose(e, x, 3, (int64_t[]){0, 2, 1}) : x;
+  return sequence ? shoal_onnx_transpose(e, x, (int64_t[]){0, 2, 1}) : x;
 }
 
 const shoal_op shoal_op_batchnorm = {.word = "batchnorm",

@@ -17,7 +17,7 @@
 #include "base/assert.h"
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* What the three are: their gates, and their operator in ONNX, which has our gate order[g] as its gate g. */
@@ -430,7 +430,7 @@ static const char *gate_bias(shoal_onnx_export *e, const shoal_node *node, const
 /* ONNX wants the steps in front, and gives them with an axis for the direction. */
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   const family *f = family_of(node->op);
-  x = shoal_onnx_transpose(e, x, 3, (int64_t[]){1, 0, 2});
+  x = shoal_onnx_transpose(e, x, (int64_t[]){1, 0, 2});
   const char *weight = gate_weight(e, node->params[0], f);
   const char *again = gate_weight(e, node->params[1], f);
   const char *bias = gate_bias(e, node, f);
@@ -442,7 +442,7 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
                                (const char *[]){node->activation == SHOAL_ACT_RELU ? "Relu" : "Tanh"});
   const char *y = shoal_onnx_emit(e->file, f->onnx, x, weight, again, bias, NULL);
   y = shoal_onnx_emit(e->file, "Squeeze", y, shoal_onnx_ints(e->file, 1, (int64_t[]){1}), NULL);
-  return shoal_onnx_transpose(e, y, 3, (int64_t[]){1, 0, 2});
+  return shoal_onnx_transpose(e, y, (int64_t[]){1, 0, 2});
 }
 
 #define ROW(name, also, vectors)                                                                         \

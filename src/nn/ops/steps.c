@@ -2,7 +2,7 @@
  * No parameters. */
 #include "nn/lowering.h"
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* ---- one step ---- */

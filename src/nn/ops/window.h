@@ -3,7 +3,7 @@
 #define SHOAL_NN_OPS_WINDOW_H
 
 #include "nn/model_internal.h"
-#include "nn/onnx_op.h"
+#include "nn/onnx.h"
 #include "nn/ops/table.h"
 
 /* Of a line: read, write and infer of a row. The window, as in "5x5", and the usual stride; options are read later. */
