@@ -13,6 +13,7 @@
 
 #include "cli/bench.h"
 #include "data/noise.h"
+#include "nn/loss.h"
 #include "nn/safetensors.h"
 
 typedef struct session {
@@ -71,7 +72,7 @@ static void add_batch(session *s) {
   uint32_t in_steps = in->kind == SHOAL_SEQUENCE || in->kind == SHOAL_TOKENS ? in->steps : 0,
            out_steps = out->kind == SHOAL_SEQUENCE ? out->steps : 0;
   bool image = in->kind == SHOAL_IMAGE, tokens = in->kind == SHOAL_TOKENS,
-       labels = s->model->recipe.loss == SHOAL_CROSS_ENTROPY;
+       labels = shoal_targets_of(&s->model->recipe) == SHOAL_TARGET_CLASSES;
   const shoal_batch into = {.x = tokens  ? NULL
                                  : image ? s->lanes
                                          : s->input,

@@ -14,6 +14,7 @@
 #include "data/image_file.h"
 #include "data/image_list.h"
 #include "data/named.h"
+#include "nn/loss.h"
 #include "search/predictor.h"
 #include "train/generate.h"
 
@@ -230,11 +231,13 @@ typedef struct answers {
   const float *targets;        /* steps x n x features; for numbers */
 } answers;
 
-static bool has_classes(const answers *a) { return a->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
+static bool has_classes(const answers *a) {
+  return shoal_targets_of(&a->graph->model->recipe) == SHOAL_TARGET_CLASSES;
+}
 
 /* Binary cross-entropy with one output: the probability of the second of two classes. */
 static bool has_two_classes(const answers *a) {
-  return a->graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY && a->features == 1 && a->steps == 1;
+  return shoal_targets_of(&a->graph->model->recipe) == SHOAL_TARGET_TWO && a->features == 1 && a->steps == 1;
 }
 
 static const char *class_name(const answers *a, uint32_t index, char buffer[16]) {

@@ -109,9 +109,9 @@ static shoal_status check_answer(shoal_dataset *d, shoal_error *err) {
   if (d->output.kind == SHOAL_SEQUENCE)
     return fail_output(d, "one answer a sample", "end it with a vector (`lstm N last`, `flatten`, `dense N`)",
                        err);
-  if (d->loss == SHOAL_CROSS_ENTROPY)
+  if (d->targets == SHOAL_TARGET_CLASSES)
     return outputs >= d->classes ? SHOAL_OK : fail_output(d, has, advice, err);
-  if (outputs == 1 && (d->loss != SHOAL_BINARY_CROSS_ENTROPY || d->classes <= 2)) return SHOAL_OK;
+  if (outputs == 1 && (d->targets != SHOAL_TARGET_TWO || d->classes <= 2)) return SHOAL_OK;
   if (d->classes > 1 && outputs == d->classes) {
     d->one_hot = true;
     return SHOAL_OK;
@@ -125,7 +125,7 @@ static shoal_status check_text(const shoal_dataset *d, const shoal_model *model,
   uint32_t vocabulary = d->tokens.vocabulary.count, embeds = shoal_model_vocabulary(model);
   char a[SHOAL_GROUPED_MAX], b[SHOAL_GROUPED_MAX], has[96], advice[96];
   if (d->input.kind != SHOAL_TOKENS) return fail_input(d, units, "tokens 20", err);
-  if (d->loss != SHOAL_CROSS_ENTROPY)
+  if (d->targets != SHOAL_TARGET_CLASSES)
     return shoal_fail(err, SHOAL_INVALID, "%s is a text, which needs `loss cross-entropy`", d->name);
   if (vocabulary > embeds)
     return shoal_fail(err, SHOAL_INVALID,
@@ -141,7 +141,7 @@ static shoal_status check_text(const shoal_dataset *d, const shoal_model *model,
 
 static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_error *err) {
   if (d->kind == SHOAL_DATA_NOISE) {
-    if (d->loss == SHOAL_CROSS_ENTROPY) d->classes = d->output.features;
+    if (d->targets == SHOAL_TARGET_CLASSES) d->classes = d->output.features;
     return shoal_noise_create(&d->noise, model, err);
   }
   if (d->kind == SHOAL_DATA_WAVE) {
@@ -149,7 +149,7 @@ static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_
       return fail_input(d, "frequency, phase and amplitude", "3", err);
     if (d->output.kind != SHOAL_SEQUENCE || d->output.features != 1)
       return fail_output(d, "one number a step", "use `repeat T` and end it with `dense 1`", err);
-    if (d->loss == SHOAL_CROSS_ENTROPY || d->loss == SHOAL_BINARY_CROSS_ENTROPY)
+    if (d->targets != SHOAL_TARGET_NUMBER)
       return shoal_fail(err, SHOAL_INVALID, "%s has numbers, which need `loss mean-squared`", d->name);
     return SHOAL_OK;
   }
@@ -162,7 +162,7 @@ static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_
       d->output.features < d->alphabet)
     return fail_output(d, "one token a step", "it must have the input's steps and `dense` as wide as `embed`",
                        err);
-  if (d->loss != SHOAL_CROSS_ENTROPY)
+  if (d->targets != SHOAL_TARGET_CLASSES)
     return shoal_fail(err, SHOAL_INVALID, "%s has tokens, which need `loss cross-entropy`", d->name);
   return SHOAL_OK;
 }
@@ -514,11 +514,8 @@ static shoal_status open_images(shoal_dataset *d, const plan *p, const shoal_dat
 
 static shoal_status open_table(shoal_dataset *d, const plan *p, const shoal_dataset_options *options,
                                shoal_error *err) {
-  shoal_target_kind target = d->loss == SHOAL_CROSS_ENTROPY          ? SHOAL_TARGET_CLASSES
-                             : d->loss == SHOAL_BINARY_CROSS_ENTROPY ? SHOAL_TARGET_TWO
-                                                                     : SHOAL_TARGET_NUMBER;
-  shoal_status status =
-      shoal_table_open(&d->table, p->paths[0], p->paths[1], options->target, target, options->unlabeled, err);
+  shoal_status status = shoal_table_open(&d->table, p->paths[0], p->paths[1], options->target, d->targets,
+                                         options->unlabeled, err);
   if (options->no_target) *options->no_target = d->table.target_column == SHOAL_NO_NAME;
   if (status != SHOAL_OK) return status;
   d->classes = d->table.classes.count;
@@ -648,7 +645,7 @@ shoal_status shoal_dataset_open(shoal_dataset **out, const shoal_dataset_options
   }
   d->input = model->layers[0].shape;
   d->output = model->layers[model->layers_count - 1].shape;
-  d->loss = model->recipe.loss;
+  d->targets = shoal_targets_of(&model->recipe);
   if (options->store) status = open_store(d, options, model, err);
   if (status == SHOAL_OK) status = make_plan(&p, options, err);
   if (status == SHOAL_OK && options->target && p.kind != SHOAL_DATA_TABLE)

@@ -41,7 +41,7 @@ struct shoal_dataset {
   shoal_data_kind kind;
   char *name; /* as the user gave it */
   shoal_shape input, output;
-  shoal_loss_kind loss;
+  shoal_target_kind targets;
   bool one_hot; /* classes as targets: 1 for the right one, 0 for the others */
 
   shoal_images images;

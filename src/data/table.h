@@ -21,12 +21,7 @@
 #include "base/hash.h"
 #include "data/names.h"
 #include "data/parts.h"
-
-typedef enum shoal_target_kind {
-  SHOAL_TARGET_CLASSES, /* a label: sorted by number when all are numbers, by bytes else */
-  SHOAL_TARGET_TWO,     /* the same, but two classes, as the number 0 or 1 */
-  SHOAL_TARGET_NUMBER,
-} shoal_target_kind;
+#include "nn/loss.h"
 
 typedef struct shoal_table {
   bool header;
@@ -35,7 +30,7 @@ typedef struct shoal_table {
   char *target;             /* its column's name */
   uint32_t target_column;   /* its place in the file, from 0; SHOAL_NO_NAME: it was not found */
   shoal_target_kind target_kind;
-  shoal_names classes;
+  shoal_names classes;           /* CLASSES and TWO: sorted by number when all are numbers, by bytes else */
   char sha256[SHOAL_SHA256_HEX]; /* of the training file */
   bool fitted;                   /* all of the above came from JSON */
 

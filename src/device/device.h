@@ -10,14 +10,16 @@
  *   2. All pointers that a kernel gets are memory of the device. Structs such as shoal_gemm, and lists of pointers such
  *      as the parts of sum_parts, are the host's and are read before the kernel returns. Numbers that a kernel finds, a
  *      loss or a sum of squares, go to memory of the device.
- *   3. Kernels and copies that one thread asks for take effect in the order of asking. A kernel may return before it is
- *      done; copies return when they are done, and `wait` returns when everything is that the calling thread asked for.
+ *   3. Kernels and copies that one thread asks for take effect in the order of asking. Copies return when they are done.
+ *      With `threads_max` 1 a kernel may return before it is done, and `wait` returns when all kernels are. Other devices'
+ *      kernels are done when they return, because threads go on with what others have computed.
  *   4. What kernels answer at once (sizes of scratch, sparse_rows) they know without waiting: a device that would have to
  *      wait in order to look for zeros answers that there are too many.
  *
  * How a GPU fits: take and give are its allocator, copies are its copies on the stream of the calling thread, kernels are
- * launches on that stream, wait is the stream's. It says `threads_max` 1, because one thread of the host keeps it busy:
- * the engine then has one crew, works a shard off in large tiles and shares nothing between threads.
+ * launches on that stream, wait is the stream's. A kernel is not told its device: each GPU has a range of addresses of its
+ * own, and the first pointer that a kernel gets says which GPU is meant. It says `threads_max` 1, because one thread of
+ * the host keeps it busy: the engine then has one crew, works a shard off in large tiles and shares nothing between threads.
  * How a browser fits: the memory of WebAssembly is the host's, so it is the processor below with kernels compiled for
  * its vectors; threads are its workers.
  *

@@ -100,7 +100,10 @@ void shoal_engine_place(const shoal_engine *e, float *to, const float *from, siz
 }
 
 void shoal_engine_gather(const shoal_engine *e, float *to, const float *from, size_t floats) {
-  if (to != from && to != NULL) e->device->copy_out(e->device, to, from, floats * sizeof *to);
+  if (to == from)
+    e->device->wait(e->device);
+  else if (to != NULL)
+    e->device->copy_out(e->device, to, from, floats * sizeof *to);
 }
 
 void shoal_engine_zero(const shoal_engine *e, float *memory, size_t floats) {
@@ -388,9 +391,9 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
       shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, NULL, p->state + (tile->first + i) * state);
   }
   shoal_exec_forward(exec);
-  if (p->judge != NULL) ask_judge(p, exec, tile);
-  /* Before the loss, since the gradient may overwrite them. */
+  /* Before the loss or the judge, since the gradient may overwrite them. */
   if (p->out != NULL) keep_outputs(e, p, tile, shoal_exec_outputs(exec));
+  if (p->judge != NULL) ask_judge(p, exec, tile);
   if (sums != NULL) shoal_exec_loss(exec, sums);
   if (exec->plan->training) shoal_exec_backward(exec);
   for (uint32_t i = 0; p->state_after != NULL && state > 0 && i < tile->n; i++)
@@ -440,6 +443,7 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
 
 void shoal_engine_pass(shoal_engine *e, const shoal_pass *p) {
   SHOAL_ASSERT(e->plans[p->use] != NULL && p->first_shard + p->shards_count <= p->shards);
+  SHOAL_ASSERT(p->judge == NULL || e->plans[p->use]->training);
   pass_work work = {e, p};
   shoal_pool_run(e->pool, p->shards_count, shard_task, &work);
 }

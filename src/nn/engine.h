@@ -34,8 +34,9 @@ typedef struct shoal_engine_config {
   const shoal_device *device; /* NULL: the processor */
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
-  uint32_t threads, shards;   /* threads of its own (0: the caller), for passes of about so many shards; */
-  shoal_pool *pool;           /* or a pool, each of whose threads is a crew; NULL: threads of its own */
+  uint32_t threads;           /* of its own, at most */
+  uint32_t shards; /* of a pass, about: the engine chooses its threads for these. 0: the caller works alone */
+  shoal_pool *pool;           /* in place of threads of its own: each thread of the pool is a crew. Or NULL */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
 } shoal_engine_config;
@@ -43,9 +44,8 @@ typedef struct shoal_engine_config {
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err);
 void shoal_engine_destroy(shoal_engine *engine);
 
-/* So many floats of the device for the engine's lifetime, anything in them or zeros. NULL: there is no memory, now and
- * for all that is taken later, so that it is enough to ask has_memory at the end. The memory costs nothing until it is
- * written. */
+/* So many floats of the device for the engine's lifetime, with anything or with zeros in them. NULL: there is no memory, now
+ * and for all that is taken later, so that it is enough to ask has_memory at the end. */
 float *shoal_engine_take(shoal_engine *engine, size_t floats);
 float *shoal_engine_take_zeros(shoal_engine *engine, size_t floats);
 /* The host's copy of such memory, which place and gather bring up to date: the memory itself where it is the host's. */
@@ -146,8 +146,8 @@ typedef struct shoal_work_time {
   double seconds; /* summed over threads */
 } shoal_work_time;
 
-/* How long the work took since create or the last reset, with config.times. Writes a row a step of the plan, and one for
- * each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
+/* How long the work took since create or the last reset, with config.times. Writes a row for each node and way that
+ * it goes, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
 uint32_t shoal_engine_times(const shoal_engine *engine, shoal_work_time *rows);
 void shoal_engine_times_reset(shoal_engine *engine);
 

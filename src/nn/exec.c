@@ -382,6 +382,8 @@ typedef struct loss_pieces {
   shoal_sums *sums; /* of each piece */
 } loss_pieces;
 
+static const double ELEMENT_WORK = 16; /* of an exponential, in multiply-adds */
+
 static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) {
   (void)thread;
   const loss_pieces *l = context;
@@ -396,7 +398,7 @@ static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) 
 static void element_loss(const loss_pieces *l, const shoal_recipe *recipe) {
   const shoal_batch *batch = l->batch;
   const shoal_kernels *k = l->kernels;
-  if (recipe->loss == SHOAL_BINARY_CROSS_ENTROPY)
+  if (shoal_targets_of(recipe) == SHOAL_TARGET_TWO)
     k->binary_right(l->rows, l->cols, l->p, batch->targets, batch->weight, &l->sums->correct);
   else
     k->element_loss(SHOAL_LOSS_SQUARED, 0, l->rows, l->cols, l->p, batch->targets, batch->weight, 1, NULL,
@@ -412,7 +414,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   const shoal_shape *shape = shoal_graph_output(plan->graph);
   const shoal_place *place = output_place(exec);
   shoal_batch batch = batch_in(exec, exec->block);
-  bool labels = recipe->loss == SHOAL_CROSS_ENTROPY;
+  bool labels = shoal_targets_of(recipe) == SHOAL_TARGET_CLASSES;
   double scale = 1.0 / exec->round_n;
   if (!recipe->sum_steps) scale /= shape->steps;
   if (!labels) scale /= shape->features;
@@ -429,7 +431,8 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
   l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
                         batch.weight, &l.sums->weight, &l.sums->counted);
   if (labels)
-    shoal_pool_run(exec->team, SHOAL_LOSS_PIECES, cross_entropy_piece, &l);
+    shoal_pool_run(ELEMENT_WORK * l.rows * l.cols < BAND_WORK_MIN ? NULL : exec->team, SHOAL_LOSS_PIECES,
+                   cross_entropy_piece, &l);
   else
     element_loss(&l, recipe);
 

@@ -64,13 +64,13 @@ typedef struct shoal_node {
   uint32_t inputs[SHOAL_LAYER_INPUTS_MAX];
   shoal_shape in, shape; /* of input 0, or of the output where there is none, and of the output */
   uint32_t params[SHOAL_NODE_PARAMS_MAX]; /* in the order that its operation gives; SHOAL_NO_PARAM */
-  shoal_activation activation;            /* ACTIVATION, and RNN's own (tanh or relu) */
+  shoal_activation activation;            /* of an activation, and an rnn's own (tanh or relu) */
   shoal_pool_kind pool;
   shoal_window window; /* conv, pool; lanes is left 0 */
   bool reverse;        /* recurrent: from the last step to the first */
-  uint32_t step;       /* STEP */
-  uint32_t columns;    /* LOOKUP: how many of the input's last values are numbers of rows */
-  float rate;          /* DROPOUT */
+  uint32_t step;       /* of a step */
+  uint32_t columns;    /* of a lookup: how many of the input's last values are numbers of rows */
+  float rate;          /* of dropout */
 } shoal_node;
 
 typedef struct shoal_graph {

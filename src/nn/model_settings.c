@@ -171,18 +171,18 @@ bool shoal_check_loss(shoal_reading *r) {
                             "%s needs a vector or a sequence, but the last layer gives %s; end with a line "
                             "like `dense 10`, `flatten` or `global-pool average`",
                             loss, shoal_shape_text(output, shape));
-  if (recipe->loss == SHOAL_CROSS_ENTROPY && output->features < 2)
+  if (shoal_targets_of(recipe) == SHOAL_TARGET_CLASSES && output->features < 2)
     return shoal_words_fail(w, at,
-                            "cross-entropy needs at least 2 classes, but the last layer gives %s; "
+                            "%s needs at least 2 classes, but the last layer gives %s; "
                             "a yes or no takes binary-cross-entropy",
-                            shoal_shape_text(output, shape));
+                            loss, shoal_shape_text(output, shape));
   if (recipe->sum_steps && output->kind != SHOAL_SEQUENCE)
     return shoal_words_fail(w, at, "sum-steps needs a sequence, but the last layer gives %s",
                             shoal_shape_text(output, shape));
 
   bool weighted = recipe->class_weights_balanced || recipe->class_weights_count;
   at = w->head = r->settings[SHOAL_SETTING_CLASS_WEIGHTS];
-  if (weighted && recipe->loss != SHOAL_CROSS_ENTROPY)
+  if (weighted && shoal_targets_of(recipe) != SHOAL_TARGET_CLASSES)
     return shoal_words_fail(w, at, "weights of classes need the loss cross-entropy, found %s", loss);
   if (recipe->class_weights_count && recipe->class_weights_count != output->features)
     return shoal_words_fail(w, at, "%u weights for %s classes; there must be one for each",

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/assert.h"
+#include "nn/loss.h"
 #include "nn/op.h"
 #include "nn/sums.h"
 
@@ -178,7 +179,7 @@ static void want_work(planner *p) {
 static void want_batch(planner *p) {
   shoal_plan *plan = p->plan;
   const shoal_shape *out = &p->graph->nodes[p->nodes - 1].shape;
-  bool labels = p->graph->model->recipe.loss == SHOAL_CROSS_ENTROPY;
+  bool labels = shoal_targets_of(&p->graph->model->recipe) == SHOAL_TARGET_CLASSES;
   size_t rows = (size_t)plan->samples_max * out->steps;
   uint32_t end = 2 * p->nodes;
   bool random = shoal_graph_has(p->graph, SHOAL_OP_RANDOM);

@@ -194,7 +194,7 @@ uint64_t shoal_trainer_rounds(const shoal_trainer *t) {
 uint32_t shoal_trainer_shards(const shoal_trainer *t) { return t->shards; }
 
 shoal_result shoal_trainer_result(const shoal_trainer *t, const shoal_sums *sums) {
-  bool counts = shoal_loss_rows[t->recipe->loss].counts_right;
+  bool counts = shoal_targets_of(t->recipe) != SHOAL_TARGET_NUMBER;
   double weight = sums->weight > 0 ? sums->weight : 1;
   double counted = sums->counted > 0 ? (double)sums->counted : 1;
   return (shoal_result){.loss = sums->loss / weight,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "nn/loss.h"
 #include "nn/safetensors.h"
 #include "search/trial_internal.h"
 
@@ -297,7 +298,7 @@ static bool check_model(const loader *l, const shoal_trial_net *net) {
   return values <= NODE_VALUES_MAX && lookups == shoal_encoder_lookups(encoder) &&
          model->layers[0].shape.features == shoal_encoder_values(encoder) &&
          model->layers[model->layers_count - 1].shape.features == shoal_target_width(target) &&
-         model->recipe.loss == (number ? SHOAL_MEAN_SQUARED : SHOAL_CROSS_ENTROPY);
+         shoal_targets_of(&model->recipe) == (number ? SHOAL_TARGET_NUMBER : SHOAL_TARGET_CLASSES);
 }
 
 /* The tensors of a network, all there and of the right shape, before memory is reserved for them. */

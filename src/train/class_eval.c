@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "data/sample.h"
+#include "nn/loss.h"
 #include "train/metric.h"
 
 static const char *name_of(const void *self, uint32_t index) {
@@ -22,11 +23,11 @@ shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *gra
       .graph = graph, .dataset = dataset, .words = {.self = out, .name = name_of, .show = show}};
   const shoal_shape *output = shoal_graph_output(graph);
   uint32_t features = output->features;
-  bool binary = graph->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY;
-  out->has_classes = (binary || graph->model->recipe.loss == SHOAL_CROSS_ENTROPY) &&
-                     output->kind != SHOAL_SEQUENCE && features <= SHOAL_CLASS_EVAL_MAX &&
-                     (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX &&
-                     !shoal_dataset_is_text(dataset);
+  shoal_target_kind targets = shoal_targets_of(&graph->model->recipe);
+  bool binary = targets == SHOAL_TARGET_TWO;
+  out->has_classes =
+      targets != SHOAL_TARGET_NUMBER && output->kind != SHOAL_SEQUENCE && features <= SHOAL_CLASS_EVAL_MAX &&
+      (uint64_t)batch * features <= SHOAL_CLASS_EVAL_BATCH_MAX && !shoal_dataset_is_text(dataset);
   if (!out->has_classes) return SHOAL_OK;
   bool two = binary && features == 1;
   shoal_status status = shoal_confusion_init(&out->confusion, two ? 2 : features, binary && !two, err);

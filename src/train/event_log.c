@@ -8,6 +8,7 @@
 #include "base/human.h"
 #include "base/png.h"
 #include "data/sample.h"
+#include "nn/loss.h"
 #include "train/generate.h"
 #include "train/metric.h"
 
@@ -39,7 +40,9 @@ static class_name name_of(const shoal_dataset *dataset, uint32_t index) {
   return n;
 }
 
-static bool has_labels(const shoal_task *task) { return task->model->recipe.loss == SHOAL_CROSS_ENTROPY; }
+static bool has_labels(const shoal_task *task) {
+  return shoal_targets_of(&task->model->recipe) == SHOAL_TARGET_CLASSES;
+}
 
 static uint32_t samples_of(const shoal_task *task, const shoal_source *source) {
   uint32_t most = task->model->recipe.batch < SAMPLES ? task->model->recipe.batch : SAMPLES;
@@ -81,7 +84,7 @@ static void add_numbers(shoal_text *out, const float *row, uint32_t features) {
 static void add_row(shoal_text *out, const shoal_task *task, uint64_t sample, const float *said,
                     int32_t label, const float *target) {
   uint32_t features = shoal_graph_output(task->graph)->features;
-  bool two = task->model->recipe.loss == SHOAL_BINARY_CROSS_ENTROPY && features == 1;
+  bool two = shoal_targets_of(&task->model->recipe) == SHOAL_TARGET_TWO && features == 1;
   shoal_text_addf(out, "\n| %llu | ", (unsigned long long)sample);
   if (has_labels(task) || two) {
     /* A single output is the probability of the second of two classes. */

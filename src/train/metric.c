@@ -11,8 +11,8 @@ typedef enum metric { ACCURACY, PERPLEXITY, RMSE } metric;
 
 static metric metric_of(const shoal_graph *graph) {
   const shoal_loss_row *loss = &shoal_loss_rows[graph->model->recipe.loss];
-  if (!loss->counts_right) return RMSE;
-  bool tokens = loss->output == SHOAL_ACT_SOFTMAX && shoal_graph_output(graph)->kind == SHOAL_SEQUENCE;
+  if (loss->targets == SHOAL_TARGET_NUMBER) return RMSE;
+  bool tokens = loss->targets == SHOAL_TARGET_CLASSES && shoal_graph_output(graph)->kind == SHOAL_SEQUENCE;
   return tokens ? PERPLEXITY : ACCURACY;
 }
 

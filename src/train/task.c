@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/human.h"
+#include "nn/loss.h"
 
 shoal_status shoal_task_open(shoal_task *task, const shoal_model *model, const shoal_dataset_options *options,
                              shoal_error *err) {
@@ -128,7 +129,7 @@ void shoal_task_notes(const shoal_task *task, void (*note)(void *self, const cha
   }
   uint32_t outputs = model->layers[model->layers_count - 1].shape.features;
   uint32_t classes = shoal_dataset_classes(task->dataset);
-  bool counts = model->recipe.loss == SHOAL_CROSS_ENTROPY && !is_text;
+  bool counts = shoal_targets_of(&model->recipe) == SHOAL_TARGET_CLASSES && !is_text;
   if (!counts || classes == 0 || outputs <= classes) return;
   const shoal_human more = shoal_human_count(outputs - classes);
   snprintf(

@@ -263,6 +263,7 @@ export function agentJobPage(frame: Frame, id: number): Page {
       fetchActors().catch(() => undefined);
       newer.now();
     },
+    settled: () => newer.settled(),
     close() {
       newer.drop();
       curves.close();

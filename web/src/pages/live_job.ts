@@ -41,6 +41,7 @@ export interface JobKind {
   fetch(): Promise<() => void>;
   event(name: string, data: unknown): void;
   look(): void; // now and then, while it runs
+  settled?(): Promise<void>; // back when it asks the server for nothing more: the job is about to be deleted
   isLong?: boolean; // its page gets a list of contents
   close(): void;
 }
@@ -287,6 +288,7 @@ export class LiveJob {
   private async remove(job: Job): Promise<void> {
     const what = `${this.kind.goes} are removed from the server. This cannot be undone.`;
     if (!(await ask(`Delete “${job.name}”?`, what, "Delete"))) return;
+    await this.kind.settled?.();
     await remove(this.path);
     this.frame.go("/");
   }
