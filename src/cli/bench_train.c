@@ -334,7 +334,9 @@ int shoal_bench_train(int argc, char **argv) {
   shoal_progress_init(&s.progress, o.json ? NULL : stderr, s.started);
   shoal_stop_catch();
   shoal_error err;
-  shoal_status status = o.losses != NULL ? print_losses(&s, o.losses, o.json, &err) : measure(&s, &err);
+  shoal_status status = shoal_cli_spare_inputs(o.losses, &o.net, 1, &err);
+  if (status == SHOAL_OK)
+    status = o.losses != NULL ? print_losses(&s, o.losses, o.json, &err) : measure(&s, &err);
   if (status == SHOAL_OK && o.losses == NULL) status = o.json ? print_json(&s, &err) : print_text(&s, &err);
   close_session(&s);
   if (status != SHOAL_OK && status != SHOAL_STOPPED) return shoal_cli_failed("bench train", &err);

@@ -148,12 +148,23 @@ void shoal_cli_keep_previous(const char *command, const char *what, const char *
   shoal_text_release(&place);
 }
 
-void shoal_cli_drop_previous(const char *out, const shoal_text *kept) {
-  if (kept->length > 0 && !kept->failed && shoal_cli_same_file(out, kept->bytes)) unlink(kept->bytes);
-}
-
-bool shoal_cli_same_file(const char *a, const char *b) {
+static bool is_same_file(const char *a, const char *b) {
   struct stat one, other;
   return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
+}
+
+void shoal_cli_drop_previous(const char *out, const shoal_text *kept) {
+  if (kept->length > 0 && !kept->failed && is_same_file(out, kept->bytes)) unlink(kept->bytes);
+}
+
+shoal_status shoal_cli_spare_inputs(const char *out, const char *const *inputs, size_t count,
+                                    shoal_error *err) {
+  for (size_t i = 0; out != NULL && i < count; i++) {
+    const char *kind = inputs[i] != NULL ? strchr(inputs[i], ':') : NULL;
+    if (inputs[i] != NULL && (is_same_file(out, inputs[i]) || (kind != NULL && is_same_file(out, kind + 1))))
+      return shoal_fail(err, SHOAL_INVALID,
+                        "%s would be overwritten, but it is read here; choose another name", out);
+  }
+  return SHOAL_OK;
 }

@@ -67,8 +67,10 @@ void shoal_cli_keep_previous(const char *command, const char *what, const char *
                              shoal_text *kept);
 void shoal_cli_drop_previous(const char *out, const shoal_text *kept);
 
-/* Whether two paths lead to one file that is there. */
-bool shoal_cli_same_file(const char *a, const char *b);
+/* SHOAL_INVALID where `out`, unless NULL, is one of the files that are read: paths, or data sets such as chars:FILE. Those
+ * that are NULL are passed over. */
+shoal_status shoal_cli_spare_inputs(const char *out, const char *const *inputs, size_t count,
+                                    shoal_error *err);
 
 /* The processors that this process may use, at least 1: the default of --threads. */
 uint32_t shoal_cli_threads(void);

@@ -170,7 +170,8 @@ static int run(int argc, char **argv) {
   }
 
   const char *path = operands.at[0];
-  shoal_status status = export_any(path, &o, &err);
+  shoal_status status = shoal_cli_spare_inputs(o.onnx, &path, 1, &err);
+  if (status == SHOAL_OK) status = export_any(path, &o, &err);
   return status == SHOAL_OK ? shoal_cli_finish("export", SHOAL_EXIT_OK) : shoal_cli_failed("export", &err);
 }
 

@@ -537,6 +537,8 @@ static int run(int argc, char **argv) {
   shoal_loaded loaded;
   output out = {0};
   shoal_status status = shoal_loaded_open(&loaded, o.model, &err);
+  const char *const inputs[] = {o.model, o.data.data, o.input};
+  if (status == SHOAL_OK) status = shoal_cli_spare_inputs(o.output, inputs, 3, &err);
   if (status == SHOAL_OK && o.output) status = shoal_writer_create(&out.file, o.output, &err);
   if (status == SHOAL_OK && o.text.prompt)
     status = predict_text(&o, &loaded, &out, &err);

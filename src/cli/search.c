@@ -83,12 +83,9 @@ static shoal_status read_words(search_command *c, shoal_error *err) {
 /* What comes out must not take the place of what went in, nor of a folder. */
 static shoal_status check_places(const search_command *c, shoal_error *err) {
   const char *const in[] = {c->path, c->test, c->space}, *const out[] = {c->out, c->trials_out};
-  for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
-    for (size_t o = 0; o < sizeof out / sizeof out[0]; o++)
-      if (in[i] && out[o] && shoal_cli_same_file(in[i], out[o]))
-        return shoal_fail(err, SHOAL_INVALID, "%s would be written over %s; choose another name", out[o],
-                          in[i]);
   for (size_t o = 0; o < sizeof out / sizeof out[0]; o++) {
+    shoal_status status = shoal_cli_spare_inputs(out[o], in, sizeof in / sizeof in[0], err);
+    if (status != SHOAL_OK) return status;
     size_t length = out[o] ? strlen(out[o]) : 1;
     if (length == 0) return shoal_fail(err, SHOAL_INVALID, "a file to write needs a name");
     if (out[o] && (out[o][length - 1] == '/' || shoal_folder_exists(out[o])))

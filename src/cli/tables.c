@@ -297,9 +297,8 @@ shoal_status shoal_tables_predict(const shoal_tables_options *o, shoal_error *er
   shoal_predictor *predictor = NULL;
   shoal_rows *rows = NULL;
   shoal_writer *file = NULL;
-  if (o->output && (shoal_cli_same_file(o->rows, o->output) || shoal_cli_same_file(o->model, o->output)))
-    return shoal_fail(err, SHOAL_INVALID, "%s would be written over; choose another --output", o->output);
-  shoal_status status = shoal_predictor_load(&predictor, o->model, err);
+  shoal_status status = shoal_cli_spare_inputs(o->output, (const char *const[]){o->rows, o->model}, 2, err);
+  if (status == SHOAL_OK) status = shoal_predictor_load(&predictor, o->model, err);
   if (status == SHOAL_OK) status = open_rows(o, "predict", predictor, true, &rows, err);
   if (status == SHOAL_OK && o->output) status = shoal_writer_create(&file, o->output, err);
   if (status == SHOAL_OK) status = predict(o, predictor, rows, file, err);

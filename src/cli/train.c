@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/learner.h"
@@ -341,13 +340,7 @@ static shoal_status choose_places(run *r, shoal_error *err) {
     shoal_text_addf(&r->out_path, "%.*s.safetensors", length, name);
   }
   if (r->out_path.failed) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  const char *out = r->out_path.bytes;
-  struct stat model, target;
-  if (o->model && stat(o->model, &model) == 0 && stat(out, &target) == 0 && model.st_ino == target.st_ino &&
-      model.st_dev == target.st_dev)
-    return shoal_fail(err, SHOAL_INVALID, "--out %s would overwrite the model's text; choose another name",
-                      out);
-  return SHOAL_OK;
+  return shoal_cli_spare_inputs(r->out_path.bytes, (const char *const[]){o->model, o->data}, 2, err);
 }
 
 static shoal_status open_task(run *r, shoal_error *err) {

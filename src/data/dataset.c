@@ -140,6 +140,9 @@ static shoal_status check_text(const shoal_dataset *d, const shoal_model *model,
 }
 
 static shoal_status check_toy(shoal_dataset *d, const shoal_model *model, shoal_error *err) {
+  if (model->carry)
+    return shoal_fail(err, SHOAL_INVALID, "the samples of %s do not continue each other; leave out `carry`",
+                      d->name);
   if (d->kind == SHOAL_DATA_NOISE) {
     if (d->targets == SHOAL_TARGET_CLASSES) d->classes = d->output.features;
     return shoal_noise_create(&d->noise, model, err);

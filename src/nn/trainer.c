@@ -145,11 +145,11 @@ shoal_status shoal_trainer_create(shoal_trainer **out, const shoal_trainer_confi
                                       .class_weights = config->class_weights,
                                       .times = training && config->times};
   shoal_status status = shoal_engine_create(&t->engine, &engine, err);
-  if (status == SHOAL_NO_MEMORY || (status == SHOAL_OK && !take_all(t)))
-    status =
-        shoal_fail(err, SHOAL_NO_MEMORY,
-                   "not enough memory: the model needs more than %.1f GB at batch %u; try a smaller --batch",
-                   t->engine != NULL ? (double)shoal_engine_memory(t->engine) / 1e9 : 0.0, config->batch);
+  if (status == SHOAL_OK && !take_all(t))
+    status = shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory: the model needs more than %.1f GB",
+                        (double)shoal_engine_memory(t->engine) / 1e9);
+  if (status == SHOAL_NO_MEMORY)
+    shoal_error_prefix(err, "with batches of %u samples (a smaller --batch needs less): ", config->batch);
   if (status != SHOAL_OK) {
     shoal_trainer_destroy(t);
     return status;

@@ -315,14 +315,20 @@ static float *whole(const shoal_owner *o, float *slice) {
   return slice == NULL ? NULL : (float *)((uintptr_t)slice - o->config.slice.offset * sizeof(float));
 }
 
-/* The mean change of the weights is the outer optimiser's gradient, upside down. */
+/* The mean change of the weights is the outer optimiser's gradient, upside down. Running statistics get the mean itself:
+ * with momentum a variance would end below zero. */
 static void apply_outer(shoal_owner *o, shoal_blob *old, const float *sum) {
   const shoal_mode *mode = &o->config.mode;
   if (old != NULL) memcpy(o->state.weights, floats_of(old), o->config.slice.count * sizeof(float));
-  for (size_t i = 0; i < o->config.slice.count; i++) {
-    float change = sum[i] / (float)o->config.parts;
-    o->state.slot1[i] = mode->outer_momentum * o->state.slot1[i] + change;
-    o->state.weights[i] += mode->outer_rate * (change + mode->outer_momentum * o->state.slot1[i]);
+  for (size_t run = 0; run < o->config.slice.runs_count; run++) {
+    stretch at = stretch_of(o, run);
+    bool is_statistic = at.run->kind == SHOAL_PARAM_STATISTIC;
+    float momentum = is_statistic ? 0 : mode->outer_momentum, rate = is_statistic ? 1 : mode->outer_rate;
+    for (size_t i = at.first; i < at.first + at.count; i++) {
+      float change = sum[i] / (float)o->config.parts;
+      o->state.slot1[i] = momentum * o->state.slot1[i] + change;
+      o->state.weights[i] += rate * (change + momentum * o->state.slot1[i]);
+    }
   }
 }
 

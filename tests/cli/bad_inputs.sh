@@ -295,7 +295,12 @@ bad 1 "no valid samples" eval good.safetensors --data images --split valid
 # ---- places that cannot be written ----
 bad 1 "its folder does not exist" train images.net --data images --out nowhere/model.safetensors
 bad 1 "is a folder" train images.net --data images --out bad
-bad 1 "would overwrite the model's text" train images.net --data images --out images.net
+bad 1 "images.net would be overwritten" train images.net --data images --out images.net
+bad 1 "table.csv would be overwritten" train table.net --data table.csv --out table.csv
+bad 1 "table.csv would be overwritten" predict good.safetensors --data table.csv --output table.csv
+bad 1 "good.safetensors would be overwritten" predict good.safetensors --data images --output good.safetensors
+bad 1 "good.safetensors would be overwritten" export good.safetensors --onnx good.safetensors
+bad 1 "images.net would be overwritten" bench train --net images.net --losses images.net
 bad 1 "no space left" train images.net --data images --out /dev/full --epochs 1
 bad 1 "no space left" export good.safetensors --onnx /dev/full
 bad 1 "no space left" predict good.safetensors --data images --output /dev/full

@@ -177,6 +177,16 @@ end = json.loads(open("events.json").read().splitlines()[-1])
 sys.exit(not (end["event"] == "end" and math.isfinite(end["loss"]) and end["loss"] < 1))'
   done
 done
+printf 'input 2\ndense 16 relu\nbatchnorm\ndense 1\nloss mean-squared\noptimizer adam\nbatch 64\nepochs 2\n' > norm.net
+go norm norm.net --data rows.csv --workers 2 --mode local:1
+check "local steps leave running variances above zero" python3 - norm.safetensors <<'PYTHON'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+begin = 8 + struct.unpack("<Q", data[:8])[0]
+at = [t["data_offsets"] for name, t in header.items() if name.endswith(".variance")]
+sys.exit(not at or any(v <= 0 for a, b in at for v in struct.unpack(f"<{(b - a) // 4}f", data[begin + a:begin + b])))
+PYTHON
 check "--json tells of workers and parameter servers" \
   test "$(grep -c '"event":"worker"\|"event":"ps"' events.json)" = 4
 check "--json tells how long a worker has had its unit" grep -q '"event":"worker".*"held_seconds":' events.json

@@ -15,6 +15,7 @@ static const char sequence_net[] = "input sequence 4x5\nlstm 3 last\ndense 36\nl
 static const char table_net[] = "input 2\ndense 1\nloss mean-squared\n";
 static const char classes_net[] = "input 2\ndense 3\nloss cross-entropy\n";
 static const char text_net[] = "input tokens 5 carry\nembed 30 4\nlstm 3\ndense 30\nloss cross-entropy\n";
+static const char tokens_net[] = "input tokens 5\nembed 30 4\nlstm 3\ndense 30\nloss cross-entropy\n";
 static const char last_net[] = "input tokens 5\nembed 30 4\nlstm 3 last\ndense 30\nloss cross-entropy\n";
 static const char reverse_net[] = "input tokens 6\nembed 9 4\nlstm 3\ndense 9\nloss cross-entropy\n";
 static const char wave_net[] = "input 3\ndense 4\nrepeat 8\nlstm 3\ndense 1\nloss mean-squared\n";
@@ -150,7 +151,7 @@ static void fetches_agree_whatever_their_pieces(void **state) {
       {image_net, "toy:noise", 1, 20, 1, true},
       {vector_net, "toy:noise:100", 1, 20, 1, false},
       {sequence_net, "toy:noise", 4, 5, 1, false},
-      {text_net, "toy:noise", 5, 0, 5, false},
+      {tokens_net, "toy:noise", 5, 0, 5, false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     shoal_dataset *dataset = open_or_fail(cases[i].net, &(shoal_dataset_options){.data = cases[i].data});
@@ -539,6 +540,7 @@ static void what_does_not_fit_is_refused(void **state) {
        {"images of 1x4x5", "3x32x32", "write `input 1x4x5` or `input 20`"}},
       {"input 21\ndense 36\nloss cross-entropy\n", ".", {"images of 1x4x5", "21", "`input 20`"}},
       {text_net, ".", {"images of 1x4x5", "tokens 5", NULL}},
+      {text_net, "toy:noise", {"do not continue each other", "carry", NULL}},
       {"input 20\ndense 35\nloss cross-entropy\n", ".", {"36 classes", "35", "`dense 36`"}},
       {"input 20\ndense 7\nloss mean-squared\n", ".", {"36 classes", "7", NULL}},
       {"input sequence 4x5\nlstm 36\nloss cross-entropy\n",

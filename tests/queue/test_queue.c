@@ -658,15 +658,21 @@ static void all_arrive_though_the_broker_is_killed(void **state) {
   assert_int_equal(view.sent, MANY + KEPT);
   assert_int_equal(view.confirmed, MANY + KEPT);
 
-  /* What was confirmed before is there. */
+  /* What was confirmed before is there: once, unless a slow broker goes away once more. */
+  int lost = look(&u).lost;
   OK(shoal_queue_receive(receiver, "many", 0, &err));
   OK(shoal_queue_receive(receiver, "kept", 100, &err));
-  for (uint32_t i = 0; i < KEPT; i++) {
+  for (arrived = again = 0; arrived < KEPT;) {
     uint32_t number = take_number(receiver);
-    assert_true(number < KEPT && !kept[number]);
+    assert_true(number < KEPT);
+    again += kept[number];
+    arrived += !kept[number];
     kept[number] = true;
   }
-  nothing_comes(receiver);
+  if (look(&u).lost == lost) {
+    nothing_comes(receiver);
+    assert_int_equal(again, 0);
+  }
   OK(shoal_queue_delete(sender, "many", &err));
   OK(shoal_queue_delete(sender, "kept", &err));
   shoal_queue_close(receiver);
