@@ -59,6 +59,7 @@ static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) 
   if (p != NULL) p->memory = device->take(device, bytes > 0 ? bytes : 1, &p->bytes);
   if (p == NULL || p->memory == NULL) {
     e->is_short = true;
+    e->reserved_bytes += bytes; /* to say at the end how much all of it would be */
     free(p);
     return NULL;
   }

@@ -227,10 +227,6 @@ extern const char *const shoal_activation_words[];
 extern const char *const shoal_loss_words[];
 extern const char *const shoal_optimizer_words[];
 extern const char *const shoal_schedule_words[];
-enum {
-  SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1,
-  SHOAL_LOSS_WORDS = SHOAL_HUBER + 1,
-  SHOAL_OPTIMIZER_WORDS = SHOAL_ADAMW + 1,
-};
+enum { SHOAL_ACTIVATION_WORDS = SHOAL_ACT_SOFTMAX + 1 };
 
 #endif

@@ -1,6 +1,6 @@
 /* op.h: an operation, whole: its line in the model text, its node in the graph, how it is computed and exported.
  *
- * An operation is one file, nn/ops/NAME.c, and one row of the table in nn/ops/table.c; a family such as rnn, lstm
+ * An operation is one file, nn/ops/NAME.c, and one row of the table in nn/ops/table.h; a family such as rnn, lstm
  * and gru shares a file. The reader and writer of model texts, the graph, the plan, the execution, the exporters
  * and the reports are loops over rows: outside nn/ops/ nothing names a kind of node. docs/tour.md adds one, step by
  * step.

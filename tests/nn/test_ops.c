@@ -472,14 +472,14 @@ static void check_with(const char *const *texts, size_t count, const char *word)
 
 static void every_activation_computes_what_its_formula_says(void **state) {
   (void)state;
-  for (int a = 0; a <= SHOAL_ACT_SOFTMAX; a++)
+  for (int a = 0; shoal_activation_words[a] != NULL; a++)
     check_with(WITH_ACTIVATION, sizeof WITH_ACTIVATION / sizeof WITH_ACTIVATION[0],
                shoal_activation_words[a]);
 }
 
 static void every_loss_computes_what_its_formula_says(void **state) {
   (void)state;
-  for (int l = 0; l <= SHOAL_HUBER; l++)
+  for (int l = 0; shoal_loss_words[l] != NULL; l++)
     check_with(WITH_LOSS, sizeof WITH_LOSS / sizeof WITH_LOSS[0], shoal_loss_words[l]);
   for (size_t i = 0; i < sizeof MORE_LOSSES / sizeof MORE_LOSSES[0]; i++) check_text(MORE_LOSSES[i]);
 }

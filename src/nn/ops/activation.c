@@ -23,6 +23,8 @@
   X(SHOAL_ACT_SOFTMAX, "softmax", .onnx = "Softmax")
 
 const char *const shoal_activation_words[] = {EACH_ACTIVATION(SHOAL_WORD_OF) NULL};
+_Static_assert(sizeof shoal_activation_words / sizeof *shoal_activation_words == SHOAL_ACTIVATION_WORDS + 1,
+               "nn/model.h counts the activations");
 const shoal_activation_row shoal_activation_rows[] = {EACH_ACTIVATION(SHOAL_ROW_OF)};
 
 /* x / 2 * (1 + erf(x / sqrt 2)) */
