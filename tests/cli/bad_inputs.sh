@@ -156,6 +156,7 @@ net tokens "input 4" "dense 3" "loss cross-entropy"
 bad 1 "tokens" train bad/tokens.net --data chars:text.txt
 bad 1 "2 feature columns" train bad/tokens.net --data table.csv
 bad 1 "height" train table.net --data table.csv --target height
+bad 1 "\`augment\` needs images; leave out the line or flag" train table.net --data table.csv --augment flip
 bad 1 "early stopping needs validation samples" train images.net --data images --early-stop 3
 net weights "input 1x8x8" "dense 3" "loss cross-entropy" "class-weights 1 2"
 bad 1 "2 weights for 3 classes" train bad/weights.net --data images
