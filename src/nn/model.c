@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "nn/model_internal.h"
+#include "nn/onnx.h"
 #include "nn/op.h"
 #include "nn/source.h"
 
@@ -490,10 +491,12 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
   *out = NULL;
   uint8_t *text;
   size_t length;
-  shoal_status status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
+  shoal_status status = shoal_onnx_refuse(path, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
   if (status == SHOAL_LIMIT)
-    return shoal_fail(err, SHOAL_LIMIT, "%s: this is no model: a model is a text of at most %d bytes", path,
-                      SHOAL_MODEL_BYTES_MAX);
+    return shoal_fail(err, SHOAL_LIMIT, "%s: the text is longer than %s bytes, and no model is", path,
+                      shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
   if (status != SHOAL_OK) return status;
   status = shoal_model_parse(out, path, (const char *)text, length, err);
   free(text);

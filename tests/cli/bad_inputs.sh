@@ -144,6 +144,10 @@ net no-name "input 4" "dense 4 from above" "dense 3" "loss cross-entropy"
 bad 1 "no line above is named 'above'" inspect bad/no-name.net
 head -c 100000 /dev/urandom > bad/noise.net
 bad 1 "noise.net:" inspect bad/noise.net
+head -c 1048577 /dev/zero > bad/long.net
+bad 1 "long.net: the text is longer than 1,048,576 bytes" inspect bad/long.net
+bad 1 "bad/lenet5.onnx: Shoal writes ONNX and does not read it" inspect bad/lenet5.onnx
+bad 1 "bad/lenet5.onnx: Shoal writes ONNX and does not read it" eval bad/lenet5.onnx --data images
 
 # ---- models that do not fit the data ----
 net wrong-image "input 1x9x9" "dense 3" "loss cross-entropy"
