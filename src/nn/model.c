@@ -295,7 +295,9 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   shoal_word at = w->word;
   bool is_other = shoal_word_listed(others, at.text, at.length);
   const char *colon = at.length > 0 ? memchr(at.text, ':', at.length) : NULL;
-  if (colon && shoal_name_length(at.text) == (size_t)(colon - at.text))
+  shoal_word label = {.text = at.text, .length = colon ? (uint32_t)(colon - at.text) : 0};
+  if (colon && shoal_name_length(at.text) == label.length && !is_keyword(label) &&
+      !shoal_words_foreign(w).text[0])
     return shoal_words_fail(w, at, "a space is missing behind the ':' of %s", shoal_word_quote(w, at).text);
   if (at.length == 0 || shoal_words_foreign(w).text[0] || (!is_other && shoal_word_near(at, words)))
     return shoal_words_unknown(w, at, "layer", words);

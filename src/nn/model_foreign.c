@@ -590,12 +590,8 @@ const char *shoal_init_meant(const char *word, size_t length) {
       {"normal 0.05", "random_normal"},
       {"uniform 0.05", "random_uniform"},
   };
-  for (size_t i = length; i > 0; i--) { /* tf.keras.initializers.he_normal */
-    if (word[i - 1] != '.') continue;
-    word += i;
-    length -= i;
-    break;
-  }
+  for (const char *dot; (dot = memchr(word, '.', length)) != NULL; word = dot + 1) /* tf.initializers.Zeros */
+    length -= (size_t)(dot + 1 - word);
   for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
     if (shoal_word_listed(meant[i].theirs, word, length)) return meant[i].ours;
   return NULL;

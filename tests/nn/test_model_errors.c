@@ -50,6 +50,8 @@ static const struct {
      "x.net:2:1: ':' is no name for a line; names are letters, digits, '_' and '-'"},
     {"input 4\n2a: dense 3" LOSS, "x.net:2:1: '2a:' is no name for a line"},
     {"input 4\na:dense 3" LOSS, "x.net:2:1: a space is missing behind the ':' of 'a:dense'"},
+    {"input 4\nearly-stop:3" LOSS, "x.net:2:1: unknown layer 'early-stop:3'; did you mean 'early-stop'?"},
+    {"input 4\ndense:3" LOSS, "x.net:2:1: unknown layer 'dense:3'; write `dense 3`"},
     {"input 4\na.b: dense 3" LOSS, "x.net:2:1: 'a.b:' is no name for a line"},
     {"input 4\nrelu: dense 3" LOSS, "x.net:2:1: 'relu' is a word of the language and cannot be a name"},
     {"input 4\nfrom: dense 3" LOSS, "x.net:2:1: 'from' is a word of the language and cannot be a name"},
