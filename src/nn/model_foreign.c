@@ -510,6 +510,7 @@ static bool fill_optimizer(call *c, shoal_text *out) {
   char *second = betas ? strchr(betas->value, 'x') : NULL;
   if (second && c->count < ARGUMENTS_MAX) {
     argument *b = &c->arguments[c->count++];
+    *b = *betas;
     snprintf(b->key, sizeof b->key, "beta2");
     snprintf(b->value, sizeof b->value, "%s", second + 1);
     snprintf(betas->key, sizeof betas->key, "beta1");
