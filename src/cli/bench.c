@@ -128,10 +128,12 @@ bool shoal_peak_doubt(const shoal_peak *peak, double share, char text[SHOAL_PEAK
       "means nothing then; end other programs and measure again";
   uint32_t cores = shoal_pool_cores(), most = peak->threads < cores ? peak->threads : cores;
   double least = processors_share_cores() ? most / 2.0 : most, times = peak->gflops / peak->one_gflops;
+  char usual[32];
+  snprintf(usual, sizeof usual, least < most ? "%.0f to %u" : "about %.0f", least, most);
   if (peak->threads > 1 && (times < all_of_alone_least * least || times > most / all_of_alone_least))
     snprintf(text, SHOAL_PEAK_DOUBT_MAX,
-             "%u threads multiply and add %.1f times as fast as one, where %.0f to %u times is usual: %s",
-             peak->threads, times, least, most, advice);
+             "%u threads multiply and add %.1f times as fast as one, where %s times is usual: %s",
+             peak->threads, times, usual, advice);
   else if (share > more_than_all)
     snprintf(text, SHOAL_PEAK_DOUBT_MAX,
              "what was measured takes %.0f%% of the peak at least, more than there is: %s", 100 * share,

@@ -450,11 +450,12 @@ static void say_what_lies_there(const shoal_cluster *c, const shoal_notes *notes
                state_dir_of(&c->options));
 }
 
-static void say_who_is_too_many(const shoal_cluster *c, const shoal_notes *notes) {
+static void say_who_is_too_many(const shoal_cluster *c, const shoal_model *model, const shoal_notes *notes) {
   bool together = c->job.mode.kind == SHOAL_SYNC && c->options.workers > c->job.parts;
   if (together)
-    shoal_note(notes, "%" PRIu64 " workers, but a round has %u parts: the others only stand by; see --shards",
-               c->options.workers, c->job.parts);
+    shoal_note(notes, "%" PRIu64 " workers, but a round has %u part%s: the others only stand by%s",
+               c->options.workers, c->job.parts, c->job.parts == 1 ? "" : "s",
+               shoal_model_takes_whole_batch(model) ? ", as `batchnorm batch` needs it" : "; see --shards");
 }
 
 shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config *config, shoal_rounds *rounds,
@@ -479,7 +480,7 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config 
     return status;
   }
   say_what_lies_there(c, &config->notes);
-  say_who_is_too_many(c, &config->notes);
+  say_who_is_too_many(c, config->task->model, &config->notes);
   *rounds = shoal_chief_node_rounds(c->node);
   *out = c;
   return SHOAL_OK;

@@ -105,6 +105,13 @@ void shoal_report_event(shoal_report *report, const char *text) {
 
 /* ---- the start ---------------------------------------------------------------------- */
 
+/* What the rate would be without a warm-up. */
+static float whole_rate(const shoal_report_plan *plan, const shoal_train_state *state) {
+  shoal_recipe recipe = plan->graph->model->recipe;
+  recipe.warmup_epochs = 0;
+  return shoal_recipe_rate_at(&recipe, state->epoch, state->round, shoal_trainer_rounds(plan->trainer));
+}
+
 static void start_json(shoal_report *report) {
   const shoal_report_plan *plan = report->plan;
   const shoal_recipe *recipe = &plan->graph->model->recipe;
@@ -122,7 +129,7 @@ static void start_json(shoal_report *report) {
   shoal_json_int(&json, "batch", recipe->batch);
   shoal_json_int(&json, "seed", (int64_t)recipe->seed);
   shoal_json_text(&json, "optimizer", shoal_optimizer_words[recipe->optimizer]);
-  shoal_json_real(&json, "rate", shoal_human_float(shoal_trainer_rate(plan->trainer)));
+  shoal_json_real(&json, "rate", shoal_human_float(whole_rate(plan, state)));
   shoal_json_int(&json, "threads", plan->threads);
   shoal_json_int(&json, "shards", shoal_trainer_shards(plan->trainer));
   shoal_json_text(&json, "kernels", shoal_kernels_get()->name);
@@ -145,9 +152,12 @@ static void start_text(shoal_report *report) {
   if (plan->valid_samples)
     shoal_text_addf(line, ", %s validation", shoal_human_count(plan->valid_samples).text);
   if (plan->test_samples) shoal_text_addf(line, ", %s test", shoal_human_count(plan->test_samples).text);
-  shoal_text_addf(line, " %s\n%s at rate %g, batch %u, %u thread%s, %s kernels, %s\n",
-                  plan->is_text ? "tokens" : "samples", shoal_optimizer_words[recipe->optimizer],
-                  (double)shoal_trainer_rate(plan->trainer), recipe->batch, plan->threads,
+  shoal_text_addf(line, " %s\n%s at rate %g", plan->is_text ? "tokens" : "samples",
+                  shoal_optimizer_words[recipe->optimizer], (double)whole_rate(plan, state));
+  if ((float)state->epoch < recipe->warmup_epochs)
+    shoal_text_addf(line, " after a warm-up of %g epoch%s", (double)recipe->warmup_epochs,
+                    recipe->warmup_epochs == 1 ? "" : "s");
+  shoal_text_addf(line, ", batch %u, %u thread%s, %s kernels, %s\n", recipe->batch, plan->threads,
                   plan->threads == 1 ? "" : "s", shoal_kernels_get()->name,
                   shoal_human_bytes((double)shoal_engine_memory(shoal_trainer_engine(plan->trainer))).text);
   if (plan->together != NULL) shoal_text_addf(line, "%s\n", plan->together);

@@ -587,9 +587,8 @@ static shoal_status open_plan(shoal_dataset *d, const plan *p, const shoal_datas
   d->kind = p->kind;
   const shoal_augment *augment = &model->recipe.augment;
   if ((augment->flip || augment->crop > 0) && p->kind != SHOAL_DATA_IMAGES && p->kind != SHOAL_DATA_NOISE)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s %s, and `augment` needs images; leave the line out of the model's text", d->name,
-                      kind_is[p->kind]);
+    return shoal_fail(err, SHOAL_INVALID, "%s %s, and `augment` needs images; leave out the line or flag",
+                      d->name, kind_is[p->kind]);
   shoal_status status = SHOAL_OK;
   if (p->kind == SHOAL_DATA_IMAGES) {
     status = open_images(d, p, options, err);

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "nn/onnx.h"
 
 static const char VERSION[] = "1";
 
@@ -153,7 +154,8 @@ static shoal_status read_model(shoal_checkpoint *loaded, shoal_error *err) {
 shoal_status shoal_checkpoint_load(shoal_checkpoint *out, const char *path, shoal_error *err) {
   shoal_checkpoint loaded = {.path = strdup(path)};
   if (!loaded.path) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
-  shoal_status status = shoal_safetensors_load(&loaded.file, path, err);
+  shoal_status status = shoal_onnx_refuse(path, err);
+  if (status == SHOAL_OK) status = shoal_safetensors_load(&loaded.file, path, err);
   if (status == SHOAL_OK) status = read_model(&loaded, err);
   if (status == SHOAL_OK)
     *out = loaded;

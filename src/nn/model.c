@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "nn/model_internal.h"
+#include "nn/onnx.h"
 #include "nn/op.h"
 #include "nn/source.h"
 
@@ -141,9 +142,10 @@ bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
                   : shoal_words_sizes(w, "a shape such as 784, 1x28x28 or `sequence 20x8`", 1, 1, 3, sizes);
   if (count == 0) return false;
   if (count == 2 && !is_sequence)
-    return shoal_words_fail(w, r->size,
-                            "two sizes are not enough for an image; write `sequence %ux%u` or `1x%ux%u`",
-                            sizes[0], sizes[1], sizes[0], sizes[1]);
+    return shoal_words_fail(
+        w, r->size, "two sizes are not enough for an image; write `%.*s sequence %ux%u` or `%.*s 1x%ux%u`",
+        (int)w->head.length, w->head.text, sizes[0], sizes[1], (int)w->head.length, w->head.text, sizes[0],
+        sizes[1]);
   *shape = is_sequence  ? shoal_sequence_of(sizes[0], sizes[1])
            : count == 1 ? shoal_vector_of(sizes[0])
                         : (shoal_shape){SHOAL_IMAGE, 1, 1, sizes[0], sizes[1], sizes[2]};
@@ -218,6 +220,10 @@ static bool read_pad(shoal_reading *r, shoal_layer *layer) {
 static bool read_init(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   int kind = shoal_word_find(w->word, init_words);
+  const char *meant = shoal_init_meant(w->word.text, w->word.length);
+  if (kind < 0 && meant)
+    return shoal_words_fail(w, w->word, "unknown initialiser %s; write `init %s`",
+                            shoal_word_quote(w, w->word).text, meant);
   if (kind <= SHOAL_INIT_AUTO) /* which is what a line without `init` has */
     return shoal_words_unknown(w, w->word, "initialiser", init_words + 1);
   layer->init = (shoal_init_kind)kind;
@@ -288,6 +294,11 @@ static bool unknown_layer(shoal_reading *r, bool named) {
   shoal_words *w = &r->words;
   shoal_word at = w->word;
   bool is_other = shoal_word_listed(others, at.text, at.length);
+  const char *colon = at.length > 0 ? memchr(at.text, ':', at.length) : NULL;
+  shoal_word label = {.text = at.text, .length = colon ? (uint32_t)(colon - at.text) : 0};
+  if (colon && shoal_name_length(at.text) == label.length && !is_keyword(label) &&
+      !shoal_words_foreign(w).text[0])
+    return shoal_words_fail(w, at, "a space is missing behind the ':' of %s", shoal_word_quote(w, at).text);
   if (at.length == 0 || shoal_words_foreign(w).text[0] || (!is_other && shoal_word_near(at, words)))
     return shoal_words_unknown(w, at, "layer", words);
   if (at.length >= 2 && memcmp(at.text, "//", 2) == 0)
@@ -354,7 +365,8 @@ static bool read_line(shoal_reading *r) {
     return shoal_read_setting(r, (shoal_setting)setting);
   }
   if (is_rate)
-    return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer sgd rate 0.1`");
+    return shoal_words_fail(w, w->word, "the rate stands on the optimizer's line: `optimizer %s rate 0.1`",
+                            shoal_optimizer_words[r->model->recipe.optimizer]);
 
   shoal_model *model = r->model;
   if (model->layers_count == SHOAL_LAYERS_MAX)
@@ -490,10 +502,12 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
   *out = NULL;
   uint8_t *text;
   size_t length;
-  shoal_status status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
+  shoal_status status = shoal_onnx_refuse(path, err);
+  if (status != SHOAL_OK) return status;
+  status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
   if (status == SHOAL_LIMIT)
-    return shoal_fail(err, SHOAL_LIMIT, "%s: this is no model: a model is a text of at most %d bytes", path,
-                      SHOAL_MODEL_BYTES_MAX);
+    return shoal_fail(err, SHOAL_LIMIT, "%s: the text is longer than %s bytes, and no model is", path,
+                      shoal_human_count(SHOAL_MODEL_BYTES_MAX).text);
   if (status != SHOAL_OK) return status;
   status = shoal_model_parse(out, path, (const char *)text, length, err);
   free(text);

@@ -14,6 +14,7 @@ typedef enum kind {
   LOSS,
   OPTIMIZER,
   SETTING,
+  RATE,    /* stands behind the optimiser, whichever that is */
   FLAG,    /* of shoal train */
   PROGRAM, /* code around the layers, which has no counterpart */
 } kind;
@@ -21,7 +22,12 @@ typedef enum kind {
 /* A template is words and fields. A field is '$', a letter for what it takes, the argument's number, and its
  * names behind a colon. `?word` before a field makes both disappear where the argument is left out. Letters:
  * n a number, k a kind of pooling, w a window, s a stride, p a padding, a an activation, i an input's
- * shape. The example is shown where the arguments cannot be translated. */
+ * shape; u, at the end, says nothing, for the argument can only be what it is here anyway (as_usual). Number 9 is
+ * no place. The example is shown where the arguments cannot be translated. */
+#define RATE_FIELD " ?rate $n9:lr|learning_rate|rate"
+#define MOMENTUM_FIELD " ?momentum $n9:momentum"
+#define BETA_FIELDS " ?beta1 $n9:beta_1|beta1 ?beta2 $n9:beta_2|beta2"
+#define EPS_FIELD " ?eps $n9:epsilon|eps"
 static const struct {
   kind kind;
   const char *theirs; /* names, with spaces between */
@@ -47,8 +53,8 @@ static const struct {
     {LAYER,
      "GlobalAveragePooling2D GlobalAvgPool2D AdaptiveAvgPool2d AdaptiveAvgPool GlobalAveragePooling "
      "global_avg_pool global_average_pool",
-     "global-pool average", NULL},
-    {LAYER, "GlobalMaxPooling2D GlobalMaxPool2D AdaptiveMaxPool2d", "global-pool max", NULL},
+     "global-pool average $u:output_size", NULL},
+    {LAYER, "GlobalMaxPooling2D GlobalMaxPool2D AdaptiveMaxPool2d", "global-pool max $u:output_size", NULL},
     {LAYER, "Dropout Dropout1d Dropout2d SpatialDropout2D", "dropout $n0:p|rate", "dropout 0.5"},
     {LAYER, "BatchNorm1d BatchNorm2d BatchNormalization BatchNorm batch_norm bn", "batchnorm", NULL},
     {LAYER, "LayerNorm LayerNormalization layer_norm", "layernorm", NULL},
@@ -58,7 +64,7 @@ static const struct {
      "embed 10000 200"},
     {RECURRENT, "LSTM", "lstm $n0:units|hidden_size", "lstm 200"},
     {RECURRENT, "GRU", "gru $n0:units|hidden_size", "gru 64"},
-    {RECURRENT, "SimpleRNN RNN", "rnn $n0:units|hidden_size", "rnn 64"},
+    {RECURRENT, "SimpleRNN RNN", "rnn $n0:units|hidden_size ? $a2:nonlinearity|activation", "rnn 64"},
     {LAYER, "RepeatVector", "repeat $n0:n", "repeat 8"},
     {LAYER, "Add", NULL, "add a"},
     {LAYER, "Concatenate cat", NULL, "concat a b"},
@@ -67,8 +73,8 @@ static const struct {
     {LAYER, "Sigmoid", "sigmoid", NULL},
     {LAYER, "Tanh", "tanh", NULL},
     {LAYER, "Softmax LogSoftmax log_softmax", "softmax", NULL},
-    {LAYER, "LeakyReLU leaky_relu", "leaky-relu", NULL},
-    {LAYER, "ELU", "elu", NULL},
+    {LAYER, "LeakyReLU leaky_relu", "leaky-relu $u:negative_slope", NULL},
+    {LAYER, "ELU", "elu $u:alpha", NULL},
     {LAYER, "GELU", "gelu", NULL},
     {LAYER, "SiLU Swish", "silu", NULL},
     {LAYER, "Softplus", "softplus", NULL},
@@ -91,13 +97,16 @@ static const struct {
      "loss huber ?delta $n9:delta|beta", NULL},
     {SETTING, "momentum", "optimizer momentum rate 0.01 momentum $n0",
      "optimizer momentum rate 0.01 momentum 0.9"},
-    {OPTIMIZER, "SGD", "optimizer sgd", "optimizer sgd rate 0.1"},
-    {OPTIMIZER, "Momentum", "optimizer momentum", "optimizer momentum rate 0.02"},
-    {OPTIMIZER, "Adam NAdam RAdam Adamax", "optimizer adam", "optimizer adam rate 0.001"},
-    {OPTIMIZER, "AdamW", "optimizer adamw", "optimizer adamw rate 0.001"},
-    {OPTIMIZER, "RMSprop", "optimizer rmsprop", "optimizer rmsprop rate 0.001"},
-    {OPTIMIZER, "Adagrad", "optimizer adagrad", "optimizer adagrad rate 0.01"},
-    {SETTING, "lr learning_rate", "optimizer sgd rate $n0", "optimizer sgd rate 0.1"},
+    {OPTIMIZER, "SGD", "optimizer sgd" RATE_FIELD, "optimizer sgd rate 0.1"},
+    {OPTIMIZER, "Momentum", "optimizer momentum" RATE_FIELD MOMENTUM_FIELD, "optimizer momentum rate 0.02"},
+    {OPTIMIZER, "Nesterov", "optimizer nesterov" RATE_FIELD MOMENTUM_FIELD, "optimizer nesterov rate 0.02"},
+    {OPTIMIZER, "Adam", "optimizer adam" RATE_FIELD BETA_FIELDS EPS_FIELD, "optimizer adam rate 0.001"},
+    {OPTIMIZER, "NAdam RAdam Adamax", NULL, "optimizer adam rate 0.001"},
+    {OPTIMIZER, "AdamW", "optimizer adamw" RATE_FIELD BETA_FIELDS EPS_FIELD, "optimizer adamw rate 0.001"},
+    {OPTIMIZER, "RMSprop", "optimizer rmsprop" RATE_FIELD " ?beta2 $n9:alpha|rho|beta2" EPS_FIELD,
+     "optimizer rmsprop rate 0.001"},
+    {OPTIMIZER, "Adagrad", "optimizer adagrad" RATE_FIELD EPS_FIELD, "optimizer adagrad rate 0.01"},
+    {RATE, "lr learning_rate", "rate $n0", "rate 0.1"},
     {SETTING, "batch_size bs batch", "batch $n0", "batch 64"},
     {SETTING, "num_epochs n_epochs max_epochs epoch epochs", "epochs $n0", "epochs 10"},
     {SETTING, "weight_decay wd l2_regularization l2", "l2 $n0", "l2 0.0001"},
@@ -108,7 +117,7 @@ static const struct {
      "clip $n0:max_norm", "clip 1"},
     {SETTING, "manual_seed random_seed random_state set_seed set_random_seed seed", "seed $n0:seed",
      "seed 1"},
-    {SETTING, "CosineAnnealingLR CosineDecay", "schedule cosine", NULL},
+    {SETTING, "CosineAnnealingLR CosineDecay", "schedule cosine ?to $n9:eta_min", NULL},
     {SETTING, "StepLR", "schedule step every $n1:step_size ?factor $n2:gamma",
      "schedule step every 10 factor 0.1"},
     {SETTING, "ExponentialLR ExponentialDecay", "schedule exponential $n1:gamma",
@@ -129,8 +138,29 @@ enum {
 };
 static const unsigned ALL_KINDS = ~0u;
 
+/* Arguments that change nothing here: for any value, and for these values alone. */
+static const char harmless[] =
+    "name dtype device inplace dim axis start_dim inputs x input_shape input_dim in_features in_channels "
+    "input_size num_features normalized_shape batch_first return_sequences batch_input_shape batch_size seed "
+    "data_format input_length from_logits params T_max last_epoch verbose monitor restore_best_weights "
+    "foreach fused num_layers bidirectional";
+static const char as_usual[] =
+    "groups=1 dilation=1 dilation=1x1 dilation_rate=1 dilation_rate=1x1 padding_mode=zeros ceil_mode=False "
+    "return_indices=False count_include_pad=True output_size=1 output_size=1x1 negative_slope=0.01 alpha=1 "
+    "negative_slope=1e-2 alpha=1.0 beta=1 approximate=none affine=True elementwise_affine=True center=True "
+    "scale=True track_running_stats=True eps=1e-5 eps=1e-05 epsilon=1e-5 momentum=0.1 momentum=0 "
+    "momentum=0.0 dampening=0 nesterov=False amsgrad=False centered=False maximize=False dropout=0 "
+    "dropout=0.0 "
+    "recurrent_dropout=0 activation=tanh recurrent_activation=sigmoid recurrent_initializer=orthogonal "
+    "bias_initializer=zeros bias=True use_bias=True return_state=False go_backwards=False stateful=False "
+    "unroll=False mask_zero=False sparse=False reduction=mean label_smoothing=0 label_smoothing=0.0 p=0.5 "
+    "weight_decay=0 mode=min mode=max mode=auto min_delta=0 norm_type=2";
+
 typedef struct argument {
   char key[VALUE_MAX], value[VALUE_MAX]; /* no key: by its place */
+  const char *raw;                       /* the value as written */
+  int raw_length;
+  bool is_said; /* in the translation */
 } argument;
 
 /* The call that is translated. */
@@ -166,14 +196,35 @@ static const char *skip_spaces(const char *at) { return at + strspn(at, " \t"); 
 
 /* ---- the call in a line ------------------------------------------------------------- */
 
-/* The last name with a bracket behind it that is in the table, or else the first name of the line. */
+/* A value without quotes, and a tuple as sizes: "(3, 3)" is "3x3". Answers where it ends. */
+static const char *read_value(const char *at, bool in_brackets, char out[VALUE_MAX]) {
+  size_t used = 0;
+  int depth = 0;
+  for (; *at; at++) {
+    if (*at == '(' || *at == '[') depth++;
+    if ((*at == ')' || *at == ']') && depth-- == 0) break;
+    bool ends = depth == 0 && (*at == ',' || (!in_brackets && (*at == ' ' || *at == '\t')));
+    if (ends) break;
+    char c = *at == ',' ? 'x' : *at;
+    if (!strchr(" \t'\"()[]", c) && used + 1 < VALUE_MAX) out[used++] = c;
+  }
+  if (used > 1 && out[used - 1] == 'x' && is_digit(out[used - 2])) used--; /* "(784,)" */
+  out[used] = 0;
+  return at;
+}
+
+/* The last name with a bracket behind it that is in the table and in no named argument, or else the first name of the
+ * line. */
 static bool find_call(call *c, const char *line, unsigned kinds) {
   c->row = -1;
   bool is_first = true;
+  int depth = 0;
   for (const char *at = line; *at;) {
     size_t length = shoal_name_length(at);
     if (length == 0) {
-      at++;
+      char unused[VALUE_MAX];
+      depth += (*at == '(') - (*at == ')');
+      at = *at == '=' && depth > 0 ? read_value(at + 1, true, unused) : at + 1;
       continue;
     }
     const char *behind = skip_spaces(at + length);
@@ -197,28 +248,12 @@ static bool find_call(call *c, const char *line, unsigned kinds) {
   return c->row >= 0;
 }
 
-/* A value without quotes, and a tuple as sizes: "(3, 3)" is "3x3". Answers where it ends. */
-static const char *read_value(const char *at, bool in_brackets, char out[VALUE_MAX]) {
-  size_t used = 0;
-  int depth = 0;
-  for (; *at; at++) {
-    if (*at == '(' || *at == '[') depth++;
-    if ((*at == ')' || *at == ']') && depth-- == 0) break;
-    bool ends = depth == 0 && (*at == ',' || (!in_brackets && (*at == ' ' || *at == '\t')));
-    if (ends) break;
-    char c = *at == ',' ? 'x' : *at;
-    if (!strchr(" \t'\"()[]", c) && used + 1 < VALUE_MAX) out[used++] = c;
-  }
-  if (used > 1 && out[used - 1] == 'x' && is_digit(out[used - 2])) used--; /* "(784,)" */
-  out[used] = 0;
-  return at;
-}
-
 /* Names of arguments that may stand before their value without '=', and those of them that are ours. */
-static const char own_keys[] = "stride pad";
-static const char bare_keys[] =
-    "stride pad activation padding strides kernel kernel_size units filters lr learning_rate "
-    "weight_decay out_features out_channels hidden_size num_layers";
+static const char own_keys[] = "stride pad init from layers rate momentum beta1 beta2 eps";
+static const char own_flags[] = "no-bias last bidirectional batch";
+static const char bare_keys[] = "stride pad init from layers rate momentum beta1 beta2 eps betas activation "
+                                "padding strides kernel kernel_size units filters lr learning_rate "
+                                "weight_decay out_features out_channels hidden_size num_layers";
 
 static void read_arguments(call *c) {
   const char *at = skip_spaces(c->name + c->name_length);
@@ -241,22 +276,28 @@ static void read_arguments(call *c) {
       memcpy(a->key, "padding", sizeof "padding");
       c->has_marks = true;
     }
+    a->raw = at;
     at = read_value(at, in_brackets, a->value);
+    a->raw_length = (int)(at - a->raw);
   }
 }
 
 /* ---- their arguments in our words --------------------------------------------------- */
 
-static const char *named(const call *c, const char *keys) {
-  for (size_t i = 0; i < c->count; i++) {
-    const argument *a = &c->arguments[i];
-    if (a->key[0] && shoal_word_listed(keys, a->key, strlen(a->key))) return a->value;
-  }
+static argument *find_argument(call *c, const char *keys) {
+  for (size_t i = 0; i < c->count; i++)
+    if (shoal_word_listed(keys, c->arguments[i].key, strlen(c->arguments[i].key))) return &c->arguments[i];
   return NULL;
 }
 
+static const char *named(call *c, const char *keys) {
+  argument *a = find_argument(c, keys);
+  if (a) a->is_said = true;
+  return a ? a->value : NULL;
+}
+
 /* The value of a number's place, or of one of the names; NULL where it is left out. */
-static const char *value_of(const call *c, unsigned number, const char *keys) {
+static const char *value_of(call *c, unsigned number, const char *keys) {
   const char *value = named(c, keys);
   for (size_t i = 0; !value && i < c->count && c->arguments[i].key[0] == 0; i++)
     if (i == number) value = c->arguments[i].value;
@@ -275,6 +316,18 @@ static bool is_bare_number(const call *c, size_t i) {
 static void remove_argument(call *c, size_t i) {
   c->count--;
   memmove(c->arguments + i, c->arguments + i + 1, (c->count - i) * sizeof *c->arguments);
+}
+
+/* The argument that changes something and is not in the translation, or NULL. */
+static const argument *find_unsaid(const call *c) {
+  for (const argument *a = c->arguments; a < c->arguments + c->count; a++) {
+    char pair[VALUE_MAX * 2];
+    size_t length = (size_t)snprintf(pair, sizeof pair, "%s=%s", a->key, a->value), key = strlen(a->key);
+    bool is_lost = key > 0 && !a->is_said && strcmp(a->value, "None") != 0;
+    if (is_lost && !shoal_word_listed(harmless, a->key, key) && !shoal_word_listed(as_usual, pair, length))
+      return a;
+  }
+  return NULL;
 }
 
 static bool is_pair(const char *value) {
@@ -338,29 +391,45 @@ static bool put_value(char letter, const char *value, char *out, size_t size) {
   }
 }
 
+/* The first number gets the name that it has where names are given. */
+static void give_name(call *c, const char *key) {
+  for (argument *a = c->arguments; a < c->arguments + c->count; a++) {
+    if (a->key[0] || !(is_number(a->value) || is_pair(a->value))) continue;
+    memcpy(a->key, key, strlen(key) + 1);
+    return;
+  }
+}
+
 /* Fills a template; false where an argument is missing or cannot be said. */
 static bool fill(call *c, const char *template, shoal_text *out) {
   char optional[VALUE_MAX] = ""; /* the word that disappears with the next field, and a space */
+  bool is_optional = false;
   for (const char *at = template; *at; at += *at == ' ') {
     int length = (int)strcspn(at, " ");
     const char *space = out->length > 0 ? " " : "";
     if (at[0] == '?') {
-      snprintf(optional, sizeof optional, "%.*s ", length - 1, at + 1);
+      is_optional = true;
+      snprintf(optional, sizeof optional, "%.*s%s", length - 1, at + 1, length > 1 ? " " : "");
     } else if (at[0] != '$') {
       shoal_text_addf(out, "%s%.*s", space, length, at);
     } else {
       char keys[VALUE_MAX * 2] = "", said[VALUE_MAX * 2] = "";
+      if (at[1] == 'u') {
+        give_name(c, at + 3);
+        return true;
+      }
       if (length > 4) snprintf(keys, sizeof keys, "%.*s", length - 4, at + 4);
       const char *value = value_of(c, (unsigned)(at[2] - '0'), keys);
-      bool good = value ? put_value(at[1], value, said, sizeof said) : optional[0] != 0;
-      if (value && !optional[0] && strchr("wk", at[1])) /* `conv 20 5`, `pool avg 2x2`, `pool 2x2` */
+      bool good = value ? put_value(at[1], value, said, sizeof said) : is_optional;
+      if (value && !is_optional && strchr("wk", at[1])) /* `conv 20 5`, `pool avg 2x2`, `pool 2x2` */
         c->has_marks |= strcmp(value, said) != 0 || (at[1] == 'k' && is_digit(value[0]));
-      if (!good && value && optional[0] && find_activation(value)) { /* `conv 20 5 tanh` */
+      if (!good && value && is_optional && find_activation(value)) { /* `conv 20 5 tanh` */
         good = true;
         said[0] = 0;
       }
-      if (!good || (!said[0] && !optional[0])) return false;
+      if (!good || (!said[0] && !is_optional)) return false;
       if (said[0]) shoal_text_addf(out, "%s%s%s", space, optional, said);
+      is_optional = false;
       optional[0] = 0;
     }
     at += length;
@@ -374,45 +443,87 @@ static bool is_true(const char *value) { return value && (value[0] == 'T' || val
 /* What many layers take: an activation, by name or among the others, and whether there is a bias. */
 static void add_common(call *c, shoal_text *out) {
   if (is_false(named(c, "bias|use_bias"))) shoal_text_addf(out, " no-bias");
-  for (size_t i = 0; i < c->count; i++) {
-    const argument *a = &c->arguments[i];
+  for (size_t i = 0; i < c->count && table[c->row].kind == LAYER; i++) {
+    argument *a = &c->arguments[i];
     bool may_be = a->key[0] == 0 || strcmp(a->key, "activation") == 0;
     const char *word = may_be ? find_activation(a->value) : NULL;
-    if (!word || word == shoal_activation_words[SHOAL_ACT_IDENTITY]) continue;
+    if (!word) continue;
+    a->is_said = true;
+    if (word == shoal_activation_words[SHOAL_ACT_IDENTITY]) continue;
     if (!shoal_word_listed(word, a->value, strlen(a->value))) c->has_marks = true;
     shoal_text_addf(out, " %s", word);
     return;
   }
 }
 
+/* How the weights begin, and what is said in our words already. */
+static void add_own(call *c, shoal_text *out) {
+  for (size_t i = 0; i < c->count; i++) {
+    argument *a = &c->arguments[i];
+    bool is_init =
+             shoal_word_listed("kernel_initializer embeddings_initializer init", a->key, strlen(a->key)),
+         is_own = strcmp(a->key, "init") == 0 || strcmp(a->key, "from") == 0;
+    const char *init = is_init ? shoal_init_meant(a->value, strlen(a->value)) : NULL;
+    a->is_said |= init || is_own;
+    if (init) shoal_text_addf(out, " init %s", init);
+    if (is_own && !init) shoal_text_addf(out, " %s %s", a->key, a->value);
+    if (is_own && is_bare_number(c, i + 1)) shoal_text_addf(out, " %s", c->arguments[i + 1].value);
+    if (!a->key[0] && shoal_word_listed(own_flags, a->value, strlen(a->value)))
+      shoal_text_addf(out, " %s", a->value);
+  }
+}
+
+/* Keras adds the sum of squares to the loss, and not half of it: its factor is half of ours. */
+static void add_regularizer(call *c, shoal_text *out) {
+  argument *a = find_argument(c, "kernel_regularizer");
+  const char *at = a ? a->value : "", *number = NULL;
+  double factor;
+  for (; *at; at++) /* `l2(0.01)`, `L2(l2=0.01)` */
+    if ((*at == 'l' || *at == 'L') && at[1] == '2') number = at + 2;
+  if (number) number += strspn(number, "l=");
+  if (!number || strstr(a->value, "l1") || !shoal_read_f64(number, strlen(number), &factor)) return;
+  a->is_said = true;
+  shoal_text_addf(out, "` and `l2 %g", 2 * factor);
+}
+
 /* PyTorch's recurrent layers begin with their input's size, and give all steps; Keras's give the last alone. */
 static bool fill_recurrent(call *c, const char *template, const char *line, shoal_text *out) {
-  bool is_torch = is_bare_number(c, 1) || named(c, "hidden_size|input_size");
+  bool is_torch = is_bare_number(c, 1) || find_argument(c, "hidden_size|input_size");
   if (is_torch && c->arguments[0].key[0] == 0) remove_argument(c, 0);
   if (!fill(c, template, out)) return false;
-  const char *layers = named(c, "num_layers");
+  const char *layers = named(c, "num_layers|layers");
   if (!layers && is_torch && is_bare_number(c, 1)) layers = c->arguments[1].value;
   if (layers && is_number(layers)) shoal_text_addf(out, " layers %s", layers);
   if (strstr(line, "Bidirectional(") || is_true(named(c, "bidirectional")))
     shoal_text_addf(out, " bidirectional");
-  if (!is_torch && !is_true(named(c, "return_sequences"))) shoal_text_addf(out, " last");
+  if (c->is_called && !is_torch && !is_true(named(c, "return_sequences"))) shoal_text_addf(out, " last");
   return true;
 }
 
 /* The rate is a name's, or the first number: PyTorch's parameters stand before it. */
-static bool fill_optimizer(const call *c, const char *ours, shoal_text *out) {
-  const char *rate = named(c, "lr|learning_rate|rate"), *momentum = named(c, "momentum");
-  for (size_t i = 0; !rate && i < c->count; i++)
-    if (is_bare_number(c, i)) rate = c->arguments[i].value;
-  bool has_momentum =
-      strcmp(ours, "optimizer sgd") == 0 && momentum && is_number(momentum) && strcmp(momentum, "0") != 0;
-  if (has_momentum) ours = is_true(named(c, "nesterov")) ? "optimizer nesterov" : "optimizer momentum";
-  if (rate && !is_number(rate)) return false;
-  shoal_text_addf(out, "%s", ours);
-  if (rate) shoal_text_addf(out, " rate %s", rate);
-  if (has_momentum) shoal_text_addf(out, " momentum %s", momentum);
-  const char *decay = named(c, "weight_decay");
-  if (decay && is_number(decay)) shoal_text_addf(out, "` and `l2 %s", decay);
+static bool fill_optimizer(call *c, shoal_text *out) {
+  static const char *const lines[][2] = {{"weight_decay", "l2"}, {"clipnorm|global_clipnorm", "clip"}};
+  bool is_sgd = strcmp(table[c->row].theirs, "SGD") == 0;
+  if (!find_argument(c, "lr|learning_rate|rate")) give_name(c, "lr");
+  if (is_sgd && !find_argument(c, "momentum")) give_name(c, "momentum");
+  argument *betas = find_argument(c, "betas"), *momentum = is_sgd ? find_argument(c, "momentum") : NULL;
+  char *second = betas ? strchr(betas->value, 'x') : NULL;
+  if (second && c->count < ARGUMENTS_MAX) {
+    argument *b = &c->arguments[c->count++];
+    *b = *betas;
+    snprintf(b->key, sizeof b->key, "beta2");
+    snprintf(b->value, sizeof b->value, "%s", second + 1);
+    snprintf(betas->key, sizeof betas->key, "beta1");
+    *second = 0;
+  }
+  if (momentum && is_number(momentum->value) && strcmp(momentum->value, "0") != 0)
+    c->row += is_true(named(c, "nesterov")) ? 2 : 1; /* the next rows */
+  if (!fill(c, table[c->row].ours, out)) return false;
+  for (int i = 0; i < 2; i++) {
+    const char *value = named(c, lines[i][0]);
+    if (value && is_number(value) && strcmp(value, "0") != 0)
+      shoal_text_addf(out, "` and `%s %s", lines[i][1], value);
+  }
   return true;
 }
 
@@ -449,10 +560,9 @@ static bool translate(call *c, const char *line, shoal_text *out) {
   const char *ours = table[c->row].ours;
   if (!ours) return false;
   if (table[c->row].kind == OPTIMIZER) {
-    if (c->count > 0 && is_number(c->arguments[0].value)) c->has_marks = true; /* `adam 0.001` */
-    return fill_optimizer(c, ours, out);
+    if (is_bare_number(c, 0)) c->has_marks = true; /* `adam 0.001` */
+    return fill_optimizer(c, out);
   }
-  if (table[c->row].kind == RECURRENT) return fill_recurrent(c, ours, line, out);
   if (strncmp(ours, "input ", 6) == 0) join_shape(c);
   if (strncmp(ours, "dense", 5) == 0 || strncmp(ours, "conv", 4) == 0 || strncmp(ours, "pool $k", 7) == 0)
     put_in_order(c);
@@ -461,9 +571,31 @@ static bool translate(call *c, const char *line, shoal_text *out) {
     if (strcmp(c->arguments[1].value, c->arguments[2].value) != 0) return false; /* `conv 1 20 5` */
     remove_argument(c, 2);
   }
-  if (!fill(c, ours, out)) return false;
-  if (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$') add_common(c, out);
+  bool is_recurrent = table[c->row].kind == RECURRENT;
+  if (is_recurrent ? !fill_recurrent(c, ours, line, out) : !fill(c, ours, out)) return false;
+  if (is_recurrent || (table[c->row].kind == LAYER && strchr(ours, '$') && ours[0] != '$'))
+    add_common(c, out);
+  if (is_recurrent || table[c->row].kind == LAYER) add_own(c, out);
+  add_regularizer(c, out);
   return true;
+}
+
+const char *shoal_init_meant(const char *word, size_t length) {
+  static const shoal_synonyms meant[] = {
+      {"he", "he he_normal HeNormal he_uniform HeUniform"},
+      {"he", "kaiming kaiming_normal kaiming_normal_ kaiming_uniform kaiming_uniform_"},
+      {"xavier", "xavier xavier_normal xavier_normal_ xavier_uniform xavier_uniform_"},
+      {"xavier", "glorot glorot_normal GlorotNormal glorot_uniform GlorotUniform"},
+      {"lecun", "lecun lecun_normal LecunNormal lecun_uniform LecunUniform"},
+      {"zero", "zero zeros"},
+      {"normal 0.05", "random_normal"},
+      {"uniform 0.05", "random_uniform"},
+  };
+  for (const char *dot; (dot = memchr(word, '.', length)) != NULL; word = dot + 1) /* tf.initializers.Zeros */
+    length -= (size_t)(dot + 1 - word);
+  for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
+    if (shoal_word_listed(meant[i].theirs, word, length)) return meant[i].ours;
+  return NULL;
 }
 
 /* ---- the whole ---------------------------------------------------------------------- */
@@ -513,10 +645,21 @@ shoal_phrase shoal_words_foreign(const shoal_words *w) {
   /* A name that is ours as well, with nothing foreign behind it, is a mistake of another kind. */
   bool is_same = meant && strcspn(word, " ") == c.name_length && strncmp(c.name, word, c.name_length) == 0;
   bool is_told = meant && (c.has_marks || !is_same);
-  if (is_told && table[c.row].kind == FLAG)
-    snprintf(out.text, sizeof out.text, "give `%s` to shoal train", meant);
-  else if (is_told)
-    snprintf(out.text, sizeof out.text, good ? "write `%s`" : "write a line like `%s`", flag ? word : meant);
+  const argument *unsaid = good ? find_unsaid(&c) : NULL;
+  const char *format = table[c.row].kind == FLAG   ? "give `%s` to shoal train"
+                       : table[c.row].kind == RATE ? "write `%s` behind the name on the `optimizer` line"
+                       : good                      ? "write `%s`"
+                                                   : "write a line like `%s`";
+  /* Without a regularizer the network is the same. */
+  if (is_told && (!unsaid || strstr(unsaid->key, "regularizer")))
+    snprintf(out.text, sizeof out.text, format, flag ? word : meant);
+  if (is_told && unsaid) {
+    length = strlen(out.text);
+    const char *owner =
+        table[c.row].kind == LOSS || table[c.row].kind == OPTIMIZER ? strchr(meant, ' ') + 1 : meant;
+    snprintf(out.text + length, sizeof out.text - length, "%s`%.*s` has no `%s=%.*s`", length ? "; " : "",
+             (int)strcspn(owner, " `"), owner, unsaid->key, unsaid->raw_length, unsaid->raw);
+  }
   shoal_text_release(&ours);
   return out;
 }

@@ -82,9 +82,12 @@ typedef struct shoal_phrase {
 shoal_phrase shoal_word_quote(const shoal_words *w, shoal_word word);
 /* "a, b, c" */
 shoal_phrase shoal_words_list(const char *const *table);
-/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant; else "". Errors end with
- * it by themselves. */
+/* Where the line is one of Keras or PyTorch: "write `dense 128 relu`", the line that was meant, or "`conv` has no
+ * `groups=2`"; else "". Errors end with it by themselves. */
 shoal_phrase shoal_words_foreign(const shoal_words *w);
+
+/* What `init` calls an initialiser that they call he_normal, or NULL. */
+const char *shoal_init_meant(const char *word, size_t length);
 
 /* Each takes the current word and advances. `what` completes "expected ...". */
 bool shoal_words_u32(shoal_words *w, const char *what, uint32_t least, uint32_t most, uint32_t *out);

@@ -143,11 +143,7 @@ bool shoal_read_setting(shoal_reading *r, shoal_setting setting) {
       return shoal_words_unknown(w, w->word, "option", augment_words);
   }
   if (fields->word == NULL && !shoal_read_field(w, fields++, recipe)) return false;
-  if (setting == SHOAL_SETTING_OPTIMIZER) {
-    if (recipe->optimizer == SHOAL_SGD && shoal_word_is(w->word, "momentum"))
-      return shoal_words_fail(w, w->word, "sgd has no momentum; write `optimizer momentum momentum 0.9`");
-    recipe->momentum = recipe->beta2 = recipe->eps = 0;
-  }
+  if (setting == SHOAL_SETTING_OPTIMIZER) recipe->momentum = recipe->beta2 = recipe->eps = 0;
   float rate = recipe->rate;
   fields = fields_of_kind(recipe, setting, fields);
   put_usual(recipe, fields);

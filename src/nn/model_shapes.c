@@ -107,8 +107,8 @@ bool shoal_infer_layer(shoal_reading *r, shoal_layer *layer) {
   if (layer->activation == SHOAL_ACT_SOFTMAX && layer->shape.kind == SHOAL_IMAGE) {
     shoal_word option = r->options[SHOAL_OPTION_ACTIVATION];
     return shoal_words_fail(&r->words, option.length ? option : r->words.head,
-                            "softmax needs a vector or a sequence, found %s; put a line `flatten` before it",
-                            shoal_shape_text(&layer->shape, text));
+                            "%sneeds a vector or a sequence, found %s; put a line `flatten` before it",
+                            option.length ? "softmax " : "", shoal_shape_text(&layer->shape, text));
   }
   return true;
 }

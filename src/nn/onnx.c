@@ -288,6 +288,12 @@ static void make_head(const shoal_onnx_file *file, shoal_protobuf *model, uint64
   shoal_protobuf_bytes_head(model, MODEL_GRAPH, graph_bytes);
 }
 
+shoal_status shoal_onnx_refuse(const char *path, shoal_error *err) {
+  const char *end = strrchr(path, '.');
+  if (!end || strcmp(end, ".onnx") != 0) return SHOAL_OK;
+  return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: Shoal writes ONNX and does not read it", path);
+}
+
 shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path, shoal_error *err) {
   const shoal_text *nodes = &file->nodes.text, *ends = &file->ends.text;
   uint64_t graph_bytes = (uint64_t)nodes->length + ends->length;

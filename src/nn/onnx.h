@@ -45,6 +45,9 @@ void shoal_onnx_file_release(shoal_onnx_file *file);
 /* Atomically. */
 shoal_status shoal_onnx_file_write(const shoal_onnx_file *file, const char *path, shoal_error *err);
 
+/* Fails where the path is one of ONNX: such files are written and not read. */
+shoal_status shoal_onnx_refuse(const char *path, shoal_error *err);
+
 /* A copy of a text that lives as long as the file; "a" and "b" become "ab". */
 const char *shoal_onnx_join(shoal_onnx_file *file, const char *a, const char *b);
 

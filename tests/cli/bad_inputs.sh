@@ -144,6 +144,10 @@ net no-name "input 4" "dense 4 from above" "dense 3" "loss cross-entropy"
 bad 1 "no line above is named 'above'" inspect bad/no-name.net
 head -c 100000 /dev/urandom > bad/noise.net
 bad 1 "noise.net:" inspect bad/noise.net
+head -c 1048577 /dev/zero > bad/long.net
+bad 1 "long.net: the text is longer than 1,048,576 bytes" inspect bad/long.net
+bad 1 "bad/lenet5.onnx: Shoal writes ONNX and does not read it" inspect bad/lenet5.onnx
+bad 1 "bad/lenet5.onnx: Shoal writes ONNX and does not read it" eval bad/lenet5.onnx --data images
 
 # ---- models that do not fit the data ----
 net wrong-image "input 1x9x9" "dense 3" "loss cross-entropy"
@@ -156,6 +160,7 @@ net tokens "input 4" "dense 3" "loss cross-entropy"
 bad 1 "tokens" train bad/tokens.net --data chars:text.txt
 bad 1 "2 feature columns" train bad/tokens.net --data table.csv
 bad 1 "height" train table.net --data table.csv --target height
+bad 1 "\`augment\` needs images; leave out the line or flag" train table.net --data table.csv --augment flip
 bad 1 "early stopping needs validation samples" train images.net --data images --early-stop 3
 net weights "input 1x8x8" "dense 3" "loss cross-entropy" "class-weights 1 2"
 bad 1 "2 weights for 3 classes" train bad/weights.net --data images

@@ -85,6 +85,14 @@ refused 1 "the loss is not a number in round" table.net --data table.csv --out i
   --optimizer "sgd rate 1e9" --epochs 20
 check "nothing stays of it" test ! -e inf.safetensors.state
 
+# ---- who has nothing to do ----
+patiently "$SHOAL" train "${train[@]}" --workers 2 --shards 1 > out 2>&1
+check "one part is one part" grep -q "2 workers, but a round has 1 part: the others only stand by; see --shards" out
+sed 's/^dropout.*/batchnorm batch/' images.net > whole.net
+patiently "$SHOAL" train whole.net --data images --workers 2 > out 2>&1
+check "more parts are not proposed where there can be none" grep -q \
+  'a round has 1 part: the others only stand by, as `batchnorm batch` needs it$' out
+
 # ---- who waits says so, and ends in order ----
 for role in ps worker; do
   rm -f out err

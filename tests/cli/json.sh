@@ -26,6 +26,11 @@ same "$(grep -c '"event":"epoch"' train.json)" 3 "one event an epoch"
 check "the first line is the start" grep -q '"event":"start"' <(head -1 train.json)
 same "$(field epoch train.json) $(field step train.json)" "3 24" "where the training ended"
 same "$(field out train.json)" images.safetensors "the default of --out"
+sed 's/adam rate 0.01/sgd rate 0.5\nwarmup 1/' images.net > warm.net
+"$SHOAL" train warm.net --data images --epochs 1 --json > warm.json
+check "a start has the recipe's rate, without the warm-up" grep -q '"rate":0.5,' <(head -1 warm.json)
+"$SHOAL" train warm.net --data images --epochs 1 > warm.txt 2>&1
+check "and tells people of it" grep -q "^sgd at rate 0.5 after a warm-up of 1 epoch, batch 32, " warm.txt
 
 "$SHOAL" eval images.safetensors --data images --json > eval.json
 check "eval --json" keys eval.json loss accuracy samples split macro classes matrix confused worst

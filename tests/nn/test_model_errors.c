@@ -49,6 +49,9 @@ static const struct {
     {"input 4\n: dense 3" LOSS,
      "x.net:2:1: ':' is no name for a line; names are letters, digits, '_' and '-'"},
     {"input 4\n2a: dense 3" LOSS, "x.net:2:1: '2a:' is no name for a line"},
+    {"input 4\na:dense 3" LOSS, "x.net:2:1: a space is missing behind the ':' of 'a:dense'"},
+    {"input 4\nearly-stop:3" LOSS, "x.net:2:1: unknown layer 'early-stop:3'; did you mean 'early-stop'?"},
+    {"input 4\ndense:3" LOSS, "x.net:2:1: unknown layer 'dense:3'; write `dense 3`"},
     {"input 4\na.b: dense 3" LOSS, "x.net:2:1: 'a.b:' is no name for a line"},
     {"input 4\nrelu: dense 3" LOSS, "x.net:2:1: 'relu' is a word of the language and cannot be a name"},
     {"input 4\nfrom: dense 3" LOSS, "x.net:2:1: 'from' is a word of the language and cannot be a name"},
@@ -68,8 +71,8 @@ static const struct {
      "2,147,483,648, found the end of the line"},
     {"input 0", "x.net:1:7: input: expected a shape such as 784"},
     {"input -4", "x.net:1:7: input: expected a shape such as 784"},
-    {"input 28x28",
-     "x.net:1:7: input: two sizes are not enough for an image; write `sequence 28x28` or `1x28x28`"},
+    {"input 28x28", "x.net:1:7: input: two sizes are not enough for an image; write `input sequence 28x28` "
+                    "or `input 1x28x28`"},
     {"input 1x28x28x3", "x.net:1:7: input: expected a shape such as 784"},
     {"input 1x28x", "x.net:1:7: input: expected a shape such as 784"},
     {"input 3000000000", "x.net:1:7: input: expected a shape such as 784"},
@@ -105,6 +108,10 @@ static const struct {
      "x.net:2:13: dense: the initialiser is missing; it is one of zero, normal,"},
     {"input 4\ndense 3 init auto" LOSS,
      "x.net:2:14: dense: unknown initialiser 'auto'; it is one of zero, normal,"},
+    {"input 4\ndense 3 init he_normal" LOSS,
+     "x.net:2:14: dense: unknown initialiser 'he_normal'; write `init he`"},
+    {"input 4\ndense 3 init glorot_uniform" LOSS,
+     "x.net:2:14: dense: unknown initialiser 'glorot_uniform'; write `init xavier`"},
     {"input 4\ndense 3 init uniform" LOSS,
      "x.net:2:21: dense: expected the largest value, a number above 0 and at most "
      "1e9, found the end of the line"},
@@ -131,15 +138,18 @@ static const struct {
     {"input 1x8x8\nconv 5 5x5\nconv   50 5x5 tanh" LOSS,
      "x.net:3:11: conv: a 5x5 window does not fit into an image of 4x4 after padding 0; make the window "
      "smaller or add "
-     "`pad 2`"},
+     "`pad 1`"},
+    {"input 1x28x28\nconv 5 29x29" LOSS,
+     "x.net:2:8: conv: a 29x29 window does not fit into an image of 28x28 "
+     "after padding 0; make the window smaller or add `pad 1`"},
     {"input 28x28x1\nconv 5 5x5" LOSS,
      "x.net:2:8: conv: a 5x5 window does not fit into an image of 28x1 after padding 0; make the window "
      "smaller; channels come first: `input 1x28x28`"},
     {"input 1x4x4\nconv 5 3x7 pad 1x0" LOSS, "x.net:2:8: conv: a 3x7 window does not fit into an image of "
                                              "4x4 after padding 1x0; make the window smaller or add "
-                                             "`pad 1x3`"},
+                                             "`pad 1x2`"},
     {"input 1x1x1\npool max 2x2" LOSS, "x.net:2:10: pool: a 2x2 window does not fit into an image of 1x1 "
-                                       "after padding 0; make the window smaller"},
+                                       "after padding 0; make the window smaller or add `pad 1`"},
     {"input 1x8x8\nconv 5" LOSS, "x.net:2:7: conv: expected a window such as 5x5, of whole numbers from 1 to "
                                  "2,147,483,648, found the end of the line"},
     {"input 1x8x8\nconv 5 5" LOSS, "x.net:2:8: conv: expected a window such as 5x5, found '5'"},
@@ -170,7 +180,7 @@ static const struct {
      "x.net:2:12: global-pool: the kind of pooling is missing; it is one of max,"},
     {"input 1x8x8\nconv 3 3x3 softmax" LOSS,
      "x.net:2:12: conv: softmax needs a vector or a sequence, found 3x6x6"},
-    {"input 1x8x8\nsoftmax" LOSS, "x.net:2:1: softmax: softmax needs a vector or a sequence, found 1x8x8"},
+    {"input 1x8x8\nsoftmax" LOSS, "x.net:2:1: softmax: needs a vector or a sequence, found 1x8x8"},
 
     /* sequences */
     {"input 8\nembed 10 4" LOSS,
@@ -204,6 +214,9 @@ static const struct {
     {"input 1000x1000x1\nreshape sequence 1000x999" LOSS,
      "x.net:2:18: reshape: sequence 1000x999 has 999,000 values, but the line above gives 1000x1000x1 with "
      "1,000,000"},
+    {"input 784\nreshape 28x28" LOSS,
+     "x.net:2:9: reshape: two sizes are not enough for an image; write `reshape sequence 28x28` or `reshape "
+     "1x28x28`"},
     {"input 8\nreshape" LOSS, "x.net:2:8: reshape: expected a shape such as 784"},
 
     /* tables */
@@ -293,7 +306,7 @@ static const struct {
     {"input 4\ndense 3\noptimiser adam" LOSS,
      "x.net:3:1: unknown layer 'optimiser'; did you mean 'optimizer'?"},
     {"input 4\ndense 3\noptimizer sgd momentum 0.9" LOSS,
-     "x.net:3:15: optimizer: sgd has no momentum; write `optimizer momentum momentum 0.9`"},
+     "x.net:3:15: optimizer: unknown option 'momentum'; write `optimizer momentum momentum 0.9`"},
     {"input 4\ndense 3\noptimizer adam momentum 0.9" LOSS,
      "x.net:3:16: optimizer: unknown option 'momentum'; it is one of "
      "rate, beta1, beta2, eps"},
@@ -309,6 +322,8 @@ static const struct {
     {"input 4\ndense 3\noptimizer adam beta2 1" LOSS,
      "x.net:3:22: optimizer: expected beta2, a number from 0 to below 1, found '1'"},
     {"input 4\ndense 3\noptimizer adam eps 0" LOSS, "x.net:3:20: optimizer: expected eps, a number above 0"},
+    {"input 4\ndense 3\noptimizer adam\nrate 0.1" LOSS,
+     "x.net:4:1: the rate stands on the optimizer's line: `optimizer adam rate 0.1`"},
     {"input 4\ndense 3\nrate 0.1" LOSS,
      "x.net:3:1: the rate stands on the optimizer's line: `optimizer sgd rate 0.1`"},
 
@@ -488,7 +503,8 @@ static const struct {
     {"784", "nn.LayerNorm(784)", "layernorm"},
     {"784", "ReLU()", "relu"},
     {"784", "x = F.relu(self.fc1(x))", "relu"},
-    {"784", "nn.LeakyReLU(0.2)", "leaky-relu"},
+    {"784", "nn.LeakyReLU(negative_slope=0.01)", "leaky-relu"},
+    {"784", "x = F.elu(self.fc1(x))", "elu"},
     {"784", "Softmax(dim=1)", "softmax"},
     {"784", "nn.LogSoftmax(dim=1)", "softmax"},
     {"784", "activation relu", "relu"},
@@ -496,6 +512,9 @@ static const struct {
     {"784", "Activation(tf.nn.swish)", "silu"},
     {"784", "RepeatVector(8)", "repeat 8"},
     {"1x28x28", "nn.Conv2d(1, 20, 5)", "conv 20 5x5"},
+    {"1x28x28", "Conv2d(1, 20, kernel_size=(5, 5), stride=(1, 1), groups=1)", "conv 20 5x5"},
+    {"1x28x28", "Conv2D(32, 3, kernel_regularizer=regularizers.L2(l2=1e-4))", "conv 32 3x3` and `l2 0.0002"},
+    {"1x28x28", "BatchNorm2d(64, eps=1e-05, momentum=0.1, affine=True)", "batchnorm"},
     {"1x28x28", "Conv2d(1, 20, kernel_size=5, stride=2, padding=2)", "conv 20 5x5 stride 2 pad 2"},
     {"1x28x28", "Conv2D(32, (3, 3), padding='same', activation='relu')", "conv 32 3x3 pad same relu"},
     {"1x28x28", "conv 20 5x5 padding=2", "conv 20 5x5 pad 2"},
@@ -526,6 +545,9 @@ static const struct {
     {"sequence 20x8", "LSTM(64, return_sequences=True)", "lstm 64"},
     {"sequence 20x8", "Bidirectional(LSTM(64))", "lstm 64 bidirectional last"},
     {"sequence 20x8", "GRU(32)", "gru 32 last"},
+    {"sequence 20x8", "lstm 20 num_layers 2", "lstm 20 layers 2"},
+    {"sequence 20x8", "gru 20 num_layers 2 last", "gru 20 layers 2 last"},
+    {"sequence 20x8", "nn.RNN(8, 20, nonlinearity='relu')", "rnn 20 relu"},
     {"784", "loss mse", "loss mean-squared"},
     {"784", "loss mae", "loss mean-absolute"},
     {"784", "loss bce", "loss binary-cross-entropy"},
@@ -544,8 +566,20 @@ static const struct {
     {"784", "SGD(learning_rate=0.01, momentum=0.9, nesterov=True)",
      "optimizer nesterov rate 0.01 momentum 0.9"},
     {"784", "AdamW(0.001, weight_decay=0.01)", "optimizer adamw rate 0.001` and `l2 0.01"},
-    {"784", "lr 0.1", "optimizer sgd rate 0.1"},
-    {"784", "learning_rate = 0.1", "optimizer sgd rate 0.1"},
+    {"784", "Adam(lr=0.001, betas=(0.5, 0.98), eps=1e-7)",
+     "optimizer adam rate 0.001 beta1 0.5 beta2 0.98 eps 1e-7"},
+    {"784", "RMSprop(lr=0.01, alpha=0.95)", "optimizer rmsprop rate 0.01 beta2 0.95"},
+    {"784", "optimizer Adam rate 0.01 beta1 0.8", "optimizer adam rate 0.01 beta1 0.8"},
+    {"784", "optimizer sgd rate 0.05 momentum 0.9", "optimizer momentum rate 0.05 momentum 0.9"},
+    {"784", "SGD(net.parameters(), 0.1, 0.9)", "optimizer momentum rate 0.1 momentum 0.9"},
+    {"784", "optimizer adam lr 0.001 betas (0.9, 0.98)", "optimizer adam rate 0.001 beta1 0.9 beta2 0.98"},
+    {"784", "CosineAnnealingLR(optimizer, T_max=10, eta_min=0.001)", "schedule cosine to 0.001"},
+    {"784", "Adam(1e-3, clipnorm=1.0)", "optimizer adam rate 1e-3` and `clip 1.0"},
+    {"784", "Dense(64, kernel_regularizer=l2(0.01))", "dense 64` and `l2 0.02"},
+    {"784", "Dense(64, kernel_initializer='he_normal', activation='relu')", "dense 64 relu init he"},
+    {"784", "Dense(64, kernel_initializer=keras.initializers.GlorotUniform())", "dense 64 init xavier"},
+    {"784", "dense 64, relu, no-bias", "dense 64 relu no-bias"},
+    {"784", "dense 64, init normal 0.1", "dense 64 init normal 0.1"},
     {"784", "batch_size 64", "batch 64"},
     {"784", "batch-size: 64", "batch 64"},
     {"784", "epochs=10", "epochs 10"},
@@ -612,6 +646,20 @@ static void what_cannot_be_translated_is_answered_with_an_example(void **state) 
       {"validation_split 0.2", "; give `--valid 0.2` to shoal train"},
       {"data mnist", "; give `--data SET` to shoal train"},
       {"input_shape=(28, 28, 1)", "; write `input 1x28x28`"},
+      {"lr 0.1", "; write `rate 0.1` behind the name on the `optimizer` line"},
+      {"learning-rate = 0.1", "; write `rate 0.1` behind the name on the `optimizer` line"},
+      /* What would change the network is not left out in silence. */
+      {"Dense(64, activity_regularizer=l1(0.1))",
+       "; write `dense 64`; `dense` has no `activity_regularizer=l1(0.1)`"},
+      {"Dense(64, activation='selu')", "'Dense(64,'; `dense` has no `activation='selu'`"},
+      {"Conv2d(4, 8, 3, groups=4)", "; `conv` has no `groups=4`"},
+      {"Conv2d(4, 8, 3, dilation=(2, 2))", "; `conv` has no `dilation=(2, 2)`"},
+      {"nn.AdaptiveAvgPool2d(7)", "; `global-pool` has no `output_size=7`"},
+      {"nn.LSTM(8, 64, dropout=0.2)", "; `lstm` has no `dropout=0.2`"},
+      {"nn.LeakyReLU(0.2)", "; `leaky-relu` has no `negative_slope=0.2`"},
+      {"ELU(alpha=0.5)", "; `elu` has no `alpha=0.5`"},
+      {"RMSprop(lr=0.01, momentum=0.9)", "; `rmsprop` has no `momentum=0.9`"},
+      {"NAdam(lr=0.01)", "; write a line like `optimizer adam rate 0.001`"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     shoal_error err;
@@ -636,6 +684,8 @@ static void a_missing_file_is_not_found(void **state) {
   assert_true(shoal_model_load(&model, "/nowhere/at-all.net", &err) != SHOAL_OK);
   assert_null(model);
   assert_non_null(strstr(err.text, "/nowhere/at-all.net"));
+  assert_true(shoal_model_load(&model, "/nowhere/lenet5.onnx", &err) != SHOAL_OK);
+  assert_string_equal(err.text, "/nowhere/lenet5.onnx: Shoal writes ONNX and does not read it");
 }
 
 int main(void) {

@@ -37,16 +37,21 @@ void shoal_window_write(const shoal_model *model, const shoal_layer *layer, shoa
   if (w->pad_h || w->pad_w) add_pair(out, " pad ", w->pad_h, w->pad_w);
 }
 
+/* The smallest padding with which the window fits. */
+static uint32_t enough_pad(uint32_t window, uint32_t size, uint32_t pad) {
+  uint32_t least = window > size ? (window - size + 1) / 2 : 0;
+  return pad > least ? pad : least;
+}
+
 static bool does_not_fit(shoal_reading *r, const shoal_window *w, const shoal_shape *in) {
-  /* The usual padding keeps the image's size; an even window may be too large even so. */
-  uint32_t pad_h = (w->k_h - 1) / 2, pad_w = (w->k_w - 1) / 2;
-  bool pad_helps = in->h + 2 * (uint64_t)pad_h >= w->k_h && in->w + 2 * (uint64_t)pad_w >= w->k_w;
+  uint32_t pad_h = enough_pad(w->k_h, in->h, w->pad_h), pad_w = enough_pad(w->k_w, in->w, w->pad_w);
   char padded[32], advice[80] = "";
-  bool is_last = in->c == in->h && (in->w == 1 || in->w == 3); /* the channels, as in Keras */
+  bool is_last =
+      in->c == in->h && in->c > in->w && (in->w == 1 || in->w == 3); /* the channels, as in Keras */
   snprintf(padded, sizeof padded, w->pad_h == w->pad_w ? "%u" : "%ux%u", w->pad_h, w->pad_w);
   if (is_last)
     snprintf(advice, sizeof advice, "; channels come first: `input %ux%ux%u`", in->w, in->c, in->h);
-  else if (pad_helps)
+  else
     snprintf(advice, sizeof advice, pad_h == pad_w ? " or add `pad %u`" : " or add `pad %ux%u`", pad_h,
              pad_w);
   return shoal_words_fail(
