@@ -53,18 +53,23 @@ void shoal_text_add(shoal_text *text, const void *bytes, size_t length) {
   text->bytes[text->length] = 0;
 }
 
-void shoal_text_addf(shoal_text *text, const char *format, ...) {
-  va_list args, again;
-  va_start(args, format);
+void shoal_text_addv(shoal_text *text, const char *format, va_list args) {
+  va_list again;
   va_copy(again, args);
   int length = vsnprintf(NULL, 0, format, args);
-  va_end(args);
   SHOAL_ASSERT(length >= 0);
   if (reserve(text, (size_t)length)) {
     vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
     text->length += (size_t)length;
   }
   va_end(again);
+}
+
+void shoal_text_addf(shoal_text *text, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  shoal_text_addv(text, format, args);
+  va_end(args);
 }
 
 /* ---- numbers ------------------------------------------------------------------------ */

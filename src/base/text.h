@@ -6,6 +6,7 @@
 #ifndef SHOAL_BASE_TEXT_H
 #define SHOAL_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ void shoal_text_release(shoal_text *text);
 void shoal_text_clear(shoal_text *text);
 void shoal_text_add(shoal_text *text, const void *bytes, size_t length);
 void shoal_text_addf(shoal_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void shoal_text_addv(shoal_text *text, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 
 /* Each reads the whole of `word` (length bytes, no zero needed) or answers false:
  * no white space, no trailing characters, no overflow; reals are finite. */

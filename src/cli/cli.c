@@ -68,14 +68,16 @@ int shoal_cli_stopped(const char *command) {
   return number != 0 ? 128 + number : SHOAL_EXIT_FAILED;
 }
 
+/* In one piece: other threads and processes write there at the same time. */
 void shoal_cli_warn(const char *command, const char *format, ...) {
-  fflush(stdout);
-  fprintf(stderr, "shoal %s: ", command);
+  shoal_text text = {0};
   va_list args;
   va_start(args, format);
-  vfprintf(stderr, format, args);
+  shoal_text_addv(&text, format, args);
   va_end(args);
-  fputc('\n', stderr);
+  fflush(stdout);
+  fprintf(stderr, "shoal %s: %s\n", command, text.failed ? format : text.bytes);
+  shoal_text_release(&text);
 }
 
 int shoal_cli_finish(const char *command, int status) {

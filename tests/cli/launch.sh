@@ -144,12 +144,12 @@ all_gone "after that"
 hosts "chief 127.0.0.9:P1" "ps 127.0.0.2:P2" "worker 127.0.0.3:P4"
 patiently "${launch[@]}" "${long[@]}" > out 2> err
 same $? 255 "the exit status when the chief cannot be reached"
-check "it is said" grep -q "^shoal launch: the chief's machine, .*, could not be reached" err
+check "it is said: $(cat err)" grep -q "^shoal launch: the chief's machine, .*, could not be reached" err
 all_gone "after that"
 hosts "chief 127.0.0.1:P1" "ps 127.0.0.8:P2" "worker 127.0.0.3:P4"
 patiently "${launch[@]}" "${long[@]}" > out 2> err
 same $? 1 "the exit status when a parameter server cannot run"
-check "it is said" grep -q "^shoal launch: ps 0 cannot run (status 127); giving up" err
+check "it is said: $(cat err)" grep -q "^shoal launch: ps 0 cannot run (status 127); giving up" err
 all_gone "after that"
 hosts "chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.8:P3" "worker 127.0.0.3:P4"
 patiently "${launch[@]}" "${long[@]}" --out one_worker.safetensors > out 2> err # long enough for it to fail first
@@ -172,7 +172,7 @@ check "and that it was in vain" \
 all_gone "after that"
 patiently "$SHOAL" launch --hosts hosts.txt --ssh ./no-such-program "${long[@]}" > out 2> err
 same $? 127 "the exit status without ssh"
-check "it is said" grep -q "^cannot run ./no-such-program" err
+check "it is said: $(cat err)" grep -q "^cannot run ./no-such-program" err
 
 # wrong STATUS TEXT LINE...: such a file gives this complaint.
 wrong() {
