@@ -23,7 +23,8 @@ void shoal_text_release(shoal_text *text);
 void shoal_text_clear(shoal_text *text);
 void shoal_text_add(shoal_text *text, const void *bytes, size_t length);
 void shoal_text_addf(shoal_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void shoal_text_addv(shoal_text *text, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void shoal_text_addv(shoal_text *text, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
 /* Each reads the whole of `word` (length bytes, no zero needed) or answers false:
  * no white space, no trailing characters, no overflow; reals are finite. */
