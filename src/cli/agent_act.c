@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/bytes.h"
 #include "base/clock.h"
 #include "base/human.h"
+#include "base/secret.h"
 #include "base/thread.h"
 #include "cli/agent.h"
 #include "cli/agent_queue.h"
@@ -413,8 +413,8 @@ static shoal_status name_actor(act *a, shoal_error *err) {
   (void)gethostname(host, sizeof host - 1);
   for (char *at = host; *at; at++)
     if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-", *at) == NULL) *at = '-';
-  if (getrandom(&number, sizeof number, 0) != sizeof number)
-    return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+  shoal_status status = shoal_draw(&number, sizeof number, err);
+  if (status != SHOAL_OK) return status;
   snprintf(a->actor, sizeof a->actor, "%s-%d-%08" PRIx32, host, (int)getpid(), number);
   shoal_agent_policy_queue(a->policy_queue, a->name, a->actor);
   return SHOAL_OK;

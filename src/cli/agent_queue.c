@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "agent/bridge.h"
 #include "agent/bytes.h"
 #include "base/clock.h"
+#include "base/secret.h"
 #include "cli/cli.h"
 
 enum { ACTORS_MAX = 256, OUTBOX_MAX = 4096, PREFETCH = 16, TURN_MESSAGES = 64 };
@@ -283,10 +283,11 @@ static shoal_status start_coach(learner *l, shoal_error *err) {
   config.self = l;
   config.changed = round_done;
   config.warn = warn;
-  if (getrandom(&l->life, sizeof l->life, 0) != sizeof l->life || l->life == 0)
-    return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+  shoal_status status = shoal_draw(&l->life, sizeof l->life, err);
+  if (status != SHOAL_OK) return status;
+  l->life |= 1;
   shoal_coach *coach = NULL;
-  shoal_status status = shoal_coach_start(&coach, &config, err);
+  status = shoal_coach_start(&coach, &config, err);
   __atomic_store_n(&l->coach, coach, __ATOMIC_RELEASE);
   return status;
 }

@@ -20,13 +20,14 @@
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "cli/search_shelf.h"
+#include "cli/unit_lease.h"
 #include "cli/work_turn.h"
 #include "queue/queue.h"
 #include "server/offers.h"
 
 enum { DATA_NAME_MAX = 256, NOTES_MAX = 16, PATH_BYTES = 128 };
 static const double TURN_S = 0.1, LOOK_S = 5, ONCE_S = 1, IDLE_S = 1;
-static const double USUAL_LEASE_S = 30, BEATS_A_LEASE = 4;
+static const double BEATS_A_LEASE = 4;
 static const double ASK_S = 5, LEAVE_ASK_S = 2, PATIENCE_S = 10;
 static const double FIRST_PAUSE_S = 0.2, LONGEST_PAUSE_S = 5; /* for a server or a broker that is away */
 static const double FIRST_RETRY_S = 1,
@@ -35,8 +36,8 @@ static const double FIRST_RETRY_S = 1,
 /* A unit, as a message has it. */
 typedef struct task {
   shoal_link link;
-  uint64_t job, unit;
-  uint32_t attempt;
+  uint64_t job;
+  shoal_unit_lease lease;
   double beat_s, beat_at; /* how often the server wants to hear of it, and when next */
   char data[DATA_NAME_MAX];
   char *text; /* the unit, as POST units gives it */
@@ -166,18 +167,14 @@ static bool read_message(const char *bytes, size_t length, task *out) {
   cJSON *json = shoal_utf8_valid(bytes, length) ? cJSON_ParseWithLength(bytes, length) : NULL;
   const cJSON *unit = cJSON_GetObjectItemCaseSensitive(json, "unit");
   const char *server = shoal_remote_text(json, "server"), *data = shoal_remote_text(json, "data");
-  uint64_t attempt = 0;
   shoal_error err;
   *out = (task){0};
   bool good = shoal_link_parse(&out->link, server, &err) == SHOAL_OK &&
               read_token(shoal_remote_text(json, "token"), out->link.token) &&
-              read_whole(json, "job", whole_max, &out->job) &&
-              read_whole(unit, "unit", whole_max, &out->unit) && read_whole(unit, "attempt", 1e9, &attempt) &&
+              read_whole(json, "job", whole_max, &out->job) && shoal_unit_lease_read(unit, &out->lease) &&
               data[0] != 0 && strlen(data) < sizeof out->data;
   if (good) {
-    double lease_s = shoal_remote_number(unit, "lease_s");
-    out->beat_s = (lease_s >= 1 ? lease_s : USUAL_LEASE_S) / BEATS_A_LEASE;
-    out->attempt = (uint32_t)attempt;
+    out->beat_s = out->lease.seconds / BEATS_A_LEASE;
     memcpy(out->data, data, strlen(data) + 1);
     out->text = cJSON_PrintUnformatted(unit);
   }
@@ -200,7 +197,7 @@ static answer post(const task *t, const char *what, const shoal_text *body, doub
   const shoal_fetch_config config = {
       .link = &t->link, .connect_s = patience_s, .silence_s = patience_s, .stop = stop};
   if (body->failed || shoal_fetch_create(&fetch, &config, &err) != SHOAL_OK) return ANSWER_AWAY;
-  snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/units/%" PRIu64 "/%s", t->job, t->unit, what);
+  snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/units/%" PRIu64 "/%s", t->job, t->lease.unit, what);
   shoal_status status =
       shoal_fetch_ask(fetch, &(shoal_ask){.method = "POST", .path = path, .json = body->bytes}, &reply, &err);
   bool refused = reply.status >= 400 && reply.status < 500 && reply.status != 429;
@@ -213,9 +210,7 @@ static answer post(const task *t, const char *what, const shoal_text *body, doub
 static answer beat(const work *w, const task *t) {
   shoal_text body;
   shoal_json json;
-  shoal_json_begin(&json, &body);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "attempt", t->attempt);
+  shoal_unit_lease_begin(&t->lease, &json, &body);
   shoal_json_text(&json, "worker", w->config->name);
   shoal_json_close(&json, '}');
   answer said = post(t, "beat", &body, ASK_S, w->config->stop);
@@ -227,9 +222,7 @@ static answer beat(const work *w, const task *t) {
 static void give_back(const task *t, const char *why) {
   shoal_text body;
   shoal_json json;
-  shoal_json_begin(&json, &body);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "attempt", t->attempt);
+  shoal_unit_lease_begin(&t->lease, &json, &body);
   shoal_json_text(&json, "why", why);
   shoal_json_bool(&json, "given_back", true);
   shoal_json_close(&json, '}');
@@ -310,7 +303,7 @@ static uint32_t free_slots(work *w) {
 }
 
 static bool is_same(const task *a, const task *b) {
-  return a->job == b->job && a->unit == b->unit && a->attempt == b->attempt &&
+  return a->job == b->job && a->lease.unit == b->lease.unit && a->lease.attempt == b->lease.attempt &&
          strcmp(a->link.address, b->link.address) == 0;
 }
 

@@ -13,20 +13,20 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/asking.h"
+#include "cli/unit_lease.h"
 #include "search/board.h"
 #include "server/folders.h"
 
-enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 160, SLOTS_MAX = 1024 };
+enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 256, SLOTS_MAX = 1024 };
 static const double save_every_s = 20;
-static const double usual_lease_s = 30, beats_a_lease = 4, beat_again_s = 1;
+static const double beats_a_lease = 4, beat_again_s = 1;
 static const double last_words_s = 2; /* for a server that is slow when this worker leaves */
 static const double no_unit_pause_s = 0.3;
 
 /* A unit that is being computed. */
 typedef struct slot {
   bool used;
-  uint64_t unit;
-  uint32_t attempt;
+  shoal_unit_lease lease;
   double beat_s, beat_at;     /* how often, and when next */
   volatile sig_atomic_t stop; /* the worker ends, or nobody wants this unit any more */
   bool unwanted;
@@ -96,28 +96,30 @@ static shoal_status get_brief(shoal_search_worker *w, shoal_fetch *fetch, shoal_
 
 /* ---- beats ---- */
 
+static bool holds(const slot *s, const shoal_unit_lease *held) {
+  return s->used && s->lease.unit == held->unit && s->lease.attempt == held->attempt;
+}
+
 /* False: the server was not reached. */
-static bool beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint64_t unit, uint32_t attempt) {
+static bool beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, const shoal_unit_lease *held) {
   char path[PATH_BYTES];
   shoal_text body;
   shoal_json json;
   shoal_reply reply = {0};
   shoal_error err;
-  unit_path(w, unit, "beat", path);
-  shoal_json_begin(&json, &body);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "attempt", attempt);
+  unit_path(w, held->unit, "beat", path);
+  shoal_unit_lease_begin(held, &json, &body);
   shoal_json_text(&json, "worker", w->config.name);
   shoal_json_close(&json, '}');
   if (!body.failed)
     shoal_fetch_ask(fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, &reply, &err);
   bool heard = reply.status > 0 && reply.status < 500;
-  bool unwanted = reply.status == 409 || reply.status == 410;
+  bool unwanted = reply.status == 403 || reply.status == 409 || reply.status == 410;
   shoal_reply_release(&reply);
   shoal_text_release(&body);
   if (!unwanted) return heard;
   pthread_mutex_lock(&w->mutex);
-  if (s->used && s->unit == unit && s->attempt == attempt) {
+  if (holds(s, held)) {
     s->unwanted = true;
     __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
   }
@@ -125,24 +127,22 @@ static bool beat_slot(shoal_search_worker *w, shoal_fetch *fetch, slot *s, uint6
   return true;
 }
 
-/* Whether a beat for it is due; then unit and attempt are what it is for. A beat that does not arrive is due
- * again soon. */
-static bool is_due(shoal_search_worker *w, slot *s, double now, uint64_t *unit, uint32_t *attempt) {
+/* Whether a beat is due; then *held is what it is for. A beat that does not arrive is due again soon. */
+static bool is_due(shoal_search_worker *w, slot *s, double now, shoal_unit_lease *held) {
   bool stopping = stops(w);
   pthread_mutex_lock(&w->mutex);
   if (s->used && stopping) __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
   bool due = s->used && now >= s->beat_at && !stopping;
   if (due) s->beat_at = now + s->beat_s;
-  *unit = s->unit;
-  *attempt = s->attempt;
+  *held = s->lease;
   pthread_mutex_unlock(&w->mutex);
   return due;
 }
 
 /* The slot's next beat; infinity: none, there is nothing to beat for any more. */
-static void beat_next(shoal_search_worker *w, slot *s, uint64_t unit, double at) {
+static void beat_next(shoal_search_worker *w, slot *s, const shoal_unit_lease *held, double at) {
   pthread_mutex_lock(&w->mutex);
-  if (s->used && s->unit == unit) s->beat_at = at;
+  if (holds(s, held)) s->beat_at = at;
   pthread_mutex_unlock(&w->mutex);
 }
 
@@ -151,30 +151,30 @@ static void *beat(void *self) {
   shoal_search_worker *w = self;
   shoal_fetch *fetch = NULL;
   shoal_error err;
-  uint64_t unit;
-  uint32_t attempt;
+  shoal_unit_lease held;
   while (!__atomic_load_n(&w->end, __ATOMIC_RELAXED)) {
     shoal_clock_sleep(0.05);
     double now = shoal_clock_seconds();
     for (uint32_t i = 0; i < w->config.threads; i++) {
-      if (!is_due(w, &w->slots[i], now, &unit, &attempt)) continue;
+      if (!is_due(w, &w->slots[i], now, &held)) continue;
       bool heard = (fetch != NULL || shoal_asking_reach(&w->asking, &fetch, &err) == SHOAL_OK) &&
-                   beat_slot(w, fetch, &w->slots[i], unit, attempt);
-      if (!heard) beat_next(w, &w->slots[i], unit, now + beat_again_s);
+                   beat_slot(w, fetch, &w->slots[i], &held);
+      if (!heard) beat_next(w, &w->slots[i], &held, now + beat_again_s);
     }
   }
   shoal_fetch_destroy(fetch);
   return NULL;
 }
 
-static slot *take_slot(shoal_search_worker *w, uint64_t unit, uint32_t attempt, double lease_s) {
+static slot *take_slot(shoal_search_worker *w, const shoal_unit_lease *held) {
   slot *found = NULL;
   pthread_mutex_lock(&w->mutex);
   for (uint32_t i = 0; i < w->config.threads && found == NULL; i++)
     if (!w->slots[i].used) found = &w->slots[i];
-  double beat_s = lease_s / beats_a_lease, beat_at = shoal_clock_seconds() + beat_s;
+  double beat_s = held->seconds / beats_a_lease;
   if (found)
-    *found = (slot){.used = true, .unit = unit, .attempt = attempt, .beat_s = beat_s, .beat_at = beat_at};
+    *found =
+        (slot){.used = true, .lease = *held, .beat_s = beat_s, .beat_at = shoal_clock_seconds() + beat_s};
   pthread_mutex_unlock(&w->mutex);
   return found;
 }
@@ -195,25 +195,23 @@ static bool read_number(const cJSON *json, const char *key, double most, double 
 }
 
 static shoal_status parse_unit(const shoal_search_worker *w, const char *text, size_t length,
-                               shoal_taken *out, double *lease_s, shoal_error *err) {
+                               shoal_unit_lease *held, shoal_unit *out, shoal_error *err) {
   cJSON *json = cJSON_ParseWithLength(text, length);
-  double unit = 0, attempt = 0, trial = 0, rung = 0, from = 0, to = 0;
+  double trial = 0, rung = 0, from = 0, to = 0;
   shoal_status status = SHOAL_OK;
-  if (!read_number(json, "unit", 1e15, &unit) || !read_number(json, "attempt", 1e9, &attempt) ||
-      !read_number(json, "trial", 1e15, &trial) || !read_number(json, "rung", SHOAL_RUNGS_MAX, &rung) ||
+  if (!shoal_unit_lease_read(json, held) || !read_number(json, "trial", 1e15, &trial) ||
+      !read_number(json, "rung", SHOAL_RUNGS_MAX, &rung) ||
       !read_number(json, "epochs_from", SHOAL_CURVE_MAX, &from) ||
       !read_number(json, "epochs_to", SHOAL_CURVE_MAX, &to))
     status = shoal_fail(err, SHOAL_CORRUPT, "the server gave a unit that cannot be read");
-  if (!read_number(json, "lease_s", 1e6, lease_s) || *lease_s < 1) *lease_s = usual_lease_s;
   if (status == SHOAL_OK) {
-    *out = (shoal_taken){.unit = {.number = (uint64_t)unit,
-                                  .trial = (uint64_t)trial,
-                                  .rung = (uint32_t)rung,
-                                  .epochs_from = (uint32_t)from,
-                                  .epochs_to = (uint32_t)to},
-                         .attempt = (uint32_t)attempt};
+    *out = (shoal_unit){.number = held->unit,
+                        .trial = (uint64_t)trial,
+                        .rung = (uint32_t)rung,
+                        .epochs_from = (uint32_t)from,
+                        .epochs_to = (uint32_t)to};
     status = shoal_values_read(&w->brief.space, cJSON_GetObjectItemCaseSensitive(json, "settings"),
-                               &out->unit.values, err);
+                               &out->values, err);
   }
   cJSON_Delete(json);
   return status;
@@ -222,7 +220,8 @@ static shoal_status parse_unit(const shoal_search_worker *w, const char *text, s
 /* What a unit needs on its way. */
 typedef struct errand {
   shoal_search_worker *worker;
-  const shoal_taken *taken;
+  const shoal_unit_lease *held;
+  const shoal_unit *unit;
   shoal_fetch *fetch;
   char state[PATH_BYTES + 256];
 } errand;
@@ -233,14 +232,14 @@ static shoal_status get_state(const errand *e, shoal_error *err) {
   const shoal_search_worker *w = e->worker;
   char path[PATH_BYTES];
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/trials/%" PRIu64 "/state", w->config.job,
-           e->taken->unit.trial);
+           e->unit->trial);
   unlink(e->state);
-  if (e->taken->unit.epochs_from == 0 && e->taken->attempt == 1) return SHOAL_OK;
+  if (e->unit->epochs_from == 0 && e->held->attempt == 1) return SHOAL_OK;
   double pause = 0;
   shoal_status status;
   do {
     status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
-    if (status == SHOAL_NOT_FOUND && e->taken->unit.epochs_from == 0) return SHOAL_OK;
+    if (status == SHOAL_NOT_FOUND && e->unit->epochs_from == 0) return SHOAL_OK;
     if (status != SHOAL_IO && status != SHOAL_FULL) return status;
     pause = shoal_asking_longer(pause);
     status = shoal_asking_pause(&w->asking, pause, err);
@@ -248,10 +247,15 @@ static shoal_status get_state(const errand *e, shoal_error *err) {
   return status;
 }
 
+static void put_path(const errand *e, char out[PATH_BYTES]) {
+  char what[SHOAL_UNIT_TICKET_MAX + 64];
+  snprintf(what, sizeof what, "state?attempt=%u&ticket=%s", e->held->attempt, e->held->ticket);
+  unit_path(e->worker, e->held->unit, what, out);
+}
+
 static shoal_status put_state(const errand *e, shoal_reply *reply, shoal_error *err) {
-  char what[64], path[PATH_BYTES];
-  snprintf(what, sizeof what, "state?attempt=%u", e->taken->attempt);
-  unit_path(e->worker, e->taken->unit.number, what, path);
+  char path[PATH_BYTES];
+  put_path(e, path);
   return ask(e->worker, e->fetch, &(shoal_ask){.method = "PUT", .path = path, .file = e->state}, reply, err);
 }
 
@@ -259,11 +263,10 @@ static shoal_status put_state(const errand *e, shoal_reply *reply, shoal_error *
  * matter. */
 static void saved(void *self) {
   errand *e = self;
-  char what[64], path[PATH_BYTES];
+  char path[PATH_BYTES];
   shoal_reply reply;
   shoal_error err;
-  snprintf(what, sizeof what, "state?attempt=%u", e->taken->attempt);
-  unit_path(e->worker, e->taken->unit.number, what, path);
+  put_path(e, path);
   shoal_fetch_ask(e->fetch, &(shoal_ask){.method = "PUT", .path = path, .file = e->state}, &reply, &err);
   shoal_reply_release(&reply);
 }
@@ -271,7 +274,7 @@ static void saved(void *self) {
 static shoal_status post(const errand *e, const char *what, const shoal_text *body, shoal_reply *reply,
                          shoal_error *err) {
   char path[PATH_BYTES];
-  unit_path(e->worker, e->taken->unit.number, what, path);
+  unit_path(e->worker, e->held->unit, what, path);
   if (body->failed) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   return ask(e->worker, e->fetch, &(shoal_ask){.method = "POST", .path = path, .json = body->bytes}, reply,
              err);
@@ -298,10 +301,8 @@ static shoal_status report(const errand *e, const shoal_trial_result *result, sh
     }
     shoal_reply_release(&reply);
   }
-  shoal_json_begin(&json, &body);
-  shoal_json_open(&json, NULL, '{');
+  shoal_unit_lease_begin(e->held, &json, &body);
   shoal_json_text(&json, "worker", e->worker->config.name);
-  shoal_json_int(&json, "attempt", e->taken->attempt);
   shoal_trial_result_write(result, &json, "result");
   shoal_json_close(&json, '}');
   status = post(e, "result", &body, &reply, err);
@@ -317,9 +318,7 @@ static void tell_failure(const errand *e, const char *why) {
   shoal_json json;
   shoal_reply reply = {0};
   shoal_error err;
-  shoal_json_begin(&json, &body);
-  shoal_json_open(&json, NULL, '{');
-  shoal_json_int(&json, "attempt", e->taken->attempt);
+  shoal_unit_lease_begin(e->held, &json, &body);
   shoal_json_text(&json, "why", why);
   shoal_json_close(&json, '}');
   post(e, "failed", &body, &reply, &err);
@@ -327,11 +326,11 @@ static void tell_failure(const errand *e, const char *why) {
   shoal_text_release(&body);
 }
 
-static void count_unit(const shoal_search_worker *w, const shoal_taken *taken,
+static void count_unit(const shoal_search_worker *w, const shoal_unit *unit,
                        const shoal_trial_result *result) {
   shoal_worker_count *count = w->config.count;
   if (count == NULL) return;
-  uint64_t samples = shoal_trial_samples(&w->brief, shoal_bench_split(w->bench), &taken->unit, result);
+  uint64_t samples = shoal_trial_samples(&w->brief, shoal_bench_split(w->bench), unit, result);
   __atomic_add_fetch(&count->units, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&count->samples, samples, __ATOMIC_RELAXED);
 }
@@ -367,7 +366,7 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
   shoal_search_worker *w = e->worker;
   shoal_status status = of_unit(get_state(e, err));
   if (status != SHOAL_OK) return status;
-  const shoal_trial_options options = {.unit = &e->taken->unit,
+  const shoal_trial_options options = {.unit = e->unit,
                                        .state = e->state,
                                        .save_every_s = save_every_s,
                                        .saved = saved,
@@ -375,7 +374,7 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
                                        .stop = &s->stop};
   status = of_unit(shoal_trial_run(w->bench, &options, result, err));
   if (status == SHOAL_OK) status = report(e, result, err);
-  if (status == SHOAL_OK) count_unit(w, e->taken, result);
+  if (status == SHOAL_OK) count_unit(w, e->unit, result);
   if (status != SHOAL_STOPPED) return status;
   if (is_unwanted(w, s)) return SHOAL_OK;
   save_last(e);
@@ -384,23 +383,23 @@ static shoal_status compute(errand *e, slot *s, shoal_trial_result *result, shoa
 
 shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, size_t length,
                                       shoal_error *err) {
-  shoal_taken taken;
-  double lease_s;
-  shoal_status status = parse_unit(w, text, length, &taken, &lease_s, err);
+  shoal_unit_lease held;
+  shoal_unit unit;
+  shoal_status status = parse_unit(w, text, length, &held, &unit, err);
   if (status != SHOAL_OK) return status;
-  errand e = {.worker = w, .taken = &taken};
-  snprintf(e.state, sizeof e.state, "%s/%" PRIu64 ".safetensors", w->config.folder, taken.unit.number);
+  errand e = {.worker = w, .held = &held, .unit = &unit};
+  snprintf(e.state, sizeof e.state, "%s/%" PRIu64 ".safetensors", w->config.folder, held.unit);
   shoal_trial_result *result = malloc(sizeof *result);
-  slot *s = result ? take_slot(w, taken.unit.number, taken.attempt, lease_s) : NULL;
+  slot *s = result ? take_slot(w, &held) : NULL;
   status = s ? shoal_asking_reach(&w->asking, &e.fetch, err)
              : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   if (status == SHOAL_OK) {
     status = compute(&e, s, result, err);
     if (status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT) {
-      beat_next(w, s, taken.unit.number, INFINITY);
+      beat_next(w, s, &held, INFINITY);
       shoal_cut_folder(err->text, w->config.folder);
       tell_failure(&e, err->text);
-      shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", taken.unit.number, err->text);
+      shoal_note(&w->config.notes, "unit %" PRIu64 ": %s", held.unit, err->text);
       status = SHOAL_OK;
     }
     shoal_fetch_destroy(e.fetch);

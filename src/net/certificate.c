@@ -16,11 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "net/tls.h"
 
@@ -249,7 +249,7 @@ static bool add_limits(X509 *certificate) {
 
 static bool set_serial(X509 *certificate) {
   uint8_t bytes[SERIAL_BYTES];
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return false;
+  if (shoal_draw(bytes, sizeof bytes, NULL) != SHOAL_OK) return false;
   bytes[0] = (bytes[0] & 0x7f) | 0x40; /* neither negative nor shorter */
   BIGNUM *number = BN_bin2bn(bytes, sizeof bytes, NULL);
   bool set = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != NULL;

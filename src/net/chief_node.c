@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/human.h"
+#include "base/secret.h"
 #include "net/keep.h"
 #include "net/line.h"
 #include "net/node.h"
@@ -723,10 +723,7 @@ static uint64_t new_instance(void) {
 /* Secrets are the kernel's random numbers: who can guess them can lie. */
 static bool plan_guard(shoal_chief_node *n, shoal_error *err) {
   uint64_t random[3];
-  if (getrandom(random, sizeof random, 0) != sizeof random) {
-    shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
-    return false;
-  }
+  if (shoal_draw(random, sizeof random, err) != SHOAL_OK) return false;
   n->guard = (shoal_chief_guard){.on = true,
                                  .audits = shoal_job_is_audited(n->config.job),
                                  .recheck = n->config.recheck,

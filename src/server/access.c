@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 
-#include "base/hash.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "server/spec.h"
 
@@ -51,7 +50,7 @@ typedef struct known_token {
 struct shoal_access {
   shoal_access_config config;
   known_token known[KNOWN_MAX];
-  uint8_t secret[TOKEN_BYTES];
+  shoal_secret secret;
   bucket_pair buckets[SETS][WAYS];
 };
 
@@ -82,9 +81,10 @@ shoal_status shoal_access_create(shoal_access **out, const shoal_access_config *
   if (!(config->requests_per_s > 0)) access->config.requests_per_s = 50;
   if (config->requests_at_once == 0) access->config.requests_at_once = 200;
   if (config->wrong_per_minute == 0) access->config.wrong_per_minute = 20;
-  if (getrandom(access->secret, sizeof access->secret, 0) != (ssize_t)sizeof access->secret) {
+  shoal_status status = shoal_secret_draw(&access->secret, err);
+  if (status != SHOAL_OK) {
     free(access);
-    return shoal_fail(err, SHOAL_IO, "the system has no random numbers to give");
+    return status;
   }
   *out = access;
   return SHOAL_OK;
@@ -98,24 +98,17 @@ void shoal_access_destroy(shoal_access *access) { free(access); }
 static uint64_t key_of(const shoal_access *access, const char *address) {
   struct in6_addr six;
   struct in_addr four;
-  uint8_t material[TOKEN_BYTES + SHOAL_SHA256_BYTES + 1] = {0};
-  uint8_t *at = material + TOKEN_BYTES;
-  memcpy(material, access->secret, TOKEN_BYTES);
-  if (inet_pton(AF_INET6, address, &six) == 1 && IN6_IS_ADDR_V4MAPPED(&six)) {
-    memcpy(at, six.s6_addr + 12, sizeof four);
+  const void *bytes = address;
+  size_t length = strlen(address);
+  if (inet_pton(AF_INET6, address, &six) == 1) {
+    bool is_mapped = IN6_IS_ADDR_V4MAPPED(&six);
+    bytes = is_mapped ? six.s6_addr + 12 : six.s6_addr;
+    length = is_mapped ? sizeof four : 8;
   } else if (inet_pton(AF_INET, address, &four) == 1) {
-    memcpy(at, &four, sizeof four);
-  } else if (inet_pton(AF_INET6, address, &six) == 1) {
-    memcpy(at, six.s6_addr, 8);
-    at[SHOAL_SHA256_BYTES] = 6;
-  } else {
-    char hex[SHOAL_SHA256_HEX];
-    shoal_sha256_hex(address, strlen(address), hex);
-    memcpy(at, hex, SHOAL_SHA256_BYTES);
-    at[SHOAL_SHA256_BYTES] = 1;
+    bytes = &four;
+    length = sizeof four;
   }
-  uint64_t key = shoal_digest(material, sizeof material);
-  return key != 0 ? key : 1;
+  return shoal_secret_number(&access->secret, bytes, length);
 }
 
 /* The buckets of an address, filled up for the time since they were last seen. */
@@ -361,8 +354,8 @@ static shoal_status check_mint(shoal_role_level level, const char *name, uint64_
 
 static shoal_status draw_token(char token[SHOAL_TOKEN_CHARS + 1], shoal_error *err) {
   uint8_t random[TOKEN_BYTES];
-  if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-    return shoal_fail(err, SHOAL_IO, "the system has no random numbers to give");
+  shoal_status status = shoal_draw(random, sizeof random, err);
+  if (status != SHOAL_OK) return status;
   encode64(random, token);
   OPENSSL_cleanse(random, sizeof random);
   return SHOAL_OK;

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/secret.h"
 #include "server/chores.h"
 
 enum { STANDINGS_MAX = 16, AT_ONCE = 2 }; /* AT_ONCE: of one who plays */
@@ -135,12 +135,12 @@ void shoal_agent_audit_tick(shoal_agent_audit *a) { shoal_chores_tick(a->chores)
 shoal_status shoal_agent_audit_create(shoal_agent_audit **out, const shoal_agent_audit_calls *calls,
                                       shoal_error *err) {
   uint64_t seed;
-  if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-    return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+  shoal_status status = shoal_draw(&seed, sizeof seed, err);
+  if (status != SHOAL_OK) return status;
   shoal_agent_audit *a = calloc(1, sizeof *a);
   if (a == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   a->calls = *calls;
-  shoal_status status = shoal_trust_create(&a->trust, STANDINGS_MAX, seed, err);
+  status = shoal_trust_create(&a->trust, STANDINGS_MAX, seed, err);
   if (status == SHOAL_OK) status = shoal_chores_create(&a->chores, calls->self, calls->wake, err);
   if (status != SHOAL_OK) {
     shoal_agent_audit_destroy(a);

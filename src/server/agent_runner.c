@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "agent/libm_digest.h"
 #include "base/file.h"
+#include "base/secret.h"
 #include "base/thread.h"
 #include "server/agent_curve.h"
 #include "server/folders.h"
@@ -188,11 +188,10 @@ static bool name_files(shoal_agent_runner *r, const char *folder) {
 
 /* A number that JSON has exactly, and that is not 0. */
 static shoal_status draw_life(uint64_t *out, shoal_error *err) {
-  uint64_t drawn;
-  if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
-    return shoal_fail(err, SHOAL_IO, "the system gives no random numbers");
+  uint64_t drawn = 0;
+  shoal_status status = shoal_draw(&drawn, sizeof drawn, err);
   *out = (drawn >> 11) + 1;
-  return SHOAL_OK;
+  return status;
 }
 
 shoal_status shoal_agent_runner_start(shoal_agent_runner **out, const shoal_agent_runner_config *config,

@@ -402,6 +402,12 @@ bool shoal_api_may_change(const shoal_api_call *call, uint64_t job) {
   return may;
 }
 
+bool shoal_api_bans(const shoal_api_call *call, uint64_t who) {
+  if (!shoal_standings_get(shoal_jobs_standings(call->api->jobs), who).banned) return false;
+  shoal_api_error(call, 403, "gets no work here: results of this worker were wrong");
+  return true;
+}
+
 bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t most, uint64_t otherwise,
                       uint64_t *out) {
   char value[32];

@@ -127,6 +127,8 @@ void shoal_api_list_begin(shoal_json *json, shoal_text *text, const char *key);
 void shoal_api_list_end(const shoal_api_call *call, shoal_json *json);
 /* Whether the caller may see, or change, a job; answers 404 or 403 when not. */
 bool shoal_api_may_see(const shoal_api_call *call, uint64_t job);
+/* Whether somebody, by the number of standings.h, is banned; answers 403 then. */
+bool shoal_api_bans(const shoal_api_call *call, uint64_t who);
 bool shoal_api_may_change(const shoal_api_call *call, uint64_t job);
 /* A whole number of the query; `otherwise` when it is not there; false, and answered, when it is wrong. */
 bool shoal_api_number(const shoal_api_call *call, const char *name, uint64_t most, uint64_t otherwise,

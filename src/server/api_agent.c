@@ -197,10 +197,7 @@ static bool read_player(const shoal_api_call *call, player *p) {
 
 /* False, and answered: it is banned, or plays for a life of the training that is over. */
 static bool check_player(const shoal_api_call *call, const shoal_open_job *job, const player *p) {
-  if (shoal_standings_get(shoal_jobs_standings(call->api->jobs), p->who).banned) {
-    shoal_api_error(call, 403, "gets no work here: results of this worker were wrong");
-    return false;
-  }
+  if (shoal_api_bans(call, p->who)) return false;
   if (p->life == 0 || p->life == shoal_agent_runner_life(job->agent_runner)) return true;
   shoal_api_error_at(call, 409, "the training has begun another life since; ask for its brief anew", "life",
                      0, 0);

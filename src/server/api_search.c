@@ -60,19 +60,45 @@ static bool worker_of(const shoal_api_call *call, const cJSON *json, char out[WO
   return true;
 }
 
-/* The unit in the path and the attempt in the body; answers when there are none. */
-static bool unit_of(const shoal_api_call *call, const cJSON *json, uint64_t *unit, uint32_t *attempt) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, "attempt");
-  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), unit)) {
+/* A unit that somebody has, and says something of. */
+typedef struct holding {
+  uint64_t unit;
+  uint32_t attempt;
+  shoal_searcher *searcher;
+} holding;
+
+/* The unit in the path, held by who speaks of it: whoever was given it has its ticket. Answers when it is not. */
+static bool check_holding(const shoal_api_call *call, uint32_t attempt, const char *ticket, holding *out) {
+  uint64_t who;
+  *out = (holding){.attempt = attempt};
+  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &out->unit)) {
     shoal_api_error(call, 404, "there is no such unit");
     return false;
   }
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 1 && item->valuedouble <= ATTEMPT_MAX)) {
+  out->searcher = find_open_search(call);
+  if (out->searcher == NULL) return false;
+  if (!shoal_searcher_gave(out->searcher, out->unit, attempt, ticket, &who)) {
+    shoal_api_error_at(call, 403,
+                       "the unit was not given to whoever says this: the ticket is not this attempt's",
+                       "ticket", 0, 0);
+    return false;
+  }
+  return !shoal_api_bans(call, who);
+}
+
+/* The same with attempt and ticket in the body. */
+static bool read_holding(const shoal_api_call *call, const cJSON *json, holding *out) {
+  const cJSON *attempt = cJSON_GetObjectItemCaseSensitive(json, "attempt");
+  const cJSON *ticket = cJSON_GetObjectItemCaseSensitive(json, "ticket");
+  if (!cJSON_IsNumber(attempt) || !(attempt->valuedouble >= 1 && attempt->valuedouble <= ATTEMPT_MAX)) {
     shoal_api_error_at(call, 400, "\"attempt\" must be a whole number from 1", "attempt", 0, 0);
     return false;
   }
-  *attempt = (uint32_t)item->valuedouble;
-  return true;
+  if (!cJSON_IsString(ticket)) {
+    shoal_api_error_at(call, 400, "\"ticket\" must be the text that came with the unit", "ticket", 0, 0);
+    return false;
+  }
+  return check_holding(call, (uint32_t)attempt->valuedouble, ticket->valuestring, out);
 }
 
 void shoal_api_search_brief(const shoal_api_call *call) {
@@ -93,12 +119,15 @@ void shoal_api_take_unit(const shoal_api_call *call) {
   cJSON_Delete(json);
   shoal_searcher *searcher = named ? find_search(call) : NULL;
   if (searcher == NULL) return;
+  uint64_t who = shoal_standings_meet(shoal_jobs_standings(call->api->jobs), call->caller.token, worker,
+                                      call->request->address);
+  if (shoal_api_bans(call, who)) return;
   shoal_text text;
   shoal_next next;
   shoal_taken taken;
   shoal_error err;
   shoal_text_init(&text);
-  shoal_status status = shoal_searcher_take(searcher, worker, &next, &taken, &text, &err);
+  shoal_status status = shoal_searcher_take(searcher, worker, who, &next, &taken, &text, &err);
   if (status != SHOAL_OK || next == SHOAL_NEXT_UNIT)
     shoal_api_finish(call, 200, status, &text, &err);
   else if (next == SHOAL_NEXT_WAITS)
@@ -109,16 +138,14 @@ void shoal_api_take_unit(const shoal_api_call *call) {
 
 void shoal_api_beat_unit(const shoal_api_call *call) {
   cJSON *json = shoal_api_body(call);
-  uint64_t unit;
-  uint32_t attempt;
+  holding h;
   char worker[WORKER_NAME_MAX] = "";
   if (json == NULL) return;
   bool unnamed = cJSON_GetObjectItemCaseSensitive(json, "worker") == NULL;
-  bool good = unit_of(call, json, &unit, &attempt) && (unnamed || worker_of(call, json, worker));
+  bool good = (unnamed || worker_of(call, json, worker)) && read_holding(call, json, &h);
   cJSON_Delete(json);
-  shoal_searcher *searcher = good ? find_open_search(call) : NULL;
-  if (searcher == NULL) return;
-  if (shoal_searcher_beat(searcher, unit, attempt) && claims(call, unit, attempt, worker))
+  if (!good) return;
+  if (shoal_searcher_beat(h.searcher, h.unit, h.attempt) && claims(call, h.unit, h.attempt, worker))
     shoal_api_empty(call, 204);
   else
     shoal_api_error(call, 409, "the unit is somebody else's by now, or finished");
@@ -126,20 +153,18 @@ void shoal_api_beat_unit(const shoal_api_call *call) {
 
 void shoal_api_fail_unit(const shoal_api_call *call) {
   cJSON *json = shoal_api_body(call);
-  uint64_t unit;
-  uint32_t attempt;
+  holding h;
   if (json == NULL) return;
   const cJSON *why = cJSON_GetObjectItemCaseSensitive(json, "why");
-  shoal_searcher *searcher = unit_of(call, json, &unit, &attempt) ? find_open_search(call) : NULL;
-  if (searcher != NULL) {
+  if (read_holding(call, json, &h)) {
     char text[160];
     const char *given = cJSON_IsString(why) ? why->valuestring : "";
     shoal_text_plain(text, sizeof text, given, strlen(given));
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "given_back")))
-      shoal_searcher_give_back(searcher, unit, attempt);
+      shoal_searcher_give_back(h.searcher, h.unit, h.attempt);
     else
-      shoal_searcher_failed(searcher, unit, attempt, text);
-    end_offer(call, unit);
+      shoal_searcher_failed(h.searcher, h.unit, h.attempt, text);
+    end_offer(call, h.unit);
     shoal_api_empty(call, 204);
   }
   cJSON_Delete(json);
@@ -148,24 +173,21 @@ void shoal_api_fail_unit(const shoal_api_call *call) {
 /* A second result of a unit is not wrong: the first one may have been lost on its way back. */
 void shoal_api_finish_unit(const shoal_api_call *call) {
   cJSON *json = shoal_api_body(call);
-  uint64_t unit;
-  uint32_t attempt;
+  holding h;
   char worker[WORKER_NAME_MAX];
   if (json == NULL) return;
   const cJSON *result = cJSON_GetObjectItemCaseSensitive(json, "result");
   const cJSON *seconds = cJSON_GetObjectItemCaseSensitive(result, "seconds");
-  bool good = unit_of(call, json, &unit, &attempt) && worker_of(call, json, worker);
-  shoal_searcher *searcher = good ? find_open_search(call) : NULL;
-  if (searcher != NULL) {
+  if (worker_of(call, json, worker) && read_holding(call, json, &h)) {
     shoal_error err;
     uint64_t samples;
-    shoal_status status = shoal_searcher_done(searcher, unit, worker, result, &samples, &err);
+    shoal_status status = shoal_searcher_done(h.searcher, h.unit, worker, result, &samples, &err);
     if (status == SHOAL_CORRUPT) err.status = SHOAL_INVALID; /* it is the caller's */
     if (status == SHOAL_OK) {
       double spent = cJSON_IsNumber(seconds) && isfinite(seconds->valuedouble) ? seconds->valuedouble : 0;
       shoal_jobs_credit_unit(call->api->jobs, call->id, worker, samples, spent > 0 ? spent : 0);
       shoal_volunteers_credit(call->api->volunteers, call->id, worker, samples);
-      end_offer(call, unit);
+      end_offer(call, h.unit);
       shoal_api_empty(call, 204);
     } else {
       shoal_api_failed(call, &err);
@@ -262,21 +284,23 @@ static void begin_putting(const shoal_api_call *call, const shoal_searcher *sear
 }
 
 void shoal_api_put_state(const shoal_api_call *call) {
-  shoal_searcher *searcher = find_open_search(call);
-  uint64_t unit, attempt;
-  if (searcher == NULL || !shoal_api_number(call, "attempt", ATTEMPT_MAX, 0, &attempt)) return;
+  uint64_t attempt;
+  char ticket[SHOAL_TICKET_CHARS + 1] = "";
+  holding h;
+  if (!shoal_api_number(call, "attempt", ATTEMPT_MAX, 0, &attempt)) return;
+  (void)shoal_query_value(call->request->query, "ticket", ticket, sizeof ticket);
+  if (!check_holding(call, (uint32_t)attempt, ticket, &h)) return;
   if (call->request->body == NULL) {
     shoal_api_error(call, 400, "the body must be the state of the trial");
     return;
   }
-  if (!shoal_read_u64(call->names[1], strlen(call->names[1]), &unit)) unit = UINT64_MAX;
-  uint64_t trial = shoal_searcher_held(searcher, unit, (uint32_t)attempt);
+  uint64_t trial = shoal_searcher_held(h.searcher, h.unit, h.attempt);
   if (trial == 0) {
     shoal_api_error(call, 409, "the unit is somebody else's by now, or finished");
     return;
   }
-  (void)claims(call, unit, (uint32_t)attempt, "");
-  begin_putting(call, searcher, trial);
+  (void)claims(call, h.unit, h.attempt, "");
+  begin_putting(call, h.searcher, trial);
 }
 
 /* ---- for people ---- */

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/secret.h"
 #include "data/cifar.h"
 #include "data/idx.h"
 #include "data/limits.h"
@@ -74,7 +74,7 @@ static shoal_status write_small(const char *folder, const char *name, const char
 /* A new name in the drafts' folder that no draft can have, malloced. */
 static char *hidden_path(const shoal_datasets *sets, const char *prefix) {
   uint64_t random[2] = {0};
-  if (getrandom(random, sizeof random, 0) != sizeof random) return NULL;
+  if (shoal_draw(random, sizeof random, NULL) != SHOAL_OK) return NULL;
   return shoal_path("%s/%s%016" PRIx64 "%016" PRIx64, sets->drafts, prefix, random[0], random[1]);
 }
 

@@ -528,7 +528,11 @@ shoal_status shoal_jobs_open(shoal_jobs **out, const shoal_jobs_config *config, 
   shoal_jobs *jobs = calloc(1, sizeof *jobs);
   if (jobs == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   jobs->config = *config;
-  status = shoal_standings_open(&jobs->standings, config->store, err);
+  char *secret = shoal_path("%s/secret", config->folder);
+  status = secret == NULL ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
+                          : shoal_secret_keep(&jobs->secret, secret, err);
+  free(secret);
+  if (status == SHOAL_OK) status = shoal_standings_open(&jobs->standings, config->store, &jobs->secret, err);
   if (status == SHOAL_OK) status = shoal_jobs_open_audit(jobs, err);
   if (status == SHOAL_OK) status = take_up_stored(jobs, SHOAL_JOB_WAITING, err);
   if (status == SHOAL_OK) status = take_up_stored(jobs, SHOAL_JOB_RUNNING, err);

@@ -10,6 +10,7 @@ enum { SHOAL_POINTS_AT_ONCE = 256 };
 
 struct shoal_jobs {
   shoal_jobs_config config;
+  shoal_secret secret; /* of this folder of jobs: standings' numbers and the tickets of units come from it */
   shoal_standings *standings;
   struct shoal_agent_audit *audit;
   shoal_open_job *first;

@@ -121,6 +121,7 @@ static shoal_status start_with(shoal_jobs *jobs, shoal_open_job *job, const char
                                         .spent_s = job->found.spent_s,
                                         .lease_s = jobs->config.lease_s,
                                         .store = jobs->config.store,
+                                        .secret = &jobs->secret,
                                         .self = jobs,
                                         .changed = shoal_jobs_wake};
   return shoal_searcher_start(&job->searcher, &config, err);

@@ -434,7 +434,7 @@ static bool offer_one(shoal_offers *o, shoal_open_job *job, const ground *g, dou
   shoal_taken taken;
   shoal_text unit = {0};
   if (!make_room((void **)&o->offers, o->count, &o->room, sizeof *o->offers)) return false;
-  shoal_status status = shoal_searcher_take(job->searcher, "queue", &next, &taken, &unit, NULL);
+  shoal_status status = shoal_searcher_take(job->searcher, "queue", 0, &next, &taken, &unit, NULL);
   bool took = status == SHOAL_OK && next == SHOAL_NEXT_UNIT;
   char *message = took ? write_message(o, job, g, &unit) : NULL;
   if (took && message == NULL) shoal_searcher_give_back(job->searcher, taken.unit.number, taken.attempt);

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -495,13 +496,36 @@ shoal_status shoal_searcher_brief(shoal_searcher *s, shoal_text *json, shoal_err
   return status == SHOAL_OK && json->failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory") : status;
 }
 
-static void write_taken(const shoal_searcher *s, const shoal_taken *taken, shoal_text *out) {
+/* "WHO" and a signature, as hexadecimal digits. */
+static void make_ticket(const shoal_searcher *s, uint64_t unit, uint32_t attempt, uint64_t who,
+                        char out[SHOAL_TICKET_CHARS + 1]) {
+  char text[128];
+  uint8_t signature[SHOAL_SHA256_BYTES];
+  int length = snprintf(text, sizeof text, "ticket %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64,
+                        s->config.id, unit, attempt, who);
+  shoal_secret_sign(s->config.secret, text, (size_t)length, signature);
+  snprintf(out, SHOAL_TICKET_CHARS + 1, "%016" PRIx64, who);
+  shoal_hex(signature, 16, out + 16);
+}
+
+bool shoal_searcher_gave(const shoal_searcher *s, uint64_t unit, uint32_t attempt, const char *ticket,
+                         uint64_t *who) {
+  char good[SHOAL_TICKET_CHARS + 1];
+  if (strlen(ticket) != SHOAL_TICKET_CHARS || sscanf(ticket, "%16" SCNx64, who) != 1) return false;
+  make_ticket(s, unit, attempt, *who, good);
+  return CRYPTO_memcmp(ticket, good, SHOAL_TICKET_CHARS) == 0;
+}
+
+static void write_taken(const shoal_searcher *s, const shoal_taken *taken, uint64_t who, shoal_text *out) {
   const shoal_unit *unit = &taken->unit;
+  char ticket[SHOAL_TICKET_CHARS + 1];
+  make_ticket(s, unit->number, taken->attempt, who, ticket);
   shoal_json json;
   shoal_json_begin(&json, out);
   shoal_json_open(&json, NULL, '{');
   shoal_json_int(&json, "unit", (int64_t)unit->number);
   shoal_json_int(&json, "attempt", taken->attempt);
+  shoal_json_text(&json, "ticket", ticket);
   shoal_json_int(&json, "trial", (int64_t)unit->trial);
   shoal_json_int(&json, "rung", unit->rung);
   shoal_json_int(&json, "epochs_from", unit->epochs_from);
@@ -511,8 +535,8 @@ static void write_taken(const shoal_searcher *s, const shoal_taken *taken, shoal
   shoal_json_close(&json, '}');
 }
 
-shoal_status shoal_searcher_take(shoal_searcher *s, const char *worker, shoal_next *next, shoal_taken *taken,
-                                 shoal_text *json, shoal_error *err) {
+shoal_status shoal_searcher_take(shoal_searcher *s, const char *worker, uint64_t who, shoal_next *next,
+                                 shoal_taken *taken, shoal_text *json, shoal_error *err) {
   shoal_searcher_phase phase = phase_of(s);
   *next = phase == SHOAL_SEARCHER_READS ? SHOAL_NEXT_WAITS : SHOAL_NEXT_NONE;
   if (phase != SHOAL_SEARCHER_OPEN) return SHOAL_OK;
@@ -522,7 +546,7 @@ shoal_status shoal_searcher_take(shoal_searcher *s, const char *worker, shoal_ne
     if (err) *err = why;
     return why.status;
   }
-  if (*next == SHOAL_NEXT_UNIT) write_taken(s, taken, json);
+  if (*next == SHOAL_NEXT_UNIT) write_taken(s, taken, who, json);
   return SHOAL_OK;
 }
 

@@ -5,6 +5,9 @@
  * Results are kept in the store, one row for each unit; states of trials, and what the search needs to continue,
  * in the job's folder.
  *
+ * Whoever is given a unit is given a ticket with it, and nothing that is said of the unit counts without the ticket: it
+ * names the taker and this attempt, and is signed with the server's secret. So tickets are good after a restart, too.
+ *
  * Ownership: start, wait, then destroy; the spec is borrowed until then, texts are copied. Threads: all calls
  * from one, but `changed`, which comes from the thread inside. */
 #ifndef SHOAL_SERVER_SEARCHER_H
@@ -12,10 +15,12 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/secret.h"
 #include "server/search_spec.h"
 #include "store/store.h"
 
 enum { SHOAL_LEASE_S = 30 }; /* of a unit whose worker says nothing */
+enum { SHOAL_TICKET_CHARS = 48 };
 
 typedef struct shoal_searcher shoal_searcher;
 
@@ -28,6 +33,7 @@ typedef struct shoal_searcher_config {
   double spent_s;     /* of the budget, before */
   double lease_s;     /* of a unit, without a beat; 0: SHOAL_LEASE_S */
   shoal_store *store;
+  const shoal_secret *secret;
   void *self;
   void (*changed)(void *self);
 } shoal_searcher_config;
@@ -75,9 +81,12 @@ shoal_status shoal_searcher_try(const shoal_search_spec *spec, const char *data,
 /* What workers need; SHOAL_CONFLICT while it reads, or after its end. */
 shoal_status shoal_searcher_brief(shoal_searcher *searcher, shoal_text *json, shoal_error *err);
 /* *next is SHOAL_NEXT_UNIT with a unit as JSON, SHOAL_NEXT_WAITS (ask again), or SHOAL_NEXT_NONE: it is
- * over. */
-shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, shoal_next *next,
+ * over. `who` is the taker's number of standings.h; 0: machines that are trusted. */
+shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, uint64_t who, shoal_next *next,
                                  shoal_taken *taken, shoal_text *json, shoal_error *err);
+/* True if this attempt of the unit was given out with this ticket; *who gets the taker's number. */
+bool shoal_searcher_gave(const shoal_searcher *searcher, uint64_t unit, uint32_t attempt, const char *ticket,
+                         uint64_t *who);
 bool shoal_searcher_beat(shoal_searcher *searcher, uint64_t unit, uint32_t attempt);
 /* SHOAL_CONFLICT: late. SHOAL_INVALID: not what a result looks like. *samples is how many rows were learned
  * from for it, epoch by epoch. */

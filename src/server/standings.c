@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/text.h"
 
 enum { ROWS_AT_ONCE = 256, WHO_MAX = 192, BANS_TOLD_MAX = 1000 };
 
 struct shoal_standings {
   shoal_store *store;
+  const shoal_secret *secret;
   shoal_standing all[SHOAL_STANDINGS_MAX];
   char names[SHOAL_STANDINGS_MAX][WHO_MAX]; /* what their numbers stand for */
   uint64_t blamed_by
@@ -22,9 +22,8 @@ struct shoal_standings {
   uint32_t count;
 };
 
-static uint64_t number_of(const char *who) {
-  uint64_t number = shoal_digest(who, strlen(who));
-  return number != 0 ? number : 1;
+static uint64_t number_of(const shoal_standings *s, const char *who) {
+  return shoal_secret_number(s->secret, who, strlen(who));
 }
 
 /* Where somebody is; `count` when nobody has that number. */
@@ -36,7 +35,7 @@ static uint32_t find(const shoal_standings *s, uint64_t who) {
 
 /* A place for somebody new: when there is none left, that of who has least to lose. */
 static uint32_t place_for(shoal_standings *s, const char *who) {
-  uint64_t number = number_of(who);
+  uint64_t number = number_of(s, who);
   uint32_t place = find(s, number);
   if (place < s->count) return place;
   if (s->count < SHOAL_STANDINGS_MAX) {
@@ -75,11 +74,13 @@ static shoal_status read_all(shoal_standings *s, shoal_error *err) {
   return status;
 }
 
-shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, shoal_error *err) {
+shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, const shoal_secret *secret,
+                                  shoal_error *err) {
   *out = NULL;
   shoal_standings *s = calloc(1, sizeof *s);
   if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
   s->store = store;
+  s->secret = secret;
   shoal_status status = read_all(s, err);
   if (status != SHOAL_OK) {
     shoal_standings_close(s);
@@ -119,7 +120,7 @@ bool shoal_standings_is_banned(const shoal_standings *s, uint64_t token, const c
                                const char *address) {
   char who[WHO_MAX];
   describe(who, token, name, address);
-  uint32_t place = find(s, number_of(who));
+  uint32_t place = find(s, number_of(s, who));
   return place < s->count && s->all[place].banned;
 }
 

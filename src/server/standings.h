@@ -2,16 +2,18 @@
  *
  * Somebody is a token where there is one ("token 3"), else a name and an address ("anna at 10.0.0.7"): under
  * another name, or from elsewhere, one is a newcomer, whose every unit is computed again. The chiefs of
- * guarded jobs know people by a number, a digest of that text. What they learn of them is kept in the store,
+ * guarded jobs know people by a number, which the server's secret makes of that text: nobody can find another text
+ * with the same number. What they learn of them is kept in the store,
  * told to jobs that start later, and a ban at once to all. Who is blamed by two others for wrong chunks is
  * doubted (trust.h) until the server is started again: liars may blame the honest, so that costs a few audits
  * more and nothing else.
  *
- * Ownership: open, then close; the store is borrowed. Threads: one. */
+ * Ownership: open, then close; the store and the secret are borrowed. Threads: one. */
 #ifndef SHOAL_SERVER_STANDINGS_H
 #define SHOAL_SERVER_STANDINGS_H
 
 #include "base/json.h"
+#include "base/secret.h"
 #include "proto/trust.h"
 #include "store/store.h"
 
@@ -20,7 +22,8 @@ enum { SHOAL_STANDINGS_MAX = 4096, SHOAL_STANDING_REASON_MAX = 96 };
 typedef struct shoal_standings shoal_standings;
 
 /* Reads what the store has. */
-shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, shoal_error *err);
+shoal_status shoal_standings_open(shoal_standings **out, shoal_store *store, const shoal_secret *secret,
+                                  shoal_error *err);
 void shoal_standings_close(shoal_standings *standings);
 
 /* Somebody says HELLO to a chief: its number there. token 0: it has none. */

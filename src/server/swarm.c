@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/secret.h"
 #include "net/link.h"
 #include "net/node.h"
 #include "net/swarm_words.h"
@@ -87,7 +87,7 @@ struct shoal_swarms {
   give *reading; /* at most READS_MAX */
   uint32_t reading_count;
   uint64_t serial, tickets, draws, sent, received;
-  uint8_t secret[32];
+  shoal_secret secret;
   shoal_key key;
   double next_tell;
 };
@@ -176,13 +176,8 @@ static void say(shoal_swarms *s, member *m, shoal_message message, double now) {
 
 /* The same for both of them, and known to nobody else. */
 static uint64_t key_of(const shoal_swarms *s, uint64_t a, uint64_t b) {
-  uint8_t text[sizeof s->secret + 16], digest[SHOAL_SHA256_BYTES];
-  uint64_t pair[2] = {a < b ? a : b, a < b ? b : a}, key;
-  memcpy(text, s->secret, sizeof s->secret);
-  memcpy(text + sizeof s->secret, pair, sizeof pair);
-  shoal_sha256_of(text, sizeof text, digest);
-  memcpy(&key, digest, sizeof key);
-  return key;
+  uint64_t pair[2] = {a < b ? a : b, a < b ? b : a};
+  return shoal_secret_number(&s->secret, pair, sizeof pair);
 }
 
 static bool is_loopback(const char *host) {
@@ -700,13 +695,14 @@ shoal_status shoal_swarms_create(shoal_swarms **out, shoal_net *net, const shoal
   shoal_swarms *s = calloc(1, sizeof *s);
   uint64_t seed = 0;
   if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-  if (getrandom(s->secret, sizeof s->secret, 0) != (ssize_t)sizeof s->secret) {
+  shoal_status status = shoal_secret_draw(&s->secret, err);
+  if (status != SHOAL_OK) {
     free(s);
-    return shoal_fail(err, SHOAL_IO, "there are no random numbers");
+    return status;
   }
   s->net = net;
   s->calls = *calls;
-  memcpy(&seed, s->secret, sizeof seed);
+  memcpy(&seed, s->secret.bytes, sizeof seed);
   s->key = shoal_key_make(seed, SHOAL_FOR_SAMPLING, 0, 0);
   *out = s;
   return SHOAL_OK;

@@ -564,11 +564,65 @@ def a_server_without_an_admin_makes_one(folder):
     finish(server)
 
 
+def nobody_speaks_of_a_unit_that_another_has(folder):
+    """Results, failures, beats and states of a search's units count only with the ticket that came with the unit, under any name;
+    and nothing counts of who is banned."""
+    server = Server(SHOAL, folder, "--open", "nobody")
+    admin = server.admin
+    token = lambda name: made(ask(server, "POST", "/api/v1/tokens", admin, {"role": "volunteer", "name": name}))
+    ann, eve = token("ann"), token("eve")
+    with_table(server, admin)
+    job = made(ask(server, "POST", "/api/v1/jobs", admin, {"kind": "search", "name": "s", "data": "table", "target": "kind", "trials": 40,
+                                                           "budget_s": 0, "epochs": 2}))["id"]
+    one = Socket(server, "/work", ann["token"])
+    one.register("pc")
+
+    def take(who):
+        answer = ask(server, "POST", f"/api/v1/jobs/{job}/units", who["token"], {"worker": who["name"]})
+        return answer[1] if answer[0] == 200 else None
+
+    unit = wait_for("a unit", lambda: take(ann))
+    other = wait_for("another unit", lambda: take(eve))
+    result = {"score": 1.0, "loss": 0.0, "epochs": 2, "seconds": 0.1, "scores": {}}
+    path = f"/api/v1/jobs/{job}/units/{unit['unit']}"
+    for ticket in ("", "0" * 48, unit["ticket"][:-1] + "x", other["ticket"]):
+        body = {"attempt": unit["attempt"], "ticket": ticket, "worker": "ann"}
+        for what, more in (("result", {"result": result}), ("failed", {"why": "no"}), ("failed", {"given_back": True}), ("beat", {})):
+            status, answer = ask(server, "POST", f"{path}/{what}", eve["token"], {**body, **more})
+            assert status == 403 and answer["error"]["field"] == "ticket", (what, ticket, status, answer)
+        status, answer = ask(server, "PUT", f"{path}/state?attempt={unit['attempt']}&ticket={ticket}", eve["token"], b"x")
+        assert status == 403, (ticket, status, answer)
+    mine = {"attempt": unit["attempt"], "ticket": unit["ticket"], "worker": "ann"}
+    status, answer = ask(server, "POST", f"{path}/beat", ann["token"], {"attempt": unit["attempt"]})
+    assert status == 400 and answer["error"]["field"] == "ticket", (status, answer)
+    made(ask(server, "POST", f"{path}/beat", ann["token"], mine), 204)
+    assert ask(server, "POST", f"{path}/beat", ann["token"], {**mine, "attempt": unit["attempt"] + 1})[0] == 403
+    server.end(signal.SIGKILL)
+    with sqlite3.connect(os.path.join(folder, "shoal.db")) as store:
+        store.execute("INSERT INTO standings (id, who, agreed, wrong, banned, reason, job, changed) VALUES (7, ?, 3, 1, 1, 'pc: a lie', 0, 5.5)",
+                      (f"token {eve['id']}",))
+    store.close()
+    # Tickets are good after a restart; those of who was banned since are not.
+    server = Server(SHOAL, folder, "--open", "nobody")
+    one = Socket(server, "/work", ann["token"])
+    one.register("pc")
+    wait_for("the table", lambda: ask(server, "POST", f"{path}/beat", ann["token"], mine)[0] == 204)
+    status, answer = ask(server, "POST", f"/api/v1/jobs/{job}/units/{other['unit']}/beat", eve["token"],
+                         {"attempt": other["attempt"], "ticket": other["ticket"]})
+    assert status == 403 and "were wrong" in answer["error"]["text"], (status, answer)
+    status, answer = ask(server, "POST", f"/api/v1/jobs/{job}/units", eve["token"], {"worker": "ann"})
+    assert status == 403 and "were wrong" in answer["error"]["text"], (status, answer)
+    made(ask(server, "POST", f"{path}/failed", ann["token"], {**mine, "given_back": True}), 204)
+    one.close()
+    finish(server)
+
+
 CASES = [a_slow_upload_beside_many_requests, a_second_server_is_refused, a_foreign_page_opens_no_websocket, names_do_not_make_owners,
          a_revoked_token_ends_what_it_opened, tokens_are_found_behind_the_first_thousand, only_who_was_given_a_job_gets_to_its_chief,
          a_volunteer_is_told_what_is_new_and_no_more, a_ban_that_is_lifted_gives_work_at_once, chunks_are_not_counted_as_requests, a_stop_outlives_the_server,
          contributions_and_curves_are_whole, errors_keep_the_servers_folders_to_themselves, models_are_replaced_in_one_step,
-         a_name_that_is_too_long_is_refused_with_its_limit, a_server_without_an_admin_makes_one]
+         a_name_that_is_too_long_is_refused_with_its_limit, a_server_without_an_admin_makes_one,
+         nobody_speaks_of_a_unit_that_another_has]
 
 
 def main():

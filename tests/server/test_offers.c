@@ -98,9 +98,10 @@ void shoal_jobs_start(shoal_jobs *jobs, shoal_open_job *which) {
 }
 bool shoal_open_job_is_ready(const shoal_open_job *which) { return which->searcher != NULL; }
 
-shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, shoal_next *next,
+shoal_status shoal_searcher_take(shoal_searcher *searcher, const char *worker, uint64_t who, shoal_next *next,
                                  shoal_taken *taken, shoal_text *json, shoal_error *err) {
   (void)searcher;
+  assert_int_equal(who, 0);
   (void)err;
   assert_string_equal(worker, "queue");
   *next = SHOAL_NEXT_UNIT;

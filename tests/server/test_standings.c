@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "server/standings.h"
 
+static const shoal_secret SECRET = {{7}};
 static const char HOME[] = "10.0.0.7", ELSEWHERE[] = "10.0.0.8";
 
 typedef struct world {
@@ -15,7 +16,7 @@ static world open_world(void) {
   world w;
   shoal_error err;
   if (shoal_store_open(&w.store, "store.sqlite", &err) != SHOAL_OK) fail_msg("%s", err.text);
-  if (shoal_standings_open(&w.standings, w.store, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  if (shoal_standings_open(&w.standings, w.store, &SECRET, &err) != SHOAL_OK) fail_msg("%s", err.text);
   return w;
 }
 
