@@ -541,6 +541,7 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   r->training.rounds = shoal_chief_node_rounds(node);
   if (shoal_chief_node_went_on(node) == 0) return SHOAL_OK;
   status = r->training.rounds.gather(r->training.rounds.self, err);
+  if (status == SHOAL_OK) status = shoal_training_goes_on(&r->training, err);
   if (status != SHOAL_OK) return status;
   char text[96];
   snprintf(text, sizeof text, "continuing from round %llu, where this training was cut off",

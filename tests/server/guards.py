@@ -617,12 +617,43 @@ def nobody_speaks_of_a_unit_that_another_has(folder):
     finish(server)
 
 
+def a_training_that_was_killed_keeps_its_best_epoch(folder):
+    """Also where the kill came after the best epoch was saved, and before the model was."""
+    rows = "".join(f"{i * 7 % 13},{i * 11 % 17},{i * 5 % 19},{i % 2},{'xyz'[i * i * 31 % 101 % 3]}\n" for i in range(300))
+    model = "input 4\ndense 64 relu\ndense 3\nloss cross-entropy\noptimizer adam rate 0.02\nepochs 60\nbatch 8\nearly-stop 60\n"
+    with open(os.path.join(folder, "t.csv"), "w") as file:
+        file.write("a,b,c,d,kind\n" + rows)
+    with open(os.path.join(folder, "m.net"), "w") as file:
+        file.write(model)
+    alone = subprocess.run([SHOAL, "train", "m.net", "--data", "t.csv", "--valid", "0.3", "--json"], cwd=folder, capture_output=True, text=True,
+                           check=True).stdout
+    events = [json.loads(line) for line in alone.splitlines()]
+    losses = [event["valid_loss"] for event in events if event["event"] == "epoch"]
+    best = losses.index(min(losses)) + 1
+    server = Server(SHOAL, folder)
+    made(ask(server, "PUT", "/api/v1/datasets/table/files/t.csv", None, "a,b,c,d,kind\n" + rows))
+    made(ask(server, "POST", "/api/v1/datasets/table", None, {"kind": "csv"}))
+    job = made(ask(server, "POST", "/api/v1/jobs", None, {"name": "j", "model": model, "data": "table", "valid": 0.3, "guard": False}))["id"]
+    ann = volunteer(server, "ann", folder)
+    show = lambda: made(ask(server, "GET", f"/api/v1/jobs/{job}"), 200)
+    wait_for("epochs after the best one", lambda: show()["progress"]["epoch"] > best + 2)
+    state = os.path.join(folder, "jobs", str(job))
+    wait_for("a version that is safe", lambda: os.path.exists(os.path.join(state, "model.best.safetensors")))
+    server.end(signal.SIGKILL)
+    os.unlink(os.path.join(state, "model.safetensors"))
+    server = Server(SHOAL, folder, port=server.port)
+    wait_for("the end", lambda: show()["state"] == "finished", lambda: show()["progress"]["step"])
+    assert show()["sha256"] == events[-1]["weights_sha256"], (show(), events[-1])
+    ann.end()
+    finish(server)
+
+
 CASES = [a_slow_upload_beside_many_requests, a_second_server_is_refused, a_foreign_page_opens_no_websocket, names_do_not_make_owners,
          a_revoked_token_ends_what_it_opened, tokens_are_found_behind_the_first_thousand, only_who_was_given_a_job_gets_to_its_chief,
          a_volunteer_is_told_what_is_new_and_no_more, a_ban_that_is_lifted_gives_work_at_once, chunks_are_not_counted_as_requests, a_stop_outlives_the_server,
          contributions_and_curves_are_whole, errors_keep_the_servers_folders_to_themselves, models_are_replaced_in_one_step,
          a_name_that_is_too_long_is_refused_with_its_limit, a_server_without_an_admin_makes_one,
-         nobody_speaks_of_a_unit_that_another_has]
+         nobody_speaks_of_a_unit_that_another_has, a_training_that_was_killed_keeps_its_best_epoch]
 
 
 def main():
