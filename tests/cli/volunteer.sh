@@ -110,7 +110,7 @@ one=$worker
 until_true "the worker is told why it has no work" says "waits: no job is open" one.log
 check "it says for whom it works" grep -q "This lends the machine, as 'one', to .*127.0.0.1:${port[0]}" one.log
 check "it says how to stop it" grep -q "Ctrl-C leaves in order" one.log
-same "$(tr '\0' ' ' < /proc/"$one"/cmdline | grep -c "$token")" 0 "the token is not in the list of processes"
+same "$(tr '\0' ' ' < /proc/"$one"/cmdline | grep -cF -e "$token")" 0 "the token is not in the list of processes"
 check "the server knows it" tells "['one']" '[w["name"] for w in s["workers"]]'
 patiently "$SHOAL" host images.net --data ./images --server "$link" --out got.safetensors > host.log 2>&1
 same $? 0 "shoal host: $(cat host.log)"
@@ -124,7 +124,7 @@ same $? 0 "its exit status: $(tail -3 one.log)"
 check "it counts" grep -Eq "left after .*: [1-9][0-9,]* units" one.log
 check "data is in the cache" test "$(find mine/sets -name '*-ubyte' | wc -l)" = 4
 check "nothing is written elsewhere by it" test ! -e cache/shoal/sets
-same "$(grep -c "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 host.log:0 serve.log:0 " "the token is in no log"
+same "$(grep -cF -e "$token" one.log host.log serve.log | tr '\n' ' ')" "one.log:0 host.log:0 serve.log:0 " "the token is in no log"
 
 # The same data is not sent again; other data under that name is not taken for it.
 "$SHOAL" host images.net --data images --server "$link" --detach > host.log 2>&1
