@@ -21,13 +21,7 @@ static const char *const init_words[] = {
     [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
     [SHOAL_INIT_LECUN] = "lecun",   NULL,
 };
-static const char *const option_words[] = {
-    [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
-    [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
-    [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
-    [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_BATCH] = "batch",
-    [SHOAL_OPTION_FROM] = "from",       NULL,
-};
+static const char *const option_words[] = {SHOAL_EACH_OPTION(SHOAL_WORD_OF) NULL};
 
 uint32_t shoal_model_vocabulary(const shoal_model *model) {
   uint32_t vocabulary = 0;
@@ -561,6 +555,9 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   if (layer->op->arguments != NULL) shoal_write_fields(out, layer->op->arguments, layer);
   if (layer->op->write != NULL) layer->op->write(model, layer, out);
   if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
+  if (layer->stack > 1) shoal_text_addf(out, " layers %u", layer->stack);
+  if (layer->bidirectional) shoal_text_addf(out, " bidirectional");
+  if (layer->last) shoal_text_addf(out, " last");
   if (layer->whole_batch) shoal_text_addf(out, " batch");
   if (layer->init != SHOAL_INIT_AUTO) shoal_text_addf(out, " init %s", init_words[layer->init]);
   if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)

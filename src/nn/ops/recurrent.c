@@ -39,22 +39,11 @@ static uint32_t gates_of(const shoal_op *op) { return family_of(op)->gates; }
 
 /* ---- the line ---- */
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  (void)r;
-  layer->stack = 1;
-  if (layer->op == &shoal_op_rnn) layer->activation = SHOAL_ACT_TANH;
-  return true;
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  if (layer->stack > 1) shoal_text_addf(out, " layers %u", layer->stack);
-  if (layer->bidirectional) shoal_text_addf(out, " bidirectional");
-  if (layer->last) shoal_text_addf(out, " last");
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   shoal_words *w = &r->words;
+  bool is_rnn = layer->op == &shoal_op_rnn;
+  if (layer->stack == 0) layer->stack = 1;
+  if (is_rnn && !r->options[SHOAL_OPTION_ACTIVATION].length) layer->activation = SHOAL_ACT_TANH;
   if (in->kind != SHOAL_SEQUENCE)
     return shoal_wrong_input(r, in, "a sequence", "`repeat T` or `reshape sequence TxF` can make one");
   if (layer->bidirectional && r->model->carry)
@@ -63,8 +52,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
         "a net that carries its state cannot read backwards; leave out `bidirectional` here "
         "or `carry` on line %u",
         r->model->layers[0].line);
-  if (layer->op == &shoal_op_rnn && layer->activation != SHOAL_ACT_TANH &&
-      layer->activation != SHOAL_ACT_RELU)
+  if (is_rnn && layer->activation != SHOAL_ACT_TANH && layer->activation != SHOAL_ACT_RELU)
     return shoal_words_fail(w, r->options[SHOAL_OPTION_ACTIVATION],
                             "its activation is tanh or relu; put '%s' on a line of its own",
                             shoal_activation_words[layer->activation]);
@@ -445,15 +433,14 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_transpose(e, y, (int64_t[]){1, 0, 2});
 }
 
-#define ROW(name, also, vectors)                                                                         \
-  {                                                                                                      \
-    .word = name,                                                                                        \
-    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT), \
-    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),               \
-    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},          \
-    .read = read, .write = write, .infer = infer, .lower = lower, .saved = saved, .scratch = scratch,    \
-    .carries = vectors, .overwrites = 2, .forward = forward, .backward = backward, .flops = flops,       \
-    .onnx = onnx                                                                                         \
+#define ROW(name, also, vectors)                                                                             \
+  {                                                                                                          \
+    .word = name,                                                                                            \
+    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT),     \
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),                   \
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},              \
+    .infer = infer, .lower = lower, .saved = saved, .scratch = scratch, .carries = vectors, .overwrites = 2, \
+    .forward = forward, .backward = backward, .flops = flops, .onnx = onnx                                   \
   }
 
 const shoal_op shoal_op_rnn = ROW("rnn", SHOAL_OP_OWN_ACTIVATION, 1);
