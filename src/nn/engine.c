@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/stream.h"
 #include "nn/op.h"
-#include "nn/tree.h"
 
 /* Adding up fewer weights than this is over before other threads have heard of it. */
 enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
@@ -68,15 +67,6 @@ static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) 
   e->pieces = p;
   e->reserved_bytes += p->bytes;
   return p->memory;
-}
-
-static void give_all(shoal_engine *e) {
-  while (e->pieces != NULL) {
-    piece *p = e->pieces;
-    e->pieces = p->next;
-    p->device->give(p->device, p->memory, p->bytes);
-    free(p);
-  }
 }
 
 float *shoal_engine_take(shoal_engine *e, size_t floats) {
@@ -336,7 +326,11 @@ void shoal_engine_destroy(shoal_engine *e) {
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
-  give_all(e);
+  for (piece *p = e->pieces, *next; p != NULL; p = next) {
+    next = p->next;
+    p->device->give(p->device, p->memory, p->bytes);
+    free(p);
+  }
   free(e);
 }
 
@@ -349,14 +343,6 @@ typedef struct pass_work {
 
 uint32_t shoal_engine_shard_start(const shoal_graph *graph, uint32_t n, uint32_t shards, uint32_t shard) {
   return (uint32_t)shoal_part_start(n, graph->samples_unit, shard, shards);
-}
-
-/* What comes between forward and backward, in place of the loss. */
-static void ask_judge(const shoal_pass *p, shoal_exec *exec, shoal_tile *tile) {
-  tile->outputs = shoal_exec_outputs(exec);
-  tile->gradient = shoal_exec_output_gradient(exec);
-  p->judge(p->self, tile);
-  shoal_exec_send_gradient(exec);
 }
 
 /* The outputs of a tile, with the output's activation, among those of the pass. */
@@ -394,7 +380,12 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
   shoal_exec_forward(exec);
   /* Before the loss or the judge, since the gradient may overwrite them. */
   if (p->out != NULL) keep_outputs(e, p, tile, shoal_exec_outputs(exec));
-  if (p->judge != NULL) ask_judge(p, exec, tile);
+  if (p->judge != NULL) { /* in place of the loss */
+    tile->outputs = shoal_exec_outputs(exec);
+    tile->gradient = shoal_exec_output_gradient(exec);
+    p->judge(p->self, tile);
+    shoal_exec_send_gradient(exec);
+  }
   if (sums != NULL) shoal_exec_loss(exec, sums);
   if (exec->plan->training) shoal_exec_backward(exec);
   for (uint32_t i = 0; p->state_after != NULL && state > 0 && i < tile->n; i++)
@@ -484,18 +475,14 @@ static void copy_run(const shoal_addends *a, const shoal_run *run, const float *
   if (a->copy != NULL) shoal_stream_floats(a->copy + run->offset, from + run->offset, run->count);
 }
 
-/* The rows in use of the sum, where the run is of a table and they are known. */
-static const shoal_used_rows *rows_of(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
-  return a->rows != NULL && e->graph->params[run->param].by_rows ? a->total_rows : NULL;
-}
-
 static void run_task(void *context, uint32_t index, uint32_t thread) {
   const apply_work *w = context;
   shoal_engine *e = w->engine;
   const shoal_addends *a = w->addends;
   index += a->first_run;
   const shoal_run *run = &e->graph->runs[index];
-  const shoal_used_rows *rows = rows_of(e, a, run);
+  bool has_rows = a->rows != NULL && e->graph->params[run->param].by_rows;
+  const shoal_used_rows *rows = has_rows ? a->total_rows : NULL; /* those of the sum that are in use */
   shoal_run stretch;
   double *times = times_of(e, thread), since = clock_if(times);
   for (size_t at = 0; w->adds && shoal_used_rows_next(rows, run, &at, &stretch);) add_run(e, a, &stretch);

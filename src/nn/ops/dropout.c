@@ -18,12 +18,9 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 }
 
 static void drop(const shoal_call *c, const float *x, float *y) {
-  const shoal_exec *exec = c->exec;
-  uint32_t *keys = shoal_exec_keys(exec), threshold = (uint32_t)(c->node->rate * 4294967296.0);
-  uint64_t node = (uint64_t)(c->node - exec->plan->graph->nodes);
+  const uint32_t *keys = shoal_exec_keys(c->exec, c->node);
+  uint32_t threshold = (uint32_t)(c->node->rate * 4294967296.0);
   shoal_norm shape = shoal_call_norm(c);
-  c->kernels->dropout_keys(c->n, exec->plan->graph->model->recipe.seed + (node << 48), exec->epoch,
-                           shoal_exec_ids(exec), keys);
   c->kernels->dropout(&shape, keys, threshold, 1 / (1 - c->node->rate), x, y);
 }
 
