@@ -106,6 +106,9 @@ bool shoal_graph_has(const shoal_graph *graph, unsigned trait); /* in any of its
 const float *shoal_call_weight(const shoal_call *call, int k);
 float *shoal_call_gradient(const shoal_call *call, int k);
 const float *shoal_call_input(const shoal_call *call, uint32_t k);
+static inline size_t shoal_larger(size_t a, size_t b) {
+  return a > b ? a : b;
+} /* of scratch that is shared */
 /* Rows of a tensor of this shape as a matrix, and all of its floats. */
 uint32_t shoal_call_rows(const shoal_call *call, const shoal_shape *shape);
 size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape);
