@@ -167,13 +167,6 @@ bool shoal_check_loss(shoal_reading *r) {
 
 /* ---- writing ------------------------------------------------------------------------ */
 
-static void write_class_weights(shoal_text *out, const shoal_recipe *recipe) {
-  if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
-  shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
-  for (uint32_t i = 0; i < recipe->class_weights_count; i++) shoal_write_real(out, recipe->class_weights[i]);
-  shoal_text_addf(out, "\n");
-}
-
 /* A line is left out where all that it would say is zero, and is zero without it. */
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
   static const shoal_field none[1];
@@ -188,5 +181,8 @@ void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
     shoal_write_fields(out, of_kind, recipe);
     shoal_text_addf(out, "\n");
   }
-  write_class_weights(out, recipe);
+  if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
+  shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
+  for (uint32_t i = 0; i < recipe->class_weights_count; i++) shoal_write_real(out, recipe->class_weights[i]);
+  shoal_text_addf(out, "\n");
 }
