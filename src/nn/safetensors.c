@@ -53,23 +53,21 @@ static bool tensor_bytes(const shoal_tensor *tensor, uint64_t *out) {
   return true;
 }
 
-static shoal_tensor with_bytes(shoal_tensor tensor) {
+shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
+                             const void *data) {
+  shoal_tensor tensor = {.name = name, .dtype = dtype, .dims_count = dims_count, .data = data};
   uint64_t bytes;
+  for (uint32_t d = 0; d < dims_count; d++) tensor.dims[d] = dims[d];
   SHOAL_ASSERT(tensor_bytes(&tensor, &bytes));
   tensor.bytes = (size_t)bytes;
   return tensor;
 }
 
-shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
-                             const void *data) {
-  shoal_tensor tensor = {.name = name, .dtype = dtype, .dims_count = dims_count, .data = data};
-  for (uint32_t d = 0; d < dims_count; d++) tensor.dims[d] = dims[d];
-  return with_bytes(tensor);
-}
-
 shoal_tensor shoal_tensor_vector(const char *name, shoal_dtype dtype, uint64_t count, const void *data) {
-  return with_bytes(
-      (shoal_tensor){.name = name, .dtype = dtype, .dims_count = 1, .dims = {count}, .data = data});
+  shoal_tensor tensor = shoal_tensor_of(name, dtype, 0, NULL, data);
+  tensor.dims[tensor.dims_count++] = count;
+  tensor.bytes *= count;
+  return tensor;
 }
 
 bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted) {
@@ -78,13 +76,11 @@ bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted) {
 }
 
 bool shoal_tensor_sha256(const shoal_tensor *tensors, size_t count, char out[SHOAL_SHA256_HEX]) {
-  uint8_t digest[SHOAL_SHA256_BYTES];
   shoal_sha256 *hash = shoal_sha256_create();
   if (!hash) return false;
   for (size_t i = 0; i < count; i++) shoal_sha256_add(hash, tensors[i].data, tensors[i].bytes);
-  shoal_sha256_finish(hash, digest);
+  shoal_sha256_finish_hex(hash, out);
   shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
   return true;
 }
 
