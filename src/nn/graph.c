@@ -193,6 +193,13 @@ fail:
   return status;
 }
 
+bool shoal_graph_same_params(const shoal_graph *a, const shoal_graph *b) {
+  bool same = a->params_count == b->params_count && a->weights_count == b->weights_count;
+  for (uint32_t i = 0; same && i < a->params_count; i++)
+    same = a->params[i].offset == b->params[i].offset && a->params[i].count == b->params[i].count;
+  return same;
+}
+
 const shoal_shape *shoal_graph_output(const shoal_graph *graph) {
   return &graph->nodes[graph->nodes_count - 1].shape;
 }
@@ -264,8 +271,6 @@ void shoal_graph_weights_sha256(const shoal_graph *graph, const float *weights, 
     shoal_sha256_add(hash, p->dims, p->dims_count * sizeof p->dims[0]);
     shoal_sha256_add(hash, weights + p->offset, p->count * sizeof *weights);
   }
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256_finish(hash, digest);
+  shoal_sha256_finish_hex(hash, out);
   shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
 }
