@@ -310,11 +310,10 @@ shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
   k->over = status != SHOAL_OK;
   if (k->over) return status;
   SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
-  *state = from; /* the numbers; the pointers are one's own */
-  state->weights = vectors[0];
-  state->slot1 = vectors[1];
-  state->slot2 = vectors[2];
-  state->carry = vectors[3];
+  state->epoch = from.epoch;
+  state->round = from.round;
+  state->step = from.step;
+  state->sums = from.sums;
   return status;
 }
 
