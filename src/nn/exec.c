@@ -27,12 +27,6 @@ const float *shoal_call_input(const shoal_call *c, uint32_t k) {
   return at(c->exec, c->exec->plan->places[c->node->inputs[k]].value);
 }
 
-uint32_t shoal_call_rows(const shoal_call *c, const shoal_shape *shape) { return c->n * shape->steps; }
-
-size_t shoal_call_floats(const shoal_call *c, const shoal_shape *shape) {
-  return shoal_shape_floats(shape, c->n);
-}
-
 shoal_norm shoal_call_norm(const shoal_call *c) {
   if (c->out->kind == SHOAL_IMAGE) return (shoal_norm){c->out->c, c->out->h * c->out->w, c->lanes, c->n, 1};
   return (shoal_norm){c->out->features, 1, 0, c->n, c->out->steps};

@@ -223,10 +223,9 @@ void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
-/* model.c, for the lines of operations: "784", "1x28x28" or "sequence 20x8"; and names of earlier lines, as inputs from
- * the second on. */
-bool shoal_read_shape(shoal_reading *r, shoal_shape *shape);
-bool shoal_read_names(shoal_reading *r, shoal_layer *layer);
+/* model.c, for the lines of operations: the layer's shape, "784", "1x28x28" or "sequence 20x8". */
+bool shoal_read_shape(shoal_reading *r, shoal_layer *layer);
+void shoal_write_shape(const shoal_layer *layer, shoal_text *out);
 
 /* model_shapes.c: gives the layer, whose inputs and arguments are set, its shape, and
  * counts its weights. */

@@ -33,15 +33,10 @@ static void forward(const shoal_call *c) {
 
 static void backward(const shoal_call *c) { drop(c, c->dy, c->dx[0]); }
 
-static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
-  (void)e, (void)node;
-  return x;
-}
-
 const shoal_op shoal_op_dropout = {.word = "dropout",
                                    .traits = SHOAL_OP_IN_PLACE | SHOAL_OP_GRADIENT_IN_PLACE | SHOAL_OP_RANDOM,
                                    .arguments = arguments,
                                    .lower = lower,
                                    .forward = forward,
                                    .backward = backward,
-                                   .onnx = onnx};
+                                   .onnx = shoal_onnx_same};
