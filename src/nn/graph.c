@@ -211,11 +211,11 @@ void shoal_graph_destroy(shoal_graph *graph) {
 }
 
 /* Four numbers a call: a model of millions of weights starts in milliseconds. */
-static void fill_uniform(shoal_key key, float spread, size_t count, float *w) {
+static void fill_uniform(shoal_key key, size_t count, float *w) {
   uint32_t words[4];
   for (size_t e = 0; e < count; e++) {
     if (e % 4 == 0) shoal_random_block(key, 0, e / 4, words);
-    w[e] = spread * (2 * ((float)(words[e % 4] >> 8) * 0x1p-24f) - 1);
+    w[e] = 2 * ((float)(words[e % 4] >> 8) * 0x1p-24f) - 1;
   }
 }
 
@@ -225,16 +225,10 @@ void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *we
     const shoal_param *p = &graph->params[i];
     shoal_key key = shoal_key_make(seed, SHOAL_FOR_INIT, i, 0);
     float *w = weights + p->offset;
-    switch (p->fill) {
-    case SHOAL_FILL_CONSTANT:
-      for (size_t e = 0; e < p->count; e++) w[e] = p->spread;
-      break;
-    case SHOAL_FILL_UNIFORM: fill_uniform(key, p->spread, p->count, w); break;
-    case SHOAL_FILL_NORMAL:
-      shoal_random_normals(key, p->count, w);
-      for (size_t e = 0; e < p->count; e++) w[e] *= p->spread;
-      break;
-    }
+    if (p->fill == SHOAL_FILL_UNIFORM) fill_uniform(key, p->count, w);
+    if (p->fill == SHOAL_FILL_NORMAL) shoal_random_normals(key, p->count, w);
+    for (size_t e = 0; e < p->count; e++)
+      w[e] = p->fill == SHOAL_FILL_CONSTANT ? p->spread : p->spread * w[e];
   }
 }
 
