@@ -76,6 +76,8 @@ static void analyse(planner *p) {
     const shoal_node *node = &p->graph->nodes[i];
     facts *of = &p->of[i];
     of->shares = of->gradient_shares = i;
+    /* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
+    p->too_large |= (uint64_t)p->plan->samples_max * node->shape.steps > INT32_MAX;
     for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++)
       of->needs_gradient |= p->plan->training && node->params[k] != SHOAL_NO_PARAM;
     for (uint32_t k = 0; k < node->inputs_count; k++)
@@ -226,13 +228,6 @@ static void share_places(planner *p) {
     if (p->of[i].needs_gradient) places[i].gradient = places[p->of[i].gradient_shares].gradient;
 }
 
-/* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
-static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
-  for (uint32_t i = 0; i < graph->nodes_count; i++)
-    if ((uint64_t)samples * graph->nodes[i].shape.steps > INT32_MAX) return false;
-  return true;
-}
-
 shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_device *device,
                                shoal_plan_use use, uint32_t samples_max, shoal_error *err) {
   SHOAL_ASSERT(samples_max > 0);
@@ -258,7 +253,6 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
   if (plan->places == NULL || p.of == NULL || p.buffers == NULL) goto fail;
 
   memset(plan->places, 0xff, nodes * sizeof *plan->places); /* SHOAL_NOWHERE */
-  p.too_large = !rows_fit(graph, samples_max);
   analyse(&p);
   want_values(&p);
   want_gradients(&p);
