@@ -12,10 +12,7 @@
 #include "nn/optimizer.h"
 
 static const char *const shuffle_words[] = {
-    [SHOAL_SHUFFLE_ALL] = "all",
-    [SHOAL_SHUFFLE_LANES] = "lanes",
-    NULL,
-};
+    [SHOAL_SHUFFLE_ALL] = "all", [SHOAL_SHUFFLE_LANES] = "lanes", NULL};
 
 enum { EPOCHS_MAX = 1000000000 };
 
