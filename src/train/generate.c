@@ -125,17 +125,6 @@ static shoal_status write_on(writer *w, shoal_trainer *trainer, const shoal_grap
   return SHOAL_OK;
 }
 
-/* Weights do not depend on how many steps there are: those of one graph are the other's. */
-static shoal_status copy_weights(const shoal_generate_model *from, const shoal_graph *graph, float *weights,
-                                 shoal_error *err) {
-  if (!shoal_graph_same_params(from->graph, graph))
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s cannot write text one token at a time: its weights depend on the steps",
-                      from->name);
-  memcpy(weights, from->weights, graph->weights_count * sizeof *weights);
-  return SHOAL_OK;
-}
-
 static shoal_status check_words(const shoal_generate_model *from, const shoal_graph *graph,
                                 shoal_error *err) {
   uint32_t words = shoal_dataset_classes(from->vocabulary), known = shoal_model_vocabulary(graph->model);
@@ -165,8 +154,13 @@ shoal_status shoal_generate(const shoal_generate_model *from, const shoal_genera
   if (status == SHOAL_OK) status = check_words(from, graph, err);
   const shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};
   if (status == SHOAL_OK) status = shoal_trainer_create(&trainer, &config, err);
-  if (status == SHOAL_OK) status = copy_weights(from, graph, shoal_trainer_state(trainer)->weights, err);
+  /* Weights do not depend on how many steps there are: those of one graph are the other's. */
+  if (status == SHOAL_OK && !shoal_graph_same_params(from->graph, graph))
+    status =
+        shoal_fail(err, SHOAL_INVALID,
+                   "%s cannot write text one token at a time: its weights depend on the steps", from->name);
   if (status == SHOAL_OK) {
+    memcpy(shoal_trainer_state(trainer)->weights, from->weights, graph->weights_count * sizeof(float));
     writer w = {from, options, write, context, .words = has_words(from->vocabulary)};
     status = write_on(&w, trainer, graph, prompt, prompt_count, err);
   }
