@@ -116,13 +116,6 @@ static shoal_status check_graph(const shoal_brain_config *config, const shoal_gr
   return SHOAL_OK;
 }
 
-static bool same_params(const shoal_graph *a, const shoal_graph *b) {
-  if (a->params_count != b->params_count || a->weights_count != b->weights_count) return false;
-  for (uint32_t i = 0; i < a->params_count; i++)
-    if (a->params[i].offset != b->params[i].offset || a->params[i].count != b->params[i].count) return false;
-  return true;
-}
-
 /* The body on vectors where that can be, else on sequences. */
 static shoal_status make_graphs(shoal_brain *net, const shoal_brain_config *config, shoal_error *err) {
   shoal_status status = parse(&net->one, config, false, 1, err);
@@ -141,7 +134,7 @@ static shoal_status make_graphs(shoal_brain *net, const shoal_brain_config *conf
   status = parse(&net->many, config, true, net->steps, err);
   if (status == SHOAL_OK) status = check_graph(config, net->many.graph, true, net->steps, err);
   if (status != SHOAL_OK) return status;
-  SHOAL_ASSERT(same_params(net->one.graph, net->many.graph));
+  SHOAL_ASSERT(shoal_graph_same_params(net->one.graph, net->many.graph));
   net->learn_graph = net->many.graph;
   return SHOAL_OK;
 }
@@ -193,12 +186,6 @@ static bool take_all(shoal_brain *net) {
   return net->weights != NULL && shoal_engine_has_memory(e);
 }
 
-static void scale_output(shoal_brain *net, float scale) {
-  const shoal_node *last = &net->graph->nodes[net->graph->nodes_count - 1];
-  const shoal_param *weight = &net->graph->params[last->params[0]];
-  for (size_t i = 0; i < weight->count; i++) net->weights[weight->offset + i] *= scale;
-}
-
 shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *config, shoal_error *err) {
   SHOAL_ASSERT(config->inputs > 0 && config->outputs > 0 && config->steps > 0);
   *out = NULL;
@@ -214,7 +201,9 @@ shoal_status shoal_brain_create(shoal_brain **out, const shoal_brain_config *con
     return status;
   }
   shoal_graph_init_weights(net->graph, config->seed, net->weights);
-  scale_output(net, config->output_scale);
+  const shoal_node *last = &net->graph->nodes[net->graph->nodes_count - 1];
+  const shoal_param *weight = &net->graph->params[last->params[0]];
+  for (size_t i = 0; i < weight->count; i++) net->weights[weight->offset + i] *= config->output_scale;
   *out = net;
   return SHOAL_OK;
 }
@@ -374,7 +363,7 @@ bool shoal_brain_step(shoal_brain *net, float rate, float clip) {
 }
 
 void shoal_brain_follow(shoal_brain *net, const shoal_brain *from, float share) {
-  SHOAL_ASSERT(same_params(net->graph, from->graph));
+  SHOAL_ASSERT(shoal_graph_same_params(net->graph, from->graph));
   size_t count = net->graph->weights_count;
   if (share == 1)
     memcpy(net->weights, from->weights, count * sizeof *net->weights);

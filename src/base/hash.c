@@ -34,6 +34,12 @@ void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]) {
   SHOAL_ASSERT(done);
 }
 
+void shoal_sha256_finish_hex(shoal_sha256 *hash, char out[SHOAL_SHA256_HEX]) {
+  uint8_t digest[SHOAL_SHA256_BYTES];
+  shoal_sha256_finish(hash, digest);
+  shoal_hex(digest, sizeof digest, out);
+}
+
 void shoal_sha256_destroy(shoal_sha256 *hash) {
   if (!hash) return;
   EVP_MD_CTX_free(hash->context);

@@ -13,7 +13,8 @@ typedef struct shoal_sha256 shoal_sha256;
 
 shoal_sha256 *shoal_sha256_create(void); /* NULL without memory */
 void shoal_sha256_add(shoal_sha256 *hash, const void *bytes, size_t length);
-void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]); /* once, at the end */
+void shoal_sha256_finish(shoal_sha256 *hash, uint8_t out[SHOAL_SHA256_BYTES]); /* once, at the end; or: */
+void shoal_sha256_finish_hex(shoal_sha256 *hash, char out[SHOAL_SHA256_HEX]);
 void shoal_sha256_destroy(shoal_sha256 *hash);
 
 void shoal_sha256_of(const void *bytes, size_t length, uint8_t out[SHOAL_SHA256_BYTES]); /* all at once */

@@ -110,11 +110,7 @@ static shoal_status hash_all(shoal_csv_file *file, int to, shoal_error *err) {
     shoal_sha256_add(hash, piece, (size_t)got);
     if (to >= 0) status = write_all(to, piece, (size_t)got, err);
   }
-  if (status == SHOAL_OK) {
-    uint8_t sum[SHOAL_SHA256_BYTES];
-    shoal_sha256_finish(hash, sum);
-    shoal_hex(sum, sizeof sum, file->sha256);
-  }
+  if (status == SHOAL_OK) shoal_sha256_finish_hex(hash, file->sha256);
   shoal_sha256_destroy(hash);
   free(piece);
   return status;

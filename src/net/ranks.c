@@ -36,6 +36,7 @@ typedef struct pieces {
 typedef struct traffic {
   pieces sends, receives;
 } traffic;
+enum { GRADIENTS, SQUARES, WEIGHTS, REST, TRAFFICS };
 
 /* Shards first .. first + count - 1: a node of the tree that one rank has all of. */
 typedef struct node {
@@ -63,7 +64,7 @@ struct shoal_ranks {
   shoal_sums sums[SHOAL_SHARDS_MAX];
   size_t carry_floats;
   float *carry; /* of all shards, packed; NULL without */
-  traffic gradients_traffic, squares_traffic, weights_traffic, rest_traffic;
+  traffic traffic[TRAFFICS];
   shoal_arena memory; /* of the lists and of `carry` */
   bool over;          /* nobody listens any more */
 };
@@ -94,19 +95,7 @@ static uint32_t nodes_of(const shoal_ranks *k, uint32_t rank, node nodes[SHOAL_S
 
 /* ---- memory ---- */
 
-static void *reserve(shoal_ranks *k, size_t count, size_t bytes, bool *ok) {
-  void *memory = shoal_arena_array(&k->memory, count, bytes);
-  if (memory == NULL) *ok = false;
-  return memory;
-}
-
-static void reserve_traffic(shoal_ranks *k, traffic *t, size_t sends_max, size_t receives_max, bool *ok) {
-  t->sends.list = reserve(k, sends_max, sizeof *t->sends.list, ok);
-  t->receives.list = reserve(k, receives_max, sizeof *t->receives.list, ok);
-}
-
 static bool reserve_all(shoal_ranks *k) {
-  bool ok = true;
   size_t weights = k->state->weights_count, others = k->size, slots = 2;
   /* Zeros, since what lies between parameters is sent but never written. */
   for (uint32_t i = 0; i < k->parts_count; i++) k->gradients[i] = shoal_engine_take_zeros(k->engine, weights);
@@ -114,11 +103,17 @@ static bool reserve_all(shoal_ranks *k) {
     k->sent[i] = shoal_engine_take_zeros(k->engine, weights);
   if (k->size > 1) k->sent_weights = shoal_engine_take_zeros(k->engine, k->own.count);
   k->received = shoal_engine_take_zeros(k->engine, k->other_nodes_count * k->own.count);
-  if (k->carry_floats > 0) k->carry = reserve(k, k->shards * k->carry_floats, sizeof *k->carry, &ok);
-  reserve_traffic(k, &k->gradients_traffic, (k->nodes_count + 1) * others, k->shards + others, &ok);
-  reserve_traffic(k, &k->squares_traffic, others, others, &ok);
-  reserve_traffic(k, &k->weights_traffic, others, others, &ok);
-  reserve_traffic(k, &k->rest_traffic, slots + 1, (slots + 1) * others, &ok);
+  if (k->carry_floats > 0)
+    k->carry = shoal_arena_array(&k->memory, k->shards * k->carry_floats, sizeof *k->carry);
+  bool ok = k->carry_floats == 0 || k->carry != NULL;
+  const size_t sends_max[] = {(k->nodes_count + 1) * others, others, others, slots + 1},
+               receives_max[] = {k->shards + others, others, others, (slots + 1) * others};
+  for (int i = 0; i < TRAFFICS; i++) {
+    traffic *t = &k->traffic[i];
+    t->sends.list = shoal_arena_array(&k->memory, sends_max[i], sizeof *t->sends.list);
+    t->receives.list = shoal_arena_array(&k->memory, receives_max[i], sizeof *t->receives.list);
+    ok &= t->sends.list != NULL && t->receives.list != NULL;
+  }
   return ok && shoal_engine_has_memory(k->engine);
 }
 
@@ -139,8 +134,8 @@ static void add_share(traffic *t, const shoal_ranks *k, uint32_t owner, void *by
 /* A stretch of an array of rank 0's that another rank has. */
 static void add_return(shoal_ranks *k, uint32_t owner, void *bytes, size_t length) {
   if (owner == 0) return;
-  if (k->rank == owner) add(&k->rest_traffic.sends, 0, bytes, length);
-  if (k->rank == 0) add(&k->rest_traffic.receives, owner, bytes, length);
+  if (k->rank == owner) add(&k->traffic[REST].sends, 0, bytes, length);
+  if (k->rank == 0) add(&k->traffic[REST].receives, owner, bytes, length);
 }
 
 /* Where the whole vector would begin of which this is the own slice. */
@@ -150,7 +145,7 @@ static float *whole(const shoal_ranks *k, float *slice) {
 
 /* Between two ranks, nodes go in ascending order and losses last. */
 static void list_gradients(shoal_ranks *k) {
-  traffic *t = &k->gradients_traffic;
+  traffic *t = &k->traffic[GRADIENTS];
   size_t slice_bytes = k->own.count * sizeof(float);
   float *place = k->received;
   for (uint32_t n = 0; n < k->nodes_count; n++) {
@@ -180,8 +175,8 @@ static void list_all(shoal_ranks *k) {
   for (uint32_t owner = 0; owner < k->size; owner++) {
     const shoal_slice *slice = &k->shares.slices[owner];
     double *squares = shoal_engine_squares(k->engine) + slice->first_run;
-    add_share(&k->squares_traffic, k, owner, squares, squares, slice->runs_count * sizeof *squares);
-    add_share(&k->weights_traffic, k, owner, k->state->weights + slice->offset, k->sent_weights,
+    add_share(&k->traffic[SQUARES], k, owner, squares, squares, slice->runs_count * sizeof *squares);
+    add_share(&k->traffic[WEIGHTS], k, owner, k->state->weights + slice->offset, k->sent_weights,
               slice->count * sizeof(float));
     for (int i = 0; i < 2; i++)
       if (slots[i] != NULL) add_return(k, owner, slots[i] + slice->offset, slice->count * sizeof(float));
@@ -310,11 +305,10 @@ shoal_status shoal_ranks_start(shoal_ranks *k, shoal_error *err) {
   k->over = status != SHOAL_OK;
   if (k->over) return status;
   SHOAL_ASSERT(from.weights_count == state->weights_count && from.carry_count == state->carry_count);
-  *state = from; /* the numbers; the pointers are one's own */
-  state->weights = vectors[0];
-  state->slot1 = vectors[1];
-  state->slot2 = vectors[2];
-  state->carry = vectors[3];
+  state->epoch = from.epoch;
+  state->round = from.round;
+  state->step = from.step;
+  state->sums = from.sums;
   return status;
 }
 
@@ -345,7 +339,7 @@ static void compute(shoal_ranks *k) {
 
 static shoal_status share_squares(void *self, shoal_error *err) {
   const shoal_ranks *k = self;
-  return run_traffic(k, &k->squares_traffic, err);
+  return run_traffic(k, &k->traffic[SQUARES], err);
 }
 
 static shoal_status apply_gradients(shoal_ranks *k, shoal_error *err) {
@@ -359,14 +353,14 @@ static shoal_status apply_gradients(shoal_ranks *k, shoal_error *err) {
   apply.agree = share_squares;
   apply.self = k;
   shoal_status status = shoal_engine_apply(k->engine, &apply, err);
-  return status == SHOAL_OK ? run_traffic(k, &k->weights_traffic, err) : status;
+  return status == SHOAL_OK ? run_traffic(k, &k->traffic[WEIGHTS], err) : status;
 }
 
 static shoal_status take_round(shoal_ranks *k, shoal_result *out, shoal_error *err) {
   shoal_trainer *trainer = k->config.trainer;
   shoal_trainer_begin_round(trainer);
   compute(k);
-  shoal_status status = run_traffic(k, &k->gradients_traffic, err);
+  shoal_status status = run_traffic(k, &k->traffic[GRADIENTS], err);
   if (status != SHOAL_OK) return status;
   shoal_tree_add_sums(k->sums, k->shards, 1);
   status = shoal_trainer_judge_round(trainer, &k->sums[0], out, err);
@@ -381,7 +375,7 @@ static shoal_status take_gather(shoal_ranks *k, shoal_error *err) {
   float *carry = k->carry;
   for (uint32_t v = k->parts_first; carry != NULL && v < k->parts_first + k->parts_count; v++)
     shoal_trainer_get_carry(k->config.trainer, v, carry + v * k->carry_floats);
-  shoal_status status = run_traffic(k, &k->rest_traffic, err);
+  shoal_status status = run_traffic(k, &k->traffic[REST], err);
   if (status != SHOAL_OK || k->rank != 0) return status;
   for (uint32_t v = 0; carry != NULL && v < k->shards; v++)
     shoal_trainer_set_carry(k->config.trainer, v, carry + v * k->carry_floats);

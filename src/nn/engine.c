@@ -13,15 +13,9 @@
 #include "base/clock.h"
 #include "base/stream.h"
 #include "nn/op.h"
-#include "nn/tree.h"
 
 /* Adding up fewer weights than this is over before other threads have heard of it. */
 enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
-
-typedef struct crew {
-  shoal_exec exec; /* its memory, and its team where it is not one thread; the rest is set for each tile */
-  float *carry;    /* of a tile, for passes with a state */
-} crew;
 
 /* A piece of memory, in a list. */
 typedef struct piece {
@@ -38,7 +32,9 @@ struct shoal_engine {
   const shoal_graph *graph;
   const shoal_kernels *kernels;
   shoal_pool *pool; /* a thread a crew */
-  crew *crews;
+  /* Of each crew its memory, a carry for tiles with a state, and its team where it is not one thread; the rest is set
+   * for each tile. */
+  shoal_exec *crews;
   uint32_t crews_count, crew_threads;
   shoal_plan *plans[USES];
   double *squares, *host_squares; /* of each run's gradient */
@@ -68,15 +64,6 @@ static void *reserve(shoal_engine *e, const shoal_device *device, size_t bytes) 
   e->pieces = p;
   e->reserved_bytes += p->bytes;
   return p->memory;
-}
-
-static void give_all(shoal_engine *e) {
-  while (e->pieces != NULL) {
-    piece *p = e->pieces;
-    e->pieces = p->next;
-    p->device->give(p->device, p->memory, p->bytes);
-    free(p);
-  }
 }
 
 float *shoal_engine_take(shoal_engine *e, size_t floats) {
@@ -180,7 +167,7 @@ static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   shoal_status status =
       shoal_pool_create_at(&e->pool, e->crews_count, (shoal_pool_place){0, e->crew_threads, all}, err);
   for (uint32_t i = 0; status == SHOAL_OK && e->crew_threads > 1 && i < e->crews_count; i++)
-    status = shoal_pool_create_at(&e->crews[i].exec.team, e->crew_threads,
+    status = shoal_pool_create_at(&e->crews[i].team, e->crew_threads,
                                   (shoal_pool_place){i * e->crew_threads, 1, all}, err);
   return status;
 }
@@ -205,7 +192,7 @@ static void spread_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t end = (uint32_t)shoal_part_start(share.tasks, 1, index + 1, e->crews_count);
   share.first = (uint32_t)shoal_part_start(share.tasks, 1, index, e->crews_count);
   share.thread = crew_index * e->crew_threads;
-  shoal_pool_run(e->crews[crew_index].exec.team, end - share.first, share_task, &share);
+  shoal_pool_run(e->crews[crew_index].team, end - share.first, share_task, &share);
 }
 
 static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *context) {
@@ -225,11 +212,6 @@ static double *times_of(const shoal_engine *e, uint32_t thread) {
 }
 
 static double clock_if(const double *times) { return times != NULL ? shoal_clock_seconds() : 0; }
-
-/* For a pass by this plan: of the crew's first thread, which notes the others' as well; NULL without training. */
-static double *plan_times(const shoal_engine *e, const shoal_plan *plan, uint32_t crew_index) {
-  return plan->training ? times_of(e, crew_index * e->crew_threads) : NULL;
-}
 
 /* Where the time of work that is no step of the plan is. */
 static uint32_t time_entry(const shoal_engine *e, shoal_work work) {
@@ -275,18 +257,17 @@ static shoal_status make_plans(shoal_engine *e, shoal_error *err) {
   return status;
 }
 
-static void reserve_crew(shoal_engine *e, crew *c, const float *class_weights) {
+static void reserve_crew(shoal_engine *e, shoal_exec *exec, const float *class_weights) {
   size_t floats = 0;
   for (int use = 0; use < USES; use++)
     if (e->plans[use] != NULL && e->plans[use]->floats > floats) floats = e->plans[use]->floats;
-  shoal_exec *exec = &c->exec;
   exec->block = shoal_engine_take(e, floats);
   exec->host = e->device->is_host_memory ? exec->block : reserve(e, &e->processor, floats * sizeof(float));
   exec->marks = reserve(e, &e->processor, e->graph->nodes_count * sizeof *exec->marks);
   exec->scratch_floats = largest_scratch(e);
   exec->team_scratch = shoal_engine_take(e, (e->crew_threads - 1) * exec->scratch_floats);
   exec->class_weights = class_weights;
-  c->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
+  exec->carry = shoal_engine_take(e, e->state_floats * largest_tile(e));
 }
 
 static void reserve_all(shoal_engine *e) {
@@ -332,11 +313,15 @@ shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *
 
 void shoal_engine_destroy(shoal_engine *e) {
   if (e == NULL) return;
-  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].exec.team);
+  for (uint32_t i = 0; e->crews != NULL && i < e->crews_count; i++) shoal_pool_destroy(e->crews[i].team);
   free(e->crews);
   if (e->config.pool == NULL) shoal_pool_destroy(e->pool);
   for (int use = 0; use < USES; use++) shoal_plan_destroy(e->plans[use]);
-  give_all(e);
+  for (piece *p = e->pieces, *next; p != NULL; p = next) {
+    next = p->next;
+    p->device->give(p->device, p->memory, p->bytes);
+    free(p);
+  }
   free(e);
 }
 
@@ -349,14 +334,6 @@ typedef struct pass_work {
 
 uint32_t shoal_engine_shard_start(const shoal_graph *graph, uint32_t n, uint32_t shards, uint32_t shard) {
   return (uint32_t)shoal_part_start(n, graph->samples_unit, shard, shards);
-}
-
-/* What comes between forward and backward, in place of the loss. */
-static void ask_judge(const shoal_pass *p, shoal_exec *exec, shoal_tile *tile) {
-  tile->outputs = shoal_exec_outputs(exec);
-  tile->gradient = shoal_exec_output_gradient(exec);
-  p->judge(p->self, tile);
-  shoal_exec_send_gradient(exec);
 }
 
 /* The outputs of a tile, with the output's activation, among those of the pass. */
@@ -376,10 +353,10 @@ static void keep_outputs(const shoal_engine *e, const shoal_pass *p, const shoal
 }
 
 static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exec, shoal_tile *tile,
-                     shoal_used_rows *rows, shoal_sums *sums) {
+                     shoal_used_rows *rows, shoal_sums *sums, double *times) {
   size_t state = e->state_floats;
   shoal_batch batch = shoal_exec_batch(exec);
-  double *times = plan_times(e, exec->plan, tile->crew), since = clock_if(times);
+  double since = clock_if(times);
   if (e->device->is_host_memory) e->device->wait(e->device); /* the last tile may still be read */
   p->source->fetch(p->source->self, p->epoch, p->first + tile->first, tile->n, &batch);
   shoal_exec_send(exec);
@@ -394,7 +371,12 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
   shoal_exec_forward(exec);
   /* Before the loss or the judge, since the gradient may overwrite them. */
   if (p->out != NULL) keep_outputs(e, p, tile, shoal_exec_outputs(exec));
-  if (p->judge != NULL) ask_judge(p, exec, tile);
+  if (p->judge != NULL) { /* in place of the loss */
+    tile->outputs = shoal_exec_outputs(exec);
+    tile->gradient = shoal_exec_output_gradient(exec);
+    p->judge(p->self, tile);
+    shoal_exec_send_gradient(exec);
+  }
   if (sums != NULL) shoal_exec_loss(exec, sums);
   if (exec->plan->training) shoal_exec_backward(exec);
   for (uint32_t i = 0; p->state_after != NULL && state > 0 && i < tile->n; i++)
@@ -414,7 +396,8 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t shard = p->first_shard + index;
   uint32_t start = shoal_engine_shard_start(e->graph, p->n, p->shards, shard),
            end = shoal_engine_shard_start(e->graph, p->n, p->shards, shard + 1);
-  double *times = plan_times(e, plan, crew_index), since = clock_if(times);
+  /* Of the crew's first thread, which notes the others' as well. */
+  double *times = plan->training ? times_of(e, crew_index * e->crew_threads) : NULL, since = clock_if(times);
   float *gradient = plan->training ? p->gradients[index] : NULL;
   shoal_used_rows *rows = p->rows != NULL ? p->rows[index] : NULL;
   if (plan->training) shoal_exec_clear(plan, gradient, rows);
@@ -424,7 +407,7 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   if (p->sums != NULL) p->sums[index] = (shoal_sums){0};
   for (uint32_t first = start, n; first < end; first += n) {
     n = end - first < plan->samples_max ? end - first : plan->samples_max;
-    shoal_exec exec = e->crews[crew_index].exec;
+    shoal_exec exec = e->crews[crew_index];
     exec.plan = plan;
     exec.weights = p->weights;
     exec.gradient = gradient;
@@ -438,7 +421,7 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
     exec.carry_rows = p->carry_rows;
     exec.step_seconds = times != NULL ? times + SHOAL_WORK_FORWARD : NULL;
     shoal_tile tile = {.shard = shard, .crew = crew_index, .first = first, .n = n};
-    run_tile(e, p, &exec, &tile, rows, p->sums != NULL ? &p->sums[index] : NULL);
+    run_tile(e, p, &exec, &tile, rows, p->sums != NULL ? &p->sums[index] : NULL, times);
   }
 }
 
@@ -484,18 +467,14 @@ static void copy_run(const shoal_addends *a, const shoal_run *run, const float *
   if (a->copy != NULL) shoal_stream_floats(a->copy + run->offset, from + run->offset, run->count);
 }
 
-/* The rows in use of the sum, where the run is of a table and they are known. */
-static const shoal_used_rows *rows_of(const shoal_engine *e, const shoal_addends *a, const shoal_run *run) {
-  return a->rows != NULL && e->graph->params[run->param].by_rows ? a->total_rows : NULL;
-}
-
 static void run_task(void *context, uint32_t index, uint32_t thread) {
   const apply_work *w = context;
   shoal_engine *e = w->engine;
   const shoal_addends *a = w->addends;
   index += a->first_run;
   const shoal_run *run = &e->graph->runs[index];
-  const shoal_used_rows *rows = rows_of(e, a, run);
+  bool has_rows = a->rows != NULL && e->graph->params[run->param].by_rows;
+  const shoal_used_rows *rows = has_rows ? a->total_rows : NULL; /* those of the sum that are in use */
   shoal_run stretch;
   double *times = times_of(e, thread), since = clock_if(times);
   for (size_t at = 0; w->adds && shoal_used_rows_next(rows, run, &at, &stretch);) add_run(e, a, &stretch);

@@ -1,9 +1,6 @@
 /* events.h: what TensorBoard shows of a training, as its event file: curves, distributions, pictures, texts, the
  * graph of a network, and the settings of trials that are compared.
  *
- * A file is a run of records: length (u64), its masked CRC-32C, an Event message in
- * protocol-buffer encoding, and the message's masked CRC-32C.
- *
  * Ownership: create, then destroy. Threads: none. A write that fails is reported by the
  * next flush and by destroy's caller, never by stopping a training. */
 #ifndef SHOAL_NN_EVENTS_H

@@ -1,7 +1,6 @@
 /* exec.c: see exec.h. */
 #include "nn/exec.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "nn/loss.h"
 #include "nn/op.h"
@@ -26,12 +25,6 @@ float *shoal_call_gradient(const shoal_call *c, int k) {
 
 const float *shoal_call_input(const shoal_call *c, uint32_t k) {
   return at(c->exec, c->exec->plan->places[c->node->inputs[k]].value);
-}
-
-uint32_t shoal_call_rows(const shoal_call *c, const shoal_shape *shape) { return c->n * shape->steps; }
-
-size_t shoal_call_floats(const shoal_call *c, const shoal_shape *shape) {
-  return shoal_shape_floats(shape, c->n);
 }
 
 shoal_norm shoal_call_norm(const shoal_call *c) {
@@ -173,11 +166,14 @@ void shoal_call_column_sums(const shoal_call *c, uint32_t rows, uint32_t cols, c
   shoal_call_bands(&call, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
 }
 
-const uint64_t *shoal_exec_ids(const shoal_exec *exec) {
-  return (const uint64_t *)(const void *)at(exec, exec->plan->ids);
+const uint32_t *shoal_exec_keys(const shoal_exec *exec, const shoal_node *node) {
+  const shoal_plan *plan = exec->plan;
+  uint64_t index = (uint64_t)(node - plan->graph->nodes), seed = plan->graph->model->recipe.seed;
+  uint32_t *keys = (uint32_t *)(void *)at(exec, plan->keys);
+  const uint64_t *ids = (const uint64_t *)(const void *)at(exec, plan->ids);
+  plan->device->kernels->dropout_keys(exec->n, seed + (index << 48), exec->epoch, ids, keys);
+  return keys;
 }
-
-uint32_t *shoal_exec_keys(const shoal_exec *exec) { return (uint32_t *)(void *)at(exec, exec->plan->keys); }
 
 /* ---- recurrent state ---- */
 

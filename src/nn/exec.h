@@ -83,10 +83,9 @@ size_t shoal_carry_floats(const shoal_graph *graph);
 void shoal_carry_copy(const shoal_plan *plan, float *carry, uint32_t rows, uint32_t first, uint32_t n,
                       float *out, const float *in);
 
-/* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), the samples' numbers,
- * and the block's place for keys of random numbers, two words a sample. */
+/* For operations: where a node's state of the first sample is carried (exec->carry is not NULL), and the keys of its
+ * random numbers, two words a sample, the same forward and backward. */
 float *shoal_exec_carry(const shoal_exec *exec, const shoal_node *node);
-const uint64_t *shoal_exec_ids(const shoal_exec *exec);
-uint32_t *shoal_exec_keys(const shoal_exec *exec);
+const uint32_t *shoal_exec_keys(const shoal_exec *exec, const shoal_node *node);
 
 #endif

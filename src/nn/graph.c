@@ -193,6 +193,13 @@ fail:
   return status;
 }
 
+bool shoal_graph_same_params(const shoal_graph *a, const shoal_graph *b) {
+  bool same = a->params_count == b->params_count && a->weights_count == b->weights_count;
+  for (uint32_t i = 0; same && i < a->params_count; i++)
+    same = a->params[i].offset == b->params[i].offset && a->params[i].count == b->params[i].count;
+  return same;
+}
+
 const shoal_shape *shoal_graph_output(const shoal_graph *graph) {
   return &graph->nodes[graph->nodes_count - 1].shape;
 }
@@ -204,11 +211,11 @@ void shoal_graph_destroy(shoal_graph *graph) {
 }
 
 /* Four numbers a call: a model of millions of weights starts in milliseconds. */
-static void fill_uniform(shoal_key key, float spread, size_t count, float *w) {
+static void fill_uniform(shoal_key key, size_t count, float *w) {
   uint32_t words[4];
   for (size_t e = 0; e < count; e++) {
     if (e % 4 == 0) shoal_random_block(key, 0, e / 4, words);
-    w[e] = spread * (2 * ((float)(words[e % 4] >> 8) * 0x1p-24f) - 1);
+    w[e] = 2 * ((float)(words[e % 4] >> 8) * 0x1p-24f) - 1;
   }
 }
 
@@ -218,16 +225,10 @@ void shoal_graph_init_weights(const shoal_graph *graph, uint64_t seed, float *we
     const shoal_param *p = &graph->params[i];
     shoal_key key = shoal_key_make(seed, SHOAL_FOR_INIT, i, 0);
     float *w = weights + p->offset;
-    switch (p->fill) {
-    case SHOAL_FILL_CONSTANT:
-      for (size_t e = 0; e < p->count; e++) w[e] = p->spread;
-      break;
-    case SHOAL_FILL_UNIFORM: fill_uniform(key, p->spread, p->count, w); break;
-    case SHOAL_FILL_NORMAL:
-      shoal_random_normals(key, p->count, w);
-      for (size_t e = 0; e < p->count; e++) w[e] *= p->spread;
-      break;
-    }
+    if (p->fill == SHOAL_FILL_UNIFORM) fill_uniform(key, p->count, w);
+    if (p->fill == SHOAL_FILL_NORMAL) shoal_random_normals(key, p->count, w);
+    for (size_t e = 0; e < p->count; e++)
+      w[e] = p->fill == SHOAL_FILL_CONSTANT ? p->spread : p->spread * w[e];
   }
 }
 
@@ -264,8 +265,6 @@ void shoal_graph_weights_sha256(const shoal_graph *graph, const float *weights, 
     shoal_sha256_add(hash, p->dims, p->dims_count * sizeof p->dims[0]);
     shoal_sha256_add(hash, weights + p->offset, p->count * sizeof *weights);
   }
-  uint8_t digest[SHOAL_SHA256_BYTES];
-  shoal_sha256_finish(hash, digest);
+  shoal_sha256_finish_hex(hash, out);
   shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
 }

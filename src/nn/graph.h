@@ -92,6 +92,8 @@ shoal_status shoal_graph_create(shoal_graph **out, const shoal_model *model, sho
 void shoal_graph_destroy(shoal_graph *graph);
 /* The shape of the last node. */
 const shoal_shape *shoal_graph_output(const shoal_graph *graph);
+/* True if the flat vector of one is the other's as well, as that of a text with another number of steps. */
+bool shoal_graph_same_params(const shoal_graph *a, const shoal_graph *b);
 
 /* Writes the initial values: a pure function of the seed, the parameter's place and
  * the element. Padding is zero. */

@@ -21,13 +21,7 @@ static const char *const init_words[] = {
     [SHOAL_INIT_XAVIER] = "xavier", [SHOAL_INIT_HE] = "he",
     [SHOAL_INIT_LECUN] = "lecun",   NULL,
 };
-static const char *const option_words[] = {
-    [SHOAL_OPTION_STRIDE] = "stride",   [SHOAL_OPTION_PAD] = "pad",
-    [SHOAL_OPTION_NO_BIAS] = "no-bias", [SHOAL_OPTION_INIT] = "init",
-    [SHOAL_OPTION_LAYERS] = "layers",   [SHOAL_OPTION_BIDIRECTIONAL] = "bidirectional",
-    [SHOAL_OPTION_LAST] = "last",       [SHOAL_OPTION_BATCH] = "batch",
-    [SHOAL_OPTION_FROM] = "from",       NULL,
-};
+static const char *const option_words[] = {SHOAL_EACH_OPTION(SHOAL_WORD_OF) NULL};
 
 uint32_t shoal_model_vocabulary(const shoal_model *model) {
   uint32_t vocabulary = 0;
@@ -132,7 +126,7 @@ static bool make_names(shoal_reading *r) {
 
 /* ---- the arguments of layers -------------------------------------------------------- */
 
-bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
+bool shoal_read_shape(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   uint32_t sizes[3];
   bool is_sequence = shoal_words_accept(w, "sequence");
@@ -146,13 +140,18 @@ bool shoal_read_shape(shoal_reading *r, shoal_shape *shape) {
         w, r->size, "two sizes are not enough for an image; write `%.*s sequence %ux%u` or `%.*s 1x%ux%u`",
         (int)w->head.length, w->head.text, sizes[0], sizes[1], (int)w->head.length, w->head.text, sizes[0],
         sizes[1]);
-  *shape = is_sequence  ? shoal_sequence_of(sizes[0], sizes[1])
-           : count == 1 ? shoal_vector_of(sizes[0])
-                        : (shoal_shape){SHOAL_IMAGE, 1, 1, sizes[0], sizes[1], sizes[2]};
-  return shoal_check_values(r, r->size, shape);
+  layer->shape = is_sequence  ? shoal_sequence_of(sizes[0], sizes[1])
+                 : count == 1 ? shoal_vector_of(sizes[0])
+                              : (shoal_shape){SHOAL_IMAGE, 1, 1, sizes[0], sizes[1], sizes[2]};
+  return shoal_check_values(r, r->size, &layer->shape);
 }
 
-bool shoal_read_names(shoal_reading *r, shoal_layer *layer) {
+void shoal_write_shape(const shoal_layer *layer, shoal_text *out) {
+  char shape[SHOAL_SHAPE_TEXT_MAX];
+  shoal_text_addf(out, " %s", shoal_shape_text(&layer->shape, shape));
+}
+
+static bool read_names(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   do {
     if (layer->inputs_count == SHOAL_LAYER_INPUTS_MAX)
@@ -346,6 +345,7 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   layer->bias = (layer->op->options & SHOAL_TAKES(NO_BIAS)) != 0;
   if (!read_arguments(r, layer)) return false;
   if (layer->op->read != NULL && !layer->op->read(r, layer)) return false;
+  if (shoal_op_is(layer->op, SHOAL_OP_JOINS) && !read_names(r, layer)) return false;
   if (!read_options(r, layer) || !shoal_infer_layer(r, layer)) return false;
   for (uint32_t k = 0; k < layer->inputs_count; k++) r->used[layer->inputs[k]] = true;
   return true;
@@ -559,8 +559,14 @@ static void add_layer(shoal_text *out, const shoal_model *model, uint32_t index)
   if (layer->named) shoal_text_addf(out, "%s: ", layer->name);
   shoal_text_addf(out, "%s", alone ? shoal_activation_words[layer->activation] : layer->op->word);
   if (layer->op->arguments != NULL) shoal_write_fields(out, layer->op->arguments, layer);
-  if (layer->op->write != NULL) layer->op->write(model, layer, out);
+  if (layer->op->write != NULL) layer->op->write(layer, out);
+  if (index == 0 && model->carry) shoal_text_addf(out, " carry");
+  for (uint32_t k = 1; k < layer->inputs_count; k++)
+    shoal_text_addf(out, " %s", model->layers[layer->inputs[k]].name);
   if ((layer->op->options & SHOAL_TAKES(NO_BIAS)) && !layer->bias) shoal_text_addf(out, " no-bias");
+  if (layer->stack > 1) shoal_text_addf(out, " layers %u", layer->stack);
+  if (layer->bidirectional) shoal_text_addf(out, " bidirectional");
+  if (layer->last) shoal_text_addf(out, " last");
   if (layer->whole_batch) shoal_text_addf(out, " batch");
   if (layer->init != SHOAL_INIT_AUTO) shoal_text_addf(out, " init %s", init_words[layer->init]);
   if (layer->init == SHOAL_INIT_NORMAL || layer->init == SHOAL_INIT_UNIFORM)

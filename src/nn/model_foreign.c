@@ -258,8 +258,7 @@ static const char bare_keys[] = "stride pad init from layers rate momentum beta1
 static void read_arguments(call *c) {
   const char *at = skip_spaces(c->name + c->name_length);
   bool in_brackets = *at == '(';
-  if (strpbrk(at, "()=,'\"[]")) c->has_marks = true;
-  if (*at == ':') c->has_marks = true;
+  if (*at == ':' || strpbrk(at, "()=,'\"[]")) c->has_marks = true;
   if (in_brackets || *at == '=' || *at == ':') at++;
   while (c->count < ARGUMENTS_MAX) {
     at += strspn(at, " \t,");

@@ -117,15 +117,16 @@ typedef struct shoal_field {
     SHOAL_FIELD_U64,
     SHOAL_FIELD_REAL,
   } type;
-  size_t place;             /* in the recipe or in the layer */
+  size_t place, bytes;      /* in the recipe or in the layer */
   double usual;             /* of a setting where no line says it */
   uint32_t least, most;     /* of an U32; a FLAG is at least 1 */
   shoal_range range;        /* of a REAL */
   const char *const *kinds; /* the words of a KIND, in the order of its enum, and a NULL behind them */
 } shoal_field;
 
-#define SHOAL_FIELD(owner, said, called, kind, name, otherwise) \
-  .word = said, .what = called, .type = SHOAL_FIELD_##kind, .place = offsetof(owner, name), .usual = otherwise
+#define SHOAL_FIELD(owner, said, called, kind, name, otherwise)                             \
+  .word = said, .what = called, .type = SHOAL_FIELD_##kind, .place = offsetof(owner, name), \
+  .bytes = sizeof((owner *)NULL)->name, .usual = otherwise
 #define SHOAL_KIND_FIELD(owner, what, name, words) \
   { SHOAL_FIELD(owner, NULL, what, KIND, name, 0), .kinds = words }
 #define SHOAL_FLAG_FIELD(owner, word, name) \
@@ -145,40 +146,53 @@ void shoal_write_fields(shoal_text *out, const shoal_field *fields, const void *
 
 /* ---- reading a model ---------------------------------------------------------------- */
 
+/* The optimisers, the losses, the activations, the options and the settings are a list each: X(KIND, "word", facts of the
+ * row...) for each kind, in the order of the enum. X is one of these: the enum, where it comes from the list, the list's
+ * words, behind which stands a NULL, and its rows. */
+#define SHOAL_KIND_OF(kind, ...) kind,
+#define SHOAL_WORD_OF(kind, word, ...) [kind] = word,
+#define SHOAL_ROW_OF(kind, word, ...) [kind] = {__VA_ARGS__},
+
+/* The options of layers' lines and their words; any activation's name is one more. */
+#define SHOAL_EACH_OPTION(X)                     \
+  X(SHOAL_OPTION_STRIDE, "stride")               \
+  X(SHOAL_OPTION_PAD, "pad")                     \
+  X(SHOAL_OPTION_NO_BIAS, "no-bias")             \
+  X(SHOAL_OPTION_INIT, "init")                   \
+  X(SHOAL_OPTION_LAYERS, "layers")               \
+  X(SHOAL_OPTION_BIDIRECTIONAL, "bidirectional") \
+  X(SHOAL_OPTION_LAST, "last")                   \
+  X(SHOAL_OPTION_BATCH, "batch")                 \
+  X(SHOAL_OPTION_FROM, "from")
 typedef enum shoal_option {
-  SHOAL_OPTION_STRIDE,
-  SHOAL_OPTION_PAD,
-  SHOAL_OPTION_NO_BIAS,
-  SHOAL_OPTION_INIT,
-  SHOAL_OPTION_LAYERS,
-  SHOAL_OPTION_BIDIRECTIONAL,
-  SHOAL_OPTION_LAST,
-  SHOAL_OPTION_BATCH,
-  SHOAL_OPTION_FROM,
-  SHOAL_OPTION_ACTIVATION, /* any activation's name */
-  SHOAL_OPTIONS,
+  SHOAL_EACH_OPTION(SHOAL_KIND_OF) SHOAL_OPTION_ACTIVATION,
+  SHOAL_OPTIONS
 } shoal_option;
 
 /* An option of a row of nn/op.h: SHOAL_TAKES(STRIDE). */
 #define SHOAL_TAKES(option) (1u << SHOAL_OPTION_##option)
 
-typedef enum shoal_setting {
-  SHOAL_SETTING_LOSS,
-  SHOAL_SETTING_OPTIMIZER,
-  SHOAL_SETTING_SCHEDULE,
-  SHOAL_SETTING_WARMUP,
-  SHOAL_SETTING_BATCH,
-  SHOAL_SETTING_EPOCHS,
-  SHOAL_SETTING_SEED,
-  SHOAL_SETTING_SHARDS,
-  SHOAL_SETTING_L2,
-  SHOAL_SETTING_CLIP,
-  SHOAL_SETTING_EARLY_STOP,
-  SHOAL_SETTING_SHUFFLE,
-  SHOAL_SETTING_AUGMENT,
-  SHOAL_SETTING_CLASS_WEIGHTS,
-  SHOAL_SETTINGS,
-} shoal_setting;
+/* The settings, in the order in which they are written, with the fields of their lines, whose macros model_settings.c
+ * has: one without a word comes first, the others in any order. Class weights are read and written by themselves. */
+#define SHOAL_EACH_SETTING(X)                                                                          \
+  X(SHOAL_SETTING_LOSS, "loss", KIND("loss", loss, shoal_loss_words))                                  \
+  X(SHOAL_SETTING_OPTIMIZER, "optimizer", KIND("optimizer", optimizer, shoal_optimizer_words))         \
+  X(SHOAL_SETTING_SCHEDULE, "schedule", KIND("schedule", schedule, shoal_schedule_words))              \
+  X(SHOAL_SETTING_WARMUP, "warmup", REAL(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),     \
+    U32("scale", "the batch that the rate is meant for", scale_batch, 0, 1, SHOAL_BATCH_MAX))          \
+  X(SHOAL_SETTING_BATCH, "batch", U32(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX))  \
+  X(SHOAL_SETTING_EPOCHS, "epochs", U32(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX))      \
+  X(SHOAL_SETTING_SEED, "seed", {SHOAL_FIELD(shoal_recipe, NULL, "a seed", U64, seed, 1)})             \
+  X(SHOAL_SETTING_SHARDS, "shards", U32(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)) \
+  X(SHOAL_SETTING_L2, "l2", REAL(NULL, "the factor", l2, 0, FROM_ZERO))                                \
+  X(SHOAL_SETTING_CLIP, "clip", REAL(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO))      \
+  X(SHOAL_SETTING_EARLY_STOP, "early-stop",                                                            \
+    U32(NULL, "the epochs to wait for a better one", early_stop, 0, 0, EPOCHS_MAX))                    \
+  X(SHOAL_SETTING_SHUFFLE, "shuffle", KIND("shuffle", shuffle, shuffle_words))                         \
+  X(SHOAL_SETTING_AUGMENT, "augment", FLAG("flip", augment.flip),                                      \
+    U32("crop", "the pixels to move by", augment.crop, 0, 1, SHOAL_AUGMENT_CROP_MAX))                  \
+  X(SHOAL_SETTING_CLASS_WEIGHTS, "class-weights", {0})
+typedef enum shoal_setting { SHOAL_EACH_SETTING(SHOAL_KIND_OF) SHOAL_SETTINGS } shoal_setting;
 
 /* A model being read, with the places that later errors may have to name. */
 typedef struct shoal_reading {
@@ -197,11 +211,6 @@ typedef struct shoal_reading {
   bool used[SHOAL_LAYERS_MAX];         /* by a later layer */
 } shoal_reading;
 
-/* The optimisers, the losses and the activations are a list each: X(KIND, "word", facts of the row...) for each kind, in
- * the order of the enum. X is one of these: the list's words, behind which stands a NULL, and its rows. */
-#define SHOAL_WORD_OF(kind, word, ...) [kind] = word,
-#define SHOAL_ROW_OF(kind, word, ...) [kind] = {__VA_ARGS__},
-
 /* Other tables of words, in the order of their enums. */
 extern const char *const shoal_pool_words[];
 extern const char *const shoal_setting_words[];
@@ -214,10 +223,9 @@ void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out);
 /* Whether loss and class weights fit the net's output. */
 bool shoal_check_loss(shoal_reading *r);
 
-/* model.c, for the lines of operations: "784", "1x28x28" or "sequence 20x8"; and names of earlier lines, as inputs from
- * the second on. */
-bool shoal_read_shape(shoal_reading *r, shoal_shape *shape);
-bool shoal_read_names(shoal_reading *r, shoal_layer *layer);
+/* model.c, for the lines of operations: the layer's shape, "784", "1x28x28" or "sequence 20x8". */
+bool shoal_read_shape(shoal_reading *r, shoal_layer *layer);
+void shoal_write_shape(const shoal_layer *layer, shoal_text *out);
 
 /* model_shapes.c: gives the layer, whose inputs and arguments are set, its shape, and
  * counts its weights. */

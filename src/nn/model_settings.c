@@ -12,10 +12,7 @@
 #include "nn/optimizer.h"
 
 static const char *const shuffle_words[] = {
-    [SHOAL_SHUFFLE_ALL] = "all",
-    [SHOAL_SHUFFLE_LANES] = "lanes",
-    NULL,
-};
+    [SHOAL_SHUFFLE_ALL] = "all", [SHOAL_SHUFFLE_LANES] = "lanes", NULL};
 
 enum { EPOCHS_MAX = 1000000000 };
 
@@ -24,27 +21,6 @@ enum { EPOCHS_MAX = 1000000000 };
 #define U32(word, what, name, usual, from, to) \
   SHOAL_U32_FIELD(shoal_recipe, word, what, name, usual, from, to)
 #define REAL(word, what, name, usual, in) SHOAL_REAL_FIELD(shoal_recipe, word, what, name, usual, in)
-
-/* A field without a word comes first, the others stand in any order. Class weights are read and written by
- * themselves. */
-#define EACH_SETTING(X)                                                                                \
-  X(SHOAL_SETTING_LOSS, "loss", KIND("loss", loss, shoal_loss_words))                                  \
-  X(SHOAL_SETTING_OPTIMIZER, "optimizer", KIND("optimizer", optimizer, shoal_optimizer_words))         \
-  X(SHOAL_SETTING_SCHEDULE, "schedule", KIND("schedule", schedule, shoal_schedule_words))              \
-  X(SHOAL_SETTING_WARMUP, "warmup", REAL(NULL, "a number of epochs", warmup_epochs, 0, FROM_ZERO),     \
-    U32("scale", "the batch that the rate is meant for", scale_batch, 0, 1, SHOAL_BATCH_MAX))          \
-  X(SHOAL_SETTING_BATCH, "batch", U32(NULL, "the samples of a round", batch, 64, 1, SHOAL_BATCH_MAX))  \
-  X(SHOAL_SETTING_EPOCHS, "epochs", U32(NULL, "the number of epochs", epochs, 10, 1, EPOCHS_MAX))      \
-  X(SHOAL_SETTING_SEED, "seed", {SHOAL_FIELD(shoal_recipe, NULL, "a seed", U64, seed, 1)})             \
-  X(SHOAL_SETTING_SHARDS, "shards", U32(NULL, "the parts of a batch", shards, 0, 0, SHOAL_SHARDS_MAX)) \
-  X(SHOAL_SETTING_L2, "l2", REAL(NULL, "the factor", l2, 0, FROM_ZERO))                                \
-  X(SHOAL_SETTING_CLIP, "clip", REAL(NULL, "the largest norm of a gradient", clip, 0, FROM_ZERO))      \
-  X(SHOAL_SETTING_EARLY_STOP, "early-stop",                                                            \
-    U32(NULL, "the epochs to wait for a better one", early_stop, 0, 0, EPOCHS_MAX))                    \
-  X(SHOAL_SETTING_SHUFFLE, "shuffle", KIND("shuffle", shuffle, shuffle_words))                         \
-  X(SHOAL_SETTING_AUGMENT, "augment", FLAG("flip", augment.flip),                                      \
-    U32("crop", "the pixels to move by", augment.crop, 0, 1, SHOAL_AUGMENT_CROP_MAX))                  \
-  X(SHOAL_SETTING_CLASS_WEIGHTS, "class-weights", {0})
 
 #define EACH_SCHEDULE(X)                                                             \
   X(SHOAL_SCHEDULE_CONSTANT, "constant", {0})                                        \
@@ -56,9 +32,9 @@ enum { EPOCHS_MAX = 1000000000 };
     REAL(NULL, "the factor of an epoch", schedule_factor, 0.1, ABOVE_ZERO))          \
   X(SHOAL_SCHEDULE_COSINE, "cosine", REAL("to", "the last rate", schedule_to, 0, FROM_ZERO))
 
-const char *const shoal_setting_words[] = {EACH_SETTING(SHOAL_WORD_OF) NULL};
+const char *const shoal_setting_words[] = {SHOAL_EACH_SETTING(SHOAL_WORD_OF) NULL};
 const char *const shoal_schedule_words[] = {EACH_SCHEDULE(SHOAL_WORD_OF) NULL};
-static const shoal_field setting_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SETTING(SHOAL_ROW_OF)};
+static const shoal_field setting_fields[][SHOAL_FIELDS_MAX + 1] = {SHOAL_EACH_SETTING(SHOAL_ROW_OF)};
 static const shoal_field schedule_fields[][SHOAL_FIELDS_MAX + 1] = {EACH_SCHEDULE(SHOAL_ROW_OF)};
 static const shoal_field loss_fields[SHOAL_FIELDS_MAX + 1] = {
     REAL("delta", "where the loss turns from square to straight", huber_delta, 1, ABOVE_ZERO),
@@ -188,13 +164,6 @@ bool shoal_check_loss(shoal_reading *r) {
 
 /* ---- writing ------------------------------------------------------------------------ */
 
-static void write_class_weights(shoal_text *out, const shoal_recipe *recipe) {
-  if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
-  shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
-  for (uint32_t i = 0; i < recipe->class_weights_count; i++) shoal_write_real(out, recipe->class_weights[i]);
-  shoal_text_addf(out, "\n");
-}
-
 /* A line is left out where all that it would say is zero, and is zero without it. */
 void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
   static const shoal_field none[1];
@@ -209,5 +178,8 @@ void shoal_write_settings(const shoal_recipe *recipe, shoal_text *out) {
     shoal_write_fields(out, of_kind, recipe);
     shoal_text_addf(out, "\n");
   }
-  write_class_weights(out, recipe);
+  if (!recipe->class_weights_balanced && !recipe->class_weights_count) return;
+  shoal_text_addf(out, "class-weights%s", recipe->class_weights_balanced ? " balanced" : "");
+  for (uint32_t i = 0; i < recipe->class_weights_count; i++) shoal_write_real(out, recipe->class_weights[i]);
+  shoal_text_addf(out, "\n");
 }

@@ -269,13 +269,8 @@ bool shoal_read_field(shoal_words *w, const shoal_field *f, void *owner) {
 }
 
 bool shoal_field_is_zero(const shoal_field *f, const void *owner) {
-  const void *from = (const char *)owner + f->place;
-  switch (f->type) {
-  case SHOAL_FIELD_U64: return *(const uint64_t *)from == 0;
-  case SHOAL_FIELD_REAL: return *(const float *)from == 0;
-  case SHOAL_FIELD_FLAG: return !*(const bool *)from;
-  default: return *(const uint32_t *)from == 0;
-  }
+  static const char zeros[sizeof(uint64_t)];
+  return memcmp((const char *)owner + f->place, zeros, f->bytes) == 0;
 }
 
 void shoal_write_fields(shoal_text *out, const shoal_field *f, const void *owner) {

@@ -341,6 +341,11 @@ const char *shoal_onnx_param(shoal_onnx_export *e, uint32_t index) {
   return shoal_onnx_param_as(e, index, param->dims_count, dims, e->weights + param->offset);
 }
 
+const char *shoal_onnx_same(shoal_onnx_export *e, const shoal_node *node, const char *x) {
+  (void)e, (void)node;
+  return x;
+}
+
 const char *shoal_onnx_transpose(shoal_onnx_export *e, const char *x, const int64_t axes[3]) {
   shoal_onnx_attribute_ints(e->file, "perm", 3, axes);
   return shoal_onnx_emit(e->file, "Transpose", x, NULL);
@@ -348,14 +353,15 @@ const char *shoal_onnx_transpose(shoal_onnx_export *e, const char *x, const int6
 
 const char *shoal_onnx_graph(shoal_onnx_file *file, const char *prefix, const shoal_graph *graph,
                              const float *weights, const char *input) {
-  shoal_onnx_export e = {.file = file, .graph = graph, .weights = weights, .prefix = prefix, .input = input};
+  shoal_onnx_export e = {.file = file, .graph = graph, .weights = weights, .prefix = prefix};
   e.outputs = shoal_arena_array(&file->memory, graph->nodes_count, sizeof *e.outputs);
   file->failed |= !e.outputs;
   if (!e.outputs) return "";
   for (uint32_t i = 0; i < graph->nodes_count; i++) {
     file->scope = shoal_onnx_join(file, prefix, graph->model->layers[graph->nodes[i].layer].name);
     const shoal_node *node = &graph->nodes[i];
-    e.outputs[i] = node->op->onnx(&e, node, node->inputs_count > 0 ? e.outputs[node->inputs[0]] : NULL);
+    const char *x = node->inputs_count > 0 ? e.outputs[node->inputs[0]] : input;
+    e.outputs[i] = node->op->onnx(&e, node, x);
   }
   file->scope = shoal_onnx_join(file, prefix, "output");
   return shoal_onnx_activation(&e, graph->output_activation, e.outputs[graph->nodes_count - 1]);

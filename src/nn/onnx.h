@@ -103,7 +103,7 @@ typedef struct shoal_onnx_export {
   shoal_onnx_file *file;
   const shoal_graph *graph;
   const float *weights;
-  const char *prefix, *input;
+  const char *prefix;
   const char **outputs; /* value of every node of the graph */
 } shoal_onnx_export;
 
@@ -112,6 +112,8 @@ typedef struct shoal_onnx_export {
 const char *shoal_onnx_param(shoal_onnx_export *e, uint32_t index);
 const char *shoal_onnx_param_as(shoal_onnx_export *e, uint32_t index, size_t dims_count, const int64_t *dims,
                                 const float *data);
+/* For the row of an operation: x as it is. */
+const char *shoal_onnx_same(shoal_onnx_export *e, const shoal_node *node, const char *x);
 const char *shoal_onnx_transpose(shoal_onnx_export *e, const char *x, const int64_t axes[3]);
 /* nn/ops/activation.c */
 const char *shoal_onnx_activation(shoal_onnx_export *e, shoal_activation activation, const char *x);

@@ -36,6 +36,7 @@ enum {
   SHOAL_OP_MIXES_STEPS = 1 << 11,    /* a step's outcome depends on other steps, without a state */
   SHOAL_OP_OWN_ACTIVATION = 1 << 12, /* the activation of its line works inside of it */
   SHOAL_OP_PADS_SAME = 1 << 13,      /* its line may say `pad same` */
+  SHOAL_OP_JOINS = 1 << 14,          /* its line names earlier ones, which are inputs from the second on */
 };
 
 /* One run of a node, forward or backward, with all pointers resolved. They are memory of the plan's device: an operation
@@ -66,7 +67,7 @@ typedef struct shoal_op {
   /* The line. Each may be NULL. */
   const struct shoal_field *arguments;                       /* of the layer (model_internal.h) */
   bool (*read)(struct shoal_reading *r, shoal_layer *layer); /* those that are no fields, behind them */
-  void (*write)(const shoal_model *model, const shoal_layer *layer, shoal_text *out);
+  void (*write)(const shoal_layer *layer, shoal_text *out);
   /* Sets layer->shape and counts the weights; NULL: the shape is the input's. */
   bool (*infer)(struct shoal_reading *r, shoal_layer *layer, const shoal_shape *in);
   /* Adds its nodes to the graph and returns the last one; NULL: one node of this row. */
@@ -82,7 +83,7 @@ typedef struct shoal_op {
   void (*forward)(const shoal_call *call);
   void (*backward)(const shoal_call *call);
   uint64_t (*flops)(const shoal_node *node); /* forward, of one sample; NULL: 0 */
-  /* Writes its operators and returns the name of the value that they give. */
+  /* Writes its operators and returns the name of the value that they give. x is input 0, or that of the file. */
   const char *(*onnx)(struct shoal_onnx_export *e, const shoal_node *node, const char *x);
 } shoal_op;
 
@@ -106,9 +107,15 @@ bool shoal_graph_has(const shoal_graph *graph, unsigned trait); /* in any of its
 const float *shoal_call_weight(const shoal_call *call, int k);
 float *shoal_call_gradient(const shoal_call *call, int k);
 const float *shoal_call_input(const shoal_call *call, uint32_t k);
+/* Of two things that share scratch. */
+static inline size_t shoal_larger(size_t a, size_t b) { return a > b ? a : b; }
 /* Rows of a tensor of this shape as a matrix, and all of its floats. */
-uint32_t shoal_call_rows(const shoal_call *call, const shoal_shape *shape);
-size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape);
+static inline uint32_t shoal_call_rows(const shoal_call *call, const shoal_shape *shape) {
+  return call->n * shape->steps;
+}
+static inline size_t shoal_call_floats(const shoal_call *call, const shoal_shape *shape) {
+  return shoal_shape_floats(shape, call->n);
+}
 /* How normalisations and dropout see the output. */
 shoal_norm shoal_call_norm(const shoal_call *call);
 /* Products of matrices that lie row after row: c (m x n) = a (m x k) b (k x n), the same with b turned, which is n x k

@@ -28,7 +28,7 @@ typedef struct buffer {
 
 /* What is known of a node. */
 typedef struct facts {
-  bool needs_gradient;      /* its output does */
+  bool needs_gradient;      /* its output does, in training */
   uint32_t readers;         /* how many inputs read it, */
   uint32_t last_reader;     /* and the last node that does */
   uint32_t last_use;        /* the last step that reads its value, without those that share its buffer */
@@ -76,12 +76,14 @@ static void analyse(planner *p) {
     const shoal_node *node = &p->graph->nodes[i];
     facts *of = &p->of[i];
     of->shares = of->gradient_shares = i;
-    for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++) of->needs_gradient |= node->params[k] != SHOAL_NO_PARAM;
+    /* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
+    p->too_large |= (uint64_t)p->plan->samples_max * node->shape.steps > INT32_MAX;
+    for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++)
+      of->needs_gradient |= p->plan->training && node->params[k] != SHOAL_NO_PARAM;
     for (uint32_t k = 0; k < node->inputs_count; k++)
       of->needs_gradient |= p->of[node->inputs[k]].needs_gradient;
-    bool trains = p->plan->training && of->needs_gradient;
-    bool reads_input = trains && shoal_node_is(node, SHOAL_OP_READS_INPUT);
-    bool reads_output = trains && shoal_node_is(node, SHOAL_OP_READS_OUTPUT);
+    bool reads_input = of->needs_gradient && shoal_node_is(node, SHOAL_OP_READS_INPUT);
+    bool reads_output = of->needs_gradient && shoal_node_is(node, SHOAL_OP_READS_OUTPUT);
     of->last_use = reads_output ? time_backward(p, i) : i + 1 == p->nodes ? time_loss(p) : time_forward(i);
     for (uint32_t k = 0; k < node->inputs_count; k++) {
       facts *input = &p->of[node->inputs[k]];
@@ -101,8 +103,8 @@ static void analyse(planner *p) {
     if (works_in_place(p, i, SHOAL_OP_GRADIENT_IN_PLACE))
       p->of[p->graph->nodes[i].inputs[0]].gradient_shares = p->of[i].gradient_shares;
   uint32_t output = p->nodes - 1;
-  p->loss_in_place = p->plan->training && p->of[output].needs_gradient &&
-                     !shoal_node_is(&p->graph->nodes[output], SHOAL_OP_READS_OUTPUT);
+  p->loss_in_place =
+      p->of[output].needs_gradient && !shoal_node_is(&p->graph->nodes[output], SHOAL_OP_READS_OUTPUT);
 }
 
 static void want(planner *p, size_t *place, size_t floats, uint32_t first, uint32_t last) {
@@ -161,7 +163,7 @@ static void want_work(planner *p) {
     const shoal_node *node = &p->graph->nodes[i];
     shoal_place *place = &plan->places[i];
     uint32_t forward = time_forward(i), backward = time_backward(p, i);
-    bool trains = plan->training && p->of[i].needs_gradient;
+    bool trains = p->of[i].needs_gradient;
     size_t saved = node->op->saved ? node->op->saved(node, plan->samples_max) : 0;
     want(p, &place->saved, saved, forward, trains ? backward : forward);
     for (int back = 0; node->op->scratch != NULL && back <= trains; back++) {
@@ -222,17 +224,8 @@ static void share_places(planner *p) {
   shoal_place *places = p->plan->places;
   for (uint32_t i = 0; i < p->nodes; i++) places[i].value = places[p->of[i].shares].value;
   if (p->loss_in_place) places[p->nodes - 1].gradient = places[p->nodes - 1].value;
-  for (uint32_t i = 0; i < p->nodes; i++) {
-    if (p->plan->training && p->of[i].needs_gradient)
-      places[i].gradient = places[p->of[i].gradient_shares].gradient;
-  }
-}
-
-/* Rows are counted in 32 bits: a sample of a sequence is as many as it has steps. */
-static bool rows_fit(const shoal_graph *graph, uint32_t samples) {
-  for (uint32_t i = 0; i < graph->nodes_count; i++)
-    if ((uint64_t)samples * graph->nodes[i].shape.steps > INT32_MAX) return false;
-  return true;
+  for (uint32_t i = 0; i < p->nodes; i++)
+    if (p->of[i].needs_gradient) places[i].gradient = places[p->of[i].gradient_shares].gradient;
 }
 
 shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const shoal_device *device,
@@ -260,10 +253,9 @@ shoal_status shoal_plan_create(shoal_plan **out, const shoal_graph *graph, const
   if (plan->places == NULL || p.of == NULL || p.buffers == NULL) goto fail;
 
   memset(plan->places, 0xff, nodes * sizeof *plan->places); /* SHOAL_NOWHERE */
-  p.too_large = !rows_fit(graph, samples_max);
   analyse(&p);
   want_values(&p);
-  if (training) want_gradients(&p);
+  want_gradients(&p);
   want_work(&p);
   want_batch(&p);
   if (p.too_large) {

@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,23 +52,21 @@ static bool tensor_bytes(const shoal_tensor *tensor, uint64_t *out) {
   return true;
 }
 
-static shoal_tensor with_bytes(shoal_tensor tensor) {
+shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
+                             const void *data) {
+  shoal_tensor tensor = {.name = name, .dtype = dtype, .dims_count = dims_count, .data = data};
   uint64_t bytes;
+  for (uint32_t d = 0; d < dims_count; d++) tensor.dims[d] = dims[d];
   SHOAL_ASSERT(tensor_bytes(&tensor, &bytes));
   tensor.bytes = (size_t)bytes;
   return tensor;
 }
 
-shoal_tensor shoal_tensor_of(const char *name, shoal_dtype dtype, uint32_t dims_count, const uint32_t *dims,
-                             const void *data) {
-  shoal_tensor tensor = {.name = name, .dtype = dtype, .dims_count = dims_count, .data = data};
-  for (uint32_t d = 0; d < dims_count; d++) tensor.dims[d] = dims[d];
-  return with_bytes(tensor);
-}
-
 shoal_tensor shoal_tensor_vector(const char *name, shoal_dtype dtype, uint64_t count, const void *data) {
-  return with_bytes(
-      (shoal_tensor){.name = name, .dtype = dtype, .dims_count = 1, .dims = {count}, .data = data});
+  shoal_tensor tensor = shoal_tensor_of(name, dtype, 0, NULL, data);
+  tensor.dims[tensor.dims_count++] = count;
+  tensor.bytes *= count;
+  return tensor;
 }
 
 bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted) {
@@ -78,13 +75,11 @@ bool shoal_tensor_fits(const shoal_tensor *found, const shoal_tensor *wanted) {
 }
 
 bool shoal_tensor_sha256(const shoal_tensor *tensors, size_t count, char out[SHOAL_SHA256_HEX]) {
-  uint8_t digest[SHOAL_SHA256_BYTES];
   shoal_sha256 *hash = shoal_sha256_create();
   if (!hash) return false;
   for (size_t i = 0; i < count; i++) shoal_sha256_add(hash, tensors[i].data, tensors[i].bytes);
-  shoal_sha256_finish(hash, digest);
+  shoal_sha256_finish_hex(hash, out);
   shoal_sha256_destroy(hash);
-  shoal_hex(digest, sizeof digest, out);
   return true;
 }
 
@@ -163,14 +158,7 @@ typedef struct reader {
   shoal_error *err; /* while reading */
 } reader;
 
-__attribute__((format(printf, 2, 3))) static shoal_status corrupt(const reader *r, const char *format, ...) {
-  char text[SHOAL_ERROR_TEXT_MAX];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  return shoal_fail(r->err, SHOAL_CORRUPT, "%s", text);
-}
+#define CORRUPT(r, ...) shoal_fail((r)->err, SHOAL_CORRUPT, __VA_ARGS__)
 
 /* Whether the header is safe to hand to cJSON: few values, flat, and no zero in a string,
  * which C would take for its end. Whether it is JSON at all is for cJSON to say. */
@@ -181,17 +169,17 @@ static shoal_status look_over(reader *r, const char *text, size_t length) {
   for (size_t i = 0; i < length; i++) {
     unsigned char c = (unsigned char)text[i];
     if (c == 0 || (in_string && c < 0x20))
-      return corrupt(r, "the header holds byte %d at offset %zu, which JSON does not allow", c,
+      return CORRUPT(r, "the header holds byte %d at offset %zu, which JSON does not allow", c,
                      HEADER_START + i);
     if (in_string && c == '\\') {
       if (length - i > 6 && memcmp(text + i, "\\u0000", 6) == 0)
-        return corrupt(r, "a text in the header holds a zero character");
+        return CORRUPT(r, "a text in the header holds a zero character");
       i++;
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string && (c == '{' || c == '[')) {
       if (++depth > HEADER_DEPTH_MAX)
-        return corrupt(r, "the header nests too deep at offset %zu", HEADER_START + i);
+        return CORRUPT(r, "the header nests too deep at offset %zu", HEADER_START + i);
     } else if (!in_string && (c == '}' || c == ']')) {
       depth--;
     } else if (!in_string && c == ',' && ++values > HEADER_VALUES_MAX) {
@@ -213,7 +201,7 @@ bool shoal_safetensors_real(const cJSON *item, double *out) {
 }
 
 static shoal_status read_dtype(reader *r, shoal_tensor *tensor, const cJSON *item) {
-  if (!cJSON_IsString(item)) return corrupt(r, "tensor '%s': 'dtype' is not a text", tensor->name);
+  if (!cJSON_IsString(item)) return CORRUPT(r, "tensor '%s': 'dtype' is not a text", tensor->name);
   for (int i = 0; i < DTYPES_COUNT; i++) {
     if (strcmp(item->valuestring, dtypes[i].name) == 0) {
       tensor->dtype = (shoal_dtype)i;
@@ -226,14 +214,14 @@ static shoal_status read_dtype(reader *r, shoal_tensor *tensor, const cJSON *ite
 }
 
 static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *item) {
-  if (!cJSON_IsArray(item)) return corrupt(r, "tensor '%s': 'shape' is not a list", tensor->name);
+  if (!cJSON_IsArray(item)) return CORRUPT(r, "tensor '%s': 'shape' is not a list", tensor->name);
   const cJSON *dim;
   cJSON_ArrayForEach(dim, item) {
     if (tensor->dims_count == SHOAL_TENSOR_DIMS_MAX)
       return shoal_fail(r->err, SHOAL_UNSUPPORTED, "tensor '%s' has more than %d dimensions", tensor->name,
                         SHOAL_TENSOR_DIMS_MAX);
     if (!shoal_safetensors_whole(dim, &tensor->dims[tensor->dims_count++]))
-      return corrupt(r, "tensor '%s': 'shape' holds something other than sizes", tensor->name);
+      return CORRUPT(r, "tensor '%s': 'shape' holds something other than sizes", tensor->name);
   }
   return SHOAL_OK;
 }
@@ -242,9 +230,9 @@ static shoal_status read_offsets(reader *r, shoal_tensor *tensor, const cJSON *i
   uint64_t begin, end;
   if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
       !shoal_safetensors_whole(item->child, &begin) || !shoal_safetensors_whole(item->child->next, &end))
-    return corrupt(r, "tensor '%s': 'data_offsets' is not a pair of offsets", tensor->name);
+    return CORRUPT(r, "tensor '%s': 'data_offsets' is not a pair of offsets", tensor->name);
   if (begin > end || end > r->data_bytes)
-    return corrupt(r, "tensor '%s' lies at %llu to %llu, outside the file's %llu bytes of data", tensor->name,
+    return CORRUPT(r, "tensor '%s' lies at %llu to %llu, outside the file's %llu bytes of data", tensor->name,
                    (unsigned long long)begin, (unsigned long long)end, (unsigned long long)r->data_bytes);
   tensor->data = r->data + begin;
   tensor->bytes = (size_t)(end - begin);
@@ -258,25 +246,25 @@ static shoal_status read_tensor(reader *r, shoal_tensor *tensor, const cJSON *it
   } fields[] = {{"dtype", read_dtype}, {"shape", read_shape}, {"data_offsets", read_offsets}};
   enum { FIELDS_COUNT = sizeof fields / sizeof fields[0] };
 
-  if (!cJSON_IsObject(item)) return corrupt(r, "tensor '%s' is not described by an object", item->string);
+  if (!cJSON_IsObject(item)) return CORRUPT(r, "tensor '%s' is not described by an object", item->string);
   tensor->name = item->string;
   bool seen[FIELDS_COUNT] = {false};
   const cJSON *field;
   cJSON_ArrayForEach(field, item) {
     int i = 0;
     while (i < FIELDS_COUNT && strcmp(field->string, fields[i].key) != 0) i++;
-    if (i == FIELDS_COUNT) return corrupt(r, "tensor '%s': unknown field '%s'", tensor->name, field->string);
-    if (seen[i]) return corrupt(r, "tensor '%s': '%s' is given twice", tensor->name, field->string);
+    if (i == FIELDS_COUNT) return CORRUPT(r, "tensor '%s': unknown field '%s'", tensor->name, field->string);
+    if (seen[i]) return CORRUPT(r, "tensor '%s': '%s' is given twice", tensor->name, field->string);
     seen[i] = true;
     shoal_status status = fields[i].read(r, tensor, field);
     if (status != SHOAL_OK) return status;
   }
   for (int i = 0; i < FIELDS_COUNT; i++) {
-    if (!seen[i]) return corrupt(r, "tensor '%s': '%s' is missing", tensor->name, fields[i].key);
+    if (!seen[i]) return CORRUPT(r, "tensor '%s': '%s' is missing", tensor->name, fields[i].key);
   }
   uint64_t bytes;
   if (!tensor_bytes(tensor, &bytes) || bytes != tensor->bytes)
-    return corrupt(r, "tensor '%s' has %zu bytes, which its shape and type do not make", tensor->name,
+    return CORRUPT(r, "tensor '%s' has %zu bytes, which its shape and type do not make", tensor->name,
                    tensor->bytes);
   return SHOAL_OK;
 }
@@ -287,19 +275,19 @@ static int compare_meta(const void *a, const void *b) {
 
 static shoal_status read_metadata(reader *r, const cJSON *object) {
   shoal_safetensors *file = &r->file;
-  if (!cJSON_IsObject(object)) return corrupt(r, "'%s' is not an object", METADATA);
-  if (file->meta) return corrupt(r, "'%s' is given twice", METADATA);
+  if (!cJSON_IsObject(object)) return CORRUPT(r, "'%s' is not an object", METADATA);
+  if (file->meta) return CORRUPT(r, "'%s' is given twice", METADATA);
   file->meta = calloc((size_t)cJSON_GetArraySize(object) + 1, sizeof *file->meta);
   if (!file->meta) return shoal_fail(r->err, SHOAL_NO_MEMORY, "out of memory");
   const cJSON *item;
   cJSON_ArrayForEach(item, object) {
-    if (!cJSON_IsString(item)) return corrupt(r, "metadata '%s' is not a text", item->string);
+    if (!cJSON_IsString(item)) return CORRUPT(r, "metadata '%s' is not a text", item->string);
     file->meta[file->meta_count++] = (shoal_meta){item->string, item->valuestring};
   }
   qsort(file->meta, file->meta_count, sizeof *file->meta, compare_meta);
   for (size_t i = 1; i < file->meta_count; i++) {
     if (strcmp(file->meta[i - 1].key, file->meta[i].key) == 0)
-      return corrupt(r, "metadata '%s' is given twice", file->meta[i].key);
+      return CORRUPT(r, "metadata '%s' is given twice", file->meta[i].key);
   }
   return SHOAL_OK;
 }
@@ -323,13 +311,13 @@ static shoal_status check_places(reader *r) {
   for (size_t i = 0; i < file->tensors_count; i++) {
     const shoal_tensor *tensor = &file->tensors[i];
     if ((const uint8_t *)tensor->data < end)
-      return corrupt(r, "tensor '%s' overlaps '%s'", tensor->name, file->tensors[i - 1].name);
+      return CORRUPT(r, "tensor '%s' overlaps '%s'", tensor->name, file->tensors[i - 1].name);
     if ((const uint8_t *)tensor->data > end)
-      return corrupt(r, "there is a gap before tensor '%s'", tensor->name);
+      return CORRUPT(r, "there is a gap before tensor '%s'", tensor->name);
     end += tensor->bytes;
   }
   if (end != r->data + r->data_bytes)
-    return corrupt(r, "%zu bytes at the end belong to no tensor", (size_t)(r->data + r->data_bytes - end));
+    return CORRUPT(r, "%zu bytes at the end belong to no tensor", (size_t)(r->data + r->data_bytes - end));
   return SHOAL_OK;
 }
 
@@ -340,7 +328,7 @@ static shoal_status check_names(reader *r) {
   qsort(by_name, file->tensors_count, sizeof *by_name, compare_names);
   for (size_t i = 1; i < file->tensors_count; i++) {
     if (strcmp(by_name[i - 1]->name, by_name[i]->name) == 0)
-      return corrupt(r, "tensor '%s' is there twice", by_name[i]->name);
+      return CORRUPT(r, "tensor '%s' is there twice", by_name[i]->name);
   }
   return SHOAL_OK;
 }
@@ -364,11 +352,11 @@ static shoal_status read_header(reader *r) {
 
 /* The bytes are r's own and stay where they are. */
 static shoal_status read_file(reader *r, const uint8_t *bytes, size_t length) {
-  if (length < HEADER_START) return corrupt(r, "too short for a safetensors file");
+  if (length < HEADER_START) return CORRUPT(r, "too short for a safetensors file");
   uint64_t header_bytes = 0;
   for (int i = 0; i < HEADER_START; i++) header_bytes |= (uint64_t)bytes[i] << (8 * i);
   if (header_bytes > length - HEADER_START)
-    return corrupt(r, "not a safetensors file, or cut short: its header would end behind the file");
+    return CORRUPT(r, "not a safetensors file, or cut short: its header would end behind the file");
   if (header_bytes > SHOAL_SAFETENSORS_HEADER_MAX)
     return shoal_fail(r->err, SHOAL_LIMIT, "its header has %llu bytes; %d is the most",
                       (unsigned long long)header_bytes, SHOAL_SAFETENSORS_HEADER_MAX);
@@ -376,17 +364,17 @@ static shoal_status read_file(reader *r, const uint8_t *bytes, size_t length) {
   r->data = bytes + HEADER_START + header_bytes;
   r->data_bytes = length - HEADER_START - header_bytes;
   if (header_bytes == 0 || text[0] != '{')
-    return corrupt(r, "not a safetensors file: its header does not start with '{'");
+    return CORRUPT(r, "not a safetensors file: its header does not start with '{'");
 
   shoal_status status = look_over(r, text, (size_t)header_bytes);
   if (status != SHOAL_OK) return status;
   const char *end = NULL;
   r->header = cJSON_ParseWithLengthOpts(text, (size_t)header_bytes, &end, false);
   if (!r->header)
-    return corrupt(r, "the header is not JSON at offset %zu",
+    return CORRUPT(r, "the header is not JSON at offset %zu",
                    HEADER_START + (end ? (size_t)(end - text) : 0));
   for (; end < text + header_bytes; end++) {
-    if (*end != ' ') return corrupt(r, "the header goes on after its JSON");
+    if (*end != ' ') return CORRUPT(r, "the header goes on after its JSON");
   }
   return read_header(r);
 }

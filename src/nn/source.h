@@ -12,7 +12,6 @@
 #ifndef SHOAL_NN_SOURCE_H
 #define SHOAL_NN_SOURCE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* More samples than this are never asked for at once. */

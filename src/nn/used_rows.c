@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "nn/op.h"
 
 struct shoal_used_rows {
   const shoal_graph *graph;

@@ -254,10 +254,8 @@ static shoal_status write_file(making *m, const shoal_set_file *file, shoal_erro
     status = hash_chunks(m, fd, path.bytes, &cut, whole, err);
   }
   if (status == SHOAL_OK) {
-    uint8_t digest[SHOAL_SHA256_BYTES];
     char sha256[SHOAL_SHA256_HEX];
-    shoal_sha256_finish(whole, digest);
-    shoal_hex(digest, sizeof digest, sha256);
+    shoal_sha256_finish_hex(whole, sha256);
     shoal_json_text(json, "sha256", sha256);
     shoal_json_close(json, '}');
   }

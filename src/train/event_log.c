@@ -146,17 +146,13 @@ static void log_writing(shoal_events *events, const shoal_task *task) {
 
 /* ---- the whole ---- */
 
-static void log_model(shoal_events *events, const shoal_task *task) {
+void shoal_event_log_start(shoal_events *events, const shoal_task *task, const shoal_source *held_out) {
   shoal_text text = {0};
+  shoal_events_graph(events, task->graph);
   shoal_text_addf(&text, "```\n");
   shoal_model_write(task->model, &text);
   shoal_text_addf(&text, "```\n");
   log_text(events, task, "model", &text);
-}
-
-void shoal_event_log_start(shoal_events *events, const shoal_task *task, const shoal_source *held_out) {
-  shoal_events_graph(events, task->graph);
-  log_model(events, task);
   if (held_out != NULL && has_labels(task)) log_pictures(events, task, held_out);
 }
 

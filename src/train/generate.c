@@ -52,13 +52,11 @@ static shoal_status one_step_model(shoal_model **out, const shoal_generate_model
 /* A source of one sample: the token that `self` points at. */
 static void fetch_token(const void *self, uint64_t epoch, uint64_t first, uint32_t n,
                         const shoal_batch *into) {
-  (void)epoch, (void)first;
-  for (uint32_t i = 0; i < n; i++) {
-    if (into->tokens) into->tokens[i] = *(const int32_t *)self;
-    if (into->labels) into->labels[i] = 0;
-    if (into->weight) into->weight[i] = 1;
-    if (into->ids) into->ids[i] = 0;
-  }
+  (void)epoch, (void)first, (void)n;
+  if (into->tokens) *into->tokens = *(const int32_t *)self;
+  if (into->labels) *into->labels = 0;
+  if (into->weight) *into->weight = 1;
+  if (into->ids) *into->ids = 0;
 }
 
 /* ---- choosing words ----------------------------------------------------------------- */
@@ -127,21 +125,6 @@ static shoal_status write_on(writer *w, shoal_trainer *trainer, const shoal_grap
   return SHOAL_OK;
 }
 
-/* Weights do not depend on how many steps there are: those of one graph are the other's. */
-static shoal_status copy_weights(const shoal_generate_model *from, const shoal_graph *graph, float *weights,
-                                 shoal_error *err) {
-  const shoal_graph *of = from->graph;
-  bool same = of->params_count == graph->params_count && of->weights_count == graph->weights_count;
-  for (uint32_t i = 0; same && i < graph->params_count; i++)
-    same = of->params[i].offset == graph->params[i].offset && of->params[i].count == graph->params[i].count;
-  if (!same)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s cannot write text one token at a time: its weights depend on the steps",
-                      from->name);
-  memcpy(weights, from->weights, graph->weights_count * sizeof *weights);
-  return SHOAL_OK;
-}
-
 static shoal_status check_words(const shoal_generate_model *from, const shoal_graph *graph,
                                 shoal_error *err) {
   uint32_t words = shoal_dataset_classes(from->vocabulary), known = shoal_model_vocabulary(graph->model);
@@ -171,8 +154,13 @@ shoal_status shoal_generate(const shoal_generate_model *from, const shoal_genera
   if (status == SHOAL_OK) status = check_words(from, graph, err);
   const shoal_trainer_config config = {.graph = graph, .threads = 1, .batch = 1};
   if (status == SHOAL_OK) status = shoal_trainer_create(&trainer, &config, err);
-  if (status == SHOAL_OK) status = copy_weights(from, graph, shoal_trainer_state(trainer)->weights, err);
+  /* Weights do not depend on how many steps there are: those of one graph are the other's. */
+  if (status == SHOAL_OK && !shoal_graph_same_params(from->graph, graph))
+    status =
+        shoal_fail(err, SHOAL_INVALID,
+                   "%s cannot write text one token at a time: its weights depend on the steps", from->name);
   if (status == SHOAL_OK) {
+    memcpy(shoal_trainer_state(trainer)->weights, from->weights, graph->weights_count * sizeof(float));
     writer w = {from, options, write, context, .words = has_words(from->vocabulary)};
     status = write_on(&w, trainer, graph, prompt, prompt_count, err);
   }

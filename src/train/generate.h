@@ -5,7 +5,6 @@
 #ifndef SHOAL_TRAIN_GENERATE_H
 #define SHOAL_TRAIN_GENERATE_H
 
-#include "base/text.h"
 #include "data/dataset.h"
 #include "nn/graph.h"
 

@@ -330,10 +330,6 @@ static bool weights_are_finite(const shoal_training *t, shoal_error *err) {
   return true;
 }
 
-static shoal_outcome broken(shoal_status status) {
-  return status == SHOAL_INVALID ? SHOAL_EXPLODED : SHOAL_BROKEN;
-}
-
 shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
   const shoal_recipe *recipe = &t->config->task->model->recipe;
   const uint64_t epochs = recipe->epochs;
@@ -347,14 +343,14 @@ shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
     const uint64_t before = t->state->step;
     shoal_result round;
     shoal_status status = t->rounds.next(t->rounds.self, &round, err);
-    if (status != SHOAL_OK && status != SHOAL_STOPPED) return broken(status);
     if (status == SHOAL_OK) t->config->calls.round(t->config->calls.self, &round);
     bool epoch_is_over = status == SHOAL_OK && t->state->round == 0, stop_early = false;
     bool save_is_due = every_s > 0 && shoal_clock_seconds() - t->saved_at >= every_s;
     bool may_save = epoch_is_over || save_is_due || stops(t);
-    if (may_save) status = t->rounds.gather(t->rounds.self, err);
+    bool comes_to_rest = status == SHOAL_OK || status == SHOAL_STOPPED;
+    if (comes_to_rest && may_save) status = t->rounds.gather(t->rounds.self, err);
     if (status == SHOAL_STOPPED) return SHOAL_CUT_OFF;
-    if (status != SHOAL_OK) return broken(status);
+    if (status != SHOAL_OK) return status == SHOAL_INVALID ? SHOAL_EXPLODED : SHOAL_BROKEN;
     /* A cluster comes to rest where it can: further on, or back where a crash has led it. */
     epoch_is_over = t->state->round == 0 && t->state->step > before;
     if (may_save && !weights_are_finite(t, err)) return SHOAL_EXPLODED;

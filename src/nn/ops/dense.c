@@ -81,13 +81,11 @@ static void multiply_sparse(const shoal_call *c, const shoal_gemm *gemm, const s
 /* A sparse input is kept in `saved`, and the mark says whether it is one. */
 static size_t saved(const shoal_node *node, uint32_t n) { return sparse_floats(n, sparse_most(node, n)); }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
   uint32_t rows = n * node->shape.steps, in = node->in.features, out = node->shape.features;
   if (!backward) return k->gemm_scratch(rows, out, in);
-  return larger(larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows)),
-                sparse_floats(in, sparse_most(node, n)));
+  return shoal_larger(shoal_larger(k->gemm_scratch(rows, in, out), k->gemm_scratch(in, out, rows)),
+                      sparse_floats(in, sparse_most(node, n)));
 }
 
 static void forward(const shoal_call *c) {

@@ -18,12 +18,9 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 }
 
 static void drop(const shoal_call *c, const float *x, float *y) {
-  const shoal_exec *exec = c->exec;
-  uint32_t *keys = shoal_exec_keys(exec), threshold = (uint32_t)(c->node->rate * 4294967296.0);
-  uint64_t node = (uint64_t)(c->node - exec->plan->graph->nodes);
+  const uint32_t *keys = shoal_exec_keys(c->exec, c->node);
+  uint32_t threshold = (uint32_t)(c->node->rate * 4294967296.0);
   shoal_norm shape = shoal_call_norm(c);
-  c->kernels->dropout_keys(c->n, exec->plan->graph->model->recipe.seed + (node << 48), exec->epoch,
-                           shoal_exec_ids(exec), keys);
   c->kernels->dropout(&shape, keys, threshold, 1 / (1 - c->node->rate), x, y);
 }
 
@@ -36,15 +33,10 @@ static void forward(const shoal_call *c) {
 
 static void backward(const shoal_call *c) { drop(c, c->dy, c->dx[0]); }
 
-static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
-  (void)e, (void)node;
-  return x;
-}
-
 const shoal_op shoal_op_dropout = {.word = "dropout",
                                    .traits = SHOAL_OP_IN_PLACE | SHOAL_OP_GRADIENT_IN_PLACE | SHOAL_OP_RANDOM,
                                    .arguments = arguments,
                                    .lower = lower,
                                    .forward = forward,
                                    .backward = backward,
-                                   .onnx = onnx};
+                                   .onnx = shoal_onnx_same};

@@ -20,14 +20,6 @@ uint32_t shoal_lower_flatten(shoal_lowering *l, uint32_t input) {
   return shoal_lower_node(l, &shoal_op_flatten, input, shoal_vector_of(shoal_shape_values(shape)));
 }
 
-static bool read_reshape(shoal_reading *r, shoal_layer *layer) { return shoal_read_shape(r, &layer->shape); }
-
-static void write_reshape(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  char shape[SHOAL_SHAPE_TEXT_MAX];
-  shoal_text_addf(out, " %s", shoal_shape_text(&layer->shape, shape));
-}
-
 static bool infer_reshape(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   if (shoal_shape_values(&layer->shape) == shoal_shape_values(in)) return true;
   char to[SHOAL_SHAPE_TEXT_MAX], from[SHOAL_SHAPE_TEXT_MAX];
@@ -85,8 +77,8 @@ const shoal_op shoal_op_flatten = {.word = "flatten",
 
 const shoal_op shoal_op_reshape = {.word = "reshape",
                                    .traits = SHOAL_OP_MIXES_STEPS,
-                                   .read = read_reshape,
-                                   .write = write_reshape,
+                                   .read = shoal_read_shape,
+                                   .write = shoal_write_shape,
                                    .infer = infer_reshape,
                                    .lower = lower_reshape,
                                    .forward = forward_reshape,

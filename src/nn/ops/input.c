@@ -12,28 +12,18 @@ static bool read(shoal_reading *r, shoal_layer *layer) {
     r->model->carry = shoal_words_accept(w, "carry");
     return true;
   }
-  if (!shoal_read_shape(r, &layer->shape)) return false;
+  if (!shoal_read_shape(r, layer)) return false;
   if (shoal_word_is(w->word, "carry"))
     return shoal_words_fail(w, w->word,
                             "only a text can continue from batch to batch: carry needs `input tokens N`");
   return true;
 }
 
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  char shape[SHOAL_SHAPE_TEXT_MAX];
-  shoal_text_addf(out, " %s%s", shoal_shape_text(&layer->shape, shape), model->carry ? " carry" : "");
-}
-
 static void forward(const shoal_call *call) { (void)call; }
-
-static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
-  (void)node, (void)x;
-  return e->input;
-}
 
 const shoal_op shoal_op_input = {.word = "input",
                                  .traits = SHOAL_OP_INPUT,
                                  .read = read,
-                                 .write = write,
+                                 .write = shoal_write_shape,
                                  .forward = forward,
-                                 .onnx = onnx};
+                                 .onnx = shoal_onnx_same};

@@ -6,11 +6,6 @@
 
 /* ---- the lines ---- */
 
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  for (uint32_t k = 1; k < layer->inputs_count; k++)
-    shoal_text_addf(out, " %s", model->layers[layer->inputs[k]].name);
-}
-
 /* The channels of an image, the features of anything else. */
 static uint32_t *joined_axis(shoal_shape *shape) {
   return shape->kind == SHOAL_IMAGE ? &shape->c : &shape->features;
@@ -65,9 +60,7 @@ static const char *onnx_add(shoal_onnx_export *e, const shoal_node *node, const 
 }
 
 const shoal_op shoal_op_add = {.word = "add",
-                               .traits = SHOAL_OP_PASSES_GRADIENT,
-                               .read = shoal_read_names,
-                               .write = write,
+                               .traits = SHOAL_OP_JOINS | SHOAL_OP_PASSES_GRADIENT,
                                .infer = infer,
                                .lower = lower,
                                .forward = forward_add,
@@ -105,8 +98,7 @@ static const char *onnx_concat(shoal_onnx_export *e, const shoal_node *node, con
 }
 
 const shoal_op shoal_op_concat = {.word = "concat",
-                                  .read = shoal_read_names,
-                                  .write = write,
+                                  .traits = SHOAL_OP_JOINS,
                                   .infer = infer,
                                   .lower = lower,
                                   .forward = forward_concat,

@@ -39,22 +39,11 @@ static uint32_t gates_of(const shoal_op *op) { return family_of(op)->gates; }
 
 /* ---- the line ---- */
 
-static bool read(shoal_reading *r, shoal_layer *layer) {
-  (void)r;
-  layer->stack = 1;
-  if (layer->op == &shoal_op_rnn) layer->activation = SHOAL_ACT_TANH;
-  return true;
-}
-
-static void write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
-  if (layer->stack > 1) shoal_text_addf(out, " layers %u", layer->stack);
-  if (layer->bidirectional) shoal_text_addf(out, " bidirectional");
-  if (layer->last) shoal_text_addf(out, " last");
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   shoal_words *w = &r->words;
+  bool is_rnn = layer->op == &shoal_op_rnn;
+  if (layer->stack == 0) layer->stack = 1;
+  if (is_rnn && !r->options[SHOAL_OPTION_ACTIVATION].length) layer->activation = SHOAL_ACT_TANH;
   if (in->kind != SHOAL_SEQUENCE)
     return shoal_wrong_input(r, in, "a sequence", "`repeat T` or `reshape sequence TxF` can make one");
   if (layer->bidirectional && r->model->carry)
@@ -63,8 +52,7 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
         "a net that carries its state cannot read backwards; leave out `bidirectional` here "
         "or `carry` on line %u",
         r->model->layers[0].line);
-  if (layer->op == &shoal_op_rnn && layer->activation != SHOAL_ACT_TANH &&
-      layer->activation != SHOAL_ACT_RELU)
+  if (is_rnn && layer->activation != SHOAL_ACT_TANH && layer->activation != SHOAL_ACT_RELU)
     return shoal_words_fail(w, r->options[SHOAL_OPTION_ACTIVATION],
                             "its activation is tanh or relu; put '%s' on a line of its own",
                             shoal_activation_words[layer->activation]);
@@ -154,14 +142,12 @@ static size_t saved(const shoal_node *node, uint32_t n) {
   return state;
 }
 
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
 static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n, bool backward) {
   uint32_t in = node->in.features, h = node->shape.features;
   uint32_t width = gates_of(node->op) * h, rows = node->shape.steps * n;
-  if (!backward) return larger(k->gemm_scratch(rows, width, in), k->gemm_scratch(n, width, h));
-  size_t gemm = larger(k->gemm_scratch(rows, in, width), k->gemm_scratch(n, h, width));
-  gemm = larger(gemm, larger(k->gemm_scratch(in, width, rows), k->gemm_scratch(h, width, rows)));
+  if (!backward) return shoal_larger(k->gemm_scratch(rows, width, in), k->gemm_scratch(n, width, h));
+  size_t gemm = shoal_larger(k->gemm_scratch(rows, in, width), k->gemm_scratch(n, h, width));
+  gemm = shoal_larger(gemm, shoal_larger(k->gemm_scratch(in, width, rows), k->gemm_scratch(h, width, rows)));
   size_t gradients = whole((size_t)rows * width);
   if (node->op == &shoal_op_gru) gradients *= 2;
   return gradients + 2 * whole((size_t)n * h) + whole((size_t)width * h) + gemm;
@@ -170,7 +156,6 @@ static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n
 /* One run of a node, and the step at hand. x is steps x n x in, y steps x n x h. */
 typedef struct cell {
   shoal_call call; /* its scratch is what is left for products */
-  const shoal_kernels *kernels;
   const shoal_op *op;
   uint32_t n, steps, in, h, width; /* width: of all gates */
   size_t state, step_gates;        /* floats of a step's outputs, and of its gates */
@@ -178,7 +163,7 @@ typedef struct cell {
   float *carried[2];               /* these rows go on from batch to batch; NULL to start from zero */
   float *all_gates, *all_gates_h, *all_cells; /* parts of `saved`, NULL without; rnn's gates are in y */
   /* The step; everything is of all units. */
-  float *y, *gates, *gates_h, *cells; /* gates: before activation, and after it */
+  float *y, *gates, *gates_h, *cells; /* gates: before activation, and after it; gates_h: gru, else NULL */
   const float *h_prev, *c_prev;
   bool is_first; /* forward without a state, and backward at the last step: there is nothing to add */
   /* Backward; dg_later is that of the later step. */
@@ -190,7 +175,6 @@ typedef struct cell {
 static cell cell_of(const shoal_call *call) {
   uint32_t n = call->n, h = call->out->features, width = gates_of(call->node->op) * h;
   cell c = {.call = *call,
-            .kernels = call->kernels,
             .op = call->node->op,
             .n = n,
             .steps = call->in->steps,
@@ -215,16 +199,16 @@ static cell cell_of(const shoal_call *call) {
 static void load_state(const cell *c) {
   for (uint32_t v = 0; v < c->op->carries; v++)
     if (c->carried[v] != NULL)
-      c->kernels->copy_rows(1, c->state, c->carried[v], 0, c->start[v], 0);
+      c->call.kernels->copy_rows(1, c->state, c->carried[v], 0, c->start[v], 0);
     else
-      c->kernels->zero(c->state, c->start[v]);
+      c->call.kernels->zero(c->state, c->start[v]);
 }
 
 static void store_state(const cell *c) {
   const float *all[] = {c->call.y, c->all_cells};
   SHOAL_ASSERT(c->carried[0] == NULL || !c->call.node->reverse);
   for (uint32_t v = 0; v < c->op->carries && c->carried[v] != NULL; v++)
-    c->kernels->copy_rows(1, c->state, all[v] + (c->steps - 1) * c->state, 0, c->carried[v], 0);
+    c->call.kernels->copy_rows(1, c->state, all[v] + (c->steps - 1) * c->state, 0, c->carried[v], 0);
 }
 
 /* Goes to the step that is computed as number s, and returns where in time it is. */
@@ -248,20 +232,18 @@ static void run_units(const cell *c, shoal_band f) {
   shoal_call_bands(&c->call, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
 }
 
-static bool has_gates_h(const cell *c) { return c->op == &shoal_op_gru; }
-
 /* The recurrent part of these units' gates; for all units at once where they are all. */
 static void recurrent_gates(const cell *c, size_t first, size_t count, float *scratch) {
   const float *weight = shoal_call_weight(&c->call, 1), *bias = shoal_call_weight(&c->call, 3);
-  float *out = has_gates_h(c) ? c->gates_h : c->gates;
+  float *out = c->gates_h != NULL ? c->gates_h : c->gates;
   size_t stripe = count == c->h ? c->width : count;
   for (size_t at = first; at < c->width; at += stripe == count ? c->h : stripe) {
     shoal_gemm product = shoal_gemm_ab(c->n, (uint32_t)stripe, c->h, c->h_prev, weight + at, out + at);
     product.b_row = product.c_row = c->width;
     product.bias = bias != NULL ? bias + at : NULL;
-    product.accumulate = !has_gates_h(c);
+    product.accumulate = c->gates_h == NULL;
     product.scratch = scratch;
-    c->kernels->gemm(&product);
+    c->call.kernels->gemm(&product);
   }
 }
 
@@ -274,7 +256,7 @@ static uint32_t stretches(const cell *c, size_t *count) {
 
 static void forward_units(const shoal_call *call, size_t first, size_t count) {
   const cell *c = call->own;
-  const shoal_kernels *k = c->kernels;
+  const shoal_kernels *k = call->kernels;
   uint32_t units = (uint32_t)count;
   float *gates = c->gates + first, *y = c->y + first;
   if (!c->is_first) recurrent_gates(c, first, count, call->scratch);
@@ -297,7 +279,7 @@ static void forward(const shoal_call *call) {
   shoal_call_gemm(call, inputs);
   for (uint32_t s = 0; s < c.steps; s++) {
     go_to(&c, s);
-    c.is_first = s == 0 && c.carried[0] == NULL && !has_gates_h(&c);
+    c.is_first = s == 0 && c.carried[0] == NULL && c.gates_h == NULL;
     run_units(&c, forward_units);
   }
   store_state(&c);
@@ -305,13 +287,13 @@ static void forward(const shoal_call *call) {
 
 static void backward_units(const shoal_call *call, size_t first, size_t count) {
   const cell *c = call->own;
-  const shoal_kernels *k = c->kernels;
+  const shoal_kernels *k = call->kernels;
   uint32_t units = (uint32_t)count;
   float *dy = c->dy + first, *dh = c->dh + first, *dg = c->dg + first;
   if (!c->is_first) {
     shoal_gemm product = shoal_gemm_ab(c->n, units, c->width, c->dg_later, c->recurrent_back + first, dh);
     product.b_row = product.c_row = c->h;
-    product.accumulate = has_gates_h(c);
+    product.accumulate = c->gates_h != NULL;
     product.scratch = call->scratch;
     k->gemm(&product);
     size_t length = count;
@@ -334,8 +316,8 @@ static void backward_units(const shoal_call *call, size_t first, size_t count) {
 
 static void turn_band(const shoal_call *call, size_t first, size_t count) {
   const cell *c = call->own;
-  c->kernels->lanes_to_rows(c->h, c->width, (uint32_t)count, shoal_call_weight(call, 1) + first,
-                            c->recurrent_back + first * c->h);
+  c->call.kernels->lanes_to_rows(c->h, c->width, (uint32_t)count, shoal_call_weight(call, 1) + first,
+                                 c->recurrent_back + first * c->h);
 }
 
 /* dw (in x width) [+]= x' (in x rows) * d (rows x width) */
@@ -352,12 +334,12 @@ static void backward(const shoal_call *call) {
   uint32_t rows = c.steps * c.n;
   float **scratch = &c.call.scratch;
   float *dgates = take(scratch, c.steps * c.step_gates);
-  float *dgates_h = has_gates_h(&c) ? take(scratch, c.steps * c.step_gates) : dgates;
+  float *dgates_h = c.all_gates_h != NULL ? take(scratch, c.steps * c.step_gates) : dgates;
   c.dh = take(scratch, c.state);
   c.dc = take(scratch, c.state);
   c.recurrent_back = take(scratch, (size_t)c.width * c.h);
   shoal_call_bands(&c.call, (double)c.width * c.h, c.width, SHOAL_LANES, turn_band); /* once for all steps */
-  c.kernels->zero(c.state, c.dc);
+  call->kernels->zero(c.state, c.dc);
   c.is_first = true;
   for (uint32_t s = c.steps; s-- > 0;) {
     uint32_t t = go_to(&c, s);
@@ -375,7 +357,8 @@ static void backward(const shoal_call *call) {
   bool accumulate = !call->exec->fresh;
   weights_gradient(&c, c.in, rows, call->x, dgates, accumulate, shoal_call_gradient(call, 0));
   shoal_call_column_sums(call, rows, c.width, dgates, shoal_call_gradient(call, 2));
-  if (has_gates_h(&c)) shoal_call_column_sums(call, rows, c.width, dgates_h, shoal_call_gradient(call, 3));
+  if (c.all_gates_h != NULL)
+    shoal_call_column_sums(call, rows, c.width, dgates_h, shoal_call_gradient(call, 3));
   /* The recurrent weight saw h0 at the first step and the step before at all others. */
   float *drecurrent = shoal_call_gradient(call, 1);
   bool reverse = call->node->reverse;
@@ -445,15 +428,14 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
   return shoal_onnx_transpose(e, y, (int64_t[]){1, 0, 2});
 }
 
-#define ROW(name, also, vectors)                                                                         \
-  {                                                                                                      \
-    .word = name,                                                                                        \
-    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT), \
-    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),               \
-    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},          \
-    .read = read, .write = write, .infer = infer, .lower = lower, .saved = saved, .scratch = scratch,    \
-    .carries = vectors, .overwrites = 2, .forward = forward, .backward = backward, .flops = flops,       \
-    .onnx = onnx                                                                                         \
+#define ROW(name, also, vectors)                                                                             \
+  {                                                                                                          \
+    .word = name,                                                                                            \
+    .options = SHOAL_TAKES(LAYERS) | SHOAL_TAKES(BIDIRECTIONAL) | SHOAL_TAKES(LAST) | SHOAL_TAKES(INIT),     \
+    .traits = SHOAL_OP_READS_INPUT | SHOAL_OP_READS_OUTPUT | SHOAL_OP_HAS_MATRIX | (also),                   \
+    .arguments = (const shoal_field[]){SHOAL_COUNT_FIELD("the number of outputs", units), {0}},              \
+    .infer = infer, .lower = lower, .saved = saved, .scratch = scratch, .carries = vectors, .overwrites = 2, \
+    .forward = forward, .backward = backward, .flops = flops, .onnx = onnx                                   \
   }
 
 const shoal_op shoal_op_rnn = ROW("rnn", SHOAL_OP_OWN_ACTIVATION, 1);

@@ -1,6 +1,5 @@
 /* steps.c: between vectors and sequences: `last` takes one step of a sequence, repeat makes a sequence of equal steps.
  * No parameters. */
-#include "nn/lowering.h"
 #include "nn/model_internal.h"
 #include "nn/onnx.h"
 #include "nn/ops/table.h"

@@ -28,8 +28,7 @@ static void add_pair(shoal_text *out, const char *before, uint32_t h, uint32_t w
     shoal_text_addf(out, "%s%ux%u", before, h, w);
 }
 
-void shoal_window_write(const shoal_model *model, const shoal_layer *layer, shoal_text *out) {
-  (void)model;
+void shoal_window_write(const shoal_layer *layer, shoal_text *out) {
   const shoal_window *w = &layer->window;
   shoal_text_addf(out, " %ux%u", w->k_h, w->k_w);
   if (w->stride_h != usual_stride(layer, w->k_h) || w->stride_w != usual_stride(layer, w->k_w))
