@@ -67,7 +67,6 @@ void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind
   if (known) {
     shoal_text_addf(out, " %s", shoal_human_number(estimate->score).text);
     if (isfinite(estimate->error)) shoal_text_addf(out, " +- %s", shoal_human_number(estimate->error).text);
-    /* On new rows every fold's network has a say, so the estimate may be the better one. */
     bool optimistic = shoal_score_better(metric, valid, estimate->score);
     shoal_text_addf(out, " expected on new rows (%s on the validation rows%s)",
                     shoal_human_number(valid).text, optimistic ? ", which is too optimistic" : "");

@@ -47,6 +47,10 @@ assert 0 < end["estimate_error"] < 0.05 and abs(end["estimate"] - end["test_accu
 assert scores["estimate"] == end["estimate"] and scores["valid"] == end["valid_score"], scores
 PYTHON
 check "and the same by two threads" test "$(field estimate one.log)" = "$(field estimate two.log)"
+head -81 shop.csv > few.csv
+"$SHOAL" search few.csv --target bought --trials 3 --epochs 4 --json --out few.safetensors > few.log 2>&1
+check "an estimate has its error with few rows, too: $(tail -1 few.log)" \
+  python3 -c "assert 0 < $(field estimate_error few.log) < 0.3"
 check "another seed tries others" bash -c '! cmp -s one.txt other.txt'
 check "an identifier is not learned from" grep -q "'id'" one.err
 
