@@ -71,8 +71,11 @@ void shoal_progress_line(shoal_text *out, const shoal_progress_view *view, uint3
       const char *name;
     } times[] = {{1, "s"}, {60, "min"}, {3600, "h"}}, *per = times;
     while (per < &times[2] && view->per_s * per->seconds < 1) per++;
-    snprintf(parts[RATE], sizeof parts[RATE], "  %s %s/%s",
-             shoal_human_count((uint64_t)(view->per_s * per->seconds)).text, view->unit, per->name);
+    uint64_t count = (uint64_t)(view->per_s * per->seconds);
+    size_t letters = strlen(view->unit);
+    if (count == 1 && view->unit[letters - 1] == 's') letters--;
+    snprintf(parts[RATE], sizeof parts[RATE], "  %s %.*s/%s", shoal_human_count(count).text, (int)letters,
+             view->unit, per->name);
   }
   if (isfinite(view->loss))
     snprintf(parts[LOSS], sizeof parts[LOSS], "  loss %s", shoal_human_number(view->loss).text);

@@ -38,7 +38,7 @@ typedef struct shoal_progress_view {
   uint64_t epoch, epochs; /* counted from 1; epochs 0: there are none */
   double share;           /* of this epoch, or of all: 0 .. 1 */
   double per_s;
-  const char *unit; /* what is counted per second: "samples" */
+  const char *unit; /* what is counted per second: "samples"; of one of them without the s */
   double loss;
   const char *metric_name; /* or NULL */
   double metric;

@@ -328,13 +328,25 @@ static void write_trial(shoal_json *json, const shoal_search *search, const shoa
 }
 
 /* What cannot be written is no reason to stop a search. */
-static void log_trial(search_command *c, const shoal_board_trial *trial) {
-  shoal_error err;
-  if (c->log == NULL || shoal_search_log_trial(c->log, trial, &err) == SHOAL_OK) return;
+static void go_without_log(search_command *c, const char *why) {
   shoal_progress_clear(&c->progress);
-  shoal_cli_warn("search", "%s; no more is written for TensorBoard, but the search continues", err.text);
+  shoal_cli_warn("search", "%s; no more is written for TensorBoard, but the search continues", why);
   shoal_search_log_close(c->log);
   c->log = NULL;
+}
+
+/* A folder that cannot be used at all is a mistake, which is better said before than after the search. */
+static shoal_status open_log(search_command *c, shoal_error *err) {
+  if (c->log_dir == NULL) return SHOAL_OK;
+  shoal_status status = shoal_search_log_open(&c->log, c->log_dir, c->search, err);
+  if (status != SHOAL_FULL) return status;
+  go_without_log(c, err->text);
+  return SHOAL_OK;
+}
+
+static void log_trial(search_command *c, const shoal_board_trial *trial) {
+  shoal_error err;
+  if (c->log != NULL && shoal_search_log_trial(c->log, trial, &err) != SHOAL_OK) go_without_log(c, err.text);
 }
 
 static void finished(void *self, const shoal_board_trial *trial, bool best) {
@@ -510,7 +522,7 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   shoal_search_look(c->search, &before);
   c->units_before = before.finished_units;
   warn_of_enough(c, before.trials);
-  if (c->log_dir) status = shoal_search_log_open(&c->log, c->log_dir, c->search, err);
+  status = open_log(c, err);
   if (status != SHOAL_OK) return status;
   status = shoal_search_run(c->search, err);
   *stopped = status == SHOAL_STOPPED;
@@ -521,14 +533,13 @@ static shoal_status run_search(search_command *c, bool *stopped, shoal_error *er
   if (!c->resume) shoal_cli_keep_previous("search", "model", c->out, false, NULL);
   status = shoal_search_finish(c->search, c->out, &end, err);
   if (status == SHOAL_NOT_FOUND && *stopped) return SHOAL_OK;
-  if (status == SHOAL_OK) status = write_table(c, err);
   if (status != SHOAL_OK) return status;
   double seconds = shoal_clock_seconds() - start;
   if (c->json)
     print_end_json(c, &end, seconds);
   else
     print_end(c, &end, seconds);
-  return SHOAL_OK;
+  return write_table(c, err); /* the model is there all the same, and has been told about */
 }
 
 static void release(search_command *c) {

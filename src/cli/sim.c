@@ -297,7 +297,7 @@ static void show_progress(session *s, shoal_progress *progress, double started) 
   double per_s = (double)s->lives / seconds;
   shoal_progress_view view = {.share = (double)s->lives / (double)s->options->seeds,
                               .per_s = per_s,
-                              .unit = "lives",
+                              .unit = "seeds",
                               .loss = NAN,
                               .metric_name = s->violations > 0 ? "violations" : NULL,
                               .metric = (double)s->violations,

@@ -62,18 +62,18 @@ void shoal_tables_scores_text(const shoal_scores *scores, const shoal_target *ta
 void shoal_tables_estimate_text(const shoal_estimate *estimate, shoal_score_kind metric, double valid,
                                 const shoal_target *target, shoal_text *out) {
   bool known = isfinite(estimate->score);
+  shoal_human chosen = shoal_human_number(valid), expected = shoal_human_number(estimate->score);
   shoal_text_addf(out, known ? "estimate  " : "chosen by ");
   shoal_tables_score_name(metric, target, out);
   if (known) {
-    shoal_text_addf(out, " %s", shoal_human_number(estimate->score).text);
+    shoal_text_addf(out, " %s", expected.text);
     if (isfinite(estimate->error)) shoal_text_addf(out, " +- %s", shoal_human_number(estimate->error).text);
-    /* On new rows every fold's network has a say, so the estimate may be the better one. */
-    bool optimistic = shoal_score_better(metric, valid, estimate->score);
-    shoal_text_addf(out, " expected on new rows (%s on the validation rows%s)",
-                    shoal_human_number(valid).text, optimistic ? ", which is too optimistic" : "");
+    bool optimistic =
+        shoal_score_better(metric, valid, estimate->score) && strcmp(chosen.text, expected.text);
+    shoal_text_addf(out, " expected on new rows (%s on the validation rows%s)", chosen.text,
+                    optimistic ? ", which is too optimistic" : "");
   } else {
-    shoal_text_addf(out, " %s on the validation rows, which is too optimistic",
-                    shoal_human_number(valid).text);
+    shoal_text_addf(out, " %s on the validation rows, which is too optimistic", chosen.text);
   }
 }
 

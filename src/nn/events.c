@@ -380,8 +380,10 @@ void shoal_events_trial_end(shoal_events *events, double time, bool success) {
 
 shoal_status shoal_events_flush(shoal_events *events, shoal_error *err) {
   if (!events->error && fflush(events->file) != 0) events->error = errno;
-  if (events->error) return shoal_fail(err, SHOAL_IO, "%s: %s", events->path.bytes, strerror(events->error));
-  return SHOAL_OK;
+  int number = events->error;
+  if (number == 0) return SHOAL_OK;
+  return shoal_fail(err, number == ENOSPC || number == EDQUOT ? SHOAL_FULL : SHOAL_IO, "%s: %s",
+                    events->path.bytes, strerror(number));
 }
 
 void shoal_events_destroy(shoal_events *events) {

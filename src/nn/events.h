@@ -47,7 +47,7 @@ void shoal_events_trial_start(shoal_events *events, const char *name, double tim
                               const shoal_events_param *params, uint32_t params_count);
 void shoal_events_trial_end(shoal_events *events, double time, bool success);
 
-shoal_status shoal_events_flush(shoal_events *events, shoal_error *err);
+shoal_status shoal_events_flush(shoal_events *events, shoal_error *err); /* SHOAL_FULL: the disk is */
 void shoal_events_destroy(shoal_events *events);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum {
   GROUPS = 20,        /* of rows, whose scores tell how far off an estimate may be */
-  GROUP_LEAST = 5,    /* rows */
+  GROUP_LEAST = 5,    /* rows; with few of them there are fewer groups, two at least */
   PARTS = 5,          /* of held-out rows, by which members are chosen and compared; each fold is one */
   VALUES_MAX = 40000, /* that members are chosen by here: more rows change little and take long */
 };
@@ -139,48 +139,21 @@ static double add_gain(const gaining *g, double best) {
   return sum > 1 ? 1 : sum; /* as all scores are that are better when higher */
 }
 
-/* ---- what the networks of all folds gain together ----------------------------------- */
-
-/* On new rows each member is the mean of its folds' networks, of which held-out rows see one. Errors of a mean of n
- * networks are those of one less a(1 - 1/n), where a is how far networks are from each other (the ambiguity of
- * squared errors, and near enough for other scores); a is found by averaging two candidates. */
-static shoal_status gain_of_folds(const gaining *g, const double *share, double *out, shoal_error *err) {
-  enum { PAIRS_MAX = 6 };
-  double two[SHOAL_CANDIDATES_MAX] = {0}, same = 0, gain = 0;
-  uint32_t pairs = 0;
-  *out = 0;
-  for (uint32_t i = 0; i < g->all->count; i++) same += share[i] * share[i];
-  for (; pairs < PAIRS_MAX && pairs + 1 < g->all->count; pairs++) {
-    double score[3] = {0};
-    for (uint32_t k = 0; k < 3; k++) { /* the one, the other, both */
-      two[pairs] = k == 0 ? 1 : k == 1 ? 0 : 0.5;
-      two[pairs + 1] = 1 - two[pairs];
-      shoal_status status = shoal_ensemble_score(g->all, g->metric, two, &score[k], err);
-      if (status != SHOAL_OK) return status;
-      score[k] = shoal_score_to_mean(g->metric, score[k]);
-    }
-    two[pairs] = two[pairs + 1] = 0;
-    gain += score[2] - (score[0] + score[1]) / 2;
-  }
-  if (pairs > 0 && isfinite(gain)) *out = 2 * gain / pairs * same * (1 - 1.0 / g->split->folds);
-  return SHOAL_OK;
-}
-
 /* ---- how far off -------------------------------------------------------------------- */
 
 static shoal_status find_error(const gaining *g, const double *share, double score, double chosen_by,
                                double *out, shoal_error *err) {
   double sum = 0, squares = 0;
-  uint32_t groups = 0;
+  uint64_t most = g->all->rows / GROUP_LEAST, groups = 0;
+  most = most < 2 ? 2 : most > GROUPS ? GROUPS : most;
   *out = NAN;
-  if (g->all->rows < GROUPS * GROUP_LEAST) return SHOAL_OK;
-  for (uint32_t k = 0; k < GROUPS; k++) {
+  for (uint64_t k = 0; k < most; k++) {
     subset some = {0};
     double one = NAN;
-    shoal_status status = subset_reserve(&some, g->all, g->all->rows / GROUPS + 1)
+    shoal_status status = subset_reserve(&some, g->all, g->all->rows / most + 1)
                               ? SHOAL_OK
                               : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
-    for (uint64_t row = k; row < g->all->rows && status == SHOAL_OK; row += GROUPS)
+    for (uint64_t row = k; row < g->all->rows && status == SHOAL_OK; row += most)
       subset_add(&some, g->all, row);
     if (status == SHOAL_OK) status = shoal_ensemble_score(&some.candidates, g->metric, share, &one, err);
     subset_release(&some);
@@ -192,8 +165,8 @@ static shoal_status find_error(const gaining *g, const double *share, double sco
     groups++;
   }
   if (groups < 2) return SHOAL_OK;
-  double rows = sqrt(fmax(0, squares - sum * sum / groups) / (groups - 1) / groups);
-  if (g->metric == SHOAL_SCORE_RMSE) rows = score > 0 ? rows / (2 * score) : NAN; /* of the square's root */
+  double count = (double)groups, rows = sqrt(fmax(0, squares - sum * sum / count) / (count - 1) / count);
+  if (g->metric == SHOAL_SCORE_RMSE) rows = score > 0 ? rows / (2 * score) : 0; /* of the square's root */
   /* What luck was taken off is itself known to a half or so. */
   double luck = (chosen_by - score) / 2;
   *out = sqrt(rows * rows + luck * luck);
@@ -226,11 +199,6 @@ shoal_status shoal_estimate_make(shoal_estimate *out, const shoal_board *board,
   if (status != SHOAL_OK) return status;
   out->score = add_gain(&g, best);
   if (shoal_score_better(metric, out->score, chosen_by * unit)) out->score = chosen_by * unit;
-  double more = 0;
-  if (split->folds > 1) status = gain_of_folds(&g, share, &more, err);
-  if (status != SHOAL_OK) return status;
-  double with = shoal_score_from_mean(metric, shoal_score_to_mean(metric, out->score / unit) + more) * unit;
-  if (isfinite(with) && (shoal_score_higher_is_better(metric) ? with <= 1 : with >= 0)) out->score = with;
   status = find_error(&g, share, out->score / unit, chosen_by, &out->error, err);
   out->error *= unit;
   return status;

@@ -4,9 +4,10 @@
  * there partly by luck, and so was its best epoch. So the rows are divided into ten parts (five for some scores). Each
  * part scores the trial and the epoch that the other parts found best (shoal_trial_part); this score had no influence
  * on the choice. The gain of several members over one trial is estimated in the same way: the other parts choose them,
- * and this part compares. The gain of a member that is the mean of its folds' networks is estimated from how far
- * candidates are from each other. The standard error follows from how the members' scores differ between groups of
- * rows, and from how much optimism was removed.
+ * and this part compares. No estimate is better than the score that chose the members. With folds each member is the
+ * mean of its folds' networks, but every held-out row judges one of them: what the mean gains cannot be seen there, and
+ * is left out, so that the estimate errs to the cautious side. The standard error follows from how the members' scores
+ * differ between groups of rows, and from how much optimism was removed.
  *
  * Everything follows from the trials' results and the candidates' predictions, to the bit. Threads: any. */
 #ifndef SHOAL_SEARCH_ESTIMATE_H

@@ -40,7 +40,7 @@ double shoal_score_from_mean(shoal_score_kind kind, double mean);
 /* What a score is expected to be on rows that had no say in choosing (estimate.h). */
 typedef struct shoal_estimate {
   double score; /* in the target's units; NaN: not known */
-  double error; /* its standard error; NaN: not known, as with few rows */
+  double error; /* its standard error; NaN: not known */
 } shoal_estimate;
 
 /* Probabilities rows x classes (two classes: two), or numbers; labels -1 and right ones that are NaN are

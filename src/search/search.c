@@ -735,9 +735,16 @@ static void *work(void *self) {
   return NULL;
 }
 
+/* Of the time or of the trials, whichever is nearer its end; NaN without either. A third of the trials goes on from
+ * every rung, about. */
 static double share_of_budget(const shoal_search *s) {
-  double seconds = s->options->seconds;
-  return seconds > 0 ? fmin(1, (shoal_clock_seconds() - s->begun) / seconds) : NAN;
+  const shoal_scheduler_config *rules = &s->rules.scheduler;
+  bool by_rungs = rules->kind == SHOAL_BY_HALVING || rules->kind == SHOAL_BY_MODEL;
+  double seconds = s->options->seconds, units = 0, trials = (double)s->options->trials;
+  for (uint32_t r = 0; r < (by_rungs ? rules->rungs : 1); r++, trials /= 3) units += trials;
+  double of_time = seconds > 0 ? (shoal_clock_seconds() - s->begun) / seconds : NAN;
+  double share = fmax(of_time, units > 0 ? (double)s->finished_units / units : NAN);
+  return share > 1 ? 1 : share;
 }
 
 void shoal_search_look(shoal_search *s, shoal_search_view *out) {

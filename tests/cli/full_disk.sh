@@ -31,6 +31,10 @@ ssize_t write(int fd, const void *bytes, size_t length) {
   if (fd_is_full(fd)) return errno = ENOSPC, -1;
   return ((ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write"))(fd, bytes, length);
 }
+int fflush(FILE *file) {
+  if (file && fd_is_full(fileno(file))) return errno = ENOSPC, EOF;
+  return ((int (*)(FILE *))dlsym(RTLD_NEXT, "fflush"))(file);
+}
 /* After so many files have come to their place, the disk is full. */
 int rename(const char *from, const char *to) {
   static int count;
@@ -121,6 +125,15 @@ for under in disk/best.search/trials disk/best.safetensors; do
   same $? 0 "a search that waited for room for $under: $(tail -3 log)"
   check "its model is there" quiet inspect disk/best.safetensors
 done
+
+# What is for TensorBoard alone is no reason to end a search.
+mkdir logs
+touch is-full
+FULL_UNDER=$folder/logs full log search all.csv --target y --trials 3 --epochs 2 --out disk/logged.safetensors --log-dir logs
+wait "$started"
+same $? 0 "no room for a search's log: $(cat log)"
+same "$(grep -c "logs/.*No space left.*but the search continues" log)" 1 "it is said, once: $(cat log)"
+rm is-full
 
 # Stopped while they wait for room, each ends as one that is stopped elsewhere.
 for under in disk/stopped.search/trials disk/stopped.safetensors; do

@@ -51,6 +51,12 @@ same "$(cat seen)" "" "nothing with --quiet"
 on_terminal 80 "$train --json 2> /dev/null"
 check "only JSON with --json" test -z "$(grep -v '^{' seen)"
 
+# A search of so many trials knows how far it is without a budget of time.
+make_table all.csv
+on_terminal 80 "TERM=xterm '$SHOAL' search all.csv --target y --trials 60"
+check "the share of the trials: $(tr '\r' '\n' < seen | tail -3)" \
+  python3 -c "import re; s = [int(p) for p in re.findall(r' (\d+)%', open('seen').read())]; assert s == sorted(s) and max(s) > 50, s"
+
 "$SHOAL" train images.net --data images > plain
 check "no escapes in a file" test -z "$(grep $'[\r\e]' plain)"
 same "$(grep -c '^epoch [1-3]/3  train loss' plain)" 3 "a line for every epoch in a file"

@@ -47,6 +47,10 @@ assert 0 < end["estimate_error"] < 0.05 and abs(end["estimate"] - end["test_accu
 assert scores["estimate"] == end["estimate"] and scores["valid"] == end["valid_score"], scores
 PYTHON
 check "and the same by two threads" test "$(field estimate one.log)" = "$(field estimate two.log)"
+head -81 shop.csv > few.csv
+"$SHOAL" search few.csv --target bought --trials 3 --epochs 4 --json --out few.safetensors > few.log 2>&1
+check "an estimate has its error with few rows, too: $(tail -1 few.log)" \
+  python3 -c "assert 0 < $(field estimate_error few.log) < 0.3"
 check "another seed tries others" bash -c '! cmp -s one.txt other.txt'
 check "an identifier is not learned from" grep -q "'id'" one.err
 
@@ -66,6 +70,10 @@ check "and the same model's score" test "$(field test_accuracy killed.log)" = "$
 "$SHOAL" search shop.csv --resume --trials 20 --json --out one.safetensors --log-dir logs > more.log 2>&1
 same $? 0 "more trials: $(tail -1 more.log)"
 same "$(field trials more.log)" 20 "there are more"
+"$SHOAL" search shop.csv --resume --trials 20 --json --out one.safetensors --table /dev/full > table.log 2> table.err
+same $? 1 "a table that cannot be written: $(cat table.err)"
+check "the end is told all the same: $(tail -1 table.log)" grep -q '"event":"done".*"test_accuracy"' table.log
+check "and what is wrong: $(cat table.err)" grep -q "/dev/full" table.err
 same "$(grep -al "_hparams_/session_start_info" logs/trial-*/events.out.tfevents.* | wc -l)" 20 \
   "every trial is there for TensorBoard, those of before, too"
 

@@ -103,7 +103,8 @@ static void the_progress_line_never_outgrows_the_terminal(void **state) {
   static const struct {
     double per_s;
     const char *shown;
-  } slow[] = {{1.5, "1 trainings/s"}, {0.4, "24 trainings/min"}, {0.01, "36 trainings/h"}};
+  } slow[] = {
+      {2.5, "2 trainings/s"}, {1.5, "1 training/s"}, {0.4, "24 trainings/min"}, {0.01, "36 trainings/h"}};
   for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
     view.per_s = slow[i].per_s;
     view.unit = "trainings";
