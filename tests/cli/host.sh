@@ -45,7 +45,7 @@ check "they are not sent again" bash -c '! grep -q sending host.log'
 mkdir csv
 cp all.csv csv/iris.csv
 printf 'input 9\ndense 3\nloss cross-entropy\n' > nine.net
-refused 1 "9" host nine.net --data csv/iris.csv --server "$link" --detach
+refused 2 "feature columns" host nine.net --data csv/iris.csv --server "$link" --detach
 same "$(ask datasets 'any(d["name"] == "iris" for d in s["datasets"])')" False "the set is taken back"
 refused 1 "has data called 'fashion_mnist'; did you mean 'fashion-mnist'?" \
   host images.net --data fashion_mnist --server "$link" --detach
