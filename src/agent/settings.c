@@ -187,14 +187,65 @@ static shoal_status of_no_use(const shoal_agent_settings *settings, const struct
                     twin ? "; did you mean '" : "", twin ? twin : "", twin ? "'?" : "; leave it out");
 }
 
-static shoal_status unknown_setting(const char *name, shoal_error *err) {
-  const char *names[SETTINGS_COUNT + 1];
-  for (int i = 0; i < SETTINGS_COUNT; i++) names[i] = table[i].name;
-  names[SETTINGS_COUNT] = "body";
-  const char *near = shoal_nearest(name, strlen(name), names, SETTINGS_COUNT + 1);
+static const struct setting *find(const char *name) {
+  for (int i = 0; i < SETTINGS_COUNT; i++)
+    if (strcmp(table[i].name, name) == 0) return &table[i];
+  return NULL;
+}
+
+/* What users of other programs write. The first of these that the algorithm has is meant. */
+static const shoal_synonyms synonyms[] = {
+    {"rate", "lr learning-rate actor-lr critic-lr q-lr policy-lr"},
+    {"discount", "gamma"},
+    {"minibatch", "batch-size mini-batch-size bs"},
+    {"batch", "batch-size mini-batch-size bs"},
+    {"entropy", "ent-coef entropy-coef entropy-coeff alpha temperature"},
+    {"ratio_clip", "clip-range clip-coef clip-ratio clip-param eps-clip"},
+    {"clip", "max-grad-norm grad-clip"},
+    {"memory", "buffer-size buffer replay-size replay-buffer-size memory-size"},
+    {"follow", "tau polyak target-update target-update-interval target-network-frequency"},
+    {"lambda", "gae-lambda lam"},
+    {"value_weight", "vf-coef vf-coeff value-coef"},
+    {"anneal", "anneal-lr"},
+    {"epochs", "n-epochs num-epochs update-epochs noptepochs"},
+    {"n_step", "n-steps"},
+    {"steps", "n-steps num-steps rollout-length rollout-steps horizon"},
+    {"envs", "n-envs num-envs"},
+    {"budget", "total-timesteps timesteps max-steps n-timesteps"},
+    {"warmup", "learning-starts start-steps"},
+    {"updates", "gradient-steps utd-ratio"},
+    {"epsilon_from", "exploration-initial-eps start-e eps-start epsilon-start"},
+    {"epsilon_to", "exploration-final-eps end-e eps-end epsilon-end epsilon-min"},
+    {"epsilon_steps", "epsilon-decay eps-decay"},
+    {"scale_observations", "norm-obs normalize normalize-observations"},
+    {"scale_rewards", "norm-reward normalize-rewards reward-scale"},
+    {"body", "net-arch hidden hidden-size hidden-sizes hidden-layers layers policy"},
+};
+
+static shoal_status unknown_setting(const shoal_agent_settings *settings, const char *name,
+                                    shoal_error *err) {
+  const size_t rows = sizeof synonyms / sizeof synonyms[0], length = strlen(name);
+  const char *names[SETTINGS_COUNT + 1]; /* those of the algorithm first */
+  size_t own = 0, others = 0;
+  shoal_text list = {0};
+  for (int i = 0; i < SETTINGS_COUNT; i++) {
+    bool is_own = table[i].algorithms & 1u << settings->algorithm;
+    names[is_own ? own++ : SETTINGS_COUNT - others++] = table[i].name;
+    if (is_own) shoal_text_addf(&list, "%s, ", table[i].name);
+  }
+  names[own++] = "body";
+  const char *near = shoal_synonym(name, length, synonyms, rows, names, own), *other = NULL;
+  if (!near) near = shoal_nearest(name, length, names, own);
+  if (!near) other = shoal_synonym(name, length, synonyms, rows, names, SETTINGS_COUNT + 1);
   if (near)
-    return shoal_fail(err, SHOAL_INVALID, "there is no setting '%.64s'; did you mean '%s'?", name, near);
-  return shoal_fail(err, SHOAL_INVALID, "there is no setting '%.64s'; docs/agents.md lists them", name);
+    shoal_fail(err, SHOAL_INVALID, "there is no setting '%.64s'; did you mean '%s'?", name, near);
+  else if (other)
+    of_no_use(settings, find(other), err);
+  else
+    shoal_fail(err, SHOAL_INVALID, "there is no setting '%.64s'; %s has %sbody", name,
+               algorithms[settings->algorithm].name, list.bytes ? list.bytes : "");
+  shoal_text_release(&list);
+  return SHOAL_INVALID;
 }
 
 /* "dense 64 tanh; dense 64 tanh" as lines. */
@@ -208,16 +259,10 @@ static shoal_status set_body(shoal_agent_settings *settings, const char *value, 
   return SHOAL_OK;
 }
 
-static const struct setting *find(const char *name) {
-  for (int i = 0; i < SETTINGS_COUNT; i++)
-    if (strcmp(table[i].name, name) == 0) return &table[i];
-  return NULL;
-}
-
 static shoal_status set(shoal_agent_settings *settings, const char *name, const char *value,
                         shoal_error *err) {
   const struct setting *setting = find(name);
-  if (setting == NULL) return unknown_setting(name, err);
+  if (setting == NULL) return unknown_setting(settings, name, err);
   double number;
   if (!read_value(setting, value, &number)) {
     static const char *const wanted[] = {"a whole number", "a whole number", "a number", "yes or no"};

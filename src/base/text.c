@@ -1,7 +1,6 @@
 /* text.c: see text.h. Texts double as they grow; words are compared by edit distance in three rows. */
 #include "base/text.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -181,7 +180,9 @@ uint32_t shoal_text_add_plain(shoal_text *text, const char *from, uint32_t colum
 
 enum { WORD_MAX = 32 };
 
-static bool is_same(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
+static char plain_letter(char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+static bool is_same(char a, char b) { return plain_letter(a) == plain_letter(b); }
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -224,14 +225,21 @@ const char *shoal_nearest(const char *word, size_t length, const char *const *ca
   return nearest;
 }
 
-static char plain_letter(char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+/* A hyphen or '_' between words: batch-size is also written batchSize. That of 1e-5 is a sign. */
+static bool is_joint(const char *word, size_t length) {
+  return length > 1 && plain_letter(word[0]) == '-' && plain_letter(word[1]) >= 'a';
+}
 
 bool shoal_word_listed(const char *list, const char *word, size_t length) {
   while (*list) {
-    size_t size = strcspn(list, " |"), same = 0;
-    while (same < size && same < length && plain_letter(list[same]) == plain_letter(word[same])) same++;
-    if (size == length && same == length) return true;
-    list += size + (list[size] != 0);
+    const char *end = list + strcspn(list, " |"), *at = word, *word_end = word + length;
+    for (;; list++, at++) {
+      list += is_joint(list, (size_t)(end - list));
+      at += is_joint(at, (size_t)(word_end - at));
+      if (list == end || at == word_end || !is_same(*list, *at)) break;
+    }
+    if (list == end && at == word_end) return true;
+    list = end + (*end != 0);
   }
   return false;
 }

@@ -52,8 +52,8 @@ const char *shoal_nearest(const char *word, size_t length, const char *const *ca
 typedef struct shoal_synonyms {
   const char *ours, *theirs;
 } shoal_synonyms;
-/* Returns the first candidate that lists `word` among its synonyms, or NULL. The comparison ignores case and treats
- * '_' as '-'. */
+/* Returns the first candidate that lists `word` among its synonyms, or NULL. The comparison ignores case, and '-' and
+ * '_' before a letter; elsewhere the two are the same. */
 const char *shoal_synonym(const char *word, size_t length, const shoal_synonyms *table, size_t table_count,
                           const char *const *candidates, size_t count);
 /* Whether one of the words of a list, with spaces or bars between, is `word`, compared in the same way. */

@@ -421,6 +421,7 @@ static shoal_status check_job(const host_options *o, const char *name, const cha
 static shoal_status submit(const host_options *o, shoal_remote *api, const char *name, FILE *text,
                            cJSON **job, shoal_error *err) {
   char data[SHOAL_FILE_NAME_MAX] = "";
+  bool sent = false;
   uint8_t *model = NULL;
   shoal_status status = o->detach ? SHOAL_OK : shoal_hosted_check_out(o->out, err);
   if (status == SHOAL_OK && !o->is_search && !o->is_agent) status = read_model(o->what, &model, err);
@@ -435,7 +436,7 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
                                       .data_dir = o->data_dir,
                                       .model = o->is_search ? NULL : o->what,
                                       .text = text};
-  if (status == SHOAL_OK && !o->is_agent) status = shoal_upload(&upload, data, err);
+  if (status == SHOAL_OK && !o->is_agent) status = shoal_upload(&upload, data, &sent, err);
   if (status == SHOAL_OK) {
     shoal_text body;
     shoal_text_init(&body);
@@ -443,6 +444,9 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
     status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
                          : shoal_remote_ask(api, "POST", "/jobs", body.bytes, job, err);
     shoal_text_release(&body);
+    /* Without an answer there may be a job. */
+    bool refused = status == SHOAL_INVALID || status == SHOAL_CONFLICT || status == SHOAL_LIMIT;
+    if (refused && sent) shoal_upload_take_back(&upload, data);
   }
   free(model);
   if (status == SHOAL_OK && shoal_remote_whole(*job, "id") == 0)

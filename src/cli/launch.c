@@ -187,7 +187,10 @@ static shoal_status read_role(const char *word, role *out, shoal_error *err) {
   const char *near = shoal_nearest(word, strlen(word), role_names, ROLES);
   if (near != NULL)
     return shoal_fail(err, SHOAL_INVALID, "unknown role '%s'; did you mean '%s'?", word, near);
-  return shoal_fail(err, SHOAL_INVALID, "unknown role '%s'; there are chief, ps and worker", word);
+  return shoal_fail(err, SHOAL_INVALID,
+                    "unknown role '%s'; a line is ROLE HOST:PORT, the role being chief, ps or worker, as in "
+                    "`worker node1:7001`",
+                    word);
 }
 
 static shoal_status check_address(const launch *l, const process *p, shoal_error *err) {

@@ -11,11 +11,6 @@ const char *const shoal_split_names[SHOAL_SPLITS + 1] = {
 
 shoal_status shoal_loaded_open(shoal_loaded *out, const char *path, shoal_error *err) {
   *out = (shoal_loaded){.path = path};
-  size_t length = strlen(path);
-  if (length > 4 && strcmp(path + length - 4, ".net") == 0)
-    return shoal_fail(err, SHOAL_INVALID,
-                      "%s describes a network, but has no weights; train it first: shoal train %s --data SET",
-                      path, path);
   if (shoal_agent_is(path))
     return shoal_fail(
         err, SHOAL_INVALID,

@@ -37,9 +37,9 @@ static const shoal_synonyms synonyms[] = {
     {"epochs", "e n-epochs num-epochs nb-epoch max-epochs num-train-epochs iters iterations"},
     {"batch", "b bs batch-size mini-batch minibatch train-batch-size per-device-train-batch-size"},
     {"optimizer", "opt optim solver"},
-    {"schedule", "scheduler lr-schedule lr-scheduler lr-scheduler-type decay"},
+    {"schedule", "scheduler lr-schedule lr-scheduler lr-scheduler-type lr-decay learning-rate-decay"},
     {"l2", "wd weight-decay regularization"},
-    {"clip", "grad-clip gradient-clip gradient-clip-val clip-norm clipnorm clip-grad-norm max-grad-norm"},
+    {"clip", "grad-clip gradient-clip gradient-clip-val clip-norm clip-grad clip-grad-norm max-grad-norm"},
     {"early-stop", "patience early-stopping"},
     {"seed", "random-seed random-state manual-seed rng-seed"},
     {"valid", "val valid-split val-split val-size test-size validation-split validation-size"},
@@ -47,8 +47,10 @@ static const shoal_synonyms synonyms[] = {
     {"data-dir", "data-root dataset-dir"},
     {"target", "y label labels label-column target-column class-column"},
     {"resume", "checkpoint ckpt load weights pretrained resume-from resume-from-checkpoint restore"},
-    {"out", "o output output-dir output-file save save-path save-dir save-model checkpoint-dir"},
-    {"output", "o out"},
+    {"out", "o output output-dir output-file save save-path save-dir save-model checkpoint-dir model-dir"},
+    {"output", "o out output-file"},
+    {"input", "i image images file files input-file"},
+    {"augment", "augmentation augmentations data-augmentation transform transforms"},
     {"save-every", "save-freq save-steps save-interval checkpoint-interval"},
     {"log-dir", "logdir tensorboard tb-dir logging-dir"},
     {"threads", "j jobs n-jobs num-workers num-threads n-threads nproc cpus cores"},
@@ -66,7 +68,9 @@ static const shoal_synonyms synonyms[] = {
     {"server", "url link address"},
     {"prompt", "text start start-text"},
     {"length", "max-length max-tokens max-new-tokens num-tokens n-tokens"},
-    {"onnx", "format onnx-file"},
+    {"onnx", "format onnx-file o out output output-file"},
+    {"certificate", "cert crt ssl-cert tls-cert ssl-certfile"},
+    {"tls", "https ssl"},
     {"temperature", "t temp"},
     {"folds", "cv k-fold kfold n-folds num-folds cross-validation"},
 };
@@ -75,7 +79,7 @@ static const shoal_synonyms synonyms[] = {
 static const struct {
   const char *with, *theirs, *advice;
 } elsewhere[] = {
-    {"threads", "device gpu gpus cuda no-cuda use-cuda accelerator",
+    {"threads", "device gpu gpus cuda no-cuda use-cuda accelerator cpu",
      "Shoal computes on CPUs only; --threads says on how many"},
     {"threads", "amp fp16 bf16 half mixed-precision precision",
      "everything is computed in 32-bit floats, with the same result on every machine"},
@@ -94,6 +98,21 @@ static const struct {
     {"optimizer", "loss criterion", "the loss is a line of the model's text: `loss cross-entropy`"},
     {"optimizer", "warmup warmup-steps warmup-epochs", "it is a line of the model's text: `warmup 1`"},
     {"optimizer", "class-weight class-weights", "it is a line of the model's text: `class-weights balanced`"},
+    {"l2", "decay", "weight decay is --l2; how the learning rate falls is --schedule"},
+    {"augment", "flip hflip horizontal-flip random-flip crop random-crop",
+     "images are changed with --augment: --augment flip, --augment \"flip crop 4\""},
+    {"save-every", "eval-every eval-steps eval-freq eval-interval val-every validate-every eval-strategy",
+     "the model is evaluated after every epoch"},
+    {"save-every", "callback callbacks", "there are --early-stop, --save-every and --log-dir"},
+    {"log-dir", "wandb use-wandb wandb-project mlflow report-to", "--log-dir writes TensorBoard files"},
+    {"optimizer", "gradient-accumulation-steps grad-accum accumulate-grad-batches accum-steps",
+     "--batch says how many samples a step sees in all"},
+    {"epochs", "steps max-steps num-steps n-steps total-steps train-steps",
+     "--epochs says how long: in passes over the data"},
+    {"worker-hosts", "master-addr master-port rank local-rank node-rank backend hosts hostfile",
+     "`shoal launch` starts a training on many machines"},
+    {"optimizer", "init initializer weight-init kernel-initializer",
+     "it is a word of a layer's line in the model's text: `dense 128 relu init he`"},
     {"optimizer", "dropout", "it is a line of the model's text: `dropout 0.5`"},
     {"optimizer", "metrics metric",
      "the metric follows from the loss: accuracy, perplexity or error is always printed"},
@@ -101,6 +120,17 @@ static const struct {
      "the layers are lines of the model's text: `dense 128 relu`"},
     {"optimizer", "m model arch net network config",
      "give the model file without an option: shoal train MODEL.net"},
+    {"split", "m model net checkpoint ckpt weights load", "give the model file without an option"},
+    {"split", "i input test test-data file image images", "--data says which samples"},
+    {"onnx", "m model i input checkpoint", "give the model file without an option"},
+    {"table", "d data dataset train train-data csv file input",
+     "give the table without an option: shoal search FILE.csv"},
+    {"algorithm", "episodes n-episodes num-episodes max-episodes", "--steps or --seconds says how long"},
+    {"algorithm", "render render-mode", "`shoal agent play` shows what an agent has learned"},
+    {"pause-load", "server url link address connect", "give the link without an option: shoal work LINK"},
+    {"token-file", "t token api-key", "a token is the end of the link, LINK/#t=TOKEN, or in --token-file"},
+    {"public-url", "t token auth password api-key",
+     "the server makes tokens itself; the admin's link is in the file admin.link of --data-dir"},
 };
 
 static const char *advice_for(const shoal_usage *usage, const char *name, size_t length) {
@@ -112,10 +142,13 @@ static const char *advice_for(const shoal_usage *usage, const char *name, size_t
 }
 
 static void unknown_option(const shoal_usage *usage, const char *word, shoal_error *err) {
+  static const char gives_away[] = "open yes"; /* no slip of the pen is answered with these */
   const char *names[OPTIONS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < usage->options_count; i++) {
-    if (!is_heading(&usage->options[i])) names[count++] = usage->options[i].name;
+    const char *known = usage->options[i].name;
+    if (!is_heading(&usage->options[i]) && !shoal_word_listed(gives_away, known, strlen(known)))
+      names[count++] = known;
   }
   names[count++] = "help";
   size_t dashes = strspn(word, "-");

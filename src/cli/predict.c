@@ -27,7 +27,7 @@ typedef struct predict_options {
   bool json;
 } predict_options;
 
-static bool is_image(const char *path) { return shoal_image_file_is(path) || shoal_image_list_is_flat(path); }
+static bool is_image(const char *path) { return shoal_image_file_at(path) || shoal_image_list_is_flat(path); }
 
 /* Nothing is there, and it is neither like the name of a data set nor of a kind, as chars:FILE is. */
 static bool is_missing(const char *path) {

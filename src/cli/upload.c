@@ -200,7 +200,7 @@ static shoal_status find_files(local_set *set, const shoal_upload_config *c, con
       set->kind = shoal_idx_is_folder(path) ? "idx" : shoal_cifar_is_folder(path) ? "cifar" : "text";
     return add_folder(set, path, err);
   }
-  if (!set->kind && shoal_image_file_is(path))
+  if (!set->kind && shoal_image_file_at(path))
     return shoal_fail(
         err, SHOAL_INVALID,
         "%s is one image; data is a folder with a subfolder for each class (FOLDER/CLASS/*.png)", path);
@@ -351,14 +351,13 @@ static shoal_status send_file(const shoal_upload_config *c, local_set *set, uint
 
 /* Files without the others are of no use to anybody, and the server would keep them for a day. The
  * connection that is there may have been told to stop; without a file there is nothing of ours. */
-static void take_back(const shoal_upload_config *c, const local_set *set) {
+void shoal_upload_take_back(const shoal_upload_config *c, const char *name) {
   const shoal_fetch_config config = {.link = &c->api->link, .connect_s = BACK_S, .silence_s = BACK_S};
   shoal_fetch *fetch = NULL;
   shoal_text path = {0};
   shoal_reply reply = {0};
-  if (set->taken == 0) return;
   shoal_text_addf(&path, "/api/v1/datasets/");
-  shoal_fetch_escape(&path, set->name);
+  shoal_fetch_escape(&path, name);
   if (!path.failed && shoal_fetch_create(&fetch, &config, NULL) == SHOAL_OK)
     (void)shoal_fetch_ask(fetch, &(shoal_ask){.method = "DELETE", .path = path.bytes}, &reply, NULL);
   shoal_reply_release(&reply);
@@ -408,7 +407,7 @@ static shoal_status send_set(const shoal_upload_config *c, local_set *set, shoal
   for (uint32_t i = 0; i < set->count && status == SHOAL_OK; i++) status = send_file(c, set, i, err);
   shoal_progress_clear(&set->progress);
   if (status == SHOAL_OK) status = declare(c, set, err);
-  if (status != SHOAL_OK) take_back(c, set);
+  if (status != SHOAL_OK && set->taken > 0) shoal_upload_take_back(c, set->name);
   return status;
 }
 
@@ -418,8 +417,10 @@ static bool is_place(const char *data) {
          (shoal_named_set_of(data) == NULL && shoal_file_exists(data));
 }
 
-shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAME_MAX], shoal_error *err) {
+shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAME_MAX], bool *sent,
+                          shoal_error *err) {
   bool has = false;
+  *sent = false;
   snprintf(name, SHOAL_FILE_NAME_MAX, "%s", c->data);
   bool toy = !c->is_table && strncmp(c->data, "toy:", 4) == 0;
   shoal_status status = toy || is_place(c->data) ? SHOAL_OK : server_has(c, c->data, &has, err);
@@ -430,12 +431,15 @@ shoal_status shoal_upload(const shoal_upload_config *c, char name[SHOAL_FILE_NAM
   if (status != SHOAL_OK || has || toy) return status;
   local_set set = {0};
   status = find_set(&set, c, err);
+  const char *near = shoal_named_nearest(c->data);
   if (status != SHOAL_OK && !is_place(c->data) && !shoal_named_set_of(c->data))
-    status = shoal_fail(err, SHOAL_NOT_FOUND, "neither the server nor this machine has data called '%.100s'",
-                        c->data);
+    status =
+        shoal_fail(err, SHOAL_NOT_FOUND, "neither the server nor this machine has data called '%.100s'%s%s%s",
+                   c->data, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
   if (status == SHOAL_OK) status = server_has(c, set.name, &has, err);
   if (status == SHOAL_OK) status = has ? compare(c, &set, err) : send_set(c, &set, err);
   if (status == SHOAL_OK) snprintf(name, SHOAL_FILE_NAME_MAX, "%s", set.name);
+  *sent = status == SHOAL_OK && !has;
   release(&set);
   return status;
 }

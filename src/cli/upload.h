@@ -2,8 +2,8 @@
  *
  * What --data means here (data/dataset.h) becomes a set there: a named set keeps its name, a file or folder
  * gives its own. Of a folder of PNG or JPEG files the images are sent as IDX files, fitted to the model. A set
- * that the server has already, with the same files, is not sent again. One that could not be sent whole, or is
- * found wrong, is taken back.
+ * that the server has already, with the same files, is not sent again. One that could not be sent whole, is
+ * found wrong, or was sent for a job that is refused, is taken back.
  *
  * Ownership: everything is borrowed for the call. Threads: one. */
 #ifndef SHOAL_CLI_UPLOAD_H
@@ -24,8 +24,10 @@ typedef struct shoal_upload_config {
   FILE *text;                 /* for people; NULL: nothing */
 } shoal_upload_config;
 
-/* Sees to it that the server has the data; `name` gets what it is called there. */
-shoal_status shoal_upload(const shoal_upload_config *config, char name[SHOAL_FILE_NAME_MAX],
+/* Sees to it that the server has the data; `name` gets what it is called there, *sent whether it had it not. */
+shoal_status shoal_upload(const shoal_upload_config *config, char name[SHOAL_FILE_NAME_MAX], bool *sent,
                           shoal_error *err);
+/* Has the server forget what was sent, if no job uses it. */
+void shoal_upload_take_back(const shoal_upload_config *config, const char *name);
 
 #endif

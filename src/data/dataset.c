@@ -319,18 +319,23 @@ static shoal_status plan_folder(plan *p, const char *folder, bool unlabeled, sho
           "%s: this folder holds image files without classes; put the images of each class into a subfolder "
           "with the name of the class",
           folder);
-    if (!classes && !flat)
-      return shoal_fail(
+    if (!classes && !flat) {
+      shoal_text hint = {0};
+      shoal_image_list_add_hint(folder, 2, &hint);
+      shoal_fail(
           err, SHOAL_NOT_FOUND,
           "%s: no data in this folder: looked for train-images-idx3-ubyte[.gz], data_batch_1.bin, train.txt, "
-          "and CLASS/*.png or CLASS/*.jpg, also below train/",
-          folder);
+          "and CLASS/*.png or CLASS/*.jpg, also below train/%s",
+          folder, hint.bytes ? hint.bytes : "");
+      shoal_text_release(&hint);
+      return SHOAL_NOT_FOUND;
+    }
   }
   return (p->paths[0] = strdup(folder)) ? SHOAL_OK : fail_memory(err);
 }
 
 static shoal_status plan_file(plan *p, const char *path, bool unlabeled, shoal_error *err) {
-  bool image = shoal_image_file_is(path);
+  bool image = shoal_image_file_at(path);
   if (image && !unlabeled)
     return shoal_fail(
         err, SHOAL_INVALID,

@@ -16,6 +16,7 @@
 #include <jerror.h>
 
 #include "base/file.h"
+#include "base/magic.h"
 #include "data/limits.h"
 
 enum {
@@ -201,6 +202,11 @@ bool shoal_image_file_is(const char *name) {
          (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
 }
 
+bool shoal_image_file_at(const char *path) {
+  const shoal_magic *magic = shoal_image_file_is(path) ? NULL : shoal_magic_of_file(path);
+  return magic ? magic->is_image : shoal_image_file_is(path);
+}
+
 static bool begins(const uint8_t *bytes, size_t length, const uint8_t *magic, size_t magic_length) {
   return length >= magic_length && memcmp(bytes, magic, magic_length) == 0;
 }
@@ -210,10 +216,13 @@ shoal_status shoal_image_file_decode(shoal_image_file *out, const char *name, co
   decoding d = {.bytes = bytes, .length = length};
   *out = (shoal_image_file){0};
   bool good = false;
+  const shoal_magic *magic = shoal_magic_of(bytes, length);
   if (begins(bytes, length, png_magic, sizeof png_magic))
     good = decode_png(&d);
   else if (begins(bytes, length, jpeg_magic, sizeof jpeg_magic))
     good = decode_jpeg(&d);
+  else if (magic && magic->is_image)
+    snprintf(d.reason, sizeof d.reason, "%s is not read; convert it to PNG", magic->what);
   else
     snprintf(d.reason, sizeof d.reason, "not a PNG or JPEG file");
   free(d.rows);

@@ -31,6 +31,8 @@ typedef struct shoal_image_file {
 
 /* Whether a file is one by its name: it ends in .png, .jpg or .jpeg, in small or large letters. */
 bool shoal_image_file_is(const char *name);
+/* The same, or by its first bytes, whatever its name: then also one of a format that is not read. */
+bool shoal_image_file_at(const char *path);
 
 /* `name` is the file, for the error. */
 shoal_status shoal_image_file_decode(shoal_image_file *out, const char *name, const uint8_t *bytes,

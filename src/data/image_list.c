@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/human.h"
+#include "base/magic.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "data/image_file.h"
@@ -105,6 +106,25 @@ static bool has_classes_in(const char *folder, const char *part) {
 
 bool shoal_image_list_is_folder(const char *folder) {
   return has_classes(folder) || has_classes_in(folder, "train");
+}
+
+bool shoal_image_list_add_hint(const char *folder, int depth, shoal_text *out) {
+  DIR *here = opendir(folder);
+  bool found = false;
+  for (struct dirent *entry; here && !found && (entry = readdir(here));) {
+    char *path = is_shown(entry) ? shoal_path("%s/%s", folder, entry->d_name) : NULL;
+    const shoal_magic *magic = path ? shoal_magic_of_file(path) : NULL;
+    if (path && depth > 0 && shoal_folder_exists(path))
+      found = shoal_image_list_add_hint(path, depth - 1, out);
+    else if (magic && magic->is_image)
+      found = true;
+    if (magic && magic->is_image)
+      shoal_text_addf(out, "; %s is %s: %s", path, magic->what,
+                      magic->is_read ? "give it a name that ends in .png or .jpg" : "convert it to PNG");
+    free(path);
+  }
+  if (here) closedir(here);
+  return found;
 }
 
 /* ---- the list ----------------------------------------------------------------------- */
@@ -210,11 +230,14 @@ static shoal_status add_classes(shoal_image_list *list, const char *folder, cons
       status = number_class(list, path, name, known, classes, &label, err);
       shoal_text_addf(&list->about, "%s/\n", name);
       if (status == SHOAL_OK) status = add_folder(list, path, (uint8_t)label, is_test, err);
-      if (status == SHOAL_OK && list->count == before)
+      if (status == SHOAL_OK && list->count == before) {
+        shoal_text hint = {0};
+        shoal_image_list_add_hint(path, 0, &hint);
         status = shoal_fail(err, SHOAL_INVALID,
-                            "%s: this class has no images: no file in it ends in .png, .jpg "
-                            "or .jpeg",
-                            path);
+                            "%s: this class has no images: no file in it ends in .png, .jpg or .jpeg%s", path,
+                            hint.bytes ? hint.bytes : "");
+        shoal_text_release(&hint);
+      }
     }
     free(path);
   }

@@ -45,6 +45,9 @@ void shoal_image_list_release(shoal_image_list *list);
 bool shoal_image_list_is_folder(const char *folder);
 /* True when it holds image files itself. */
 bool shoal_image_list_is_flat(const char *folder);
+/* Adds "; FOLDER/CLASS/a.webp is a WebP image: convert it to PNG" where such a file is in the folder, or up to
+ * `depth` folders below. Returns whether one is. */
+bool shoal_image_list_add_hint(const char *folder, int depth, shoal_text *out);
 
 /* Adds the files of such a folder. If `classes` is not 0, every subfolder must be a known class, called by its
  * name in `known` or by its number below `classes`; known classes keep their numbers. All files are for training

@@ -325,7 +325,7 @@ static shoal_status read_row(shoal_table *table, growing *g, const sheet *s, boo
     else
       status = read_number(s, i, value,
                            ", which is not a number; only numbers can be features: write the column as "
-                           "numbers, or leave it out",
+                           "numbers, or leave it out; `shoal search` takes words",
                            err);
   }
   if (status == SHOAL_OK) g->rows++;

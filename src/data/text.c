@@ -265,6 +265,37 @@ shoal_status shoal_tokens_open(shoal_tokens *tokens, shoal_text_unit unit,
   return status;
 }
 
+/* Whether a token can stand in a line that a person copies. */
+static bool is_plain(const char *token, bool is_first) {
+  enum { BYTES_MAX = 30 };
+  if (strcmp(token, end_of_line) == 0 || strcmp(token, unknown) == 0 || strlen(token) > BYTES_MAX)
+    return false;
+  if (is_first && (token[0] == '-' || token[0] == ' ')) return false; /* '-' would be taken for an option */
+  for (const char *c = token; *c; c++) {
+    bool is_control =
+        (unsigned char)*c < 0x20 || *c == 0x7f || ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0);
+    if (is_control) return false;
+  }
+  return true;
+}
+
+/* Names some that there are. */
+static shoal_status fail_unknown(const shoal_tokens *tokens, const char *token, size_t length,
+                                 shoal_error *err) {
+  enum { NAMED = 5 };
+  shoal_text some = {0};
+  uint32_t named = 0;
+  for (uint32_t i = 0; i < tokens->vocabulary.count && named < NAMED; i++) {
+    const char *known = shoal_names_at(&tokens->vocabulary, i);
+    if (is_plain(known, true)) shoal_text_addf(&some, "%s'%s'", named++ ? ", " : "; it has ", known);
+  }
+  shoal_fail(err, SHOAL_INVALID, "'%.*s' is not in the vocabulary of the training text%s%s",
+             length > 60 ? 60 : (int)length, token, some.bytes ? some.bytes : "",
+             named > 0 && named < tokens->vocabulary.count ? " and others" : "");
+  shoal_text_release(&some);
+  return SHOAL_INVALID;
+}
+
 shoal_status shoal_tokens_encode(const shoal_tokens *tokens, const char *text, int32_t *out, size_t max,
                                  size_t *count, shoal_error *err) {
   uint32_t stand_in = shoal_names_find(&tokens->vocabulary, unknown, sizeof unknown - 1);
@@ -281,26 +312,10 @@ shoal_status shoal_tokens_encode(const shoal_tokens *tokens, const char *text, i
     if (status != SHOAL_OK || !more) return status;
     uint32_t number = shoal_names_find(&tokens->vocabulary, s.token, s.length);
     if (number == SHOAL_NO_NAME) number = stand_in;
-    if (number == SHOAL_NO_NAME)
-      return shoal_fail(err, SHOAL_INVALID, "'%.*s' is not in the vocabulary of the training text",
-                        s.length > 60 ? 60 : (int)s.length, s.token);
+    if (number == SHOAL_NO_NAME) return fail_unknown(tokens, s.token, s.length, err);
     out[(*count)++] = (int32_t)number;
   }
   return SHOAL_OK;
-}
-
-/* Whether a token can stand in a line that a person copies. */
-static bool is_plain(const char *token, bool is_first) {
-  enum { BYTES_MAX = 30 };
-  if (strcmp(token, end_of_line) == 0 || strcmp(token, unknown) == 0 || strlen(token) > BYTES_MAX)
-    return false;
-  if (is_first && (token[0] == '-' || token[0] == ' ')) return false; /* '-' would be taken for an option */
-  for (const char *c = token; *c; c++) {
-    bool is_control =
-        (unsigned char)*c < 0x20 || *c == 0x7f || ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0);
-    if (is_control) return false;
-  }
-  return true;
 }
 
 void shoal_tokens_opening(const shoal_tokens *tokens, shoal_text *out) {

@@ -106,6 +106,12 @@ static uint64_t span_of(const shoal_compute *c, const shoal_work_unit *unit, uin
   return first;
 }
 
+uint64_t shoal_compute_samples(const shoal_compute *c, const shoal_work_unit *unit) {
+  uint64_t n;
+  (void)span_of(c, unit, &n);
+  return n;
+}
+
 bool shoal_compute_wants(const shoal_compute *c, const shoal_work_unit *unit) {
   uint64_t n, first = span_of(c, unit, &n);
   return shoal_dataset_want(c->task.dataset, &c->task.sources[SHOAL_TRAIN], unit->round / c->job->rounds,

@@ -41,6 +41,8 @@ void shoal_compute_close(shoal_compute *compute);
 bool shoal_compute_has(const shoal_compute *compute, const shoal_work_unit *unit);
 /* How many batches it has, or which share of one. */
 double shoal_compute_batches(const shoal_compute *compute, const shoal_work_unit *unit);
+/* How many samples it has. */
+uint64_t shoal_compute_samples(const shoal_compute *compute, const shoal_work_unit *unit);
 /* Asks for the data of a unit that the job has; true when it is here. */
 bool shoal_compute_wants(const shoal_compute *compute, const shoal_work_unit *unit);
 shoal_status shoal_compute_wait(const shoal_compute *compute, const shoal_work_unit *unit,

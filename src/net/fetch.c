@@ -398,7 +398,10 @@ static shoal_status fail_answered(const exchange *x, shoal_error *err) {
     shoal_text_plain(plain, sizeof plain, text->valuestring, strlen(text->valuestring));
     shoal_fail(err, status, "%s", plain);
   } else {
-    shoal_fail(err, status, "%s answers with status %d", x->fetch->link.address, code);
+    /* A proxy before a server that is away answers with 502 to 504. */
+    bool may_be_ours = code >= 500 && code != 501;
+    shoal_fail(err, status, "%s answers with status %d%s", x->fetch->link.address, code,
+               may_be_ours ? "" : ", and does not look like a Shoal server");
   }
   if (cJSON_IsString(field)) {
     shoal_text_plain(name, sizeof name, field->valuestring, strlen(field->valuestring));

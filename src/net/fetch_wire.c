@@ -111,7 +111,7 @@ static shoal_status fail_tls(fetch_wire *w, shoal_error *err) {
   if (w->link->fingerprint[0] == 0 && verified != X509_V_OK)
     return shoal_fail(err, SHOAL_INVALID,
                       "the certificate of %s is not valid: %s; a server with a certificate of its own has a "
-                      "link with its fingerprint (fp)",
+                      "link with its fingerprint (fp), which in a shell must be in quotes",
                       w->link->address, X509_verify_cert_error_string(verified));
   unsigned long number = ERR_get_error();
   const char *reason = number != 0 ? ERR_reason_error_string(number) : NULL;

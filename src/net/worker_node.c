@@ -112,9 +112,9 @@ static void *computer(void *self) {
 static void count_unit(const node *n) {
   shoal_worker_count *count = n->config->count;
   if (count == NULL) return;
-  double samples = shoal_compute_batches(&n->compute, &n->unit) * n->compute.model->recipe.batch;
+  uint64_t samples = shoal_compute_samples(&n->compute, &n->unit);
   __atomic_fetch_add(&count->units, 1, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&count->samples, (uint64_t)(samples + 0.5), __ATOMIC_RELAXED);
+  __atomic_fetch_add(&count->samples, samples, __ATOMIC_RELAXED);
 }
 
 static void finish_unit(node *n) {

@@ -152,6 +152,11 @@ static shoal_status read_model(shoal_checkpoint *loaded, shoal_error *err) {
 }
 
 shoal_status shoal_checkpoint_load(shoal_checkpoint *out, const char *path, shoal_error *err) {
+  size_t length = strlen(path);
+  if (length > 4 && strcmp(path + length - 4, ".net") == 0)
+    return shoal_fail(err, SHOAL_INVALID,
+                      "%s describes a network, but has no weights; train it first: shoal train %s --data SET",
+                      path, path);
   shoal_checkpoint loaded = {.path = strdup(path)};
   if (!loaded.path) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", path);
   shoal_status status = shoal_onnx_refuse(path, err);

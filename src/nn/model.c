@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/magic.h"
 #include "nn/model_internal.h"
 #include "nn/onnx.h"
 #include "nn/op.h"
@@ -504,6 +505,10 @@ shoal_status shoal_model_load(shoal_model **out, const char *path, shoal_error *
   size_t length;
   shoal_status status = shoal_onnx_refuse(path, err);
   if (status != SHOAL_OK) return status;
+  const shoal_magic *magic = shoal_magic_of_file(path);
+  if (magic)
+    return shoal_fail(err, SHOAL_UNSUPPORTED, "%s: this is %s; Shoal reads texts (.net) and its own models",
+                      path, magic->what);
   status = shoal_file_read(path, SHOAL_MODEL_BYTES_MAX, false, &text, &length, err);
   if (status == SHOAL_LIMIT)
     return shoal_fail(err, SHOAL_LIMIT, "%s: the text is longer than %s bytes, and no model is", path,

@@ -128,7 +128,7 @@ static const struct {
     {SETTING, "RandomTranslation data_augmentation ImageDataGenerator", NULL, "augment flip crop 4"},
     {FLAG, "validation_split val_split valid_split", "--valid $n0", "--valid 0.1"},
     {FLAG, "data dataset", NULL, "--data SET"},
-    {PROGRAM, "Sequential Model compile fit import class def forward return super backward", NULL, NULL},
+    {PROGRAM, "Sequential Model compile fit import from class def forward return super backward", NULL, NULL},
 };
 enum {
   TABLE_COUNT = sizeof table / sizeof table[0],

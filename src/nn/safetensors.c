@@ -24,6 +24,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/magic.h"
 
 enum {
   HEADER_START = 8,
@@ -350,13 +351,25 @@ static shoal_status read_header(reader *r) {
   return status == SHOAL_OK ? check_names(r) : status;
 }
 
+/* `usual` is said of bytes that tell nothing themselves. */
+static shoal_status not_ours(reader *r, const uint8_t *bytes, size_t length, const char *usual) {
+  static const char advice[] = "Shoal reads the models that it has trained itself";
+  const shoal_magic *magic = shoal_magic_of(bytes, length);
+  if (magic) return CORRUPT(r, "this is %s; %s", magic->what, advice);
+  size_t plain = 0, looked = length < 64 ? length : 64;
+  while (plain < looked && (bytes[plain] >= ' ' || memchr("\t\r\n", bytes[plain], 3))) plain++;
+  if (plain > 0 && plain == looked) return CORRUPT(r, "this is a text; %s", advice);
+  return CORRUPT(r, "%s", usual);
+}
+
 /* The bytes are r's own and stay where they are. */
 static shoal_status read_file(reader *r, const uint8_t *bytes, size_t length) {
-  if (length < HEADER_START) return CORRUPT(r, "too short for a safetensors file");
+  if (length < HEADER_START) return not_ours(r, bytes, length, "too short for a safetensors file");
   uint64_t header_bytes = 0;
   for (int i = 0; i < HEADER_START; i++) header_bytes |= (uint64_t)bytes[i] << (8 * i);
   if (header_bytes > length - HEADER_START)
-    return CORRUPT(r, "not a safetensors file, or cut short: its header would end behind the file");
+    return not_ours(r, bytes, length,
+                    "not a safetensors file, or cut short: its header would end behind the file");
   if (header_bytes > SHOAL_SAFETENSORS_HEADER_MAX)
     return shoal_fail(r->err, SHOAL_LIMIT, "its header has %llu bytes; %d is the most",
                       (unsigned long long)header_bytes, SHOAL_SAFETENSORS_HEADER_MAX);
@@ -364,7 +377,7 @@ static shoal_status read_file(reader *r, const uint8_t *bytes, size_t length) {
   r->data = bytes + HEADER_START + header_bytes;
   r->data_bytes = length - HEADER_START - header_bytes;
   if (header_bytes == 0 || text[0] != '{')
-    return CORRUPT(r, "not a safetensors file: its header does not start with '{'");
+    return not_ours(r, bytes, length, "not a safetensors file: its header does not start with '{'");
 
   shoal_status status = look_over(r, text, (size_t)header_bytes);
   if (status != SHOAL_OK) return status;

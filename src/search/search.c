@@ -54,7 +54,7 @@ static shoal_status choose_metric(shoal_search *s, shoal_error *err) {
   shoal_problem problem = s->brief.target.problem;
   s->brief.metric = s->options->metric ? *s->options->metric : shoal_score_usual(problem);
   if (shoal_score_fits(s->brief.metric, problem)) return SHOAL_OK;
-  return shoal_fail(err, SHOAL_INVALID, "%s does not fit a %s; the usual metric is %s",
+  return shoal_fail(err, SHOAL_INVALID, "%s does not fit a %s problem; the usual metric is %s",
                     shoal_score_name(s->brief.metric), shoal_problem_name(problem),
                     shoal_score_name(shoal_score_usual(problem)));
 }

@@ -361,12 +361,34 @@ static const char *quote(const reading *r, char out[QUOTE_MAX]) {
   return out;
 }
 
+/* What users of other programs write, for a setting or a choice. */
+static const shoal_synonyms synonyms[] = {
+    {"rate", "lr learning-rate learning-rate-init"},
+    {"batch", "batch-size bs minibatch"},
+    {"width", "units hidden hidden-size hidden-units hidden-dim neurons"},
+    {"layers", "num-layers n-layers depth hidden-layers"},
+    {"normalise", "batchnorm layernorm batch-norm normalize normalization norm"},
+    {"decay", "weight-decay wd l2 alpha"},
+    {"dropout", "dropout-rate drop"},
+    {"activation", "act nonlinearity"},
+    {"optimizer", "optim opt solver"},
+    {"residual", "skip skip-connections"},
+    {"balance", "class-weight class-weights"},
+    {"batch", "batchnorm"},
+    {"layer", "layernorm"},
+    {"none", "no off false"},
+    {"no", "off false none"},
+    {"yes", "on true"},
+};
+
 /* The table ends in NULL. */
 static bool fail_unknown(reading *r, const char *thing, const char *const *table) {
   char found[QUOTE_MAX];
   size_t count = 0;
   while (table[count] != NULL) count++;
-  const char *near = shoal_nearest(r->at.text, r->at.length, table, count);
+  const char *near =
+      shoal_synonym(r->at.text, r->at.length, synonyms, sizeof synonyms / sizeof synonyms[0], table, count);
+  if (!near) near = shoal_nearest(r->at.text, r->at.length, table, count);
   if (near) return fail(r, "unknown %s %s; did you mean '%s'?", thing, quote(r, found), near);
   char list[400];
   size_t used = 0;
@@ -416,12 +438,29 @@ static bool next_line(reading *r, const char **next, const char *end) {
   return true;
 }
 
+/* "; write 0.5" for "50%", "; write 1..4" for "1-4", or nothing. Returns out. */
+static const char *meant(word part, char out[QUOTE_MAX]) {
+  const char *text = part.text;
+  double number;
+  out[0] = 0;
+  for (size_t i = 1; i < part.length; i++) {
+    size_t rest = part.length - i - 1;
+    if (!shoal_read_f64(text, i, &number)) continue;
+    if (text[i] == '%' && rest == 0)
+      snprintf(out, QUOTE_MAX, "; write %.10g", number / 100);
+    else if ((text[i] == '-' || text[i] == ':') && shoal_read_f64(text + i + 1, rest, &number))
+      snprintf(out, QUOTE_MAX, "; write %.*s..%.*s", (int)i, text, (int)rest, text + i + 1);
+  }
+  return out;
+}
+
 /* A number of a setting, which is a part of the current word. */
 static bool read_number(reading *r, shoal_setting_id id, word part, double *out) {
   const known *k = &settings[id];
-  char found[QUOTE_MAX];
+  char found[QUOTE_MAX], advice[QUOTE_MAX];
   if (!shoal_read_f64(part.text, part.length, out))
-    return fail(r, "expected a number, a range like 1..4 or choices, found %s", quote(r, found));
+    return fail(r, "expected a number, a range like 1..4 or choices, found %s%s", quote(r, found),
+                meant(part, advice));
   if (k->whole && *out != floor(*out)) return fail(r, "expected whole numbers, found %s", quote(r, found));
   if (*out < k->least || *out > k->most)
     return fail(r, "expected numbers from %.10g to %.10g, found %s", k->least, k->most, quote(r, found));

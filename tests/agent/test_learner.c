@@ -63,6 +63,16 @@ static void settings_survive_as_text(void **state) {
 static void wrong_settings_are_named(void **state) {
   (void)state;
   const char *const wrong[][3] = {{"rat", "1", "did you mean 'rate'"},
+                                  {"lr", "1", "there is no setting 'lr'; did you mean 'rate'?"},
+                                  {"learning_rate", "1", "did you mean 'rate'?"},
+                                  {"gamma", "1", "did you mean 'discount'?"},
+                                  {"batch_size", "1", "did you mean 'minibatch'?"},
+                                  {"ent_coef", "1", "did you mean 'entropy'?"},
+                                  {"clip_range", "1", "did you mean 'ratio_clip'?"},
+                                  {"n_steps", "1", "did you mean 'steps'?"},
+                                  {"colour", "1", "'colour'; ppo has streams, envs, steps, lag, "},
+                                  {"colour", "1", ", epochs, minibatch, body"},
+                                  {"buffer_size", "1", "memory: is a setting of dqn and sac, and does"},
                                   {"rate", "fast", "'fast' is not a number"},
                                   {"rate", "-1", "not within"},
                                   {"epochs", "0", "not within"},
@@ -87,6 +97,13 @@ static void wrong_settings_are_named(void **state) {
   assert_int_equal(strncmp(err.text, "body:1:7: dense: ", 17), 0);
   must(shoal_agent_defaults(shoal_env_find("CartPole-v1"), SHOAL_DQN, &settings, &err), &err);
   must(shoal_agent_set(&settings, "memory", "1000", &err), &err);
+  const char *const of_dqn[][2] = {
+      {"buffer_size", "memory"}, {"tau", "follow"}, {"batch_size", "batch"}, {"n_steps", "n_step"}};
+  for (size_t i = 0; i < sizeof of_dqn / sizeof of_dqn[0]; i++) {
+    assert_int_equal(shoal_agent_set(&settings, of_dqn[i][0], "1", &err), SHOAL_INVALID);
+    assert_string_equal(strstr(err.text, "did you mean '") + 14 + strlen(of_dqn[i][1]), "'?");
+    assert_non_null(strstr(err.text, of_dqn[i][1]));
+  }
   assert_int_equal(shoal_agent_set(&settings, "epochs", "3", &err), SHOAL_INVALID);
   must(shoal_agent_set(&settings, "follow", "200", &err), &err);
   must(shoal_agent_settings_check(&settings, &err), &err);

@@ -83,6 +83,15 @@ static void reals_are_read_whole_or_refused(void **state) {
   assert_false(shoal_read_f64("1\0002", 3, &x));
 }
 
+static void words_are_listed_whatever_joins_them(void **state) {
+  (void)state;
+  static const char list[] = "batch-size|manual_seed eps=1e-5";
+  static const char *const listed[] = {"batchSize", "BATCH_SIZE", "batch-size", "manualseed", "eps=1e-5"};
+  static const char *const others[] = {"batch", "size", "eps=1e5", "", "batch-size-", "-"};
+  for (size_t i = 0; i < 5; i++) assert_true(shoal_word_listed(list, listed[i], strlen(listed[i])));
+  for (size_t i = 0; i < 6; i++) assert_false(shoal_word_listed(list, others[i], strlen(others[i])));
+}
+
 static void the_nearest_word_is_suggested_and_no_far_one(void **state) {
   (void)state;
   static const char *const layers[] = {"dense", "conv",    "pool",
@@ -172,6 +181,7 @@ int main(void) {
       cmocka_unit_test(whole_numbers_are_read_to_their_limits),
       cmocka_unit_test(what_is_not_a_whole_number_is_refused),
       cmocka_unit_test(reals_are_read_whole_or_refused),
+      cmocka_unit_test(words_are_listed_whatever_joins_them),
       cmocka_unit_test(the_nearest_word_is_suggested_and_no_far_one),
       cmocka_unit_test(only_utf8_is_taken),
       cmocka_unit_test(text_from_strangers_is_made_plain),

@@ -46,7 +46,9 @@ bad 2 "unknown option '--epoch'; did you mean '--epochs'?" train images.net --da
 for pair in lr=rate learning-rate=rate learning_rate=rate batch-size=batch batch_size=batch bs=batch optim=optimizer \
   num-epochs=epochs num-workers=threads weight-decay=l2 wd=l2 val-split=valid validation_split=valid \
   checkpoint=resume output=out output_dir=out dataset=data patience=early-stop grad-clip=clip logdir=log-dir \
-  random-state=seed lr_scheduler=schedule save-steps=save-every label=target world-size=workers; do
+  random-state=seed lr_scheduler=schedule save-steps=save-every label=target world-size=workers \
+  learningRate=rate batchSize=batch batchsize=batch BATCH_SIZE=batch clip-grad=clip augmentation=augment model-dir=out \
+  lr-decay=schedule; do
   bad 2 "unknown option '--${pair%=*}'; did you mean '--${pair#*=}'?" train images.net --data images --"${pair%=*}" 1
 done
 bad 2 "unknown option '--device'; Shoal computes on CPUs only" train images.net --data images --device cuda
@@ -56,6 +58,41 @@ bad 2 "the loss is a line of the model's text" train images.net --data images --
 bad 2 "give the model file without an option" train --model images.net --data images
 bad 2 "write \`adam rate 0.001\`" train images.net --data images --optimizer "Adam(lr=0.001)"
 bad 2 "unknown option '-o'; did you mean '--out'?" train images.net --data images -o model
+# What Shoal does not have, or has elsewhere: the flag and a part of what is said.
+while IFS='|' read -r words flag says; do
+  # shellcheck disable=SC2086
+  bad 2 "unknown option '$flag'; $says" $words "$flag" x
+done <<'END'
+train images.net|--flip|images are changed with --augment: --augment flip
+train images.net|--eval-every|the model is evaluated after every epoch
+train images.net|--decay|weight decay is --l2;
+train images.net|--max-steps|--epochs says how long
+train images.net|--gradient-accumulation-steps|--batch says how many samples
+train images.net|--wandb|--log-dir writes TensorBoard files
+train images.net|--callbacks|there are --early-stop
+train images.net|--init|it is a word of a layer's line
+train images.net|--master-addr|`shoal launch` starts
+train images.net|--rank|`shoal launch` starts
+train images.net|--cpu|Shoal computes on CPUs only
+work|--server|give the link without an option
+work|--token|a token is the end of the link
+status|--token|a token is the end of the link
+serve|--token|the server makes tokens itself
+serve|--cert|did you mean '--certificate'?
+serve|--https|did you mean '--tls'?
+eval|--input|--data says which samples
+eval|--test|--data says which samples
+eval|--model|give the model file without an option
+predict|--image|did you mean '--input'?
+predict|--file|did you mean '--input'?
+export|--output|did you mean '--onnx'?
+export|--out|did you mean '--onnx'?
+search|--data|give the table without an option
+agent train|--episodes|--steps or --seconds says how long
+agent train|--render|`shoal agent play` shows
+END
+bad 2 "unknown option '--opne'" serve --opne host
+check "nobody is told to open a server" bash -c '! grep -q "did you mean" err'
 bad 2 "unknown option '--port'; did you mean '--listen'?" serve --port 80
 bad 2 "unknown option '--time-limit'; did you mean '--budget'?" search images.csv --time-limit 60
 bad 2 "unknown option '--lr'; the search chooses this setting itself; --space limits what it may choose from" search images.csv --lr 0.1
@@ -239,6 +276,21 @@ damaged empty "pass"
 bad 1 "bad/empty.safetensors" eval bad/empty.safetensors --data images
 damaged noise "out.write(bytes(range(256)) * 40)"
 bad 1 "not a safetensors file" inspect bad/noise.safetensors
+# Files of other programs, named by what they begin with.
+python3 - <<'END'
+import zipfile
+zipfile.ZipFile("bad/a.pt", "w").writestr("data.pkl", "x" * 99)
+for name, front in (("a.h5", b"\x89HDF\r\n\x1a\n"), ("a.png", b"\x89PNG\r\n\x1a\n"), ("a.csv", b"a,b\n1,2\n")):
+    open("bad/" + name, "wb").write(front + bytes(99 if name != "a.csv" else 0))
+END
+for pair in "a.pt:a zip archive, as PyTorch and Keras write them" "a.h5:an HDF5 file" "a.png:a PNG image" "a.csv:a text"; do
+  for words in "eval FILE --data images" "predict FILE --data images" "export FILE --onnx bad.onnx" "train --resume FILE --data images"; do
+    # shellcheck disable=SC2086
+    bad 1 "bad/${pair%%:*}: this is ${pair#*:}" ${words/FILE/bad/${pair%%:*}}
+  done
+done
+bad 1 "bad/a.pt: this is a zip archive" inspect bad/a.pt
+bad 1 "images.net describes a network, but has no weights; train it first" train --resume images.net --data images
 damaged length "raw[:8] = struct.pack('<Q', 1 << 62); out.write(raw)"
 bad 1 "bad/length.safetensors" inspect bad/length.safetensors
 damaged json "raw[20] = 0; out.write(raw)"
@@ -294,7 +346,7 @@ bad 1 "would be read as a table, but the model was trained on images" eval good.
 bad 1 "is no text model" predict good.safetensors --prompt abba
 bad 1 "nope.png: no such file; text.safetensors was trained on a text: give --prompt TEXT" \
   predict text.safetensors --input nope.png
-bad 1 "is not in the vocabulary" predict text.safetensors --prompt "zebra"
+bad 1 "is not in the vocabulary of the training text; it has '" predict text.safetensors --prompt "zebra"
 bad 1 "no valid samples" eval good.safetensors --data images --split valid
 
 # ---- places that cannot be written ----

@@ -41,6 +41,15 @@ same "$(samples latest)" "(150, 50)" "whatever their names are"
 "$SHOAL" host table.net --data latest.csv,rest.csv --server "$link" --detach > host.log 2>&1
 check "they are not sent again" bash -c '! grep -q sending host.log'
 
+# ---- a job that is refused leaves nothing behind ----
+mkdir csv
+cp all.csv csv/iris.csv
+printf 'input 9\ndense 3\nloss cross-entropy\n' > nine.net
+refused 2 "feature columns" host nine.net --data csv/iris.csv --server "$link" --detach
+same "$(ask datasets 'any(d["name"] == "iris" for d in s["datasets"])')" False "the set is taken back"
+refused 1 "has data called 'fashion_mnist'; did you mean 'fashion-mnist'?" \
+  host images.net --data fashion_mnist --server "$link" --detach
+
 # ---- one text, read in two ways ----
 "$SHOAL" host chars.net --data chars:novel.txt --server "$link" --detach > host.log 2>&1
 same $? 0 "a text: $(cat host.log)"

@@ -31,7 +31,10 @@ refused 2 "--metric must be accuracy" host shop.csv --target bought --metric bes
 refused 1 "neither the server nor this machine has data called 'nothing'" host nothing --target bought --server "$link"
 refused 2 "--target: shop.csv: no column is called 'bougt'; did you mean 'bought'" host shop.csv --target bougt --server "$link"
 check "no folder of the server is told: $(cat err)" bash -c "! grep -q '$folder' err"
-refused 2 "--metric: rmse does not fit" host shop --target bought --metric rmse --server "$link"
+refused 2 "--metric: rmse does not fit" host shop.csv --target bought --metric rmse --server "$link"
+check "what was sent for a refused job is taken back" \
+  python3 -c 'import json, sys, urllib.request
+sys.exit(any(s["name"] == "shop" for s in json.load(urllib.request.urlopen(sys.argv[1]))["datasets"]))' "${link%%#*}api/v1/datasets"
 refused 2 "--budget is for 'shoal job resume'" job stop 1 --budget 1m --server "$link"
 
 # ---- from the table to the model ----
@@ -41,7 +44,6 @@ patiently "$SHOAL" host shop.csv --test new.csv --data-name two --target bought 
 same $? 0 "a search with test rows of its own: $(cat host.log)"
 patiently "$SHOAL" host shop.csv --target bought --trials 10 --epochs 3 --folds 1 --server "$link" --out best.safetensors > host.log 2>&1
 same $? 0 "a search: $(cat host.log)"
-check "the table was there already" bash -c '! grep -q sending host.log'
 check "trials are told that are better: $(cat host.log)" grep -Eq "^trial [0-9]+  accuracy 0\.[0-9]+" host.log
 check "and the end: $(cat host.log)" grep -Eq "^job 2 is finished, after .*; 10 trials, the best with validation accuracy 0\." host.log
 "$SHOAL" eval best.safetensors --data new.csv --json > eval.log

@@ -48,6 +48,16 @@ check "of every file" grep -qE "^fresh/middle/1000.png  middle +[01]\.[0-9]{3}" 
 "$SHOAL" predict one.safetensors --input fresh/bottom --json --output answers.json || fail "predict a folder"
 same "$(grep -c '"file":"fresh/bottom/[0-9]*.png","class":"bottom"' answers.json)" 10 "a folder's files"
 
+cp fresh/top/1002.png noname && "$SHOAL" predict one.safetensors --input noname > out 2> err || fail "a PNG without a name: $(cat err)"
+printf 'GIF89a\1\0\1\0' > r.gif && printf 'RIFF\20\0\0\0WEBPVP8 ' > r.webp
+refuses "r.gif: a GIF image is not read; convert it to PNG" "$SHOAL" predict one.safetensors --input r.gif
+refuses "r.webp: a WebP image is not read; convert it to PNG" "$SHOAL" predict one.safetensors --input r.webp
+mkdir -p web/a web/b && cp r.webp web/a && cp r.webp web/b
+refuses "/r.webp is a WebP image: convert it to PNG" "$SHOAL" train images.net --data web
+cp fresh/top/1002.png web/a && cp noname web/b
+refuses "web/b: this class has no images: no file in it ends in .png, .jpg or .jpeg; web/b/" "$SHOAL" train images.net --data web
+printf 'BM,GIF8\n1,2\n' > bm.csv
+refuses "bm.csv would be read as a table" "$SHOAL" predict one.safetensors --input bm.csv
 refuses "bands/top/0000.png is one image" "$SHOAL" train images.net --data bands/top/0000.png
 refuses "bands/top/0000.png is one image" "$SHOAL" host images.net --data bands/top/0000.png --server http://127.0.0.1:1
 refuses "\`augment crop 8\` can move images of 8x8 out of sight; give less than 8" \

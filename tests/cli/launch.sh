@@ -184,6 +184,7 @@ wrong() {
   check "'$(cat err)' tells '$text'" grep -Fq -- "$text" err
 }
 good=("chief 127.0.0.1:P1" "ps 127.0.0.2:P2" "worker 127.0.0.3:P3")
+wrong 1 "hosts.txt:1: unknown role 'node1'; a line is ROLE HOST:PORT" "node1 slots=2"
 wrong 1 "hosts.txt:2: unknown role 'wroker'; did you mean 'worker'?" "${good[0]}" "wroker 127.0.0.1:P4"
 wrong 1 "hosts.txt:1: ps: HOST:PORT is missing" "ps  # where?"
 wrong 1 "hosts.txt:4: '127.0.0.3' is not HOST:PORT" "${good[@]}" "worker 127.0.0.3"

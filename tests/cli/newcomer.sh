@@ -27,6 +27,7 @@ refused 1 "its link begins with http://" status --server "https://127.0.0.1:${po
 start tls.log serve --listen "127.0.0.1:${port[1]}" --data-dir tls --tls --open host
 until_says "Serving at" tls.log
 refused 1 "its link begins with https://" status --server "http://127.0.0.1:${port[1]}"
+refused 1 "fingerprint (fp), which in a shell must be in quotes" status --server "https://127.0.0.1:${port[1]}/#t=abc"
 refused 1 "there is no job 99" work "$link" --job 99 --yes
 
 # ---- nothing is sent that must fail ----

@@ -177,7 +177,7 @@ wrong 2 "cannot be changed with --resume" search shop.csv --resume --target age 
 wrong 2 "--seed cannot be changed" search shop.csv --resume --seed 2 --out one.safetensors
 wrong 2 "--test-share cannot be changed" search shop.csv --resume --test-share 0.1 --out one.safetensors
 wrong 1 "did you mean 'bought'" search shop.csv --target bougt
-wrong 1 "does not fit" search shop.csv --target bought --metric rmse
+wrong 1 "rmse does not fit a binary problem; the usual metric is" search shop.csv --target bought --metric rmse
 wrong 1 "there is no search to continue" search shop.csv --resume --out nothing.safetensors
 wrong 1 "no such file" search none.csv --target x
 wrong 2 "takes raw rows" eval one.safetensors --data new.csv --split test

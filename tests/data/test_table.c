@@ -112,7 +112,8 @@ static void bad_tables_are_refused(void **state) {
       {"a,b\n1,2\n\n1\n", NULL, SHOAL_TARGET_NUMBER, "t.csv:4: 1 cells, where the first row has 2"},
       {"a,a,b\n1,2,3\n", NULL, SHOAL_TARGET_NUMBER, "t.csv:1:3: a second column called 'a'"},
       {"sex,b\nmale,2\n", NULL, SHOAL_TARGET_NUMBER,
-       "t.csv:2:1: column 'sex' holds 'male', which is not a number; only numbers"},
+       "t.csv:2:1: column 'sex' holds 'male', which is not a number; only numbers can be features: write the "
+       "column as numbers, or leave it out; `shoal search` takes words"},
       {"a,b\n1,2\n 0x10,2\n", NULL, SHOAL_TARGET_NUMBER, "t.csv:3:2: column 'a' holds '0x10'"},
       {"a,b\n1,2\n1e300,2\n", NULL, SHOAL_TARGET_NUMBER, "too large a number"},
       {"a,b\n1,2\n1,\n", NULL, SHOAL_TARGET_NUMBER, "t.csv:3:3: the target, column 'b', is empty"},

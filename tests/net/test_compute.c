@@ -112,6 +112,7 @@ static void follow_rounds(const char *model, const char *data, uint32_t width) {
   shoal_blob *carry[SHARDS] = {NULL};
   for (uint32_t p = 0; p < SHARDS; p++) sums[p] = calloc(count, sizeof *weights);
 
+  uint64_t samples = 0;
   for (uint64_t round = 0; round < EPOCHS * job.rounds; round++) {
     shoal_sums epoch[SHARDS];
     for (uint32_t first = 0; first < SHARDS; first += width) {
@@ -122,6 +123,7 @@ static void follow_rounds(const char *model, const char *data, uint32_t width) {
       if (goes_on) unit.carry = carry[first];
       shoal_compute *c = &computers[(first / width + round) % 2];
       assert_true(shoal_compute_has(c, &unit));
+      samples += shoal_compute_samples(c, &unit);
       shoal_compute_unit(c, &unit, weights, &result);
       memcpy(sums[first], shoal_blob_bytes(result.gradient), count * sizeof *weights);
       shoal_blob_release(result.gradient);
@@ -140,6 +142,7 @@ static void follow_rounds(const char *model, const char *data, uint32_t width) {
     assert_memory_equal(state->weights, weights, count * sizeof *weights);
     if (round % job.rounds == 0) assert_true(state->sums.loss == epoch[0].loss);
   }
+  assert_int_equal(samples, EPOCHS * job.samples);
   for (uint32_t p = 0; p < SHARDS; p++) {
     shoal_blob_release(carry[p]);
     free(sums[p]);

@@ -203,6 +203,7 @@ static void errors_of_the_server_become_sentences(void **state) {
       {{.text = ERROR("413", "{}"), .closes = true}, SHOAL_LIMIT, 413, NULL},
       {{.text = ERROR("503", "<html>"), .closes = true}, SHOAL_IO, 503, NULL},
       {{.text = ERROR("302", ""), .closes = true}, SHOAL_IO, 302, NULL},
+      {{.text = ERROR("404", "<html>"), .closes = true}, SHOAL_NOT_FOUND, 404, NULL},
   };
   for (int i = 0; i < COUNT(cases); i++) {
     fake_server s;
@@ -213,7 +214,10 @@ static void errors_of_the_server_become_sentences(void **state) {
     assert_int_equal(shoal_fetch_ask(fetch, &(shoal_ask){.path = "/"}, &reply, &err), cases[i].status);
     assert_int_equal(reply.status, cases[i].code);
     if (cases[i].text) assert_string_equal(err.text, cases[i].text);
-    if (!cases[i].text) assert_non_null(strstr(err.text, "answers with status"));
+    if (cases[i].text == NULL) {
+      assert_non_null(strstr(err.text, "answers with status"));
+      assert_int_equal(strstr(err.text, "does not look like a Shoal server") != NULL, cases[i].code < 500);
+    }
     shoal_reply_release(&reply);
     shoal_fetch_destroy(fetch);
     fake_stop(&s);

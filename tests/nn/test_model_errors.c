@@ -627,6 +627,7 @@ static void what_cannot_be_translated_is_answered_with_an_example(void **state) 
       {"model = nn.Sequential(nn.Linear(784, 10), nn.ReLU())",
        "from `input 1x28x28` to `loss cross-entropy`"},
       {"import torch", "from `input 1x28x28` to `loss cross-entropy`"},
+      {"from torch import nn", "from `input 1x28x28` to `loss cross-entropy`"},
       {"class Net(nn.Module):", "from `input 1x28x28` to `loss cross-entropy`"},
       {"model.compile(optimizer='adam', loss='mse')", "from `input 1x28x28` to `loss cross-entropy`"},
       /* Mistakes in our own words keep their own sentences. */

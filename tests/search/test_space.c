@@ -88,6 +88,15 @@ static void every_optimiser_and_activation_of_the_models_may_be_searched(void **
 static void errors_name_the_place_and_what_to_do(void **state) {
   (void)state;
   refuse("layers 1..4\n  widht 3", "space.txt:2:3: unknown setting 'widht'; did you mean 'width'?");
+  refuse("lr 0.1", "unknown setting 'lr'; did you mean 'rate'?");
+  refuse("batch_size 32", "did you mean 'batch'?");
+  refuse("units 64", "did you mean 'width'?");
+  refuse("hidden 64", "did you mean 'width'?");
+  refuse("batchnorm yes", "did you mean 'normalise'?");
+  refuse("normalise batchnorm", "did you mean 'batch'?");
+  refuse("layers 1-4", "expected a number, a range like 1..4 or choices, found '1-4'; write 1..4");
+  refuse("rate 1e-4-1e-2", "; write 1e-4..1e-2");
+  refuse("dropout 50%", "; write 0.5");
   refuse("colour red", "unknown setting 'colour'; it is one of layers, width");
   refuse("activation relu sillu", "space.txt:1:17: activation: unknown choice 'sillu'; did you mean 'silu'?");
   refuse("width 4..2", "upside down");
