@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 
-bool shoal_room_at(const char *path, uint64_t *bytes) {
+static bool disk_of(const char *path, struct statvfs *out) {
   struct stat there;
   bool is_there = stat(path, &there) == 0, is_folder = is_there && S_ISDIR(there.st_mode);
   if (is_there && !is_folder && !S_ISREG(there.st_mode)) return false;
@@ -19,11 +19,21 @@ bool shoal_room_at(const char *path, uint64_t *bytes) {
   if (!real) return false;
   char *slash = strrchr(real, '/');
   if (slash && !is_folder) slash[slash == real] = 0;
-  struct statvfs disk;
-  bool known = statvfs(slash ? real : ".", &disk) == 0 && disk.f_blocks > 0;
+  bool known = statvfs(slash ? real : ".", out) == 0 && out->f_blocks > 0;
   free(real);
-  if (known) *bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
   return known;
+}
+
+bool shoal_room_at(const char *path, uint64_t *bytes) {
+  struct statvfs disk;
+  if (!disk_of(path, &disk)) return false;
+  *bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+  return true;
+}
+
+bool shoal_room_is_shared(const char *path, const char *other) {
+  struct statvfs disk, others;
+  return disk_of(path, &disk) && disk_of(other, &others) && disk.f_fsid == others.f_fsid;
 }
 
 shoal_status shoal_room_check(const char *path, uint64_t bytes, shoal_error *err) {

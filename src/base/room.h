@@ -17,6 +17,9 @@
  * Returns false if that cannot be determined: for a device, a pipe, or a file in a folder that does not exist. */
 bool shoal_room_at(const char *path, uint64_t *bytes);
 
+/* Whether two files or folders are on the same disk; false where that cannot be determined. */
+bool shoal_room_is_shared(const char *path, const char *other);
+
 /* Returns SHOAL_FULL if fewer than `bytes` bytes are free; the error says what to do. */
 shoal_status shoal_room_check(const char *path, uint64_t bytes, shoal_error *err);
 

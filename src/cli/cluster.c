@@ -488,6 +488,15 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config 
 
 const char *shoal_cluster_state_dir(const shoal_cluster *c) { return state_dir_of(&c->options); }
 
+/* Parameter servers that were started by hand look after their own. */
+uint64_t shoal_cluster_room(const shoal_cluster *c) {
+  return c->options.job_name == NULL ? shoal_chief_node_room(c->node) : 0;
+}
+
+bool shoal_cluster_is_behind(shoal_cluster *c, uint64_t *safe) {
+  return shoal_chief_node_is_behind(c->node, safe);
+}
+
 uint64_t shoal_cluster_went_on(const shoal_cluster *c) { return shoal_chief_node_went_on(c->node); }
 
 /* ---- reports ---- */

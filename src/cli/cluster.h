@@ -53,6 +53,10 @@ shoal_status shoal_cluster_open(shoal_cluster **out, const shoal_cluster_config 
                                 shoal_error *err);
 /* Where chief and parameter servers keep what they need to continue. */
 const char *shoal_cluster_state_dir(const shoal_cluster *cluster);
+/* The bytes that they will still need there, on this machine. */
+uint64_t shoal_cluster_room(const shoal_cluster *cluster);
+/* Whether what they keep is older than what was gathered last, for want of room; *safe: of which round it is. */
+bool shoal_cluster_is_behind(shoal_cluster *cluster, uint64_t *safe);
 /* Rounds that an earlier chief of the same job had made safe, from which this one continues; 0: none. */
 uint64_t shoal_cluster_went_on(const shoal_cluster *cluster);
 /* What is known of workers and parameter servers; returns how many were written. */

@@ -95,7 +95,10 @@ static void add_subject(shoal_json *json, const char *text) {
 
 void shoal_report_event(shoal_report *report, const char *text) {
   shoal_report_note(report, "%s", text);
-  if (!report->json) return;
+  if (report->json) shoal_report_event_line(report, text);
+}
+
+void shoal_report_event_line(shoal_report *report, const char *text) {
   shoal_json json;
   open_line(report, &json, "note");
   shoal_json_text(&json, "text", text);

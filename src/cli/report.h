@@ -88,6 +88,7 @@ void shoal_report_end_of_run(shoal_report *report, const shoal_report_end *end);
 /* Something happened in a cluster: a line for people, an event of JSON. Whom it is about, "worker 2" or
  * "ps 0" in the text, is told in fields as well. */
 void shoal_report_event(shoal_report *report, const char *text);
+void shoal_report_event_line(shoal_report *report, const char *text); /* the latter alone */
 /* One line for people between the others. */
 void shoal_report_note(shoal_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

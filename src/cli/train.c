@@ -380,10 +380,12 @@ static void tell_epoch(void *self, const shoal_result *train, const shoal_result
   shoal_report_epoch(&r->report, train, held_out);
 }
 
+/* For people on stderr, whatever else they want to see; for programs an event. */
 static void tell_warning(void *self, const char *text) {
   run *r = self;
   shoal_progress_clear(&r->report.progress);
   shoal_cli_warn("train", "%s", text);
+  if (r->options.json) shoal_report_event_line(&r->report, text);
 }
 
 static void tell_moved_aside(void *self, const char *place) {
@@ -475,7 +477,12 @@ static int interrupted(run *r) {
   add_resume_command(r, &resume);
   int number = shoal_stop_signal();
   shoal_report_interrupted(&r->report, shoal_stop_name(number), resume.failed ? "" : resume.bytes);
-  if (r->cluster != NULL)
+  uint64_t safe;
+  if (r->cluster != NULL && shoal_cluster_is_behind(r->cluster, &safe))
+    shoal_report_note(&r->report,
+                      "The same command again would continue from round %s: the state in %s is older",
+                      shoal_human_count(safe).text, shoal_cluster_state_dir(r->cluster));
+  else if (r->cluster != NULL)
     shoal_report_note(&r->report, "Or run the same command again: it continues from the state in %s",
                       shoal_cluster_state_dir(r->cluster));
   shoal_text_release(&resume);
@@ -626,7 +633,7 @@ static shoal_cluster_data cluster_data(const train_options *o) {
 }
 
 static shoal_status open_cluster(run *r, shoal_error *err) {
-  const shoal_notes notes = {.self = r, .note = note_in_report};
+  const shoal_notes notes = {.self = r, .note = note_in_report, .warn = tell_warning};
   const shoal_cluster_config config = {.options = &r->options.cluster,
                                        .data = cluster_data(&r->options),
                                        .task = &r->task,
@@ -634,7 +641,10 @@ static shoal_status open_cluster(run *r, shoal_error *err) {
                                        .notes = notes,
                                        .stop = shoal_stop_flag()};
   shoal_status status = shoal_cluster_open(&r->cluster, &config, &r->training.rounds, err);
-  if (status != SHOAL_OK || shoal_cluster_went_on(r->cluster) == 0) return status;
+  if (status != SHOAL_OK) return status;
+  r->config.state_dir = shoal_cluster_state_dir(r->cluster);
+  r->config.state_bytes = shoal_cluster_room(r->cluster);
+  if (shoal_cluster_went_on(r->cluster) == 0) return SHOAL_OK;
   status = r->training.rounds.gather(r->training.rounds.self, err);
   if (status == SHOAL_OK) status = shoal_training_goes_on(&r->training, err);
   if (status != SHOAL_OK) return status;

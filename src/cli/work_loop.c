@@ -235,7 +235,7 @@ static void closed(void *self, uint64_t peer, const char *reason) {
   } else if (was_open) {
     tell(w, "lost the server: %s; trying again", reason);
   } else {
-    const shoal_notes notes = {w->config->self, w->config->notes};
+    const shoal_notes notes = {.self = w->config->self, .note = w->config->notes};
     shoal_line_say_missing("the server", reason, &notes, &w->missing, now);
   }
 }

@@ -28,16 +28,16 @@
 #include "net/shares.h"
 
 enum { BANNED_AT_ONCE = 64, STANDINGS_TOLD_MAX = 64 };
-enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 256, RECORD = 0, CONNECTIONS_BESIDE = 4096 };
+enum { PEERS_SHOWN_MAX = 1024, NEWS_TEXT_MAX = 512, RECORD = 0, CONNECTIONS_BESIDE = 4096 };
 static const double LOST_S = 5, FLUSH_S = 3;
 static const double QUIET_S = 4.5, QUIET_AGAIN_S = 30; /* when nothing happens, say why: before LOST_S */
 static const double SILENT_S = 3;                      /* beats are more frequent */
-static const double RECORD_AGAIN_S = 60;               /* and that the disk takes nothing */
+static const double RECORD_AGAIN_S = 1;                /* when the disk takes nothing */
 /* How long gathering may take; after a signal, with all here who are needed and without. */
 static const double GATHER_S = SHOAL_LINE_GIVE_UP_S, GATHER_STOPPED_S = 60, MISSING_S = 2;
 static const shoal_lease_rules LEASES = {.holders_max = 3, .patience = 3, .first_s = 60, .least_s = 1};
 
-typedef enum news_kind { NEWS_ROUND, NEWS_NOTE, NEWS_FAILED } news_kind;
+typedef enum news_kind { NEWS_ROUND, NEWS_NOTE, NEWS_WARNING, NEWS_FAILED } news_kind;
 
 typedef struct news {
   news_kind kind;
@@ -62,7 +62,11 @@ struct shoal_chief_node {
   shoal_chief *chief;
   shoal_keep keep;
   int keep_lock;
-  float *gathered[3]; /* weights and slots, while they come; the caller's once GATHERED */
+  bool *not_kept;         /* the last record of each parameter server, then the chief's; and that was said */
+  bool record_due;        /* the last version that is safe is not in the chief's record */
+  shoal_chief_state last; /* that was to be in it */
+  double record_at;       /* when writing it is tried again */
+  float *gathered[3];     /* weights and slots, while they come; the caller's once GATHERED */
   bool *arrived;
   bool started, resting, pulling;
   uint64_t rest_version;
@@ -89,8 +93,9 @@ struct shoal_chief_node {
   float *gathered_carry;
   shoal_chief_state base; /* of the trainer's state: where all can go back to */
   float *base_carry;
-  bool base_undone; /* all have gone back from there, since somebody lied: it is no place to go to */
-  bool goes_on;     /* the caller has what it wanted of a rest */
+  uint64_t safe_version; /* that is on all disks */
+  bool base_undone;      /* all have gone back from there, since somebody lied: it is no place to go to */
+  bool goes_on;          /* the caller has what it wanted of a rest */
   bool quit;
   bool complete;                  /* all parameter servers are here, and workers to finish the round */
   shoal_chief_peer *peers, *past; /* who is here, and who was */
@@ -134,6 +139,16 @@ static void tell_note(shoal_chief_node *n, const char *format, ...) {
   tell(n, &item);
 }
 
+static void tell_warning(shoal_chief_node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void tell_warning(shoal_chief_node *n, const char *format, ...) {
+  news item = {.kind = NEWS_WARNING};
+  va_list list;
+  va_start(list, format);
+  vsnprintf(item.text, sizeof item.text, format, list);
+  va_end(list);
+  tell(n, &item);
+}
+
 /* ---- the disk ---- */
 
 static bool quits(shoal_chief_node *n) {
@@ -148,30 +163,70 @@ static size_t carry_bytes(const shoal_chief_node *n) {
   return n->config.job->parts * n->carry_floats * sizeof(float);
 }
 
-/* Nothing may be sent before this is on disk, or a generation could come twice. */
-static void write_pieces(shoal_chief_node *n, const shoal_keep_piece *pieces, uint32_t count) {
-  shoal_error err;
-  double said_at = -INFINITY;
-  while (shoal_keep_write(&n->keep, RECORD, pieces, count, &err) != SHOAL_OK) {
-    double now = shoal_clock_seconds();
-    if (now >= said_at + RECORD_AGAIN_S) {
-      said_at = now;
-      tell_note(n, "cannot keep the state of the training: %s; trying again", err.text);
-    }
-    shoal_clock_sleep(1);
-    if (quits(n)) return;
-  }
+/* A record could not be written, a parameter server's or the chief's: said once, until all are. */
+static void say_not_kept(shoal_chief_node *n, uint32_t slice, uint64_t version, const char *why) {
+  char who[32] = "the chief";
+  if (slice < n->config.job->owners_count) snprintf(who, sizeof who, "ps %u", slice);
+  if (n->not_kept[slice]) return;
+  n->not_kept[slice] = true;
+  tell_warning(n,
+               "%s cannot keep round %s: %s; the training continues and will try again, but a crash would "
+               "take it back to round %s",
+               who, shoal_human_count(version).text, why, shoal_human_count(n->safe_version).text);
 }
 
-static void write_record(shoal_chief_node *n, shoal_chief_state state) {
+static void say_kept(shoal_chief_node *n, uint64_t version) {
+  bool said = false;
+  for (uint32_t i = 0; i <= n->config.job->owners_count; i++) {
+    said |= n->not_kept[i];
+    n->not_kept[i] = false;
+  }
+  if (said) tell_warning(n, "there is room again: round %s is kept", shoal_human_count(version).text);
+}
+
+/* Writes the last state that the core told. */
+static shoal_status write_record(shoal_chief_node *n, shoal_error *err) {
   const float *carry = shoal_chief_safe_carry(n->chief);
   shoal_blob *memory = shoal_chief_memory(n->chief);
   const shoal_keep_piece pieces[] = {
-      {&state, sizeof state},
+      {&n->last, sizeof n->last},
       {(void *)(uintptr_t)carry, carry_bytes(n)},
       {memory != NULL ? shoal_blob_bytes(memory) : NULL, memory != NULL ? shoal_blob_length(memory) : 0}};
-  write_pieces(n, pieces, 3);
+  shoal_status status = shoal_keep_write(&n->keep, RECORD, pieces, 3, err);
   shoal_blob_release(memory);
+  n->record_due = status != SHOAL_OK;
+  n->record_at = shoal_clock_seconds() + RECORD_AGAIN_S;
+  if (status != SHOAL_OK) return status;
+  shoal_chief_recorded(n->chief, n->last.version);
+  pthread_mutex_lock(&n->lock);
+  n->safe_version = n->last.version;
+  pthread_mutex_unlock(&n->lock);
+  return SHOAL_OK;
+}
+
+/* Where the disk does not take it, what belongs to the record that is there stays too. */
+static void keep_safe(shoal_chief_node *n) {
+  shoal_error err;
+  if (write_record(n, &err) == SHOAL_OK)
+    say_kept(n, n->last.version);
+  else
+    say_not_kept(n, n->config.job->owners_count, n->last.version, err.text);
+}
+
+/* Nothing may be sent before this is on disk, or a generation could come twice. */
+static void keep_generation(shoal_chief_node *n) {
+  shoal_error err;
+  bool waits = false;
+  while (write_record(n, &err) != SHOAL_OK && !quits(n)) {
+    if (!waits)
+      tell_warning(n, "cannot keep the state of the training: %s; waiting until there is room", err.text);
+    waits = true;
+    pthread_mutex_lock(&n->lock);
+    n->complete = false; /* nobody is asked for anything now */
+    pthread_mutex_unlock(&n->lock);
+    shoal_clock_sleep(RECORD_AGAIN_S);
+  }
+  if (waits && !n->record_due) tell_warning(n, "there is room again: the training continues");
 }
 
 /* ---- going back ---- */
@@ -379,14 +434,18 @@ static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
     break;
   case SHOAL_CHIEF_BACK:
     n->resting = false;
-    write_record(n, event->state);
+    n->last = event->state;
+    keep_generation(n);
     if (n->started) say_back(n, event);
     pthread_mutex_lock(&n->lock);
     if (event->undoes) n->base_undone |= event->version < n->base.version;
     pthread_mutex_unlock(&n->lock);
     n->started = true;
     break;
-  case SHOAL_CHIEF_SAFE: write_record(n, event->state); break;
+  case SHOAL_CHIEF_SAFE:
+    n->last = event->state;
+    keep_safe(n);
+    break;
   case SHOAL_CHIEF_LACKS: handle_lack(n, event); break;
   case SHOAL_CHIEF_FAILED:
     item.kind = NEWS_FAILED;
@@ -418,6 +477,14 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   if (n->pulling && m->kind == SHOAL_MSG_WEIGHTS && m->slice < n->config.job->owners_count &&
       shoal_chief_owner(n->chief, m->slice) == peer)
     take_weights(n, m);
+  if (m->kind == SHOAL_MSG_SAVED && m->count == SHOAL_SAVED_NOT && m->slice < n->config.job->owners_count &&
+      shoal_chief_owner(n->chief, m->slice) == peer) {
+    char why[NEWS_TEXT_MAX / 2];
+    size_t length;
+    const char *text = shoal_node_payload(m, &length);
+    shoal_text_plain(why, sizeof why, text, length);
+    say_not_kept(n, m->slice, m->version, why);
+  }
   if (m->kind == SHOAL_MSG_REFUSE) {
     char why[SHOAL_NODE_TEXT_MAX]; /* post handles at once the event that has it */
     shoal_node_text(m, why);
@@ -482,6 +549,7 @@ static void *run(void *self) {
     post(n);
     heed_caller(n);
     post(n);
+    if (n->record_due && now >= n->record_at) keep_safe(n);
     if (now - n->peers_at >= shoal_node_turn_s) {
       n->peers_at = now;
       copy_peers(n, now);
@@ -518,9 +586,12 @@ static bool take_news(shoal_chief_node *n, news *out) {
     *out = n->news[n->news_first];
     n->news_first = (n->news_first + 1) % n->news_size;
     n->news_count--;
-    if (out->kind != NEWS_NOTE) return true;
+    if (out->kind != NEWS_NOTE && out->kind != NEWS_WARNING) return true;
     pthread_mutex_unlock(&n->lock);
-    shoal_note(&n->config.notes, "%s", out->text);
+    if (out->kind == NEWS_WARNING)
+      shoal_warn(&n->config.notes, out->text);
+    else
+      shoal_note(&n->config.notes, "%s", out->text);
     pthread_mutex_lock(&n->lock);
   }
   return false;
@@ -640,6 +711,20 @@ void shoal_chief_node_fail(shoal_chief_node *n, const shoal_error *err) {
 
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *n) { return n->went_on; }
 
+bool shoal_chief_node_is_behind(shoal_chief_node *n, uint64_t *safe) {
+  pthread_mutex_lock(&n->lock);
+  *safe = n->safe_version;
+  bool behind = n->safe_version < n->base.version;
+  pthread_mutex_unlock(&n->lock);
+  return behind;
+}
+
+uint64_t shoal_chief_node_room(const shoal_chief_node *n) {
+  bool undoes = shoal_job_is_audited(n->config.job);
+  uint64_t records = SHOAL_KEEP_RECORDS + (undoes ? SHOAL_SAFE_RING : 0) - (n->went_on > 0 ? 2 : 0);
+  return records * (1 + n->slots) * n->state->weights_count * sizeof(float) + 2 * carry_bytes(n);
+}
+
 uint64_t shoal_chief_node_key(const shoal_chief_node *n) { return n->guard.audits ? n->guard.key : 0; }
 
 void shoal_chief_node_audits(shoal_chief_node *n, uint64_t *units, uint64_t *checks, uint64_t *rejected) {
@@ -686,12 +771,13 @@ static shoal_status reserve(shoal_chief_node *n, shoal_error *err) {
   if (status == SHOAL_OK) status = shoal_shares_fit(&n->shares, 1 + n->slots, shoal_node_payload_max, err);
   if (status != SHOAL_OK) return status;
   n->arrived = calloc(job->owners_count, sizeof *n->arrived);
+  n->not_kept = calloc(job->owners_count + 1, sizeof *n->not_kept);
   n->peers = calloc(PEERS_SHOWN_MAX, sizeof *n->peers);
   n->past = calloc(PEERS_SHOWN_MAX, sizeof *n->past);
   n->base_carry = calloc(1, carry_bytes(n) + 1);
   n->gathered_carry = calloc(1, carry_bytes(n) + 1);
-  bool ok = n->arrived != NULL && n->peers != NULL && n->past != NULL && n->base_carry != NULL &&
-            n->gathered_carry != NULL;
+  bool ok = n->arrived != NULL && n->not_kept != NULL && n->peers != NULL && n->past != NULL &&
+            n->base_carry != NULL && n->gathered_carry != NULL;
   for (uint32_t i = 0; i <= n->slots; i++) {
     n->gathered[i] = calloc(graph->weights_count, sizeof(float));
     ok &= n->gathered[i] != NULL;
@@ -752,6 +838,7 @@ static shoal_status create_from_record(shoal_chief_node *n, shoal_chief_config *
     config->memory = memory_length > 0 ? memory : NULL;
     n->went_on = kept.version;
   }
+  n->safe_version = config->start.version;
   if (status == SHOAL_OK) status = shoal_chief_create(&n->chief, config, err);
   free(carry);
   free(memory);
@@ -796,6 +883,7 @@ void shoal_chief_node_destroy(shoal_chief_node *n) {
   for (int i = 0; i < 3; i++) free(n->gathered[i]);
   shoal_shares_release(&n->shares);
   free(n->arrived);
+  free(n->not_kept);
   free(n->peers);
   free(n->past);
   free(n->base_carry);

@@ -6,7 +6,8 @@
  * the end of an epoch the cluster waits to be asked.
  *
  * What is kept on disk is one record, written before a new generation begins and when a version is
- * safe. A chief that was killed and is started again with the same job continues from there, and can still undo
+ * safe. While a disk, its own or a parameter server's, does not take it, a warning says so, and the training goes on:
+ * what is gathered then comes from memory. A chief that was killed and is started again with the same job continues from there, and can still undo
  * what a liar did before.
  *
  * Ownership: create, end, then destroy. The task is borrowed: while the node lives, nobody writes its
@@ -52,6 +53,10 @@ shoal_status shoal_chief_node_create(shoal_chief_node **out, const shoal_chief_n
 shoal_rounds shoal_chief_node_rounds(shoal_chief_node *node);
 /* The version that an earlier chief of this job had made safe, from which this one continues; 0: none. */
 uint64_t shoal_chief_node_went_on(const shoal_chief_node *node);
+/* Whether what is safe on all disks is older than what was gathered last; *safe: which version is. */
+bool shoal_chief_node_is_behind(shoal_chief_node *node, uint64_t *safe);
+/* The bytes that records will still need, of the chief and of all parameter servers. */
+uint64_t shoal_chief_node_room(const shoal_chief_node *node);
 /* What is known of workers and parameter servers; returns how many were written. */
 uint32_t shoal_chief_node_peers(shoal_chief_node *node, shoal_chief_peer *out, uint32_t max);
 /* Workers that have done something and are gone (shoal_chief_past_at); likewise. */

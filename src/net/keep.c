@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/room.h"
 #include "base/text.h"
 
 enum { HEAD_BYTES = 32 };
@@ -138,8 +139,11 @@ shoal_status shoal_keep_write(const shoal_keep *keep, uint64_t version, const sh
   shoal_text path;
   path_of(keep, version, &path);
   shoal_writer *writer;
+  uint64_t bytes = sizeof head + sizeof sum;
+  for (uint32_t i = 0; i < count; i++) bytes += pieces[i].length;
   status = path.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "out of memory")
-                       : shoal_writer_create(&writer, path.bytes, err);
+                       : shoal_room_check(path.bytes, bytes, err);
+  if (status == SHOAL_OK) status = shoal_writer_create(&writer, path.bytes, err);
   if (status == SHOAL_OK) {
     shoal_writer_add(writer, head, sizeof head);
     for (uint32_t i = 0; i < count; i++) shoal_writer_add(writer, pieces[i].bytes, pieces[i].length);

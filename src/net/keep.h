@@ -17,7 +17,11 @@
 
 #include "base/status.h"
 
-enum { SHOAL_PIECES_MAX = 4 };
+enum {
+  SHOAL_PIECES_MAX = 4,
+  SHOAL_KEEP_RECORDS =
+      3, /* of a parameter server while it writes; more where the training may be taken back further */
+};
 
 typedef struct shoal_keep {
   const char *folder;

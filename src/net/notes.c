@@ -20,6 +20,13 @@ void shoal_note(const shoal_notes *notes, const char *format, ...) {
   notes->note(notes->self, text);
 }
 
+void shoal_warn(const shoal_notes *notes, const char *text) {
+  if (notes->warn != NULL)
+    notes->warn(notes->self, text);
+  else
+    shoal_note(notes, "%s", text);
+}
+
 bool shoal_told_is_due(shoal_told *told, const char *who, const char *why, double now) {
   uint64_t digest = shoal_digest(who, strlen(who)) ^ 31 * shoal_digest(why, strlen(why));
   for (uint32_t i = 0; i < SHOAL_TOLD_MAX && i < told->next; i++) {

@@ -13,9 +13,11 @@
 typedef struct shoal_notes {
   void *self;
   void (*note)(void *self, const char *text); /* NULL: nobody reads them */
+  void (*warn)(void *self, const char *text); /* what is told even to who wants no notes; NULL: as a note */
 } shoal_notes;
 
 void shoal_note(const shoal_notes *notes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void shoal_warn(const shoal_notes *notes, const char *text);
 
 /* What was told lately: whoever tries again every few seconds need not tell of each time. Zeros at the start. */
 enum { SHOAL_TOLD_MAX = 8 };

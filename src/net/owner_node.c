@@ -1,8 +1,6 @@
 /* owner_node.c: see owner_node.h.
  *
- * What comes for the core goes through `inbox`. As long as the core waits for a record to be on disk, it is
- * given nothing and nothing of it is sent: a full disk holds up the rounds, but not this loop, which beats,
- * answers beats and tries to write again a second later. */
+ * What the core wants of the disk is done before anything of it is sent. */
 #include "net/owner_node.h"
 
 #include <math.h>
@@ -12,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/human.h"
+#include "base/room.h"
 #include "net/job.h"
 #include "net/keep.h"
 #include "net/node.h"
@@ -20,8 +20,6 @@
 #include "proto/owner.h"
 
 enum { CONNECTIONS_MAX = 4096 };
-static const shoal_message_kind GONE = (shoal_message_kind)0; /* no message has it */
-static const double SAVE_AGAIN_S = 1, SAY_AGAIN_S = 60;       /* when the disk takes nothing */
 
 typedef struct node {
   const shoal_owner_node_config *config;
@@ -37,11 +35,9 @@ typedef struct node {
   shoal_shares shares;
   shoal_slice slice;
   shoal_owner *owner;
-  shoal_outbox inbox; /* messages and from whom, for the core; of kind GONE: that peer is gone */
   shoal_keep keep;
   int keep_lock;
-  double save_at;      /* when writing is tried again, after it failed */
-  double save_said_at; /* that it failed; 0: it did not */
+  bool not_kept; /* the last record, and that was said */
   bool ended;
   shoal_status failed;
   shoal_error error;
@@ -52,7 +48,6 @@ typedef struct node {
 static void forget_job(node *n) {
   shoal_keep_unlock(&n->keep, &n->keep_lock);
   shoal_owner_destroy(n->owner);
-  shoal_outbox_release(&n->inbox);
   shoal_shares_release(&n->shares);
   shoal_graph_destroy(n->graph);
   shoal_model_destroy(n->model);
@@ -106,30 +101,47 @@ static uint32_t pieces_of(const node *n, shoal_keep_piece pieces[SHOAL_PIECES_MA
   return count;
 }
 
-static void say_not_kept(node *n, uint64_t version, const char *why, double now) {
-  if (n->save_said_at != 0 && now < n->save_said_at + SAY_AGAIN_S) return;
-  n->save_said_at = now;
-  shoal_note(&n->config->notes, "cannot keep round %llu: %s; trying again", (unsigned long long)version, why);
+/* In a process with the chief, that one tells who comes and goes, and what it hears. */
+static bool is_alone(const node *n) { return n->config->chief[0] != '#'; }
+
+/* Said once, until a record is kept again. */
+static void say_kept(node *n, uint64_t version, const char *why) {
+  bool not_kept = why != NULL;
+  if (not_kept == n->not_kept) return;
+  n->not_kept = not_kept;
+  if (is_alone(n) && not_kept)
+    shoal_note(&n->config->notes, "cannot keep round %llu: %s; trying again", (unsigned long long)version,
+               why);
+  else if (is_alone(n))
+    shoal_note(&n->config->notes, "round %llu is kept", (unsigned long long)version);
 }
 
-/* A record that cannot be written is tried again a little later; until then the round waits. */
-static bool save(node *n) {
+/* A record that cannot be written is the chief's to worry about, which asks again. */
+static void save(node *n) {
   shoal_keep_piece pieces[SHOAL_PIECES_MAX];
   uint32_t count = pieces_of(n, pieces);
   uint64_t version = shoal_owner_state_of(n->owner)->version;
-  double now = shoal_clock_seconds();
   shoal_error err;
-  if (now < n->save_at) return false;
-  if (shoal_keep_write(&n->keep, version, pieces, count, &err) != SHOAL_OK) {
-    n->save_at = shoal_clock_seconds() + SAVE_AGAIN_S;
-    say_not_kept(n, version, err.text, now);
-    return false;
+  bool kept = shoal_keep_write(&n->keep, version, pieces, count, &err) == SHOAL_OK;
+  say_kept(n, version, kept ? NULL : err.text);
+  if (!kept) {
+    shoal_owner_not_saved(n->owner, err.text);
+    return;
   }
-  n->save_at = n->save_said_at = 0;
   uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
   shoal_keep_these(&n->keep, keeps, shoal_owner_keeps(n->owner, keeps));
   shoal_owner_saved(n->owner);
-  return true;
+}
+
+/* A record is written beside the last one, and the one before that goes when it is there. */
+static void warn_of_little_room(const node *n, uint32_t records) {
+  uint64_t room, bytes = 0;
+  shoal_keep_piece pieces[SHOAL_PIECES_MAX];
+  for (uint32_t i = 0, count = pieces_of(n, pieces); i < count; i++) bytes += pieces[i].length;
+  if (!is_alone(n) || !shoal_room_at(n->config->folder, &room) || room >= records * bytes) return;
+  shoal_note(&n->config->notes, "%s: %s are needed there, but only %s are free; free some space",
+             n->config->folder, shoal_human_bytes((double)(records * bytes)).text,
+             shoal_human_bytes((double)room).text);
 }
 
 static void restore(node *n, uint64_t version) {
@@ -139,34 +151,18 @@ static void restore(node *n, uint64_t version) {
   /* Later ones belong to a past that did not happen. */
   shoal_keep_only(&n->keep, 0, version);
   shoal_owner_restored(n->owner, found);
+  warn_of_little_room(n, found ? SHOAL_KEEP_RECORDS - 1 : SHOAL_KEEP_RECORDS);
 }
 
 /* ---- the network ---- */
 
-/* Does what the core wants of the disk. False: it is not done yet. */
-static bool settle(node *n) {
-  uint64_t version;
-  if (shoal_owner_restore(n->owner, &version)) restore(n, version);
-  while (shoal_owner_save(n->owner))
-    if (!save(n)) return false;
-  return true;
-}
-
-static void give(node *n, shoal_letter *letter) {
-  if (letter->message.kind == GONE)
-    shoal_owner_gone(n->owner, letter->peer);
-  else
-    shoal_owner_receive(n->owner, letter->peer, &letter->message);
-}
-
-/* Gives the core what has come, as far as the disk allows, and sends what it has to say. */
+/* Does what the core wants of the disk, and sends what it has to say. */
 static void post(node *n) {
   shoal_letter letter;
-  if (n->owner == NULL || !settle(n)) return;
-  while (shoal_outbox_take(&n->inbox, &letter)) {
-    give(n, &letter);
-    if (!settle(n)) return;
-  }
+  uint64_t version;
+  if (n->owner == NULL) return;
+  if (shoal_owner_restore(n->owner, &version)) restore(n, version);
+  while (shoal_owner_save(n->owner)) save(n);
   while (shoal_outbox_take(shoal_owner_outbox(n->owner), &letter)) {
     if (letter.peer == n->chief.peer) n->chief.beat.said = shoal_clock_seconds();
     if (letter.message.kind == SHOAL_MSG_SAVED)
@@ -198,9 +194,6 @@ static void fail(node *n, shoal_status status) {
   n->failed = status;
   n->ended = true;
 }
-
-/* In a process with the chief, that one tells who comes and goes. */
-static bool is_alone(const node *n) { return n->config->chief[0] != '#'; }
 
 static void take_welcome(node *n, const shoal_message *m) {
   size_t length;
@@ -279,7 +272,7 @@ static void received(void *self, uint64_t peer, shoal_message *m) {
   bool beat = m->kind == SHOAL_MSG_BEAT; /* which says nothing to the core */
   if (beat && !from_chief) shoal_net_send(n->net, peer, (shoal_message){.kind = SHOAL_MSG_BEAT});
   if (n->owner != NULL && n->failed == SHOAL_OK && !beat)
-    shoal_outbox_put(&n->inbox, peer, *m);
+    shoal_owner_receive(n->owner, peer, m);
   else
     shoal_message_release(m);
   post(n);
@@ -294,7 +287,7 @@ static void closed(void *self, uint64_t peer, const char *reason) {
     shoal_line_say_closed(&n->chief, "the chief", reason, true, &n->config->notes, now);
   shoal_line_closed(&n->chief, peer, now);
   if (n->owner == NULL) return;
-  shoal_outbox_put(&n->inbox, peer, (shoal_message){.kind = GONE});
+  shoal_owner_gone(n->owner, peer);
   post(n);
 }
 
@@ -324,7 +317,6 @@ shoal_status shoal_owner_node_run(const shoal_owner_node_config *config, shoal_e
   while (status == SHOAL_OK && !n.ended && !__atomic_load_n(config->stop, __ATOMIC_RELAXED)) {
     double now = shoal_clock_seconds();
     shoal_line_tick(&n.chief, n.net, &config->way, now);
-    post(&n);
     shoal_net_run(n.net, fmin(shoal_node_turn_s, fmax(0, shoal_line_next(&n.chief) - now)));
     if (!n.chief.open && now - n.chief.down_since > SHOAL_LINE_GIVE_UP_S)
       status = shoal_fail(err, SHOAL_IO, "no chief at %s for %d minutes; giving up", config->chief,

@@ -3,8 +3,8 @@
  * It listens for workers, connects to the chief, learns from it what the job is, and owns one
  * slice until the chief says END. When the chief says so (every few seconds, and at the end of an
  * epoch) it writes its slice to disk; the last two such records stay. Killed and started again it
- * comes back with the bits of the last version that is safe. While the disk takes nothing, the round waits,
- * and a note says so. Who dials it and looks for another is told so. When it is stopped or cannot do what the
+ * comes back with the bits of the last version that is safe. Where the disk does not take it, the chief and a note
+ * say so, and rounds go on. Who dials it and looks for another is told so. When it is stopped or cannot do what the
  * job asks for, it tells the chief.
  *
  * Threads: run blocks; `stop` may be set by a signal or another thread. */

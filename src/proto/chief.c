@@ -39,8 +39,8 @@ static bool reserve(shoal_chief *c) {
     c->rounds[i] = (open_round){.here = &c->here[i * units], .sums = &c->sums[i * units]};
   c->carry_count = config->carry_floats * config->parts;
   if (c->carry_count == 0) return true;
-  float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry, &c->next_carry};
-  for (int i = 0; i < 4; i++) {
+  float **carries[] = {&c->carry, &c->safe_carry, &c->saving_carry, &c->next_carry, &c->rest_carry};
+  for (int i = 0; i < 5; i++) {
     *carries[i] = calloc(c->carry_count, sizeof(float));
     if (*carries[i] == NULL) return false;
     if (config->carry != NULL) memcpy(*carries[i], config->carry, c->carry_count * sizeof(float));
@@ -58,7 +58,8 @@ shoal_status shoal_chief_create(shoal_chief **out, const shoal_chief_config *con
   c->round_units = config->mode.kind == SHOAL_ASYNC ? 1 : config->parts;
   c->now = c->safe = config->start;
   c->now.generation = c->safe.generation = config->start.generation + 1;
-  c->offered = c->now.version;
+  c->offered = c->recorded = c->now.version;
+  c->not_saved = UINT64_MAX;
   c->next_save = INFINITY;
   c->lost_s = config->lost_s;
   shoal_lease_rules rules = config->leases;
@@ -93,6 +94,7 @@ void shoal_chief_destroy(shoal_chief *c) {
   free(c->safe_carry);
   free(c->saving_carry);
   free(c->next_carry);
+  free(c->rest_carry);
   shoal_places_release(&c->peer_places);
   free(c->peers);
   free(c->past);

@@ -6,8 +6,10 @@
  * gradients themselves go to the owners. At the end of an epoch, or when the driver asks, it
  * rests: nothing is leased until the driver has what it wants of that version.
  *
- * From time to time, and before every rest, it has the owners keep a version safe. When an owner
- * comes back without its memory, or the chief itself does, all go back to the last safe version,
+ * From time to time, and before every rest, it has the owners keep a version safe. Where a disk does not take
+ * one, the training goes on and another is tried later; a rest is told all the same. When an owner
+ * comes back without its memory, or the chief itself does, all go back to the last safe version, or to that
+ * of a later rest, which the driver has in memory,
  * and a new generation begins: what belongs to an older one is dropped. Since every unit is a
  * pure function of the version it starts from, the training ends with the same bits. (In async
  * mode it does not: contributions between the safe version and the crash count again.)
@@ -52,6 +54,8 @@ enum {
   SHOAL_ROLE_OWNER = 2,
   SHOAL_ROLE_AUDITOR = 4,    /* in reports only */
   SHOAL_REFUSED_FOR_NOW = 1, /* `count` of REFUSE: it may pass; 0: it will not */
+  SHOAL_SAVED_LATE = 1,      /* `count` of SAVED: the owner was past that version already */
+  SHOAL_SAVED_NOT = 2,       /* the owner's disk did not take it */
   SHOAL_NAME_MAX = 64,
   SHOAL_CHIEF_EVENTS_MAX = 256,
   SHOAL_SAFE_RING = 4,
@@ -101,13 +105,14 @@ typedef struct shoal_chief_config {
 } shoal_chief_config;
 
 typedef enum shoal_chief_event_kind {
-  SHOAL_CHIEF_ROUND,  /* a round is finished: version, sums */
-  SHOAL_CHIEF_REST,   /* all owners have `version`, and it is safe; shoal_chief_go_on is awaited */
+  SHOAL_CHIEF_ROUND, /* a round is finished: version, sums */
+  SHOAL_CHIEF_REST, /* all owners have `version`, and it is safe or a disk does not take it; shoal_chief_go_on is
+                          awaited */
   SHOAL_CHIEF_SAFE,   /* a version is safe with all owners: keep `state`, the carry and the memory, then it
                           counts */
-  SHOAL_CHIEF_BACK,   /* all go back to the safe version, or start there: why is in `text`, after `name`
-                          where somebody is the cause; `state`, carry and memory must be kept before anything is
-                          sent, so that no generation comes twice */
+  SHOAL_CHIEF_BACK,   /* all go back to `version`, or start there: why is in `text`, after `name`
+                          where somebody is the cause; `state`, which is of the safe version, carry and memory must
+                          be kept before anything is sent, so that no generation comes twice */
   SHOAL_CHIEF_LACKS,  /* the owner of `slice` has not the version that it should go back to: see
                           shoal_chief_give */
   SHOAL_CHIEF_JOINED, /* a peer: name, and its role in `text`; `twin`: there is another worker of this name */
@@ -184,12 +189,15 @@ double shoal_chief_next_tick(const shoal_chief *chief); /* when to call tick at 
 
 /* Asks for a rest as soon as the round at hand is finished. */
 void shoal_chief_rest(shoal_chief *chief, double now);
-/* The driver has what it wanted while at rest. Until then, when an owner was lost and is back, the rest
- * is told again. */
+/* The driver has what it wanted while at rest: the weights and slots, for shoal_chief_give. Until then, when an
+ * owner was lost and is back, the rest is told again. */
 void shoal_chief_go_on(shoal_chief *chief, double now);
+/* The driver has kept the state of this version, as SAFE or BACK told it. Until then owners keep what an earlier one
+ * needs: the driver may come back with that. */
+void shoal_chief_recorded(shoal_chief *chief, uint64_t version);
 /* Tells all peers that the chief ends, and how; what they still say is not heard. */
 void shoal_chief_end(shoal_chief *chief, shoal_chief_ending how, const char *text);
-/* What an owner lacks: the slice's weights, then its slots, of the safe version. The blob is taken. */
+/* What an owner lacks: the slice's weights, then its slots, of the version that LACKS told. The blob is taken. */
 void shoal_chief_give(shoal_chief *chief, uint32_t slice, shoal_blob *state);
 /* An owner lost what it kept, and nobody has the safe version any more: all go back to an earlier
  * one that the driver has. Both are borrowed for the call; carry may be NULL: then it stays. */

@@ -168,11 +168,14 @@ void shoal_chief_ring_cut(shoal_chief *c) {
   shoal_chief_ring_add(c);
 }
 
-shoal_blob *shoal_chief_ring_versions(const shoal_chief *c) {
-  uint64_t versions[SHOAL_SAFE_RING];
-  if (c->guard == NULL) return NULL;
-  for (uint32_t i = 0; i < c->ring_count; i++) versions[i] = c->ring[i].state.version;
-  return shoal_blob_of(versions, c->ring_count * sizeof *versions);
+shoal_blob *shoal_chief_versions(const shoal_chief *c) {
+  uint64_t versions[SHOAL_SAFE_RING + 2];
+  uint32_t count = 0;
+  if (c->guard == NULL && c->recorded == c->safe.version) return NULL;
+  for (uint32_t i = 0; i < c->ring_count; i++) versions[count++] = c->ring[i].state.version;
+  if (c->guard == NULL) versions[count++] = c->safe.version;
+  if (c->recorded != c->safe.version) versions[count++] = c->recorded;
+  return shoal_blob_of(versions, count * sizeof *versions);
 }
 
 /* The newest safe version from before this round is the one to go on from. */

@@ -86,8 +86,13 @@ struct shoal_chief {
   bool paused;      /* nothing is leased, all that was is closed */
   bool announced;   /* and the driver knows */
   bool ended;
+  shoal_chief_state
+      rest; /* the last that the driver has in memory; all go back there where it is newer than `safe` */
+  float *rest_carry;
   bool saving; /* version saving_version is being made safe */
   uint64_t saving_version;
+  uint64_t not_saved;  /* the version that an owner's disk did not take; UINT64_MAX: none */
+  uint64_t recorded;   /* the safe version that the driver has kept last */
   double saving_since; /* when the chief came to that version */
   double next_save;    /* infinite until all owners run for the first time */
   double time;
@@ -138,7 +143,9 @@ void shoal_chief_keep(shoal_chief *chief, uint64_t round, uint32_t first, const 
 void shoal_chief_close_rounds(shoal_chief *chief);
 void shoal_chief_begin(shoal_chief *chief);
 void shoal_chief_announce(shoal_chief *chief);
-/* All go back to the safe version. `name` is who caused it, or NULL. */
+/* Where all can go back to: the safe version, or that of a later rest. */
+const shoal_chief_state *shoal_chief_newest(const shoal_chief *chief);
+/* All go back there. `name` is who caused it, or NULL. */
 void shoal_chief_go_back(shoal_chief *chief, const char *name, const char *why, bool undoes);
 void shoal_chief_go_back_for(shoal_chief *chief, const peer_entry *who, const char *why);
 void shoal_chief_go_back_apart(shoal_chief *chief);
@@ -172,6 +179,7 @@ void shoal_chief_guard_close(shoal_chief *chief); /* rounds were closed, or appl
 /* The safe version is a new one; the versions before it need not be kept any more. */
 void shoal_chief_ring_add(shoal_chief *chief);
 void shoal_chief_ring_cut(shoal_chief *chief);
-shoal_blob *shoal_chief_ring_versions(const shoal_chief *chief); /* for SAVE; NULL: not guarded */
+shoal_blob *
+shoal_chief_versions(const shoal_chief *chief); /* to stay beside a new one, for SAVE; NULL: the safe one */
 
 #endif

@@ -113,7 +113,7 @@ static peer_entry *add_peer(shoal_chief *c, uint64_t peer, const shoal_message *
 }
 
 /* An owner that only lost its connection has the generation in memory. Another is brought to the safe
- * version, and all with it, unless they are still there. (In async mode it has forgotten too which
+ * version or the last rest, and all with it, unless they are still there. (In async mode it has forgotten too which
  * contributions it had, so those must be of an old generation.) */
 static void place_owner(shoal_chief *c, uint64_t peer, const shoal_message *m) {
   bool kept = m->lease == 1 && m->generation == c->now.generation && m->round == c->config.job_digest;
@@ -128,7 +128,7 @@ static void place_owner(shoal_chief *c, uint64_t peer, const shoal_message *m) {
     if (c->saving) shoal_chief_ask_to_save(c, m->slice);
   } else if (ahead)
     shoal_chief_go_back_for(c, shoal_chief_owner_of(c, m->slice), "comes from another training");
-  else if (c->offered > c->safe.version || (c->begun && c->config.mode.kind == SHOAL_ASYNC))
+  else if (c->offered > shoal_chief_newest(c)->version || (c->begun && c->config.mode.kind == SHOAL_ASYNC))
     shoal_chief_go_back_for(c, shoal_chief_owner_of(c, m->slice), "was started again");
   else
     shoal_chief_ask_to_restore(c, m->slice);

@@ -28,7 +28,7 @@ void shoal_chief_forget_squares(owner_entry *owner) {
 
 void shoal_chief_ask_to_restore(shoal_chief *c, uint32_t slice) {
   shoal_chief_say(c, c->owners[slice].peer,
-                  (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->safe.version, .slice = slice});
+                  (shoal_message){.kind = SHOAL_MSG_RESTORE, .version = c->now.version, .slice = slice});
 }
 
 /* The peer of a slice's owner, or NULL. */
@@ -36,11 +36,18 @@ const peer_entry *shoal_chief_owner_of(shoal_chief *c, uint32_t slice) {
   return c->owners[slice].peer != 0 ? shoal_chief_find(c, c->owners[slice].peer) : NULL;
 }
 
+const shoal_chief_state *shoal_chief_newest(const shoal_chief *c) {
+  return c->rest.version > c->safe.version ? &c->rest : &c->safe;
+}
+
 void shoal_chief_go_back(shoal_chief *c, const char *name, const char *why, bool undoes) {
   uint64_t generation = c->now.generation + 1;
-  bool resting = c->paused && c->safe.version == c->now.version;
-  c->now = c->safe;
+  if (undoes) c->rest = (shoal_chief_state){0}; /* it may rest on lies */
+  const shoal_chief_state *to = shoal_chief_newest(c);
+  bool resting = c->paused && to->version == c->now.version;
+  c->now = *to;
   c->now.generation = c->safe.generation = generation;
+  c->not_saved = UINT64_MAX;
   c->offered = c->now.version;
   c->begun = false;
   c->moved = c->time;
@@ -49,7 +56,8 @@ void shoal_chief_go_back(shoal_chief *c, const char *name, const char *why, bool
   shoal_lease_forget(c->book, UINT64_MAX);
   memset(c->here, 0, (size_t)c->window * c->round_units * sizeof *c->here);
   if (c->guard != NULL) shoal_guard_back(c->guard, c->now.version);
-  if (c->carry != NULL) memcpy(c->carry, c->safe_carry, c->carry_count * sizeof *c->carry);
+  if (c->carry != NULL)
+    memcpy(c->carry, to == &c->rest ? c->rest_carry : c->safe_carry, c->carry_count * sizeof *c->carry);
   for (uint32_t s = 0; s < c->config.owners; s++) {
     c->owners[s].ready = false;
     shoal_chief_forget_squares(&c->owners[s]);
@@ -63,7 +71,7 @@ void shoal_chief_go_back(shoal_chief *c, const char *name, const char *why, bool
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (c->owners[s].peer != 0) shoal_chief_ask_to_restore(c, s);
   shoal_chief_event event = {
-      .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->now, .text = why, .undoes = undoes};
+      .kind = SHOAL_CHIEF_BACK, .version = c->now.version, .state = c->safe, .text = why, .undoes = undoes};
   if (name != NULL) memcpy(event.name, name, sizeof event.name);
   shoal_chief_tell(c, event);
 }
@@ -77,6 +85,7 @@ void shoal_chief_fall_back(shoal_chief *c, const shoal_chief_state *state, const
   c->time = now;
   uint64_t generation = c->now.generation;
   c->safe = *state;
+  c->rest = (shoal_chief_state){0};
   if (c->carry != NULL && carry != NULL) memcpy(c->safe_carry, carry, c->carry_count * sizeof *carry);
   c->now.generation = generation;
   shoal_chief_ring_cut(c);
@@ -110,7 +119,7 @@ void shoal_chief_ask_to_save(shoal_chief *c, uint32_t slice) {
                                   .version = c->saving_version,
                                   .round = c->safe.version,
                                   .slice = slice,
-                                  .payload = shoal_chief_ring_versions(c)});
+                                  .payload = shoal_chief_versions(c)});
 }
 
 static void start_saving(shoal_chief *c, uint64_t version) {
@@ -130,14 +139,20 @@ static void note_saving_state(shoal_chief *c) {
  * held up by it. */
 static bool writing(const shoal_chief *c) { return c->saving && c->now.version >= c->saving_version; }
 
+/* Returns how long it took. */
+static double end_saving(shoal_chief *c) {
+  double took = writing(c) ? c->time - c->saving_since : 0;
+  c->saving = false;
+  c->next_save = c->time + fmax(c->config.save_s, SAVING_SHARE * took);
+  return took;
+}
+
 /* A version is safe when all owners have it, and the chief too has come to it. */
 static void finish_saving(shoal_chief *c) {
   if (!writing(c)) return;
   for (uint32_t s = 0; s < c->config.owners; s++)
     if (!c->owners[s].saved) return;
-  double took = c->time - c->saving_since;
-  c->saving = false;
-  c->next_save = c->time + fmax(c->config.save_s, SAVING_SHARE * took);
+  double took = end_saving(c);
   c->lost_s = fmax(c->config.lost_s, SAVES_APART * took);
   c->safe = c->saving_state;
   if (c->carry != NULL) memcpy(c->safe_carry, c->saving_carry, c->carry_count * sizeof *c->carry);
@@ -164,9 +179,9 @@ static void save_sometimes(shoal_chief *c) {
 
 void shoal_chief_take_saved(shoal_chief *c, uint32_t slice, const shoal_message *m) {
   if (!c->saving || m->version != c->saving_version) return;
-  if (m->count != 0) { /* it was too late; another time */
-    c->saving = false;
-    c->next_save = c->time + c->config.save_s;
+  if (m->count != 0) { /* it was too late, or the disk is full; another time */
+    if (m->count == SHOAL_SAVED_NOT) c->not_saved = m->version;
+    end_saving(c);
     return;
   }
   c->owners[slice].saved = true;
@@ -308,7 +323,8 @@ void shoal_chief_go_back_apart(shoal_chief *c) {
 
 /* ---- rests ---- */
 
-/* A rest is told when every owner has made its last version and keeps it safe. */
+/* A rest is told when every owner has made its last version and keeps it safe. Where a disk does not take it, the
+ * driver gets it from the owners' memory, and saves it where it can. */
 void shoal_chief_announce(shoal_chief *c) {
   if (c->rest_wanted && !c->paused && c->now.version == c->offered) {
     c->paused = true;
@@ -318,7 +334,7 @@ void shoal_chief_announce(shoal_chief *c) {
   if (c->saving && c->saving_version <= c->now.version) return;
   if (c->guard != NULL && shoal_guard_pending(c->guard)) return; /* what it finds may change the version */
   c->saving = false; /* a later version, which will not be made before the rest */
-  if (c->safe.version != c->now.version) {
+  if (c->safe.version != c->now.version && c->not_saved != c->now.version) {
     start_saving(c, c->now.version);
     note_saving_state(c);
     return;
@@ -338,9 +354,13 @@ void shoal_chief_rest(shoal_chief *c, double now) {
 void shoal_chief_go_on(shoal_chief *c, double now) {
   c->time = now;
   if (!c->paused) return; /* what the driver has is of a version that did not stay */
+  c->rest = c->now;
+  if (c->carry != NULL) memcpy(c->rest_carry, c->carry, c->carry_count * sizeof *c->carry);
   c->rest_wanted = c->paused = c->announced = false;
   shoal_chief_serve(c);
 }
+
+void shoal_chief_recorded(shoal_chief *c, uint64_t version) { c->recorded = version; }
 
 void shoal_chief_end(shoal_chief *c, shoal_chief_ending how, const char *text) {
   c->ended = true;

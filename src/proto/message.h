@@ -28,7 +28,8 @@
  *                             cut or left out, 8 bytes each)
  *   SAVE      chief, owner    keep `version` safe on disk, beside `round`, the version that is safe now (payload:
  *                             beside these versions, 8 bytes each; none: beside `round` alone)
- *   SAVED     owner, chief    it is, or `count` = 1: too late; lease, round: bytes it has received and sent
+ *   SAVED     owner, chief    it is, or `count` = 1: too late, 2: the disk did not take it (payload: why); lease,
+ *                             round: bytes it has received and sent
  *   RESTORE   chief, owner    go back to `version`; a new generation begins
  *   RESTORED  owner, chief    done, or `count` = 1: I have no such version
  *   GIVE      chief, owner    then here it is: weights and slots

@@ -677,7 +677,9 @@ static void note_keeps(shoal_owner *o, const shoal_message *m) {
 static void take_save(shoal_owner *o, const shoal_message *m) {
   bool kept = m->version == o->kept_version, missed = !kept && m->version < o->state.version;
   if (kept || missed) {
-    say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = m->version, .count = missed});
+    say(o, o->chief,
+        (shoal_message){
+            .kind = SHOAL_MSG_SAVED, .version = m->version, .count = missed ? SHOAL_SAVED_LATE : 0});
     return;
   }
   o->save_version = m->version;
@@ -693,12 +695,25 @@ uint32_t shoal_owner_keeps(const shoal_owner *o, uint64_t versions[SHOAL_OWNER_K
   return o->keeps_count + 1;
 }
 
-void shoal_owner_saved(shoal_owner *o) {
+static void end_save(shoal_owner *o, shoal_message saved) {
   SHOAL_ASSERT(o->save);
   o->save = false;
-  o->kept_version = o->state.version;
-  if (o->chief != 0) say(o, o->chief, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = o->state.version});
+  saved.kind = SHOAL_MSG_SAVED;
+  saved.version = o->state.version;
+  if (o->chief != 0)
+    say(o, o->chief, saved);
+  else
+    shoal_message_release(&saved);
   finish_rounds(o);
+}
+
+void shoal_owner_saved(shoal_owner *o) {
+  o->kept_version = o->state.version;
+  end_save(o, (shoal_message){0});
+}
+
+void shoal_owner_not_saved(shoal_owner *o, const char *why) {
+  end_save(o, (shoal_message){.count = SHOAL_SAVED_NOT, .payload = shoal_blob_of(why, strlen(why))});
 }
 
 bool shoal_owner_restore(const shoal_owner *o, uint64_t *version) {

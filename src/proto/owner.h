@@ -16,7 +16,8 @@
  *
  * It keeps nothing on disk itself: when the chief says SAVE, shoal_owner_save tells the driver
  * what to keep; after RESTORE, shoal_owner_restore asks for it back; what the driver has not, the
- * chief may have. Messages of another generation than its own are dropped.
+ * chief may have. Where the disk does not take a version, the chief is told so, and rounds go on; it asks again.
+ * Messages of another generation than its own are dropped.
  *
  * Ownership: create, then destroy; graph and kernels are borrowed. Threads: one. */
 #ifndef SHOAL_PROTO_OWNER_H
@@ -69,12 +70,13 @@ void shoal_owner_gone(shoal_owner *owner, uint64_t peer);
 shoal_outbox *shoal_owner_outbox(shoal_owner *owner);
 
 /* Whether the state as it is now is to be kept safe; then the driver does so before it posts the outbox or
- * gives the owner anything else, and says when that is done. */
+ * gives the owner anything else, and says when that is done, or why it could not be. */
 bool shoal_owner_save(const shoal_owner *owner);
 /* What is to stay beside it, other records can go: writes up to SHOAL_OWNER_KEEPS_MAX versions, the one at
  * hand among them, and returns how many. */
 uint32_t shoal_owner_keeps(const shoal_owner *owner, uint64_t versions[SHOAL_OWNER_KEEPS_MAX]);
 void shoal_owner_saved(shoal_owner *owner);
+void shoal_owner_not_saved(shoal_owner *owner, const char *why);
 
 /* Whether a version is to be brought back; the driver writes it into the state, or has none. From RESTORE
  * until then weights and slots are undefined, and nobody gets them. */

@@ -529,6 +529,8 @@ static shoal_status open_cluster(shoal_runner *r, shoal_error *err) {
   shoal_chief_node *node;
   status = shoal_chief_node_create(&node, &chief, err);
   if (status != SHOAL_OK) return status;
+  r->plan.state_dir = r->state_folder.bytes;
+  r->plan.state_bytes = shoal_chief_node_room(node);
   pthread_mutex_lock(&r->lock);
   r->node = node;
   if (r->abandoned) give_up(node);

@@ -13,6 +13,7 @@ static const char *const names[SHOAL_FAULTS] = {
     [SHOAL_FAULT_CLOCK] = "clocks that jump",       [SHOAL_FAULT_LEAVE] = "workers that leave",
     [SHOAL_FAULT_JOIN] = "workers that join",       [SHOAL_FAULT_LIAR] = "lying workers",
     [SHOAL_FAULT_TWICE] = "messages twice",         [SHOAL_FAULT_LATE] = "messages overtaken",
+    [SHOAL_FAULT_FULL] = "writes to full disks",
 };
 
 const char *shoal_sim_fault_name(shoal_sim_fault fault) { return names[fault]; }
@@ -178,6 +179,15 @@ static void calm(shoal_life *life) {
   shoal_life_log(life, NULL, "the faults are over");
   heal(life);
   for (uint32_t i = 0; i < life->nodes_count; i++) start(life, &life->nodes[i]);
+}
+
+/* For some time, then there is room again. */
+bool shoal_faults_full(shoal_life *life, const shoal_sim_node *node) {
+  double full_s = life->plan.full_s;
+  bool full =
+      full_s > 0 && !life->calm && fmod(now_of(life) + 0.3 * full_s * node->index, 2 * full_s) < full_s;
+  if (full) count(life, SHOAL_FAULT_FULL);
+  return full;
 }
 
 /* Now and then a write is where it crashes. */

@@ -161,6 +161,7 @@ static shoal_sim_plan draw_plan(const shoal_sim_config *config) {
     p.job.light = true; /* nothing is compared with one machine: it is long */
   }
   plan_guard(&p, config, &d);
+  if (draw(&d, 6) == 0 && config->sabotage == SHOAL_SABOTAGE_NONE) p.full_s = between(&d, 2, 30);
   return p;
 }
 
@@ -258,11 +259,11 @@ static void describe(const shoal_life *life) {
   if (p->job.mode.kind == SHOAL_STALE) snprintf(extra, sizeof extra, ":%u", p->job.mode.stale);
   if (p->job.mode.kind == SHOAL_LOCAL) snprintf(extra, sizeof extra, ":%u", p->job.mode.local);
   snprintf(life->report->what, sizeof life->report->what,
-           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s%s%s",
+           "%s%s, %s, %s, %u workers, %u parameter servers, %llu rounds of %u parts%s%s%s%s%s",
            modes[p->job.mode.kind], extra, nets[p->job.net], shoal_codec_name(p->job.format), p->workers,
            p->owners, (unsigned long long)life->job->end, life->job->parts, p->quiet ? ", no faults" : "",
            p->liars > 0 ? ", liars" : "", p->slow_disks ? ", slow disks" : "",
-           p->guarded ? p->audited ? ", audited" : ", guarded" : "");
+           p->full_s > 0 ? ", full disks" : "", p->guarded ? p->audited ? ", audited" : ", guarded" : "");
   life->report->guarded = p->guarded;
   life->report->liars = p->liars;
   life->report->workers = p->workers;

@@ -48,6 +48,7 @@ typedef enum shoal_sim_fault {
   SHOAL_FAULT_LIAR,      /* a worker that computes wrong results, in every unit */
   SHOAL_FAULT_TWICE,     /* a message comes twice */
   SHOAL_FAULT_LATE,      /* a message is overtaken */
+  SHOAL_FAULT_FULL,      /* a parameter server's disk does not take a version */
   SHOAL_FAULTS,
 } shoal_sim_fault;
 

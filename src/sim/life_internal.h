@@ -93,6 +93,10 @@ typedef struct shoal_sim_node {
   bool pulled[SHOAL_SIM_OWNERS_MAX]; /* which slices are here of the rest at hand */
   uint32_t pulled_count;
   uint64_t safe_pending; /* a version that is safe once the write is done, plus 1 */
+  uint64_t recorded;     /* that is being written */
+  shoal_blob *pulling[SHOAL_SIM_OWNERS_MAX],
+      *held[SHOAL_SIM_OWNERS_MAX]; /* slices of the rest at hand, and of the last */
+  uint64_t held_version;
 } shoal_sim_node;
 
 /* Everything about a life that does not change while it is lived. */
@@ -109,6 +113,7 @@ typedef struct shoal_sim_plan {
   double fault_gap_s, calm_s, limit_s; /* between faults; when they end; when the life must have ended */
   double rests;                        /* share of the chief's ticks that ask for a rest */
   uint32_t liars, slow;
+  double full_s; /* disks of parameter servers are full so long, then not, by turns; 0: never */
   bool quiet, slow_disks;
   bool guarded, audited;
   double recheck;
@@ -182,6 +187,8 @@ void shoal_role_written(shoal_life *life, shoal_sim_node *node);
 void shoal_faults_start(shoal_life *life);
 void shoal_faults_woken(shoal_life *life, uint64_t tag);
 void shoal_faults_write(shoal_life *life, shoal_sim_node *node); /* one has begun */
+bool shoal_faults_full(shoal_life *life,
+                       const shoal_sim_node *node); /* there is no room for one; counts it */
 
 /* ---- lies.c ---- */
 /* A worker has computed a unit, and says what it says of it. */

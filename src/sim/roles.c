@@ -47,12 +47,18 @@ static void save(shoal_life *life, shoal_sim_node *node) {
   free(record);
 }
 
+/* Whether only the chief has it, from a rest: what is safe must be on disk. */
+static bool is_held(const shoal_life *life, uint32_t slice, uint64_t version) {
+  const shoal_sim_node *chief = &life->nodes[0];
+  return chief->held[slice] != NULL && version == chief->held_version && version > life->check.safe;
+}
+
 static void restore(shoal_life *life, shoal_sim_node *node, uint64_t version) {
   const shoal_owner_state *state = shoal_owner_state_of(node->owner);
   size_t count = life->job->slices[node->index].count, bytes = count * sizeof(float);
   float *vectors[3] = {state->weights, state->slot1, state->slot2};
   shoal_blob *record = shoal_disk_read(&node->disk, version);
-  shoal_check_found(life, node, version, record != NULL);
+  shoal_check_found(life, node, version, record != NULL || is_held(life, node->index, version));
   for (uint32_t i = 0; record != NULL && i <= life->job->slots; i++)
     copy(vectors[i], shoal_blob_bytes(record) + i * bytes, count);
   shoal_disk_only(&node->disk, 0, version); /* later ones belong to a past that did not happen */
@@ -65,6 +71,8 @@ static void drive_owner(shoal_life *life, shoal_sim_node *node) {
   shoal_check_owner(life, node);
   if (shoal_owner_restore(node->owner, &version)) restore(life, node, version);
   shoal_check_owner(life, node);
+  while (shoal_owner_save(node->owner) && !node->writing && shoal_faults_full(life, node))
+    shoal_owner_not_saved(node->owner, "no room");
   if (shoal_owner_save(node->owner) && !node->writing) save(life, node);
 }
 
@@ -224,8 +232,12 @@ static void keep_state(shoal_life *life, shoal_sim_node *node, const shoal_chief
   free(record);
 }
 
-/* The beginning is on nobody's disk: first weights, slots of zeros. */
-static void give(shoal_life *life, shoal_sim_node *node, uint32_t slice) {
+/* The beginning is on nobody's disk: first weights, slots of zeros. Nor is a rest when a disk was full then. */
+static void give(shoal_life *life, shoal_sim_node *node, uint32_t slice, uint64_t version) {
+  if (version > 0) {
+    shoal_chief_give(node->chief, slice, shoal_blob_share(node->held[slice]));
+    return;
+  }
   const shoal_slice *s = &life->job->slices[slice];
   size_t bytes = (1 + life->job->slots) * s->count * sizeof(float);
   shoal_blob *blob = shoal_blob_create(bytes);
@@ -252,13 +264,25 @@ static void end_life(shoal_life *life) {
   life->ended = true;
 }
 
+/* The last rest is what the chief can give an owner that lacks it. */
+static void hold_pulled(const shoal_life *life, shoal_sim_node *node) {
+  for (uint32_t s = 0; s < life->plan.owners; s++) {
+    shoal_blob_release(node->held[s]);
+    node->held[s] = shoal_blob_share(node->pulling[s]);
+  }
+  node->held_version = node->rest_version;
+}
+
 static void take_pulled(shoal_life *life, shoal_sim_node *node, const shoal_message *m) {
   if (!node->resting || m->version != node->rest_version || m->slice >= life->plan.owners ||
       m->generation != shoal_chief_generation(node->chief) || node->pulled[m->slice])
     return;
   shoal_check_rest(life, m);
+  shoal_blob_release(node->pulling[m->slice]);
+  node->pulling[m->slice] = shoal_blob_share(m->payload);
   node->pulled[m->slice] = true;
   if (++node->pulled_count < life->plan.owners) return;
+  hold_pulled(life, node);
   if (node->rest_version < life->job->end) {
     shoal_world_wake(life->world, node->number,
                      shoal_world_now(life->world) + life->plan.eval_s * shoal_world_share(life->world),
@@ -310,6 +334,7 @@ static void banned(shoal_life *life, shoal_sim_node *node, const shoal_chief_eve
 }
 
 static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chief_event *event) {
+  bool held;
   switch (event->kind) {
   case SHOAL_CHIEF_ROUND:
     shoal_check_round(life, event);
@@ -323,8 +348,9 @@ static void chief_event(shoal_life *life, shoal_sim_node *node, const shoal_chie
     break;
   case SHOAL_CHIEF_BACK: went_back(life, node, event); break;
   case SHOAL_CHIEF_LACKS:
-    shoal_check_found(life, node, event->version, event->version == 0);
-    give(life, node, event->slice);
+    held = event->version == 0 || is_held(life, event->slice, event->version);
+    shoal_check_found(life, node, event->version, held);
+    if (held) give(life, node, event->slice, event->version);
     break;
   case SHOAL_CHIEF_DIFFERS:
     life->check.differs_told++;
@@ -357,7 +383,9 @@ static void chief_events(shoal_life *life, shoal_sim_node *node) {
     keep = true;
   }
   shoal_check_differs(life);
-  if (keep) keep_state(life, node, &state);
+  if (!keep) return;
+  node->recorded = state.version;
+  keep_state(life, node, &state);
 }
 
 static void drive_chief(shoal_life *life, shoal_sim_node *node) {
@@ -376,6 +404,7 @@ static void drive_chief(shoal_life *life, shoal_sim_node *node) {
 static void chief_written(shoal_life *life, shoal_sim_node *node) {
   life->check.kept++;
   shoal_check_kept(life);
+  shoal_chief_recorded(node->chief, node->recorded);
   if (node->safe_pending > 0) shoal_check_safe(life, node->safe_pending - 1);
   node->safe_pending = 0;
 }
@@ -412,9 +441,14 @@ void shoal_role_start(shoal_life *life, shoal_sim_node *node) {
 }
 
 void shoal_role_stop(shoal_sim_node *node) {
-  if (node->role == SHOAL_SIM_CHIEF)
+  if (node->role == SHOAL_SIM_CHIEF) {
+    for (uint32_t s = 0; s < SHOAL_SIM_OWNERS_MAX; s++) {
+      shoal_blob_release(node->pulling[s]);
+      shoal_blob_release(node->held[s]);
+      node->pulling[s] = node->held[s] = NULL;
+    }
     shoal_chief_destroy(node->chief);
-  else if (node->role == SHOAL_SIM_OWNER)
+  } else if (node->role == SHOAL_SIM_OWNER)
     shoal_owner_destroy(node->owner);
   else {
     if (node->task.running) shoal_blob_release(node->task.unit.carry);

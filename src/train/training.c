@@ -183,16 +183,26 @@ shoal_status shoal_training_save(shoal_training *t, shoal_error *err) {
   return status;
 }
 
-/* A model and what takes its place are there at the same time, and with early stopping the best one. */
+/* A model and what takes its place are there at the same time, and with early stopping the best one. What is kept of a
+ * cluster may lie on the same disk. */
 static void warn_of_little_room(shoal_training *t) {
+  const char *state_dir = t->config->state_dir;
   uint64_t files = (goes_on_in_place(t) ? 1 : 2) + (t->config->task->model->recipe.early_stop > 0);
-  uint64_t bytes = bytes_of(t), room;
-  if (!shoal_room_at(t->config->out, &room) || room >= files * bytes) return;
-  warn(t,
-       "%s: saving needs room for %llu cop%s of the model, %s each, but only %s are free there; free some "
-       "space",
-       t->config->out, (unsigned long long)files, files == 1 ? "y" : "ies",
-       shoal_human_bytes((double)bytes).text, shoal_human_bytes((double)room).text);
+  uint64_t bytes = bytes_of(t), state = t->config->state_bytes, room;
+  bool shared = state_dir && shoal_room_is_shared(t->config->out, state_dir);
+  char beside[SHOAL_ERROR_TEXT_MAX] = "";
+  if (shared)
+    snprintf(beside, sizeof beside, ", and %s for %s", shoal_human_bytes((double)state).text, state_dir);
+  if (shoal_room_at(t->config->out, &room) && room < files * bytes + (shared ? state : 0))
+    warn(
+        t,
+        "%s: saving needs room for %llu cop%s of the model, %s each%s, but only %s are free there; free some "
+        "space",
+        t->config->out, (unsigned long long)files, files == 1 ? "y" : "ies",
+        shoal_human_bytes((double)bytes).text, beside, shoal_human_bytes((double)room).text);
+  if (state_dir && !shared && shoal_room_at(state_dir, &room) && room < state)
+    warn(t, "%s: the state of the training needs %s, but only %s are free there; free some space", state_dir,
+         shoal_human_bytes((double)state).text, shoal_human_bytes((double)room).text);
 }
 
 /* During the run a save that fails is a warning: the disk may have room again later, and the last try, at the end,

@@ -12,7 +12,8 @@
  * takes the place of one that was moved there earlier. One of this same training (the same model, recipe and
  * data, such as a crash leaves behind) never takes the place of another's: it goes to ".previous-2" or on.
  *
- * There must be room for the model where it is saved: less than one takes is an error at the start, and a save for
+ * There must be room for the model where it is saved: less than one takes is an error at the start, less than all
+ * files of the run take is a warning, and a save for
  * which there is none keeps the file that is there. While it trains, that is a warning, given once
  * until a save succeeds again; at the end it waits until somebody has made room, or `stop` is set.
  *
@@ -43,11 +44,13 @@ typedef struct shoal_training_calls {
 } shoal_training_calls;
 
 typedef struct shoal_training_config {
-  shoal_task *task;    /* ready */
-  const char *out;     /* "model.safetensors" */
-  const char *resumed; /* the checkpoint's path when going on from one, else NULL */
-  bool had_early_stop; /* the checkpoint's run: only then is a best file beside it its own */
-  double save_every_s; /* within an epoch; 0: only after epochs */
+  shoal_task *task;      /* ready */
+  const char *out;       /* "model.safetensors" */
+  const char *resumed;   /* the checkpoint's path when going on from one, else NULL */
+  bool had_early_stop;   /* the checkpoint's run: only then is a best file beside it its own */
+  double save_every_s;   /* within an epoch; 0: only after epochs */
+  const char *state_dir; /* where who makes the rounds keeps files on this machine, or NULL */
+  uint64_t state_bytes;  /* that these will need */
   shoal_training_calls calls;
   shoal_class_eval *evaluation; /* gets what is held out, class by class, and at the end the test; or NULL */
   const volatile sig_atomic_t *stop;

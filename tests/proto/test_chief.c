@@ -273,6 +273,104 @@ static void saved(shoal_chief *chief, uint64_t version, double now) {
   receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = version}, now);
 }
 
+static void not_saved(shoal_chief *chief, uint64_t version, double now) {
+  receive(chief, OWNER,
+          (shoal_message){.kind = SHOAL_MSG_SAVED, .version = version, .count = SHOAL_SAVED_NOT}, now);
+}
+
+/* A rest is told, nothing counts as safe, and the next version is tried. */
+static void a_full_disk_does_not_hold_up_the_training(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  shoal_message save;
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 2);
+  make_round(chief, 1, 2);
+  not_saved(chief, 2, 3);
+  shoal_chief_rest(chief, 4);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, NULL) == false); /* it has just been tried */
+  assert_true(told(chief, SHOAL_CHIEF_REST));
+  shoal_chief_go_on(chief, 5);
+  make_round(chief, 2, 6);
+  assert_true(said(chief, OWNER, SHOAL_MSG_SAVE, &save));
+  assert_int_equal(save.version, 3);
+  not_saved(chief, 3, 7);
+  shoal_chief_event event;
+  bool rests = false;
+  while (shoal_chief_next_event(chief, &event)) {
+    assert_true(event.kind != SHOAL_CHIEF_SAFE);
+    rests |= event.kind == SHOAL_CHIEF_REST && event.version == 3;
+  }
+  assert_true(rests);
+  shoal_chief_destroy(chief);
+}
+
+/* The driver has the weights of a rest that could not be made safe: all go back there. What the driver is to keep is
+ * the version that is safe all the same. */
+static void all_go_back_to_a_rest_that_is_not_safe(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 1000);
+  gather(chief, 0);
+  make_round(chief, 0, 1);
+  shoal_chief_rest(chief, 2);
+  not_saved(chief, 1, 3);
+  assert_true(told(chief, SHOAL_CHIEF_REST));
+  shoal_chief_go_on(chief, 4);
+  make_round(chief, 1, 5);
+  shoal_chief_gone(chief, OWNER, "test", 6);
+  hello(chief, OWNER, SHOAL_ROLE_OWNER, 0, false, 7);
+  shoal_chief_event event;
+  bool back = false;
+  while (shoal_chief_next_event(chief, &event)) {
+    if (event.kind != SHOAL_CHIEF_BACK) continue;
+    back = true;
+    assert_int_equal(event.version, 1);
+    assert_int_equal(event.state.version, 0);
+    assert_int_equal(event.state.generation, shoal_chief_generation(chief));
+  }
+  assert_true(back);
+  shoal_message restore;
+  assert_true(said(chief, OWNER, SHOAL_MSG_RESTORE, &restore));
+  assert_int_equal(restore.version, 1);
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = 1, .count = 1}, 8);
+  assert_true(told(chief, SHOAL_CHIEF_LACKS));
+  shoal_chief_give(chief, 0, shoal_blob_of("", 0));
+  receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_RESTORED, .version = 1}, 9);
+  make_round(chief, 1, 10);
+  shoal_chief_destroy(chief);
+}
+
+/* Until the driver has kept what is safe, it may come back with what it kept before. */
+static void what_the_driver_has_kept_stays_with_the_owners(void **state) {
+  (void)state;
+  shoal_chief *chief = chief_of(0, 0);
+  gather(chief, 0);
+  shoal_message save;
+  for (uint64_t version = 0; version < 3; version++) {
+    make_round(chief, version, 10.0 * (double)version);
+    shoal_letter letter;
+    while (shoal_outbox_take(shoal_chief_outbox(chief), &letter)) {
+      save = letter.message;
+      if (save.kind != SHOAL_MSG_SAVE) {
+        shoal_message_release(&letter.message);
+        continue;
+      }
+      const uint64_t both[] = {save.round, 0};
+      if (save.round == 0) assert_null(save.payload);
+      if (save.round != 0) {
+        assert_int_equal(shoal_blob_length(save.payload), sizeof both);
+        assert_memory_equal(shoal_blob_bytes(save.payload), both, sizeof both);
+      }
+      shoal_message_release(&letter.message);
+    }
+    told(chief, SHOAL_CHIEF_ROUND);
+    if (version == 1) receive(chief, OWNER, (shoal_message){.kind = SHOAL_MSG_SAVED, .version = 2}, 15);
+  }
+  shoal_chief_destroy(chief);
+}
+
 /* A worker reports a whole round; nothing comes from the owner. */
 static void report_round(shoal_chief *chief, double leased, double reported) {
   shoal_message lease;
@@ -968,6 +1066,9 @@ int main(void) {
       cmocka_unit_test(a_chief_that_starts_at_the_end_rests),
       cmocka_unit_test(an_owner_that_is_lost_while_it_saves_is_asked_again),
       cmocka_unit_test(nothing_is_saved_while_an_owner_is_away),
+      cmocka_unit_test(a_full_disk_does_not_hold_up_the_training),
+      cmocka_unit_test(all_go_back_to_a_rest_that_is_not_safe),
+      cmocka_unit_test(what_the_driver_has_kept_stays_with_the_owners),
       cmocka_unit_test(the_next_tick_is_never_in_the_past),
       cmocka_unit_test(a_lost_contribution_takes_all_back),
       cmocka_unit_test(an_owner_that_writes_has_lost_nothing),

@@ -1,5 +1,6 @@
 /* Owners of slices: any number of them, with parts in any order and some twice, make the same
  * versions to the last bit as a trainer on one machine. */
+#include "proto/chief.h"
 #include "proto/owner.h"
 
 #include <math.h>
@@ -290,6 +291,21 @@ static void a_version_is_saved_and_brought_back(void **state) {
   shoal_owner_saved(owner);
   assert_int_equal(now->version, 2);
   assert_int_equal(letters(owner), 3); /* came to 1, saved it, came to 2 */
+
+  save = (shoal_message){.kind = SHOAL_MSG_SAVE, .version = 2}; /* no room for this one, twice */
+  for (int tries = 0; tries < 2; tries++) {
+    shoal_letter letter;
+    shoal_message again = save;
+    shoal_owner_receive(owner, CHIEF, &again);
+    assert_true(shoal_owner_save(owner));
+    shoal_owner_not_saved(owner, "no room");
+    assert_false(shoal_owner_save(owner));
+    assert_true(shoal_outbox_take(shoal_owner_outbox(owner), &letter));
+    assert_int_equal(letter.message.kind, SHOAL_MSG_SAVED);
+    assert_int_equal(letter.message.count, SHOAL_SAVED_NOT);
+    assert_memory_equal(shoal_blob_bytes(letter.message.payload), "no room", 7);
+    shoal_message_release(&letter.message);
+  }
 
   uint64_t version;
   shoal_message forged = {.kind = SHOAL_MSG_RESTORE, .version = 0, .generation = 9}; /* by a worker */

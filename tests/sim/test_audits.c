@@ -115,7 +115,7 @@ static void a_faulty_machine_among_known_ones_is_found(void **state) {
   assert_int_equal(shoal_mode_parse("sync", &mode, NULL), SHOAL_OK);
   static const shoal_sim_lie LIES[] = {SHOAL_LIE_ALWAYS, SHOAL_LIE_SOMETIMES};
   uint32_t always = 0, found = 0;
-  for (uint64_t seed = 0; seed < 40; seed++) {
+  for (uint64_t seed = 0; seed < 48; seed++) {
     const double recheck = seed % 2 == 0 ? 1 : 0.3;
     shoal_sim_report report;
     shoal_sim_live(&(shoal_sim_config){.seed = seed,
