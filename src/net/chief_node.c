@@ -721,7 +721,7 @@ bool shoal_chief_node_is_behind(shoal_chief_node *n, uint64_t *safe) {
 
 uint64_t shoal_chief_node_room(const shoal_chief_node *n) {
   bool undoes = shoal_job_is_audited(n->config.job);
-  uint64_t records = SHOAL_KEEP_RECORDS + (undoes ? SHOAL_SAFE_RING : 0) - (n->went_on > 0 ? 2 : 0);
+  uint64_t records = SHOAL_KEEP_RECORDS + (undoes ? SHOAL_SAFE_RING : 0) - (n->went_on > 0);
   return records * (1 + n->slots) * n->state->weights_count * sizeof(float) + 2 * carry_bytes(n);
 }
 

@@ -19,8 +19,7 @@
 
 enum {
   SHOAL_PIECES_MAX = 4,
-  SHOAL_KEEP_RECORDS =
-      3, /* of a parameter server while it writes; more where the training may be taken back further */
+  SHOAL_KEEP_RECORDS = 2, /* of a parameter server at once; more where lies may be undone */
 };
 
 typedef struct shoal_keep {

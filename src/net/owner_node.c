@@ -122,18 +122,18 @@ static void save(node *n) {
   uint32_t count = pieces_of(n, pieces);
   uint64_t version = shoal_owner_state_of(n->owner)->version;
   shoal_error err;
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX]; /* nobody goes back to any other, so that there is room */
+  shoal_keep_these(&n->keep, keeps, shoal_owner_keeps(n->owner, keeps));
   bool kept = shoal_keep_write(&n->keep, version, pieces, count, &err) == SHOAL_OK;
   say_kept(n, version, kept ? NULL : err.text);
   if (!kept) {
     shoal_owner_not_saved(n->owner, err.text);
     return;
   }
-  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
-  shoal_keep_these(&n->keep, keeps, shoal_owner_keeps(n->owner, keeps));
   shoal_owner_saved(n->owner);
 }
 
-/* A record is written beside the last one, and the one before that goes when it is there. */
+/* A record is written beside the last one, and the one before that goes first. */
 static void warn_of_little_room(const node *n, uint32_t records) {
   uint64_t room, bytes = 0;
   shoal_keep_piece pieces[SHOAL_PIECES_MAX];

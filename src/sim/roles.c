@@ -35,8 +35,10 @@ static void start_owner(shoal_life *life, shoal_sim_node *node) {
   SHOAL_ASSERT(status == SHOAL_OK);
 }
 
-/* A record: weights, then slots. */
+/* A record: weights, then slots. What nobody goes back to is gone first. */
 static void save(shoal_life *life, shoal_sim_node *node) {
+  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
+  shoal_disk_these(&node->disk, keeps, shoal_owner_keeps(node->owner, keeps));
   const shoal_owner_state *state = shoal_owner_state_of(node->owner);
   size_t count = life->job->slices[node->index].count, bytes = count * sizeof(float);
   const float *vectors[3] = {state->weights, state->slot1, state->slot2};
@@ -79,10 +81,7 @@ static void drive_owner(shoal_life *life, shoal_sim_node *node) {
 static void owner_written(shoal_life *life, shoal_sim_node *node) {
   uint64_t version = shoal_owner_state_of(node->owner)->version;
   bool forgets = life->config.sabotage == SHOAL_SABOTAGE_SHORT_MEMORY;
-  uint64_t keeps[SHOAL_OWNER_KEEPS_MAX];
-  uint32_t count = shoal_owner_keeps(node->owner, keeps);
   if (forgets) shoal_disk_only(&node->disk, version, version);
-  shoal_disk_these(&node->disk, keeps, count);
   shoal_owner_saved(node->owner);
 }
 

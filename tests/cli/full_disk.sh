@@ -88,12 +88,12 @@ rm is-full
 
 # Room for two copies of the model, but not for what a cluster keeps beside them.
 touch is-full
-FULL_ROOM=90000 full log train images.net --data images --out $out
+FULL_ROOM=80000 full log train images.net --data images --out $out
 wait "$started"
 same $? 0 "room for a model: $(tail -3 log)"
 check "nothing is said: $(cat log)" bash -c '! grep -q "saving needs room" log'
 rm -f disk/*
-FULL_ROOM=90000 full log train images.net --data images --out $out --workers 1 --ps 1
+FULL_ROOM=80000 full log train images.net --data images --out $out --workers 1 --ps 1
 wait "$started"
 same $? 0 "little room for a cluster: $(tail -3 log)"
 check "it says what all needs: $(cat log)" \
