@@ -20,6 +20,7 @@ typedef struct side {
   uint64_t peers[PEERS_MAX]; /* as they opened */
   int opened, received, closed;
   char address[300], reason[300];
+  uint64_t queued;          /* for the last that opened, when it did */
   uint64_t from, ended;     /* of the last message; the last that closed */
   uint64_t next[PEERS_MAX]; /* the round that is expected of peer `shard` */
   bool wrong, answer;       /* answer: send back what comes */
@@ -45,6 +46,7 @@ static inline void opened(void *self, uint64_t peer, const char *address) {
   side *s = self;
   if (s->opened < PEERS_MAX) s->peers[s->opened] = peer;
   s->opened++;
+  s->queued = shoal_net_queued(s->net, peer);
   snprintf(s->address, sizeof s->address, "%s", address);
 }
 
