@@ -9,7 +9,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { newPage, passed, patienceMs, Pictures, run, tabTo, watch, whileItMoves } from "./browser.mjs";
+import { drawn, newPage, passed, patienceMs, Pictures, run, tabTo, watch, whileItMoves } from "./browser.mjs";
 
 const volunteers = ["desk", "laptop"];
 const solvedAt = 475;
@@ -363,9 +363,29 @@ async function followLonger(page) {
   await pictures.takeAll(page, "agent-live");
 }
 
-async function stopAndGoOn(page) {
+// The answer to Stop was written before the end that the stream tells, and comes after it.
+async function stopWithLateAnswer(page) {
+  const asked = /\/jobs\/\d+\/stop$/;
+  let answer;
+  const held = new Promise((resolve) => (answer = resolve));
+  await page.route(asked, async (route) => {
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response });
+  });
+  const answered = page.waitForResponse(asked);
   await page.click("button:text-is('Stop')");
   await chip(page, "stopped");
+  answer();
+  await (await answered).finished();
+  await drawn(page);
+  await drawn(page);
+  assert.equal(await page.locator(".pagehead .chip.stopped").count(), 1, "an old answer is shown as the newest");
+  await page.unroute(asked);
+}
+
+async function stopAndGoOn(page) {
+  await stopWithLateAnswer(page);
   await seeItMove(page);
   await page.click(".pagehead button:text-is('Resume')");
   await page.click("dialog button:text-is('Resume')");

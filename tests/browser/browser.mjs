@@ -109,7 +109,10 @@ export async function holdBack(page, pattern) {
 // Waits for what takes as long as a training does, and gives up only when the page has shown nothing new for long.
 export async function whileItMoves(page, wait) {
   for (let before = null; ; ) {
-    const shown = await page.evaluate(() => document.body.innerText);
+    // An agent at play moves for ever.
+    const shown = await page.evaluate(() =>
+      document.body.innerText.replace(document.querySelector(".hud")?.innerText ?? "", ""),
+    );
     const moves = shown !== before;
     before = shown;
     try {

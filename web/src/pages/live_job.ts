@@ -12,6 +12,7 @@ import { Live } from "../live";
 import type { Frame, Page } from "../page";
 import { ask, Bar, busy, button, setState } from "../parts";
 import { pausedText } from "../standing";
+import { Told } from "../told";
 import { may, mayChange, type Job, type JobWorker, type LogLine, type Worker } from "../types";
 import { Log } from "./log";
 
@@ -62,6 +63,7 @@ export class LiveJob {
   readonly path: string;
   readonly log = new Log();
   readonly downloads = h("div", { class: "stack" });
+  private readonly told = new Told<JobAsSent>();
   readonly draw = eachFrame(() => this.drawNow());
   private readonly title: HTMLElement;
   private readonly state = h("span");
@@ -167,7 +169,7 @@ export class LiveJob {
 
   private async fetchAll(): Promise<void> {
     const [job, workers, lines, show] = await Promise.all([
-      get<JobAsSent>(this.path),
+      this.told.answer(get<JobAsSent>(this.path)),
       get<{ workers: JobWorker[] }>(`${this.path}/workers`),
       get<{ lines: LogLine[] }>(`${this.path}/log?after=${this.log.after}`),
       this.kind.fetch(),
@@ -194,7 +196,7 @@ export class LiveJob {
   }
 
   private onEvent(name: string, data: unknown): void {
-    if (name === "job") this.take(data as JobAsSent);
+    if (name === "job") this.take(this.told.tell(data as JobAsSent));
     else if (name === "workers") this.kind.takeWorkers((data as { workers: JobWorker[] }).workers);
     else if (name === "log") this.log.add([data as LogLine]);
     else if (name === "reset") void this.fetchAll().catch(() => undefined);
@@ -277,12 +279,12 @@ export class LiveJob {
   }
 
   private async stop(): Promise<void> {
-    this.take(await post<JobAsSent>(`${this.path}/stop`));
+    this.take(await this.told.answer(post<JobAsSent>(`${this.path}/stop`)));
   }
 
   private async resume(job: Job): Promise<void> {
     const more = await this.kind.askResume(job);
-    if (more) this.take(await post<JobAsSent>(`${this.path}/resume`, more));
+    if (more) this.take(await this.told.answer(post<JobAsSent>(`${this.path}/resume`, more)));
   }
 
   private async remove(job: Job): Promise<void> {
