@@ -129,19 +129,9 @@ static void tell(shoal_chief_node *n, const news *item) {
   pthread_mutex_unlock(&n->lock);
 }
 
-static void tell_note(shoal_chief_node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void tell_note(shoal_chief_node *n, const char *format, ...) {
-  news item = {.kind = NEWS_NOTE};
-  va_list list;
-  va_start(list, format);
-  vsnprintf(item.text, sizeof item.text, format, list);
-  va_end(list);
-  tell(n, &item);
-}
-
-static void tell_warning(shoal_chief_node *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void tell_warning(shoal_chief_node *n, const char *format, ...) {
-  news item = {.kind = NEWS_WARNING};
+__attribute__((format(printf, 3, 4))) static void tell_text(shoal_chief_node *n, news_kind kind,
+                                                            const char *format, ...) {
+  news item = {.kind = kind};
   va_list list;
   va_start(list, format);
   vsnprintf(item.text, sizeof item.text, format, list);
@@ -169,10 +159,10 @@ static void say_not_kept(shoal_chief_node *n, uint32_t slice, uint64_t version, 
   if (slice < n->config.job->owners_count) snprintf(who, sizeof who, "ps %u", slice);
   if (n->not_kept[slice]) return;
   n->not_kept[slice] = true;
-  tell_warning(n,
-               "%s cannot keep round %s: %s; the training continues and will try again, but a crash would "
-               "take it back to round %s",
-               who, shoal_human_count(version).text, why, shoal_human_count(n->safe_version).text);
+  tell_text(n, NEWS_WARNING,
+            "%s cannot keep round %s: %s; the training continues and will try again, but a crash would "
+            "take it back to round %s",
+            who, shoal_human_count(version).text, why, shoal_human_count(n->safe_version).text);
 }
 
 static void say_kept(shoal_chief_node *n, uint64_t version) {
@@ -181,7 +171,8 @@ static void say_kept(shoal_chief_node *n, uint64_t version) {
     said |= n->not_kept[i];
     n->not_kept[i] = false;
   }
-  if (said) tell_warning(n, "there is room again: round %s is kept", shoal_human_count(version).text);
+  if (said)
+    tell_text(n, NEWS_WARNING, "there is room again: round %s is kept", shoal_human_count(version).text);
 }
 
 /* Writes the last state that the core told. */
@@ -219,14 +210,15 @@ static void keep_generation(shoal_chief_node *n) {
   bool waits = false;
   while (write_record(n, &err) != SHOAL_OK && !quits(n)) {
     if (!waits)
-      tell_warning(n, "cannot keep the state of the training: %s; waiting until there is room", err.text);
+      tell_text(n, NEWS_WARNING, "cannot keep the state of the training: %s; waiting until there is room",
+                err.text);
     waits = true;
     pthread_mutex_lock(&n->lock);
     n->complete = false; /* nobody is asked for anything now */
     pthread_mutex_unlock(&n->lock);
     shoal_clock_sleep(RECORD_AGAIN_S);
   }
-  if (waits && !n->record_due) tell_warning(n, "there is room again: the training continues");
+  if (waits && !n->record_due) tell_text(n, NEWS_WARNING, "there is room again: the training continues");
 }
 
 /* ---- going back ---- */
@@ -269,7 +261,7 @@ static void handle_lack(shoal_chief_node *n, const shoal_chief_event *event) {
         event->slice);
     shoal_chief_node_fail(n, &err);
   } else if (event->version != base)
-    tell_note(n, "ps %u has lost what it kept of round %s; going back to round %s", event->slice,
+    tell_text(n, NEWS_NOTE, "ps %u has lost what it kept of round %s; going back to round %s", event->slice,
               shoal_human_count(event->version).text, shoal_human_count(base).text);
 }
 
@@ -363,37 +355,44 @@ static void take_weights(shoal_chief_node *n, const shoal_message *m) {
 static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *event) {
   switch (event->kind) {
   case SHOAL_CHIEF_JOINED:
-    tell_note(n, "%s is here", event->name);
+    tell_text(n, NEWS_NOTE, "%s is here", event->name);
     if (event->twin)
-      tell_note(n, "there are two of the name %s now, the second at %s; was it started twice?", event->name,
-                shoal_net_address(n->net, event->peer));
+      tell_text(n, NEWS_NOTE, "there are two of the name %s now, the second at %s; was it started twice?",
+                event->name, shoal_net_address(n->net, event->peer));
     break;
   case SHOAL_CHIEF_REFUSED:
     if (shoal_told_is_due(&n->refusals, event->name, event->text, shoal_clock_seconds()))
-      tell_note(n, "refused %s at %s: %s", event->name, shoal_net_address(n->net, event->peer), event->text);
+      tell_text(n, NEWS_NOTE, "refused %s at %s: %s", event->name, shoal_net_address(n->net, event->peer),
+                event->text);
     break;
   case SHOAL_CHIEF_LEFT:
-    tell_note(n, "%s left%s%s", event->name, event->text[0] != 0 ? ": " : "", event->text);
+    tell_text(n, NEWS_NOTE, "%s left%s%s", event->name, event->text[0] != 0 ? ": " : "", event->text);
     shoal_net_close(n->net, event->peer, "it left");
     break;
   case SHOAL_CHIEF_LOST:
-    tell_note(n, "lost %s: %s", event->name, event->text);
+    tell_text(n, NEWS_NOTE, "lost %s: %s", event->name, event->text);
     shoal_net_close(n->net, event->peer, event->text); /* it may be only silent; when it is back, it dials */
     break;
-  case SHOAL_CHIEF_LATE: tell_note(n, "%s is late; another takes over its unit", event->name); break;
-  case SHOAL_CHIEF_AGAIN: tell_note(n, "%s answers again after %.0f s", event->name, event->seconds); break;
+  case SHOAL_CHIEF_LATE:
+    tell_text(n, NEWS_NOTE, "%s is late; another takes over its unit", event->name);
+    break;
+  case SHOAL_CHIEF_AGAIN:
+    tell_text(n, NEWS_NOTE, "%s answers again after %.0f s", event->name, event->seconds);
+    break;
   case SHOAL_CHIEF_DIFFERS:
-    tell_note(n, "%s computed something else than another worker did; it was not used", event->name);
+    tell_text(n, NEWS_NOTE, "%s computed something else than another worker did; it was not used",
+              event->name);
     break;
   case SHOAL_CHIEF_REJECTED:
-    tell_note(n, "a contribution of %s was not used as it was: %s", event->name, event->text);
+    tell_text(n, NEWS_NOTE, "a contribution of %s was not used as it was: %s", event->name, event->text);
     break;
   case SHOAL_CHIEF_BANNED:
     if (n->config.recheck > 0)
-      tell_note(n, "%s is dismissed: %s, as a second computation shows; its machine may have faulty memory",
+      tell_text(n, NEWS_NOTE,
+                "%s is dismissed: %s, as a second computation shows; its machine may have faulty memory",
                 event->name, event->text);
     else
-      tell_note(n, "%s is banned: %s", event->name, event->text);
+      tell_text(n, NEWS_NOTE, "%s is banned: %s", event->name, event->text);
     if (event->peer != 0 && n->banned_count < BANNED_AT_ONCE) n->banned[n->banned_count++] = event->peer;
     break;
   default: break;
@@ -403,15 +402,16 @@ static void handle_peer_event(shoal_chief_node *n, const shoal_chief_event *even
 /* A round is finished after it was said what it waits for. */
 static void say_goes_on(shoal_chief_node *n, uint64_t version) {
   if (n->waited_for[0] != 0)
-    tell_note(n, "%s is back; round %s is finished", n->waited_for, shoal_human_count(version).text);
+    tell_text(n, NEWS_NOTE, "%s is back; round %s is finished", n->waited_for,
+              shoal_human_count(version).text);
   else
-    tell_note(n, "the training continues: round %s is finished", shoal_human_count(version).text);
+    tell_text(n, NEWS_NOTE, "the training continues: round %s is finished", shoal_human_count(version).text);
   n->waited = false;
 }
 
 static void say_back(shoal_chief_node *n, const shoal_chief_event *event) {
-  tell_note(n, "going back to round %s: %s%s%s", shoal_human_count(event->version).text, event->name,
-            event->name[0] != 0 ? " " : "", event->text);
+  tell_text(n, NEWS_NOTE, "going back to round %s: %s%s%s", shoal_human_count(event->version).text,
+            event->name, event->name[0] != 0 ? " " : "", event->text);
 }
 
 static void handle_event(shoal_chief_node *n, const shoal_chief_event *event) {
@@ -515,17 +515,19 @@ static void closed(void *self, uint64_t peer, const char *reason) {
 static void say_missing(shoal_chief_node *n, double now) {
   const shoal_job *job = n->config.job;
   for (uint32_t s = 0; s < job->owners_count; s++)
-    if (shoal_chief_owner(n->chief, s) == 0) tell_note(n, "waiting for ps %u at %s", s, job->owners[s]);
-  if (shoal_chief_workers(n->chief) == 0) tell_note(n, "waiting for a worker");
+    if (shoal_chief_owner(n->chief, s) == 0)
+      tell_text(n, NEWS_NOTE, "waiting for ps %u at %s", s, job->owners[s]);
+  if (shoal_chief_workers(n->chief) == 0) tell_text(n, NEWS_NOTE, "waiting for a worker");
   shoal_chief_peer peer;
   for (uint32_t i = 0; shoal_chief_peer_at(n->chief, i, now, &peer); i++) {
     if (peer.held_s > QUIET_S)
-      tell_note(n, "waiting for %s, which has had its unit for %.0f s", peer.name, peer.held_s);
+      tell_text(n, NEWS_NOTE, "waiting for %s, which has had its unit for %.0f s", peer.name, peer.held_s);
     else if (peer.silent_s > SILENT_S) {
-      tell_note(n, "waiting for %s, silent for %.0f s", peer.name, peer.silent_s);
+      tell_text(n, NEWS_NOTE, "waiting for %s, silent for %.0f s", peer.name, peer.silent_s);
       memcpy(n->waited_for, peer.name, sizeof n->waited_for);
     } else if (peer.rounds_behind > 0)
-      tell_note(n, "waiting for %s, %llu rounds behind", peer.name, (unsigned long long)peer.rounds_behind);
+      tell_text(n, NEWS_NOTE, "waiting for %s, %llu rounds behind", peer.name,
+                (unsigned long long)peer.rounds_behind);
   }
 }
 
@@ -700,7 +702,7 @@ shoal_rounds shoal_chief_node_rounds(shoal_chief_node *n) {
   return (shoal_rounds){.self = n, .next = next, .gather = gather};
 }
 
-void shoal_chief_node_note(shoal_chief_node *n, const char *text) { tell_note(n, "%s", text); }
+void shoal_chief_node_note(shoal_chief_node *n, const char *text) { tell_text(n, NEWS_NOTE, "%s", text); }
 
 void shoal_chief_node_fail(shoal_chief_node *n, const shoal_error *err) {
   pthread_mutex_lock(&n->lock);

@@ -6,9 +6,9 @@
  * the end of an epoch the cluster waits to be asked.
  *
  * What is kept on disk is one record, written before a new generation begins and when a version is
- * safe. While a disk, its own or a parameter server's, does not take it, a warning says so, and the training goes on:
- * what is gathered then comes from memory. A chief that was killed and is started again with the same job continues from there, and can still undo
- * what a liar did before.
+ * safe. While a disk, its own or a parameter server's, does not take it, a warning says so, and the training
+ * goes on: what is gathered then comes from memory. A chief that was killed and is started again with the same
+ * job continues from its record, and can still undo what a liar did before.
  *
  * Ownership: create, end, then destroy. The task is borrowed: while the node lives, nobody writes its
  * trainer's weights, slots and recurrent state except gather, for the thread inside gives them to parameter

@@ -60,14 +60,15 @@ static bool worker_of(const shoal_api_call *call, const cJSON *json, char out[WO
   return true;
 }
 
-/* A unit that somebody has, and says something of. */
+/* The unit that a request is about, once its ticket was checked. */
 typedef struct holding {
   uint64_t unit;
   uint32_t attempt;
   shoal_searcher *searcher;
 } holding;
 
-/* The unit in the path, held by who speaks of it: whoever was given it has its ticket. Answers when it is not. */
+/* Finds the unit in the path, and checks the ticket, which only the worker has that was given this attempt. False, and
+ * answered: there is no such unit, the ticket is wrong, or the worker is banned. */
 static bool check_holding(const shoal_api_call *call, uint32_t attempt, const char *ticket, holding *out) {
   uint64_t who;
   *out = (holding){.attempt = attempt};
@@ -79,7 +80,7 @@ static bool check_holding(const shoal_api_call *call, uint32_t attempt, const ch
   if (out->searcher == NULL) return false;
   if (!shoal_searcher_gave(out->searcher, out->unit, attempt, ticket, &who)) {
     shoal_api_error_at(call, 403,
-                       "the unit was not given to whoever says this: the ticket is not this attempt's",
+                       "this unit was given to somebody else: the ticket does not belong to this attempt",
                        "ticket", 0, 0);
     return false;
   }
