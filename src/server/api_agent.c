@@ -410,22 +410,31 @@ void shoal_api_list_checkpoints(const shoal_api_call *call) {
   shoal_text_release(&folder);
 }
 
+/* The newest checkpoint of a folder, or none. */
+static bool find_newest(const char *folder, uint64_t *steps) {
+  uint64_t all[CHECKPOINTS_MAX];
+  uint32_t count = shoal_coach_checkpoints(folder, all, CHECKPOINTS_MAX);
+  if (count > 0) *steps = all[count - 1];
+  return count > 0;
+}
+
+static void add_checkpoint(shoal_text *path, uint64_t steps) {
+  shoal_text_addf(path, "/%" PRIu64 ".safetensors", steps);
+}
+
+static bool asks_newest(const shoal_api_call *call) { return strcmp(call->names[1], "newest") == 0; }
+
 /* The file of the checkpoint in the path: its steps, or "newest"; answers when there is none. */
 static bool find_checkpoint(const shoal_api_call *call, uint64_t *steps, shoal_text *path) {
-  uint64_t all[CHECKPOINTS_MAX];
-  bool found = false;
+  bool newest = asks_newest(call);
   if (!find_path(call, "checkpoints", path)) return false;
-  uint32_t count = shoal_coach_checkpoints(path->bytes, all, CHECKPOINTS_MAX);
-  bool newest = strcmp(call->names[1], "newest") == 0;
-  if (newest && count > 0)
-    *steps = all[count - 1];
-  else if (!shoal_read_u64(call->names[1], strlen(call->names[1]), steps))
-    count = 0;
-  for (uint32_t i = 0; i < count; i++) found |= all[i] == *steps;
+  bool found = newest ? find_newest(path->bytes, steps)
+                      : shoal_read_u64(call->names[1], strlen(call->names[1]), steps);
+  add_checkpoint(path, *steps);
+  found = found && shoal_file_exists(path->bytes);
   if (!found)
     shoal_api_error(call, 404,
                     newest ? "there is no checkpoint yet" : "there is no such checkpoint, or no more");
-  shoal_text_addf(path, "/%" PRIu64 ".safetensors", *steps);
   return found;
 }
 
@@ -448,14 +457,28 @@ void shoal_api_get_checkpoint(const shoal_api_call *call) {
 typedef struct episode {
   shoal_kept_call kept;
   shoal_text path, answer;
-  uint64_t seed;
+  bool newest;
+  uint64_t steps, seed;
   shoal_status status;
   shoal_error err;
 } episode;
 
+/* What was the newest may have been thinned out while the request waited: then there is a newer one. */
+static bool find_newer(episode *e) {
+  uint64_t steps;
+  if (shoal_file_exists(e->path.bytes)) return false;
+  *strrchr(e->path.bytes, '/') = 0;
+  e->path.length = strlen(e->path.bytes);
+  bool found = find_newest(e->path.bytes, &steps) && steps > e->steps;
+  if (found) e->steps = steps;
+  add_checkpoint(&e->path, e->steps);
+  return found;
+}
+
 static void run_episode(void *self) {
   episode *e = self;
-  e->status = shoal_coach_episode(e->path.bytes, e->seed, PICTURES_MAX, &e->answer, &e->err);
+  do e->status = shoal_coach_episode(e->path.bytes, e->seed, PICTURES_MAX, &e->answer, &e->err);
+  while (e->status != SHOAL_OK && e->newest && find_newer(e));
 }
 
 static void release_episode(episode *e) {
@@ -488,7 +511,7 @@ void shoal_api_play_episode(const shoal_api_call *call) {
     shoal_api_error(call, 503, "out of memory");
     return;
   }
-  *e = (episode){.path = path, .seed = seed};
+  *e = (episode){.path = path, .newest = asks_newest(call), .steps = steps, .seed = seed};
   bool kept = shoal_api_keep_call(&e->kept, call);
   const shoal_chore chore = {.subject = "", .self = e, .run = run_episode, .done = end_episode};
   if (kept && !path.failed && shoal_chores_add(call->api->reads, &chore)) return;

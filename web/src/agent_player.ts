@@ -131,6 +131,12 @@ export class Player {
     this.draw();
   }
 
+  // Pauses, so that it asks for nothing by itself. Back when nothing is asked any more.
+  async settled(): Promise<void> {
+    this.setOn(false);
+    await this.asked.settled();
+  }
+
   close(): void {
     this.isClosed = true;
     cancelAnimationFrame(this.frame);
@@ -210,8 +216,7 @@ export class Player {
   // Who follows the newest has seen enough of an older one after a while.
   private isOutrun(): boolean {
     const { episode } = this;
-    if (this.chosen !== null || !this.isOn || !episode || episode.steps === this.current()?.steps)
-      return false;
+    if (!this.isOn || !episode || !this.isBehind()) return false;
     return this.head / (episode.pace * Number(this.speed.value)) > enoughS;
   }
 
@@ -290,11 +295,12 @@ export class Player {
     }
   }
 
-  // Checkpoints are thinned out: the one that was asked for may be gone.
+  // Checkpoints are thinned out: the one that was chosen may be gone, and so may the one that was the newest.
   private async fetchEpisode(steps: number, signal: AbortSignal): Promise<Episode> {
     const seed = Math.max(Math.trunc(Number(this.seed.value) || 0), 0);
     const path = (which: number | string): string =>
       `${this.options.path}/checkpoints/${which}/episode?seed=${seed}`;
+    if (this.chosen === null) return await get<Episode>(path("newest"), signal);
     try {
       return await get<Episode>(path(steps), signal);
     } catch (thrown) {

@@ -263,7 +263,10 @@ export function agentJobPage(frame: Frame, id: number): Page {
       fetchActors().catch(() => undefined);
       newer.now();
     },
-    settled: () => newer.settled(),
+    async settled() {
+      await player.settled();
+      await newer.settled();
+    },
     close() {
       newer.drop();
       curves.close();
