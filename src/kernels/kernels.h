@@ -68,13 +68,15 @@ typedef struct shoal_window {
  * since it decides the bits. */
 bool shoal_winograd_suits(const shoal_window *s);
 
-/* A convolution by Winograd's way, or a band of it. */
+/* A convolution by Winograd's way, or a part of it. */
 typedef struct shoal_winograd {
   shoal_window window;
   const float *x, *w, *bias, *dy; /* bias may be NULL */
   float *y, *dx, *dw;             /* dx is NULL where it is not wanted */
-  uint32_t first_in, ins;         /* the channels of dx that are wanted, */
-  uint32_t first_out, outs;       /* and those of y or dw */
+  uint32_t first, count;          /* the channels of y or of dx that are wanted, */
+  uint32_t first_lane, lanes;     /* and their lanes, whole sixteens */
+  uint32_t dw_first_out, dw_outs; /* the part of dw that is wanted, */
+  uint32_t dw_first_in, dw_ins;   /* outputs by inputs */
 } shoal_winograd;
 
 typedef enum shoal_pool_kind { SHOAL_POOL_MAX, SHOAL_POOL_MIN, SHOAL_POOL_AVERAGE } shoal_pool_kind;
@@ -168,7 +170,7 @@ typedef struct shoal_kernels {
   /* The same for windows that shoal_winograd_suits, with a fraction of the products and
    * other roundings (winograd.isa.c has the formulas and their error). Every sum runs over
    * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile.
-   * Only the channels of y, dx and dw that the job asks for are computed; their bits do not depend on which others are.
+   * Only what the job asks for of y, dx and dw is computed; its bits do not depend on what else is.
    * scratch: winograd_scratch floats. */
   void (*winograd_forward)(const shoal_winograd *job, float *scratch);
   void (*winograd_backward)(const shoal_winograd *job, float *scratch); /* overwrites dx, adds to dw */

@@ -16,9 +16,10 @@
  * the rounding small was found by trying: 3/4 and 3/2 for 3x3 (about 2.5 times the error of a
  * direct sum), 1/2, 1 and 2 for 5x5 (6 times).
  *
- * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. A thread that does a band of
- * the channels makes all points that it needs in its own scratch memory: the changes to points are a small part of the
- * arithmetic, and what another core has just written is far away. */
+ * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. A thread that does a part
+ * makes all points that it needs in its own scratch memory, since what another core has just written is far away. So
+ * parts are cut such that few points are made twice: outputs and the input's gradient by lanes first, whose points
+ * nobody else needs, and the weights' gradient, which sums over all lanes, by both kinds of channels. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -241,18 +242,20 @@ typedef struct matrices {
   size_t stride;
 } matrices;
 
-/* A band of a convolution: its shape and what is kept at the points. */
+/* A part of a convolution: its shape and what is kept at the points. */
 typedef struct job {
   const shoal_winograd *of;
   const shoal_window *s;
   const way *way;
-  uint32_t points, tiles_w, units; /* a unit is one tile of 16 lanes */
-  /* The rows and columns of the weights at the points; the channels of the band are in `of`. */
+  uint32_t points, tiles_w, tiles;
+  /* The rows and columns of the weights at the points. */
   uint32_t weights_first_out, weights_outs, weights_first_in, weights_ins;
-  matrices weights, gradient; /* weights_outs x weights_ins, and of the band's outputs x in_c */
+  matrices weights, gradient; /* weights_outs x weights_ins, and dw_outs x dw_ins of the part */
   matrices input, output;     /* in_c x COLUMNS, out_c x COLUMNS */
   matrices back;              /* weights_ins x COLUMNS: the input's gradient */
   float *gemm_scratch;
+  /* A unit is one tile of 16 lanes, a group. A walk goes over all tiles, and in each over some groups. */
+  uint32_t first_group, groups, units;
   uint32_t first_unit, units_count; /* the columns at hand */
 } job;
 
@@ -279,7 +282,7 @@ static job job_of(const shoal_winograd *of) {
                .way = w,
                .points = w->side * w->side,
                .tiles_w = tiles_w,
-               .units = tiles_h * tiles_w * (s->lanes / 16)};
+               .tiles = tiles_h * tiles_w};
 }
 
 /* Both return how many floats of scratch they need, which is all they do without any. */
@@ -287,8 +290,8 @@ static size_t begin_forward(job *j, const shoal_winograd *of, float *scratch) {
   *j = job_of(of);
   size_t used = products_scratch(j->s);
   j->gemm_scratch = scratch;
-  j->weights_first_out = of->first_out;
-  j->weights_outs = of->outs;
+  j->weights_first_out = of->first;
+  j->weights_outs = of->count;
   j->weights_ins = j->s->in_c;
   j->weights = take(j, scratch, &used, (size_t)j->weights_outs * j->weights_ins);
   j->input = take(j, scratch, &used, (size_t)j->s->in_c * COLUMNS);
@@ -301,10 +304,10 @@ static size_t begin_backward(job *j, const shoal_winograd *of, float *scratch) {
   size_t used = products_scratch(j->s);
   j->gemm_scratch = scratch;
   j->weights_outs = j->s->out_c;
-  j->weights_first_in = of->first_in;
-  j->weights_ins = of->ins;
+  j->weights_first_in = of->first;
+  j->weights_ins = of->count;
   j->weights = take(j, scratch, &used, (size_t)j->weights_outs * j->weights_ins);
-  j->gradient = take(j, scratch, &used, (size_t)of->outs * j->s->in_c);
+  j->gradient = take(j, scratch, &used, (size_t)of->dw_outs * of->dw_ins);
   j->input = take(j, scratch, &used, (size_t)j->s->in_c * COLUMNS);
   j->output = take(j, scratch, &used, (size_t)j->s->out_c * COLUMNS);
   j->back = take(j, scratch, &used, (size_t)j->weights_ins * COLUMNS);
@@ -313,7 +316,16 @@ static size_t begin_backward(job *j, const shoal_winograd *of, float *scratch) {
 
 size_t ISA(winograd_scratch)(const shoal_window *s) {
   job j;
-  return begin_backward(&j, &(shoal_winograd){.window = *s, .ins = s->in_c, .outs = s->out_c}, NULL);
+  const shoal_winograd whole = {.window = *s, .count = s->in_c, .dw_outs = s->out_c, .dw_ins = s->in_c};
+  return begin_backward(&j, &whole, NULL);
+}
+
+/* Begins a walk over some lanes. */
+static void begin_walk(job *j, uint32_t first_lane, uint32_t lanes) {
+  j->first_group = first_lane / 16;
+  j->groups = lanes / 16;
+  j->units = j->tiles * j->groups;
+  j->first_unit = j->units_count = 0;
 }
 
 /* Goes on to the next columns; with all of them done, false. */
@@ -334,26 +346,26 @@ typedef struct view {
 
 static view input_view(const job *j, uint32_t unit) {
   const shoal_window *s = j->s;
-  uint32_t groups = s->lanes / 16, tile = unit / groups;
+  uint32_t tile = unit / j->groups;
   return (view){.y = (int32_t)(tile / j->tiles_w * OUT) - (int32_t)s->pad_h,
                 .x = (int32_t)(tile % j->tiles_w * OUT) - (int32_t)s->pad_w,
                 .h = s->in_h,
                 .w = s->in_w,
                 .side = j->way->side,
                 .lanes = s->lanes,
-                .lane = unit % groups * 16};
+                .lane = (j->first_group + unit % j->groups) * (size_t)16};
 }
 
 static view output_view(const job *j, uint32_t unit) {
   const shoal_window *s = j->s;
-  uint32_t groups = s->lanes / 16, tile = unit / groups;
+  uint32_t tile = unit / j->groups;
   return (view){.y = (int32_t)(tile / j->tiles_w * OUT),
                 .x = (int32_t)(tile % j->tiles_w * OUT),
                 .h = s->out_h,
                 .w = s->out_w,
                 .side = OUT,
                 .lanes = s->lanes,
-                .lane = unit % groups * 16};
+                .lane = (j->first_group + unit % j->groups) * (size_t)16};
 }
 
 static bool whole(const view *v) {
@@ -439,11 +451,11 @@ static void transform_weights(const job *j) {
   weights_to_points_square(j->way, from, pairs_of(j, &j->weights, first));
 }
 
-static void transform_input(const job *j) {
+static void transform_input(const job *j, uint32_t first, uint32_t count) {
   const size_t plane = (size_t)j->s->in_h * j->s->in_w * j->s->lanes;
   for (uint32_t u = 0; u < j->units_count; u++) {
     view v = input_view(j, j->first_unit + u);
-    for (uint32_t c = 0; c < j->s->in_c; c++)
+    for (uint32_t c = first; c < first + count; c++)
       input_to_points_square(j->way, square_under(&v, j->of->x + c * plane),
                              points_of(j, &j->input, c, u * 16));
   }
@@ -519,30 +531,38 @@ static void add_inputs(const job *j) {
 }
 
 static void add_products(const job *j) {
-  matrices wanted = {j->output.first + (size_t)j->of->first_out * COLUMNS, j->output.stride};
-  multiply(j, &wanted, &j->input, &j->gradient,
-           (shoal_gemm){.m = j->of->outs,
-                        .n = j->s->in_c,
+  const shoal_winograd *of = j->of;
+  matrices outs = {j->output.first + (size_t)of->dw_first_out * COLUMNS, j->output.stride};
+  matrices ins = {j->input.first + (size_t)of->dw_first_in * COLUMNS, j->input.stride};
+  multiply(j, &outs, &ins, &j->gradient,
+           (shoal_gemm){.m = of->dw_outs,
+                        .n = of->dw_ins,
                         .k = j->units_count * 16,
                         .a_row = COLUMNS,
                         .a_col = 1,
                         .b_row = 1,
                         .b_col = COLUMNS,
-                        .c_row = j->s->in_c,
+                        .c_row = of->dw_ins,
                         .accumulate = j->first_unit > 0});
 }
 
 /* Adds the gradient at the points to that of the weights. */
 static void add_weights(const job *j) {
-  const uint32_t pairs = j->of->outs * j->s->in_c, area = j->s->k_h * j->s->k_w;
+  const shoal_winograd *of = j->of;
+  const uint32_t pairs = of->dw_outs * of->dw_ins, area = j->s->k_h * j->s->k_w;
   float buffer[KERNEL_MAX * KERNEL_MAX * 16];
-  float *dw = j->of->dw + (size_t)j->of->first_out * j->s->in_c * area;
+  uint32_t out = of->dw_first_out, in = 0;
   for (uint32_t first = 0; first < pairs; first += 16) {
     uint32_t count = pairs - first < 16 ? pairs - first : 16;
     points_to_weights_square(j->way, pairs_of(j, &j->gradient, first),
                              (square){.start = buffer, .row = j->way->kernel * 16, .col = 16});
-    for (uint32_t i = 0; i < count; i++)
-      for (uint32_t tap = 0; tap < area; tap++) dw[(first + i) * area + tap] += buffer[tap * 16 + i];
+    for (uint32_t i = 0; i < count; i++) {
+      float *dw = of->dw + ((size_t)out * j->s->in_c + of->dw_first_in + in) * area;
+      for (uint32_t tap = 0; tap < area; tap++) dw[tap] += buffer[tap * 16 + i];
+      if (++in < of->dw_ins) continue;
+      in = 0;
+      out++;
+    }
   }
 }
 
@@ -552,27 +572,43 @@ void ISA(winograd_forward)(const shoal_winograd *of, float *scratch) {
   job j;
   begin_forward(&j, of, scratch);
   transform_weights(&j);
+  begin_walk(&j, of->first_lane, of->lanes);
   while (next_columns(&j)) {
-    transform_input(&j);
+    transform_input(&j, 0, j.s->in_c);
     make_output(&j);
+  }
+}
+
+static void begin_inputs(const job *j) {
+  const shoal_winograd *of = j->of;
+  const size_t pixels = (size_t)j->s->in_h * j->s->in_w, lanes = j->s->lanes;
+  transform_weights(j);
+  for (size_t i = of->first * pixels; i < (of->first + of->count) * pixels; i++)
+    memset(of->dx + i * lanes + of->first_lane, 0, of->lanes * sizeof *of->dx);
+}
+
+/* Over some lanes: dx of them, or all of dw, or both, with the points of dy made once. */
+static void walk_back(job *j, uint32_t first_lane, uint32_t lanes, bool inputs, bool weights) {
+  const shoal_winograd *of = j->of;
+  begin_walk(j, first_lane, lanes);
+  while (next_columns(j)) {
+    transform_output_gradient(j, inputs ? 0 : of->dw_first_out, inputs ? j->s->out_c : of->dw_outs);
+    if (inputs) add_inputs(j);
+    if (!weights) continue;
+    transform_input(j, of->dw_first_in, of->dw_ins);
+    add_products(j);
   }
 }
 
 void ISA(winograd_backward)(const shoal_winograd *of, float *scratch) {
   job j;
   begin_backward(&j, of, scratch);
-  const size_t plane = (size_t)j.s->in_h * j.s->in_w * j.s->lanes;
-  const bool wants_inputs = of->dx != NULL && of->ins > 0;
-  if (wants_inputs) {
-    transform_weights(&j);
-    memset(of->dx + of->first_in * plane, 0, of->ins * plane * sizeof *of->dx);
+  const bool inputs = of->dx != NULL && of->count > 0 && of->lanes > 0, weights = of->dw_outs > 0;
+  const bool together = inputs && weights && of->lanes == j.s->lanes;
+  if (inputs) {
+    begin_inputs(&j);
+    walk_back(&j, of->first_lane, of->lanes, true, together);
   }
-  while (next_columns(&j)) {
-    transform_output_gradient(&j, wants_inputs ? 0 : of->first_out, wants_inputs ? j.s->out_c : of->outs);
-    if (wants_inputs) add_inputs(&j);
-    if (of->outs == 0) continue;
-    transform_input(&j);
-    add_products(&j);
-  }
-  if (of->outs > 0) add_weights(&j);
+  if (weights && !together) walk_back(&j, 0, j.s->lanes, false, true);
+  if (weights) add_weights(&j);
 }

@@ -69,31 +69,51 @@ static float *scratch_of(const shoal_call *c, uint32_t thread) {
   return thread == 0 ? c->scratch : c->exec->team_scratch + (thread - 1) * c->exec->scratch_floats;
 }
 
-typedef struct bands {
+typedef struct cells {
   const shoal_call *call;
+  uint32_t count;
+  shoal_cell f;
+} cells;
+
+static void run_cell(void *context, uint32_t cell, uint32_t thread) {
+  const cells *all = context;
+  shoal_call call = *all->call;
+  call.scratch = scratch_of(all->call, thread);
+  all->f(&call, cell, all->count);
+}
+
+/* For so many cells at most. */
+static void run_cells(const shoal_call *c, double work, size_t most, shoal_cell f) {
+  uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
+  cells all = {c, most < threads ? (uint32_t)most : threads, f};
+  if (all.count <= 1)
+    f(c, 0, 1);
+  else
+    shoal_pool_run(c->exec->team, all.count, run_cell, &all);
+}
+
+void shoal_call_cells(const shoal_call *c, double work, shoal_cell f) { run_cells(c, work, SIZE_MAX, f); }
+
+typedef struct bands {
+  const void *own; /* the operation's */
   size_t count, unit;
-  uint32_t threads;
   shoal_band f;
 } bands;
 
-static void run_band(void *context, uint32_t band, uint32_t thread) {
-  const bands *b = context;
-  size_t first = shoal_part_start(b->count, b->unit, band, b->threads),
-         count = shoal_part_start(b->count, b->unit, band + 1, b->threads) - first;
-  if (count == 0) return;
-  shoal_call call = *b->call;
-  call.scratch = scratch_of(b->call, thread);
-  b->f(&call, first, count);
+static void run_band(const shoal_call *c, size_t band, size_t of) {
+  const bands *b = c->own;
+  shoal_call call = *c;
+  call.own = b->own;
+  size_t first = shoal_part_start(b->count, b->unit, band, of),
+         count = shoal_part_start(b->count, b->unit, band + 1, of) - first;
+  if (count > 0) b->f(&call, first, count);
 }
 
 void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
-  size_t units = (count + unit - 1) / unit;
-  uint32_t threads = shoal_pool_threads(c->exec->team);
-  bands b = {c, count, unit, units < threads ? (uint32_t)units : threads, f};
-  if (b.threads <= 1 || work < BAND_WORK_MIN)
-    f(c, 0, count);
-  else
-    shoal_pool_run(c->exec->team, b.threads, run_band, &b);
+  bands b = {c->own, count, unit, f};
+  shoal_call call = *c;
+  call.own = &b;
+  run_cells(&call, work, (count + unit - 1) / unit, run_band);
 }
 
 /* A band of a product is a few rows of a few columns, these in whole blocks of the kernels'. Another thread's help costs
@@ -146,6 +166,26 @@ void shoal_call_gemm(const shoal_call *c, shoal_gemm gemm) {
       p.down = down;
     }
   shoal_pool_run(c->exec->team, p.across * p.down, multiply_band, &p);
+}
+
+typedef struct addition {
+  const float *a, *b;
+  float *sum;
+} addition;
+
+static void add_band(const shoal_call *call, size_t first, size_t count) {
+  const addition *s = call->own;
+  if (s->b != NULL)
+    call->kernels->add(count, s->a + first, s->b + first, s->sum + first);
+  else
+    call->kernels->copy_rows(1, count, s->a + first, 0, s->sum + first, 0);
+}
+
+void shoal_call_add(const shoal_call *c, size_t count, const float *a, const float *b, float *sum) {
+  addition all = {a, b, sum};
+  shoal_call call = *c;
+  call.own = &all;
+  shoal_call_bands(&call, (double)count, count, SHOAL_LANES, add_band);
 }
 
 typedef struct columns {
@@ -250,9 +290,9 @@ static void backward(shoal_call *c, uint32_t index) {
     size_t count = shoal_shape_floats(&exec->plan->graph->nodes[input].shape, exec->n);
     float *gradient = at(exec, places[input].gradient), *partial = at(exec, places[index].partial[k]);
     if (partial != NULL)
-      c->kernels->add(count, gradient, passes ? c->dy : partial, gradient);
+      shoal_call_add(c, count, gradient, passes ? c->dy : partial, gradient);
     else if (passes && gradient != NULL)
-      c->kernels->copy_rows(1, count, c->dy, 0, gradient, 0);
+      shoal_call_add(c, count, c->dy, NULL, gradient);
   }
 }
 

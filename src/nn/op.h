@@ -125,6 +125,8 @@ shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, con
 shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
 shoal_gemm shoal_gemm_atb(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
 void shoal_call_gemm(const shoal_call *call, shoal_gemm product);
+/* sum = a + b, and a copy of a where b is NULL. */
+void shoal_call_add(const shoal_call *call, size_t count, const float *a, const float *b, float *sum);
 /* Adds the columns of x (rows x cols) to sums. */
 void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols, const float *x,
                             float *sums);
@@ -133,5 +135,9 @@ void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols
  * one. The call that f gets is this one, but for its scratch, which is the thread's and as large as the node's. */
 typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
 void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f);
+/* The same where the operation cuts its work by itself: calls f(call, cell, cells) for each of as many cells as there are
+ * threads, or for one. */
+typedef void (*shoal_cell)(const shoal_call *call, size_t cell, size_t cells);
+void shoal_call_cells(const shoal_call *call, double work, shoal_cell f);
 
 #endif

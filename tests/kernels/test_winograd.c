@@ -1,18 +1,29 @@
 /* Convolution by Winograd's way: close to sums in double, and the same bits in every table. */
 #include "kernels/reference.h"
 
-/* In bands, the later ones first: one does not mind the others. The last has channels of dx only. */
-static void run(void (*pass)(const shoal_winograd *, float *), const shoal_winograd *all, float *scratch) {
-  uint32_t ins = all->window.in_c, outs = all->window.out_c;
-  const uint32_t bands[3][4] = {
-      {ins / 2, ins - ins / 2, outs / 3, outs - outs / 3}, {1, ins / 2 - 1, 0, outs / 3}, {0, 1, 0, 0}};
-  for (int i = 0; i < 3; i++) {
-    shoal_winograd band = *all;
-    band.first_in = bands[i][0];
-    band.ins = bands[i][1];
-    band.first_out = bands[i][2];
-    band.outs = bands[i][3];
-    pass(&band, scratch);
+/* The whole, or in parts, the later ones first: none minds the others. */
+static void run(void (*pass)(const shoal_winograd *, float *), const shoal_winograd *all, uint32_t channels,
+                bool in_parts, float *scratch) {
+  uint32_t ins = all->window.in_c, outs = all->window.out_c, lanes = all->window.lanes, cut = lanes / 32 * 16;
+  const uint32_t whole[8] = {0, channels, 0, lanes, 0, outs, 0, ins};
+  const uint32_t parts[5][8] = {
+      {channels / 2, channels - channels / 2, 0, lanes, outs / 3, outs - outs / 3, 0, ins},
+      {1, channels / 2 - 1, cut, lanes - cut, 0, outs / 3, 1, ins - 1},
+      {1, channels / 2 - 1, 0, cut, 0, 0, 0, 0},
+      {0, 1, 0, lanes, 0, 0, 0, 0},
+      {0, 0, 0, 0, 0, outs / 3, 0, 1}};
+  for (int i = 0; i < (in_parts ? 5 : 1); i++) {
+    const uint32_t *of = in_parts ? parts[i] : whole;
+    shoal_winograd part = *all;
+    part.first = of[0];
+    part.count = of[1];
+    part.first_lane = of[2];
+    part.lanes = of[3];
+    part.dw_first_out = of[4];
+    part.dw_outs = of[5];
+    part.dw_first_in = of[6];
+    part.dw_ins = of[7];
+    pass(&part, scratch);
   }
 }
 
@@ -200,23 +211,24 @@ static void the_passes_are_close_to_sums_in_double(void **state) {
     expect(&s, &dw, w_count(&s), start, 1);
     outcome y_is = {"y", y_count(&s), NULL}, dx_is = {"dx", x_count(&s), NULL},
             dw_is = {"dw", w_count(&s), NULL};
-    for (int t = 0; t < tables_count; t++) {
-      const shoal_kernels *k = tables[t];
+    for (int t = 0; t < 2 * tables_count; t++) {
+      const shoal_kernels *k = tables[t / 2];
+      const bool in_parts = t % 2 == 1;
       float *scratch = ref_scratch(k->winograd_scratch(&s));
       float *got = ref_filled(y_count(&s), NAN);
       shoal_winograd job = {.window = s, .x = x, .w = w, .bias = bias, .dy = dy, .y = got};
-      run(k->winograd_forward, &job, scratch);
+      run(k->winograd_forward, &job, s.out_c, in_parts, scratch);
       compare(&y_is, k->name, got, &y, bound_of(&s));
       float *got_dx = ref_filled(x_count(&s), NAN), *got_dw = ref_copy(w_count(&s), start);
       job.dx = got_dx;
       job.dw = got_dw;
-      run(k->winograd_backward, &job, scratch);
+      run(k->winograd_backward, &job, s.in_c, in_parts, scratch);
       compare(&dx_is, k->name, got_dx, &dx, bound_of(&s));
       compare(&dw_is, k->name, got_dw, &dw, bound_of(&s));
       got_dw = ref_copy(w_count(&s), start); /* the same where dx is not wanted */
       job.dx = NULL;
       job.dw = got_dw;
-      run(k->winograd_backward, &job, scratch);
+      run(k->winograd_backward, &job, s.in_c, in_parts, scratch);
       compare(&dw_is, k->name, got_dw, &dw, bound_of(&s));
       free(scratch);
     }

@@ -47,38 +47,102 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 
 /* ---- Winograd's way ---- */
 
-enum { PARTS = 64 }; /* of the channels, for threads to share */
+/* How the threads share two lists: so many stretches of the first, times so many of the second. */
+typedef struct grid {
+  uint32_t across, down;
+} grid;
 
-/* Where part `part` of so many channels begins. */
-static uint32_t part_start(uint32_t channels, size_t part) { return (uint32_t)(channels * part / PARTS); }
+typedef struct stretch {
+  uint32_t first, count;
+} stretch;
 
-static shoal_winograd winograd_of(const shoal_call *c, size_t first, size_t count) {
-  shoal_winograd job = {.window = shoal_window_of_call(c), .x = c->x, .w = shoal_call_weight(c, 0)};
-  job.first_in = part_start(job.window.in_c, first);
-  job.ins = part_start(job.window.in_c, first + count) - job.first_in;
-  job.first_out = part_start(job.window.out_c, first);
-  job.outs = part_start(job.window.out_c, first + count) - job.first_out;
-  return job;
+static stretch stretch_of(uint32_t count, uint32_t unit, size_t index, size_t of) {
+  size_t first = shoal_part_start(count, unit, index, of), end = shoal_part_start(count, unit, index + 1, of);
+  return (stretch){(uint32_t)first, (uint32_t)(end - first)};
 }
 
-static void winograd_forward_band(const shoal_call *c, size_t first, size_t count) {
-  shoal_winograd job = winograd_of(c, first, count);
+/* Making a channel's points of a tile costs about as much as so many of the products of two channels there. */
+enum { CHANGE = 4 };
+
+/* What a thread does of y or dx, with `each` channels to sum over: for its lanes it makes the points of all of these. */
+static uint64_t cost_of_values(uint32_t lanes, uint32_t channels, uint32_t each) {
+  return lanes * (CHANGE * (uint64_t)each + channels * (uint64_t)(each + CHANGE));
+}
+
+/* The same of dw, for all lanes. Its products have whole vectors of inputs. */
+static uint64_t cost_of_weights(uint32_t outs, uint32_t ins, uint32_t unused) {
+  (void)unused;
+  uint64_t columns = (ins + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
+  return CHANGE * ((uint64_t)outs + ins) + outs * columns;
+}
+
+/* The grid whose largest cell costs least. */
+static grid best_grid(uint32_t threads, uint32_t across, uint32_t down,
+                      uint64_t (*cost)(uint32_t, uint32_t, uint32_t), uint32_t each) {
+  grid best = {1, 1};
+  uint64_t least = UINT64_MAX;
+  for (uint32_t i = 1; i <= threads && i <= across; i++)
+    for (uint32_t k = 1; i * k <= threads && k <= down; k++) {
+      uint64_t now = cost((across + i - 1) / i, (down + k - 1) / k, each);
+      if (now >= least) continue;
+      least = now;
+      best = (grid){i, k};
+    }
+  return best;
+}
+
+/* Sets the part of y or dx that cell `cell` of so many has, or leaves it empty where the grid has fewer. */
+static void take_values(shoal_winograd *job, size_t cell, size_t cells, uint32_t channels, uint32_t each) {
+  uint32_t lanes = job->window.lanes;
+  grid g = best_grid((uint32_t)cells, lanes / SHOAL_LANES, channels, cost_of_values, each);
+  if (cell >= g.across * g.down) return;
+  stretch of_lanes = stretch_of(lanes, SHOAL_LANES, cell % g.across, g.across),
+          of_channels = stretch_of(channels, 1, cell / g.across, g.down);
+  job->first_lane = of_lanes.first;
+  job->lanes = of_lanes.count;
+  job->first = of_channels.first;
+  job->count = of_channels.count;
+}
+
+/* The same of dw. */
+static void take_weights(shoal_winograd *job, size_t cell, size_t cells) {
+  uint32_t outs = job->window.out_c, ins = job->window.in_c;
+  grid g = best_grid((uint32_t)cells, outs, ins, cost_of_weights, 0);
+  if (cell >= g.across * g.down) return;
+  stretch of_outs = stretch_of(outs, 1, cell % g.across, g.across),
+          of_ins = stretch_of(ins, 1, cell / g.across, g.down);
+  job->dw_first_out = of_outs.first;
+  job->dw_outs = of_outs.count;
+  job->dw_first_in = of_ins.first;
+  job->dw_ins = of_ins.count;
+}
+
+static shoal_winograd winograd_of(const shoal_call *c) {
+  return (shoal_winograd){.window = shoal_window_of_call(c), .x = c->x, .w = shoal_call_weight(c, 0)};
+}
+
+static void winograd_forward_cell(const shoal_call *c, size_t cell, size_t cells) {
+  shoal_winograd job = winograd_of(c);
   job.bias = shoal_call_weight(c, 1);
   job.y = c->y;
-  if (job.outs > 0) c->kernels->winograd_forward(&job, c->scratch);
+  take_values(&job, cell, cells, job.window.out_c, job.window.in_c);
+  if (job.count > 0) c->kernels->winograd_forward(&job, c->scratch);
 }
 
-static void winograd_backward_band(const shoal_call *c, size_t first, size_t count) {
-  shoal_winograd job = winograd_of(c, first, count);
+static void winograd_backward_cell(const shoal_call *c, size_t cell, size_t cells) {
+  shoal_winograd job = winograd_of(c);
   job.dy = c->dy;
   job.dx = c->dx[0];
   job.dw = shoal_call_gradient(c, 0);
+  if (job.dx != NULL) take_values(&job, cell, cells, job.window.in_c, job.window.out_c);
+  take_weights(&job, cell, cells);
+  if (job.count > 0 || job.dw_outs > 0) c->kernels->winograd_backward(&job, c->scratch);
   float *dbias = shoal_call_gradient(c, 1);
-  if (job.outs > 0 || (job.dx != NULL && job.ins > 0)) c->kernels->winograd_backward(&job, c->scratch);
-  job.window.out_c = job.outs;
-  if (dbias != NULL)
-    c->kernels->conv_backward_bias(&job.window, c->dy + job.first_out * out_plane(&job.window),
-                                   dbias + job.first_out);
+  if (dbias == NULL) return;
+  stretch outs = stretch_of(job.window.out_c, 1, cell, cells);
+  job.window.out_c = outs.count;
+  c->kernels->conv_backward_bias(&job.window, c->dy + outs.first * out_plane(&job.window),
+                                 dbias + outs.first);
 }
 
 /* ---- either way ---- */
@@ -86,7 +150,7 @@ static void winograd_backward_band(const shoal_call *c, size_t first, size_t cou
 static void forward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
   if (shoal_winograd_suits(&window))
-    shoal_call_bands(c, work_of(&window), PARTS, 1, winograd_forward_band);
+    shoal_call_cells(c, work_of(&window), winograd_forward_cell);
   else
     shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band);
 }
@@ -111,7 +175,7 @@ static void weights_band(const shoal_call *c, size_t first, size_t count) {
 static void backward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
   if (shoal_winograd_suits(&window)) {
-    shoal_call_bands(c, work_of(&window), PARTS, 1, winograd_backward_band);
+    shoal_call_cells(c, work_of(&window), winograd_backward_cell);
     return;
   }
   if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band);

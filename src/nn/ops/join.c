@@ -52,7 +52,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
 /* ---- add ---- */
 
 static void forward_add(const shoal_call *c) {
-  c->kernels->add(shoal_call_floats(c, c->out), c->x, shoal_call_input(c, 1), c->y);
+  shoal_call_add(c, shoal_call_floats(c, c->out), c->x, shoal_call_input(c, 1), c->y);
 }
 
 static const char *onnx_add(shoal_onnx_export *e, const shoal_node *node, const char *x) {
