@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "net/fetch.h"
-#include "net/fetch_wire.h"
+#include "wire/fetch.h"
+#include "wire/fetch_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -16,9 +16,9 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "net/http_read.h"
-#include "net/node.h"
+#include "cluster/node.h"
 #include "server/api.h"
+#include "wire/http_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 void __wrap_shoal_http_answer(shoal_net *net, uint64_t id, const shoal_answer *answer);

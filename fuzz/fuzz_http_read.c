@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "net/http.h"
-#include "net/http_read.h"
+#include "wire/http.h"
+#include "wire/http_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "net/job.h"
+#include "cluster/job.h"
 #include "nn/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "net/link.h"
+#include "wire/link.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "net/swarm_words.h"
+#include "cluster/swarm_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

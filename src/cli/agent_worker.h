@@ -12,9 +12,9 @@
 
 #include <signal.h>
 
-#include "net/link.h"
-#include "net/notes.h"
-#include "net/worker_node.h"
+#include "cluster/worker_node.h"
+#include "wire/link.h"
+#include "wire/notes.h"
 
 typedef struct shoal_agent_worker_config {
   const shoal_link *link;

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "net/fetch.h"
+#include "wire/fetch.h"
 
 typedef struct shoal_asking {
   const shoal_link *link;

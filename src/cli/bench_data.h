@@ -4,7 +4,7 @@
  * its hash and keeps of it that it is here: where its bytes would lie on a disk of its own, they are the
  * shared ones. Everything that goes over a link is real, and so are the hashes.
  *
- *   swarm    members of a swarm (net/swarm_node.h, server/swarm_hall.h)
+ *   swarm    members of a swarm (cluster/swarm_node.h, server/swarm_hall.h)
  *   server   one server that sends every worker everything, to all at the same time
  *   tree     who has everything sends everything to the next who has nothing: 1, 2, 4, 8 ... have it
  *

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "cli/bench_data.h"
-#include "net/swarm_node.h"
-#include "net/swarm_words.h"
+#include "cluster/swarm_node.h"
+#include "cluster/swarm_words.h"
 #include "server/swarm_hall.h"
 
 enum { PORT = 7000, CONNECTIONS_MAX = 4 * SHOAL_BENCH_DATA_WORKERS_MAX };

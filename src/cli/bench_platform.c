@@ -14,7 +14,7 @@
 #include "cli/bench_volunteers.h"
 #include "cli/cli.h"
 #include "cli/stop.h"
-#include "net/fetch.h"
+#include "wire/fetch.h"
 
 enum { PATHS_MAX = 32, TIMES_MAX = 1 << 18 };
 static const double CONNECT_S = 120; /* all are there and work by then */

@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/version.h"
-#include "net/line.h"
-#include "net/node.h"
-#include "net/worker_node.h"
+#include "cluster/node.h"
+#include "cluster/worker_node.h"
 #include "proto/places.h"
+#include "wire/line.h"
 
 enum { DIALS_AT_ONCE = 64, NAME_MAX_BYTES = 32, DATA_MAX = 128, CHIEF_MAX = SHOAL_LINK_ADDRESS_MAX + 40 };
 static const double TURN_S = 0.05;

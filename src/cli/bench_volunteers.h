@@ -1,7 +1,7 @@
 /* bench_volunteers.h: a crowd of volunteers that are none, to measure a server with.
  *
  * Each has a control connection of its own, registers, beats, reports, and works when it is told to: a worker
- * (net/worker_node.h) that pretends to compute, as a thread. What the server sees of them is what it sees of
+ * (cluster/worker_node.h) that pretends to compute, as a thread. What the server sees of them is what it sees of
  * real ones. The data of their jobs is opened by its name on this machine: for made-up sets ("toy:wave").
  *
  * Ownership: start, then end; the link is borrowed until then. Threads: one inside has all control
@@ -9,7 +9,7 @@
 #ifndef SHOAL_CLI_BENCH_VOLUNTEERS_H
 #define SHOAL_CLI_BENCH_VOLUNTEERS_H
 
-#include "net/link.h"
+#include "wire/link.h"
 
 enum { SHOAL_BENCH_VOLUNTEERS_MAX = 20000 };
 

@@ -17,9 +17,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/spawn.h"
-#include "net/chief_node.h"
-#include "net/owner_node.h"
-#include "net/worker_node.h"
+#include "cluster/chief_node.h"
+#include "cluster/owner_node.h"
+#include "cluster/worker_node.h"
 
 enum {
   REPORTED_MAX = 256,

@@ -16,10 +16,10 @@
 #include "cli/cluster_options.h"
 #include "cli/links.h"
 #include "cli/report.h"
-#include "net/notes.h"
 #include "nn/rounds.h"
 #include "proto/chief.h"
 #include "train/task.h"
+#include "wire/notes.h"
 
 #include <signal.h>
 

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cli/options.h"
-#include "net/job.h"
+#include "cluster/job.h"
 
 enum { SHOAL_CLUSTER_WORKERS_MAX = 16384 };
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 
 #include "cli/options.h"
-#include "net/fetch.h"
+#include "wire/fetch.h"
 
 #define SHOAL_DEFAULT_SERVER "http://127.0.0.1:8080"
 

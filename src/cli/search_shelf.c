@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "data/chunk_store.h"
-#include "net/fetch.h"
+#include "wire/fetch.h"
 
 enum { IDLE_MAX = 3, MANIFEST_BYTES_MAX = 64 << 20 };
 static const double first_pause_s = 0.2, longest_pause_s = 5;

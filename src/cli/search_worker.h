@@ -12,9 +12,9 @@
 
 #include <signal.h>
 
-#include "net/link.h"
-#include "net/notes.h"
-#include "net/worker_node.h"
+#include "cluster/worker_node.h"
+#include "wire/link.h"
+#include "wire/notes.h"
 
 typedef struct shoal_search_worker shoal_search_worker;
 

@@ -17,10 +17,10 @@
 #include "cli/progress.h"
 #include "cli/queue_url.h"
 #include "cli/stop.h"
-#include "net/certificate.h"
-#include "net/here.h"
-#include "net/link.h"
 #include "server/server.h"
+#include "wire/certificate.h"
+#include "wire/here.h"
+#include "wire/link.h"
 
 typedef struct serve_options {
   const char *listen, *data_dir, *sets, *store, *queue, *public_url, *certificate, *key, *open, *names;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "net/notes.h"
+#include "wire/notes.h"
 
 typedef struct shoal_spawn shoal_spawn;
 

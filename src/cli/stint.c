@@ -11,12 +11,12 @@
 #include "base/hash.h"
 #include "cli/agent_worker.h"
 #include "cli/search_worker.h"
+#include "cluster/swarm_node.h"
+#include "cluster/swarm_words.h"
 #include "data/chunk_store.h"
 #include "data/dataset.h"
-#include "net/certificate.h"
-#include "net/fetch.h"
-#include "net/swarm_node.h"
-#include "net/swarm_words.h"
+#include "wire/certificate.h"
+#include "wire/fetch.h"
 
 enum { PATH_MAX_BYTES = SHOAL_LINK_ADDRESS_MAX + 80, MANIFEST_BYTES_MAX = 64 << 20 };
 

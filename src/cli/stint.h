@@ -1,7 +1,7 @@
 /* stint.h: work for one job of a server, in a thread of its own, from its data to its end.
  *
- * The thread joins the swarm that has the job's data (net/swarm_node.h) and keeps what it gets in the cache
- * (data/chunk_store.h), computes units (net/worker_node.h; search_worker.h), and gives others what it has,
+ * The thread joins the swarm that has the job's data (cluster/swarm_node.h) and keeps what it gets in the cache
+ * (data/chunk_store.h), computes units (cluster/worker_node.h; search_worker.h), and gives others what it has,
  * until the job is over, something is wrong that waiting will not mend, or it is told to leave. A job that
  * trains an agent has no data, and no swarm (agent_worker.h).
  *
@@ -10,8 +10,8 @@
 #ifndef SHOAL_CLI_STINT_H
 #define SHOAL_CLI_STINT_H
 
-#include "net/link.h"
-#include "net/worker_node.h"
+#include "cluster/worker_node.h"
+#include "wire/link.h"
 
 typedef struct shoal_stint shoal_stint;
 

@@ -1,11 +1,11 @@
-/* train_mpi.c: see train_mpi.h. The rounds themselves are net/ranks.h. */
+/* train_mpi.c: see train_mpi.h. The rounds themselves are cluster/ranks.h. */
 #include "cli/train_mpi.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "net/ranks.h"
+#include "cluster/ranks.h"
 
 struct shoal_train_mpi {
   shoal_fabric fabric;

@@ -27,9 +27,9 @@
 #include "data/chunk_store.h"
 #include "data/named.h"
 #include "kernels/kernels.h"
-#include "net/fetch.h"
 #include "server/access.h"
 #include "server/spec.h"
+#include "wire/fetch.h"
 
 enum { NAME_MAX_BYTES = SHOAL_VOLUNTEER_SAID_MAX, HOST_NAME_MAX_BYTES = 256, SERVER_NAME_MAX = 80 };
 static const double REDRAW_S = 0.2, REPEAT_S = 60; /* on a terminal, and elsewhere */

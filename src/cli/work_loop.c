@@ -18,9 +18,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/work_turn.h"
+#include "cluster/node.h"
 #include "kernels/kernels.h"
-#include "net/line.h"
-#include "net/node.h"
+#include "wire/line.h"
 
 enum { NAME_MAX_BYTES = 128, CONNECTIONS = 2 };
 static const double TURN_S = 0.1, LOOK_S = 1;

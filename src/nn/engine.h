@@ -1,7 +1,7 @@
 /* engine.h: the step engine: samples and weights go in, a gradient comes out, and new weights follow from it.
  *
  * Whatever computes with a network does it here: the trainer (trainer.h), the networks of agents (agent/brain.h), those
- * of searches (search/forward.h) and the ranks of MPI (net/ranks.h).
+ * of searches (search/forward.h) and the ranks of MPI (cluster/ranks.h).
  *
  *   pass    A stretch of samples is cut into shards. Crews take shards and work them off tile by tile: fetch, forward,
  *           loss or judge, backward. A crew is one thread or, where there are more threads than shards, a few that

@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "net/http_read.h"
+#include "wire/http_read.h"
 
 enum { JSON_MAX = 2 << 20, SMALL_MAX = 64 << 10, STATE_MAX = 64 << 20, ROLLOUT_MAX = 32 << 20 };
 #define UPLOAD_MAX (UINT64_C(4) << 30)

@@ -6,7 +6,6 @@
 #ifndef SHOAL_SERVER_API_H
 #define SHOAL_SERVER_API_H
 
-#include "net/http.h"
 #include "server/access.h"
 #include "server/chores.h"
 #include "server/jobs.h"
@@ -14,6 +13,7 @@
 #include "server/offers.h"
 #include "server/throughput.h"
 #include "server/volunteers.h"
+#include "wire/http.h"
 
 /* Who asks, from the head of a request to its end. */
 typedef struct shoal_api_pending {
@@ -52,7 +52,7 @@ typedef struct shoal_api {
   void *self;
   void (*log)(void *self, const char *what, const char *fields);
   /* A connection has one request at a time, and the numbers of its requests are equal modulo the connections
-   * that the net may have and one more (net/http.h). */
+   * that the net may have and one more (wire/http.h). */
   shoal_api_pending *pending;
   uint32_t pending_max;
   struct shoal_api_waiting *waiting;                /* who asks for a unit to play, and there is none */
@@ -87,7 +87,7 @@ const shoal_route *shoal_api_routes(size_t *count);
 shoal_status shoal_api_reserve(shoal_api *api, uint32_t connections_max, shoal_error *err);
 void shoal_api_release(shoal_api *api);
 
-/* The calls of net/http.h. Between begins and asked `pending` remembers who asks. */
+/* The calls of wire/http.h. Between begins and asked `pending` remembers who asks. */
 uint64_t shoal_api_begins(shoal_api *api, const shoal_request *request, char **file);
 void shoal_api_asked(shoal_api *api, const shoal_request *request);
 void shoal_api_left(shoal_api *api, uint64_t id);

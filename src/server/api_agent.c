@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "net/http_read.h"
 #include "server/agent_curve.h"
 #include "server/api.h"
 #include "server/folders.h"
+#include "wire/http_read.h"
 
 enum { WAITING_MAX = 4096, POINTS_AT_ONCE = 10000, PICTURES_MAX = 1001, CHECKPOINTS_MAX = 256 };
 static const double HOLD_S = 1;     /* how long a question for a unit is held */

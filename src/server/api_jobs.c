@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "net/http_read.h"
 #include "server/api.h"
+#include "wire/http_read.h"
 
 enum { LIST_MAX = 1000, POINTS_MAX = 4000, LINES_MAX = 500, EVENTS_MAX = 64 << 20 };
 

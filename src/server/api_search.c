@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "net/http_read.h"
 #include "search/predictor.h"
 #include "server/api.h"
 #include "server/folders.h"
+#include "wire/http_read.h"
 
 enum { TRIALS_AT_ONCE = 1000, ROWS_MAX = 10000, WORKER_NAME_MAX = 64, ATTEMPT_MAX = 1000000000 };
 

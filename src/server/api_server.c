@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/version.h"
-#include "net/http_read.h"
 #include "server/api.h"
 #include "server/page_files.h"
+#include "wire/http_read.h"
 
 enum { LIST_MAX = 1000, DAYS_MAX = 3650 };
 

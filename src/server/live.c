@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/http.h"
+#include "wire/http.h"
 
 static const double COMMENT_S = 15, EXPIRY_S = 1;
 
@@ -69,7 +69,7 @@ static void send_to(shoal_live *live, shoal_net *net, uint64_t job, shoal_role_l
                     const shoal_text *data) {
   shoal_text text = {0};
   write_event(&text, event, data);
-  /* A push that closes a watcher does not tell so from inside (net/http.h). */
+  /* A push that closes a watcher does not tell so from inside (wire/http.h). */
   for (size_t i = 0; i < live->count && !text.failed; i++)
     if (live->watchers[i].job == job && live->watchers[i].level >= least)
       shoal_http_push(net, live->watchers[i].request, text.bytes, text.length);

@@ -8,8 +8,8 @@
 #define SHOAL_SERVER_LIVE_H
 
 #include "base/text.h"
-#include "net/net.h"
 #include "server/access.h"
+#include "wire/net.h"
 
 typedef struct shoal_live shoal_live;
 

@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "net/chief_node.h"
-#include "net/owner_node.h"
-#include "net/worker_node.h"
+#include "cluster/chief_node.h"
+#include "cluster/owner_node.h"
+#include "cluster/worker_node.h"
 #include "nn/events.h"
 #include "nn/onnx.h"
 #include "server/folders.h"

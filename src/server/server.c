@@ -10,11 +10,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/lock.h"
-#include "net/certificate.h"
-#include "net/here.h"
-#include "net/node.h"
+#include "cluster/node.h"
 #include "server/api.h"
 #include "server/reads.h"
+#include "wire/certificate.h"
+#include "wire/here.h"
 
 enum { CONNECTIONS_MAX = 12000, VOLUNTEERS_MAX = 4000, ADDRESSES_MAX = 64 };
 static const double HELLO_S = 20, STALL_S = 30;

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/secret.h"
-#include "net/link.h"
-#include "net/node.h"
-#include "net/swarm_words.h"
+#include "cluster/node.h"
+#include "cluster/swarm_words.h"
 #include "proto/swarm.h"
+#include "wire/link.h"
 
 enum {
   BUCKETS = 1024,

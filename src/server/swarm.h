@@ -15,7 +15,7 @@
 
 #include "base/json.h"
 #include "data/manifest.h"
-#include "net/net.h"
+#include "wire/net.h"
 
 typedef struct shoal_swarms shoal_swarms;
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/http.h"
-#include "net/node.h"
+#include "cluster/node.h"
+#include "wire/http.h"
 
 static const char SET[] = "noise";
 

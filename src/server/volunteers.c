@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "net/http_read.h"
-#include "net/node.h"
-#include "net/swarm_words.h"
+#include "cluster/node.h"
+#include "cluster/swarm_words.h"
 #include "proto/match.h"
+#include "wire/http_read.h"
 
 enum { BUCKETS = 4096 };
 static const double TICK_S = 0.25, BEAT_S = 2, SILENT_S = 30, RATE_S = 2;

@@ -10,10 +10,10 @@
 #ifndef SHOAL_SERVER_VOLUNTEERS_H
 #define SHOAL_SERVER_VOLUNTEERS_H
 
-#include "net/http.h"
 #include "server/access.h"
 #include "server/jobs.h"
 #include "server/swarm.h"
+#include "wire/http.h"
 
 enum { SHOAL_VOLUNTEER_NAME_MAX = SHOAL_NAME_MAX };
 

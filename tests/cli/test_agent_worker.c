@@ -5,7 +5,7 @@
 #include "agent/bytes.h"
 #include "agent/coach.h"
 #include "agent/libm_digest.h"
-#include "net/fake_server.h"
+#include "wire/fake_server.h"
 
 enum { ENVS = 2, STEPS = 8 };
 #define NOTHING "HTTP/1.1 204 No Content\r\n\r\n"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "check.h"
-#include "net/http.h"
+#include "wire/http.h"
 
-/* What would go to the net comes here: this file's are taken in the place of net/http.c's. */
+/* What would go to the net comes here: this file's are taken in the place of wire/http.c's. */
 static char pushed[4096];
 static uint64_t ended[8];
 static size_t ended_count;

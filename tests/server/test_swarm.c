@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "check.h"
+#include "cluster/node.h"
+#include "cluster/swarm_words.h"
 #include "data/specimen.h"
-#include "net/node.h"
-#include "net/swarm_words.h"
 #include "proto/swarm.h"
 
 enum { CHUNKS = 3, BYTES = CHUNKS * SHOAL_CHUNK_BYTES, TICKETS_MAX = 64 };
