@@ -3,7 +3,8 @@
  * A device is one table: memory, copies in and out, kernels, waiting, a name, what it can do. The engine (nn/) holds
  * pointers to a device's memory and passes them to that device's kernels. It never looks at what they point to, unless
  * the device says that its memory is the host's. An operation (nn/op.h) runs by calling kernels, so it runs on every
- * device; a new device is a folder with its table, and nothing above it changes.
+ * device; a new device is a folder with its table. What trains with the trainer's own weights (agents, searches, `weights
+ * best`, ranks of MPI) reads and writes them as the host's today: it needs place and gather (engine.h) first.
  *
  * What every device keeps to:
  *   1. A kernel gives the bits that kernels.h states, in the order of sums that it states.
@@ -18,8 +19,10 @@
  *
  * How a GPU fits: take and give are its allocator, copies are its copies on the stream of the calling thread, kernels are
  * launches on that stream, wait is the stream's. A kernel is not told its device: each GPU has a range of addresses of its
- * own, and the first pointer that a kernel gets says which GPU is meant. It says `threads_max` 1, because one thread of
- * the host keeps it busy: the engine then has one crew, works a shard off in large tiles and shares nothing between threads.
+ * own, and the first pointer to device memory among its arguments says which GPU is meant. It says `threads_max` 1,
+ * because one thread of the host keeps it busy: the engine then has one crew and shares nothing between threads. Tiles are
+ * those of the processor, since they decide the bits. Kernels that are called piece after piece (losses, runs of weights
+ * in apply) are short for it: it may record them, and launch one for all when the next other kernel or wait comes.
  * How a browser fits: the memory of WebAssembly is the host's, so it is the processor below with kernels compiled for
  * its vectors; threads are its workers.
  *

@@ -170,7 +170,7 @@ typedef struct shoal_kernels {
   /* The same for windows that shoal_winograd_suits, with a fraction of the products and
    * other roundings (winograd.isa.c has the formulas and their error). Every sum runs over
    * channels ascending; dw's over (tile, lane), tiles row by row; dx adds tile after tile.
-   * Only what the job asks for of y, dx and dw is computed; its bits do not depend on what else is.
+   * Only the parts of y, dx and dw that the job names are computed. How work is cut into jobs does not change a bit.
    * scratch: winograd_scratch floats. */
   void (*winograd_forward)(const shoal_winograd *job, float *scratch);
   void (*winograd_backward)(const shoal_winograd *job, float *scratch); /* overwrites dx, adds to dw */

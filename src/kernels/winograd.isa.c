@@ -18,8 +18,9 @@
  *
  * Columns are worked off COLUMNS at a time, so that their points stay in the second cache. A thread that does a part
  * makes all points that it needs in its own scratch memory, since what another core has just written is far away. So
- * parts are cut such that few points are made twice: outputs and the input's gradient by lanes first, whose points
- * nobody else needs, and the weights' gradient, which sums over all lanes, by both kinds of channels. */
+ * parts are cut such that few points are made twice: y and dx mostly by lanes, since no other thread needs the points of
+ * these; dw, which sums over all lanes, by output and input channels. Where lanes are cut, the points of dy are made once
+ * for dx and once for dw. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -254,7 +255,7 @@ typedef struct job {
   matrices input, output;     /* in_c x COLUMNS, out_c x COLUMNS */
   matrices back;              /* weights_ins x COLUMNS: the input's gradient */
   float *gemm_scratch;
-  /* A unit is one tile of 16 lanes, a group. A walk goes over all tiles, and in each over some groups. */
+  /* A group is 16 lanes, a unit one tile of one group. A walk visits every tile, and for each the groups that it wants. */
   uint32_t first_group, groups, units;
   uint32_t first_unit, units_count; /* the columns at hand */
 } job;
@@ -328,7 +329,7 @@ static void begin_walk(job *j, uint32_t first_lane, uint32_t lanes) {
   j->first_unit = j->units_count = 0;
 }
 
-/* Goes on to the next columns; with all of them done, false. */
+/* Goes on to the next columns; returns false when all are done. */
 static bool next_columns(job *j) {
   j->first_unit += j->units_count;
   uint32_t left = j->units - j->first_unit;
@@ -583,11 +584,16 @@ static void begin_inputs(const job *j) {
   const shoal_winograd *of = j->of;
   const size_t pixels = (size_t)j->s->in_h * j->s->in_w, lanes = j->s->lanes;
   transform_weights(j);
-  for (size_t i = of->first * pixels; i < (of->first + of->count) * pixels; i++)
+  size_t first = of->first * pixels, count = of->count * pixels;
+  if (of->lanes == lanes) {
+    memset(of->dx + first * lanes, 0, count * lanes * sizeof *of->dx);
+    return;
+  }
+  for (size_t i = first; i < first + count; i++)
     memset(of->dx + i * lanes + of->first_lane, 0, of->lanes * sizeof *of->dx);
 }
 
-/* Over some lanes: dx of them, or all of dw, or both, with the points of dy made once. */
+/* Over some lanes: dx of them; or the wanted part of dw, which needs all lanes; or both, with the points of dy made once. */
 static void walk_back(job *j, uint32_t first_lane, uint32_t lanes, bool inputs, bool weights) {
   const shoal_winograd *of = j->of;
   begin_walk(j, first_lane, lanes);

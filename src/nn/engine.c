@@ -14,8 +14,10 @@
 #include "base/stream.h"
 #include "nn/op.h"
 
-/* Adding up fewer weights than this is over before other threads have heard of it. */
-enum { USES = SHOAL_PLAN_TRAIN_INPUT + 1, SHARED_WEIGHTS_MIN = 1 << 16 };
+enum {
+  USES = SHOAL_PLAN_TRAIN_INPUT + 1,
+  SHARED_WEIGHTS_MIN = 1 << 16 /* adding up fewer is over before other threads have heard of it */
+};
 
 /* A piece of memory, in a list. */
 typedef struct piece {
@@ -138,8 +140,8 @@ static void choose_crews(shoal_engine *e, uint32_t threads) {
   const double worth_a_thread = 9 << 16; /* multiply-adds, measured on small networks */
   double gain = largest_work(e) / worth_a_thread;
   uint32_t most = gain < 2 ? 1 : gain < threads ? (uint32_t)gain : threads;
-  const double sharing =
-      0.6; /* measured: four threads on a shard are a little more than twice as fast as one */
+  /* Measured: four threads on a shard are a little more than twice as fast as one. */
+  const double sharing = 0.6;
   double best = INFINITY;
   uint32_t shards = e->config.shards;
   for (uint32_t crews = 1; crews <= shards && crews <= threads; crews++) {
@@ -155,6 +157,7 @@ static void choose_crews(shoal_engine *e, uint32_t threads) {
 static shoal_status make_crews(shoal_engine *e, shoal_error *err) {
   uint32_t threads = e->config.threads < e->device->threads_max ? e->config.threads : e->device->threads_max;
   e->crews_count = e->crew_threads = 1;
+  SHOAL_ASSERT(e->config.pool == NULL || shoal_pool_threads(e->config.pool) <= e->device->threads_max);
   if (e->config.pool != NULL)
     e->crews_count = shoal_pool_threads(e->config.pool);
   else
@@ -218,9 +221,9 @@ static uint32_t time_entry(const shoal_engine *e, shoal_work work) {
   return work < SHOAL_WORK_FORWARD ? work : work + 2 * (e->graph->nodes_count - 1);
 }
 
-/* Adds the time since `since`, which came from clock_if, to that of such work. */
-static void note_time(const shoal_engine *e, double *times, shoal_work work, double since) {
-  if (times != NULL) times[time_entry(e, work)] += shoal_clock_seconds() - since;
+/* Adds the time since `since`, which came from clock_if, to that of such work, once for each of so many threads. */
+static void note_time(const shoal_engine *e, double *times, shoal_work work, double since, uint32_t threads) {
+  if (times != NULL) times[time_entry(e, work)] += (shoal_clock_seconds() - since) * threads;
 }
 
 void shoal_engine_times_reset(shoal_engine *e) {
@@ -361,7 +364,7 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
   p->source->fetch(p->source->self, p->epoch, p->first + tile->first, tile->n, &batch);
   shoal_exec_send(exec);
   if (rows != NULL) shoal_used_rows_use(rows, batch.tokens, (size_t)tile->n * e->graph->nodes[0].shape.steps);
-  note_time(e, times, SHOAL_WORK_FETCH, since);
+  note_time(e, times, SHOAL_WORK_FETCH, since, e->crew_threads);
   if (p->state != NULL && state > 0) {
     exec->carry = e->crews[tile->crew].carry;
     exec->carry_rows = tile->n;
@@ -396,14 +399,14 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
   uint32_t shard = p->first_shard + index;
   uint32_t start = shoal_engine_shard_start(e->graph, p->n, p->shards, shard),
            end = shoal_engine_shard_start(e->graph, p->n, p->shards, shard + 1);
-  /* Of the crew's first thread, which notes the others' as well. */
+  /* Of the crew's first thread, which notes the others' as well: they wait meanwhile. */
   double *times = plan->training ? times_of(e, crew_index * e->crew_threads) : NULL, since = clock_if(times);
   float *gradient = plan->training ? p->gradients[index] : NULL;
   shoal_used_rows *rows = p->rows != NULL ? p->rows[index] : NULL;
   if (plan->training) shoal_exec_clear(plan, gradient, rows);
   if (plan->training && start == end) /* without a tile that overwrites the large matrices */
     shoal_engine_zero(e, gradient, e->graph->weights_count);
-  note_time(e, times, SHOAL_WORK_CLEAR, since);
+  note_time(e, times, SHOAL_WORK_CLEAR, since, e->crew_threads);
   if (p->sums != NULL) p->sums[index] = (shoal_sums){0};
   for (uint32_t first = start, n; first < end; first += n) {
     n = end - first < plan->samples_max ? end - first : plan->samples_max;
@@ -427,7 +430,8 @@ static void shard_task(void *context, uint32_t index, uint32_t crew_index) {
 
 void shoal_engine_pass(shoal_engine *e, const shoal_pass *p) {
   SHOAL_ASSERT(e->plans[p->use] != NULL && p->first_shard + p->shards_count <= p->shards);
-  SHOAL_ASSERT(p->judge == NULL || e->plans[p->use]->training);
+  SHOAL_ASSERT(p->judge == NULL || (e->plans[p->use]->training && p->sums == NULL));
+  SHOAL_ASSERT(p->state_after == NULL || p->state != NULL);
   pass_work work = {e, p};
   shoal_pool_run(e->pool, p->shards_count, shard_task, &work);
 }
@@ -481,7 +485,7 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
   if (w->squares && run->kind != SHOAL_PARAM_STATISTIC)
     e->kernels->square_sum(run->count, a->total + run->offset, &e->squares[index]);
   if (w->apply == NULL) copy_run(a, run, a->total);
-  note_time(e, times, SHOAL_WORK_SUM, since);
+  note_time(e, times, SHOAL_WORK_SUM, since, 1);
   if (!w->updates) return;
   since = clock_if(times);
   const shoal_apply *apply = w->apply;
@@ -490,7 +494,7 @@ static void run_task(void *context, uint32_t index, uint32_t thread) {
     shoal_optimizer_apply(e->kernels, &w->update, &stretch, apply->weights, apply->weights, a->total,
                           apply->slot1, apply->slot2);
   copy_run(a, run, apply->weights);
-  note_time(e, times, SHOAL_WORK_UPDATE, since);
+  note_time(e, times, SHOAL_WORK_UPDATE, since, 1);
 }
 
 void shoal_engine_add(shoal_engine *e, const shoal_addends *addends) {

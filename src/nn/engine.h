@@ -35,7 +35,8 @@ typedef struct shoal_engine_config {
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
   uint32_t threads;           /* of its own, at most */
-  uint32_t shards; /* of a pass, about: the engine chooses its threads for these. 0: the caller works alone */
+  uint32_t
+      shards; /* about how many a pass has: the number of threads is chosen for it. 0: the caller works alone */
   shoal_pool *pool;           /* in place of threads of its own: each thread of the pool is a crew. Or NULL */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
@@ -44,8 +45,8 @@ typedef struct shoal_engine_config {
 shoal_status shoal_engine_create(shoal_engine **out, const shoal_engine_config *config, shoal_error *err);
 void shoal_engine_destroy(shoal_engine *engine);
 
-/* So many floats of the device for the engine's lifetime, with anything or with zeros in them. NULL: there is no memory, now
- * and for all that is taken later, so that it is enough to ask has_memory at the end. */
+/* So many floats of the device for the engine's lifetime, with anything or with zeros in them. Returns NULL when memory is
+ * short. All later calls return NULL then, so a caller may take everything and ask has_memory once. */
 float *shoal_engine_take(shoal_engine *engine, size_t floats);
 float *shoal_engine_take_zeros(shoal_engine *engine, size_t floats);
 /* The host's copy of such memory, which place and gather bring up to date: the memory itself where it is the host's. */
@@ -85,7 +86,8 @@ typedef struct shoal_pass {
   shoal_sums *sums; /* of the loss, one a computed shard, overwritten; NULL: there are no answers */
   float *out;       /* gets the outputs with their activation, steps x n x features; or NULL */
   void *self;
-  shoal_tile_task judge; /* says in place of the loss what is better, or NULL. Called from several threads */
+  shoal_tile_task
+      judge; /* writes the outputs' gradient in place of the loss, or NULL. Called from several threads */
   shoal_tile_task watch; /* called at the end of each tile, from several threads, or NULL */
   float *carry; /* recurrent state of `carry_rows` streams, as many as samples at least; NULL: from zeros, */
   uint32_t carry_rows;
@@ -102,8 +104,8 @@ uint32_t shoal_engine_shard_start(const shoal_graph *graph, uint32_t n, uint32_t
 /* The squares of the gradients of the graph's runs, of the host, which apply writes with `clip`. */
 double *shoal_engine_squares(const shoal_engine *engine);
 
-/* Adds gradients in the order of tree.h, for some runs: one a part of the round, NULL where an earlier one has it in its
- * sum already; then total is parts[0]. `copy`, unless NULL, gets the sum as well, for other cores to read. */
+/* Adds gradients in the order of tree.h, for some runs: one a part of the round. A part is NULL where an earlier one
+ * includes it already; then total is parts[0]. `copy`, unless NULL, gets the sum as well, for other cores to read. */
 typedef struct shoal_addends {
   uint32_t first_run, runs_count;
   float *const *parts;
@@ -146,8 +148,8 @@ typedef struct shoal_work_time {
   double seconds; /* summed over threads */
 } shoal_work_time;
 
-/* How long the work took since create or the last reset, with config.times. Writes a row for each node and way that
- * it goes, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
+/* How long the work took since create or the last reset, with config.times. Writes a row for each node and
+ * direction, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
 uint32_t shoal_engine_times(const shoal_engine *engine, shoal_work_time *rows);
 void shoal_engine_times_reset(shoal_engine *engine);
 

@@ -1,6 +1,7 @@
 /* exec.c: see exec.h. */
 #include "nn/exec.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "nn/loss.h"
 #include "nn/op.h"
@@ -69,30 +70,30 @@ static float *scratch_of(const shoal_call *c, uint32_t thread) {
   return thread == 0 ? c->scratch : c->exec->team_scratch + (thread - 1) * c->exec->scratch_floats;
 }
 
-typedef struct cells {
+typedef struct pieces {
   const shoal_call *call;
   uint32_t count;
-  shoal_cell f;
-} cells;
+  shoal_piece f;
+} pieces;
 
-static void run_cell(void *context, uint32_t cell, uint32_t thread) {
-  const cells *all = context;
+static void run_piece(void *context, uint32_t piece, uint32_t thread) {
+  const pieces *all = context;
   shoal_call call = *all->call;
   call.scratch = scratch_of(all->call, thread);
-  all->f(&call, cell, all->count);
+  all->f(&call, piece, all->count);
 }
 
-/* For so many cells at most. */
-static void run_cells(const shoal_call *c, double work, size_t most, shoal_cell f) {
+/* Cuts the work into at most `most` pieces. */
+static void run_pieces(const shoal_call *c, double work, size_t most, shoal_piece f) {
   uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
-  cells all = {c, most < threads ? (uint32_t)most : threads, f};
+  pieces all = {c, most < threads ? (uint32_t)most : threads, f};
   if (all.count <= 1)
     f(c, 0, 1);
   else
-    shoal_pool_run(c->exec->team, all.count, run_cell, &all);
+    shoal_pool_run(c->exec->team, all.count, run_piece, &all);
 }
 
-void shoal_call_cells(const shoal_call *c, double work, shoal_cell f) { run_cells(c, work, SIZE_MAX, f); }
+void shoal_call_pieces(const shoal_call *c, double work, shoal_piece f) { run_pieces(c, work, SIZE_MAX, f); }
 
 typedef struct bands {
   const void *own; /* the operation's */
@@ -104,16 +105,29 @@ static void run_band(const shoal_call *c, size_t band, size_t of) {
   const bands *b = c->own;
   shoal_call call = *c;
   call.own = b->own;
-  size_t first = shoal_part_start(b->count, b->unit, band, of),
-         count = shoal_part_start(b->count, b->unit, band + 1, of) - first;
-  if (count > 0) b->f(&call, first, count);
+  shoal_stretch part = shoal_part(b->count, b->unit, band, of);
+  if (part.count > 0) b->f(&call, part.first, part.count);
 }
 
 void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
   bands b = {c->own, count, unit, f};
   shoal_call call = *c;
   call.own = &b;
-  run_cells(&call, work, (count + unit - 1) / unit, run_band);
+  run_pieces(&call, work, (count + unit - 1) / unit, run_band);
+}
+
+shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,
+                           const void *own) {
+  shoal_grid best = {1, 1};
+  uint64_t least = UINT64_MAX;
+  for (uint32_t across = 1; across <= cells && across <= across_most; across++)
+    for (uint32_t down = 1; across * down <= cells && down <= down_most; down++) {
+      uint64_t now = cost(own, (shoal_grid){across, down});
+      if (now >= least) continue;
+      least = now;
+      best = (shoal_grid){across, down};
+    }
+  return best;
 }
 
 /* A band of a product is a few rows of a few columns, these in whole blocks of the kernels'. Another thread's help costs
@@ -123,49 +137,43 @@ enum { BAND_COLS = 32, ROWS_MIN = 8, WORTH_SHARING = 1 << 17, HELP = 1 << 13 };
 typedef struct shared_product {
   const shoal_call *call;
   const shoal_gemm *gemm;
-  uint32_t across, down; /* bands side by side, and one below the other */
+  shoal_grid grid; /* columns across, rows down */
 } shared_product;
 
-static uint64_t blocks_of(uint32_t size, uint32_t unit) { return (size + unit - 1) / unit; }
+static uint32_t blocks_of(uint32_t size, uint32_t unit) { return (size + unit - 1) / unit; }
 
 static void multiply_band(void *context, uint32_t band, uint32_t thread) {
   const shared_product *p = context;
-  uint32_t x = band % p->across, y = band / p->across;
   shoal_gemm g = *p->gemm;
-  size_t col = shoal_part_start(g.n, BAND_COLS, x, p->across), row = shoal_part_start(g.m, 1, y, p->down);
-  g.n = (uint32_t)(shoal_part_start(g.n, BAND_COLS, x + 1, p->across) - col);
-  g.m = (uint32_t)(shoal_part_start(g.m, 1, y + 1, p->down) - row);
-  g.a += row * g.a_row;
-  g.b += col * g.b_col;
-  g.c += row * g.c_row + col;
-  if (g.bias != NULL) g.bias += col;
+  shoal_stretch cols = shoal_part(g.n, BAND_COLS, band % p->grid.across, p->grid.across),
+                rows = shoal_part(g.m, 1, band / p->grid.across, p->grid.down);
+  g.n = (uint32_t)cols.count;
+  g.m = (uint32_t)rows.count;
+  g.a += rows.first * g.a_row;
+  g.b += cols.first * g.b_col;
+  g.c += rows.first * g.c_row + cols.first;
+  if (g.bias != NULL) g.bias += cols.first;
   g.scratch = scratch_of(p->call, thread);
   p->call->kernels->gemm(&g);
 }
 
 /* The largest band decides how long it takes. Each band pays for packing its columns of b. */
-static uint64_t cost_of(const shoal_gemm *gemm, uint32_t across, uint32_t down) {
-  uint64_t packing = gemm->b_col == 1 ? 4 : 16, rows = (gemm->m + down - 1) / down,
-           cols = blocks_of(gemm->n, BAND_COLS);
-  return (rows + packing) * ((cols + across - 1) / across * BAND_COLS) * gemm->k +
-         across * down * (uint64_t)HELP;
+static uint64_t cost_of_bands(const void *own, shoal_grid grid) {
+  const shoal_gemm *gemm = own;
+  uint64_t packing = gemm->b_col == 1 ? 4 : 16, rows = shoal_largest_part(gemm->m, grid.down),
+           cols = shoal_largest_part(blocks_of(gemm->n, BAND_COLS), grid.across);
+  return (rows + packing) * (cols * BAND_COLS) * gemm->k + grid.across * grid.down * (uint64_t)HELP;
 }
 
 void shoal_call_gemm(const shoal_call *c, shoal_gemm gemm) {
-  shared_product p = {.call = c, .gemm = &gemm, .across = 1, .down = 1};
+  SHOAL_ASSERT(gemm.a_row == 1 || gemm.a_col == 1);
+  SHOAL_ASSERT(gemm.b_row == 1 || gemm.b_col == 1);
   bool shared = (uint64_t)gemm.m * gemm.n * gemm.k >= WORTH_SHARING;
   uint32_t threads = shared ? shoal_pool_threads(c->exec->team) : 1;
-  uint64_t across_max = blocks_of(gemm.n, BAND_COLS), down_max = blocks_of(gemm.m, ROWS_MIN),
-           best = UINT64_MAX;
-  for (uint32_t across = 1; across <= threads && across <= across_max; across++)
-    for (uint32_t down = 1; across * down <= threads && down <= down_max; down++) {
-      uint64_t cost = cost_of(&gemm, across, down);
-      if (cost >= best) continue;
-      best = cost;
-      p.across = across;
-      p.down = down;
-    }
-  shoal_pool_run(c->exec->team, p.across * p.down, multiply_band, &p);
+  shared_product p = {c, &gemm,
+                      shoal_best_grid(threads, blocks_of(gemm.n, BAND_COLS), blocks_of(gemm.m, ROWS_MIN),
+                                      cost_of_bands, &gemm)};
+  shoal_pool_run(c->exec->team, p.grid.across * p.grid.down, multiply_band, &p);
 }
 
 typedef struct addition {

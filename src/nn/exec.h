@@ -9,8 +9,9 @@
  * shoal_exec_outputs gives and writes the gradient; backward.
  *
  * Where there are more threads than shards, a team of them shares the work on a tile. An operation is then cut into
- * bands, one for each thread: rows or columns of a matrix product, channels of images, stretches of values. No element's
- * chain is cut, so the number of threads doesn't change a bit.
+ * bands, one for each thread: rows or columns of a matrix product, channels of images, stretches of values; or into the
+ * cells of a grid, where it is cut along two lists at once. No element's chain is cut, so the number of threads doesn't
+ * change a bit.
  *
  * Ownership: everything in the struct is borrowed. Threads: one exec a thread; the threads of
  * its team work for it inside a call. */
@@ -53,6 +54,14 @@ typedef struct shoal_exec {
 static inline size_t shoal_part_start(size_t size, size_t unit, size_t index, size_t parts) {
   size_t units = (size + unit - 1) / unit, start = units * index / parts * unit;
   return start < size ? start : size;
+}
+/* The whole part. */
+typedef struct shoal_stretch {
+  size_t first, count;
+} shoal_stretch;
+static inline shoal_stretch shoal_part(size_t size, size_t unit, size_t index, size_t parts) {
+  size_t first = shoal_part_start(size, unit, index, parts);
+  return (shoal_stretch){first, shoal_part_start(size, unit, index + 1, parts) - first};
 }
 
 /* The batch's places on the host, for a source to fill, and their way into the block. */

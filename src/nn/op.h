@@ -125,7 +125,7 @@ shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, con
 shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
 shoal_gemm shoal_gemm_atb(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c);
 void shoal_call_gemm(const shoal_call *call, shoal_gemm product);
-/* sum = a + b, and a copy of a where b is NULL. */
+/* sum = a + b, or a copy of a where b is NULL. */
 void shoal_call_add(const shoal_call *call, size_t count, const float *a, const float *b, float *sum);
 /* Adds the columns of x (rows x cols) to sums. */
 void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols, const float *x,
@@ -135,9 +135,22 @@ void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols
  * one. The call that f gets is this one, but for its scratch, which is the thread's and as large as the node's. */
 typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
 void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f);
-/* The same where the operation cuts its work by itself: calls f(call, cell, cells) for each of as many cells as there are
- * threads, or for one. */
-typedef void (*shoal_cell)(const shoal_call *call, size_t cell, size_t cells);
-void shoal_call_cells(const shoal_call *call, double work, shoal_cell f);
+/* For an operation that cuts its work itself: calls f once for each piece 0 .. pieces - 1. There are as many pieces as
+ * threads in the team, or one where `work` is too little to share. */
+typedef void (*shoal_piece)(const shoal_call *call, size_t piece, size_t pieces);
+void shoal_call_pieces(const shoal_call *call, double work, shoal_piece f);
+
+/* Two lists cut for threads: one into `across` parts, the other into `down`. A cell is a part of each. */
+typedef struct shoal_grid {
+  uint32_t across, down;
+} shoal_grid;
+/* The one that costs least, of those with at most `cells` cells. */
+typedef uint64_t (*shoal_grid_cost)(const void *own, shoal_grid grid);
+shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,
+                           const void *own);
+/* So many things in so many parts: the size of the largest. */
+static inline uint32_t shoal_largest_part(uint32_t size, uint32_t parts) {
+  return (size + parts - 1) / parts;
+}
 
 #endif

@@ -90,7 +90,8 @@ shoal_apply shoal_trainer_apply(const shoal_trainer *trainer);
 void shoal_trainer_end_round(shoal_trainer *trainer, const shoal_sums *sums);
 
 /* Parts first .. first + count - 1 of a round, a node of tree.h, added up, at these weights. The gradient
- * has zeros between parameters; like the weights it is aligned to 64 bytes. */
+ * has zeros between parameters; like the weights it is aligned to 64 bytes. On a device with memory of its own the
+ * trainer's weights are these afterwards. */
 void shoal_trainer_node(shoal_trainer *trainer, const float *weights, const shoal_source *source,
                         uint64_t epoch, uint64_t round, uint32_t first, uint32_t count, float *gradient,
                         shoal_sums *sums);

@@ -578,14 +578,18 @@ static void wrong_forward(const shoal_call *c) {
 static void wrong_backward(const shoal_call *c) {
   do_right(c, planted.right->backward);
   if (!planted.backward) return;
-  if (c->dx[0] != NULL) spoil(c, shoal_call_floats(c, c->in), c->dx[0]);
+  for (uint32_t k = 0; k < c->node->inputs_count; k++) {
+    const shoal_shape *in = &c->exec->plan->graph->nodes[c->node->inputs[k]].shape;
+    if (c->dx[k] != NULL) spoil(c, shoal_call_floats(c, in), c->dx[k]);
+  }
   for (int k = 0; k < SHOAL_NODE_PARAMS_MAX; k++)
     if (c->node->params[k] != SHOAL_NO_PARAM)
       spoil(c, c->exec->plan->graph->params[c->node->params[k]].count, shoal_call_gradient(c, k));
 }
 
-/* Whether an error planted in the row's forward or backward pass is seen, where the text has it do something. */
-static bool sees_planted(const net *made, const expectation *e, const shoal_op *op, bool backward) {
+/* Whether an error planted in the row's forward or backward pass is seen, where the text has it do something: then *ran
+ * grows. */
+static bool sees_planted(const net *made, const expectation *e, const shoal_op *op, bool backward, int *ran) {
   planted.right = op;
   planted.wrong = *op;
   planted.wrongs = 0;
@@ -599,14 +603,18 @@ static bool sees_planted(const net *made, const expectation *e, const shoal_op *
   bool seen = is_seen(made, e, FAR_SOUND, 0);
   for (uint32_t i = 0; i < made->graph->nodes_count; i++)
     if (made->graph->nodes[i].op == &planted.wrong) made->graph->nodes[i].op = op;
+  *ran += planted.wrongs > 0;
   return seen || planted.wrongs == 0;
 }
+
+static bool computes(const shoal_op *op) { return op->forward != NULL && !shoal_op_is(op, SHOAL_OP_INPUT); }
 
 /* In the order of copies: the state, of create and of the test, then the first tile's samples, answers and their weights;
  * the last one brings the gradient out. Words and classes that were not copied are no numbers of anything. */
 enum { COPY_SAMPLES, COPY_ANSWERS, COPY_WEIGHTS };
 
-static void check_planted(const char *text, const shoal_op *op) {
+/* ran: how many texts so far had the row run forward, and backward. */
+static void check_planted(const char *text, const shoal_op *op, int ran[2]) {
   net made;
   expectation e;
   open_net(&made, text, 3);
@@ -622,9 +630,9 @@ static void check_planted(const char *text, const shoal_op *op) {
   if (!is_seen(&made, &e, FAR_DROPS_COPY_IN, tile + COPY_WEIGHTS)) fail_msg("weights are missing:\n%s", text);
   if (!is_seen(&made, &e, FAR_DROPS_COPY_OUT, far_last_count().out - 1))
     fail_msg("the gradient is missing:\n%s", text);
-  bool computes = op->forward != NULL && !shoal_op_is(op, SHOAL_OP_INPUT);
-  if (computes && !sees_planted(&made, &e, op, false)) fail_msg("%s is wrong forward:\n%s", op->word, text);
-  if (op->backward != NULL && !sees_planted(&made, &e, op, true))
+  if (computes(op) && !sees_planted(&made, &e, op, false, &ran[0]))
+    fail_msg("%s is wrong forward:\n%s", op->word, text);
+  if (op->backward != NULL && !sees_planted(&made, &e, op, true, &ran[1]))
     fail_msg("%s is wrong backward:\n%s", op->word, text);
   close_expectation(&e);
   close_net(&made);
@@ -634,7 +642,12 @@ static void a_device_that_errs_is_noticed(void **state) {
   (void)state;
   for (uint32_t i = 0; i < shoal_ops_count; i++) {
     const row_texts *row = texts_of(shoal_ops[i]->word);
-    for (int k = 0; k < TEXTS_MAX && row->texts[k] != NULL; k++) check_planted(row->texts[k], shoal_ops[i]);
+    int ran[2] = {0};
+    for (int k = 0; k < TEXTS_MAX && row->texts[k] != NULL; k++)
+      check_planted(row->texts[k], shoal_ops[i], ran);
+    if (computes(shoal_ops[i]) && ran[0] == 0) fail_msg("no text runs %s forward", shoal_ops[i]->word);
+    if (shoal_ops[i]->backward != NULL && ran[1] == 0)
+      fail_msg("no text runs %s backward", shoal_ops[i]->word);
   }
 }
 

@@ -92,15 +92,22 @@ static void band(const shoal_call *c, size_t first, size_t count) {
                              c->dx[0] + first);
 }
 
+/* Some of the rows. */
+static void softmax_band(const shoal_call *c, size_t first, size_t count) {
+  uint32_t rows = (uint32_t)count, features = c->out->features;
+  size_t at = first * features;
+  if (c->dx[0] == NULL)
+    c->kernels->softmax_forward(rows, features, c->x + at, c->y + at);
+  else
+    c->kernels->softmax_backward(rows, features, c->y + at, c->dy + at, c->dx[0] + at);
+}
+
 static void run(const shoal_call *c) {
   size_t count = shoal_call_floats(c, c->out);
-  uint32_t rows = shoal_call_rows(c, c->out), features = c->out->features;
   if (c->node->activation != SHOAL_ACT_SOFTMAX)
     shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
-  else if (c->dx[0] == NULL)
-    c->kernels->softmax_forward(rows, features, c->x, c->y);
   else
-    c->kernels->softmax_backward(rows, features, c->y, c->dy, c->dx[0]);
+    shoal_call_bands(c, WORK_OF_VALUE * (double)count, shoal_call_rows(c, c->out), 1, softmax_band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -47,102 +47,108 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 
 /* ---- Winograd's way ---- */
 
-/* How the threads share two lists: so many stretches of the first, times so many of the second. */
-typedef struct grid {
-  uint32_t across, down;
-} grid;
-
-typedef struct stretch {
-  uint32_t first, count;
-} stretch;
-
-static stretch stretch_of(uint32_t count, uint32_t unit, size_t index, size_t of) {
-  size_t first = shoal_part_start(count, unit, index, of), end = shoal_part_start(count, unit, index + 1, of);
-  return (stretch){(uint32_t)first, (uint32_t)(end - first)};
-}
-
-/* Making a channel's points of a tile costs about as much as so many of the products of two channels there. */
+/* Bringing one channel of a tile to its points costs about as much as multiplying so many pairs of channels there. */
 enum { CHANGE = 4 };
 
-/* What a thread does of y or dx, with `each` channels to sum over: for its lanes it makes the points of all of these. */
-static uint64_t cost_of_values(uint32_t lanes, uint32_t channels, uint32_t each) {
-  return lanes * (CHANGE * (uint64_t)each + channels * (uint64_t)(each + CHANGE));
+/* How threads share a pass: y or dx is cut by lanes and channels, dw by output and input channels. */
+typedef struct winograd_cut {
+  uint32_t groups, tiles, channels, each; /* of y or dx; each value is a sum over `each` channels */
+  uint32_t outs, ins;                     /* of dw */
+  shoal_grid values, weights;
+} winograd_cut;
+
+/* A part brings all channels that it sums over to their points, for its lanes, and the weights once. */
+static uint64_t cost_of_values(const void *own, shoal_grid grid) {
+  const winograd_cut *cut = own;
+  uint64_t groups = shoal_largest_part(cut->groups, grid.across), each = cut->each,
+           channels = shoal_largest_part(cut->channels, grid.down);
+  return groups * cut->tiles * (CHANGE * (each + channels) + channels * each) +
+         CHANGE * channels * each / SHOAL_LANES;
 }
 
-/* The same of dw, for all lanes. Its products have whole vectors of inputs. */
-static uint64_t cost_of_weights(uint32_t outs, uint32_t ins, uint32_t unused) {
-  (void)unused;
-  uint64_t columns = (ins + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
-  return CHANGE * ((uint64_t)outs + ins) + outs * columns;
+/* A part walks over all tiles of all lanes, and its products compute whole vectors of inputs. */
+static uint64_t cost_of_weights(const void *own, shoal_grid grid) {
+  const winograd_cut *cut = own;
+  uint64_t outs = shoal_largest_part(cut->outs, grid.across), ins = shoal_largest_part(cut->ins, grid.down);
+  return CHANGE * (outs + ins) + outs * ((ins + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES);
 }
 
-/* The grid whose largest cell costs least. */
-static grid best_grid(uint32_t threads, uint32_t across, uint32_t down,
-                      uint64_t (*cost)(uint32_t, uint32_t, uint32_t), uint32_t each) {
-  grid best = {1, 1};
-  uint64_t least = UINT64_MAX;
-  for (uint32_t i = 1; i <= threads && i <= across; i++)
-    for (uint32_t k = 1; i * k <= threads && k <= down; k++) {
-      uint64_t now = cost((across + i - 1) / i, (down + k - 1) / k, each);
-      if (now >= least) continue;
-      least = now;
-      best = (grid){i, k};
-    }
-  return best;
+static winograd_cut cut_of(const shoal_call *c, bool back) {
+  shoal_window w = shoal_window_of_call(c);
+  uint32_t threads = shoal_pool_threads(c->exec->team);
+  winograd_cut cut = {.groups = w.lanes / SHOAL_LANES,
+                      .tiles = w.out_h * w.out_w / 16 + 1,
+                      .channels = back ? w.in_c : w.out_c,
+                      .each = back ? w.out_c : w.in_c,
+                      .outs = w.out_c,
+                      .ins = w.in_c};
+  cut.values = shoal_best_grid(threads, cut.groups, cut.channels, cost_of_values, &cut);
+  if (back) cut.weights = shoal_best_grid(threads, cut.outs, cut.ins, cost_of_weights, &cut);
+  return cut;
 }
 
-/* Sets the part of y or dx that cell `cell` of so many has, or leaves it empty where the grid has fewer. */
-static void take_values(shoal_winograd *job, size_t cell, size_t cells, uint32_t channels, uint32_t each) {
-  uint32_t lanes = job->window.lanes;
-  grid g = best_grid((uint32_t)cells, lanes / SHOAL_LANES, channels, cost_of_values, each);
-  if (cell >= g.across * g.down) return;
-  stretch of_lanes = stretch_of(lanes, SHOAL_LANES, cell % g.across, g.across),
-          of_channels = stretch_of(channels, 1, cell / g.across, g.down);
-  job->first_lane = of_lanes.first;
-  job->lanes = of_lanes.count;
-  job->first = of_channels.first;
-  job->count = of_channels.count;
+/* The grid that a piece of so many is a cell of. A grid may have fewer cells than there are pieces: the others get
+ * nothing. */
+static bool has_cell(shoal_grid *grid, size_t piece, size_t pieces) {
+  if (pieces == 1) *grid = (shoal_grid){1, 1};
+  return piece < grid->across * grid->down;
 }
 
-/* The same of dw. */
-static void take_weights(shoal_winograd *job, size_t cell, size_t cells) {
-  uint32_t outs = job->window.out_c, ins = job->window.in_c;
-  grid g = best_grid((uint32_t)cells, outs, ins, cost_of_weights, 0);
-  if (cell >= g.across * g.down) return;
-  stretch of_outs = stretch_of(outs, 1, cell % g.across, g.across),
-          of_ins = stretch_of(ins, 1, cell / g.across, g.down);
-  job->dw_first_out = of_outs.first;
-  job->dw_outs = of_outs.count;
-  job->dw_first_in = of_ins.first;
-  job->dw_ins = of_ins.count;
+static void take_values(shoal_winograd *job, const winograd_cut *cut, size_t piece, size_t pieces) {
+  shoal_grid grid = cut->values;
+  if (!has_cell(&grid, piece, pieces)) return;
+  shoal_stretch lanes = shoal_part(job->window.lanes, SHOAL_LANES, piece % grid.across, grid.across),
+                channels = shoal_part(cut->channels, 1, piece / grid.across, grid.down);
+  job->first_lane = (uint32_t)lanes.first;
+  job->lanes = (uint32_t)lanes.count;
+  job->first = (uint32_t)channels.first;
+  job->count = (uint32_t)channels.count;
+}
+
+static void take_weights(shoal_winograd *job, const winograd_cut *cut, size_t piece, size_t pieces) {
+  shoal_grid grid = cut->weights;
+  if (!has_cell(&grid, piece, pieces)) return;
+  shoal_stretch outs = shoal_part(cut->outs, 1, piece % grid.across, grid.across),
+                ins = shoal_part(cut->ins, 1, piece / grid.across, grid.down);
+  job->dw_first_out = (uint32_t)outs.first;
+  job->dw_outs = (uint32_t)outs.count;
+  job->dw_first_in = (uint32_t)ins.first;
+  job->dw_ins = (uint32_t)ins.count;
 }
 
 static shoal_winograd winograd_of(const shoal_call *c) {
   return (shoal_winograd){.window = shoal_window_of_call(c), .x = c->x, .w = shoal_call_weight(c, 0)};
 }
 
-static void winograd_forward_cell(const shoal_call *c, size_t cell, size_t cells) {
+static void winograd_forward_piece(const shoal_call *c, size_t piece, size_t pieces) {
   shoal_winograd job = winograd_of(c);
   job.bias = shoal_call_weight(c, 1);
   job.y = c->y;
-  take_values(&job, cell, cells, job.window.out_c, job.window.in_c);
+  take_values(&job, c->own, piece, pieces);
   if (job.count > 0) c->kernels->winograd_forward(&job, c->scratch);
 }
 
-static void winograd_backward_cell(const shoal_call *c, size_t cell, size_t cells) {
+static void winograd_backward_piece(const shoal_call *c, size_t piece, size_t pieces) {
   shoal_winograd job = winograd_of(c);
   job.dy = c->dy;
   job.dx = c->dx[0];
   job.dw = shoal_call_gradient(c, 0);
-  if (job.dx != NULL) take_values(&job, cell, cells, job.window.in_c, job.window.out_c);
-  take_weights(&job, cell, cells);
+  if (job.dx != NULL) take_values(&job, c->own, piece, pieces);
+  take_weights(&job, c->own, piece, pieces);
   if (job.count > 0 || job.dw_outs > 0) c->kernels->winograd_backward(&job, c->scratch);
   float *dbias = shoal_call_gradient(c, 1);
   if (dbias == NULL) return;
-  stretch outs = stretch_of(job.window.out_c, 1, cell, cells);
-  job.window.out_c = outs.count;
+  shoal_stretch outs = shoal_part(job.window.out_c, 1, piece, pieces);
+  job.window.out_c = (uint32_t)outs.count;
   c->kernels->conv_backward_bias(&job.window, c->dy + outs.first * out_plane(&job.window),
                                  dbias + outs.first);
+}
+
+static void run_winograd(const shoal_call *c, double work, bool back) {
+  winograd_cut cut = cut_of(c, back);
+  shoal_call call = *c;
+  call.own = &cut;
+  shoal_call_pieces(&call, work, back ? winograd_backward_piece : winograd_forward_piece);
 }
 
 /* ---- either way ---- */
@@ -150,7 +156,7 @@ static void winograd_backward_cell(const shoal_call *c, size_t cell, size_t cell
 static void forward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
   if (shoal_winograd_suits(&window))
-    shoal_call_cells(c, work_of(&window), winograd_forward_cell);
+    run_winograd(c, work_of(&window), false);
   else
     shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band);
 }
@@ -175,7 +181,7 @@ static void weights_band(const shoal_call *c, size_t first, size_t count) {
 static void backward(const shoal_call *c) {
   shoal_window window = shoal_window_of_call(c);
   if (shoal_winograd_suits(&window)) {
-    shoal_call_cells(c, work_of(&window), winograd_backward_cell);
+    run_winograd(c, work_of(&window), true);
     return;
   }
   if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band);

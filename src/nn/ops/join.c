@@ -68,27 +68,39 @@ const shoal_op shoal_op_add = {.word = "add",
 
 /* ---- concat ---- */
 
-/* The part of the whole that each input takes up, copied in (dx NULL) or out. An image's channels are outermost, so each
- * input is one run; elsewhere it is a run in each row. */
-static void copy_parts(const shoal_call *c, float *const *dx) {
+/* The part of the whole that each input takes up, copied in or, backward, out: a run in each of some rows. An image's
+ * channels are outermost, so it is a single row. */
+static void copy_parts(const shoal_call *c, size_t first, size_t rows, bool back) {
   const shoal_node *nodes = c->exec->plan->graph->nodes;
   bool image = c->out->kind == SHOAL_IMAGE;
-  size_t rows = image ? 1 : shoal_call_rows(c, c->out),
-         unit = image ? (size_t)c->out->h * c->out->w * c->lanes : 1;
-  size_t whole = (image ? c->out->c : c->out->features) * unit, before = 0;
+  size_t unit = image ? (size_t)c->out->h * c->out->w * c->lanes : 1;
+  size_t whole = (image ? c->out->c : c->out->features) * unit, at = first * whole;
   for (uint32_t k = 0; k < c->node->inputs_count; k++) {
     const shoal_shape *part = &nodes[c->node->inputs[k]].shape;
     size_t run = (image ? part->c : part->features) * unit;
-    if (dx == NULL)
-      c->kernels->copy_rows(rows, run, shoal_call_input(c, k), run, c->y + before, whole);
-    else if (dx[k] != NULL)
-      c->kernels->copy_rows(rows, run, c->dy + before, whole, dx[k], run);
-    before += run;
+    if (!back)
+      c->kernels->copy_rows(rows, run, shoal_call_input(c, k) + first * run, run, c->y + at, whole);
+    else if (c->dx[k] != NULL)
+      c->kernels->copy_rows(rows, run, c->dy + at, whole, c->dx[k] + first * run, run);
+    at += run;
   }
 }
 
-static void forward_concat(const shoal_call *c) { copy_parts(c, NULL); }
-static void backward_concat(const shoal_call *c) { copy_parts(c, c->dx); }
+static void concat_band(const shoal_call *c, size_t first, size_t count) {
+  copy_parts(c, first, count, false);
+}
+
+static void take_apart_band(const shoal_call *c, size_t first, size_t count) {
+  copy_parts(c, first, count, true);
+}
+
+static void run_rows(const shoal_call *c, shoal_band f) {
+  size_t rows = c->out->kind == SHOAL_IMAGE ? 1 : shoal_call_rows(c, c->out);
+  shoal_call_bands(c, (double)shoal_call_floats(c, c->out), rows, 1, f);
+}
+
+static void forward_concat(const shoal_call *c) { run_rows(c, concat_band); }
+static void backward_concat(const shoal_call *c) { run_rows(c, take_apart_band); }
 
 static const char *onnx_concat(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   (void)x;

@@ -11,6 +11,8 @@
 #include "nn/onnx.h"
 #include "nn/ops/table.h"
 
+enum { WORK_OF_VALUE = 8 }; /* about its floating point operations in a pass */
+
 static uint32_t channels_of(const shoal_shape *shape) {
   return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
 }
@@ -93,7 +95,6 @@ static void backward_band(const shoal_call *c, size_t first, size_t count) {
 }
 
 static void run_bands(const shoal_call *c, shoal_band f) {
-  enum { WORK_OF_VALUE = 8 };
   uint32_t channels = channels_of(c->out);
   shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
                    c->out->kind == SHOAL_IMAGE ? 1 : channels, f);
@@ -135,11 +136,23 @@ static size_t layernorm_saved(const shoal_node *node, uint32_t n) {
   return 2 * (size_t)n * node->shape.steps;
 }
 
-static void layernorm_forward(const shoal_call *c) {
+/* Some rows of a vector or a sequence, or a whole image. */
+static void layernorm_band(const shoal_call *c, size_t first, size_t count) {
   shoal_norm shape = shoal_call_norm(c);
-  float *mean = c->saved, *rstd = c->saved + (size_t)c->n * shape.steps;
-  c->kernels->layernorm_forward(&shape, c->x, shoal_call_weight(c, 0), shoal_call_weight(c, 1),
-                                SHOAL_NORM_EPS, c->y, mean, rstd);
+  float *mean = c->saved + first, *rstd = mean + (size_t)c->n * shape.steps;
+  size_t at = first * shape.channels;
+  if (shape.lanes == 0) {
+    shape.samples = (uint32_t)count;
+    shape.steps = 1;
+  }
+  c->kernels->layernorm_forward(&shape, c->x + at, shoal_call_weight(c, 0), shoal_call_weight(c, 1),
+                                SHOAL_NORM_EPS, c->y + at, mean, rstd);
+}
+
+static void layernorm_forward(const shoal_call *c) {
+  size_t rows = shoal_call_rows(c, c->out);
+  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), rows,
+                   c->out->kind == SHOAL_IMAGE ? rows : 1, layernorm_band);
 }
 
 static void layernorm_backward(const shoal_call *c) {
