@@ -37,7 +37,7 @@ static void make_one_hot(const shoal_graph *graph, uint32_t n, uint32_t tile, co
     }
 }
 
-enum { TEAM_SCRATCH = 1 << 18 }; /* floats; more than any product or convolution here needs */
+enum { TEAM_SCRATCH = 1 << 19 }; /* floats; more than any product or convolution here needs */
 
 /* The threads that share the work on a tile. */
 typedef struct team {
