@@ -372,10 +372,10 @@ static void run_tile(const shoal_engine *e, const shoal_pass *p, shoal_exec *exe
       shoal_carry_copy(exec->plan, exec->carry, tile->n, i, 1, NULL, p->state + (tile->first + i) * state);
   }
   shoal_exec_forward(exec);
+  if (p->out != NULL || p->judge != NULL) tile->outputs = shoal_exec_outputs(exec);
   /* Before the loss or the judge, since the gradient may overwrite them. */
-  if (p->out != NULL) keep_outputs(e, p, tile, shoal_exec_outputs(exec));
+  if (p->out != NULL) keep_outputs(e, p, tile, tile->outputs);
   if (p->judge != NULL) { /* in place of the loss */
-    tile->outputs = shoal_exec_outputs(exec);
     tile->gradient = shoal_exec_output_gradient(exec);
     p->judge(p->self, tile);
     shoal_exec_send_gradient(exec);

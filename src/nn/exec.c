@@ -338,13 +338,17 @@ static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
 
 void shoal_exec_send(const shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  const shoal_shape *in = &plan->graph->nodes[0].shape, *out = shoal_graph_output(plan->graph);
+  send(exec, plan->places[0].value, shoal_shape_floats(&plan->graph->nodes[0].shape, exec->n));
+  send(exec, plan->ids, 2 * (size_t)exec->n);
+}
+
+static void send_answers(const shoal_exec *exec) {
+  const shoal_plan *plan = exec->plan;
+  const shoal_shape *out = shoal_graph_output(plan->graph);
   size_t rows = (size_t)exec->n * out->steps;
-  send(exec, plan->places[0].value, shoal_shape_floats(in, exec->n));
   send(exec, plan->labels, rows);
   send(exec, plan->targets, rows * out->features);
   send(exec, plan->weight, rows);
-  send(exec, plan->ids, 2 * (size_t)exec->n);
 }
 
 static const shoal_place *output_place(const shoal_exec *exec) {
@@ -471,6 +475,7 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
                    .scale = (float)scale,
                    .sums = (shoal_sums *)(void *)at(exec, plan->sums)};
   size_t sums_floats = SHOAL_LOSS_PIECES * sizeof *l.sums / sizeof(float);
+  send_answers(exec);
   l.kernels->zero(sums_floats, at(exec, plan->sums));
   l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
                         batch.weight, &l.sums->weight, &l.sums->counted);

@@ -64,7 +64,7 @@ static inline shoal_stretch shoal_part(size_t size, size_t unit, size_t index, s
   return (shoal_stretch){first, shoal_part_start(size, unit, index + 1, parts) - first};
 }
 
-/* The batch's places on the host, for a source to fill, and their way into the block. */
+/* The batch's places on the host, for a source to fill, and the samples' way into the block; the loss sends the answers. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
 void shoal_exec_send(const shoal_exec *exec);
 
@@ -74,7 +74,7 @@ void shoal_exec_send(const shoal_exec *exec);
 void shoal_exec_clear(const shoal_plan *plan, float *gradient, shoal_used_rows *rows);
 
 void shoal_exec_forward(shoal_exec *exec);
-/* Adds to *sums, and with a training plan writes the gradient of the output. */
+/* Compares with the answers: adds to *sums, and with a training plan writes the gradient of the output. */
 void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums);
 /* In place of the loss: the last node's values on the host, and where its gradient is to be written there (maybe over
  * the values) before it is sent. */

@@ -188,7 +188,7 @@ static void want_batch(planner *p) {
   want(p, &plan->labels, labels ? rows : 0, 0, end);
   want(p, &plan->targets, labels ? 0 : rows * out->features, 0, end);
   want(p, &plan->weight, rows, 0, end);
-  want(p, &plan->ids, 2 * (size_t)plan->samples_max, 0, end);
+  want(p, &plan->ids, random ? 2 * (size_t)plan->samples_max : 0, 0, end);
   want(p, &plan->keys, random ? 2 * (size_t)plan->samples_max : 0, 0, end);
   want(p, &plan->sums, SHOAL_LOSS_PIECES * sizeof(shoal_sums) / sizeof(float), 0, end);
 }

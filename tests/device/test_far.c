@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "device/far.h"
+#include "nn/engine.h"
 #include "nn/synthetic.h"
 #include "nn/trainer.h"
 
@@ -67,7 +68,98 @@ static void trainings_have_the_bits_of_the_processor(void **state) {
   }
 }
 
+/* ---- a pass with all that goes in and out ---- */
+
+enum { N = 6, STEPS = 4, VALUES = 5, CELLS = 3, OUTPUTS = 2 };
+
+typedef struct outcome {
+  float out[STEPS * N * OUTPUTS], input_gradient[STEPS * N * VALUES], state_after[N * 2 * CELLS],
+      gradient[1024];
+} outcome;
+
+static void judge(void *self, const shoal_tile *tile) {
+  (void)self;
+  for (size_t i = 0; i < STEPS * N * OUTPUTS; i++)
+    tile->gradient[i] = 0.5f * tile->outputs[i] + 0.01f * (float)(i % 7);
+}
+
+static void watch(void *self, const shoal_tile *tile) {
+  outcome *o = self;
+  memcpy(o->input_gradient, tile->input_gradient, sizeof o->input_gradient);
+}
+
+/* A judge and a watcher, state that comes in and goes out, random numbers. */
+static void pass(const shoal_device *device, uint64_t seed, outcome *o) {
+  static const char text[] = "input sequence 4x5\nlstm 3\ndropout 0.3\ndense 2\nloss mean-squared\n";
+  shoal_error err = {0};
+  shoal_model *model;
+  shoal_graph *graph;
+  shoal_engine *engine;
+  if (shoal_model_parse(&model, "test", text, strlen(text), &err) != SHOAL_OK) fail_msg("%s", err.text);
+  if (shoal_graph_create(&graph, model, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  const shoal_engine_config config = {.graph = graph,
+                                      .device = device,
+                                      .use = SHOAL_PLAN_TRAIN_INPUT,
+                                      .tile = N,
+                                      .infer_tile = N,
+                                      .threads = 1};
+  if (shoal_engine_create(&engine, &config, &err) != SHOAL_OK) fail_msg("%s", err.text);
+  size_t count = graph->weights_count;
+  assert_true(count <= sizeof o->gradient / sizeof *o->gradient);
+  /* Between parameters nothing is written. */
+  float *weights = shoal_engine_take(engine, count), *gradient = shoal_engine_take_zeros(engine, count);
+  float *host = shoal_engine_mirror(engine, weights, count), state[N * 2 * CELLS];
+  assert_true(shoal_engine_has_memory(engine));
+  for (size_t i = 0; i < count; i++) host[i] = 0.3f - 0.07f * (float)(i % 9);
+  for (size_t i = 0; i < sizeof state / sizeof *state; i++) state[i] = 0.1f * (float)(i % 5) - 0.2f;
+  shoal_engine_place(engine, weights, host, count);
+  synthetic made_up = {.graph = graph, .seed = seed};
+  shoal_source source = synthetic_source(&made_up, N);
+  memset(o, 0, sizeof *o);
+  shoal_engine_pass(engine, &(shoal_pass){.use = SHOAL_PLAN_TRAIN_INPUT,
+                                          .source = &source,
+                                          .n = N,
+                                          .shards = 1,
+                                          .shards_count = 1,
+                                          .weights = weights,
+                                          .gradients = (float *const[]){gradient},
+                                          .out = o->out,
+                                          .self = o,
+                                          .judge = judge,
+                                          .watch = watch,
+                                          .state = state,
+                                          .state_after = o->state_after});
+  shoal_engine_gather(engine, o->gradient, gradient, count);
+  shoal_engine_destroy(engine);
+  shoal_graph_destroy(graph);
+  shoal_model_destroy(model);
+}
+
+static bool is_same(const outcome *a, const outcome *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+static void every_copy_of_a_pass_is_needed(void **state) {
+  (void)state;
+  static outcome near, beyond;
+  pass(NULL, 3, &near);
+  pass(far_open(FAR_SOUND, 0), 3, &beyond);
+  far_close();
+  assert_true(is_same(&near, &beyond));
+  far_counts all = far_last_count();
+  assert_true(all.in > 0 && all.out > 0);
+  for (uint64_t i = 0; i < all.in + all.out; i++) {
+    bool in = i < all.in;
+    pass(far_open(FAR_SOUND, 0), 4,
+         &beyond); /* so that no memory of the host has the right values from before */
+    far_close();
+    pass(far_open(in ? FAR_DROPS_COPY_IN : FAR_DROPS_COPY_OUT, in ? i : i - all.in), 3, &beyond);
+    far_close();
+    if (is_same(&near, &beyond))
+      fail_msg("nothing depends on copy %d of %d in and %d out", (int)i, (int)all.in, (int)all.out);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(trainings_have_the_bits_of_the_processor)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(trainings_have_the_bits_of_the_processor),
+                                     cmocka_unit_test(every_copy_of_a_pass_is_needed)};
   return RUN_TESTS(tests);
 }

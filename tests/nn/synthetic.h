@@ -48,7 +48,7 @@ static inline void synthetic_fetch(const void *self, uint64_t epoch, uint64_t fi
         into->targets[row * out->features + f] = value;
       }
     }
-    into->ids[i] = first + i;
+    if (into->ids != NULL) into->ids[i] = first + i;
   }
 }
 

@@ -609,10 +609,9 @@ static bool sees_planted(const net *made, const expectation *e, const shoal_op *
 
 static bool computes(const shoal_op *op) { return op->forward != NULL && !shoal_op_is(op, SHOAL_OP_INPUT); }
 
-/* In the order of copies: the state, of create and of the test, then the first tile's samples, answers and their weights;
+/* In the order of copies: the state, of create and of the test, then the first tile's samples, their numbers where the
+ * text draws random ones, the answers and their weights;
  * the last one brings the gradient out. Words and classes that were not copied are no numbers of anything. */
-enum { COPY_SAMPLES, COPY_ANSWERS, COPY_WEIGHTS };
-
 /* ran: how many texts so far had the row run forward, and backward. */
 static void check_planted(const char *text, const shoal_op *op, int ran[2]) {
   net made;
@@ -623,11 +622,10 @@ static void check_planted(const char *text, const shoal_op *op, int ran[2]) {
   bool tokens = made.graph->nodes[0].shape.kind == SHOAL_TOKENS,
        labels = made.model->recipe.loss == SHOAL_CROSS_ENTROPY;
   uint64_t tile = made.model->carry ? 4 : 2; /* where copies of the first tile begin */
-  if (!tokens && !is_seen(&made, &e, FAR_DROPS_COPY_IN, tile + COPY_SAMPLES))
-    fail_msg("samples are missing:\n%s", text);
-  if (!labels && !is_seen(&made, &e, FAR_DROPS_COPY_IN, tile + COPY_ANSWERS))
-    fail_msg("answers are missing:\n%s", text);
-  if (!is_seen(&made, &e, FAR_DROPS_COPY_IN, tile + COPY_WEIGHTS)) fail_msg("weights are missing:\n%s", text);
+  uint64_t answers = tile + 1 + shoal_graph_has(made.graph, SHOAL_OP_RANDOM);
+  if (!tokens && !is_seen(&made, &e, FAR_DROPS_COPY_IN, tile)) fail_msg("samples are missing:\n%s", text);
+  if (!labels && !is_seen(&made, &e, FAR_DROPS_COPY_IN, answers)) fail_msg("answers are missing:\n%s", text);
+  if (!is_seen(&made, &e, FAR_DROPS_COPY_IN, answers + 1)) fail_msg("weights are missing:\n%s", text);
   if (!is_seen(&made, &e, FAR_DROPS_COPY_OUT, far_last_count().out - 1))
     fail_msg("the gradient is missing:\n%s", text);
   if (computes(op) && !sees_planted(&made, &e, op, false, &ran[0]))
