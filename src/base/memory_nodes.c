@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 
-/* Reads a list such as 0-3,8; what follows something that is no number is left out. */
+/* Reads a list such as 0-3,8; it stops at the first thing that is not a number. */
 static void parse_list(const char *text, cpu_set_t *out) {
   CPU_ZERO(out);
   for (char *end; *text != '\0'; text = end + 1) {

@@ -12,7 +12,11 @@
 #include "nn/tree.h"
 
 /* A large model is one whose gradients do not stay in the second cache. */
-enum { SHARDS_DEFAULT_MAX = 8, IMAGE_TILE = 32, LARGE_MODEL = 1 << 18 };
+enum {
+  SHARDS_DEFAULT_MAX = 8,
+  IMAGE_TILE = 32, /* samples; it decides the bits, since sums over a tile are added to the gradient as one */
+  LARGE_MODEL = 1 << 18
+};
 
 struct shoal_trainer {
   shoal_trainer_config config;

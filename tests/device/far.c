@@ -43,9 +43,68 @@ static bool begin(far_fault fault, uint64_t *count) {
 
 /* ---- kernels ---- */
 
+/* What a kernel gets is memory of the device, or NULL; so is what its structs point to. */
+static void check_pointer(const void *p) {
+  if (p == NULL || ((const char *)p >= far.memory && (const char *)p < far.memory + far.used)) return;
+  fail_msg("a kernel gets memory that is not the device's");
+}
+
+static void check_pointers(size_t count, const void *const *pointers) {
+  for (size_t i = 0; i < count; i++) check_pointer(pointers[i]);
+}
+
+static void check_gemm(const void *gemm) {
+  const shoal_gemm *g = gemm;
+  check_pointers(5, (const void *const[]){g->a, g->b, g->c, g->bias, g->scratch});
+}
+
+static void check_sparse(const void *sparse) {
+  const shoal_sparse *a = sparse;
+  check_pointers(3, (const void *const[]){a->starts, a->columns, a->values});
+}
+
+static void check_winograd(const void *job) {
+  const shoal_winograd *j = job;
+  check_pointers(7, (const void *const[]){j->x, j->w, j->bias, j->dy, j->y, j->dx, j->dw});
+}
+
+static void pass_over(const void *other) { (void)other; }
+
+/* Numbers, structs without pointers and lists of pointers are passed over. */
+#define CHECK(x) \
+  _Generic((x),                                                                                           \
+      float *: check_pointer,                                                                             \
+      const float *: check_pointer,                                                                       \
+      double *: check_pointer,                                                                            \
+      int32_t *: check_pointer,                                                                           \
+      const int32_t *: check_pointer,                                                                     \
+      uint32_t *: check_pointer,                                                                          \
+      const uint32_t *: check_pointer,                                                                    \
+      uint64_t *: check_pointer,                                                                          \
+      const uint64_t *: check_pointer,                                                                    \
+      const shoal_gemm *: check_gemm,                                                                     \
+      shoal_sparse *: check_sparse,                                                                       \
+      const shoal_sparse *: check_sparse,                                                                 \
+      const shoal_winograd *: check_winograd,                                                             \
+      default: pass_over)((const void *)(uintptr_t)(x));
+#define CHECK_2(x, ...) CHECK(x) CHECK(__VA_ARGS__)
+#define CHECK_3(x, ...) CHECK(x) CHECK_2(__VA_ARGS__)
+#define CHECK_4(x, ...) CHECK(x) CHECK_3(__VA_ARGS__)
+#define CHECK_5(x, ...) CHECK(x) CHECK_4(__VA_ARGS__)
+#define CHECK_6(x, ...) CHECK(x) CHECK_5(__VA_ARGS__)
+#define CHECK_7(x, ...) CHECK(x) CHECK_6(__VA_ARGS__)
+#define CHECK_8(x, ...) CHECK(x) CHECK_7(__VA_ARGS__)
+#define CHECK_9(x, ...) CHECK(x) CHECK_8(__VA_ARGS__)
+#define CHECK_10(x, ...) CHECK(x) CHECK_9(__VA_ARGS__)
+#define CHECK_OF(a, b, c, d, e, f, g, h, i, j, name, ...) name
+#define CHECK_ALL(...)                                                                                    \
+  CHECK_OF(__VA_ARGS__, CHECK_10, CHECK_9, CHECK_8, CHECK_7, CHECK_6, CHECK_5, CHECK_4, CHECK_3, CHECK_2, \
+           CHECK, )                                                                                       \
+  (__VA_ARGS__)
+
 #define KERNEL(name, parameters, arguments) \
   static void far_##name parameters {       \
-    open_pages();                           \
+    CHECK_ALL arguments open_pages();       \
     far.real->name arguments;               \
     close_pages();                          \
   }

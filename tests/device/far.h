@@ -1,8 +1,8 @@
 /* far.h: a device for tests, whose memory the host cannot touch.
  *
  * Its memory is pages that nobody may read or write. Kernels are the processor's: pages open when one begins and close
- * when it returns, and copies do the same. So whoever looks at a tensor in another way dies of it, on the spot; whoever
- * forgets a copy computes with what memory holds when it is taken, NaN in every float.
+ * when it returns, and copies do the same. Any other access crashes at once, and a kernel that gets memory of the host
+ * fails the test. Where a copy is missing, a tensor holds NaN, or what an earlier tile left there.
  *
  * Ownership: one at a time, open, then close, which fails the test where memory was not given back. Threads: one. */
 #ifndef SHOAL_TESTS_DEVICE_FAR_H
