@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "nn/graph.h"
 #include "nn/safetensors.h"
 
@@ -155,10 +156,6 @@ shoal_status shoal_learner_save(const shoal_learner *learner, const char *path, 
 
 /* ---- loading ------------------------------------------------------------------------ */
 
-static bool read_whole(const cJSON *json, const char *key, uint64_t *out) {
-  return shoal_safetensors_whole(cJSON_GetObjectItemCaseSensitive(json, key), out);
-}
-
 /* What a policy has beside its floats. */
 typedef struct numbers {
   uint64_t version, seen, hold;
@@ -168,19 +165,20 @@ typedef struct numbers {
 static bool read_numbers(const cJSON *json, numbers *out) {
   const cJSON *epsilon = cJSON_GetObjectItemCaseSensitive(json, "epsilon");
   out->epsilon = cJSON_IsNumber(epsilon) ? epsilon->valuedouble : -1;
-  return read_whole(json, "version", &out->version) && read_whole(json, "seen", &out->seen) &&
-         read_whole(json, "hold", &out->hold) && out->hold >= 1 && out->hold <= SHOAL_HOLD_MAX &&
-         out->epsilon >= 0 && out->epsilon <= 1;
+  return shoal_read_whole_at(json, "version", UINT64_MAX, &out->version) &&
+         shoal_read_whole_at(json, "seen", UINT64_MAX, &out->seen) &&
+         shoal_read_whole_at(json, "hold", UINT64_MAX, &out->hold) && out->hold >= 1 &&
+         out->hold <= SHOAL_HOLD_MAX && out->epsilon >= 0 && out->epsilon <= 1;
 }
 
 static bool read_state(const char *text, shoal_agent_file *file, numbers *policy) {
   cJSON *json = cJSON_Parse(text);
   const cJSON *seed = cJSON_GetObjectItemCaseSensitive(json, "seed");
   const cJSON *mean = cJSON_GetObjectItemCaseSensitive(json, "return_mean");
-  bool read = cJSON_IsString(seed) &&
-              shoal_read_u64(seed->valuestring, strlen(seed->valuestring), &file->seed) &&
-              read_whole(json, "steps", &file->steps) && read_whole(json, "steps_all", &file->steps_all) &&
-              read_numbers(json, policy);
+  bool read =
+      cJSON_IsString(seed) && shoal_read_u64(seed->valuestring, strlen(seed->valuestring), &file->seed) &&
+      shoal_read_whole_at(json, "steps", UINT64_MAX, &file->steps) &&
+      shoal_read_whole_at(json, "steps_all", UINT64_MAX, &file->steps_all) && read_numbers(json, policy);
   file->return_mean = cJSON_IsNumber(mean) ? mean->valuedouble : NAN;
   file->whole = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "whole"));
   cJSON_Delete(json);

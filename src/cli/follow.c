@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/human.h"
+#include "base/json_at.h"
 #include "cli/found.h"
 #include "cli/played.h"
 
@@ -29,7 +30,7 @@ typedef struct following {
 } following;
 
 static bool is_ended(const cJSON *job) {
-  const char *state = shoal_remote_text(job, "state");
+  const char *state = shoal_text_at(job, "state");
   return strcmp(state, "finished") == 0 || strcmp(state, "stopped") == 0 || strcmp(state, "failed") == 0;
 }
 
@@ -54,29 +55,28 @@ static void print_epoch(following *f, const cJSON *epoch) {
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
   char metric[32];
-  shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
+  shoal_plain_at(progress, "metric_name", metric, sizeof metric);
   shoal_text line;
   shoal_text_init(&line);
-  shoal_text_addf(&line, "epoch %s", shoal_human_count(shoal_remote_whole(epoch, "epoch")).text);
-  if (shoal_remote_whole(spec, "epochs") > 0)
-    shoal_text_addf(&line, "/%s", shoal_human_count(shoal_remote_whole(spec, "epochs")).text);
-  add_result(&line, "train", shoal_remote_number(epoch, "loss"), metric,
-             shoal_remote_number(epoch, "metric"));
-  add_result(&line, f->held_out[0] ? f->held_out : "held out", shoal_remote_number(epoch, "held_out_loss"),
-             metric, shoal_remote_number(epoch, "held_out_metric"));
+  shoal_text_addf(&line, "epoch %s", shoal_human_count(shoal_whole_at(epoch, "epoch")).text);
+  if (shoal_whole_at(spec, "epochs") > 0)
+    shoal_text_addf(&line, "/%s", shoal_human_count(shoal_whole_at(spec, "epochs")).text);
+  add_result(&line, "train", shoal_number_at(epoch, "loss"), metric, shoal_number_at(epoch, "metric"));
+  add_result(&line, f->held_out[0] ? f->held_out : "held out", shoal_number_at(epoch, "held_out_loss"),
+             metric, shoal_number_at(epoch, "held_out_metric"));
   if (!line.failed) print_line(f, line.bytes);
   shoal_text_release(&line);
 }
 
 /* What an epoch's numbers are called stands in the job, once that is computed. */
 static bool knows_words(const following *f) {
-  return strcmp(shoal_remote_text(f->job, "state"), "waiting") != 0 &&
-         shoal_remote_text(cJSON_GetObjectItemCaseSensitive(f->job, "progress"), "metric_name")[0] != 0;
+  return strcmp(shoal_text_at(f->job, "state"), "waiting") != 0 &&
+         shoal_text_at(cJSON_GetObjectItemCaseSensitive(f->job, "progress"), "metric_name")[0] != 0;
 }
 
 /* Each once, whether it was heard live or asked for later. */
 static void tell_epoch(following *f, const cJSON *epoch) {
-  uint64_t number = shoal_remote_whole(epoch, "epoch");
+  uint64_t number = shoal_whole_at(epoch, "epoch");
   if (number <= f->epochs_told) return;
   f->epochs_told = number;
   if (f->config->json) shoal_remote_event("epoch", epoch);
@@ -122,19 +122,19 @@ static void show_progress(following *f) {
   }
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(f->job, "progress");
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(f->job, "spec");
-  double rounds = shoal_remote_number(f->job, "rounds");
-  double rate = shoal_remote_number(progress, "samples_per_s");
+  double rounds = shoal_number_at(f->job, "rounds");
+  double rate = shoal_number_at(progress, "samples_per_s");
   char metric[32];
   shoal_progress_view view = {
-      .epoch = shoal_remote_whole(progress, "epoch") + 1,
-      .epochs = shoal_remote_whole(spec, "epochs"),
-      .share = rounds > 0 ? shoal_remote_number(progress, "round") / rounds : 0,
+      .epoch = shoal_whole_at(progress, "epoch") + 1,
+      .epochs = shoal_whole_at(spec, "epochs"),
+      .share = rounds > 0 ? shoal_number_at(progress, "round") / rounds : 0,
       .per_s = rate > 0 ? rate : NAN, /* 0 is not measured yet */
       .unit = "samples",
-      .loss = shoal_remote_number(progress, "loss"),
-      .metric_name = shoal_remote_plain(progress, "metric_name", metric, sizeof metric),
-      .metric = shoal_remote_number(progress, "metric"),
-      .eta_s = shoal_remote_number(progress, "eta_s"),
+      .loss = shoal_number_at(progress, "loss"),
+      .metric_name = shoal_plain_at(progress, "metric_name", metric, sizeof metric),
+      .metric = shoal_number_at(progress, "metric"),
+      .eta_s = shoal_number_at(progress, "eta_s"),
   };
   if (view.epochs > 0 && view.epoch > view.epochs) view.epoch = view.epochs;
   if (!isfinite(view.share)) view.share = 0;
@@ -169,13 +169,13 @@ static void look_at_search(following *f) {
 
 static void hear_trial(following *f, const cJSON *row) {
   const cJSON *result = cJSON_GetObjectItemCaseSensitive(row, "result");
-  double score = shoal_remote_number(result, "score");
+  double score = shoal_number_at(result, "score");
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(result, "failed")) || f->found.metric[0] == 0 ||
       !shoal_found_is_better(&f->found, score))
     return;
-  f->found.best = shoal_remote_whole(row, "trial");
+  f->found.best = shoal_whole_at(row, "trial");
   f->found.score = score;
-  print_best(f, shoal_remote_whole(result, "epochs"));
+  print_best(f, shoal_whole_at(result, "epochs"));
 }
 
 /* ---- agents ---- */
@@ -183,25 +183,25 @@ static void hear_trial(following *f, const cJSON *row) {
 static void print_score(following *f, const cJSON *point, double score) {
   char line[LINE_MAX_BYTES];
   bool solved = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(point, "solved"));
-  double deviation = shoal_remote_number(point, "score_deviation");
+  double deviation = shoal_number_at(point, "score_deviation");
   snprintf(line, sizeof line, "score %s +- %s after %s steps%s", shoal_played_number(score).text,
            shoal_played_number(isfinite(deviation) ? deviation : 0).text,
-           shoal_human_count(shoal_remote_whole(point, "steps")).text, solved ? ": solved" : "");
+           shoal_human_count(shoal_whole_at(point, "steps")).text, solved ? ": solved" : "");
   print_line(f, line);
 }
 
 /* Whether a point comes after the last that was told: a score may come at the same steps. */
 static bool is_new_point(const following *f, const cJSON *point) {
-  uint64_t steps = shoal_remote_whole(point, "steps");
-  bool scored = isfinite(shoal_remote_number(point, "score"));
+  uint64_t steps = shoal_whole_at(point, "steps");
+  bool scored = isfinite(shoal_number_at(point, "score"));
   return steps > f->point_steps || (steps == f->point_steps && scored && !f->point_scored);
 }
 
 /* A point of the curves: each once, whether it was heard live or asked for later. */
 static void tell_point(following *f, const cJSON *point) {
-  double score = shoal_remote_number(point, "score");
+  double score = shoal_number_at(point, "score");
   f->points++;
-  f->point_steps = shoal_remote_whole(point, "steps");
+  f->point_steps = shoal_whole_at(point, "steps");
   f->point_scored = isfinite(score);
   if (f->config->json) shoal_remote_event("point", point);
   if (!isfinite(score) || score <= f->score) return;
@@ -218,7 +218,7 @@ static void catch_up_points(following *f) {
   cJSON_ArrayForEach(point, cJSON_GetObjectItemCaseSensitive(answer, "points")) {
     if (is_new_point(f, point)) tell_point(f, point);
   }
-  uint64_t next = shoal_remote_whole(answer, "next");
+  uint64_t next = shoal_whole_at(answer, "next");
   if (next > 0) f->points = next;
   cJSON_Delete(answer);
 }
@@ -226,13 +226,13 @@ static void catch_up_points(following *f) {
 /* ---- what the server tells ---- */
 
 static void say_state(following *f, const cJSON *before) {
-  const char *state = shoal_remote_text(f->job, "state");
-  if (strcmp(shoal_remote_text(before, "state"), state) == 0 &&
-      strcmp(shoal_remote_text(before, "reason"), shoal_remote_text(f->job, "reason")) == 0)
+  const char *state = shoal_text_at(f->job, "state");
+  if (strcmp(shoal_text_at(before, "state"), state) == 0 &&
+      strcmp(shoal_text_at(before, "reason"), shoal_text_at(f->job, "reason")) == 0)
     return;
   char reason[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES], word[16];
-  shoal_remote_plain(f->job, "reason", reason, sizeof reason);
-  shoal_remote_plain(f->job, "state", word, sizeof word);
+  shoal_plain_at(f->job, "reason", reason, sizeof reason);
+  shoal_plain_at(f->job, "state", word, sizeof word);
   snprintf(line, sizeof line, "job %" PRIu64 " is %s%s%s", f->config->job, word, reason[0] ? ": " : "",
            reason);
   if (!is_ended(f->job)) print_line(f, line); /* the end is told by who asked */
@@ -242,14 +242,14 @@ static void say_state(following *f, const cJSON *before) {
 static void take_job(following *f, cJSON *job) {
   cJSON *before = f->job;
   f->job = job;
-  shoal_remote_plain(cJSON_GetObjectItemCaseSensitive(job, "progress"), "held_out", f->held_out,
-                     sizeof f->held_out);
+  shoal_plain_at(cJSON_GetObjectItemCaseSensitive(job, "progress"), "held_out", f->held_out,
+                 sizeof f->held_out);
   say_state(f, before);
   cJSON_Delete(before);
   look_at_search(f);
   shoal_played_read(&f->played, job);
   if (knows_words(f)) tell_early(f);
-  if (strcmp(shoal_remote_text(job, "state"), "running") == 0) show_progress(f);
+  if (strcmp(shoal_text_at(job, "state"), "running") == 0) show_progress(f);
 }
 
 /* Of an agent, scores and the end are told here in lines of their own. */
@@ -261,7 +261,7 @@ static bool is_told_anyway(const following *f, const char *line) {
 
 static void hear_line(following *f, const cJSON *log) {
   char line[LINE_MAX_BYTES];
-  shoal_remote_plain(log, "text", line, sizeof line);
+  shoal_plain_at(log, "text", line, sizeof line);
   if (!is_told_anyway(f, line)) print_line(f, line);
 }
 

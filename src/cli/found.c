@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "base/human.h"
+#include "base/json_at.h"
 #include "cli/remote.h"
 
 /* Of the time, or where it has none of the trials. */
 static double share_of(const shoal_found *found, const cJSON *job) {
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
-  double budget = shoal_remote_number(spec, "budget_s"), trials = shoal_remote_number(spec, "trials");
+  double budget = shoal_number_at(spec, "budget_s"), trials = shoal_number_at(spec, "trials");
   double share = NAN;
-  if (strcmp(shoal_remote_text(job, "state"), "finished") == 0) return 1;
+  if (strcmp(shoal_text_at(job, "state"), "finished") == 0) return 1;
   if (budget > 0)
     share = found->spent_s / budget;
   else if (trials > 0)
@@ -23,19 +24,19 @@ static double share_of(const shoal_found *found, const cJSON *job) {
 
 void shoal_found_read(shoal_found *out, const cJSON *job) {
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
-  *out = (shoal_found){.is_search = strcmp(shoal_remote_text(job, "kind"), "search") == 0};
+  *out = (shoal_found){.is_search = strcmp(shoal_text_at(job, "kind"), "search") == 0};
   if (!out->is_search) return;
-  out->trials = shoal_remote_whole(search, "trials");
-  out->best = shoal_remote_whole(search, "best");
-  out->score = out->best > 0 ? shoal_remote_number(search, "best_score") : NAN;
+  out->trials = shoal_whole_at(search, "trials");
+  out->best = shoal_whole_at(search, "best");
+  out->score = out->best > 0 ? shoal_number_at(search, "best_score") : NAN;
   /* One that goes on has the test of the model before. */
-  bool is_over = strcmp(shoal_remote_text(search, "phase"), "ended") == 0;
-  out->test = is_over ? shoal_remote_number(search, "test_score") : NAN;
-  out->expected = is_over ? shoal_remote_number(search, "estimate") : NAN;
+  bool is_over = strcmp(shoal_text_at(search, "phase"), "ended") == 0;
+  out->test = is_over ? shoal_number_at(search, "test_score") : NAN;
+  out->expected = is_over ? shoal_number_at(search, "estimate") : NAN;
   out->higher_is_better = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(search, "higher_is_better"));
-  shoal_remote_plain(search, "metric", out->metric, sizeof out->metric);
-  out->spent_s = shoal_remote_number(search, "spent_s");
-  out->left_s = shoal_remote_number(search, "left_s");
+  shoal_plain_at(search, "metric", out->metric, sizeof out->metric);
+  out->spent_s = shoal_number_at(search, "spent_s");
+  out->left_s = shoal_number_at(search, "left_s");
   out->share = share_of(out, job);
 }
 

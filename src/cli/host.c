@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/host_agent.h"
 #include "cli/host_search.h"
@@ -449,18 +450,17 @@ static shoal_status submit(const host_options *o, shoal_remote *api, const char 
     if (refused && sent) shoal_upload_take_back(&upload, data);
   }
   free(model);
-  if (status == SHOAL_OK && shoal_remote_whole(*job, "id") == 0)
+  if (status == SHOAL_OK && shoal_whole_at(*job, "id") == 0)
     status = shoal_fail(err, SHOAL_CORRUPT, "the server took the job, but does not say its number");
   return status;
 }
 
 static void tell_submitted(const host_options *o, const cJSON *job, FILE *text) {
-  uint64_t id = shoal_remote_whole(job, "id");
+  uint64_t id = shoal_whole_at(job, "id");
   if (o->json) shoal_remote_event("submitted", job);
   if (!text) return;
   char name[NAME_BYTES];
-  fprintf(text, "job %" PRIu64 ", %s, is submitted\n", id,
-          shoal_remote_plain(job, "name", name, sizeof name));
+  fprintf(text, "job %" PRIu64 ", %s, is submitted\n", id, shoal_plain_at(job, "name", name, sizeof name));
   fflush(text);
 }
 
@@ -483,13 +483,13 @@ static void tell_invitations(const shoal_hosted *h) {
 /* ---- the command ---- */
 
 static bool has_begun_or_ended(const cJSON *job) {
-  const char *state = shoal_remote_text(job, "state");
+  const char *state = shoal_text_at(job, "state");
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
   const cJSON *agent = cJSON_GetObjectItemCaseSensitive(job, "agent");
   if (strcmp(state, "running") == 0)
-    return shoal_remote_whole(progress, "step") > 0 || shoal_remote_whole(search, "units") > 0 ||
-           shoal_remote_whole(agent, "steps") > 0;
+    return shoal_whole_at(progress, "step") > 0 || shoal_whole_at(search, "units") > 0 ||
+           shoal_whole_at(agent, "steps") > 0;
   return strcmp(state, "waiting") != 0;
 }
 
@@ -505,9 +505,9 @@ static shoal_status look_at_start(const shoal_hosted *h, shoal_error *err) {
     /* The job is submitted: that it cannot be looked at now is no failure of this command. */
     if (shoal_remote_ask(h->api, "GET", path, NULL, &job, NULL) != SHOAL_OK) return SHOAL_OK;
     settled = has_begun_or_ended(job);
-    if (strcmp(shoal_remote_text(job, "state"), "failed") == 0)
+    if (strcmp(shoal_text_at(job, "state"), "failed") == 0)
       status = shoal_fail(err, SHOAL_INVALID, "job %" PRIu64 " failed: %s", h->job,
-                          shoal_remote_plain(job, "reason", reason, sizeof reason));
+                          shoal_plain_at(job, "reason", reason, sizeof reason));
     cJSON_Delete(job);
   }
   return status;
@@ -524,7 +524,7 @@ static shoal_status submit_and_watch(const host_options *o, shoal_remote *api, F
     const shoal_hosted hosted = {.api = api,
                                  .options = &o->api,
                                  .command = "host",
-                                 .job = shoal_remote_whole(job, "id"),
+                                 .job = shoal_whole_at(job, "id"),
                                  .out = o->out,
                                  .text = text,
                                  .json = o->json};

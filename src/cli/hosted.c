@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/human.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/found.h"
@@ -50,7 +51,7 @@ static void tell_how_to_go_on(const shoal_hosted *h, const cJSON *job) {
   static const advice lines[] = {{"continue", "resume"}, {"get it", "get"}};
   const cJSON *files = cJSON_GetObjectItemCaseSensitive(job, "files");
   bool has_model = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(files, "model"));
-  if (!h->text && strcmp(shoal_remote_text(job, "state"), "stopped") == 0)
+  if (!h->text && strcmp(shoal_text_at(job, "state"), "stopped") == 0)
     shoal_cli_warn(h->command, "job %" PRIu64 " was stopped; 'shoal job resume %" PRIu64 "' continues it%s",
                    h->job, h->job, has_model ? ", and 'shoal job get' brings what there is" : "");
   tell_advice(h, lines, has_model ? 2 : 1);
@@ -78,7 +79,7 @@ static void show(void *self, uint64_t done) {
 /* A name from a server becomes the name of a file: no path, nothing hidden. */
 static void file_name(const cJSON *job, char out[NAME_MAX_BYTES + 24]) {
   char name[NAME_MAX_BYTES];
-  shoal_remote_plain(job, "name", name, sizeof name);
+  shoal_plain_at(job, "name", name, sizeof name);
   for (char *c = name; *c; c++)
     if (*c == '/' || *c == '\\') *c = '-';
   snprintf(out, NAME_MAX_BYTES + 24, "%s%s.safetensors", name[0] == '.' || !name[0] ? "model" : "", name);
@@ -87,7 +88,7 @@ static void file_name(const cJSON *job, char out[NAME_MAX_BYTES + 24]) {
 static shoal_status fetch_model(const shoal_hosted *h, const cJSON *job, const char *out, shoal_error *err) {
   char path[PATH_MAX_BYTES];
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64 "/model", h->job);
-  getting g = {.all = 4 * shoal_remote_number(job, "weights")};
+  getting g = {.all = 4 * shoal_number_at(job, "weights")};
   shoal_progress_init(&g.progress, h->text, shoal_clock_seconds());
   shoal_status status = shoal_fetch_file(h->api->fetch, path, out, &g, show, err);
   shoal_progress_clear(&g.progress);
@@ -156,7 +157,7 @@ shoal_status shoal_hosted_get(const shoal_hosted *h, const cJSON *job, shoal_err
   const char *out = h->out ? h->out : name;
   shoal_status status = h->out ? fetch_model(h, job, out, err) : fetch_under_name(h, job, out, err);
   if (status != SHOAL_OK) return status;
-  bool is_agent = strcmp(shoal_remote_text(job, "kind"), "agent") == 0;
+  bool is_agent = strcmp(shoal_text_at(job, "kind"), "agent") == 0;
   if (h->text && is_agent)
     fprintf(h->text, "the agent is in %s; 'shoal agent play' shows it\n", out);
   else if (h->text)
@@ -181,8 +182,8 @@ static void tell_found(const shoal_hosted *h, const cJSON *job) {
   if (found.best > 0)
     fprintf(h->text, ", the best with validation %s %s", found.metric, shoal_human_number(found.score).text);
   const cJSON *search = cJSON_GetObjectItemCaseSensitive(job, "search");
-  uint64_t members = shoal_remote_whole(search, "members"), rows = shoal_remote_whole(search, "test_rows");
-  double test = shoal_remote_number(search, "test_score");
+  uint64_t members = shoal_whole_at(search, "members"), rows = shoal_whole_at(search, "test_rows");
+  double test = shoal_number_at(search, "test_score");
   if (members == 0) return;
   if (members == 1)
     fprintf(h->text, "\nthe model is made of the best one");
@@ -219,17 +220,17 @@ static void tell_played(const shoal_hosted *h, const cJSON *job) {
 static void tell_end(const shoal_hosted *h, const cJSON *job) {
   char state[16], reason[REASON_MAX_BYTES], metric[32], held_out[16];
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
-  shoal_remote_plain(job, "state", state, sizeof state);
-  shoal_remote_plain(job, "reason", reason, sizeof reason);
+  shoal_plain_at(job, "state", state, sizeof state);
+  shoal_plain_at(job, "reason", reason, sizeof reason);
   if (strcmp(state, "failed") == 0) reason[0] = 0;
-  shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
-  shoal_remote_plain(progress, "held_out", held_out, sizeof held_out);
+  shoal_plain_at(progress, "metric_name", metric, sizeof metric);
+  shoal_plain_at(progress, "held_out", held_out, sizeof held_out);
   if (h->json) shoal_remote_event("end", job);
   if (!h->text) return;
   fprintf(h->text, "job %" PRIu64 " is %s%s%s", h->job, state, reason[0] ? ": " : "", reason);
-  double seconds = shoal_remote_number(job, "ended") - shoal_remote_number(job, "started");
+  double seconds = shoal_number_at(job, "ended") - shoal_number_at(job, "started");
   if (isfinite(seconds)) fprintf(h->text, ", after %s", shoal_human_seconds(seconds).text);
-  double value = shoal_remote_number(progress, "held_out_metric");
+  double value = shoal_number_at(progress, "held_out_metric");
   if (isfinite(value) && held_out[0])
     fprintf(h->text, "; %s %s %s", held_out, metric, shoal_human_number(value).text);
   tell_found(h, job);
@@ -272,7 +273,7 @@ shoal_status shoal_hosted_watch(const shoal_hosted *h, int *exit_status, shoal_e
   }
   if (status != SHOAL_OK) return status;
   tell_end(h, job);
-  const char *state = shoal_remote_text(job, "state");
+  const char *state = shoal_text_at(job, "state");
   if (strcmp(state, "finished") == 0) {
     status = bring(h, job, err);
   } else {
@@ -282,7 +283,7 @@ shoal_status shoal_hosted_watch(const shoal_hosted *h, int *exit_status, shoal_e
   if (strcmp(state, "failed") == 0) {
     char reason[REASON_MAX_BYTES];
     status = shoal_fail(err, SHOAL_INVALID, "the job failed: %s",
-                        shoal_remote_plain(job, "reason", reason, sizeof reason));
+                        shoal_plain_at(job, "reason", reason, sizeof reason));
   }
   cJSON_Delete(job);
   return status;

@@ -7,6 +7,7 @@
 #include "agent/learner.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/agent.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -96,18 +97,13 @@ static bool is_checkpoint(const char *path) {
   return got == sizeof start && start[8] == '{';
 }
 
-static uint64_t number_in(const cJSON *object, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-  return cJSON_IsNumber(item) && item->valuedouble >= 0 ? (uint64_t)item->valuedouble : 0;
-}
-
 /* The state itself cannot be loaded here: it depends on the number of training samples. */
 static void read_position(inspection *i) {
   const char *text = shoal_safetensors_meta(i->checkpoint.file, "shoal.position");
   cJSON *position = text ? cJSON_Parse(text) : NULL;
-  i->epoch = number_in(position, "epoch");
-  i->round = number_in(position, "round");
-  i->step = number_in(position, "step");
+  i->epoch = shoal_whole_at(position, "epoch");
+  i->round = shoal_whole_at(position, "round");
+  i->step = shoal_whole_at(position, "step");
   cJSON_Delete(position);
 }
 

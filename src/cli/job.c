@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/hosted.h"
 #include "cli/stop.h"
@@ -157,7 +158,7 @@ static shoal_status change(const job_options *o, shoal_remote *api, shoal_error 
   shoal_status status = body.failed ? shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory")
                                     : shoal_remote_ask(api, "POST", path, body.bytes, &job, err);
   shoal_text_release(&body);
-  shoal_remote_plain(job, "state", state, sizeof state);
+  shoal_plain_at(job, "state", state, sizeof state);
   if (status == SHOAL_CONFLICT && strstr(err->text, "is finished; give more"))
     return say_how_to_resume(o, err);
   if (status == SHOAL_OK && state[0] == 0)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "cli/remote.h"
 
 double shoal_played_left(double seconds_all, double seconds, uint64_t steps_all, uint64_t steps,
@@ -17,40 +18,40 @@ double shoal_played_left(double seconds_all, double seconds, uint64_t steps_all,
 /* Of the steps or of the time, whichever is nearer to its end. */
 static double share_of(const shoal_played *p, double seconds_all, uint64_t steps_all, const cJSON *job) {
   double share = 0;
-  if (strcmp(shoal_remote_text(job, "state"), "finished") == 0) return 1;
+  if (strcmp(shoal_text_at(job, "state"), "finished") == 0) return 1;
   if (steps_all > 0) share = (double)p->steps / (double)steps_all;
   if (seconds_all > 0 && isfinite(p->seconds)) share = fmax(share, p->seconds / seconds_all);
   return fmin(1, share);
 }
 
 static void read_agent(shoal_played *out, const cJSON *agent) {
-  out->steps = shoal_remote_whole(agent, "steps");
-  out->episodes = shoal_remote_whole(agent, "episodes");
-  out->refused = shoal_remote_whole(agent, "refused");
-  out->lost = shoal_remote_whole(agent, "lost");
-  out->actors = shoal_remote_whole(agent, "actors");
-  out->seconds = shoal_remote_number(agent, "seconds");
-  out->steps_per_second = shoal_remote_number(agent, "steps_per_second");
-  out->lag = shoal_remote_number(agent, "lag");
-  out->return_mean = shoal_remote_number(agent, "return_mean");
-  out->return_deviation = shoal_remote_number(agent, "return_deviation");
-  out->score = shoal_remote_number(agent, "score");
-  out->score_deviation = shoal_remote_number(agent, "score_deviation");
-  out->goal = shoal_remote_number(agent, "goal");
+  out->steps = shoal_whole_at(agent, "steps");
+  out->episodes = shoal_whole_at(agent, "episodes");
+  out->refused = shoal_whole_at(agent, "refused");
+  out->lost = shoal_whole_at(agent, "lost");
+  out->actors = shoal_whole_at(agent, "actors");
+  out->seconds = shoal_number_at(agent, "seconds");
+  out->steps_per_second = shoal_number_at(agent, "steps_per_second");
+  out->lag = shoal_number_at(agent, "lag");
+  out->return_mean = shoal_number_at(agent, "return_mean");
+  out->return_deviation = shoal_number_at(agent, "return_deviation");
+  out->score = shoal_number_at(agent, "score");
+  out->score_deviation = shoal_number_at(agent, "score_deviation");
+  out->goal = shoal_number_at(agent, "goal");
   out->solved = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(agent, "solved"));
 }
 
 void shoal_played_read(shoal_played *out, const cJSON *job) {
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
   const cJSON *agent = cJSON_GetObjectItemCaseSensitive(job, "agent");
-  *out = (shoal_played){.is_agent = strcmp(shoal_remote_text(job, "kind"), "agent") == 0};
+  *out = (shoal_played){.is_agent = strcmp(shoal_text_at(job, "kind"), "agent") == 0};
   if (!out->is_agent) return;
-  shoal_remote_plain(spec, "env", out->env, sizeof out->env);
-  shoal_remote_plain(spec, "algorithm", out->algorithm, sizeof out->algorithm);
-  out->runs = strcmp(shoal_remote_text(job, "state"), "running") == 0;
+  shoal_plain_at(spec, "env", out->env, sizeof out->env);
+  shoal_plain_at(spec, "algorithm", out->algorithm, sizeof out->algorithm);
+  out->runs = strcmp(shoal_text_at(job, "state"), "running") == 0;
   read_agent(out, agent);
-  double seconds = shoal_remote_number(spec, "seconds");
-  uint64_t steps = shoal_remote_whole(agent, "steps_all");
+  double seconds = shoal_number_at(spec, "seconds");
+  uint64_t steps = shoal_whole_at(agent, "steps_all");
   out->share = share_of(out, seconds, steps, job);
   out->left_s = shoal_played_left(seconds, out->seconds, steps, out->steps, out->steps_per_second);
   out->until_solved = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(spec, "until_solved"));

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "cli/search_shelf.h"
@@ -145,14 +146,6 @@ static void release_task(task *t) {
   *t = (task){0};
 }
 
-static bool read_whole(const cJSON *json, const char *key, double most, uint64_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-  if (!(value >= 0 && value <= most) || floor(value) != value) return false;
-  *out = (uint64_t)value;
-  return true;
-}
-
 /* A token goes into a header: nothing but its letters. */
 static bool read_token(const char *text, char out[SHOAL_TOKEN_MAX]) {
   static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -163,16 +156,16 @@ static bool read_token(const char *text, char out[SHOAL_TOKEN_MAX]) {
 }
 
 static bool read_message(const char *bytes, size_t length, task *out) {
-  static const double whole_max = 1e15;
+  static const uint64_t whole_max = (uint64_t)1e15;
   cJSON *json = shoal_utf8_valid(bytes, length) ? cJSON_ParseWithLength(bytes, length) : NULL;
   const cJSON *unit = cJSON_GetObjectItemCaseSensitive(json, "unit");
-  const char *server = shoal_remote_text(json, "server"), *data = shoal_remote_text(json, "data");
+  const char *server = shoal_text_at(json, "server"), *data = shoal_text_at(json, "data");
   shoal_error err;
   *out = (task){0};
   bool good = shoal_link_parse(&out->link, server, &err) == SHOAL_OK &&
-              read_token(shoal_remote_text(json, "token"), out->link.token) &&
-              read_whole(json, "job", whole_max, &out->job) && shoal_unit_lease_read(unit, &out->lease) &&
-              data[0] != 0 && strlen(data) < sizeof out->data;
+              read_token(shoal_text_at(json, "token"), out->link.token) &&
+              shoal_read_whole_at(json, "job", whole_max, &out->job) &&
+              shoal_unit_lease_read(unit, &out->lease) && data[0] != 0 && strlen(data) < sizeof out->data;
   if (good) {
     out->beat_s = out->lease.seconds / BEATS_A_LEASE;
     memcpy(out->data, data, strlen(data) + 1);
@@ -448,7 +441,7 @@ static bool is_over(work *w, double now) {
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64, w->last.job);
   shoal_status status = shoal_fetch_ask(fetch, &(shoal_ask){.path = path}, &reply, &err);
   cJSON *json = status == SHOAL_OK && reply.body.bytes ? cJSON_Parse(reply.body.bytes) : NULL;
-  shoal_remote_plain(json, "state", state, sizeof state);
+  shoal_plain_at(json, "state", state, sizeof state);
   over = reply.status == 401 || reply.status == 403 || reply.status == 404 || reply.status == 410;
   for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) over = over || strcmp(state, ends[i]) == 0;
   cJSON_Delete(json);

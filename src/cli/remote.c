@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "cli/cli.h"
 
 enum { ANSWER_BYTES_MAX = 64 << 20 };
@@ -175,27 +176,6 @@ void shoal_remote_blame_flags(shoal_error *err) {
     put_dashes(err->text, length + 2);
     return;
   }
-}
-
-const char *shoal_remote_text(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : "";
-}
-
-double shoal_remote_number(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
-}
-
-uint64_t shoal_remote_whole(const cJSON *json, const char *key) {
-  double number = shoal_remote_number(json, key);
-  return number >= 0 && number < 1e18 ? (uint64_t)number : 0;
-}
-
-const char *shoal_remote_plain(const cJSON *json, const char *key, char *out, size_t size) {
-  const char *text = shoal_remote_text(json, key);
-  shoal_text_plain(out, size, text, strlen(text));
-  return out;
 }
 
 void shoal_remote_add_server(shoal_text *out, const shoal_remote *remote, const shoal_remote_options *o) {

@@ -51,13 +51,6 @@ shoal_status shoal_remote_open_link(shoal_link *out, const char *text, const cha
  * err mentions the other scheme and keeps its status. */
 shoal_status shoal_remote_check_scheme(const shoal_link *link, const shoal_reply *reply, shoal_error *err);
 
-/* Fields of answers: what is missing or of another kind is "", NaN, 0. */
-const char *shoal_remote_text(const cJSON *json, const char *key);
-double shoal_remote_number(const cJSON *json, const char *key);
-uint64_t shoal_remote_whole(const cJSON *json, const char *key);
-/* The same text as it may be shown, cut to the size. Returns out. */
-const char *shoal_remote_plain(const cJSON *json, const char *key, char *out, size_t size);
-
 /* Adds what a command needs to reach the same server again: " --server http://...", or " --server 'LINK'" for
  * one that is not repeated, which SHOAL_LINK_IS explains; nothing for the usual one. */
 void shoal_remote_add_server(shoal_text *out, const shoal_remote *remote,

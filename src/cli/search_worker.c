@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_at.h"
 #include "cli/asking.h"
 #include "cli/unit_lease.h"
 #include "search/board.h"
@@ -187,32 +188,21 @@ static void give_slot(shoal_search_worker *w, slot *s) {
 
 /* ---- one unit ---- */
 
-static bool read_number(const cJSON *json, const char *key, double most, double *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= most)) return false;
-  *out = item->valuedouble;
-  return true;
-}
-
 static shoal_status parse_unit(const shoal_search_worker *w, const char *text, size_t length,
                                shoal_unit_lease *held, shoal_unit *out, shoal_error *err) {
   cJSON *json = cJSON_ParseWithLength(text, length);
-  double trial = 0, rung = 0, from = 0, to = 0;
   shoal_status status = SHOAL_OK;
-  if (!shoal_unit_lease_read(json, held) || !read_number(json, "trial", 1e15, &trial) ||
-      !read_number(json, "rung", SHOAL_RUNGS_MAX, &rung) ||
-      !read_number(json, "epochs_from", SHOAL_CURVE_MAX, &from) ||
-      !read_number(json, "epochs_to", SHOAL_CURVE_MAX, &to))
+  *out = (shoal_unit){0};
+  if (!shoal_unit_lease_read(json, held) ||
+      !shoal_read_whole_at(json, "trial", (uint64_t)1e15, &out->trial) ||
+      !shoal_read_u32_at(json, "rung", SHOAL_RUNGS_MAX, &out->rung) ||
+      !shoal_read_u32_at(json, "epochs_from", SHOAL_CURVE_MAX, &out->epochs_from) ||
+      !shoal_read_u32_at(json, "epochs_to", SHOAL_CURVE_MAX, &out->epochs_to))
     status = shoal_fail(err, SHOAL_CORRUPT, "the server gave a unit that cannot be read");
-  if (status == SHOAL_OK) {
-    *out = (shoal_unit){.number = held->unit,
-                        .trial = (uint64_t)trial,
-                        .rung = (uint32_t)rung,
-                        .epochs_from = (uint32_t)from,
-                        .epochs_to = (uint32_t)to};
+  out->number = held->unit;
+  if (status == SHOAL_OK)
     status = shoal_values_read(&w->brief.space, cJSON_GetObjectItemCaseSensitive(json, "settings"),
                                &out->values, err);
-  }
   cJSON_Delete(json);
   return status;
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -249,11 +250,6 @@ static void ready(void *self, const char *url, const char *admin_link) {
   shoal_text_release(&file);
 }
 
-static const char *text_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
 /* "00:12:04 job 1: ann is here" */
 static void say_line(const char *what, const char *fields) {
   shoal_text object = {0};
@@ -264,8 +260,9 @@ static void say_line(const char *what, const char *fields) {
   shoal_text_addf(&object, "{%s}", fields);
   cJSON *json = object.failed ? NULL : cJSON_Parse(object.bytes);
   const cJSON *job = cJSON_GetObjectItemCaseSensitive(json, "job");
-  const char *who = text_of(json, "who"), *path = text_of(json, "path");
-  const char *text = text_of(json, "text") != NULL ? text_of(json, "text") : text_of(json, "what");
+  const char *who = shoal_find_text(json, "who"), *path = shoal_find_text(json, "path");
+  const char *text =
+      shoal_find_text(json, "text") != NULL ? shoal_find_text(json, "text") : shoal_find_text(json, "what");
   if (text == NULL)
     fprintf(stderr, "%s %s\n", clock, what);
   else if (cJSON_IsNumber(job))

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/human.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/found.h"
 #include "cli/played.h"
@@ -62,10 +63,10 @@ static const char *count_text(double number, char out[CELL_MAX]) {
 /* What it is worth on samples that it was not trained on: "test accuracy 0.9012"; "-" before there is one. */
 static const char *held_out_text(const cJSON *progress, char out[HELD_OUT_MAX]) {
   char part[16], name[24];
-  double metric = shoal_remote_number(progress, "held_out_metric");
-  double loss = shoal_remote_number(progress, "held_out_loss");
-  shoal_remote_plain(progress, "held_out", part, sizeof part);
-  shoal_remote_plain(progress, "metric_name", name, sizeof name);
+  double metric = shoal_number_at(progress, "held_out_metric");
+  double loss = shoal_number_at(progress, "held_out_loss");
+  shoal_plain_at(progress, "held_out", part, sizeof part);
+  shoal_plain_at(progress, "metric_name", name, sizeof name);
   bool has_metric = isfinite(metric) && name[0];
   if (has_metric || isfinite(loss))
     snprintf(out, HELD_OUT_MAX, "%s %s %s", part, has_metric ? name : "loss",
@@ -84,7 +85,7 @@ static const char *trials_text(const shoal_found *found, char out[HELD_OUT_MAX])
 /* A cell of so many characters; where a text is longer, its last one there is a mark that says so. */
 static void print_cell(const cJSON *json, const char *key, uint32_t columns) {
   char text[160];
-  shoal_remote_plain(json, key, text, sizeof text);
+  shoal_plain_at(json, key, text, sizeof text);
   size_t at = 0, kept = 0;
   uint32_t count = 0;
   for (; text[at] && count < columns; count++) {
@@ -105,21 +106,21 @@ static const char *real_text(double number, char out[CELL_MAX]) {
 static void print_server(const cJSON *server) {
   char name[64], version[24];
   const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(server, "jobs");
-  printf("%s, version %s", shoal_remote_plain(server, "name", name, sizeof name),
-         shoal_remote_plain(server, "version", version, sizeof version));
-  double up = shoal_clock_wall_seconds() - shoal_remote_number(server, "started");
+  printf("%s, version %s", shoal_plain_at(server, "name", name, sizeof name),
+         shoal_plain_at(server, "version", version, sizeof version));
+  double up = shoal_clock_wall_seconds() - shoal_number_at(server, "started");
   if (isfinite(up)) printf(", up %s", shoal_human_seconds(up).text);
   printf("\njobs: %s running, %s waiting, %s finished, %s stopped, %s failed\n",
-         shoal_human_count(shoal_remote_whole(jobs, "running")).text,
-         shoal_human_count(shoal_remote_whole(jobs, "waiting")).text,
-         shoal_human_count(shoal_remote_whole(jobs, "finished")).text,
-         shoal_human_count(shoal_remote_whole(jobs, "stopped")).text,
-         shoal_human_count(shoal_remote_whole(jobs, "failed")).text);
-  uint64_t paused = shoal_remote_whole(server, "paused");
-  printf("workers: %s, %s of them idle", shoal_human_count(shoal_remote_whole(server, "workers")).text,
-         shoal_human_count(shoal_remote_whole(server, "idle")).text);
+         shoal_human_count(shoal_whole_at(jobs, "running")).text,
+         shoal_human_count(shoal_whole_at(jobs, "waiting")).text,
+         shoal_human_count(shoal_whole_at(jobs, "finished")).text,
+         shoal_human_count(shoal_whole_at(jobs, "stopped")).text,
+         shoal_human_count(shoal_whole_at(jobs, "failed")).text);
+  uint64_t paused = shoal_whole_at(server, "paused");
+  printf("workers: %s, %s of them idle", shoal_human_count(shoal_whole_at(server, "workers")).text,
+         shoal_human_count(shoal_whole_at(server, "idle")).text);
   if (paused > 0) printf(", %s paused", shoal_human_count(paused).text);
-  printf("; %s samples/s\n", shoal_human_count(shoal_remote_whole(server, "samples_per_s")).text);
+  printf("; %s samples/s\n", shoal_human_count(shoal_whole_at(server, "samples_per_s")).text);
 }
 
 /* Under a table that does not show them all. */
@@ -144,7 +145,7 @@ typedef struct job_cells {
 
 static void fill_cells(job_cells *out, const cJSON *job) {
   const cJSON *progress = cJSON_GetObjectItemCaseSensitive(job, "progress");
-  double steps = shoal_remote_number(progress, "steps"), step = shoal_remote_number(progress, "step");
+  double steps = shoal_number_at(progress, "steps"), step = shoal_number_at(progress, "step");
   shoal_found found;
   shoal_found_read(&found, job);
   if (found.is_search) {
@@ -154,7 +155,7 @@ static void fill_cells(job_cells *out, const cJSON *job) {
   } else {
     out->share = steps > 0 && step >= 0 ? step / steps : 0;
     held_out_text(progress, out->worth);
-    count_text(shoal_remote_number(progress, "samples_per_s"), out->done);
+    count_text(shoal_number_at(progress, "samples_per_s"), out->done);
   }
 }
 
@@ -165,11 +166,11 @@ static void print_head(void) {
 
 static void print_begin(const cJSON *job, double share) {
   char state[10];
-  printf("%6" PRIu64 "  ", shoal_remote_whole(job, "id"));
+  printf("%6" PRIu64 "  ", shoal_whole_at(job, "id"));
   print_cell(job, "name", NAME_COLUMNS);
   print_cell(job, "host", HOST_COLUMNS);
-  printf("%-8s  %7" PRIu64 "  %5.0f%%  ", shoal_remote_plain(job, "state", state, sizeof state),
-         shoal_remote_whole(job, "workers"), 100 * share);
+  printf("%-8s  %7" PRIu64 "  %5.0f%%  ", shoal_plain_at(job, "state", state, sizeof state),
+         shoal_whole_at(job, "workers"), 100 * share);
 }
 
 static void print_trained(const cJSON *job) {
@@ -178,8 +179,7 @@ static void print_trained(const cJSON *job) {
   job_cells cells;
   fill_cells(&cells, job);
   print_begin(job, cells.share);
-  printf("%10s  %-26s  %11s\n", real_text(shoal_remote_number(progress, "loss"), loss), cells.worth,
-         cells.done);
+  printf("%10s  %-26s  %11s\n", real_text(shoal_number_at(progress, "loss"), loss), cells.worth, cells.done);
 }
 
 static const char *return_text(double value, char out[CELL_MAX]) {
@@ -231,23 +231,21 @@ static void print_workers(const cJSON *answer, double all) {
          "samples", "what");
   cJSON_ArrayForEach(worker, workers) {
     char state[10], text[160], rate[CELL_MAX], samples[CELL_MAX];
-    bool works =
-        shoal_remote_whole(worker, "job") != 0 && strcmp(shoal_remote_text(worker, "state"), "idle") != 0;
+    bool works = shoal_whole_at(worker, "job") != 0 && strcmp(shoal_text_at(worker, "state"), "idle") != 0;
     print_cell(worker, "name", NAME_COLUMNS);
-    printf("%7" PRIu64 "  %8.1f  %-9s  %11s  %13s  %s\n", shoal_remote_whole(worker, "threads"),
-           fmax(0, shoal_remote_number(worker, "speed")),
-           shoal_remote_plain(worker, "state", state, sizeof state),
-           count_text(shoal_remote_number(worker, "samples_per_s"), rate),
-           count_text(shoal_remote_number(worker, "samples"), samples),
-           shoal_remote_plain(worker, works ? "job_name" : "text", text, sizeof text));
+    printf("%7" PRIu64 "  %8.1f  %-9s  %11s  %13s  %s\n", shoal_whole_at(worker, "threads"),
+           fmax(0, shoal_number_at(worker, "speed")), shoal_plain_at(worker, "state", state, sizeof state),
+           count_text(shoal_number_at(worker, "samples_per_s"), rate),
+           count_text(shoal_number_at(worker, "samples"), samples),
+           shoal_plain_at(worker, works ? "job_name" : "text", text, sizeof text));
   }
   if (cJSON_GetArraySize(workers) == WORKERS_SHOWN) print_more(all, WORKERS_SHOWN);
 }
 
 /* The model that was made at the end. */
 static void print_made(const shoal_found *found, const cJSON *search) {
-  uint64_t members = shoal_remote_whole(search, "members"), rows = shoal_remote_whole(search, "test_rows");
-  double test = shoal_remote_number(search, "test_score");
+  uint64_t members = shoal_whole_at(search, "members"), rows = shoal_whole_at(search, "test_rows");
+  double test = shoal_number_at(search, "test_score");
   if (members == 0) return;
   if (members == 1)
     printf("the model is made of the best one");
@@ -262,12 +260,11 @@ static void print_made(const shoal_found *found, const cJSON *search) {
 static void print_search(const shoal_found *found, const cJSON *job) {
   char data[NAME_BYTES], target[64], trials[HELD_OUT_MAX];
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
-  double budget = shoal_remote_number(spec, "budget_s");
-  printf("a search: %s by the other columns of %s\n%s",
-         shoal_remote_plain(spec, "target", target, sizeof target),
-         shoal_remote_plain(spec, "data", data, sizeof data), trials_text(found, trials));
-  if (shoal_remote_whole(spec, "trials") > 0)
-    printf(" of %s", shoal_human_count(shoal_remote_whole(spec, "trials")).text);
+  double budget = shoal_number_at(spec, "budget_s");
+  printf("a search: %s by the other columns of %s\n%s", shoal_plain_at(spec, "target", target, sizeof target),
+         shoal_plain_at(spec, "data", data, sizeof data), trials_text(found, trials));
+  if (shoal_whole_at(spec, "trials") > 0)
+    printf(" of %s", shoal_human_count(shoal_whole_at(spec, "trials")).text);
   if (isfinite(found->spent_s)) printf(", %s spent", shoal_human_seconds(found->spent_s).text);
   if (budget > 0) printf(" of %s", shoal_human_seconds(budget).text);
   if (isfinite(found->left_s)) printf(", %s left", shoal_human_seconds(found->left_s).text);
@@ -298,7 +295,7 @@ static void print_returns(const shoal_played *p) {
 
 /* Who plays now, and what of it was in vain. */
 static void print_play(const shoal_played *p, const cJSON *job) {
-  uint64_t again = shoal_remote_whole(cJSON_GetObjectItemCaseSensitive(job, "agent"), "given_again");
+  uint64_t again = shoal_whole_at(cJSON_GetObjectItemCaseSensitive(job, "agent"), "given_again");
   if (p->steps_per_second > 0)
     printf("%s steps/s, %s actor%s, lag %.1f\n", shoal_human_count((uint64_t)p->steps_per_second).text,
            shoal_human_count(p->actors).text, p->actors == 1 ? "" : "s", fmax(0, p->lag));
@@ -310,7 +307,7 @@ static void print_play(const shoal_played *p, const cJSON *job) {
 
 static void print_agent(const shoal_played *p, const cJSON *job) {
   const cJSON *spec = cJSON_GetObjectItemCaseSensitive(job, "spec");
-  double seconds = shoal_remote_number(spec, "seconds");
+  double seconds = shoal_number_at(spec, "seconds");
   printf("an agent: %s by %s\n%s steps, %s episodes", p->env, p->algorithm, shoal_human_count(p->steps).text,
          shoal_human_count(p->episodes).text);
   if (isfinite(p->seconds)) printf(", %s spent", shoal_human_seconds(p->seconds).text);
@@ -329,11 +326,10 @@ static void print_job(const cJSON *job) {
   shoal_played played;
   shoal_found_read(&found, job);
   shoal_played_read(&played, job);
-  shoal_remote_plain(job, "reason", reason, sizeof reason);
-  printf("job %" PRIu64 ", %s, of %s: %s%s%s\n", shoal_remote_whole(job, "id"),
-         shoal_remote_plain(job, "name", name, sizeof name),
-         shoal_remote_plain(job, "host", host, sizeof host),
-         shoal_remote_plain(job, "state", state, sizeof state), reason[0] ? ": " : "", reason);
+  shoal_plain_at(job, "reason", reason, sizeof reason);
+  printf("job %" PRIu64 ", %s, of %s: %s%s%s\n", shoal_whole_at(job, "id"),
+         shoal_plain_at(job, "name", name, sizeof name), shoal_plain_at(job, "host", host, sizeof host),
+         shoal_plain_at(job, "state", state, sizeof state), reason[0] ? ": " : "", reason);
   if (found.is_search) {
     print_search(&found, job);
     return;
@@ -342,14 +338,13 @@ static void print_job(const cJSON *job) {
     print_agent(&played, job);
     return;
   }
-  if (shoal_remote_whole(job, "weights") == 0) return; /* it has not begun */
-  printf("%s weights, %s samples, step %s of %s\n",
-         shoal_human_count(shoal_remote_whole(job, "weights")).text,
-         shoal_human_count(shoal_remote_whole(job, "samples")).text,
-         shoal_human_count(shoal_remote_whole(progress, "step")).text,
-         shoal_human_count(shoal_remote_whole(progress, "steps")).text);
-  double loss = shoal_remote_number(progress, "loss"), value = shoal_remote_number(progress, "metric");
-  shoal_remote_plain(progress, "metric_name", metric, sizeof metric);
+  if (shoal_whole_at(job, "weights") == 0) return; /* it has not begun */
+  printf("%s weights, %s samples, step %s of %s\n", shoal_human_count(shoal_whole_at(job, "weights")).text,
+         shoal_human_count(shoal_whole_at(job, "samples")).text,
+         shoal_human_count(shoal_whole_at(progress, "step")).text,
+         shoal_human_count(shoal_whole_at(progress, "steps")).text);
+  double loss = shoal_number_at(progress, "loss"), value = shoal_number_at(progress, "metric");
+  shoal_plain_at(progress, "metric_name", metric, sizeof metric);
   if (!isfinite(loss)) return;
   char held_out[HELD_OUT_MAX];
   printf("train loss %s", shoal_human_number(loss).text);
@@ -366,12 +361,12 @@ static void print_job_workers(const cJSON *answer) {
   cJSON_ArrayForEach(worker, workers) {
     char units[CELL_MAX], samples[CELL_MAX], rate[CELL_MAX];
     bool here = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(worker, "here"));
-    double share = shoal_remote_number(worker, "share");
+    double share = shoal_number_at(worker, "share");
     print_cell(worker, "name", NAME_COLUMNS);
     printf("%-5s  %10s  %13s  %5.0f%%  %11s\n", here ? "yes" : "no",
-           count_text(shoal_remote_number(worker, "units"), units),
-           count_text(shoal_remote_number(worker, "samples"), samples), isfinite(share) ? 100 * share : 0,
-           count_text(shoal_remote_number(worker, "samples_per_s"), rate));
+           count_text(shoal_number_at(worker, "units"), units),
+           count_text(shoal_number_at(worker, "samples"), samples), isfinite(share) ? 100 * share : 0,
+           count_text(shoal_number_at(worker, "samples_per_s"), rate));
   }
 }
 
@@ -417,7 +412,7 @@ static void print_text(const status_options *o, cJSON *answers[ASKED_MAX]) {
   }
   print_server(answers[0]);
   print_jobs(answers[1], count_jobs(answers[0]));
-  print_workers(answers[2], shoal_remote_number(answers[0], "workers"));
+  print_workers(answers[2], shoal_number_at(answers[0], "workers"));
 }
 
 static int run(int argc, char **argv) {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/image_reading.h"
 #include "cli/progress.h"
 #include "data/chunk_store.h"
@@ -264,7 +265,7 @@ static shoal_status server_has(const shoal_upload_config *c, const char *name, b
 static bool is_same_file(const local_set *set, uint32_t number, const cJSON *file) {
   char plain[SHOAL_FILE_NAME_MAX], sha256[SHOAL_SHA256_HEX];
   bool zipped = shoal_set_is_zipped(set->names[number], plain);
-  if (strcmp(plain, shoal_remote_text(file, "name")) != 0) return false;
+  if (strcmp(plain, shoal_text_at(file, "name")) != 0) return false;
   uint8_t *bytes;
   size_t length;
   if (shoal_file_read(set->paths[number], SHOAL_DATA_FILE_BYTES_MAX, zipped, &bytes, &length, NULL) !=
@@ -272,7 +273,7 @@ static bool is_same_file(const local_set *set, uint32_t number, const cJSON *fil
     return false;
   shoal_sha256_hex(bytes, length, sha256);
   free(bytes);
-  return strcmp(sha256, shoal_remote_text(file, "sha256")) == 0;
+  return strcmp(sha256, shoal_text_at(file, "sha256")) == 0;
 }
 
 /* Whether a manifest's files are those of the set. */
@@ -296,7 +297,7 @@ static shoal_status compare(const shoal_upload_config *c, const local_set *set, 
     snprintf(other, sizeof other, ", or use that one: %s%s", c->is_table ? "" : "--data ", set->name);
   cJSON *manifest;
   shoal_status status = ask_of_set(c, "GET", set->name, "/manifest", NULL, &manifest, err);
-  shoal_remote_plain(manifest, "kind", kind, sizeof kind);
+  shoal_plain_at(manifest, "kind", kind, sizeof kind);
   bool same_kind = strcmp(kind, set->kind) == 0;
   if (status == SHOAL_OK && !same_kind)
     status = shoal_fail(err, SHOAL_CONFLICT,

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/sandbox.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -279,7 +280,7 @@ static shoal_status check_chosen_job(const session *s, shoal_fetch *fetch, shoal
   snprintf(path, sizeof path, "/api/v1/jobs/%" PRIu64, s->o.job);
   shoal_status status = shoal_fetch_ask(fetch, &(shoal_ask){.path = path}, &reply, err);
   cJSON *job = status == SHOAL_OK && reply.body.bytes ? cJSON_Parse(reply.body.bytes) : NULL;
-  shoal_remote_plain(job, "state", state, sizeof state);
+  shoal_plain_at(job, "state", state, sizeof state);
   if (status != SHOAL_NOT_FOUND) status = SHOAL_OK; /* it may be that only its workers may know of it */
   if (strcmp(state, "finished") == 0 || strcmp(state, "stopped") == 0 || strcmp(state, "failed") == 0)
     status = shoal_fail(err, SHOAL_INVALID, "job %" PRIu64 " is over: it is %s", s->o.job, state);

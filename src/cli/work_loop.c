@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "cli/cli.h"
 #include "cli/work_turn.h"
 #include "cluster/node.h"
@@ -145,12 +146,6 @@ static void say_report(work *w, bool again) {
 
 /* ---- what the server says ---- */
 
-static void copy_field(const cJSON *json, const char *key, char *to, size_t size) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  const char *text = cJSON_IsString(item) ? item->valuestring : "";
-  shoal_text_plain(to, size, text, strlen(text));
-}
-
 static shoal_stint_kind kind_of(const cJSON *json) {
   const cJSON *kind = cJSON_GetObjectItemCaseSensitive(json, "kind");
   const char *word = cJSON_IsString(kind) ? kind->valuestring : "";
@@ -182,11 +177,11 @@ static void hear_assign(work *w, const shoal_message *m) {
   w->finished = 0;
   w->not_before = 0;
   w->retry_s = FIRST_RETRY_S;
-  copy_field(json, "name", w->job_name, sizeof w->job_name);
-  copy_field(json, "host", w->host, sizeof w->host);
-  copy_field(json, "data", w->data, sizeof w->data);
+  shoal_plain_at(json, "name", w->job_name, sizeof w->job_name);
+  shoal_plain_at(json, "host", w->host, sizeof w->host);
+  shoal_plain_at(json, "data", w->data, sizeof w->data);
   w->kind = kind_of(json);
-  copy_field(json, "text", w->text, sizeof w->text);
+  shoal_plain_at(json, "text", w->text, sizeof w->text);
   snprintf(w->prepared, sizeof w->prepared, "%s is being prepared", w->job_name[0] ? w->job_name : "the job");
   cJSON_Delete(json);
   if (w->assigned == 0 || w->assigned == w->announced) return; /* why there is none is shown all the time */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_at.h"
 #include "nn/model.h"
 #include "proto/codec.h"
 
@@ -103,24 +104,15 @@ void shoal_job_write(const shoal_job *job, shoal_text *json) { write_job(job, tr
 
 /* ---- reading ---- */
 
-static const char *text_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
 static bool copy_text(const cJSON *json, const char *key, bool needed, shoal_text *out) {
-  const char *text = text_of(json, key);
+  const char *text = shoal_find_text(json, key);
   if (text == NULL) return !needed;
   shoal_text_addf(out, "%s", text);
   return !out->failed;
 }
 
 static bool whole_of(const cJSON *json, const char *key, uint64_t least, uint64_t most, uint64_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-  if (!(value >= (double)least && value <= (double)most) || floor(value) != value) return false;
-  *out = (uint64_t)value;
-  return true;
+  return shoal_read_whole_at(json, key, most, out) && *out >= least;
 }
 
 static bool read_owners(shoal_job *job, const cJSON *json) {
@@ -138,14 +130,13 @@ static bool read_owners(shoal_job *job, const cJSON *json) {
 
 /* The first field that is wrong, or NULL. */
 static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *err) {
-  const cJSON *valid = cJSON_GetObjectItemCaseSensitive(json, "valid");
-  const char *mode = text_of(json, "mode"), *wire = text_of(json, "wire"), *fitted = text_of(json, "fitted");
+  const char *mode = shoal_find_text(json, "mode"), *wire = shoal_find_text(json, "wire"),
+             *fitted = shoal_find_text(json, "fitted");
   uint64_t parts, lanes = 0;
   if (!copy_text(json, "model", true, &job->model)) return "model";
   if (!copy_text(json, "data", true, &job->data)) return "data";
   if (!copy_text(json, "target", false, &job->target)) return "target";
-  if (!cJSON_IsNumber(valid) || !(valid->valuedouble >= 0 && valid->valuedouble <= 0.9)) return "valid";
-  job->valid_share = valid->valuedouble;
+  if (!shoal_read_real_at(json, "valid", 0, 0.9, &job->valid_share)) return "valid";
   if (fitted == NULL || strlen(fitted) + 1 != sizeof job->fitted_sha256 ||
       strspn(fitted, "0123456789abcdef") + 1 != sizeof job->fitted_sha256)
     return "fitted";
@@ -165,7 +156,7 @@ static const char *read_fields(shoal_job *job, const cJSON *json, shoal_error *e
   if (cJSON_HasObjectItem(json, "lanes") && !whole_of(json, "lanes", job->parts, job->parts, &lanes))
     return "lanes";
   job->lanes = (uint32_t)lanes;
-  const char *rule = text_of(json, "rule");
+  const char *rule = shoal_find_text(json, "rule");
   job->guarded = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "guard"));
   if (rule != NULL && shoal_rule_parse(rule, &job->rule, err) != SHOAL_OK) return "rule";
   if (!read_owners(job, json)) return "ps";

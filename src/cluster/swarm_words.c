@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_at.h"
 #include "wire/link.h"
 
 static const double WHOLE_MAX = 9007199254740992.0; /* beyond, numbers of JSON are not exact */
@@ -23,24 +24,8 @@ static cJSON *parse(const char *text, size_t length) {
   return shoal_utf8_valid(text, length) ? cJSON_ParseWithLength(text, length) : NULL;
 }
 
-static bool read_whole(const cJSON *item, double most, uint64_t *out) {
-  double number = cJSON_IsNumber(item) ? item->valuedouble : -1;
-  if (!(number >= 0 && number <= most) || floor(number) != number) return false;
-  *out = (uint64_t)number;
-  return true;
-}
-
-static bool read_field(const cJSON *json, const char *key, double most, uint64_t *out) {
-  return read_whole(cJSON_GetObjectItemCaseSensitive(json, key), most, out);
-}
-
-static const char *text_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : "";
-}
-
 static void read_name(const cJSON *json, char out[SHOAL_SWARM_NAME_MAX]) {
-  const char *name = text_of(json, "name");
+  const char *name = shoal_text_at(json, "name");
   shoal_text_plain(out, SHOAL_SWARM_NAME_MAX, name, strlen(name));
 }
 
@@ -50,7 +35,7 @@ static bool is_hex(const char *text, size_t length) {
 
 /* None, null and "" are no fingerprint. */
 static bool read_fingerprint(const cJSON *json, char out[SHOAL_SHA256_HEX]) {
-  const char *hex = text_of(json, "fingerprint");
+  const char *hex = shoal_text_at(json, "fingerprint");
   if (hex[0] != 0 && !is_hex(hex, SHOAL_SHA256_HEX - 1)) return false;
   snprintf(out, SHOAL_SHA256_HEX, "%s", hex);
   return true;
@@ -89,10 +74,10 @@ shoal_status shoal_swarm_hello_read(shoal_swarm_hello *out, const char *text, si
   cJSON *json = parse(text, length);
   uint64_t port = 0;
   *out = (shoal_swarm_hello){0};
-  bool good = cJSON_IsObject(json) && read_field(json, "port", 65535, &port) &&
+  bool good = cJSON_IsObject(json) && shoal_read_whole_at(json, "port", 65535, &port) &&
               read_fingerprint(json, out->fingerprint);
   if (good) {
-    const char *address = text_of(json, "address");
+    const char *address = shoal_text_at(json, "address");
     read_name(json, out->name);
     out->port = (uint16_t)port;
     if (shoal_link_is_numeric(address)) snprintf(out->address, sizeof out->address, "%s", address);
@@ -102,10 +87,10 @@ shoal_status shoal_swarm_hello_read(shoal_swarm_hello *out, const char *text, si
 }
 
 static bool read_neighbour(const cJSON *json, shoal_swarm_contact *out) {
-  const char *key = text_of(json, "key");
+  const char *key = shoal_text_at(json, "key");
   const cJSON *addresses = cJSON_GetObjectItemCaseSensitive(json, "addresses"), *item;
   *out = (shoal_swarm_contact){0};
-  if (!cJSON_IsObject(json) || !read_field(json, "id", WHOLE_MAX, &out->id) || out->id == 0 ||
+  if (!cJSON_IsObject(json) || !shoal_read_whole_at(json, "id", WHOLE_MAX, &out->id) || out->id == 0 ||
       !is_hex(key, 16) || !read_fingerprint(json, out->fingerprint))
     return false;
   out->key = strtoull(key, NULL, 16);
@@ -123,7 +108,7 @@ shoal_status shoal_swarm_contacts_read(shoal_swarm_contacts *out, const char *te
   cJSON *json = parse(text, length);
   const cJSON *peers = cJSON_GetObjectItemCaseSensitive(json, "peers"), *item;
   out->count = 0;
-  bool good = read_field(json, "you", WHOLE_MAX, &out->you) && cJSON_IsArray(peers);
+  bool good = shoal_read_whole_at(json, "you", WHOLE_MAX, &out->you) && cJSON_IsArray(peers);
   cJSON_ArrayForEach(item, peers) {
     if (!good || out->count == SHOAL_SWARM_NEIGHBOURS_MAX) break;
     good = read_neighbour(item, &out->list[out->count++]);
@@ -137,12 +122,13 @@ shoal_status shoal_swarm_report_read(shoal_swarm_report *out, const char *text, 
   cJSON *json = parse(text, length);
   const cJSON *from = cJSON_GetObjectItemCaseSensitive(json, "from"), *item;
   *out = (shoal_swarm_report){0};
-  bool good = read_field(json, "to_peers", WHOLE_MAX, &out->to_peers) && cJSON_IsArray(from);
+  bool good = shoal_read_whole_at(json, "to_peers", WHOLE_MAX, &out->to_peers) && cJSON_IsArray(from);
   cJSON_ArrayForEach(item, from) {
     if (!good || out->count > SHOAL_SWARM_NEIGHBOURS_MAX) break;
     shoal_swarm_flow *flow = &out->from[out->count++];
-    good = cJSON_GetArraySize(item) == 2 && read_whole(cJSON_GetArrayItem(item, 0), WHOLE_MAX, &flow->id) &&
-           read_whole(cJSON_GetArrayItem(item, 1), WHOLE_MAX, &flow->bytes);
+    good = cJSON_GetArraySize(item) == 2 &&
+           shoal_read_whole(cJSON_GetArrayItem(item, 0), WHOLE_MAX, &flow->id) &&
+           shoal_read_whole(cJSON_GetArrayItem(item, 1), WHOLE_MAX, &flow->bytes);
   }
   cJSON_Delete(json);
   return good ? SHOAL_OK : wrong("a REPORT", err);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "base/text.h"
 #include "data/hash_tree.h"
 #include "data/limits.h"
@@ -55,11 +56,6 @@ bool shoal_manifest_is_name(const char *name) {
   return shoal_utf8_valid(name, length);
 }
 
-static const char *text_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : NULL;
-}
-
 static bool read_hash(const char *text, char out[SHOAL_SHA256_HEX]) {
   if (text == NULL || strlen(text) != SHOAL_SHA256_HEX - 1 ||
       strspn(text, "0123456789abcdef") != SHOAL_SHA256_HEX - 1)
@@ -68,30 +64,22 @@ static bool read_hash(const char *text, char out[SHOAL_SHA256_HEX]) {
   return true;
 }
 
-static bool read_whole(const cJSON *item, double most, uint64_t *out) {
-  double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
-  if (!(value >= 0 && value <= most) || floor(value) != value) return false;
-  *out = (uint64_t)value;
-  return true;
-}
-
 /* Head and record are there only where there are records. */
 static bool read_cut(const cJSON *json, shoal_cut *out) {
   const cJSON *head = cJSON_GetObjectItemCaseSensitive(json, "head");
   const cJSON *record = cJSON_GetObjectItemCaseSensitive(json, "record");
-  return read_whole(cJSON_GetObjectItemCaseSensitive(json, "bytes"), (double)SHOAL_DATA_FILE_BYTES_MAX,
-                    &out->bytes) &&
-         (head == NULL || read_whole(head, SHOAL_CHUNK_BYTES, &out->head)) &&
-         (record == NULL || read_whole(record, (double)SHOAL_DATA_FILE_BYTES_MAX, &out->record));
+  return shoal_read_whole_at(json, "bytes", SHOAL_DATA_FILE_BYTES_MAX, &out->bytes) &&
+         (head == NULL || shoal_read_whole(head, SHOAL_CHUNK_BYTES, &out->head)) &&
+         (record == NULL || shoal_read_whole(record, SHOAL_DATA_FILE_BYTES_MAX, &out->record));
 }
 
 /* The first field that is wrong, or NULL. */
 static const char *read_file(shoal_manifest_file *file, const cJSON *json) {
-  const char *name = text_of(json, "name");
+  const char *name = shoal_find_text(json, "name");
   if (name == NULL || !shoal_manifest_is_name(name)) return "the name of a file";
   memcpy(file->name, name, strlen(name) + 1);
   if (!read_cut(json, &file->cut)) return "the size of a file";
-  if (!read_hash(text_of(json, "sha256"), file->sha256)) return "the sha256 of a file";
+  if (!read_hash(shoal_find_text(json, "sha256"), file->sha256)) return "the sha256 of a file";
   const cJSON *chunks = cJSON_GetObjectItemCaseSensitive(json, "chunks"), *chunk;
   uint64_t count = shoal_cut_count(&file->cut);
   if (!cJSON_IsArray(chunks) || (uint64_t)cJSON_GetArraySize(chunks) != count) return "the number of chunks";
@@ -148,7 +136,7 @@ static bool find_root(const shoal_manifest *m, char out[SHOAL_SHA256_HEX]) {
 }
 
 static const char *read_fields(shoal_manifest *m, const cJSON *json) {
-  const char *name = text_of(json, "name"), *kind = text_of(json, "kind");
+  const char *name = shoal_find_text(json, "name"), *kind = shoal_find_text(json, "kind");
   const cJSON *chunk_bytes = cJSON_GetObjectItemCaseSensitive(json, "chunk_bytes");
   if (name == NULL || !shoal_manifest_is_name(name)) return "its name";
   memcpy(m->name, name, strlen(name) + 1);
@@ -160,7 +148,7 @@ static const char *read_fields(shoal_manifest *m, const cJSON *json) {
   const char *wrong = read_files(m, cJSON_GetObjectItemCaseSensitive(json, "files"));
   if (wrong != NULL) return wrong;
   char root[SHOAL_SHA256_HEX];
-  if (!read_hash(text_of(json, "root"), m->root)) return "the root of its chunks";
+  if (!read_hash(shoal_find_text(json, "root"), m->root)) return "the root of its chunks";
   if (!find_root(m, root)) return no_memory;
   return strcmp(root, m->root) == 0 ? NULL : "the root, which is not that of its chunks,";
 }

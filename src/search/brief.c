@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "search/trial.h"
 
 enum { VERSION = 1 };
@@ -55,6 +56,8 @@ void shoal_brief_write(const shoal_brief *brief, shoal_text *out) {
   shoal_text_release(&space);
 }
 
+static const double SHARE_MAX = 0x1.fffffffffffffp-1; /* of rows that are held back: less than all */
+
 /* ---- reading ------------------------------------------------------------------------ */
 
 static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
@@ -62,28 +65,15 @@ static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
   return cJSON_IsString(item) && shoal_read_u64(item->valuestring, strlen(item->valuestring), out);
 }
 
-static bool read_u32(const cJSON *json, const char *key, uint32_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < UINT32_MAX)) return false;
-  *out = (uint32_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
-}
-
-static bool read_share(const cJSON *json, const char *key, double *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < 1)) return false;
-  *out = item->valuedouble;
-  return true;
-}
-
 static bool read_split(shoal_brief *brief, const cJSON *json) {
   shoal_split_options *split = &brief->split;
-  if (!read_u64(json, "seed", &split->seed) || !read_share(json, "test_share", &split->test_share) ||
-      !read_share(json, "valid_share", &split->valid_share) || !read_u32(json, "folds", &split->folds) ||
-      split->folds > SHOAL_FOLDS_MAX)
+  if (!read_u64(json, "seed", &split->seed) ||
+      !shoal_read_real_at(json, "test_share", 0, SHARE_MAX, &split->test_share) ||
+      !shoal_read_real_at(json, "valid_share", 0, SHARE_MAX, &split->valid_share) ||
+      !shoal_read_u32_at(json, "folds", UINT32_MAX, &split->folds) || split->folds > SHOAL_FOLDS_MAX)
     return false;
   if (!cJSON_HasObjectItem(json, "time_column")) return true;
-  if (!read_u32(json, "time_column", &split->time_column) ||
+  if (!shoal_read_u32_at(json, "time_column", UINT32_MAX, &split->time_column) ||
       split->time_column >= brief->profile.columns_count)
     return false;
   shoal_column_kind kind = brief->profile.columns[split->time_column].kind;
@@ -94,10 +84,11 @@ static bool read_settings(shoal_brief *brief, const cJSON *json) {
   const cJSON *metric = cJSON_GetObjectItemCaseSensitive(json, "metric");
   return read_split(brief, cJSON_GetObjectItemCaseSensitive(json, "split")) && cJSON_IsString(metric) &&
          shoal_score_parse(metric->valuestring, &brief->metric) &&
-         shoal_score_fits(brief->metric, brief->target.problem) && read_u32(json, "epochs", &brief->epochs) &&
-         brief->epochs >= 1 && brief->epochs <= SHOAL_CURVE_MAX &&
-         read_u32(json, "patience", &brief->patience) && read_u64(json, "epoch_rows", &brief->epoch_rows) &&
-         read_u64(json, "seed", &brief->seed);
+         shoal_score_fits(brief->metric, brief->target.problem) &&
+         shoal_read_u32_at(json, "epochs", UINT32_MAX, &brief->epochs) && brief->epochs >= 1 &&
+         brief->epochs <= SHOAL_CURVE_MAX &&
+         shoal_read_u32_at(json, "patience", UINT32_MAX, &brief->patience) &&
+         read_u64(json, "epoch_rows", &brief->epoch_rows) && read_u64(json, "seed", &brief->seed);
 }
 
 static shoal_status read_space(shoal_brief *brief, const cJSON *json, shoal_error *err) {
@@ -113,7 +104,7 @@ shoal_status shoal_brief_read(shoal_brief *out, const char *text, size_t length,
   cJSON *json = cJSON_ParseWithLength(text, length);
   uint32_t version;
   shoal_status status = SHOAL_OK;
-  if (!cJSON_IsObject(json) || !read_u32(json, "version", &version))
+  if (!cJSON_IsObject(json) || !shoal_read_u32_at(json, "version", UINT32_MAX, &version))
     status = shoal_fail(err, SHOAL_CORRUPT, "the search's brief is not JSON of Shoal's");
   else if (version != VERSION)
     status = shoal_fail(err, SHOAL_UNSUPPORTED,

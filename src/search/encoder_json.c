@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "search/encoder_internal.h"
 
 static const char *const kind_names[SHOAL_FEATURES] = {
@@ -90,20 +91,6 @@ void shoal_encoder_write(const shoal_encoder *e, shoal_json *json, const char *k
 
 /* ---- reading ------------------------------------------------------------------------ */
 
-static bool read_whole(const cJSON *json, const char *key, uint32_t max, uint32_t *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= max)) return false;
-  *out = (uint32_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
-}
-
-static bool read_real(const cJSON *json, const char *key, double *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-  *out = item->valuedouble;
-  return true;
-}
-
 static bool read_word(const cJSON *json, const char *key, const char *const *words, uint32_t count,
                       uint32_t *out) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -144,9 +131,9 @@ static bool read_points(shoal_encoder *e, shoal_feature *f, const cJSON *json) {
 
 static bool read_slots(shoal_encoder *e, shoal_feature *f, const cJSON *json, const shoal_column *column) {
   const cJSON *array = cJSON_GetObjectItemCaseSensitive(json, "slot_of"), *item;
-  if (!read_whole(json, "slots", SHOAL_CATEGORIES_MAX + 2, &f->slots) || f->slots < 1 ||
-      !read_whole(json, "missing", 1, &f->missing) || f->missing >= f->slots ||
-      !read_whole(json, "skip", 1, &f->skip))
+  if (!shoal_read_u32_at(json, "slots", SHOAL_CATEGORIES_MAX + 2, &f->slots) || f->slots < 1 ||
+      !shoal_read_u32_at(json, "missing", 1, &f->missing) || f->missing >= f->slots ||
+      !shoal_read_u32_at(json, "skip", 1, &f->skip))
     return false;
   if (!cJSON_IsArray(array) || (uint32_t)cJSON_GetArraySize(array) != column->categories.count) return false;
   if (f->slots > column->categories.count + 2) return false;
@@ -165,7 +152,7 @@ static bool read_slots(shoal_encoder *e, shoal_feature *f, const cJSON *json, co
 static bool read_text(shoal_encoder *e, shoal_feature *f, const cJSON *json) {
   f->to = read_reals(e, json, "weights", false, &f->points);
   return f->to != NULL && f->points == SHOAL_TEXT_BUCKETS &&
-         read_whole(json, "values", SHOAL_TEXT_VALUES_MAX, &f->values) && f->values > 0;
+         shoal_read_u32_at(json, "values", SHOAL_TEXT_VALUES_MAX, &f->values) && f->values > 0;
 }
 
 bool shoal_feature_fits(const shoal_feature *f, shoal_column_kind kind) {
@@ -179,7 +166,7 @@ static bool read_feature(shoal_encoder *e, const cJSON *json, const shoal_profil
   shoal_feature f = {.values = 1};
   uint32_t kind, part = SHOAL_PART_WHOLE;
   if (profile->columns_count == 0 || !read_word(json, "kind", kind_names, SHOAL_FEATURES, &kind) ||
-      !read_whole(json, "column", profile->columns_count - 1, &f.column))
+      !shoal_read_u32_at(json, "column", profile->columns_count - 1, &f.column))
     return false;
   if (cJSON_HasObjectItem(json, "part") && !read_word(json, "part", part_names, SHOAL_DATE_PARTS, &part))
     return false;
@@ -188,7 +175,8 @@ static bool read_feature(shoal_encoder *e, const cJSON *json, const shoal_profil
   const shoal_column *column = &profile->columns[f.column];
   if (!column->used || !shoal_feature_fits(&f, column->kind)) return false;
   if (shoal_feature_has_scale(f.kind) &&
-      !(read_real(json, "centre", &f.centre) && read_real(json, "scale", &f.scale) && f.scale > 0))
+      !(shoal_read_real_at(json, "centre", -INFINITY, INFINITY, &f.centre) &&
+        shoal_read_real_at(json, "scale", -INFINITY, INFINITY, &f.scale) && f.scale > 0))
     return false;
   if (shoal_feature_has_points(f.kind) && !read_points(e, &f, json)) return false;
   if (shoal_feature_has_slots(f.kind) && !read_slots(e, &f, json, column)) return false;
@@ -204,9 +192,9 @@ bool shoal_encoder_read_choice(const cJSON *json, shoal_encoding_choice *out) {
     return false;
   out->numbers = (shoal_number_way)numbers;
   out->categories = (shoal_category_way)categories;
-  return read_whole(json, "pieces", SHOAL_PIECES_MAX, &out->pieces) &&
-         read_whole(json, "one_hot_max", UINT32_MAX, &out->one_hot_max) &&
-         read_whole(json, "text_values", UINT32_MAX, &out->text_values);
+  return shoal_read_u32_at(json, "pieces", SHOAL_PIECES_MAX, &out->pieces) &&
+         shoal_read_u32_at(json, "one_hot_max", UINT32_MAX, &out->one_hot_max) &&
+         shoal_read_u32_at(json, "text_values", UINT32_MAX, &out->text_values);
 }
 
 shoal_status shoal_encoder_read(shoal_encoder **out, const shoal_profile *profile, const cJSON *json,

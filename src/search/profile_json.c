@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "data/limits.h"
 #include "search/profile.h"
 
@@ -72,23 +73,6 @@ static shoal_status fail_field(shoal_error *err, const char *field) {
   return shoal_fail(err, SHOAL_CORRUPT, "'%s' is missing or wrong", field);
 }
 
-static bool as_count(const cJSON *item, uint64_t *out) {
-  static const double max = 9007199254740992; /* 2^53 */
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= max)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return true;
-}
-
-static bool read_count(const cJSON *json, const char *key, uint64_t *out) {
-  return as_count(cJSON_GetObjectItemCaseSensitive(json, key), out);
-}
-
-static bool read_real(const cJSON *json, const char *key, double *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-  return isfinite(*out);
-}
-
 /* A text of at most size - 1 bytes. */
 static bool read_text(const cJSON *json, const char *key, char *out, size_t size) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -106,9 +90,11 @@ static bool read_kind(const cJSON *json, const char *key, shoal_column_kind *out
 
 /* Infinite statistics (of very large numbers) are null. */
 static shoal_status read_range(shoal_column *out, const cJSON *json, shoal_error *err) {
-  read_real(json, "mean", &out->mean);
-  read_real(json, "deviation", &out->deviation);
-  if (!read_real(json, "min", &out->min) || !read_real(json, "max", &out->max)) return fail_field(err, "min");
+  shoal_read_real_at(json, "mean", -INFINITY, INFINITY, &out->mean);
+  shoal_read_real_at(json, "deviation", -INFINITY, INFINITY, &out->deviation);
+  if (!shoal_read_real_at(json, "min", -INFINITY, INFINITY, &out->min) ||
+      !shoal_read_real_at(json, "max", -INFINITY, INFINITY, &out->max))
+    return fail_field(err, "min");
   const cJSON *quartiles = cJSON_GetObjectItemCaseSensitive(json, "quartiles");
   const cJSON *histogram = cJSON_GetObjectItemCaseSensitive(json, "histogram");
   if (!cJSON_IsArray(quartiles) || cJSON_GetArraySize(quartiles) != 3) return fail_field(err, "quartiles");
@@ -119,7 +105,7 @@ static shoal_status read_range(shoal_column *out, const cJSON *json, shoal_error
   cJSON_ArrayForEach(item, quartiles) out->quartile[i++] = cJSON_IsNumber(item) ? item->valuedouble : NAN;
   i = 0;
   cJSON_ArrayForEach(item, histogram) {
-    if (!as_count(item, &out->histogram[i++])) return fail_field(err, "histogram");
+    if (!shoal_read_whole(item, UINT64_MAX, &out->histogram[i++])) return fail_field(err, "histogram");
   }
   return SHOAL_OK;
 }
@@ -138,7 +124,7 @@ static shoal_status read_categories(shoal_column *out, const cJSON *json, shoal_
   uint32_t i = 0;
   const cJSON *item;
   cJSON_ArrayForEach(item, counts) {
-    if (!as_count(item, &out->category_counts[i++])) return fail_field(err, "counts");
+    if (!shoal_read_whole(item, UINT64_MAX, &out->category_counts[i++])) return fail_field(err, "counts");
   }
   return SHOAL_OK;
 }
@@ -148,7 +134,8 @@ static shoal_status read_column(shoal_column *out, const cJSON *json, shoal_erro
   if (!read_text(json, "name", name, sizeof name) || name[0] == 0) return fail_field(err, "name");
   if (!read_kind(json, "kind", &out->kind) || !read_kind(json, "guessed", &out->guessed))
     return fail_field(err, "kind");
-  if (!read_count(json, "missing", &out->missing) || !read_count(json, "distinct", &out->distinct))
+  if (!shoal_read_whole_at(json, "missing", UINT64_MAX, &out->missing) ||
+      !shoal_read_whole_at(json, "distinct", UINT64_MAX, &out->distinct))
     return fail_field(err, "missing");
   const cJSON *used = cJSON_GetObjectItemCaseSensitive(json, "used");
   if (!cJSON_IsBool(used) ||
@@ -196,8 +183,9 @@ static shoal_status read_all(shoal_profile *out, const cJSON *json, shoal_error 
       shoal_dialect_read(&out->dialect, cJSON_GetObjectItemCaseSensitive(json, "dialect"), err);
   if (status != SHOAL_OK) return status;
   if (!read_text(json, "sha256", out->sha256, sizeof out->sha256)) return fail_field(err, "sha256");
-  if (!read_count(json, "rows", &out->rows)) return fail_field(err, "rows");
-  if (!read_count(json, "ragged", &out->ragged) || !read_count(json, "ragged_line", &out->ragged_line))
+  if (!shoal_read_whole_at(json, "rows", UINT64_MAX, &out->rows)) return fail_field(err, "rows");
+  if (!shoal_read_whole_at(json, "ragged", UINT64_MAX, &out->ragged) ||
+      !shoal_read_whole_at(json, "ragged_line", UINT64_MAX, &out->ragged_line))
     return fail_field(err, "ragged");
   int count = cJSON_IsArray(columns) ? cJSON_GetArraySize(columns) : 0;
   if (count < 1 || count > SHOAL_COLUMNS_MAX) return fail_field(err, "columns");

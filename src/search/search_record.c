@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/json_at.h"
 #include "base/lock.h"
 #include "base/room.h"
 #include "search/search_internal.h"
@@ -148,19 +149,13 @@ static shoal_status read_rungs(shoal_search *s, const cJSON *json, shoal_error *
   return SHOAL_OK;
 }
 
-static bool read_count(const cJSON *item, uint64_t *out) {
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= 1e15)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return true;
-}
-
 static shoal_status read_limits(shoal_search *s, const cJSON *json, shoal_error *err) {
   const cJSON *item;
   cJSON_ArrayForEach(item, json) {
     shoal_search_limit *limit = &s->limits[s->limits_count];
     if (s->limits_count == SHOAL_SEARCH_LIMITS_MAX || cJSON_GetArraySize(item) != 2 ||
-        !read_count(cJSON_GetArrayItem(item, 0), &limit->units) ||
-        !read_count(cJSON_GetArrayItem(item, 1), &limit->trials))
+        !shoal_read_whole(cJSON_GetArrayItem(item, 0), (uint64_t)1e15, &limit->units) ||
+        !shoal_read_whole(cJSON_GetArrayItem(item, 1), (uint64_t)1e15, &limit->trials))
       return shoal_fail(err, SHOAL_CORRUPT, "\"limits\" are not pairs of numbers");
     s->limits_count++;
   }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_at.h"
 #include "search/encoder.h"
 
 /* A whole number with more different values than this is a quantity, not a name. */
@@ -352,13 +353,6 @@ void shoal_target_write(const shoal_target *target, shoal_json *json, const char
   shoal_json_close(json, '}');
 }
 
-static bool read_real(const cJSON *json, const char *key, double *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-  *out = item->valuedouble;
-  return true;
-}
-
 static bool read_class_of(shoal_target *t, const cJSON *array, const shoal_column *column) {
   if (!cJSON_IsArray(array) || (uint32_t)cJSON_GetArraySize(array) != column->categories.count) return false;
   t->categories = column->categories.count;
@@ -390,7 +384,9 @@ static bool read_numbers(shoal_target *t, const cJSON *array) {
 /* Older files do not say it: then it is the second class. */
 static bool read_positive(shoal_target *t, const cJSON *json) {
   double positive = 1;
-  if (cJSON_HasObjectItem(json, "positive") && !read_real(json, "positive", &positive)) return false;
+  if (cJSON_HasObjectItem(json, "positive") &&
+      !shoal_read_real_at(json, "positive", -INFINITY, INFINITY, &positive))
+    return false;
   t->positive = positive == 0 ? 0 : 1;
   return positive == 0 || positive == 1;
 }
@@ -411,14 +407,16 @@ shoal_status shoal_target_read(shoal_target *out, const cJSON *json, const shoal
   shoal_target_init(out);
   double column;
   const cJSON *problem = cJSON_GetObjectItemCaseSensitive(json, "problem");
-  bool good = read_real(json, "column", &column) && column >= 0 && column < profile->columns_count &&
-              cJSON_IsString(problem) && shoal_problem_parse(problem->valuestring, &out->problem);
+  bool good = shoal_read_real_at(json, "column", -INFINITY, INFINITY, &column) && column >= 0 &&
+              column < profile->columns_count && cJSON_IsString(problem) &&
+              shoal_problem_parse(problem->valuestring, &out->problem);
   if (good) {
     out->column = (uint32_t)column;
     const shoal_column *c = &profile->columns[out->column];
     bool number = c->kind == SHOAL_NUMBER || c->kind == SHOAL_DATE;
     if (out->problem == SHOAL_REGRESSION)
-      good = number && read_real(json, "mean", &out->mean) && read_real(json, "deviation", &out->deviation) &&
+      good = number && shoal_read_real_at(json, "mean", -INFINITY, INFINITY, &out->mean) &&
+             shoal_read_real_at(json, "deviation", -INFINITY, INFINITY, &out->deviation) &&
              out->deviation > 0;
     else
       good = (number || c->kind == SHOAL_CATEGORY) && read_classes(out, json, c, err);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_at.h"
 #include "nn/checkpoint.h"
 #include "search/trial_internal.h"
 
@@ -56,23 +57,6 @@ void shoal_trial_result_write(const shoal_trial_result *r, shoal_json *json, con
   shoal_json_close(json, '}');
 }
 
-static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
-  return shoal_safetensors_whole(cJSON_GetObjectItemCaseSensitive(json, key), out);
-}
-
-static bool read_u32(const cJSON *json, const char *key, uint32_t *out) {
-  uint64_t value;
-  if (!read_u64(json, key, &value) || value > UINT32_MAX) return false;
-  *out = (uint32_t)value;
-  return true;
-}
-
-static bool read_flag(const cJSON *json, const char *key, bool *out) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  *out = cJSON_IsTrue(item);
-  return cJSON_IsBool(item);
-}
-
 /* Text from strangers that is shown to people. */
 static bool read_text(const cJSON *json, const char *key, char *out, size_t size) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -114,10 +98,12 @@ static bool read_parts(shoal_trial_result *r, const cJSON *array) {
 shoal_status shoal_trial_result_read(shoal_trial_result *out, const cJSON *json, shoal_error *err) {
   memset(out, 0, sizeof *out);
   const cJSON *scores = cJSON_GetObjectItemCaseSensitive(json, "scores");
-  bool good = cJSON_IsObject(scores) && read_flag(json, "failed", &out->failed) &&
+  bool good = cJSON_IsObject(scores) && shoal_read_flag_at(json, "failed", &out->failed) &&
               shoal_safetensors_real(cJSON_GetObjectItemCaseSensitive(json, "score"), &out->score) &&
-              read_u32(json, "best_epoch", &out->best_epoch) && read_u32(json, "epochs", &out->epochs) &&
-              read_flag(json, "over", &out->over) && read_u64(json, "weights", &out->weights) &&
+              shoal_read_u32_at(json, "best_epoch", UINT32_MAX, &out->best_epoch) &&
+              shoal_read_u32_at(json, "epochs", UINT32_MAX, &out->epochs) &&
+              shoal_read_flag_at(json, "over", &out->over) &&
+              shoal_read_whole_at(json, "weights", UINT64_MAX, &out->weights) &&
               shoal_safetensors_real(cJSON_GetObjectItemCaseSensitive(json, "seconds"), &out->seconds) &&
               read_parts(out, cJSON_GetObjectItemCaseSensitive(json, "parts")) &&
               read_curve(out, cJSON_GetObjectItemCaseSensitive(json, "curve")) &&
@@ -239,8 +225,9 @@ static shoal_status read_meta(const shoal_safetensors *file, const char *path, u
   uint64_t found;
   const cJSON *models = cJSON_GetObjectItemCaseSensitive(json, "models");
   *out = json;
-  if (!cJSON_IsObject(json) || !read_u32(json, "version", &version) || version != VERSION ||
-      !read_u64(json, "trial", &found) || !cJSON_IsString(models))
+  if (!cJSON_IsObject(json) || !shoal_read_u32_at(json, "version", UINT32_MAX, &version) ||
+      version != VERSION || !shoal_read_whole_at(json, "trial", UINT64_MAX, &found) ||
+      !cJSON_IsString(models))
     return shoal_fail(err, SHOAL_CORRUPT, "%s: not the state of a trial", path);
   if (found != trial || strcmp(models->valuestring, models_sha256) != 0)
     return shoal_fail(err, SHOAL_NOT_FOUND,
@@ -284,9 +271,9 @@ shoal_status shoal_trial_state_best(const char *path, uint64_t trial, const char
   shoal_status status = shoal_safetensors_load(&file, path, err);
   if (status != SHOAL_OK) return status;
   status = read_meta(file, path, trial, models_sha256, &json, err);
-  if (status == SHOAL_OK &&
-      (!read_u32(cJSON_GetObjectItemCaseSensitive(json, "result"), "best_epoch", &best_epoch) ||
-       best_epoch == 0))
+  if (status == SHOAL_OK && (!shoal_read_u32_at(cJSON_GetObjectItemCaseSensitive(json, "result"),
+                                                "best_epoch", UINT32_MAX, &best_epoch) ||
+                             best_epoch == 0))
     status = shoal_fail(err, SHOAL_NOT_FOUND, "%s: trial %llu has not finished an epoch", path,
                         (unsigned long long)trial);
   for (uint32_t f = 0; f < count && status == SHOAL_OK; f++)

@@ -6,17 +6,13 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json_at.h"
 #include "nn/graph.h"
 #include "server/api.h"
 #include "server/page_files.h"
 #include "server/reads.h"
 
 enum { THINGS_MAX = 1000, LINE_MAX = 256 };
-
-static const char *text_in(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : NULL;
-}
 
 /* ---- models ---- */
 
@@ -137,7 +133,7 @@ static shoal_status check_text(const char *text, shoal_error *err) {
 void shoal_api_put_model(const shoal_api_call *call) {
   cJSON *json = shoal_api_body(call);
   if (json == NULL) return;
-  const char *text = text_in(json, "text"), *reason;
+  const char *text = shoal_find_text(json, "text"), *reason;
   shoal_error err;
   uint32_t line, column;
   shoal_thing_row old;
@@ -252,7 +248,7 @@ static void write_fault(const shoal_error *err, shoal_json *json) {
 void shoal_api_check_model(const shoal_api_call *call) {
   cJSON *body = shoal_api_body(call);
   if (body == NULL) return;
-  const char *source = text_in(body, "text");
+  const char *source = shoal_find_text(body, "text");
   shoal_text text;
   shoal_json json;
   shoal_error err;
@@ -275,8 +271,9 @@ void shoal_api_check_model(const shoal_api_call *call) {
   if (graph != NULL) shoal_graph_destroy(graph);
   shoal_model_destroy(model);
   /* Who could start a training hears whether it fits the data, too. */
-  if (status == SHOAL_OK && text_in(body, "data") != NULL && call->caller.level >= SHOAL_HOST && !text.failed)
-    shoal_api_compare(call, source, text_in(body, "data"), text_in(body, "target"), &text);
+  if (status == SHOAL_OK && shoal_find_text(body, "data") != NULL && call->caller.level >= SHOAL_HOST &&
+      !text.failed)
+    shoal_api_compare(call, source, shoal_find_text(body, "data"), shoal_find_text(body, "target"), &text);
   else
     shoal_api_json(call, 200, &text);
   cJSON_Delete(body);
@@ -416,8 +413,9 @@ static void begin_sealing(const shoal_api_call *call, const shoal_set_said *said
 void shoal_api_seal_dataset(const shoal_api_call *call) {
   cJSON *body = shoal_api_body(call);
   if (body == NULL) return;
-  const shoal_set_said said = {
-      .kind = text_in(body, "kind"), .target = text_in(body, "target"), .dialect = text_in(body, "dialect")};
+  const shoal_set_said said = {.kind = shoal_find_text(body, "kind"),
+                               .target = shoal_find_text(body, "target"),
+                               .dialect = shoal_find_text(body, "dialect")};
   if (said.kind == NULL)
     shoal_api_error_at(call, 422, "\"kind\" is missing: csv, table, idx, cifar, text or chars", "kind", 0, 0);
   else if (is_at_rest(call))

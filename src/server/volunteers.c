@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json_at.h"
 #include "cluster/node.h"
 #include "cluster/swarm_words.h"
 #include "proto/match.h"
@@ -328,25 +329,18 @@ void shoal_volunteers_drop_job(shoal_volunteers *v, uint64_t id) {
 
 /* ---- what volunteers say ---- */
 
-static const char *text_of(const cJSON *json, const char *key) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsString(item) ? item->valuestring : "";
-}
-
-static double number_of(const cJSON *json, const char *key, double most) {
-  const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-  return cJSON_IsNumber(item) && item->valuedouble >= 0 ? fmin(item->valuedouble, most) : 0;
-}
-
 static void copy_plain(char *to, size_t size, const char *from) {
   shoal_text_plain(to, size, from, strlen(from));
 }
 
 /* What is wrong with the names that it gives; NULL: nothing. */
+/* What is no number, or below 0, counts as 0. */
+static double limited(double number, double most) { return number > 0 ? fmin(number, most) : 0; }
+
 static const char *judge_names(const cJSON *json) {
-  if (strlen(text_of(json, "name")) >= SHOAL_VOLUNTEER_SAID_MAX)
+  if (strlen(shoal_text_at(json, "name")) >= SHOAL_VOLUNTEER_SAID_MAX)
     return "the name of a worker is too long: it has at most 32 bytes";
-  if (strlen(text_of(json, "host")) >= SHOAL_CALLER_NAME_MAX)
+  if (strlen(shoal_text_at(json, "host")) >= SHOAL_CALLER_NAME_MAX)
     return "the name of the host is too long: it has at most 63 bytes";
   return NULL;
 }
@@ -367,15 +361,15 @@ static void refuse_registration(shoal_volunteers *v, volunteer_entry *volunteer,
 }
 
 static void take_registration(shoal_volunteers *v, volunteer_entry *volunteer, const cJSON *json) {
-  copy_plain(volunteer->wanted_host, sizeof volunteer->wanted_host, text_of(json, "host"));
-  volunteer->wanted_job = (uint64_t)number_of(json, "job", 9e15);
-  give_name(v, volunteer, text_of(json, "name"));
-  copy_plain(volunteer->v.version, sizeof volunteer->v.version, text_of(json, "version"));
-  copy_plain(volunteer->v.kernels, sizeof volunteer->v.kernels, text_of(json, "kernels"));
-  volunteer->v.cores = (uint32_t)number_of(json, "cores", 1 << 20);
-  volunteer->v.threads = (uint32_t)number_of(json, "threads", 1 << 20);
-  volunteer->v.memory_bytes = (uint64_t)number_of(json, "memory_bytes", 1e18);
-  volunteer->v.speed = number_of(json, "speed", 1e12);
+  copy_plain(volunteer->wanted_host, sizeof volunteer->wanted_host, shoal_text_at(json, "host"));
+  volunteer->wanted_job = (uint64_t)limited(shoal_number_at(json, "job"), 9e15);
+  give_name(v, volunteer, shoal_text_at(json, "name"));
+  copy_plain(volunteer->v.version, sizeof volunteer->v.version, shoal_text_at(json, "version"));
+  copy_plain(volunteer->v.kernels, sizeof volunteer->v.kernels, shoal_text_at(json, "kernels"));
+  volunteer->v.cores = (uint32_t)limited(shoal_number_at(json, "cores"), 1 << 20);
+  volunteer->v.threads = (uint32_t)limited(shoal_number_at(json, "threads"), 1 << 20);
+  volunteer->v.memory_bytes = (uint64_t)limited(shoal_number_at(json, "memory_bytes"), 1e18);
+  volunteer->v.speed = limited(shoal_number_at(json, "speed"), 1e12);
   volunteer->v.registered = true;
   volunteer->v.told = false;
   volunteer->told_digest = 0;
@@ -387,10 +381,10 @@ static void take_registration(shoal_volunteers *v, volunteer_entry *volunteer, c
 
 static void take_report(shoal_volunteers *v, volunteer_entry *volunteer, const cJSON *json) {
   static const char *const states[] = {"idle", "fetching", "computing", "paused"};
-  const char *state = text_of(json, "state");
+  const char *state = shoal_text_at(json, "state");
   for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
     if (strcmp(state, states[i]) == 0) set_state(v, volunteer, state);
-  copy_plain(volunteer->v.text, sizeof volunteer->v.text, text_of(json, "text"));
+  copy_plain(volunteer->v.text, sizeof volunteer->v.text, shoal_text_at(json, "text"));
   rematch(v, volunteer);
   changed(v, volunteer);
 }
