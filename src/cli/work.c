@@ -2,7 +2,7 @@
  *
  * What it does, for whom and within which limits is said first; then work.h does it, and this file shows
  * it. */
-#include "cli/work.h"
+#include "work/volunteer.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -21,7 +21,6 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/queue_url.h"
-#include "cli/queue_work.h"
 #include "cli/remote.h"
 #include "cli/speed.h"
 #include "cli/stop.h"
@@ -31,6 +30,7 @@
 #include "server/access.h"
 #include "server/spec.h"
 #include "wire/fetch.h"
+#include "work/queue_volunteer.h"
 
 enum { NAME_MAX_BYTES = SHOAL_VOLUNTEER_SAID_MAX, HOST_NAME_MAX_BYTES = 256, SERVER_NAME_MAX = 80 };
 static const double REDRAW_S = 0.2, REPEAT_S = 60; /* on a terminal, and elsewhere */
@@ -187,17 +187,17 @@ static shoal_status read_limits(session *s, shoal_error *err) {
                    c->cores);
     c->threads = c->cores;
   }
-  c->memory_bytes = shoal_guest_memory() / 2;
+  c->memory_bytes = shoal_manners_memory() / 2;
   c->cache_bytes_max = CACHE_BYTES;
   s->limits_memory = o->memory != NULL;
-  if (o->memory) status = shoal_guest_read_memory(o->memory, &c->memory_bytes, err);
+  if (o->memory) status = shoal_manners_read_memory(o->memory, &c->memory_bytes, err);
   if (status == SHOAL_OK && o->cache_size) {
-    status = shoal_guest_read_memory(o->cache_size, &c->cache_bytes_max, err);
+    status = shoal_manners_read_memory(o->cache_size, &c->cache_bytes_max, err);
     if (status != SHOAL_OK)
       shoal_fail(err, status, "--cache-size: '%.40s' is no size; it takes 64M or more, such as 2G",
                  o->cache_size);
   }
-  if (status == SHOAL_OK && o->hours) status = shoal_guest_read_hours(o->hours, &c->rules, err);
+  if (status == SHOAL_OK && o->hours) status = shoal_manners_read_hours(o->hours, &c->rules, err);
   if (status != SHOAL_OK) return status;
   if (o->name && strlen(o->name) >= NAME_MAX_BYTES)
     return shoal_fail(err, SHOAL_INVALID, "--name: '%.80s' is too long; it takes at most %d bytes", o->name,
@@ -263,8 +263,8 @@ static void withdraw(session *s) {
   if (data) reads[count++] = data;
   if (mine && mine[0]) reads[count] = mine;
   const char *writes[] = {s->cache, NULL};
-  if (!s->o.no_pause) shoal_guest_step_back();
-  if (s->limits_memory) shoal_guest_limit_memory(s->config.memory_bytes);
+  if (!s->o.no_pause) shoal_manners_step_back();
+  if (s->limits_memory) shoal_manners_limit_memory(s->config.memory_bytes);
   const shoal_sandbox_rules rules = {
       .reads = reads, .writes = writes, .listens = !s->o.no_peers && !s->queue};
   shoal_sandbox_enter(&rules, s->sandbox);
@@ -600,7 +600,7 @@ static shoal_status serve(session *s, shoal_error *err) {
   s->config.shows = show;
   s->config.notes = note;
   s->config.left = print_end;
-  return s->queue ? shoal_queue_work_run(&s->config, err) : shoal_work_run(&s->config, err);
+  return s->queue ? shoal_queue_volunteer_run(&s->config, err) : shoal_work_run(&s->config, err);
 }
 
 /* The words have nothing secret in them afterwards. */

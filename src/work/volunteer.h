@@ -1,19 +1,19 @@
-/* work.h: a volunteer's connection to a server: registers, is told which job to work for, reports.
+/* volunteer.h: a volunteer's connection to a server: registers, is told which job to work for, reports.
  *
  * The server says ASSIGN whenever it wants something else of this machine; the volunteer then leaves what it
- * was doing and begins the other (stint.h). It steps aside when its owner's rules say so (guest.h), and comes
+ * was doing and begins the other (job_work.h). It steps aside when its owner's rules say so (manners.h), and comes
  * back by itself. A connection that breaks is made again, for ever; meanwhile the work goes on.
  *
  * What happens is told to the caller, who shows it.
  *
- * Ownership: run blocks; everything in the config is borrowed. Threads: one, and the stint's. */
-#ifndef SHOAL_CLI_WORK_H
-#define SHOAL_CLI_WORK_H
+ * Ownership: run blocks; everything in the config is borrowed. Threads: one, and the job's. */
+#ifndef SHOAL_WORK_VOLUNTEER_H
+#define SHOAL_WORK_VOLUNTEER_H
 
 #include <signal.h>
 
-#include "cli/guest.h"
-#include "cli/stint.h"
+#include "work/job_work.h"
+#include "work/manners.h"
 
 typedef enum shoal_work_state {
   SHOAL_WORK_AWAY, /* not connected and without work */
@@ -44,17 +44,17 @@ typedef struct shoal_work_view {
 
 typedef struct shoal_work_config {
   const shoal_link *link;
-  const char *queue; /* a broker's URL instead, for queue_work.h; or NULL */
+  const char *queue; /* a broker's URL instead, for queue_volunteer.h; or NULL */
   const char *name;
   uint32_t cores, threads;
   uint64_t memory_bytes;
   double speed;
   uint64_t job;     /* that it chose; 0: any */
   const char *host; /* or NULL */
-  shoal_guest_rules rules;
+  shoal_manners_rules rules;
   const char *cache, *data_dir;
   uint64_t cache_bytes_max;
-  bool alone, all_data; /* as in stint.h */
+  bool alone, all_data; /* as in job_work.h */
   bool once;            /* ends after the first job */
   const volatile sig_atomic_t *stop;
   void *self;

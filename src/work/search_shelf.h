@@ -6,10 +6,10 @@
  *
  * Ownership: create, then destroy, when all that was taken is given back; texts are borrowed until then.
  * Threads: any for take and give. */
-#ifndef SHOAL_CLI_SEARCH_SHELF_H
-#define SHOAL_CLI_SEARCH_SHELF_H
+#ifndef SHOAL_WORK_SEARCH_SHELF_H
+#define SHOAL_WORK_SEARCH_SHELF_H
 
-#include "cli/search_worker.h"
+#include "work/search_worker.h"
 
 typedef struct shoal_search_shelf shoal_search_shelf;
 

@@ -1,5 +1,5 @@
-/* work_turn.c: see work_turn.h. */
-#include "cli/work_turn.h"
+/* turn.c: see turn.h. */
+#include "work/turn.h"
 
 #include <stdio.h>
 
@@ -8,7 +8,7 @@ static const double RATE_S = 2, TEXT_S = 10;
 
 static bool note_rest(shoal_work_rest *r, const shoal_work_config *config, double load, double now,
                       char note[SHOAL_WORK_TEXT_MAX]) {
-  bool for_load = r->reason == SHOAL_GUEST_LOAD;
+  bool for_load = r->reason == SHOAL_MANNERS_LOAD;
   r->told = !for_load || r->load_told_at == 0 || now - r->load_told_at >= LOAD_AGAIN_S;
   if (!r->told) return false;
   if (for_load) r->load_told_at = now;
@@ -26,16 +26,16 @@ bool shoal_work_rest_look(shoal_work_rest *r, const shoal_work_config *config, d
                           char note[SHOAL_WORK_TEXT_MAX]) {
   if (now - r->looked_at < every_s) return false;
   r->looked_at = now;
-  shoal_guest_sight sight;
-  shoal_guest_look(&r->watch, now, &sight);
-  shoal_guest_reason before = r->reason;
-  r->reason = shoal_guest_decide(&config->rules, &sight, now, &r->mood);
+  shoal_manners_sight sight;
+  shoal_manners_look(&r->watch, now, &sight);
+  shoal_manners_reason before = r->reason;
+  r->reason = shoal_manners_decide(&config->rules, &sight, now, &r->mood);
   if (r->reason != before || now - r->text_at >= TEXT_S) {
-    shoal_guest_describe(r->reason, &config->rules, &sight, r->text);
+    shoal_manners_describe(r->reason, &config->rules, &sight, r->text);
     r->text_at = now;
   }
   if (r->reason == before) return false;
-  if (r->reason != SHOAL_GUEST_WORKS) return note_rest(r, config, sight.others_load, now, note);
+  if (r->reason != SHOAL_MANNERS_WORKS) return note_rest(r, config, sight.others_load, now, note);
   snprintf(note, SHOAL_WORK_TEXT_MAX, "going on");
   return r->told;
 }

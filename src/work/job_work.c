@@ -1,5 +1,5 @@
-/* stint.c: see stint.h. What both threads see is under the lock, and `stop`. */
-#include "cli/stint.h"
+/* job_work.c: see job_work.h. What both threads see is under the lock, and `stop`. */
+#include "work/job_work.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,19 +9,19 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "cli/agent_worker.h"
-#include "cli/search_worker.h"
 #include "cluster/swarm_node.h"
 #include "cluster/swarm_words.h"
 #include "data/chunk_store.h"
 #include "data/dataset.h"
 #include "wire/certificate.h"
 #include "wire/fetch.h"
+#include "work/agent_worker.h"
+#include "work/search_worker.h"
 
 enum { PATH_MAX_BYTES = SHOAL_LINK_ADDRESS_MAX + 80, MANIFEST_BYTES_MAX = 64 << 20 };
 
-struct shoal_stint {
-  shoal_stint_config config;
+struct shoal_job_work {
+  shoal_job_work_config config;
   char *worker, *data, *cache, *data_dir;
   char chief[PATH_MAX_BYTES], swarm[PATH_MAX_BYTES];
   volatile sig_atomic_t stop;
@@ -34,27 +34,27 @@ struct shoal_stint {
   pthread_mutex_t lock;
   shoal_chunk_store *store; /* set and unset by the thread */
   shoal_swarm_node *node;   /* likewise; uses the store, so it goes first */
-  shoal_stint_view view;
+  shoal_job_work_view view;
   uint64_t units_before; /* of the count, when it began to compute */
 };
 
 /* ---- the thread ---- */
 
 static void note(void *self, const char *text) {
-  shoal_stint *s = self;
+  shoal_job_work *s = self;
   pthread_mutex_lock(&s->lock);
   s->view.notes++;
   shoal_text_plain(s->view.note, sizeof s->view.note, text, strlen(text));
   pthread_mutex_unlock(&s->lock);
 }
 
-static uint64_t units_of(const shoal_stint *s) {
+static uint64_t units_of(const shoal_job_work *s) {
   return __atomic_load_n(&s->config.count->units, __ATOMIC_RELAXED);
 }
 
-static void begin_to_compute(shoal_stint *s) {
+static void begin_to_compute(shoal_job_work *s) {
   pthread_mutex_lock(&s->lock);
-  s->view.phase = SHOAL_STINT_COMPUTING;
+  s->view.phase = SHOAL_JOB_WORK_COMPUTING;
   s->units_before = units_of(s);
   pthread_mutex_unlock(&s->lock);
 }
@@ -66,7 +66,7 @@ static shoal_way way_to(const shoal_link *link) {
                      .token = link->token[0] ? link->token : NULL};
 }
 
-static shoal_status ask_for_manifest(shoal_stint *s, shoal_fetch *fetch, shoal_error *err) {
+static shoal_status ask_for_manifest(shoal_job_work *s, shoal_fetch *fetch, shoal_error *err) {
   shoal_text path;
   shoal_text_init(&path);
   shoal_text_addf(&path, "/api/v1/datasets/");
@@ -85,7 +85,7 @@ static shoal_status ask_for_manifest(shoal_stint *s, shoal_fetch *fetch, shoal_e
   return status;
 }
 
-static shoal_status get_manifest(shoal_stint *s, shoal_error *err) {
+static shoal_status get_manifest(shoal_job_work *s, shoal_error *err) {
   shoal_fetch *fetch;
   const shoal_fetch_config config = {.link = s->config.link, .stop = &s->stop};
   s->manifest = calloc(1, sizeof *s->manifest);
@@ -124,14 +124,14 @@ static void data_failed(void *self, const shoal_error *err) {
 
 /* More is wanted of the store. */
 static void wanted(void *self) {
-  shoal_stint *s = self;
+  shoal_job_work *s = self;
   pthread_mutex_lock(&s->lock);
   if (s->node) shoal_swarm_node_wake(s->node);
   pthread_mutex_unlock(&s->lock);
 }
 
 /* Members speak TLS with each other where the server does; it tells them each other's fingerprints. */
-static shoal_status make_certificate(shoal_stint *s, shoal_error *err) {
+static shoal_status make_certificate(shoal_job_work *s, shoal_error *err) {
   static const char *const names[] = {"localhost"};
   if (!s->config.link->tls || s->config.alone) return SHOAL_OK;
   shoal_text folder;
@@ -144,7 +144,7 @@ static shoal_status make_certificate(shoal_stint *s, shoal_error *err) {
   return status;
 }
 
-static shoal_status join_swarm(shoal_stint *s, bool all, shoal_error *err) {
+static shoal_status join_swarm(shoal_job_work *s, bool all, shoal_error *err) {
   char id[SHOAL_SHA256_HEX];
   shoal_swarm_node *node;
   shoal_manifest_id(s->manifest, id);
@@ -172,7 +172,7 @@ static shoal_status join_swarm(shoal_stint *s, bool all, shoal_error *err) {
   return SHOAL_OK;
 }
 
-static shoal_status open_store(shoal_stint *s, shoal_error *err) {
+static shoal_status open_store(shoal_job_work *s, shoal_error *err) {
   shoal_chunk_store *store;
   const shoal_chunk_store_options options = {.cache = s->cache,
                                              .cache_bytes_max = s->config.cache_bytes_max,
@@ -187,7 +187,7 @@ static shoal_status open_store(shoal_stint *s, shoal_error *err) {
   bool is_here = s->view.is_here = shoal_chunk_store_is_whole(store);
   pthread_mutex_unlock(&s->lock);
   if (is_here && shoal_chunk_store_count(store) > 0) {
-    char text[SHOAL_STINT_NOTE_MAX];
+    char text[SHOAL_JOB_WORK_NOTE_MAX];
     snprintf(text, sizeof text, "%.100s is on this machine, and is used as it is: nothing is fetched",
              s->data);
     note(s, text);
@@ -195,7 +195,7 @@ static shoal_status open_store(shoal_stint *s, shoal_error *err) {
   return SHOAL_OK;
 }
 
-static shoal_status open_data(shoal_stint *s, shoal_error *err) {
+static shoal_status open_data(shoal_job_work *s, shoal_error *err) {
   shoal_status status = get_manifest(s, err);
   if (status == SHOAL_OK) status = open_store(s, err);
   if (status != SHOAL_OK) return status;
@@ -209,7 +209,7 @@ static shoal_status open_data(shoal_stint *s, shoal_error *err) {
 }
 
 /* Under the lock. */
-static void look_at_data(shoal_stint *s) {
+static void look_at_data(shoal_job_work *s) {
   shoal_swarm_view swarm;
   if (s->store) {
     shoal_chunk_progress progress = shoal_chunk_store_progress(s->store);
@@ -223,7 +223,7 @@ static void look_at_data(shoal_stint *s) {
   s->view.to_peers = swarm.to_peers;
 }
 
-static void close_data(shoal_stint *s) {
+static void close_data(shoal_job_work *s) {
   pthread_mutex_lock(&s->lock);
   look_at_data(s);
   shoal_swarm_node *node = s->node;
@@ -239,7 +239,7 @@ static void close_data(shoal_stint *s) {
   free(s->key);
 }
 
-static shoal_status compute(shoal_stint *s, shoal_error *err) {
+static shoal_status compute(shoal_job_work *s, shoal_error *err) {
   const shoal_worker_node_config config = {
       .chief = s->chief,
       .name = s->worker,
@@ -257,12 +257,12 @@ static shoal_status compute(shoal_stint *s, shoal_error *err) {
 }
 
 /* The first file of the set: a second one is for the server's last score. */
-static char *table_of(const shoal_stint *s) {
+static char *table_of(const shoal_job_work *s) {
   const char *data = shoal_chunk_store_data(s->store), *comma = strstr(data, ".csv,");
   return comma ? strndup(data, (size_t)(comma - data) + strlen(".csv")) : strdup(data);
 }
 
-static shoal_status compute_search(shoal_stint *s, shoal_error *err) {
+static shoal_status compute_search(shoal_job_work *s, shoal_error *err) {
   char *table = table_of(s);
   shoal_text folder;
   shoal_text_init(&folder);
@@ -287,7 +287,7 @@ static shoal_status compute_search(shoal_stint *s, shoal_error *err) {
   return status;
 }
 
-static shoal_status play(shoal_stint *s, shoal_error *err) {
+static shoal_status play(shoal_job_work *s, shoal_error *err) {
   const shoal_agent_worker_config config = {.link = s->config.link,
                                             .job = s->config.job,
                                             .number = s->config.number,
@@ -299,24 +299,24 @@ static shoal_status play(shoal_stint *s, shoal_error *err) {
   return shoal_agent_worker_run(&config, err);
 }
 
-static shoal_status work(shoal_stint *s, shoal_error *err) {
-  shoal_stint_kind kind = s->config.kind;
-  shoal_status status = kind == SHOAL_STINT_AGENT ? SHOAL_OK : open_data(s, err);
+static shoal_status work(shoal_job_work *s, shoal_error *err) {
+  shoal_job_work_kind kind = s->config.kind;
+  shoal_status status = kind == SHOAL_JOB_WORK_AGENT ? SHOAL_OK : open_data(s, err);
   if (status != SHOAL_OK) return status;
   begin_to_compute(s);
-  if (kind == SHOAL_STINT_AGENT) return play(s, err);
-  return kind == SHOAL_STINT_SEARCH ? compute_search(s, err) : compute(s, err);
+  if (kind == SHOAL_JOB_WORK_AGENT) return play(s, err);
+  return kind == SHOAL_JOB_WORK_SEARCH ? compute_search(s, err) : compute(s, err);
 }
 
 static void *run(void *self) {
-  shoal_stint *s = self;
+  shoal_job_work *s = self;
   shoal_error err = {0};
   shoal_status status = work(s, &err);
   bool stopped = __atomic_load_n(&s->stop, __ATOMIC_RELAXED) != 0, job_over = status == SHOAL_OK && !stopped;
   close_data(s);
   pthread_mutex_lock(&s->lock);
   s->view.job_over = job_over;
-  s->view.phase = SHOAL_STINT_OVER;
+  s->view.phase = SHOAL_JOB_WORK_OVER;
   s->view.status = status == SHOAL_STOPPED && stopped ? SHOAL_OK : status;
   s->view.error = err;
   pthread_mutex_unlock(&s->lock);
@@ -325,7 +325,7 @@ static void *run(void *self) {
 
 /* ---- the caller's side ---- */
 
-static void release(shoal_stint *s) {
+static void release(shoal_job_work *s) {
   pthread_mutex_destroy(&s->lock);
   free(s->worker);
   free(s->data);
@@ -334,13 +334,14 @@ static void release(shoal_stint *s) {
   free(s);
 }
 
-shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *config, shoal_error *err) {
+shoal_status shoal_job_work_start(shoal_job_work **out, const shoal_job_work_config *config,
+                                  shoal_error *err) {
   *out = NULL;
-  shoal_stint *s = calloc(1, sizeof *s);
+  shoal_job_work *s = calloc(1, sizeof *s);
   if (s == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   pthread_mutex_init(&s->lock, NULL);
   s->config = *config;
-  if (config->kind == SHOAL_STINT_AGENT) s->view.phase = SHOAL_STINT_COMPUTING;
+  if (config->kind == SHOAL_JOB_WORK_AGENT) s->view.phase = SHOAL_JOB_WORK_COMPUTING;
   s->worker = strdup(config->worker);
   s->data = strdup(config->data);
   s->cache = strdup(config->cache);
@@ -358,20 +359,20 @@ shoal_status shoal_stint_start(shoal_stint **out, const shoal_stint_config *conf
   return SHOAL_OK;
 }
 
-void shoal_stint_look(shoal_stint *s, shoal_stint_view *out) {
+void shoal_job_work_look(shoal_job_work *s, shoal_job_work_view *out) {
   pthread_mutex_lock(&s->lock);
   look_at_data(s);
   *out = s->view;
   bool waits = s->view.bytes_done < s->view.bytes_all && units_of(s) == s->units_before;
-  if (out->phase == SHOAL_STINT_COMPUTING && waits) out->phase = SHOAL_STINT_FETCHING;
+  if (out->phase == SHOAL_JOB_WORK_COMPUTING && waits) out->phase = SHOAL_JOB_WORK_FETCHING;
   pthread_mutex_unlock(&s->lock);
 }
 
-void shoal_stint_leave(shoal_stint *s) { __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED); }
+void shoal_job_work_leave(shoal_job_work *s) { __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED); }
 
-void shoal_stint_end(shoal_stint *s) {
+void shoal_job_work_end(shoal_job_work *s) {
   if (s == NULL) return;
-  shoal_stint_leave(s);
+  shoal_job_work_leave(s);
   pthread_join(s->thread, NULL);
   release(s);
 }

@@ -1,6 +1,6 @@
 /* What a volunteer who plays does when its server is away, has another life of the training afterwards, does
  * not want it, or answers nonsense. */
-#include "cli/agent_worker.h"
+#include "work/agent_worker.h"
 
 #include "agent/bytes.h"
 #include "agent/coach.h"

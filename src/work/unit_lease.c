@@ -1,5 +1,5 @@
 /* unit_lease.c: see unit_lease.h. */
-#include "cli/unit_lease.h"
+#include "work/unit_lease.h"
 
 #include "base/json_at.h"
 #include <string.h>

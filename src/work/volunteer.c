@@ -1,7 +1,7 @@
-/* work_loop.c: see work.h.
+/* volunteer.c: see volunteer.h.
  *
  * Three things decide what this machine does: the server's last ASSIGN (`assigned`), its owner's rules
- * (`rest`), and how the last try went (`not_before`). Every turn of the loop compares that with the stint
+ * (`rest`), and how the last try went (`not_before`). Every turn of the loop compares that with the work
  * that is there: one for another job is told to leave, one that is over is taken away, one that is wanted is
  * started. */
 #include <cjson/cJSON.h>
@@ -17,11 +17,11 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/json_at.h"
-#include "cli/cli.h"
-#include "cli/work_turn.h"
+#include "base/version.h"
 #include "cluster/node.h"
 #include "kernels/kernels.h"
 #include "wire/line.h"
+#include "work/turn.h"
 
 enum { NAME_MAX_BYTES = 128, CONNECTIONS = 2 };
 static const double TURN_S = 0.1, LOOK_S = 1;
@@ -40,7 +40,7 @@ typedef struct work {
 
   /* What the server wants. */
   uint64_t assigned, number; /* the job, and what the server calls this one */
-  shoal_stint_kind kind;     /* what the job is */
+  shoal_job_work_kind kind;  /* what the job is */
   char job_name[NAME_MAX_BYTES], host[NAME_MAX_BYTES], data[NAME_MAX_BYTES], text[SHOAL_WORK_TEXT_MAX];
   char prepared[SHOAL_WORK_TEXT_MAX]; /* what is said of a job until it is computed for */
   uint64_t announced;                 /* the job that a note was made of last: the server may say it again */
@@ -49,18 +49,18 @@ typedef struct work {
   shoal_work_rest rest;
 
   /* What is being done. */
-  shoal_stint *stint;
-  uint64_t stint_job;
+  shoal_job_work *job_work;
+  uint64_t job_work_id;
   shoal_worker_count before; /* what was done when the job was first worked for */
-  bool leaving;              /* the stint was told to leave */
-  shoal_stint_view view;
+  bool leaving;              /* the work for the job was told to leave */
+  shoal_job_work_view view;
   uint64_t notes_told;
   double not_before, retry_s; /* after a failure */
   uint64_t finished;          /* the job that came to its end: not again unless it is assigned again */
   bool over;                  /* --once: it was the one */
 
   shoal_worker_count count;
-  uint64_t from_server, from_peers, to_peers; /* of stints that are over */
+  uint64_t from_server, from_peers, to_peers; /* of jobs that are over */
   shoal_work_rate rate;
 
   /* What the server was told. */
@@ -112,15 +112,15 @@ static void say_register(work *w) {
 }
 
 static shoal_work_state state_of(const work *w) {
-  if (w->rest.reason != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
-  if (w->leaving && w->stint) return SHOAL_WORK_IDLE; /* as good as */
-  if (w->stint && w->view.phase == SHOAL_STINT_FETCHING) return SHOAL_WORK_FETCHING;
-  if (w->stint && w->view.phase == SHOAL_STINT_COMPUTING) return SHOAL_WORK_COMPUTING;
+  if (w->rest.reason != SHOAL_MANNERS_WORKS) return SHOAL_WORK_PAUSED;
+  if (w->leaving && w->job_work) return SHOAL_WORK_IDLE; /* as good as */
+  if (w->job_work && w->view.phase == SHOAL_JOB_WORK_FETCHING) return SHOAL_WORK_FETCHING;
+  if (w->job_work && w->view.phase == SHOAL_JOB_WORK_COMPUTING) return SHOAL_WORK_COMPUTING;
   return w->server.open ? SHOAL_WORK_IDLE : SHOAL_WORK_AWAY;
 }
 
 static const char *text_of_state(const work *w) {
-  if (w->rest.reason != SHOAL_GUEST_WORKS) return w->rest.text;
+  if (w->rest.reason != SHOAL_MANNERS_WORKS) return w->rest.text;
   bool begins = state_of(w) == SHOAL_WORK_IDLE && w->assigned != 0 && w->prepared[0] != 0;
   return begins ? w->prepared : w->text;
 }
@@ -146,11 +146,11 @@ static void say_report(work *w, bool again) {
 
 /* ---- what the server says ---- */
 
-static shoal_stint_kind kind_of(const cJSON *json) {
+static shoal_job_work_kind kind_of(const cJSON *json) {
   const cJSON *kind = cJSON_GetObjectItemCaseSensitive(json, "kind");
   const char *word = cJSON_IsString(kind) ? kind->valuestring : "";
-  if (strcmp(word, "agent") == 0) return SHOAL_STINT_AGENT;
-  return strcmp(word, "search") == 0 ? SHOAL_STINT_SEARCH : SHOAL_STINT_TRAIN;
+  if (strcmp(word, "agent") == 0) return SHOAL_JOB_WORK_AGENT;
+  return strcmp(word, "search") == 0 ? SHOAL_JOB_WORK_SEARCH : SHOAL_JOB_WORK_TRAIN;
 }
 
 static shoal_worker_count count_now(const work *w) {
@@ -242,29 +242,29 @@ static void look_around(work *w, double now) {
   if (shoal_work_rest_look(&w->rest, w->config, LOOK_S, now, note)) tell(w, "%s", note);
 }
 
-static void start_stint(work *w, uint64_t job, double now) {
+static void start_job_work(work *w, uint64_t job, double now) {
   const shoal_work_config *c = w->config;
-  const shoal_stint_config config = {.link = c->link,
-                                     .job = job,
-                                     .number = w->number,
-                                     .worker = c->name,
-                                     .kind = w->kind,
-                                     .data = w->data,
-                                     .threads = c->threads,
-                                     .cache = c->cache,
-                                     .data_dir = c->data_dir,
-                                     .cache_bytes_max = c->cache_bytes_max,
-                                     .alone = c->alone,
-                                     .all_data = c->all_data,
-                                     .count = &w->count};
+  const shoal_job_work_config config = {.link = c->link,
+                                        .job = job,
+                                        .number = w->number,
+                                        .worker = c->name,
+                                        .kind = w->kind,
+                                        .data = w->data,
+                                        .threads = c->threads,
+                                        .cache = c->cache,
+                                        .data_dir = c->data_dir,
+                                        .cache_bytes_max = c->cache_bytes_max,
+                                        .alone = c->alone,
+                                        .all_data = c->all_data,
+                                        .count = &w->count};
   shoal_error err;
-  w->view = (shoal_stint_view){0};
+  w->view = (shoal_job_work_view){0};
   w->notes_told = 0;
   w->leaving = false;
-  if (job != w->stint_job) w->before = count_now(w);
-  w->stint_job = job;
-  if (shoal_stint_start(&w->stint, &config, &err) == SHOAL_OK) {
-    shoal_stint_look(w->stint, &w->view);
+  if (job != w->job_work_id) w->before = count_now(w);
+  w->job_work_id = job;
+  if (shoal_job_work_start(&w->job_work, &config, &err) == SHOAL_OK) {
+    shoal_job_work_look(w->job_work, &w->view);
     return;
   }
   tell(w, "%s; trying again", err.text);
@@ -273,7 +273,7 @@ static void start_stint(work *w, uint64_t job, double now) {
 
 /* How its data came, and went on. */
 static void count_data(work *w) {
-  const shoal_stint_view *v = &w->view;
+  const shoal_job_work_view *v = &w->view;
   w->from_server += v->from_server;
   w->from_peers += v->from_peers;
   w->to_peers += v->to_peers;
@@ -289,16 +289,16 @@ static void tell_over(work *w) {
   const shoal_worker_count all = count_now(w);
   uint64_t units = all.units - w->before.units, samples = all.samples - w->before.samples;
   if (units == 0)
-    tell(w, "job %" PRIu64 " is over", w->stint_job);
+    tell(w, "job %" PRIu64 " is over", w->job_work_id);
   else
-    tell(w, "job %" PRIu64 " is over: %s unit%s, %s samples", w->stint_job, shoal_human_count(units).text,
+    tell(w, "job %" PRIu64 " is over: %s unit%s, %s samples", w->job_work_id, shoal_human_count(units).text,
          units == 1 ? "" : "s", shoal_human_count(samples).text);
   w->before = all; /* it may be resumed */
 }
 
 static void take_away(work *w, double now) {
-  shoal_stint_end(w->stint);
-  w->stint = NULL;
+  shoal_job_work_end(w->job_work);
+  w->job_work = NULL;
   count_data(w);
   /* That the job is over may come from its chief, or as another ASSIGN before that. */
   if (w->view.job_over) {
@@ -307,7 +307,7 @@ static void take_away(work *w, double now) {
   }
   if (w->leaving) return;
   if (w->view.status == SHOAL_OK) {
-    w->finished = w->stint_job;
+    w->finished = w->job_work_id;
     snprintf(w->text, sizeof w->text, "%s", SHOAL_WORK_JOB_OVER);
     w->prepared[0] = 0;
     return;
@@ -315,29 +315,29 @@ static void take_away(work *w, double now) {
   w->prepared[0] = 0; /* what went wrong says more */
   shoal_text_plain(w->text, sizeof w->text, w->view.error.text, strlen(w->view.error.text));
   if (w->view.status == SHOAL_UNSUPPORTED) { /* and will be tomorrow */
-    w->finished = w->stint_job;
-    tell(w, "job %" PRIu64 ": %s", w->stint_job, w->view.error.text);
+    w->finished = w->job_work_id;
+    tell(w, "job %" PRIu64 ": %s", w->job_work_id, w->view.error.text);
     return;
   }
   w->not_before = now + w->retry_s;
-  tell(w, "job %" PRIu64 ": %s; trying again in %.0f s", w->stint_job, w->view.error.text, w->retry_s);
+  tell(w, "job %" PRIu64 ": %s; trying again in %.0f s", w->job_work_id, w->view.error.text, w->retry_s);
   w->retry_s = fmin(2 * w->retry_s, LONGEST_RETRY_S);
 }
 
 static void follow(work *w, double now) {
-  bool free_to = w->rest.reason == SHOAL_GUEST_WORKS && w->assigned != w->finished && now >= w->not_before;
+  bool free_to = w->rest.reason == SHOAL_MANNERS_WORKS && w->assigned != w->finished && now >= w->not_before;
   uint64_t wanted = free_to ? w->assigned : 0;
-  if (w->stint) {
-    shoal_stint_look(w->stint, &w->view);
+  if (w->job_work) {
+    shoal_job_work_look(w->job_work, &w->view);
     if (w->view.notes != w->notes_told) tell(w, "%s", w->view.note);
     w->notes_told = w->view.notes;
-    if (w->stint_job != wanted && !w->leaving) {
+    if (w->job_work_id != wanted && !w->leaving) {
       w->leaving = true;
-      shoal_stint_leave(w->stint);
+      shoal_job_work_leave(w->job_work);
     }
-    if (w->view.phase == SHOAL_STINT_OVER) take_away(w, now);
+    if (w->view.phase == SHOAL_JOB_WORK_OVER) take_away(w, now);
   } else if (wanted != 0) {
-    start_stint(w, wanted, now);
+    start_job_work(w, wanted, now);
   }
 }
 
@@ -348,7 +348,7 @@ static void show(work *w, double now) {
                                 .text = text_of_state(w),
                                 .connected = w->server.open,
                                 .leaves = w->leaves,
-                                .job = w->stint ? w->stint_job : 0,
+                                .job = w->job_work ? w->job_work_id : 0,
                                 .job_name = w->job_name,
                                 .host = w->host,
                                 .bytes_done = w->view.bytes_done,
@@ -369,17 +369,17 @@ static bool stops(const work *w) { return __atomic_load_n(w->config->stop, __ATO
  * goes back to the job when this process ends. */
 static void leave(work *w) {
   w->leaves = true;
-  if (w->stint) shoal_stint_leave(w->stint);
+  if (w->job_work) shoal_job_work_leave(w->job_work);
   if (w->server.peer != 0) shoal_net_close(w->net, w->server.peer, "leaving");
   show(w, shoal_clock_seconds());
   double until = shoal_clock_seconds() + FLUSH_S;
   while (w->server.peer != 0 && shoal_clock_seconds() < until) shoal_net_run(w->net, TURN_S);
   until = shoal_clock_seconds() + PATIENCE_S - FLUSH_S;
-  while (w->stint && shoal_clock_seconds() < until) {
-    shoal_stint_look(w->stint, &w->view);
-    if (w->view.phase == SHOAL_STINT_OVER) {
-      shoal_stint_end(w->stint);
-      w->stint = NULL;
+  while (w->job_work && shoal_clock_seconds() < until) {
+    shoal_job_work_look(w->job_work, &w->view);
+    if (w->view.phase == SHOAL_JOB_WORK_OVER) {
+      shoal_job_work_end(w->job_work);
+      w->job_work = NULL;
       count_data(w);
     } else {
       shoal_clock_sleep(0.02);
@@ -413,12 +413,13 @@ shoal_status shoal_work_run(const shoal_work_config *config, shoal_error *err) {
     shoal_net_run(w.net, TURN_S);
   }
   leave(&w);
-  /* A stint that still computes uses this function's memory: the process ends first. */
-  if (w.stint) config->notes(config->self, "leaves in the middle of a unit; somebody else will compute it");
+  /* Work that still computes uses this function's memory: the process ends first. */
+  if (w.job_work)
+    config->notes(config->self, "leaves in the middle of a unit; somebody else will compute it");
   config->left(config->self);
-  if (w.stint) {
+  if (w.job_work) {
     fflush(NULL);
-    _exit(w.refused ? SHOAL_EXIT_FAILED : SHOAL_EXIT_OK);
+    _exit(w.refused ? EXIT_FAILURE : EXIT_SUCCESS);
   }
   shoal_net_destroy(w.net);
   if (w.refused) return shoal_fail(err, SHOAL_INVALID, "%s: %s", link->address, w.refusal);

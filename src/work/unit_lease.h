@@ -1,8 +1,8 @@
 /* unit_lease.h: the lease of a search's unit, as the server gave it: what its holder says of the unit must come with it.
  *
  * Ownership: a plain value. Threads: any. */
-#ifndef SHOAL_CLI_UNIT_LEASE_H
-#define SHOAL_CLI_UNIT_LEASE_H
+#ifndef SHOAL_WORK_UNIT_LEASE_H
+#define SHOAL_WORK_UNIT_LEASE_H
 
 #include <cjson/cJSON.h>
 

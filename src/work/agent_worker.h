@@ -7,8 +7,8 @@
  * went back to what was saved of it begins anew. What is lost is a lease at most.
  *
  * Ownership: everything is borrowed for the call. Threads: run blocks; `stop` may be set by any. */
-#ifndef SHOAL_CLI_AGENT_WORKER_H
-#define SHOAL_CLI_AGENT_WORKER_H
+#ifndef SHOAL_WORK_AGENT_WORKER_H
+#define SHOAL_WORK_AGENT_WORKER_H
 
 #include <signal.h>
 

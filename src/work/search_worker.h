@@ -7,8 +7,8 @@
  *
  * Ownership: open, then close; link and texts are borrowed until then. Threads: any for unit; one for the
  * rest. */
-#ifndef SHOAL_CLI_SEARCH_WORKER_H
-#define SHOAL_CLI_SEARCH_WORKER_H
+#ifndef SHOAL_WORK_SEARCH_WORKER_H
+#define SHOAL_WORK_SEARCH_WORKER_H
 
 #include <signal.h>
 

@@ -1,18 +1,18 @@
-/* work_turn.h: what workers of both kinds, of a server and of a queue, do at every turn: look whether
+/* turn.h: what workers of both kinds, of a server and of a queue, do at every turn: look whether
  * their owner wants them to rest, and measure how fast they are.
  *
  * Ownership: plain storage of the caller's, zeroed at first. Threads: one. Time: what the caller passes
  * in. */
-#ifndef SHOAL_CLI_WORK_TURN_H
-#define SHOAL_CLI_WORK_TURN_H
+#ifndef SHOAL_WORK_TURN_H
+#define SHOAL_WORK_TURN_H
 
-#include "cli/work.h"
+#include "work/volunteer.h"
 
 typedef struct shoal_work_rest {
-  shoal_guest_reason reason;       /* SHOAL_GUEST_WORKS: it does not rest */
-  char text[SHOAL_GUEST_TEXT_MAX]; /* why it rests, with figures that are renewed now and then */
-  shoal_guest_watch watch;
-  shoal_guest_mood mood;
+  shoal_manners_reason reason;       /* SHOAL_MANNERS_WORKS: it does not rest */
+  char text[SHOAL_MANNERS_TEXT_MAX]; /* why it rests, with figures that are renewed now and then */
+  shoal_manners_watch watch;
+  shoal_manners_mood mood;
   double looked_at, text_at, load_told_at; /* load_told_at: that it rests for the load; 0: never */
   bool told;                               /* it was said that it rests now */
 } shoal_work_rest;

@@ -1,5 +1,5 @@
-/* guest.c: see guest.h. Decisions first, then the machine. */
-#include "cli/guest.h"
+/* manners.c: see manners.h. Decisions first, then the machine. */
+#include "work/manners.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ static bool read_time(const char *text, const char **end, uint32_t *minute) {
   return true;
 }
 
-shoal_status shoal_guest_read_hours(const char *text, shoal_guest_rules *out, shoal_error *err) {
+shoal_status shoal_manners_read_hours(const char *text, shoal_manners_rules *out, shoal_error *err) {
   const char *end = text;
   bool good = read_time(text, &end, &out->from_minute) && *end == '-' &&
               read_time(end + 1, &end, &out->to_minute) && *end == 0;
@@ -49,7 +49,7 @@ shoal_status shoal_guest_read_hours(const char *text, shoal_guest_rules *out, sh
   return SHOAL_OK;
 }
 
-shoal_status shoal_guest_read_memory(const char *text, uint64_t *out, shoal_error *err) {
+shoal_status shoal_manners_read_memory(const char *text, uint64_t *out, shoal_error *err) {
   static const struct {
     const char *name;
     double bytes;
@@ -72,14 +72,14 @@ shoal_status shoal_guest_read_memory(const char *text, uint64_t *out, shoal_erro
 
 /* ---- the decision ---- */
 
-static bool is_time(const shoal_guest_rules *rules, uint32_t minute) {
+static bool is_time(const shoal_manners_rules *rules, uint32_t minute) {
   if (!rules->has_hours) return true;
   bool over_midnight = rules->from_minute > rules->to_minute;
   bool after = minute >= rules->from_minute, before = minute < rules->to_minute;
   return over_midnight ? after || before : after && before;
 }
 
-static void count_load(const shoal_guest_rules *rules, double load, double now, shoal_guest_mood *mood) {
+static void count_load(const shoal_manners_rules *rules, double load, double now, shoal_manners_mood *mood) {
   bool busy = load > rules->pause_load, calm = !(load > CALM_SHARE * rules->pause_load);
   if (!busy)
     mood->busy_since = 0;
@@ -92,21 +92,21 @@ static void count_load(const shoal_guest_rules *rules, double load, double now, 
 }
 
 /* Once it has paused for the load, it stays so until the load was low for long enough. */
-static bool is_busy(double now, const shoal_guest_mood *mood) {
-  if (mood->reason == SHOAL_GUEST_LOAD) return mood->calm_since == 0 || now - mood->calm_since < CALM_S;
+static bool is_busy(double now, const shoal_manners_mood *mood) {
+  if (mood->reason == SHOAL_MANNERS_LOAD) return mood->calm_since == 0 || now - mood->calm_since < CALM_S;
   return mood->busy_since != 0 && now - mood->busy_since >= BUSY_S;
 }
 
-shoal_guest_reason shoal_guest_decide(const shoal_guest_rules *rules, const shoal_guest_sight *sight,
-                                      double now, shoal_guest_mood *mood) {
+shoal_manners_reason shoal_manners_decide(const shoal_manners_rules *rules, const shoal_manners_sight *sight,
+                                          double now, shoal_manners_mood *mood) {
   bool counts = rules->pause_load > 0 && isfinite(sight->others_load);
   if (counts) count_load(rules, sight->others_load, now, mood);
   if (!is_time(rules, sight->minute))
-    mood->reason = SHOAL_GUEST_HOURS;
+    mood->reason = SHOAL_MANNERS_HOURS;
   else if (sight->battery && !rules->on_battery)
-    mood->reason = SHOAL_GUEST_BATTERY;
+    mood->reason = SHOAL_MANNERS_BATTERY;
   else
-    mood->reason = counts && is_busy(now, mood) ? SHOAL_GUEST_LOAD : SHOAL_GUEST_WORKS;
+    mood->reason = counts && is_busy(now, mood) ? SHOAL_MANNERS_LOAD : SHOAL_MANNERS_WORKS;
   return mood->reason;
 }
 
@@ -122,18 +122,18 @@ static time_words words_of_time(uint32_t minute, bool is_end) {
   return out;
 }
 
-void shoal_guest_describe(shoal_guest_reason reason, const shoal_guest_rules *rules,
-                          const shoal_guest_sight *sight, char out[SHOAL_GUEST_TEXT_MAX]) {
+void shoal_manners_describe(shoal_manners_reason reason, const shoal_manners_rules *rules,
+                            const shoal_manners_sight *sight, char out[SHOAL_MANNERS_TEXT_MAX]) {
   double load = ceil(sight->others_load * 10) / 10; /* 1.52 is not more than 1.5 once it is rounded down */
   out[0] = 0;
-  if (reason == SHOAL_GUEST_HOURS) {
-    snprintf(out, SHOAL_GUEST_TEXT_MAX, "outside the hours %s-%s",
+  if (reason == SHOAL_MANNERS_HOURS) {
+    snprintf(out, SHOAL_MANNERS_TEXT_MAX, "outside the hours %s-%s",
              words_of_time(rules->from_minute, false).text, words_of_time(rules->to_minute, true).text);
-  } else if (reason == SHOAL_GUEST_BATTERY) {
-    snprintf(out, SHOAL_GUEST_TEXT_MAX, "on battery");
-  } else if (reason == SHOAL_GUEST_LOAD) {
+  } else if (reason == SHOAL_MANNERS_BATTERY) {
+    snprintf(out, SHOAL_MANNERS_TEXT_MAX, "on battery");
+  } else if (reason == SHOAL_MANNERS_LOAD) {
     bool busy = sight->others_load > rules->pause_load;
-    snprintf(out, SHOAL_GUEST_TEXT_MAX, "load %.1f%s, more than %.3g%s", load, busy ? "" : " now",
+    snprintf(out, SHOAL_MANNERS_TEXT_MAX, "load %.1f%s, more than %.3g%s", load, busy ? "" : " now",
              rules->pause_load, busy ? "" : " before");
   }
 }
@@ -178,7 +178,7 @@ static bool is_shoal(const char *pid) {
 }
 
 /* What counts as busy of a process: the kernel's work for it, and its own where it is not nice. */
-static bool read_process(const char *pid, shoal_guest_process *out) {
+static bool read_process(const char *pid, shoal_manners_process *out) {
   char path[64], line[1024];
   unsigned long long user, system, started;
   long nice;
@@ -189,13 +189,13 @@ static bool read_process(const char *pid, shoal_guest_process *out) {
       sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %ld %*d %*d %llu",
              &user, &system, &nice, &started) != 4)
     return false;
-  *out = (shoal_guest_process){
+  *out = (shoal_manners_process){
       .pid = strtol(pid, NULL, 10), .started = started, .ticks = system + (nice > 0 ? 0 : user)};
   return true;
 }
 
 /* What a process has used since it was seen last; all of it, where it began since then. */
-static uint64_t used_since(const shoal_guest_watch *w, const shoal_guest_process *now) {
+static uint64_t used_since(const shoal_manners_watch *w, const shoal_manners_process *now) {
   for (uint32_t i = 0; i < w->seen_count; i++)
     if (w->seen[i].pid == now->pid && w->seen[i].started == now->started)
       return now->ticks > w->seen[i].ticks ? now->ticks - w->seen[i].ticks : 0;
@@ -203,8 +203,8 @@ static uint64_t used_since(const shoal_guest_watch *w, const shoal_guest_process
 }
 
 /* Ticks of all of Shoal's processes since the last call; this one is one of them, whatever it is called. */
-static uint64_t count_shoal(shoal_guest_watch *w) {
-  shoal_guest_process found[SHOAL_GUEST_SEEN_MAX];
+static uint64_t count_shoal(shoal_manners_watch *w) {
+  shoal_manners_process found[SHOAL_MANNERS_SEEN_MAX];
   uint32_t count = 0;
   uint64_t ticks = 0;
   if (read_process("self", &found[0])) {
@@ -212,7 +212,7 @@ static uint64_t count_shoal(shoal_guest_watch *w) {
     ticks = used_since(w, &found[count++]);
   }
   DIR *all = opendir("/proc");
-  for (struct dirent *entry; all && count < SHOAL_GUEST_SEEN_MAX && (entry = readdir(all));) {
+  for (struct dirent *entry; all && count < SHOAL_MANNERS_SEEN_MAX && (entry = readdir(all));) {
     const char *pid = entry->d_name;
     bool is_other = pid[0] >= '1' && pid[0] <= '9' && strtol(pid, NULL, 10) != getpid();
     if (is_other && is_shoal(pid) && read_process(pid, &found[count]))
@@ -224,7 +224,7 @@ static uint64_t count_shoal(shoal_guest_watch *w) {
   return ticks;
 }
 
-static void look_at_load(shoal_guest_watch *w, double now) {
+static void look_at_load(shoal_manners_watch *w, double now) {
   static const double window_s = 1, weight = 0.4;
   uint64_t busy;
   double passed = now - w->at;
@@ -264,23 +264,23 @@ static bool is_on_battery(void) {
   return battery && !mains;
 }
 
-void shoal_guest_look(shoal_guest_watch *watch, double now, shoal_guest_sight *out) {
+void shoal_manners_look(shoal_manners_watch *watch, double now, shoal_manners_sight *out) {
   look_at_load(watch, now);
   time_t seconds = time(NULL);
   struct tm local;
   localtime_r(&seconds, &local);
-  *out = (shoal_guest_sight){.minute = (uint32_t)(local.tm_hour * 60 + local.tm_min),
-                             .others_load = watch->others_load,
-                             .shoal_load = watch->shoal_load,
-                             .battery = is_on_battery()};
+  *out = (shoal_manners_sight){.minute = (uint32_t)(local.tm_hour * 60 + local.tm_min),
+                               .others_load = watch->others_load,
+                               .shoal_load = watch->shoal_load,
+                               .battery = is_on_battery()};
 }
 
-uint64_t shoal_guest_memory(void) {
+uint64_t shoal_manners_memory(void) {
   struct sysinfo about;
   return sysinfo(&about) == 0 ? (uint64_t)about.totalram * about.mem_unit : 0;
 }
 
-void shoal_guest_step_back(void) {
+void shoal_manners_step_back(void) {
   static const int of_process = 1, idle_class = 3 << 13; /* of ioprio_set */
   const struct sched_param none = {0};
   (void)setpriority(PRIO_PROCESS, 0, 19);
@@ -298,7 +298,7 @@ static uint64_t data_bytes(void) {
   return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void shoal_guest_limit_memory(uint64_t bytes) {
+void shoal_manners_limit_memory(uint64_t bytes) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_DATA, &limit) != 0 || data_bytes() >= bytes) return;
   limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;

@@ -1,5 +1,5 @@
 /* search_worker.c: see search_worker.h. */
-#include "cli/search_worker.h"
+#include "work/search_worker.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_at.h"
-#include "cli/asking.h"
-#include "cli/unit_lease.h"
 #include "search/board.h"
 #include "server/folders.h"
+#include "work/retry.h"
+#include "work/unit_lease.h"
 
 enum { BRIEF_BYTES_MAX = 256 << 20, PATH_BYTES = 256, SLOTS_MAX = 1024 };
 static const double save_every_s = 20;
@@ -35,7 +35,7 @@ typedef struct slot {
 
 struct shoal_search_worker {
   shoal_search_worker_config config;
-  shoal_asking asking;
+  shoal_retry retry;
   shoal_brief brief;
   shoal_bench *bench;
   pthread_t beater;
@@ -48,7 +48,7 @@ struct shoal_search_worker {
   shoal_error failure;
 };
 
-static bool stops(const shoal_search_worker *w) { return shoal_asking_stops(&w->asking); }
+static bool stops(const shoal_search_worker *w) { return shoal_retry_stops(&w->retry); }
 
 /* ---- asking the server ---- */
 
@@ -59,10 +59,10 @@ static shoal_status ask(const shoal_search_worker *w, shoal_fetch *fetch, const 
   shoal_status status;
   do {
     status = shoal_fetch_ask(fetch, question, reply, err);
-    if (!shoal_asking_is_passing(reply, status)) return status;
+    if (!shoal_retry_is_passing(reply, status)) return status;
     shoal_reply_release(reply);
-    pause = shoal_asking_longer(pause);
-    status = shoal_asking_pause(&w->asking, pause, err);
+    pause = shoal_retry_longer(pause);
+    status = shoal_retry_pause(&w->retry, pause, err);
   } while (status == SHOAL_OK);
   return status;
 }
@@ -90,7 +90,7 @@ static shoal_status get_brief(shoal_search_worker *w, shoal_fetch *fetch, shoal_
     else if (reply.status == 410)
       status = shoal_fail(err, SHOAL_NOT_FOUND, "the search is over");
     shoal_reply_release(&reply);
-    if (waits) status = shoal_asking_pause(&w->asking, no_unit_pause_s, err);
+    if (waits) status = shoal_retry_pause(&w->retry, no_unit_pause_s, err);
     if (!waits || status != SHOAL_OK) return status;
   }
 }
@@ -158,7 +158,7 @@ static void *beat(void *self) {
     double now = shoal_clock_seconds();
     for (uint32_t i = 0; i < w->config.threads; i++) {
       if (!is_due(w, &w->slots[i], now, &held)) continue;
-      bool heard = (fetch != NULL || shoal_asking_reach(&w->asking, &fetch, &err) == SHOAL_OK) &&
+      bool heard = (fetch != NULL || shoal_retry_reach(&w->retry, &fetch, &err) == SHOAL_OK) &&
                    beat_slot(w, fetch, &w->slots[i], &held);
       if (!heard) beat_next(w, &w->slots[i], &held, now + beat_again_s);
     }
@@ -231,8 +231,8 @@ static shoal_status get_state(const errand *e, shoal_error *err) {
     status = shoal_fetch_file(e->fetch, path, e->state, NULL, NULL, err);
     if (status == SHOAL_NOT_FOUND && e->unit->epochs_from == 0) return SHOAL_OK;
     if (status != SHOAL_IO && status != SHOAL_FULL) return status;
-    pause = shoal_asking_longer(pause);
-    status = shoal_asking_pause(&w->asking, pause, err);
+    pause = shoal_retry_longer(pause);
+    status = shoal_retry_pause(&w->retry, pause, err);
   } while (status == SHOAL_OK);
   return status;
 }
@@ -381,8 +381,8 @@ shoal_status shoal_search_worker_unit(shoal_search_worker *w, const char *text, 
   snprintf(e.state, sizeof e.state, "%s/%" PRIu64 ".safetensors", w->config.folder, held.unit);
   shoal_trial_result *result = malloc(sizeof *result);
   slot *s = result ? take_slot(w, &held) : NULL;
-  status = s ? shoal_asking_reach(&w->asking, &e.fetch, err)
-             : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
+  status =
+      s ? shoal_retry_reach(&w->retry, &e.fetch, err) : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   if (status == SHOAL_OK) {
     status = compute(&e, s, result, err);
     if (status == SHOAL_CORRUPT || status == SHOAL_INVALID || status == SHOAL_LIMIT) {
@@ -418,7 +418,7 @@ static shoal_status take_unit(const shoal_search_worker *w, shoal_fetch *fetch, 
     status = ask(w, fetch, &(shoal_ask){.method = "POST", .path = path, .json = body.bytes}, reply, err);
     if (reply->status != 204) break;
     shoal_reply_release(reply);
-    status = shoal_asking_pause(&w->asking, no_unit_pause_s, err);
+    status = shoal_retry_pause(&w->retry, no_unit_pause_s, err);
   }
   shoal_text_release(&body);
   return reply->status == 410 ? SHOAL_NOT_FOUND : status;
@@ -428,7 +428,7 @@ static void *work(void *self) {
   shoal_search_worker *w = self;
   shoal_fetch *fetch = NULL;
   shoal_error err;
-  shoal_status status = shoal_asking_reach(&w->asking, &fetch, &err);
+  shoal_status status = shoal_retry_reach(&w->retry, &fetch, &err);
   while (status == SHOAL_OK) {
     shoal_reply reply = {0};
     status = take_unit(w, fetch, &reply, &err);
@@ -466,7 +466,7 @@ shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_sea
   shoal_search_worker *w = calloc(1, sizeof *w);
   if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   w->config = *config;
-  w->asking = (shoal_asking){.link = config->link, .stop = config->stop};
+  w->retry = (shoal_retry){.link = config->link, .stop = config->stop};
   if (w->config.threads > SLOTS_MAX) w->config.threads = SLOTS_MAX;
   shoal_brief_init(&w->brief);
   pthread_mutex_init(&w->mutex, NULL);
@@ -474,7 +474,7 @@ shoal_status shoal_search_worker_open(shoal_search_worker **out, const shoal_sea
   shoal_fetch *fetch = NULL;
   shoal_status status = w->slots ? shoal_make_folder(config->folder, err)
                                  : shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
-  if (status == SHOAL_OK) status = shoal_asking_reach(&w->asking, &fetch, err);
+  if (status == SHOAL_OK) status = shoal_retry_reach(&w->retry, &fetch, err);
   if (status == SHOAL_OK) status = get_brief(w, fetch, err);
   shoal_fetch_destroy(fetch);
   if (status == SHOAL_OK) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/guest.h"
+#include "work/manners.h"
 
 static void hours_of_the_day_may_pass_midnight(void **state) {
   (void)state;
@@ -31,13 +31,13 @@ static void hours_of_the_day_may_pass_midnight(void **state) {
       {"0-24", 3, 0, true},          {"9-9", 3, 0, true},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    shoal_guest_rules rules = {0};
-    shoal_guest_mood mood = {0};
+    shoal_manners_rules rules = {0};
+    shoal_manners_mood mood = {0};
     shoal_error err;
-    if (shoal_guest_read_hours(cases[i].hours, &rules, &err) != SHOAL_OK) fail_msg("%s", err.text);
-    shoal_guest_sight sight = {.minute = cases[i].hour * 60 + cases[i].minute, .others_load = NAN};
-    shoal_guest_reason expected = cases[i].works ? SHOAL_GUEST_WORKS : SHOAL_GUEST_HOURS;
-    if (shoal_guest_decide(&rules, &sight, 1, &mood) != expected) fail_msg("case %zu", i);
+    if (shoal_manners_read_hours(cases[i].hours, &rules, &err) != SHOAL_OK) fail_msg("%s", err.text);
+    shoal_manners_sight sight = {.minute = cases[i].hour * 60 + cases[i].minute, .others_load = NAN};
+    shoal_manners_reason expected = cases[i].works ? SHOAL_MANNERS_WORKS : SHOAL_MANNERS_HOURS;
+    if (shoal_manners_decide(&rules, &sight, 1, &mood) != expected) fail_msg("case %zu", i);
   }
 }
 
@@ -46,9 +46,9 @@ static void hours_that_are_none_are_refused(void **state) {
   static const char *const wrong[] = {"",      "7",      "7-",   "-7",    "25-7", "7-25", "24:01-7",
                                       "7:5-9", "7:60-9", "7-9x", "7 - 9", "a-b",  "7:-9", "7-9-11"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    shoal_guest_rules rules = {0};
+    shoal_manners_rules rules = {0};
     shoal_error err;
-    if (shoal_guest_read_hours(wrong[i], &rules, &err) != SHOAL_INVALID) fail_msg("taken: %s", wrong[i]);
+    if (shoal_manners_read_hours(wrong[i], &rules, &err) != SHOAL_INVALID) fail_msg("taken: %s", wrong[i]);
     assert_non_null(strstr(err.text, "--hours"));
   }
 }
@@ -77,7 +77,7 @@ static void sizes_are_read(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     uint64_t bytes = 0;
     shoal_error err;
-    shoal_status status = shoal_guest_read_memory(cases[i].text, &bytes, &err);
+    shoal_status status = shoal_manners_read_memory(cases[i].text, &bytes, &err);
     if ((status == SHOAL_OK) != (cases[i].bytes > 0) || bytes != cases[i].bytes)
       fail_msg("'%s': %llu", cases[i].text, (unsigned long long)bytes);
   }
@@ -85,7 +85,7 @@ static void sizes_are_read(void **state) {
 
 static void it_pauses_soon_and_goes_on_late(void **state) {
   (void)state;
-  const shoal_guest_rules rules = {.pause_load = 1};
+  const shoal_manners_rules rules = {.pause_load = 1};
   /* At which second, how busy the others are, and what it does. */
   static const struct {
     double at, load;
@@ -98,71 +98,71 @@ static void it_pauses_soon_and_goes_on_late(void **state) {
       {82, 3, true},    {86, 3, false},    {87, 0.1, false}, {95, 0.8, false},
       {96, 0.1, false}, {115, 0.1, false}, {116, 0.1, true},
   };
-  shoal_guest_mood mood = {0};
+  shoal_manners_mood mood = {0};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    shoal_guest_sight sight = {.others_load = steps[i].load};
-    shoal_guest_reason reason = shoal_guest_decide(&rules, &sight, steps[i].at, &mood);
-    if (reason != (steps[i].works ? SHOAL_GUEST_WORKS : SHOAL_GUEST_LOAD))
+    shoal_manners_sight sight = {.others_load = steps[i].load};
+    shoal_manners_reason reason = shoal_manners_decide(&rules, &sight, steps[i].at, &mood);
+    if (reason != (steps[i].works ? SHOAL_MANNERS_WORKS : SHOAL_MANNERS_LOAD))
       fail_msg("at %g: %d", steps[i].at, reason);
   }
   /* Whoever does not want it is not paused by anything. */
-  const shoal_guest_rules never = {0};
-  mood = (shoal_guest_mood){0};
+  const shoal_manners_rules never = {0};
+  mood = (shoal_manners_mood){0};
   for (int i = 1; i < 100; i++)
-    assert_int_equal(shoal_guest_decide(&never, &(shoal_guest_sight){.others_load = 64}, i, &mood), 0);
+    assert_int_equal(shoal_manners_decide(&never, &(shoal_manners_sight){.others_load = 64}, i, &mood), 0);
 }
 
 static void the_battery_is_spared(void **state) {
   (void)state;
-  shoal_guest_rules rules = {.pause_load = 1};
-  shoal_guest_mood mood = {0};
-  shoal_guest_sight sight = {.others_load = 0, .battery = true};
-  assert_int_equal(shoal_guest_decide(&rules, &sight, 1, &mood), SHOAL_GUEST_BATTERY);
+  shoal_manners_rules rules = {.pause_load = 1};
+  shoal_manners_mood mood = {0};
+  shoal_manners_sight sight = {.others_load = 0, .battery = true};
+  assert_int_equal(shoal_manners_decide(&rules, &sight, 1, &mood), SHOAL_MANNERS_BATTERY);
   sight.battery = false;
-  assert_int_equal(shoal_guest_decide(&rules, &sight, 2, &mood), SHOAL_GUEST_WORKS);
+  assert_int_equal(shoal_manners_decide(&rules, &sight, 2, &mood), SHOAL_MANNERS_WORKS);
   rules.on_battery = true;
   sight.battery = true;
-  assert_int_equal(shoal_guest_decide(&rules, &sight, 3, &mood), SHOAL_GUEST_WORKS);
+  assert_int_equal(shoal_manners_decide(&rules, &sight, 3, &mood), SHOAL_MANNERS_WORKS);
   /* The hours go before it: the reason that lasts longest is told. */
-  rules = (shoal_guest_rules){.has_hours = true, .from_minute = 60, .to_minute = 120};
-  assert_int_equal(shoal_guest_decide(&rules, &sight, 4, &mood), SHOAL_GUEST_HOURS);
+  rules = (shoal_manners_rules){.has_hours = true, .from_minute = 60, .to_minute = 120};
+  assert_int_equal(shoal_manners_decide(&rules, &sight, 4, &mood), SHOAL_MANNERS_HOURS);
 }
 
 static void a_pause_is_told_with_its_figures(void **state) {
   (void)state;
   static const struct {
     const char *text;
-    shoal_guest_reason reason;
-    shoal_guest_rules rules;
+    shoal_manners_reason reason;
+    shoal_manners_rules rules;
     double load;
   } cases[] = {
-      {"", SHOAL_GUEST_WORKS, {.pause_load = 1.5}, 1.6},
-      {"load 1.6, more than 1.5", SHOAL_GUEST_LOAD, {.pause_load = 1.5}, 1.52},
-      {"load 0.3 now, more than 1.5 before", SHOAL_GUEST_LOAD, {.pause_load = 1.5}, 0.3},
-      {"on battery", SHOAL_GUEST_BATTERY, {0}, NAN},
-      {"outside the hours 22-6", SHOAL_GUEST_HOURS, {true, 22 * 60, 6 * 60, 0, false}, 0},
-      {"outside the hours 8:05-17:30", SHOAL_GUEST_HOURS, {true, 8 * 60 + 5, 17 * 60 + 30, 0, false}, 0},
-      {"outside the hours 0-24", SHOAL_GUEST_HOURS, {true, 0, 0, 0, false}, 0},
+      {"", SHOAL_MANNERS_WORKS, {.pause_load = 1.5}, 1.6},
+      {"load 1.6, more than 1.5", SHOAL_MANNERS_LOAD, {.pause_load = 1.5}, 1.52},
+      {"load 0.3 now, more than 1.5 before", SHOAL_MANNERS_LOAD, {.pause_load = 1.5}, 0.3},
+      {"on battery", SHOAL_MANNERS_BATTERY, {0}, NAN},
+      {"outside the hours 22-6", SHOAL_MANNERS_HOURS, {true, 22 * 60, 6 * 60, 0, false}, 0},
+      {"outside the hours 8:05-17:30", SHOAL_MANNERS_HOURS, {true, 8 * 60 + 5, 17 * 60 + 30, 0, false}, 0},
+      {"outside the hours 0-24", SHOAL_MANNERS_HOURS, {true, 0, 0, 0, false}, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char text[SHOAL_GUEST_TEXT_MAX];
-    const shoal_guest_sight sight = {.others_load = cases[i].load};
-    shoal_guest_describe(cases[i].reason, &cases[i].rules, &sight, text);
+    char text[SHOAL_MANNERS_TEXT_MAX];
+    const shoal_manners_sight sight = {.others_load = cases[i].load};
+    shoal_manners_describe(cases[i].reason, &cases[i].rules, &sight, text);
     assert_string_equal(text, cases[i].text);
   }
 }
 
 static void this_machine_is_seen(void **state) {
   (void)state;
-  shoal_guest_watch watch = {0};
-  shoal_guest_sight sight;
-  shoal_guest_look(&watch, 100, &sight);
+  shoal_manners_watch watch = {0};
+  shoal_manners_sight sight;
+  shoal_manners_look(&watch, 100, &sight);
   assert_true(isnan(sight.others_load));
   assert_true(sight.minute < 1440);
   shoal_clock_sleep(0.2);
-  shoal_guest_look(&watch, 101.5, &sight);
+  shoal_manners_look(&watch, 101.5, &sight);
   assert_true(sight.others_load >= 0 && sight.others_load < 10000);
-  assert_true(shoal_guest_memory() > 1 << 20);
+  assert_true(shoal_manners_memory() > 1 << 20);
 }
 
 /* A process that is kept busy, and is called `shoal COMMAND`: a shell under that name, which runs a script of
@@ -193,7 +193,7 @@ static unsigned long long ticks_of(pid_t pid) {
   return user + system;
 }
 
-static bool has_seen(const shoal_guest_watch *watch, pid_t pid) {
+static bool has_seen(const shoal_manners_watch *watch, pid_t pid) {
   for (uint32_t i = 0; i < watch->seen_count; i++)
     if (watch->seen[i].pid == pid) return true;
   return false;
@@ -210,14 +210,14 @@ static void what_other_volunteers_use_does_not_count(void **state) {
   static const char *const commands[] = {"work", "train"};
   for (size_t i = 0; i < 2; i++) {
     bool counts = strcmp(commands[i], "work") != 0; /* as others' */
-    shoal_guest_watch watch = {0};
-    shoal_guest_sight sight;
+    shoal_manners_watch watch = {0};
+    shoal_manners_sight sight;
     pid_t child = start_busy(folder, commands[i]);
     EVENTUALLY(ticks_of(child) >= 2);
-    shoal_guest_look(&watch, 100, &sight);
+    shoal_manners_look(&watch, 100, &sight);
     unsigned long long before = ticks_of(child);
     EVENTUALLY(ticks_of(child) >= before + ENOUGH);
-    shoal_guest_look(&watch, 200, &sight);
+    shoal_manners_look(&watch, 200, &sight);
     double ticks = (double)sysconf(_SC_CLK_TCK) * 100 * sight.shoal_load;
     bool is_nice = getpriority(PRIO_PROCESS, 0) > 0; /* then it is nobody's load anyway */
     if (!counts && !is_nice && ticks < ENOUGH) fail_msg("only %g ticks are Shoal's", ticks);
@@ -225,7 +225,7 @@ static void what_other_volunteers_use_does_not_count(void **state) {
     /* One that ends takes nothing back. */
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    shoal_guest_look(&watch, 300, &sight);
+    shoal_manners_look(&watch, 300, &sight);
     assert_true(sight.others_load >= 0 && sight.others_load < 10000 && sight.shoal_load < 10000);
     snprintf(path, sizeof path, "%s/%s", folder, commands[i]);
     unlink(path);
@@ -239,7 +239,7 @@ static void it_takes_the_last_place(void **state) {
   (void)state;
   pid_t child = fork();
   if (child == 0) {
-    shoal_guest_step_back();
+    shoal_manners_step_back();
     bool last = getpriority(PRIO_PROCESS, 0) == 19 && sched_getscheduler(0) == SCHED_IDLE;
     _exit(last ? 0 : 1);
   }

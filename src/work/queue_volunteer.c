@@ -1,8 +1,8 @@
-/* queue_work.c: see queue_work.h.
+/* queue_volunteer.c: see queue_volunteer.h.
  *
  * The caller's thread receives, claims, hands out, and beats for units whose data is still on its way; a
  * thread for every core waits for a unit and computes it. `mutex` guards the slots and what they tell. */
-#include "cli/queue_work.h"
+#include "work/queue_volunteer.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -18,13 +18,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_at.h"
-#include "cli/cli.h"
-#include "cli/remote.h"
-#include "cli/search_shelf.h"
-#include "cli/unit_lease.h"
-#include "cli/work_turn.h"
 #include "queue/queue.h"
 #include "server/offers.h"
+#include "wire/fetch.h"
+#include "work/search_shelf.h"
+#include "work/turn.h"
+#include "work/unit_lease.h"
 
 enum { DATA_NAME_MAX = 256, NOTES_MAX = 16, PATH_BYTES = 128 };
 static const double TURN_S = 0.1, LOOK_S = 5, ONCE_S = 1, IDLE_S = 1;
@@ -420,7 +419,7 @@ static void wait_for_slot(work *w) {
 static void look_around(work *w, double now) {
   char note[SHOAL_WORK_TEXT_MAX];
   if (!shoal_work_rest_look(&w->rest, w->config, LOOK_S, now, note)) return;
-  tell(w, "%s%s", note, w->rest.reason != SHOAL_GUEST_WORKS ? "; what has begun is finished" : "");
+  tell(w, "%s%s", note, w->rest.reason != SHOAL_MANNERS_WORKS ? "; what has begun is finished" : "");
 }
 
 /* With --once: whether the search that it worked for is over. A token that is good no more says so, too. */
@@ -455,7 +454,7 @@ static shoal_work_state state_of(work *w, bool connected, double now) {
   if (free_slots(w) < w->slots_count) w->busy_at = now;
   if (w->shelf && shoal_search_shelf_opens(w->shelf)) return SHOAL_WORK_FETCHING;
   if (w->busy_at > 0 && now - w->busy_at < IDLE_S) return SHOAL_WORK_COMPUTING;
-  if (w->rest.reason != SHOAL_GUEST_WORKS) return SHOAL_WORK_PAUSED;
+  if (w->rest.reason != SHOAL_MANNERS_WORKS) return SHOAL_WORK_PAUSED;
   return connected ? SHOAL_WORK_IDLE : SHOAL_WORK_AWAY;
 }
 
@@ -486,7 +485,7 @@ static void turn(work *w, double now) {
   if (w->has_spare && hand_out(w, &w->spare)) w->has_spare = false;
   uint32_t room = free_slots(w);
   pthread_mutex_lock(&w->mutex);
-  bool rests = w->rest.reason != SHOAL_GUEST_WORKS || now < w->not_before;
+  bool rests = w->rest.reason != SHOAL_MANNERS_WORKS || now < w->not_before;
   pthread_mutex_unlock(&w->mutex);
   bool wants = room > 0 && !rests && !w->has_spare;
   if (!w->has_delivery) receive(w, wants);
@@ -570,7 +569,7 @@ static bool leave(work *w, bool began) {
   return ended;
 }
 
-shoal_status shoal_queue_work_run(const shoal_work_config *config, shoal_error *err) {
+shoal_status shoal_queue_volunteer_run(const shoal_work_config *config, shoal_error *err) {
   work *w = calloc(1, sizeof *w);
   if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   w->config = config;
@@ -594,11 +593,10 @@ shoal_status shoal_queue_work_run(const shoal_work_config *config, shoal_error *
     if (config->once && is_over(w, now)) break;
     turn(w, now);
   }
-  if (!leave(w, status == SHOAL_OK ||
-                    status ==
-                        SHOAL_STOPPED)) { /* what still computes uses this memory: the process ends first */
+  bool well = status == SHOAL_OK || status == SHOAL_STOPPED;
+  if (!leave(w, well)) { /* what still computes uses this memory: the process ends first */
     fflush(NULL);
-    _exit(SHOAL_EXIT_OK);
+    _exit(EXIT_SUCCESS);
   }
   shoal_search_shelf_destroy(w->shelf);
   free(w->slots);

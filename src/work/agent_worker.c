@@ -8,7 +8,7 @@
  * units of the same numbers: what was played before would look like a lie to it. So the brief names its life,
  * and so does every question; where the server has another one, a hand drops policy and rollout and begins
  * with a new brief. */
-#include "cli/agent_worker.h"
+#include "work/agent_worker.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 #include "agent/coach.h"
 #include "agent/libm_digest.h"
 #include "base/thread.h"
-#include "cli/asking.h"
+#include "work/retry.h"
 
 enum {
   MISSES_MAX = 16,
@@ -38,7 +38,7 @@ static const uint64_t NO_VERSION = UINT64_MAX, NO_UNIT = UINT64_MAX;
 
 typedef struct worker {
   const shoal_agent_worker_config *config;
-  shoal_asking asking;
+  shoal_retry retry;
   char path[PATH_BYTES];      /* of play, up to life and version */
   volatile sig_atomic_t ends; /* all hands; atomic */
   bool away;                  /* the server, as was told; atomic */
@@ -81,9 +81,9 @@ static void tell_away(worker *w, bool away) {
 /* How long to wait before the same is asked again; 0: this is the answer. *away grows while nobody answers,
  * and that is told when it was more than a connection that was closed. */
 static double pause_after(worker *w, const shoal_reply *reply, shoal_status status, double *away) {
-  if (shoal_asking_is_passing(reply, status)) {
+  if (shoal_retry_is_passing(reply, status)) {
     if (*away > 0) tell_away(w, true);
-    return *away = shoal_asking_longer(*away);
+    return *away = shoal_retry_longer(*away);
   }
   *away = 0;
   if (reply->status > 0) tell_away(w, false);
@@ -122,7 +122,7 @@ static shoal_status get_brief(worker *w, shoal_fetch *fetch, shoal_error *err) {
     else if (is_over(&reply))
       status = SHOAL_NOT_FOUND;
     shoal_reply_release(&reply);
-    if (pause > 0) status = shoal_asking_pause(&w->asking, pause, err);
+    if (pause > 0) status = shoal_retry_pause(&w->retry, pause, err);
   } while (pause > 0 && status == SHOAL_OK);
   return status;
 }
@@ -282,7 +282,7 @@ static bool miss(hand *h) {
 
 /* Until there is a unit. SHOAL_NOT_FOUND: the job is over; SHOAL_UNSUPPORTED: it is not for this machine. */
 static shoal_status take_unit(hand *h, shoal_error *err) {
-  const shoal_asking *asking = &h->worker->asking;
+  const shoal_retry *retry = &h->worker->retry;
   double away = 0, idle = SOON_S;
   h->has_unit = false;
   shoal_status status = SHOAL_OK;
@@ -301,7 +301,7 @@ static shoal_status take_unit(hand *h, shoal_error *err) {
     shoal_reply_release(&reply);
     if (refused) status = SHOAL_OK;
     if (foreign) return err->status = SHOAL_UNSUPPORTED;
-    if (pause > 0) status = shoal_asking_pause(asking, pause, err);
+    if (pause > 0) status = shoal_retry_pause(retry, pause, err);
     if (anew && status == SHOAL_OK) status = begin_anew(h, err);
   }
   return status;
@@ -326,7 +326,7 @@ static shoal_status make_hand(hand *h, shoal_error *err) {
   pthread_mutex_lock(&h->worker->lock);
   shoal_status status = make_actor(h, err);
   pthread_mutex_unlock(&h->worker->lock);
-  return status == SHOAL_OK ? shoal_asking_reach(&h->worker->asking, &h->fetch, err) : status;
+  return status == SHOAL_OK ? shoal_retry_reach(&h->worker->retry, &h->fetch, err) : status;
 }
 
 static void release_hand(hand *h) {
@@ -356,7 +356,7 @@ static void *run_hand(void *self) {
   while (status == SHOAL_OK) {
     status = take_unit(h, &err);
     if (status == SHOAL_OK) status = play_unit(h, &err);
-    if (status == SHOAL_OK && shoal_asking_stops(&h->worker->asking))
+    if (status == SHOAL_OK && shoal_retry_stops(&h->worker->retry))
       status = shoal_fail(&err, SHOAL_STOPPED, "stopped");
   }
   tell_end(h->worker, status, &err);
@@ -383,11 +383,11 @@ shoal_status shoal_agent_worker_run(const shoal_agent_worker_config *config, sho
   worker *w = calloc(1, sizeof *w);
   if (w == NULL) return shoal_fail(err, SHOAL_NO_MEMORY, "not enough memory");
   w->config = config;
-  w->asking = (shoal_asking){.link = config->link, .stop = config->stop, .ends = &w->ends};
+  w->retry = (shoal_retry){.link = config->link, .stop = config->stop, .ends = &w->ends};
   pthread_mutex_init(&w->lock, NULL);
   shoal_fetch *fetch = NULL;
   shoal_status status = write_path(w, err);
-  if (status == SHOAL_OK) status = shoal_asking_reach(&w->asking, &fetch, err);
+  if (status == SHOAL_OK) status = shoal_retry_reach(&w->retry, &fetch, err);
   if (status == SHOAL_OK) status = get_brief(w, fetch, err);
   shoal_fetch_destroy(fetch);
   if (status == SHOAL_OK)

@@ -1,6 +1,6 @@
 /* search_shelf.c: see search_shelf.h. The list is under the lock; what is opened or closed belongs to one
  * thread then. */
-#include "cli/search_shelf.h"
+#include "work/search_shelf.h"
 
 #include <inttypes.h>
 #include <pthread.h>
