@@ -9,9 +9,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/bench.h"
-#include "cli/cli.h"
+#include "base/version.h"
+#include "cli/networks.h"
 #include "data/noise.h"
+#include "nn/trainer.h"
 
 enum { BATCH = 64, ROUNDS_IN_EPOCH = 1000, FILE_MAX = 512, NAME_MAX_BYTES = 128, WARM_UP_ROUNDS = 2 };
 static const double MEASURE_S = 0.25, KEPT_S = 86400;
@@ -98,7 +99,7 @@ static shoal_status measure(uint32_t threads, double *batches_per_s, shoal_error
   shoal_graph *graph = NULL;
   shoal_trainer *trainer = NULL;
   shoal_noise *noise = NULL;
-  shoal_status status = shoal_bench_network(&model, "lenet5", err);
+  shoal_status status = shoal_network_named(&model, "lenet5", err);
   if (status == SHOAL_OK) status = shoal_graph_create(&graph, model, err);
   shoal_trainer_config config = {
       .graph = graph, .threads = threads, .batch = BATCH, .samples = (uint64_t)BATCH * ROUNDS_IN_EPOCH};

@@ -1,5 +1,5 @@
 /* liars.c: see liars.h. */
-#include "cli/liars.h"
+#include "bench/liars.h"
 
 #include <stdlib.h>
 

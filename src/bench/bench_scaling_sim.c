@@ -5,7 +5,7 @@
  * so two lives of different lengths are lived and their difference counts. */
 #include <math.h>
 
-#include "cli/bench_scaling.h"
+#include "bench/bench_scaling.h"
 #include "sim/life.h"
 
 enum { TURNS_SHORT = 4, TURNS_LONG = 12 }; /* rounds, or in async mode batches of every worker */

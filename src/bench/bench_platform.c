@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bench.h"
-#include "cli/bench_volunteers.h"
+#include "bench/bench.h"
+#include "bench/bench_volunteers.h"
 #include "cli/cli.h"
 #include "cli/stop.h"
 #include "wire/fetch.h"

@@ -12,8 +12,8 @@
  * would follow; all processes are gone when run returns.
  *
  * Ownership: everything is the caller's. Threads: one caller. */
-#ifndef SHOAL_CLI_BENCH_CLUSTER_H
-#define SHOAL_CLI_BENCH_CLUSTER_H
+#ifndef SHOAL_BENCH_BENCH_CLUSTER_H
+#define SHOAL_BENCH_BENCH_CLUSTER_H
 
 #include "cli/links.h"
 #include "nn/model.h"

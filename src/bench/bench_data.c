@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "base/human.h"
-#include "cli/bench.h"
-#include "cli/bench_data.h"
+#include "bench/bench.h"
+#include "bench/bench_data.h"
 #include "cli/cli.h"
 #include "cli/stop.h"
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/bench_data.h"
+#include "bench/bench_data.h"
 #include "cluster/swarm_node.h"
 #include "cluster/swarm_words.h"
 #include "server/swarm_hall.h"

@@ -2,7 +2,7 @@
  *
  * Who audits and who computes the parts of the banned does not matter here, since results are pure
  * functions: the honest gradient of every part is computed once, and stands for the second opinion. */
-#include "cli/attack.h"
+#include "bench/attack.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 

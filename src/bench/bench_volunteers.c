@@ -1,5 +1,5 @@
 /* bench_volunteers.c: see bench_volunteers.h. */
-#include "cli/bench_volunteers.h"
+#include "bench/bench_volunteers.h"
 
 #include <cjson/cJSON.h>
 #include <inttypes.h>

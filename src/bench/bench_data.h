@@ -9,8 +9,8 @@
  *   tree     who has everything sends everything to the next who has nothing: 1, 2, 4, 8 ... have it
  *
  * Ownership: everything is the caller's. Threads: one caller; processes are forked. */
-#ifndef SHOAL_CLI_BENCH_DATA_H
-#define SHOAL_CLI_BENCH_DATA_H
+#ifndef SHOAL_BENCH_BENCH_DATA_H
+#define SHOAL_BENCH_BENCH_DATA_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

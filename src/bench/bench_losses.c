@@ -11,7 +11,8 @@
  * Recurrent state begins with zeros in every round. */
 #include <stdlib.h>
 
-#include "cli/bench.h"
+#include "bench/bench.h"
+#include "cli/networks.h"
 #include "data/noise.h"
 #include "nn/loss.h"
 #include "nn/safetensors.h"
@@ -44,7 +45,7 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
 }
 
 static shoal_status open_session(session *s, const shoal_bench_losses *config, shoal_error *err) {
-  shoal_status status = shoal_bench_network(&s->model, config->net, err);
+  shoal_status status = shoal_network_named(&s->model, config->net, err);
   if (status == SHOAL_OK) s->model->carry = false;
   if (status == SHOAL_OK) status = shoal_graph_create(&s->graph, s->model, err);
   if (status == SHOAL_OK) status = shoal_noise_create(&s->data, s->model, err);

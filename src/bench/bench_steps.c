@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "cli/progress.h"
 #include "nn/op.h"
 

@@ -1,5 +1,5 @@
 /* bench.c: shoal bench: how fast this machine is, and what the measurements share. */
-#include "cli/bench.h"
+#include "bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

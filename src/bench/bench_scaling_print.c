@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
-#include "cli/bench_scaling.h"
+#include "bench/bench_scaling.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/svg.h"

@@ -1,6 +1,6 @@
 /* bench_attack.c: shoal bench attack: what bad workers do to a training, and what defends it.
  *
- * Every attack of cli/attack.h against every defence: as a table of the accuracies at the end, or a line of
+ * Every attack of bench/attack.h against every defence: as a table of the accuracies at the end, or a line of
  * JSON a training. Trainings run beside each other, one a thread, and none depends on another. With --liars
  * nothing is trained: only how soon audits find a liar is measured. */
 #include <math.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/attack.h"
-#include "cli/bench.h"
+#include "bench/attack.h"
+#include "bench/bench.h"
+#include "bench/liars.h"
 #include "cli/cli.h"
-#include "cli/liars.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 

@@ -11,23 +11,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/human.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "cli/cli.h"
+#include "cli/networks.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "data/noise.h"
-
-static const struct {
-  const char *name, *text;
-} networks[] = {
-    {"lenet5", "input 1x28x28\nconv 20 5x5 tanh\npool max 2x2\nconv 50 5x5 tanh\npool max 2x2\n"
-               "dense 500 tanh\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.025\nbatch 512\n"},
-    {"mlp",
-     "input 784\ndense 100 sigmoid\ndense 10\nloss cross-entropy\noptimizer sgd rate 0.5\nbatch 100\n"},
-    {"lstm-ptb", "input tokens 30 carry\nembed 10000 200\nlstm 200 layers 2\ndense 10000\n"
-                 "loss cross-entropy\noptimizer sgd rate 0.05\nbatch 20\n"},
-};
-enum { NETWORKS_COUNT = sizeof networks / sizeof networks[0] };
 
 /* ---- measuring ---------------------------------------------------------------------- */
 
@@ -121,20 +110,8 @@ static shoal_status measure_windows(session *s, const shoal_source *source, shoa
   return status;
 }
 
-shoal_status shoal_bench_network(shoal_model **out, const char *name, shoal_error *err) {
-  for (int i = 0; i < NETWORKS_COUNT; i++) {
-    if (strcmp(name, networks[i].name) == 0)
-      return shoal_model_parse(out, name, networks[i].text, strlen(networks[i].text), err);
-  }
-  if (strpbrk(name, "./") == NULL && !shoal_file_exists(name))
-    return shoal_fail(err, SHOAL_NOT_FOUND,
-                      "no network is called '%s': there are lenet5, mlp and lstm-ptb, or give a model's file",
-                      name);
-  return shoal_model_load(out, name, err);
-}
-
 static shoal_status measure(session *s, shoal_error *err) {
-  shoal_status status = shoal_bench_network(&s->model, s->net, err);
+  shoal_status status = shoal_network_named(&s->model, s->net, err);
   if (status == SHOAL_OK) status = shoal_graph_create(&s->graph, s->model, err);
   if (status != SHOAL_OK) return status;
   if (s->batch == 0) s->batch = s->model->recipe.batch;
@@ -322,7 +299,7 @@ static bool parse(options *o, int argc, char **argv, int *status) {
 }
 
 int shoal_bench_train(int argc, char **argv) {
-  options o = {.net = networks[0].name, .threads = shoal_cli_threads(), .seconds = 5};
+  options o = {.net = "lenet5", .threads = shoal_cli_threads(), .seconds = 5};
   session s = {.started = shoal_clock_seconds()};
   int exit_status;
   if (!parse(&o, argc, argv, &exit_status)) return exit_status;

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench.h"
-#include "cli/bench_scaling.h"
+#include "bench/bench.h"
+#include "bench/bench_scaling.h"
 #include "cli/cli.h"
+#include "cli/networks.h"
 #include "cli/stop.h"
 #include "proto/codec.h"
 #include "sim/life.h"
@@ -218,7 +219,7 @@ static shoal_status measure_server(session *s, shoal_error *err) {
 
 static shoal_status open_session(session *s, shoal_error *err) {
   const options *o = s->options;
-  shoal_status status = shoal_bench_network(&s->model, o->net, err);
+  shoal_status status = shoal_network_named(&s->model, o->net, err);
   if (status != SHOAL_OK) return status;
   s->scaling = (shoal_scaling){.net = o->net,
                                .wire = o->wire,

@@ -5,8 +5,8 @@
  * the processors reach in the same run with multiply-adds from registers alone.
  *
  * Ownership: a shoal_peak is opened, then closed. Threads: one caller. */
-#ifndef SHOAL_CLI_BENCH_H
-#define SHOAL_CLI_BENCH_H
+#ifndef SHOAL_BENCH_BENCH_H
+#define SHOAL_BENCH_BENCH_H
 
 #include "base/json.h"
 #include "base/pool.h"
@@ -28,8 +28,6 @@ shoal_option shoal_bench_option_json(bool *json, const char *help);
 
 /* ---- networks (bench_train.c) ---- */
 
-/* lenet5, mlp, lstm-ptb, or the file of a model. */
-shoal_status shoal_bench_network(shoal_model **out, const char *name, shoal_error *err);
 /* How long one thread takes for a batch on made-up data, measured for `seconds`; the network's own
  * batch where that is 0. */
 shoal_status shoal_bench_batch_time(const char *net, uint32_t batch, double seconds, double *batch_s,

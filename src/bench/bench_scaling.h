@@ -5,10 +5,10 @@
  *   bench_scaling_print.c   the table for people, as CSV, as JSON lines, and as a picture
  *
  * Threads: none. */
-#ifndef SHOAL_CLI_BENCH_SCALING_H
-#define SHOAL_CLI_BENCH_SCALING_H
+#ifndef SHOAL_BENCH_BENCH_SCALING_H
+#define SHOAL_BENCH_BENCH_SCALING_H
 
-#include "cli/bench_cluster.h"
+#include "bench/bench_cluster.h"
 #include "proto/mode.h"
 
 /* One mode with one number of workers. What is not known is NaN. */

@@ -21,8 +21,8 @@
  * The same case gives the same bits, always.
  *
  * Ownership: open, then close. Threads: shoal_attack_run may be called by many at once. */
-#ifndef SHOAL_CLI_ATTACK_H
-#define SHOAL_CLI_ATTACK_H
+#ifndef SHOAL_BENCH_ATTACK_H
+#define SHOAL_BENCH_ATTACK_H
 
 #include <signal.h>
 

@@ -3,7 +3,7 @@
  * The cluster is the one of `shoal train --workers`. Parameter servers tell how many bytes they have moved
  * when they make a version safe; so a run ends with a gathering, which makes the last version safe, and the
  * bytes until then are divided by the batches until then. */
-#include "cli/bench_cluster.h"
+#include "bench/bench_cluster.h"
 
 #include <errno.h>
 #include <math.h>

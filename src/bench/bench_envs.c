@@ -9,7 +9,7 @@
 #include "agent/vector.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "cli/bench.h"
+#include "bench/bench.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 

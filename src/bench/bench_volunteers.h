@@ -6,8 +6,8 @@
  *
  * Ownership: start, then end; the link is borrowed until then. Threads: one inside has all control
  * connections, and every one that works has its own; all calls are for one other thread. */
-#ifndef SHOAL_CLI_BENCH_VOLUNTEERS_H
-#define SHOAL_CLI_BENCH_VOLUNTEERS_H
+#ifndef SHOAL_BENCH_BENCH_VOLUNTEERS_H
+#define SHOAL_BENCH_BENCH_VOLUNTEERS_H
 
 #include "wire/link.h"
 

@@ -1,8 +1,8 @@
 /* liars.h: how soon proto/trust.h finds workers that turn to lying, and what its audits cost the honest.
  *
  * Threads: any; ownership: plain values. */
-#ifndef SHOAL_CLI_LIARS_H
-#define SHOAL_CLI_LIARS_H
+#ifndef SHOAL_BENCH_LIARS_H
+#define SHOAL_BENCH_LIARS_H
 
 #include <stdint.h>
 

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/human.h"
-#include "cli/bench.h"
-#include "cli/bench_cluster.h"
+#include "bench/bench.h"
+#include "bench/bench_cluster.h"
 #include "cli/cli.h"
+#include "cli/networks.h"
 #include "cli/stop.h"
 #include "proto/mode.h"
 
@@ -125,7 +126,7 @@ static shoal_status measure(const options *o, const char *name, shoal_model *mod
 
 static shoal_status measure_both(const options *o, shoal_error *err) {
   shoal_model *lenet5 = NULL, *large = NULL;
-  shoal_status status = shoal_bench_network(&lenet5, "lenet5", err);
+  shoal_status status = shoal_network_named(&lenet5, "lenet5", err);
   if (status == SHOAL_OK) status = make_large(&large, 1e6 * (double)o->megabytes, err);
   if (status == SHOAL_OK && !o->json)
     printf("%-10s %10s %16s %14s %10s\n", "model", "size", "contributions/s", "bytes/s", "Gbit/s");
