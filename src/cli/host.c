@@ -13,6 +13,7 @@
 #include "cli/host_agent.h"
 #include "cli/host_search.h"
 #include "cli/hosted.h"
+#include "cli/recipe_options.h"
 #include "cli/stop.h"
 #include "cli/upload.h"
 #include "nn/model.h"
@@ -24,16 +25,14 @@ static const uint64_t JSON_WHOLE_MAX = UINT64_C(1) << 53; /* larger ones are not
 static const double LOOK_S = 2, LOOK_EVERY_S = 0.2; /* --detach: at a job that may fail at once */
 
 /* Settings of the recipe are passed on as they are: the server checks them. */
-enum { OPTIMIZER, RATE, SCHEDULE, L2, CLIP, EPOCHS, BATCH, SEED, SHUFFLE, AUGMENT, EARLY_STOP, SETTINGS };
-static const char *const fields[SETTINGS] = {"optimizer", "rate",    "schedule",  "l2",
-                                             "clip",      "epochs",  "batch",     "seed",
-                                             "shuffle",   "augment", "early_stop"};
+enum { SETTINGS = SHOAL_RECIPE_SHARDS };
 
 typedef struct host_options {
   shoal_remote_options api;
   const char *what; /* the model's text, or a table; NULL: an agent */
   const char *data, *data_name, *data_dir, *target, *name, *mode, *wire, *rule, *workers, *out;
   const char *settings[SETTINGS]; /* as given, or NULL */
+  char flag[24];
   double valid_share;
   bool is_private, no_audits, detach, json, quiet;
   uint32_t workers_min, workers_max; /* 0: not given */
@@ -44,7 +43,7 @@ typedef struct host_options {
 
 static bool parse(host_options *o, int argc, char **argv, int *status) {
   static const char *const wires[] = {"f32", "bf16", "int8", "topk", NULL};
-  const shoal_option own[] = {
+  const shoal_option data[] = {
       {.name = "Data"},
       {.name = "data",
        .value = "SET",
@@ -67,37 +66,8 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
        .value = "FOLDER",
        .text = &o->data_dir,
        .help = "where named sets are kept here; ~/.local/share/shoal by default"},
-
-      {.name = "Recipe (what the model's text says, unless given here)"},
-      {.name = "epochs", .value = "N", .text = &o->settings[EPOCHS], .help = "passes over the data"},
-      {.name = "batch", .value = "N", .text = &o->settings[BATCH], .help = "samples of a round"},
-      {.name = "seed", .value = "N", .text = &o->settings[SEED], .help = "of all random numbers"},
-      {.name = "optimizer",
-       .value = "WORDS",
-       .text = &o->settings[OPTIMIZER],
-       .help = "as in the model's text"},
-      {.name = "rate", .value = "R", .text = &o->settings[RATE], .help = "the learning rate"},
-      {.name = "schedule", .value = "WORDS", .text = &o->settings[SCHEDULE], .help = "how the rate changes"},
-      {.name = "l2", .value = "X", .text = &o->settings[L2], .help = "weight decay"},
-      {.name = "clip",
-       .value = "NORM",
-       .text = &o->settings[CLIP],
-       .help = "scale gradients down to this norm"},
-      {.name = "shuffle",
-       .value = "WORD",
-       .text = &o->settings[SHUFFLE],
-       .help =
-           "all, or lanes: each part of the rounds keeps to its part of the data, so that of images a worker "
-           "fetches no more than that; all by default, and other data is fetched as a whole"},
-      {.name = "augment",
-       .value = "WORDS",
-       .text = &o->settings[AUGMENT],
-       .help = "change training images at random, as --augment of 'shoal train' does: \"flip crop 4\""},
-      {.name = "early-stop",
-       .value = "N",
-       .text = &o->settings[EARLY_STOP],
-       .help = "stop when the validation loss has not improved for N epochs"},
-
+  };
+  const shoal_option own[] = {
       {.name = "Together"},
       {.name = "mode",
        .value = "MODE",
@@ -138,13 +108,16 @@ static bool parse(host_options *o, int argc, char **argv, int *status) {
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
       {.name = "Server"},
   };
-  enum { OWN = sizeof own / sizeof own[0], SEARCH = SHOAL_HOST_SEARCH_OPTIONS };
-  enum { FIRST = SEARCH + SHOAL_HOST_AGENT_OPTIONS, ALL = FIRST + OWN + SHOAL_REMOTE_OPTIONS };
+  enum { AGENT = SHOAL_HOST_SEARCH_OPTIONS, DATA = AGENT + SHOAL_HOST_AGENT_OPTIONS };
+  enum { RECIPE = DATA + sizeof data / sizeof data[0], OWN = RECIPE + SHOAL_RECIPE_LINES(SETTINGS) };
+  enum { SERVER = OWN + sizeof own / sizeof own[0], ALL = SERVER + SHOAL_REMOTE_OPTIONS };
   shoal_option options[ALL];
   shoal_host_search_declare(&o->search, options);
-  shoal_host_agent_declare(&o->agent, options + SEARCH);
-  memcpy(options + FIRST, own, sizeof own);
-  shoal_remote_declare(&o->api, options + FIRST + OWN);
+  shoal_host_agent_declare(&o->agent, options + AGENT);
+  memcpy(options + DATA, data, sizeof data);
+  shoal_recipe_declare(o->settings, SETTINGS, options + RECIPE);
+  memcpy(options + OWN, own, sizeof own);
+  shoal_remote_declare(&o->api, options + SERVER);
   const shoal_usage usage = {
       .command = "host",
       .synopses = (const char *[]){"MODEL.net --data SET [OPTION...]",
@@ -203,32 +176,25 @@ static bool ends_in(const char *name, const char *end) {
   return length > end_length && strcmp(name + length - end_length, end) == 0;
 }
 
-/* The first option that was given and is for trainings alone; NULL: none. */
-static const char *given_of_trainings(const host_options *o) {
+/* The first option that was given and is for trainings alone, which stays in *o; NULL: none. */
+static const char *given_of_trainings(host_options *o) {
   const struct {
     const char *name;
     bool given;
-  } all[] = {{"--optimizer", o->settings[OPTIMIZER]},
-             {"--rate", o->settings[RATE]},
-             {"--schedule", o->settings[SCHEDULE]},
-             {"--l2", o->settings[L2]},
-             {"--clip", o->settings[CLIP]},
-             {"--batch", o->settings[BATCH]},
-             {"--shuffle", o->settings[SHUFFLE]},
-             {"--augment", o->settings[AUGMENT]},
-             {"--early-stop", o->settings[EARLY_STOP]},
-             {"--mode", o->mode},
-             {"--wire", o->wire},
-             {"--rule", o->rule},
-             {"--no-audits", o->no_audits}};
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (all[i].given) return all[i].name;
+  } others[] = {{"--mode", o->mode}, {"--wire", o->wire}, {"--rule", o->rule}, {"--no-audits", o->no_audits}};
+  for (int i = 0; i < SETTINGS; i++) {
+    if (o->settings[i] == NULL || i == SHOAL_RECIPE_EPOCHS || i == SHOAL_RECIPE_SEED) continue;
+    snprintf(o->flag, sizeof o->flag, "--%s", shoal_recipe_settings[i]);
+    return o->flag;
+  }
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (others[i].given) return others[i].name;
   return NULL;
 }
 
 /* Likewise, for what has data. */
 static const char *given_of_data(const host_options *o) {
-  if (o->settings[EPOCHS]) return "--epochs";
+  if (o->settings[SHOAL_RECIPE_EPOCHS]) return "--epochs";
   if (o->data) return "--data";
   if (o->data_name) return "--data-name";
   if (o->target) return "--target";
@@ -250,7 +216,7 @@ static shoal_status check_agent(host_options *o, shoal_error *err) {
 }
 
 /* What is said of trainings alone, of searches alone, and of agents alone. */
-static shoal_status check_kind(const host_options *o, shoal_error *err) {
+static shoal_status check_kind(host_options *o, shoal_error *err) {
   const char *given = shoal_host_agent_given(&o->agent);
   if (given) return shoal_fail(err, SHOAL_INVALID, "%s is for an agent: shoal host --env NAME", given);
   given = shoal_host_search_given(&o->search);
@@ -338,7 +304,9 @@ static void add_setting(shoal_json *json, const char *field, const char *value) 
 static void write_training(const host_options *o, const char *model, shoal_json *json) {
   shoal_json_text(json, "model", model);
   for (int i = 0; i < SETTINGS; i++)
-    if (o->settings[i]) add_setting(json, fields[i], o->settings[i]);
+    if (o->settings[i])
+      add_setting(json, i == SHOAL_RECIPE_EARLY_STOP ? "early_stop" : shoal_recipe_settings[i],
+                  o->settings[i]);
   shoal_json_text(json, "mode", o->mode ? o->mode : "sync");
   shoal_json_text(json, "wire", o->wire ? o->wire : "f32");
   if (o->rule) shoal_json_text(json, "rule", o->rule);
@@ -347,13 +315,13 @@ static void write_training(const host_options *o, const char *model, shoal_json 
 
 static void write_search(const host_options *o, shoal_json *json) {
   shoal_host_search_write(&o->search, json);
-  if (o->settings[EPOCHS]) add_setting(json, "epochs", o->settings[EPOCHS]);
-  if (o->settings[SEED]) add_setting(json, "seed", o->settings[SEED]);
+  if (o->settings[SHOAL_RECIPE_EPOCHS]) add_setting(json, "epochs", o->settings[SHOAL_RECIPE_EPOCHS]);
+  if (o->settings[SHOAL_RECIPE_SEED]) add_setting(json, "seed", o->settings[SHOAL_RECIPE_SEED]);
 }
 
 static void write_agent(const host_options *o, shoal_json *json) {
   shoal_host_agent_write(&o->agent, json);
-  if (o->settings[SEED]) add_setting(json, "seed", o->settings[SEED]);
+  if (o->settings[SHOAL_RECIPE_SEED]) add_setting(json, "seed", o->settings[SHOAL_RECIPE_SEED]);
 }
 
 /* model: its text, of a training; data: "" for an agent. */

@@ -16,6 +16,7 @@
 #include "cli/cluster.h"
 #include "cli/image_reading.h"
 #include "cli/lifeline.h"
+#include "cli/recipe_options.h"
 #include "cli/report.h"
 #include "cli/stop.h"
 #include "cli/train.h"
@@ -27,40 +28,16 @@
 
 /* ---- options ------------------------------------------------------------------------ */
 
-/* The settings of a recipe that have a flag of the same name, in the order in which they are
- * applied: an optimiser brings its own rate, so it comes first. A run that goes on cannot
- * change the fixed ones and still be the same run. */
-enum {
-  OPTIMIZER,
-  RATE,
-  SCHEDULE,
-  L2,
-  CLIP,
-  EPOCHS,
-  BATCH,
-  SEED,
-  SHARDS,
-  SHUFFLE,
-  AUGMENT,
-  EARLY_STOP,
-  SETTINGS
-};
-static const struct {
-  const char *name;
-  bool fixed;
-} settings[SETTINGS] = {
-    [OPTIMIZER] = {"optimizer", true}, [RATE] = {"rate", false},
-    [SCHEDULE] = {"schedule", false},  [L2] = {"l2", false},
-    [CLIP] = {"clip", false},          [EPOCHS] = {"epochs", false},
-    [BATCH] = {"batch", true},         [SEED] = {"seed", true},
-    [SHARDS] = {"shards", true},       [SHUFFLE] = {"shuffle", true},
-    [AUGMENT] = {"augment", true},     [EARLY_STOP] = {"early-stop", false},
+/* A run that goes on cannot change these and still be the same run. */
+static const bool fixed[SHOAL_RECIPE_SETTINGS] = {
+    [SHOAL_RECIPE_OPTIMIZER] = true, [SHOAL_RECIPE_BATCH] = true,   [SHOAL_RECIPE_SEED] = true,
+    [SHOAL_RECIPE_SHARDS] = true,    [SHOAL_RECIPE_SHUFFLE] = true, [SHOAL_RECIPE_AUGMENT] = true,
 };
 
 typedef struct train_options {
   shoal_cluster_options cluster;
   const char *model, *data, *target, *valid, *data_dir, *out, *resume, *log_dir;
-  const char *settings[SETTINGS]; /* as given, or NULL */
+  const char *settings[SHOAL_RECIPE_SETTINGS]; /* as given, or NULL */
   double valid_share, save_every_s;
   uint64_t threads;
   bool json, quiet;
@@ -68,7 +45,7 @@ typedef struct train_options {
 
 /* Without `status`, err gets what would have been printed. */
 static bool parse(train_options *o, int argc, char **argv, int *status, shoal_error *err) {
-  const shoal_option own[] = {
+  const shoal_option data[] = {
       {.name = "Data"},
       {.name = "data",
        .value = "SET",
@@ -88,45 +65,8 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
        .value = "FOLDER",
        .text = &o->data_dir,
        .help = "where named sets are kept; ~/.local/share/shoal by default"},
-
-      {.name = "Recipe (what the model's text says, unless given here)"},
-      {.name = "epochs", .value = "N", .text = &o->settings[EPOCHS], .help = "passes over the data"},
-      {.name = "batch", .value = "N", .text = &o->settings[BATCH], .help = "samples of a round"},
-      {.name = "seed", .value = "N", .text = &o->settings[SEED], .help = "of all random numbers"},
-      {.name = "optimizer",
-       .value = "WORDS",
-       .text = &o->settings[OPTIMIZER],
-       .help = "as in the model's text: adam, \"momentum rate 0.1 momentum 0.9\""},
-      {.name = "rate", .value = "R", .text = &o->settings[RATE], .help = "the learning rate"},
-      {.name = "schedule",
-       .value = "WORDS",
-       .text = &o->settings[SCHEDULE],
-       .help = "how the rate changes: cosine, \"step every 10 factor 0.5\""},
-      {.name = "l2", .value = "X", .text = &o->settings[L2], .help = "weight decay"},
-      {.name = "clip",
-       .value = "NORM",
-       .text = &o->settings[CLIP],
-       .help = "scale gradients down to this norm; helps when the loss explodes"},
-      {.name = "shards",
-       .value = "N",
-       .text = &o->settings[SHARDS],
-       .help = "parts of a round that threads can share; part of the result's last bits"},
-      {.name = "shuffle",
-       .value = "WORD",
-       .text = &o->settings[SHUFFLE],
-       .help = "all: every sample may come anywhere in an epoch; lanes: each part of the rounds keeps to its "
-               "part of the data, so that of images a volunteer fetches no more than that; all by default"},
-      {.name = "augment",
-       .value = "WORDS",
-       .text = &o->settings[AUGMENT],
-       .help = "change training images at random: \"flip crop 4\" mirrors each image with a chance of one "
-               "half and "
-               "shifts it by up to 4 pixels; none turns this off"},
-      {.name = "early-stop",
-       .value = "N",
-       .text = &o->settings[EARLY_STOP],
-       .help = "stop when the validation loss has not improved for N epochs, and keep the best weights"},
-
+  };
+  const shoal_option own[] = {
       {.name = "Run"},
       {.name = "out",
        .value = "FILE",
@@ -161,10 +101,13 @@ static bool parse(train_options *o, int argc, char **argv, int *status, shoal_er
       {.name = "json", .flag = &o->json, .help = "print events as JSON lines"},
       {.name = "quiet", .flag = &o->quiet, .help = "print nothing but errors"},
   };
-  enum { OWN = sizeof own / sizeof own[0], ALL = OWN + SHOAL_CLUSTER_OPTIONS };
+  enum { RECIPE = sizeof data / sizeof data[0], OWN = RECIPE + SHOAL_RECIPE_LINES(SHOAL_RECIPE_SETTINGS) };
+  enum { CLUSTER = OWN + sizeof own / sizeof own[0], ALL = CLUSTER + SHOAL_CLUSTER_OPTIONS };
   shoal_option options[ALL];
-  memcpy(options, own, sizeof own);
-  shoal_cluster_declare(&o->cluster, options + OWN);
+  memcpy(options, data, sizeof data);
+  shoal_recipe_declare(o->settings, SHOAL_RECIPE_SETTINGS, options + RECIPE);
+  memcpy(options + OWN, own, sizeof own);
+  shoal_cluster_declare(&o->cluster, options + CLUSTER);
   const shoal_usage usage = {
       .command = "train",
       .synopses =
@@ -285,13 +228,13 @@ static shoal_status check_same_model(const run *r, shoal_error *err) {
 
 /* Applies a flag. A fixed setting may be given again when a run goes on, but not changed. */
 static shoal_status apply_setting(run *r, int setting, shoal_error *err) {
-  const char *name = settings[setting].name;
+  const char *name = shoal_recipe_settings[setting];
   const char *value = r->options.settings[setting];
   char flag[32];
   snprintf(flag, sizeof flag, "--%s", name);
   shoal_recipe before = r->model->recipe;
   shoal_status status = shoal_model_set(r->model, flag, name, value, err);
-  if (status != SHOAL_OK || !r->options.resume || !settings[setting].fixed) return status;
+  if (status != SHOAL_OK || !r->options.resume || !fixed[setting]) return status;
   const shoal_recipe *after = &r->model->recipe;
   bool same = before.optimizer == after->optimizer && before.momentum == after->momentum &&
               before.beta2 == after->beta2 && before.eps == after->eps && before.batch == after->batch &&
@@ -320,7 +263,7 @@ static shoal_status read_model(run *r, shoal_error *err, bool *misused) {
     status = shoal_model_load(&r->own_model, o->model, err);
     r->model = r->own_model;
   }
-  for (int i = 0; i < SETTINGS && status == SHOAL_OK; i++) {
+  for (int i = 0; i < SHOAL_RECIPE_SETTINGS && status == SHOAL_OK; i++) {
     if (!o->settings[i]) continue;
     status = apply_setting(r, i, err);
     *misused = status != SHOAL_OK;
@@ -663,8 +606,8 @@ static void note_on_stderr(void *self, const char *text) {
 static void say_what_is_ignored(const train_options *o, const shoal_notes *notes) {
   shoal_text flags;
   shoal_text_init(&flags);
-  for (int i = 0; i < SETTINGS; i++)
-    if (o->settings[i]) shoal_text_addf(&flags, " --%s", settings[i].name);
+  for (int i = 0; i < SHOAL_RECIPE_SETTINGS; i++)
+    if (o->settings[i]) shoal_text_addf(&flags, " --%s", shoal_recipe_settings[i]);
   if (o->valid) shoal_text_addf(&flags, " --valid");
   if (o->out) shoal_text_addf(&flags, " --out");
   if (o->resume) shoal_text_addf(&flags, " --resume");
