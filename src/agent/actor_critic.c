@@ -197,7 +197,7 @@ void shoal_actor_critic_end(shoal_learner *learner) {
   m->count = 0;
 }
 
-void shoal_actor_critic_undo(shoal_learner *learner) { shoal_backup_restore(&mind_of(learner)->backup); }
+static void undo(shoal_learner *learner) { shoal_backup_restore(&mind_of(learner)->backup); }
 
 /* ---- a round ------------------------------------------------------------------------ */
 
@@ -620,11 +620,32 @@ shoal_status shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, fl
   return SHOAL_OK;
 }
 
-void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view) {
+static void tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view) {
   view->loss = sums->loss / sums->samples;
   view->value_loss = sums->value_loss / sums->samples;
   view->entropy = sums->entropy / sums->samples;
   view->divergence = sums->divergence / sums->samples;
   view->clipped = sums->clipped / sums->samples;
   view->rate = rate;
+}
+
+shoal_status shoal_actor_critic_learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
+                                      bool vtrace, shoal_round_view *view, shoal_error *err) {
+  float rate = shoal_learner_rate(learner);
+  shoal_epoch_sums sums = {0};
+  shoal_actor_critic_begin(learner, rollouts, count);
+  if (vtrace) shoal_actor_critic_ratios(learner);
+  shoal_actor_critic_values(learner);
+  shoal_actor_critic_advantages(learner, vtrace);
+  if (!vtrace && shoal_brain_recurrent(learner->net)) shoal_actor_critic_ratios(learner);
+  for (uint32_t epoch = 0; epoch < learner->config.settings.epochs; epoch++) {
+    sums = (shoal_epoch_sums){0};
+    shoal_status status = shoal_actor_critic_epoch(learner, epoch, rate, &sums, err);
+    if (status == SHOAL_OK) continue;
+    undo(learner);
+    return status;
+  }
+  shoal_actor_critic_end(learner);
+  tell(&sums, rate, view);
+  return SHOAL_OK;
 }

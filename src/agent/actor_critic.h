@@ -71,12 +71,19 @@ shoal_status shoal_actor_critic_create(shoal_learner *learner, shoal_error *err)
 void shoal_actor_critic_destroy(shoal_learner *learner);
 uint32_t shoal_actor_critic_kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]);
 
+/* A round: its advantages are computed once, then it is gone over several times. vtrace: advantages and targets are
+ * corrected for the policy that has changed since the rollouts, and epochs keep near that policy, not near the one
+ * that played. SHOAL_INVALID: a loss or a gradient is not finite; SHOAL_STOPPED: the learner was interrupted. After
+ * either, all is as it was before. */
+shoal_status shoal_actor_critic_learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
+                                      bool vtrace, shoal_round_view *view, shoal_error *err);
+
+/* ---- its steps ---- */
+
 /* Takes a round: scales what was seen, cuts it into sequences. */
 void shoal_actor_critic_begin(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count);
-/* The values of all that was seen, and with them... */
+/* The values of all that was seen, and with them advantages and targets of all samples. */
 void shoal_actor_critic_values(shoal_learner *learner);
-/* ...advantages and targets of all samples; vtrace: corrected for the policy that has changed since, as the
- * ratios say. Epochs then keep near that policy, and not near the one that played. */
 void shoal_actor_critic_advantages(shoal_learner *learner, bool vtrace);
 /* Log pi - log mu of all samples, with the policy as it is now. Where it is recurrent, epochs need its states
  * from here. */
@@ -85,14 +92,10 @@ void shoal_actor_critic_ratios(shoal_learner *learner);
 typedef struct shoal_epoch_sums {
   double samples, loss, value_loss, entropy, divergence, clipped;
 } shoal_epoch_sums;
-/* All samples once, in minibatches. SHOAL_INVALID: a loss or a gradient is not finite; SHOAL_STOPPED: the
- * learner was interrupted. */
+/* All samples once, in minibatches. */
 shoal_status shoal_actor_critic_epoch(shoal_learner *learner, uint32_t epoch, float rate,
                                       shoal_epoch_sums *sums, shoal_error *err);
-/* What the last epoch came to. */
-void shoal_actor_critic_tell(const shoal_epoch_sums *sums, float rate, shoal_round_view *view);
-/* The round did well: the policy's state gets the new weights; or not: all is as it was before. */
+/* The round did well: the policy's state gets the new weights. */
 void shoal_actor_critic_end(shoal_learner *learner);
-void shoal_actor_critic_undo(shoal_learner *learner);
 
 #endif

@@ -18,23 +18,7 @@ void shoal_vtrace_defaults(const shoal_env_kind *kind, shoal_agent_settings *s) 
 
 static shoal_status learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                           shoal_round_view *view, shoal_error *err) {
-  const shoal_agent_settings *s = &learner->config.settings;
-  float rate = shoal_learner_rate(learner);
-  shoal_epoch_sums sums = {0};
-  shoal_actor_critic_begin(learner, rollouts, count);
-  shoal_actor_critic_ratios(learner);
-  shoal_actor_critic_values(learner);
-  shoal_actor_critic_advantages(learner, true);
-  for (uint32_t epoch = 0; epoch < s->epochs; epoch++) {
-    sums = (shoal_epoch_sums){0};
-    shoal_status status = shoal_actor_critic_epoch(learner, epoch, rate, &sums, err);
-    if (status == SHOAL_OK) continue;
-    shoal_actor_critic_undo(learner);
-    return status;
-  }
-  shoal_actor_critic_end(learner);
-  shoal_actor_critic_tell(&sums, rate, view);
-  return SHOAL_OK;
+  return shoal_actor_critic_learn(learner, rollouts, count, true, view, err);
 }
 
 const shoal_algorithm_ops shoal_vtrace = {.spec = shoal_actor_critic_spec,
