@@ -137,7 +137,7 @@ static void fetch(const void *self, uint64_t epoch, uint64_t first, uint32_t n, 
       into->weight[(size_t)t * n + i] = 1;
       into->labels[(size_t)t * n + i] = (int32_t)shoal_random_below(key, 1000 + t, out->features);
     }
-    into->ids[i] = first + i;
+    if (into->ids != NULL) into->ids[i] = first + i;
   }
 }
 
