@@ -29,22 +29,16 @@ const float *shoal_call_input(const shoal_call *c, uint32_t k) {
 }
 
 shoal_norm shoal_call_norm(const shoal_call *c) {
-  if (c->out->kind == SHOAL_IMAGE) return (shoal_norm){c->out->c, c->out->h * c->out->w, c->lanes, c->n, 1};
-  return (shoal_norm){c->out->features, 1, 0, c->n, c->out->steps};
+  uint32_t lanes = c->out->kind == SHOAL_IMAGE ? c->lanes : 0;
+  return (shoal_norm){shoal_shape_channels(c->out), c->out->h * c->out->w, lanes, c->n, c->out->steps};
 }
 
 shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
-  return (shoal_gemm){.m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .a_row = k,
-                      .a_col = 1,
-                      .b = b,
-                      .b_row = n,
-                      .b_col = 1,
-                      .c = c,
-                      .c_row = n};
+  shoal_gemm product = {.m = m, .n = n, .k = k, .a = a, .b = b, .c = c};
+  product.a_row = k;
+  product.b_row = product.c_row = n;
+  product.a_col = product.b_col = 1;
+  return product;
 }
 
 shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
@@ -277,7 +271,7 @@ static shoal_call call_of(shoal_exec *exec, uint32_t index, bool back) {
                   .saved = at(exec, place->saved),
                   .mark = &exec->marks[index],
                   .scratch = at(exec, place->scratch[back]),
-                  .dy = at(exec, place->gradient)};
+                  .dy = back ? at(exec, place->gradient) : NULL};
   if (node->inputs_count > 0) c.x = at(exec, plan->places[node->inputs[0]].value);
   return c;
 }
@@ -305,6 +299,14 @@ static void backward(shoal_call *c, uint32_t index) {
 }
 
 /* ---- the passes ---- */
+
+static size_t input_floats(const shoal_exec *exec) {
+  return shoal_shape_floats(&exec->plan->graph->nodes[0].shape, exec->n);
+}
+
+static size_t output_floats(const shoal_exec *exec) {
+  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
+}
 
 /* The batch in the block, or in the host's copy of it. */
 static shoal_batch batch_in(const shoal_exec *exec, float *block) {
@@ -338,7 +340,7 @@ static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
 
 void shoal_exec_send(const shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  send(exec, plan->places[0].value, shoal_shape_floats(&plan->graph->nodes[0].shape, exec->n));
+  send(exec, plan->places[0].value, input_floats(exec));
   send(exec, plan->ids, 2 * (size_t)exec->n);
 }
 
@@ -355,10 +357,6 @@ static const shoal_place *output_place(const shoal_exec *exec) {
   return &exec->plan->places[exec->plan->graph->nodes_count - 1];
 }
 
-static size_t output_floats(const shoal_exec *exec) {
-  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
-}
-
 const float *shoal_exec_outputs(const shoal_exec *exec) {
   return receive(exec, output_place(exec)->value, output_floats(exec));
 }
@@ -372,8 +370,7 @@ void shoal_exec_send_gradient(const shoal_exec *exec) {
 }
 
 const float *shoal_exec_input_gradient(const shoal_exec *exec) {
-  return receive(exec, exec->plan->places[0].gradient,
-                 shoal_shape_floats(&exec->plan->graph->nodes[0].shape, exec->n));
+  return receive(exec, exec->plan->places[0].gradient, input_floats(exec));
 }
 
 static double now(const shoal_exec *exec) { return exec->step_seconds != NULL ? shoal_clock_seconds() : 0; }
@@ -435,11 +432,11 @@ static const double ELEMENT_WORK = 16; /* of an exponential, in multiply-adds */
 static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) {
   (void)thread;
   const loss_pieces *l = context;
-  size_t first = shoal_part_start(l->rows, 1, index, SHOAL_LOSS_PIECES),
-         end = shoal_part_start(l->rows, 1, index + 1, SHOAL_LOSS_PIECES), at_row = first * l->cols;
-  if (first < end)
-    l->kernels->cross_entropy((uint32_t)(end - first), l->cols, l->p + at_row, l->batch->labels + first,
-                              l->batch->weight + first, l->scale, l->d != NULL ? l->d + at_row : NULL,
+  shoal_stretch part = shoal_part(l->rows, 1, index, SHOAL_LOSS_PIECES);
+  size_t at_row = part.first * l->cols;
+  if (part.count > 0)
+    l->kernels->cross_entropy((uint32_t)part.count, l->cols, l->p + at_row, l->batch->labels + part.first,
+                              l->batch->weight + part.first, l->scale, l->d != NULL ? l->d + at_row : NULL,
                               &l->sums[index].loss, &l->sums[index].correct);
 }
 

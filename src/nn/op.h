@@ -52,9 +52,9 @@ typedef struct shoal_call {
   float *saved, *scratch;
   const void *own; /* what the operation hands to its bands, or NULL */
   uint32_t *mark;  /* a word of the host that stays from forward to backward */
-  float *dy;       /* backward only, and these: */
-  /* The gradients of the inputs; NULL for an input whose gradient nobody wants, and forward. A node with one input and
-   * no parameters has dx[0] whenever it runs backward, which it does only when that gradient is wanted. */
+  float *dy;       /* backward only, NULL forward, and so are these: */
+  /* The gradients of the inputs; NULL for an input whose gradient nobody wants. A node with one input and no parameters
+   * has dx[0] whenever it runs backward, which it does only when that gradient is wanted. */
   float *dx[SHOAL_LAYER_INPUTS_MAX];
 } shoal_call;
 
