@@ -116,10 +116,8 @@ static size_t largest_scratch(const shoal_engine *e) {
   size_t most = e->kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < e->graph->nodes_count; i++) {
     const shoal_node *node = &e->graph->nodes[i];
-    for (int backward = 0; node->op->scratch != NULL && backward < 2; backward++) {
-      size_t scratch = node->op->scratch(node, e->kernels, largest_tile(e), backward);
-      if (scratch > most) most = scratch;
-    }
+    for (int backward = 0; node->op->scratch != NULL && backward < 2; backward++)
+      most = shoal_larger(most, node->op->scratch(node, e->kernels, largest_tile(e), backward));
   }
   return (most + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
 }

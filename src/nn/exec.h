@@ -21,7 +21,7 @@
 #include "base/pool.h"
 #include "nn/plan.h"
 #include "nn/source.h"
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "nn/used_rows.h"
 
 typedef struct shoal_exec {
