@@ -77,8 +77,7 @@ static void run_piece(void *context, uint32_t piece, uint32_t thread) {
   all->f(&call, piece, all->count);
 }
 
-/* Cuts the work into at most `most` pieces. */
-static void run_pieces(const shoal_call *c, double work, size_t most, shoal_piece f) {
+void shoal_call_pieces(const shoal_call *c, double work, size_t most, shoal_piece f) {
   uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
   pieces all = {c, most < threads ? (uint32_t)most : threads, f};
   if (all.count <= 1)
@@ -86,8 +85,6 @@ static void run_pieces(const shoal_call *c, double work, size_t most, shoal_piec
   else
     shoal_pool_run(c->exec->team, all.count, run_piece, &all);
 }
-
-void shoal_call_pieces(const shoal_call *c, double work, shoal_piece f) { run_pieces(c, work, SIZE_MAX, f); }
 
 typedef struct bands {
   const void *own; /* the operation's */
@@ -107,7 +104,7 @@ void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t uni
   bands b = {c->own, count, unit, f};
   shoal_call call = *c;
   call.own = &b;
-  run_pieces(&call, work, (count + unit - 1) / unit, run_band);
+  shoal_call_pieces(&call, work, (count + unit - 1) / unit, run_band);
 }
 
 shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,
@@ -344,15 +341,6 @@ void shoal_exec_send(const shoal_exec *exec) {
   send(exec, plan->ids, 2 * (size_t)exec->n);
 }
 
-static void send_answers(const shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
-  const shoal_shape *out = shoal_graph_output(plan->graph);
-  size_t rows = (size_t)exec->n * out->steps;
-  send(exec, plan->labels, rows);
-  send(exec, plan->targets, rows * out->features);
-  send(exec, plan->weight, rows);
-}
-
 static const shoal_place *output_place(const shoal_exec *exec) {
   return &exec->plan->places[exec->plan->graph->nodes_count - 1];
 }
@@ -472,7 +460,9 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
                    .scale = (float)scale,
                    .sums = (shoal_sums *)(void *)at(exec, plan->sums)};
   size_t sums_floats = SHOAL_LOSS_PIECES * sizeof *l.sums / sizeof(float);
-  send_answers(exec);
+  send(exec, plan->labels, l.rows);
+  send(exec, plan->targets, (size_t)l.rows * l.cols);
+  send(exec, plan->weight, l.rows);
   l.kernels->zero(sums_floats, at(exec, plan->sums));
   l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
                         batch.weight, &l.sums->weight, &l.sums->counted);

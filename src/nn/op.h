@@ -136,9 +136,9 @@ void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols
 typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
 void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f);
 /* For an operation that cuts its work itself: calls f once for each piece 0 .. pieces - 1. There are as many pieces as
- * threads in the team, or one where `work` is too little to share. */
+ * threads in the team, but no more than `most`, and one where `work` is too little to share. */
 typedef void (*shoal_piece)(const shoal_call *call, size_t piece, size_t pieces);
-void shoal_call_pieces(const shoal_call *call, double work, shoal_piece f);
+void shoal_call_pieces(const shoal_call *call, double work, size_t most, shoal_piece f);
 
 /* Two lists cut for threads: one into `across` parts, the other into `down`. A cell is a part of each. */
 typedef struct shoal_grid {

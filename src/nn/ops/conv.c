@@ -148,7 +148,7 @@ static void run_winograd(const shoal_call *c, double work, bool back) {
   winograd_cut cut = cut_of(c, back);
   shoal_call call = *c;
   call.own = &cut;
-  shoal_call_pieces(&call, work, back ? winograd_backward_piece : winograd_forward_piece);
+  shoal_call_pieces(&call, work, SIZE_MAX, back ? winograd_backward_piece : winograd_forward_piece);
 }
 
 /* ---- either way ---- */
