@@ -59,17 +59,11 @@ static void add_statistics(const shoal_call *c) {
                         shoal_call_gradient(c, 3));
 }
 
-/* Some of an image's channels, and where they begin. Elsewhere a channel is a column of all rows, and no band is cut. */
-static shoal_norm channels_at(const shoal_call *c, size_t first, size_t count, size_t *at) {
-  shoal_norm shape = shoal_call_norm(c);
-  shape.channels = (uint32_t)count;
-  *at = first * shape.positions * shape.lanes;
-  return shape;
-}
-
+/* Some of an image's channels. Elsewhere a channel is a column of all rows, and no band is cut. */
 static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t at;
-  shoal_norm shape = channels_at(c, first, count, &at);
+  shoal_norm shape = shoal_call_norm(c);
+  size_t at = first * shape.positions * shape.lanes;
+  shape.channels = (uint32_t)count;
   const float *gamma = shoal_call_weight(c, 0) + first, *beta = shoal_call_weight(c, 1) + first;
   if (c->exec->plan->training) {
     float *mean = c->saved + first, *var = mean + shoal_shape_channels(c->out);
@@ -81,8 +75,9 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 }
 
 static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t at;
-  shoal_norm shape = channels_at(c, first, count, &at);
+  shoal_norm shape = shoal_call_norm(c);
+  size_t at = first * shape.positions * shape.lanes;
+  shape.channels = (uint32_t)count;
   const float *mean = c->saved + first, *var = mean + shoal_shape_channels(c->out);
   float *dx = c->dx[0] != NULL ? c->dx[0] + at : c->scratch;
   c->kernels->batchnorm_backward(&shape, c->x + at, shoal_call_weight(c, 0) + first, SHOAL_NORM_EPS, mean,
