@@ -66,6 +66,7 @@ static float *scratch_of(const shoal_call *c, uint32_t thread) {
 
 typedef struct pieces {
   const shoal_call *call;
+  const void *own;
   uint32_t count;
   shoal_piece f;
 } pieces;
@@ -73,17 +74,15 @@ typedef struct pieces {
 static void run_piece(void *context, uint32_t piece, uint32_t thread) {
   const pieces *all = context;
   shoal_call call = *all->call;
+  call.own = all->own;
   call.scratch = scratch_of(all->call, thread);
   all->f(&call, piece, all->count);
 }
 
-void shoal_call_pieces(const shoal_call *c, double work, size_t most, shoal_piece f) {
+void shoal_call_pieces(const shoal_call *c, const void *own, double work, size_t most, shoal_piece f) {
   uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
-  pieces all = {c, most < threads ? (uint32_t)most : threads, f};
-  if (all.count <= 1)
-    f(c, 0, 1);
-  else
-    shoal_pool_run(c->exec->team, all.count, run_piece, &all);
+  pieces all = {c, own, most < threads ? (uint32_t)most : threads, f};
+  shoal_pool_run(c->exec->team, all.count, run_piece, &all);
 }
 
 typedef struct bands {
@@ -100,11 +99,10 @@ static void run_band(const shoal_call *c, size_t band, size_t of) {
   if (part.count > 0) b->f(&call, part.first, part.count);
 }
 
-void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
-  bands b = {c->own, count, unit, f};
-  shoal_call call = *c;
-  call.own = &b;
-  shoal_call_pieces(&call, work, (count + unit - 1) / unit, run_band);
+void shoal_call_bands(const shoal_call *c, const void *own, double work, size_t count, size_t unit,
+                      shoal_band f) {
+  const bands b = {own, count, unit, f};
+  shoal_call_pieces(c, &b, work, (count + unit - 1) / unit, run_band);
 }
 
 shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,
@@ -181,10 +179,8 @@ static void add_band(const shoal_call *call, size_t first, size_t count) {
 }
 
 void shoal_call_add(const shoal_call *c, size_t count, const float *a, const float *b, float *sum) {
-  addition all = {a, b, sum};
-  shoal_call call = *c;
-  call.own = &all;
-  shoal_call_bands(&call, (double)count, count, SHOAL_LANES, add_band);
+  const addition all = {a, b, sum};
+  shoal_call_bands(c, &all, (double)count, count, SHOAL_LANES, add_band);
 }
 
 typedef struct columns {
@@ -199,10 +195,8 @@ static void column_band(const shoal_call *call, size_t first, size_t count) {
 }
 
 void shoal_call_column_sums(const shoal_call *c, uint32_t rows, uint32_t cols, const float *x, float *sums) {
-  columns all = {rows, cols, x, sums};
-  shoal_call call = *c;
-  call.own = &all;
-  shoal_call_bands(&call, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
+  const columns all = {rows, cols, x, sums};
+  shoal_call_bands(c, &all, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
 }
 
 const uint32_t *shoal_exec_keys(const shoal_exec *exec, const shoal_node *node) {

@@ -105,9 +105,9 @@ static void softmax_band(const shoal_call *c, size_t first, size_t count) {
 static void run(const shoal_call *c) {
   size_t count = shoal_call_floats(c, c->out);
   if (c->node->activation != SHOAL_ACT_SOFTMAX)
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
+    shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, shoal_call_rows(c, c->out), 1, softmax_band);
+    shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)count, shoal_call_rows(c, c->out), 1, softmax_band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -146,9 +146,7 @@ static void winograd_backward_piece(const shoal_call *c, size_t piece, size_t pi
 
 static void run_winograd(const shoal_call *c, double work, bool back) {
   winograd_cut cut = cut_of(c, back);
-  shoal_call call = *c;
-  call.own = &cut;
-  shoal_call_pieces(&call, work, SIZE_MAX, back ? winograd_backward_piece : winograd_forward_piece);
+  shoal_call_pieces(c, &cut, work, SIZE_MAX, back ? winograd_backward_piece : winograd_forward_piece);
 }
 
 /* ---- either way ---- */
@@ -158,7 +156,7 @@ static void forward(const shoal_call *c) {
   if (shoal_winograd_suits(&window))
     run_winograd(c, work_of(&window), false);
   else
-    shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band);
+    shoal_call_bands(c, NULL, work_of(&window), window.out_c, 1, forward_band);
 }
 
 static void input_band(const shoal_call *c, size_t first, size_t count) {
@@ -184,8 +182,8 @@ static void backward(const shoal_call *c) {
     run_winograd(c, work_of(&window), true);
     return;
   }
-  if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band);
-  shoal_call_bands(c, work_of(&window), window.out_c, 1, weights_band);
+  if (c->dx[0] != NULL) shoal_call_bands(c, NULL, work_of(&window), window.in_c, 1, input_band);
+  shoal_call_bands(c, NULL, work_of(&window), window.out_c, 1, weights_band);
 }
 
 static uint64_t flops(const shoal_node *node) {

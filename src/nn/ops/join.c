@@ -84,7 +84,7 @@ static void concat_band(const shoal_call *c, size_t first, size_t rows) {
 
 static void run_concat(const shoal_call *c) {
   size_t rows = c->out->kind == SHOAL_IMAGE ? 1 : shoal_call_rows(c, c->out);
-  shoal_call_bands(c, (double)shoal_call_floats(c, c->out), rows, 1, concat_band);
+  shoal_call_bands(c, NULL, (double)shoal_call_floats(c, c->out), rows, 1, concat_band);
 }
 
 static const char *onnx_concat(shoal_onnx_export *e, const shoal_node *node, const char *x) {

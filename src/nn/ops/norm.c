@@ -87,7 +87,7 @@ static void backward_band(const shoal_call *c, size_t first, size_t count) {
 
 static void run(const shoal_call *c) {
   uint32_t channels = shoal_shape_channels(c->out);
-  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
+  shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
                    c->out->kind == SHOAL_IMAGE ? 1 : channels, c->dy == NULL ? forward_band : backward_band);
   if (c->dy == NULL && c->exec->plan->training) add_statistics(c);
 }
@@ -136,7 +136,7 @@ static void layernorm_band(const shoal_call *c, size_t first, size_t count) {
 
 static void layernorm_forward(const shoal_call *c) {
   size_t rows = shoal_call_rows(c, c->out);
-  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), rows,
+  shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), rows,
                    c->out->kind == SHOAL_IMAGE ? rows : 1, layernorm_band);
 }
 

@@ -66,7 +66,7 @@ static void band(const shoal_call *c, size_t first, size_t count) {
 
 static void run(const shoal_call *c) {
   double passes = c->dy == NULL ? 1 : 2;
-  shoal_call_bands(c, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
+  shoal_call_bands(c, NULL, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -228,7 +228,7 @@ static uint32_t go_to(cell *c, uint32_t s) {
 enum { UNITS = 32 }; /* which a thread takes at least */
 
 static void run_units(const cell *c, shoal_band f) {
-  shoal_call_bands(&c->call, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
+  shoal_call_bands(&c->call, c, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
 }
 
 /* The recurrent part of these units' gates; for all units at once where they are all. */
@@ -270,7 +270,6 @@ static void forward_units(const shoal_call *call, size_t first, size_t count) {
 
 static void forward(const shoal_call *call) {
   cell c = cell_of(call);
-  c.call.own = &c;
   load_state(&c);
   shoal_gemm inputs =
       shoal_gemm_ab(c.steps * c.n, c.width, c.in, call->x, shoal_call_weight(call, 0), c.all_gates);
@@ -329,7 +328,6 @@ static void weights_gradient(const cell *c, uint32_t in, uint32_t rows, const fl
 
 static void backward(const shoal_call *call) {
   cell c = cell_of(call);
-  c.call.own = &c;
   uint32_t rows = c.steps * c.n;
   float **scratch = &c.call.scratch;
   float *dgates = take(scratch, c.steps * c.step_gates);
@@ -337,7 +335,8 @@ static void backward(const shoal_call *call) {
   c.dh = take(scratch, c.state);
   c.dc = take(scratch, c.state);
   c.recurrent_back = take(scratch, (size_t)c.width * c.h);
-  shoal_call_bands(&c.call, (double)c.width * c.h, c.width, SHOAL_LANES, turn_band); /* once for all steps */
+  shoal_call_bands(&c.call, &c, (double)c.width * c.h, c.width, SHOAL_LANES,
+                   turn_band); /* once for all steps */
   call->kernels->zero(c.state, c.dc);
   c.is_first = true;
   for (uint32_t s = c.steps; s-- > 0;) {
