@@ -64,45 +64,29 @@ static float *scratch_of(const shoal_call *c, uint32_t thread) {
   return thread == 0 ? c->scratch : c->exec->team_scratch + (thread - 1) * c->exec->scratch_floats;
 }
 
-typedef struct pieces {
+typedef struct bands {
   const shoal_call *call;
   const void *own;
-  uint32_t count;
-  shoal_piece f;
-} pieces;
-
-static void run_piece(void *context, uint32_t piece, uint32_t thread) {
-  const pieces *all = context;
-  shoal_call call = *all->call;
-  call.own = all->own;
-  call.scratch = scratch_of(all->call, thread);
-  all->f(&call, piece, all->count);
-}
-
-void shoal_call_pieces(const shoal_call *c, const void *own, double work, size_t most, shoal_piece f) {
-  uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
-  pieces all = {c, own, most < threads ? (uint32_t)most : threads, f};
-  shoal_pool_run(c->exec->team, all.count, run_piece, &all);
-}
-
-typedef struct bands {
-  const void *own; /* the operation's */
   size_t count, unit;
+  uint32_t parts;
   shoal_band f;
 } bands;
 
-static void run_band(const shoal_call *c, size_t band, size_t of) {
-  const bands *b = c->own;
-  shoal_call call = *c;
+static void run_band(void *context, uint32_t band, uint32_t thread) {
+  const bands *b = context;
+  shoal_stretch part = shoal_part(b->count, b->unit, band, b->parts);
+  shoal_call call = *b->call;
   call.own = b->own;
-  shoal_stretch part = shoal_part(b->count, b->unit, band, of);
+  call.scratch = scratch_of(b->call, thread);
   if (part.count > 0) b->f(&call, part.first, part.count);
 }
 
 void shoal_call_bands(const shoal_call *c, const void *own, double work, size_t count, size_t unit,
                       shoal_band f) {
-  const bands b = {own, count, unit, f};
-  shoal_call_pieces(c, &b, work, (count + unit - 1) / unit, run_band);
+  uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
+  size_t most = (count + unit - 1) / unit;
+  bands b = {c, own, count, unit, most < threads ? (uint32_t)most : threads, f};
+  shoal_pool_run(c->exec->team, b.parts, run_band, &b);
 }
 
 shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,

@@ -50,7 +50,7 @@ typedef struct shoal_call {
   const float *x;              /* input 0 */
   float *y;
   float *saved, *scratch;
-  const void *own; /* of a band or a piece: what the operation has handed to it */
+  const void *own; /* of a band: what the operation has handed to it */
   uint32_t *mark;  /* a word of the host that stays from forward to backward */
   float *dy;       /* backward only, NULL forward, and so are these: */
   /* The gradients of the inputs; NULL for an input whose gradient nobody wants. A node with one input and no parameters
@@ -137,10 +137,6 @@ void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols
 typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
 void shoal_call_bands(const shoal_call *call, const void *own, double work, size_t count, size_t unit,
                       shoal_band f);
-/* For an operation that cuts its work itself: calls f once for each piece 0 .. pieces - 1. There are as many pieces as
- * threads in the team, but no more than `most`, and one where `work` is too little to share. */
-typedef void (*shoal_piece)(const shoal_call *call, size_t piece, size_t pieces);
-void shoal_call_pieces(const shoal_call *call, const void *own, double work, size_t most, shoal_piece f);
 
 /* Two lists cut for threads: one into `across` parts, the other into `down`. A cell is a part of each. */
 typedef struct shoal_grid {
