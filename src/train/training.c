@@ -1,7 +1,6 @@
 /* training.c: see training.h. */
 #include "train/training.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

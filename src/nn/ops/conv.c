@@ -50,11 +50,10 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 /* Bringing one channel of a tile to its points costs about as much as multiplying so many pairs of channels there. */
 enum { CHANGE = 4 };
 
-/* How threads share a pass: y or dx is cut by lanes and channels, dw by output and input channels. */
+/* How threads share a pass: y or dx is cut by lanes and channels, and each of its values is a sum over `each` channels.
+ * Backward these are the outputs' and `channels` the inputs', and dw is cut by both. */
 typedef struct winograd_cut {
-  uint32_t pieces;
-  uint32_t groups, tiles, channels, each; /* of y or dx; each value is a sum over `each` channels */
-  uint32_t outs, ins;                     /* of dw */
+  uint32_t pieces, groups, tiles, channels, each;
   shoal_grid values, weights;
 } winograd_cut;
 
@@ -70,7 +69,8 @@ static uint64_t cost_of_values(const void *own, shoal_grid grid) {
 /* A part walks over all tiles of all lanes, and its products compute whole vectors of inputs. */
 static uint64_t cost_of_weights(const void *own, shoal_grid grid) {
   const winograd_cut *cut = own;
-  uint64_t outs = shoal_largest_part(cut->outs, grid.across), ins = shoal_largest_part(cut->ins, grid.down);
+  uint64_t outs = shoal_largest_part(cut->each, grid.across),
+           ins = shoal_largest_part(cut->channels, grid.down);
   return CHANGE * (outs + ins) + outs * ((ins + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES);
 }
 
@@ -80,11 +80,9 @@ static winograd_cut cut_of(const shoal_call *c, bool back) {
                       .groups = w.lanes / SHOAL_LANES,
                       .tiles = w.out_h * w.out_w / 16 + 1,
                       .channels = back ? w.in_c : w.out_c,
-                      .each = back ? w.out_c : w.in_c,
-                      .outs = w.out_c,
-                      .ins = w.in_c};
+                      .each = back ? w.out_c : w.in_c};
   cut.values = shoal_best_grid(cut.pieces, cut.groups, cut.channels, cost_of_values, &cut);
-  if (back) cut.weights = shoal_best_grid(cut.pieces, cut.outs, cut.ins, cost_of_weights, &cut);
+  if (back) cut.weights = shoal_best_grid(cut.pieces, cut.each, cut.channels, cost_of_weights, &cut);
   return cut;
 }
 
@@ -103,8 +101,8 @@ static void take_values(shoal_winograd *job, const winograd_cut *cut, size_t pie
 static void take_weights(shoal_winograd *job, const winograd_cut *cut, size_t piece) {
   shoal_grid grid = cut->weights;
   if (piece >= grid.across * grid.down) return;
-  shoal_stretch outs = shoal_part(cut->outs, 1, piece % grid.across, grid.across),
-                ins = shoal_part(cut->ins, 1, piece / grid.across, grid.down);
+  shoal_stretch outs = shoal_part(cut->each, 1, piece % grid.across, grid.across),
+                ins = shoal_part(cut->channels, 1, piece / grid.across, grid.down);
   job->dw_first_out = (uint32_t)outs.first;
   job->dw_outs = (uint32_t)outs.count;
   job->dw_first_in = (uint32_t)ins.first;
