@@ -70,17 +70,14 @@ static const struct {
   size_t offset; /* in shoal_train_state */
   bool real;     /* a double; else an uint64_t */
 } position_fields[] = {
-#define FIELD(key, member, real) \
-  { key, offsetof(shoal_train_state, member), real }
-    FIELD("epoch", epoch, false),
-    FIELD("round", round, false),
-    FIELD("step", step, false),
-    FIELD("correct", sums.correct, false),
-    FIELD("counted", sums.counted, false),
-    FIELD("loss_sum", sums.loss, true),
-    FIELD("weight_sum", sums.weight, true),
-    FIELD("square_sum", sums.square, true),
-#undef FIELD
+    {"epoch", offsetof(shoal_train_state, epoch), false},
+    {"round", offsetof(shoal_train_state, round), false},
+    {"step", offsetof(shoal_train_state, step), false},
+    {"correct", offsetof(shoal_train_state, sums.correct), false},
+    {"counted", offsetof(shoal_train_state, sums.counted), false},
+    {"loss_sum", offsetof(shoal_train_state, sums.loss), true},
+    {"weight_sum", offsetof(shoal_train_state, sums.weight), true},
+    {"square_sum", offsetof(shoal_train_state, sums.square), true},
 };
 enum { POSITION_FIELDS = sizeof position_fields / sizeof position_fields[0] };
 

@@ -116,10 +116,8 @@ static size_t largest_scratch(const shoal_engine *e) {
   size_t most = e->kernels->gemm_scratch(UINT32_MAX, UINT32_MAX, UINT32_MAX);
   for (uint32_t i = 0; i < e->graph->nodes_count; i++) {
     const shoal_node *node = &e->graph->nodes[i];
-    for (int backward = 0; node->op->scratch != NULL && backward < 2; backward++) {
-      size_t scratch = node->op->scratch(node, e->kernels, largest_tile(e), backward);
-      if (scratch > most) most = scratch;
-    }
+    for (int backward = 0; node->op->scratch != NULL && backward < 2; backward++)
+      most = shoal_larger(most, node->op->scratch(node, e->kernels, largest_tile(e), backward));
   }
   return (most + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES;
 }
@@ -192,10 +190,10 @@ static void share_task(void *context, uint32_t index, uint32_t thread) {
 static void spread_task(void *context, uint32_t index, uint32_t crew_index) {
   spread share = *(const spread *)context;
   const shoal_engine *e = share.engine;
-  uint32_t end = (uint32_t)shoal_part_start(share.tasks, 1, index + 1, e->crews_count);
-  share.first = (uint32_t)shoal_part_start(share.tasks, 1, index, e->crews_count);
+  shoal_stretch part = shoal_part(share.tasks, 1, index, e->crews_count);
+  share.first = (uint32_t)part.first;
   share.thread = crew_index * e->crew_threads;
-  shoal_pool_run(e->crews[crew_index].team, end - share.first, share_task, &share);
+  shoal_pool_run(e->crews[crew_index].team, (uint32_t)part.count, share_task, &share);
 }
 
 static void run_all(shoal_engine *e, uint32_t tasks, shoal_pool_task f, void *context) {
@@ -336,7 +334,7 @@ typedef struct pass_work {
 } pass_work;
 
 uint32_t shoal_engine_shard_start(const shoal_graph *graph, uint32_t n, uint32_t shards, uint32_t shard) {
-  return (uint32_t)shoal_part_start(n, graph->samples_unit, shard, shards);
+  return (uint32_t)shoal_part(n, graph->samples_unit, shard, shards).first;
 }
 
 /* The outputs of a tile, with the output's activation, among those of the pass. */

@@ -24,7 +24,7 @@
 #include "nn/optimizer.h"
 #include "nn/plan.h"
 #include "nn/source.h"
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "nn/used_rows.h"
 
 typedef struct shoal_engine shoal_engine;

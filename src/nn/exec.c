@@ -29,22 +29,16 @@ const float *shoal_call_input(const shoal_call *c, uint32_t k) {
 }
 
 shoal_norm shoal_call_norm(const shoal_call *c) {
-  if (c->out->kind == SHOAL_IMAGE) return (shoal_norm){c->out->c, c->out->h * c->out->w, c->lanes, c->n, 1};
-  return (shoal_norm){c->out->features, 1, 0, c->n, c->out->steps};
+  uint32_t lanes = c->out->kind == SHOAL_IMAGE ? c->lanes : 0;
+  return (shoal_norm){shoal_shape_channels(c->out), c->out->h * c->out->w, lanes, c->n, c->out->steps};
 }
 
 shoal_gemm shoal_gemm_ab(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
-  return (shoal_gemm){.m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .a_row = k,
-                      .a_col = 1,
-                      .b = b,
-                      .b_row = n,
-                      .b_col = 1,
-                      .c = c,
-                      .c_row = n};
+  shoal_gemm product = {.m = m, .n = n, .k = k, .a = a, .b = b, .c = c};
+  product.a_row = k;
+  product.b_row = product.c_row = n;
+  product.a_col = product.b_col = 1;
+  return product;
 }
 
 shoal_gemm shoal_gemm_abt(uint32_t m, uint32_t n, uint32_t k, const float *a, const float *b, float *c) {
@@ -70,50 +64,29 @@ static float *scratch_of(const shoal_call *c, uint32_t thread) {
   return thread == 0 ? c->scratch : c->exec->team_scratch + (thread - 1) * c->exec->scratch_floats;
 }
 
-typedef struct pieces {
-  const shoal_call *call;
-  uint32_t count;
-  shoal_piece f;
-} pieces;
-
-static void run_piece(void *context, uint32_t piece, uint32_t thread) {
-  const pieces *all = context;
-  shoal_call call = *all->call;
-  call.scratch = scratch_of(all->call, thread);
-  all->f(&call, piece, all->count);
-}
-
-/* Cuts the work into at most `most` pieces. */
-static void run_pieces(const shoal_call *c, double work, size_t most, shoal_piece f) {
-  uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
-  pieces all = {c, most < threads ? (uint32_t)most : threads, f};
-  if (all.count <= 1)
-    f(c, 0, 1);
-  else
-    shoal_pool_run(c->exec->team, all.count, run_piece, &all);
-}
-
-void shoal_call_pieces(const shoal_call *c, double work, shoal_piece f) { run_pieces(c, work, SIZE_MAX, f); }
-
 typedef struct bands {
-  const void *own; /* the operation's */
+  const shoal_call *call;
+  const void *own;
   size_t count, unit;
+  uint32_t parts;
   shoal_band f;
 } bands;
 
-static void run_band(const shoal_call *c, size_t band, size_t of) {
-  const bands *b = c->own;
-  shoal_call call = *c;
+static void run_band(void *context, uint32_t band, uint32_t thread) {
+  const bands *b = context;
+  shoal_stretch part = shoal_part(b->count, b->unit, band, b->parts);
+  shoal_call call = *b->call;
   call.own = b->own;
-  shoal_stretch part = shoal_part(b->count, b->unit, band, of);
+  call.scratch = scratch_of(b->call, thread);
   if (part.count > 0) b->f(&call, part.first, part.count);
 }
 
-void shoal_call_bands(const shoal_call *c, double work, size_t count, size_t unit, shoal_band f) {
-  bands b = {c->own, count, unit, f};
-  shoal_call call = *c;
-  call.own = &b;
-  run_pieces(&call, work, (count + unit - 1) / unit, run_band);
+void shoal_call_bands(const shoal_call *c, const void *own, double work, size_t count, size_t unit,
+                      shoal_band f) {
+  uint32_t threads = work < BAND_WORK_MIN ? 1 : shoal_pool_threads(c->exec->team);
+  size_t most = (count + unit - 1) / unit;
+  bands b = {c, own, count, unit, most < threads ? (uint32_t)most : threads, f};
+  shoal_pool_run(c->exec->team, b.parts, run_band, &b);
 }
 
 shoal_grid shoal_best_grid(uint32_t cells, uint32_t across_most, uint32_t down_most, shoal_grid_cost cost,
@@ -190,10 +163,8 @@ static void add_band(const shoal_call *call, size_t first, size_t count) {
 }
 
 void shoal_call_add(const shoal_call *c, size_t count, const float *a, const float *b, float *sum) {
-  addition all = {a, b, sum};
-  shoal_call call = *c;
-  call.own = &all;
-  shoal_call_bands(&call, (double)count, count, SHOAL_LANES, add_band);
+  const addition all = {a, b, sum};
+  shoal_call_bands(c, &all, (double)count, count, SHOAL_LANES, add_band);
 }
 
 typedef struct columns {
@@ -208,10 +179,8 @@ static void column_band(const shoal_call *call, size_t first, size_t count) {
 }
 
 void shoal_call_column_sums(const shoal_call *c, uint32_t rows, uint32_t cols, const float *x, float *sums) {
-  columns all = {rows, cols, x, sums};
-  shoal_call call = *c;
-  call.own = &all;
-  shoal_call_bands(&call, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
+  const columns all = {rows, cols, x, sums};
+  shoal_call_bands(c, &all, (double)rows * cols, cols, 4 * SHOAL_LANES, column_band);
 }
 
 const uint32_t *shoal_exec_keys(const shoal_exec *exec, const shoal_node *node) {
@@ -277,7 +246,7 @@ static shoal_call call_of(shoal_exec *exec, uint32_t index, bool back) {
                   .saved = at(exec, place->saved),
                   .mark = &exec->marks[index],
                   .scratch = at(exec, place->scratch[back]),
-                  .dy = at(exec, place->gradient)};
+                  .dy = back ? at(exec, place->gradient) : NULL};
   if (node->inputs_count > 0) c.x = at(exec, plan->places[node->inputs[0]].value);
   return c;
 }
@@ -305,6 +274,14 @@ static void backward(shoal_call *c, uint32_t index) {
 }
 
 /* ---- the passes ---- */
+
+static size_t input_floats(const shoal_exec *exec) {
+  return shoal_shape_floats(&exec->plan->graph->nodes[0].shape, exec->n);
+}
+
+static size_t output_floats(const shoal_exec *exec) {
+  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
+}
 
 /* The batch in the block, or in the host's copy of it. */
 static shoal_batch batch_in(const shoal_exec *exec, float *block) {
@@ -338,25 +315,12 @@ static float *receive(const shoal_exec *exec, size_t offset, size_t floats) {
 
 void shoal_exec_send(const shoal_exec *exec) {
   const shoal_plan *plan = exec->plan;
-  send(exec, plan->places[0].value, shoal_shape_floats(&plan->graph->nodes[0].shape, exec->n));
+  send(exec, plan->places[0].value, input_floats(exec));
   send(exec, plan->ids, 2 * (size_t)exec->n);
-}
-
-static void send_answers(const shoal_exec *exec) {
-  const shoal_plan *plan = exec->plan;
-  const shoal_shape *out = shoal_graph_output(plan->graph);
-  size_t rows = (size_t)exec->n * out->steps;
-  send(exec, plan->labels, rows);
-  send(exec, plan->targets, rows * out->features);
-  send(exec, plan->weight, rows);
 }
 
 static const shoal_place *output_place(const shoal_exec *exec) {
   return &exec->plan->places[exec->plan->graph->nodes_count - 1];
-}
-
-static size_t output_floats(const shoal_exec *exec) {
-  return shoal_shape_floats(shoal_graph_output(exec->plan->graph), exec->n);
 }
 
 const float *shoal_exec_outputs(const shoal_exec *exec) {
@@ -372,8 +336,7 @@ void shoal_exec_send_gradient(const shoal_exec *exec) {
 }
 
 const float *shoal_exec_input_gradient(const shoal_exec *exec) {
-  return receive(exec, exec->plan->places[0].gradient,
-                 shoal_shape_floats(&exec->plan->graph->nodes[0].shape, exec->n));
+  return receive(exec, exec->plan->places[0].gradient, input_floats(exec));
 }
 
 static double now(const shoal_exec *exec) { return exec->step_seconds != NULL ? shoal_clock_seconds() : 0; }
@@ -435,11 +398,11 @@ static const double ELEMENT_WORK = 16; /* of an exponential, in multiply-adds */
 static void cross_entropy_piece(void *context, uint32_t index, uint32_t thread) {
   (void)thread;
   const loss_pieces *l = context;
-  size_t first = shoal_part_start(l->rows, 1, index, SHOAL_LOSS_PIECES),
-         end = shoal_part_start(l->rows, 1, index + 1, SHOAL_LOSS_PIECES), at_row = first * l->cols;
-  if (first < end)
-    l->kernels->cross_entropy((uint32_t)(end - first), l->cols, l->p + at_row, l->batch->labels + first,
-                              l->batch->weight + first, l->scale, l->d != NULL ? l->d + at_row : NULL,
+  shoal_stretch part = shoal_part(l->rows, 1, index, SHOAL_LOSS_PIECES);
+  size_t at_row = part.first * l->cols;
+  if (part.count > 0)
+    l->kernels->cross_entropy((uint32_t)part.count, l->cols, l->p + at_row, l->batch->labels + part.first,
+                              l->batch->weight + part.first, l->scale, l->d != NULL ? l->d + at_row : NULL,
                               &l->sums[index].loss, &l->sums[index].correct);
 }
 
@@ -475,7 +438,9 @@ void shoal_exec_loss(shoal_exec *exec, shoal_sums *sums) {
                    .scale = (float)scale,
                    .sums = (shoal_sums *)(void *)at(exec, plan->sums)};
   size_t sums_floats = SHOAL_LOSS_PIECES * sizeof *l.sums / sizeof(float);
-  send_answers(exec);
+  send(exec, plan->labels, l.rows);
+  send(exec, plan->targets, (size_t)l.rows * l.cols);
+  send(exec, plan->weight, l.rows);
   l.kernels->zero(sums_floats, at(exec, plan->sums));
   l.kernels->weigh_rows(l.rows, batch.labels, plan->training && labels ? exec->class_weights : NULL,
                         batch.weight, &l.sums->weight, &l.sums->counted);

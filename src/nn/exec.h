@@ -21,7 +21,7 @@
 #include "base/pool.h"
 #include "nn/plan.h"
 #include "nn/source.h"
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "nn/used_rows.h"
 
 typedef struct shoal_exec {
@@ -50,18 +50,15 @@ typedef struct shoal_exec {
   double *step_seconds;
 } shoal_exec;
 
-/* Where part `index` begins of `size` things that are cut into so many parts, each a whole number of units. */
-static inline size_t shoal_part_start(size_t size, size_t unit, size_t index, size_t parts) {
-  size_t units = (size + unit - 1) / unit, start = units * index / parts * unit;
-  return start < size ? start : size;
-}
-/* The whole part. */
 typedef struct shoal_stretch {
   size_t first, count;
 } shoal_stretch;
+/* Part `index` <= parts of `size` things that are cut into so many parts, each a whole number of units. */
 static inline shoal_stretch shoal_part(size_t size, size_t unit, size_t index, size_t parts) {
-  size_t first = shoal_part_start(size, unit, index, parts);
-  return (shoal_stretch){first, shoal_part_start(size, unit, index + 1, parts) - first};
+  size_t units = (size + unit - 1) / unit;
+  size_t first = units * index / parts * unit, end = units * (index + 1) / parts * unit;
+  if (first > size) first = size;
+  return (shoal_stretch){first, (end < size ? end : size) - first};
 }
 
 /* The batch's places on the host, for a source to fill, and the samples' way into the block; the loss sends the answers. */

@@ -69,10 +69,9 @@ static bool read_reference(shoal_reading *r, shoal_layer *layer, uint32_t k) {
   return true;
 }
 
-static const shoal_op *find_op(shoal_word word) { return shoal_op_named(word.text, word.length); }
-
 static bool is_keyword(shoal_word word) {
-  return find_op(word) != NULL || shoal_word_find(word, shoal_activation_words) >= 0 ||
+  return shoal_op_named(word.text, word.length) != NULL ||
+         shoal_word_find(word, shoal_activation_words) >= 0 ||
          shoal_word_find(word, shoal_setting_words) >= 0 || shoal_word_find(word, option_words) >= 0;
 }
 
@@ -188,7 +187,7 @@ static bool unexpected(shoal_reading *r, shoal_word at, unsigned allowed) {
   const shoal_phrase quote = shoal_word_quote(w, at);
   const char *near = shoal_word_near(at, words);
   if (shoal_words_foreign(w).text[0]) return shoal_words_fail(w, at, "unexpected %s", quote.text);
-  if (find_op(at) != NULL)
+  if (shoal_op_named(at.text, at.length) != NULL)
     return shoal_words_fail(w, at, "unexpected %s; every layer has a line of its own", quote.text);
   if (near) return shoal_words_fail(w, at, "unexpected %s; did you mean '%s'?", quote.text, near);
   return shoal_words_fail(w, at, "unexpected %s; here can stand: the end of the line, %s%s", quote.text,
@@ -320,7 +319,7 @@ static bool read_layer(shoal_reading *r, shoal_layer *layer) {
   shoal_words *w = &r->words;
   shoal_model *model = r->model;
   int activation = shoal_word_find(w->word, shoal_activation_words);
-  layer->op = activation >= 0 ? shoal_activation_op : find_op(w->word);
+  layer->op = activation >= 0 ? shoal_activation_op : shoal_op_named(w->word.text, w->word.length);
   if (layer->op == NULL) return unknown_layer(r, layer->named);
   bool is_input = shoal_op_is(layer->op, SHOAL_OP_INPUT);
   if (is_input && r->layers_only) return refuse_in_body(r);

@@ -84,6 +84,10 @@ typedef struct shoal_shape {
 shoal_shape shoal_vector_of(uint64_t features);
 shoal_shape shoal_sequence_of(uint32_t steps, uint32_t features);
 uint64_t shoal_shape_values(const shoal_shape *shape);
+/* The channels of an image, the features of anything else. */
+static inline uint32_t shoal_shape_channels(const shoal_shape *shape) {
+  return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
+}
 bool shoal_shape_equal(const shoal_shape *a, const shoal_shape *b);
 /* The shape's sizes in the order in which shoal_shape_text writes them; returns how many. */
 enum { SHOAL_SHAPE_DIMS_MAX = 3 };

@@ -59,12 +59,12 @@ int shoal_word_find(shoal_word word, const char *const *table);
 size_t shoal_name_length(const char *text);
 
 /* All of these answer false, for `return shoal_words_fail(...)`. */
-bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+bool shoal_words_refuse(shoal_words *w, shoal_status status, shoal_word at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+#define shoal_words_fail(w, at, ...) shoal_words_refuse(w, SHOAL_INVALID, at, __VA_ARGS__)
+#define shoal_words_over_limit(w, at, ...) shoal_words_refuse(w, SHOAL_LIMIT, at, __VA_ARGS__)
 /* "expected FORMAT, found 'x'" */
 bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* "unknown THING 'x'; did you mean 'y'?", or the whole table when nothing is near. */
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table);

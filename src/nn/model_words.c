@@ -18,9 +18,12 @@ void shoal_words_init(shoal_words *w, const char *name, const char *text, size_t
 
 /* ---- errors ------------------------------------------------------------------------- */
 
-static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char *format, va_list args) {
+bool shoal_words_refuse(shoal_words *w, shoal_status status, shoal_word at, const char *format, ...) {
   char sentence[SHOAL_ERROR_TEXT_MAX];
+  va_list args;
+  va_start(args, format);
   vsnprintf(sentence, sizeof sentence, format, args);
+  va_end(args);
   const shoal_phrase foreign = shoal_words_foreign(w);
   size_t length = strlen(sentence);
   if (foreign.text[0]) snprintf(sentence + length, sizeof sentence - length, "; %s", foreign.text);
@@ -35,14 +38,6 @@ static bool fail(shoal_words *w, shoal_status status, shoal_word at, const char 
   return false;
 }
 
-bool shoal_words_fail(shoal_words *w, shoal_word at, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  fail(w, SHOAL_INVALID, at, format, args);
-  va_end(args);
-  return false;
-}
-
 bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...) {
   char what[SHOAL_ERROR_TEXT_MAX];
   va_list args;
@@ -50,14 +45,6 @@ bool shoal_words_expected(shoal_words *w, shoal_word at, const char *format, ...
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
   return shoal_words_fail(w, at, "expected %s, found %s", what, shoal_word_quote(w, at).text);
-}
-
-bool shoal_words_over_limit(shoal_words *w, shoal_word at, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  fail(w, SHOAL_LIMIT, at, format, args);
-  va_end(args);
-  return false;
 }
 
 bool shoal_words_unknown(shoal_words *w, shoal_word at, const char *thing, const char *const *table) {

@@ -78,39 +78,37 @@ static const char *new_name(shoal_onnx_file *file) {
 
 /* ---- attributes --------------------------------------------------------------------- */
 
+/* The next one closes it, or its operator. */
 static shoal_protobuf *open_attribute(shoal_onnx_file *file, const char *name, int type) {
-  shoal_protobuf_open(&file->attributes, NODE_ATTRIBUTE);
-  shoal_protobuf_text(&file->attributes, ATTRIBUTE_NAME, name);
-  shoal_protobuf_int(&file->attributes, ATTRIBUTE_TYPE, type);
-  return &file->attributes;
+  shoal_protobuf *out = &file->attributes;
+  shoal_protobuf_close(out, out->depth);
+  shoal_protobuf_open(out, NODE_ATTRIBUTE);
+  shoal_protobuf_text(out, ATTRIBUTE_NAME, name);
+  shoal_protobuf_int(out, ATTRIBUTE_TYPE, type);
+  return out;
 }
 
 void shoal_onnx_attribute_int(shoal_onnx_file *file, const char *name, int64_t value) {
   shoal_protobuf_int(open_attribute(file, name, TYPE_INT), ATTRIBUTE_INT, value);
-  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_ints(shoal_onnx_file *file, const char *name, size_t count, const int64_t *values) {
-  open_attribute(file, name, TYPE_INTS);
-  for (size_t i = 0; i < count; i++) shoal_protobuf_int(&file->attributes, ATTRIBUTE_INTS, values[i]);
-  shoal_protobuf_close(&file->attributes, 1);
+  shoal_protobuf *out = open_attribute(file, name, TYPE_INTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_int(out, ATTRIBUTE_INTS, values[i]);
 }
 
 void shoal_onnx_attribute_float(shoal_onnx_file *file, const char *name, float value) {
   shoal_protobuf_float(open_attribute(file, name, TYPE_FLOAT), ATTRIBUTE_FLOAT, value);
-  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_text(shoal_onnx_file *file, const char *name, const char *value) {
   shoal_protobuf_text(open_attribute(file, name, TYPE_TEXT), ATTRIBUTE_TEXT, value);
-  shoal_protobuf_close(&file->attributes, 1);
 }
 
 void shoal_onnx_attribute_texts(shoal_onnx_file *file, const char *name, size_t count,
                                 const char *const *values) {
-  open_attribute(file, name, TYPE_TEXTS);
-  for (size_t i = 0; i < count; i++) shoal_protobuf_text(&file->attributes, ATTRIBUTE_TEXTS, values[i]);
-  shoal_protobuf_close(&file->attributes, 1);
+  shoal_protobuf *out = open_attribute(file, name, TYPE_TEXTS);
+  for (size_t i = 0; i < count; i++) shoal_protobuf_text(out, ATTRIBUTE_TEXTS, values[i]);
 }
 
 /* ---- operators ---------------------------------------------------------------------- */
@@ -118,6 +116,7 @@ void shoal_onnx_attribute_texts(shoal_onnx_file *file, const char *name, size_t 
 void shoal_onnx_node(shoal_onnx_file *file, const char *op, const char *const *inputs, size_t inputs_count,
                      const char *output) {
   shoal_protobuf *out = &file->nodes;
+  shoal_protobuf_close(&file->attributes, file->attributes.depth);
   bool of_tables = strcmp(op, label_encoder) == 0;
   file->tables |= of_tables;
   shoal_protobuf_open(out, GRAPH_NODE);
@@ -172,7 +171,6 @@ const char *shoal_onnx_texts_of_numbers(shoal_onnx_file *file, const char *value
                                         const char *const *texts) {
   shoal_protobuf *out = open_attribute(file, "keys_int64s", TYPE_INTS);
   for (size_t i = 0; i < count; i++) shoal_protobuf_int(out, ATTRIBUTE_INTS, (int64_t)i);
-  shoal_protobuf_close(out, 1);
   shoal_onnx_attribute_texts(file, "values_strings", count, texts);
   return shoal_onnx_emit(file, label_encoder, value, NULL);
 }

@@ -50,11 +50,11 @@ typedef struct shoal_call {
   const float *x;              /* input 0 */
   float *y;
   float *saved, *scratch;
-  const void *own; /* what the operation hands to its bands, or NULL */
+  const void *own; /* of a band: what the operation has handed to it */
   uint32_t *mark;  /* a word of the host that stays from forward to backward */
-  float *dy;       /* backward only, and these: */
-  /* The gradients of the inputs; NULL for an input whose gradient nobody wants, and forward. A node with one input and
-   * no parameters has dx[0] whenever it runs backward, which it does only when that gradient is wanted. */
+  float *dy;       /* backward only, NULL forward, and so are these: */
+  /* The gradients of the inputs; NULL for an input whose gradient nobody wants. A node with one input and no parameters
+   * has dx[0] whenever it runs backward, which it does only when that gradient is wanted. */
   float *dx[SHOAL_LAYER_INPUTS_MAX];
 } shoal_call;
 
@@ -132,13 +132,11 @@ void shoal_call_column_sums(const shoal_call *call, uint32_t rows, uint32_t cols
                             float *sums);
 /* Calls f for stretches of 0 .. count - 1 that are multiples of `unit`, one for each thread of the team, where `work`,
  * about the floating point operations of all, is worth it. A stretch must give the same bits alone and within a larger
- * one. The call that f gets is this one, but for its scratch, which is the thread's and as large as the node's. */
+ * one. The call that f gets is this one, but for `own`, and its scratch, which is the thread's and as large as the
+ * node's. */
 typedef void (*shoal_band)(const shoal_call *call, size_t first, size_t count);
-void shoal_call_bands(const shoal_call *call, double work, size_t count, size_t unit, shoal_band f);
-/* For an operation that cuts its work itself: calls f once for each piece 0 .. pieces - 1. There are as many pieces as
- * threads in the team, or one where `work` is too little to share. */
-typedef void (*shoal_piece)(const shoal_call *call, size_t piece, size_t pieces);
-void shoal_call_pieces(const shoal_call *call, double work, shoal_piece f);
+void shoal_call_bands(const shoal_call *call, const void *own, double work, size_t count, size_t unit,
+                      shoal_band f);
 
 /* Two lists cut for threads: one into `across` parts, the other into `down`. A cell is a part of each. */
 typedef struct shoal_grid {

@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "nn/loss.h"
 #include "nn/op.h"
-#include "nn/sums.h"
+#include "nn/tree.h"
 
 enum { ALIGN = 16 };
 #define FLOATS_MAX ((size_t)1 << 48) /* far beyond any machine, far below what size_t holds */

@@ -149,14 +149,14 @@ shoal_status shoal_safetensors_save(const char *path, const shoal_tensor *tensor
 /* A file being read, and what it keeps afterwards: names and metadata live in `header`. */
 typedef struct reader {
   shoal_safetensors file; /* first, so that a pointer to it is one to the reader */
-  void *mapped;           /* the whole file, or NULL */
+  void *mapped;           /* the whole file, or NULL where it is in `copied` */
   size_t mapped_bytes;
-  uint8_t *copied; /* or a copy of it */
   cJSON *header;
   const shoal_tensor **by_name;
   const uint8_t *data; /* behind the header */
   uint64_t data_bytes;
   shoal_error *err; /* while reading */
+  uint8_t copied[];
 } reader;
 
 #define CORRUPT(r, ...) shoal_fail((r)->err, SHOAL_CORRUPT, __VA_ARGS__)
@@ -439,11 +439,9 @@ shoal_status shoal_safetensors_load(shoal_safetensors **out, const char *path, s
 shoal_status shoal_safetensors_parse(shoal_safetensors **out, const char *name, const uint8_t *bytes,
                                      size_t length, shoal_error *err) {
   *out = NULL;
-  reader *r = calloc(1, sizeof *r);
+  reader *r = calloc(1, sizeof *r + length);
   if (!r) return shoal_fail(err, SHOAL_NO_MEMORY, "%s: out of memory", name);
   r->err = err;
-  r->copied = malloc(length ? length : 1);
-  if (!r->copied) return finish(r, name, shoal_fail(err, SHOAL_NO_MEMORY, "out of memory"), out);
   if (length > 0) memcpy(r->copied, bytes, length);
   return finish(r, name, read_file(r, r->copied, length), out);
 }
@@ -452,7 +450,6 @@ void shoal_safetensors_destroy(shoal_safetensors *file) {
   if (!file) return;
   reader *r = (reader *)file;
   if (r->mapped) munmap(r->mapped, r->mapped_bytes);
-  free(r->copied);
   cJSON_Delete(r->header);
   free(r->by_name);
   free(file->tensors);

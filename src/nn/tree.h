@@ -1,4 +1,4 @@
-/* tree.h: the order in which the parts of a round are added.
+/* tree.h: the sums of a round, and the order in which its parts are added.
  *
  * Sums of floats depend on their order, so it is fixed: neighbours first, then neighbours of
  * these sums, and so on. Of five parts that is ((0 + 1) + (2 + 3)) + 4. A node of this tree
@@ -13,7 +13,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nn/sums.h"
+/* What samples add to the sums of a round or an evaluation. */
+typedef struct shoal_sums {
+  double loss, weight; /* of weighted sample losses, and of their weights */
+  double square;       /* of squared errors (mean squared, absolute, Huber) */
+  uint64_t counted;    /* answers with a weight above 0: one a sample, or one a step of a sequence */
+  uint64_t correct;    /* the right ones among them */
+} shoal_sums;
+
+static inline void shoal_sums_add(shoal_sums *total, const shoal_sums *part) {
+  total->loss += part->loss;
+  total->weight += part->weight;
+  total->square += part->square;
+  total->counted += part->counted;
+  total->correct += part->correct;
+}
 
 /* How many parts the node covers that begins at `first` and has up to `width` of them. */
 static inline uint32_t shoal_tree_count(uint32_t parts, uint32_t first, uint32_t width) {

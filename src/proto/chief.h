@@ -42,7 +42,7 @@
 #ifndef SHOAL_PROTO_CHIEF_H
 #define SHOAL_PROTO_CHIEF_H
 
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "proto/beat.h"
 #include "proto/lease.h"
 #include "proto/mode.h"

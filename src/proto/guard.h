@@ -31,7 +31,7 @@
 #ifndef SHOAL_PROTO_GUARD_H
 #define SHOAL_PROTO_GUARD_H
 
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "proto/lease.h"
 #include "proto/message.h"
 #include "proto/trust.h"

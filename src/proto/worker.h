@@ -12,7 +12,7 @@
 #ifndef SHOAL_PROTO_WORKER_H
 #define SHOAL_PROTO_WORKER_H
 
-#include "nn/sums.h"
+#include "nn/tree.h"
 #include "proto/mode.h"
 #include "proto/outbox.h"
 #include "proto/slice.h"

@@ -14,8 +14,8 @@
 #ifndef SHOAL_SIM_JOB_H
 #define SHOAL_SIM_JOB_H
 
-#include "nn/sums.h"
 #include "nn/trainer.h"
+#include "nn/tree.h"
 #include "proto/mode.h"
 #include "proto/slice.h"
 #include "proto/worker.h"

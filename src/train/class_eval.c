@@ -33,20 +33,14 @@ shoal_status shoal_class_eval_init(shoal_class_eval *out, const shoal_graph *gra
   shoal_status status = shoal_confusion_init(&out->confusion, two ? 2 : features, binary && !two, err);
   if (status != SHOAL_OK) return status;
   out->outputs = malloc((size_t)batch * features * sizeof *out->outputs);
-  out->weight = malloc(SHOAL_FETCH_MAX * sizeof *out->weight);
-  if (binary)
-    out->targets = malloc((size_t)SHOAL_FETCH_MAX * features * sizeof *out->targets);
-  else
-    out->labels = malloc(SHOAL_FETCH_MAX * sizeof *out->labels);
-  bool ok = out->outputs && out->weight && (out->targets || out->labels);
+  if (binary) out->targets = malloc((size_t)SHOAL_FETCH_MAX * features * sizeof *out->targets);
+  bool ok = out->outputs && (out->targets || !binary);
   return ok ? SHOAL_OK : shoal_fail(err, SHOAL_NO_MEMORY, "out of memory");
 }
 
 void shoal_class_eval_release(shoal_class_eval *e) {
   shoal_confusion_release(&e->confusion);
   free(e->outputs);
-  free(e->labels);
-  free(e->weight);
   free(e->targets);
   *e = (shoal_class_eval){0};
 }
@@ -75,7 +69,8 @@ static void add_sample(shoal_class_eval *e, uint64_t sample, const float *row, u
 static void on_batch(void *self, uint64_t first, uint32_t n) {
   shoal_class_eval *e = self;
   uint32_t features = shoal_graph_output(e->graph)->features;
-  const shoal_batch known = {.labels = e->labels, .targets = e->targets, .weight = e->weight};
+  const shoal_batch known = {
+      .labels = e->targets ? NULL : e->labels, .targets = e->targets, .weight = e->weight};
   for (uint32_t done = 0, some; done < n; done += some) {
     some = n - done < SHOAL_FETCH_MAX ? n - done : SHOAL_FETCH_MAX;
     e->source->fetch(e->source->self, 0, first + done, some, &known);

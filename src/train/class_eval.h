@@ -25,9 +25,9 @@ typedef struct shoal_class_eval {
   shoal_confusion confusion;
   shoal_confusion_words words; /* the names of classes, and samples as data/sample.h shows them */
   float *outputs;              /* of a batch; the rest for one fetch */
-  float *weight;
-  float *targets;  /* with binary cross-entropy, */
-  int32_t *labels; /* or these without; the other is NULL */
+  float *targets;              /* with binary cross-entropy; NULL without, where there are labels */
+  int32_t labels[SHOAL_FETCH_MAX];
+  float weight[SHOAL_FETCH_MAX];
 } shoal_class_eval;
 
 /* batch: the trainer's. */

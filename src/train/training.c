@@ -1,7 +1,6 @@
 /* training.c: see training.h. */
 #include "train/training.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -379,7 +378,7 @@ shoal_outcome shoal_training_loop(shoal_training *t, shoal_error *err) {
 shoal_status shoal_training_keep_best(shoal_training *t, shoal_error *err) {
   shoal_status status = with_file(t, t->best_path.bytes, resume, err);
   if (status == SHOAL_OK && rename(t->best_path.bytes, t->config->out) != 0)
-    status = shoal_fail(err, SHOAL_IO, "%s: %s", t->config->out, strerror(errno));
+    status = shoal_fail_errno(t->config->out, err);
   if (status == SHOAL_OK) t->saved_step = t->state->step;
   return status;
 }

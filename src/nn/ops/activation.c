@@ -85,7 +85,7 @@ enum { WORK_OF_VALUE = 16 }; /* about the floating point operations of a functio
 
 /* Some of the values, forward or backward. */
 static void band(const shoal_call *c, size_t first, size_t count) {
-  if (c->dx[0] == NULL)
+  if (c->dy == NULL)
     c->kernels->act_forward(c->node->activation, count, c->x + first, c->y + first);
   else
     c->kernels->act_backward(c->node->activation, count, c->x + first, c->y + first, c->dy + first,
@@ -96,7 +96,7 @@ static void band(const shoal_call *c, size_t first, size_t count) {
 static void softmax_band(const shoal_call *c, size_t first, size_t count) {
   uint32_t rows = (uint32_t)count, features = c->out->features;
   size_t at = first * features;
-  if (c->dx[0] == NULL)
+  if (c->dy == NULL)
     c->kernels->softmax_forward(rows, features, c->x + at, c->y + at);
   else
     c->kernels->softmax_backward(rows, features, c->y + at, c->dy + at, c->dx[0] + at);
@@ -105,9 +105,9 @@ static void softmax_band(const shoal_call *c, size_t first, size_t count) {
 static void run(const shoal_call *c) {
   size_t count = shoal_call_floats(c, c->out);
   if (c->node->activation != SHOAL_ACT_SOFTMAX)
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
+    shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)count, count, SHOAL_LANES, band);
   else
-    shoal_call_bands(c, WORK_OF_VALUE * (double)count, shoal_call_rows(c, c->out), 1, softmax_band);
+    shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)count, shoal_call_rows(c, c->out), 1, softmax_band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -50,10 +50,10 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 /* Bringing one channel of a tile to its points costs about as much as multiplying so many pairs of channels there. */
 enum { CHANGE = 4 };
 
-/* How threads share a pass: y or dx is cut by lanes and channels, dw by output and input channels. */
+/* How threads share a pass: y or dx is cut by lanes and channels, and each of its values is a sum over `each` channels.
+ * Backward these are the outputs' and `channels` the inputs', and dw is cut by both. */
 typedef struct winograd_cut {
-  uint32_t groups, tiles, channels, each; /* of y or dx; each value is a sum over `each` channels */
-  uint32_t outs, ins;                     /* of dw */
+  uint32_t pieces, groups, tiles, channels, each;
   shoal_grid values, weights;
 } winograd_cut;
 
@@ -69,34 +69,27 @@ static uint64_t cost_of_values(const void *own, shoal_grid grid) {
 /* A part walks over all tiles of all lanes, and its products compute whole vectors of inputs. */
 static uint64_t cost_of_weights(const void *own, shoal_grid grid) {
   const winograd_cut *cut = own;
-  uint64_t outs = shoal_largest_part(cut->outs, grid.across), ins = shoal_largest_part(cut->ins, grid.down);
+  uint64_t outs = shoal_largest_part(cut->each, grid.across),
+           ins = shoal_largest_part(cut->channels, grid.down);
   return CHANGE * (outs + ins) + outs * ((ins + SHOAL_LANES - 1) / SHOAL_LANES * SHOAL_LANES);
 }
 
 static winograd_cut cut_of(const shoal_call *c, bool back) {
   shoal_window w = shoal_window_of_call(c);
-  uint32_t threads = shoal_pool_threads(c->exec->team);
-  winograd_cut cut = {.groups = w.lanes / SHOAL_LANES,
+  winograd_cut cut = {.pieces = shoal_pool_threads(c->exec->team),
+                      .groups = w.lanes / SHOAL_LANES,
                       .tiles = w.out_h * w.out_w / 16 + 1,
                       .channels = back ? w.in_c : w.out_c,
-                      .each = back ? w.out_c : w.in_c,
-                      .outs = w.out_c,
-                      .ins = w.in_c};
-  cut.values = shoal_best_grid(threads, cut.groups, cut.channels, cost_of_values, &cut);
-  if (back) cut.weights = shoal_best_grid(threads, cut.outs, cut.ins, cost_of_weights, &cut);
+                      .each = back ? w.out_c : w.in_c};
+  cut.values = shoal_best_grid(cut.pieces, cut.groups, cut.channels, cost_of_values, &cut);
+  if (back) cut.weights = shoal_best_grid(cut.pieces, cut.each, cut.channels, cost_of_weights, &cut);
   return cut;
 }
 
-/* The grid that a piece of so many is a cell of. A grid may have fewer cells than there are pieces: the others get
- * nothing. */
-static bool has_cell(shoal_grid *grid, size_t piece, size_t pieces) {
-  if (pieces == 1) *grid = (shoal_grid){1, 1};
-  return piece < grid->across * grid->down;
-}
-
-static void take_values(shoal_winograd *job, const winograd_cut *cut, size_t piece, size_t pieces) {
+/* A piece of a pass is a cell of either grid. A grid may have fewer cells than there are pieces: the others get nothing. */
+static void take_values(shoal_winograd *job, const winograd_cut *cut, size_t piece) {
   shoal_grid grid = cut->values;
-  if (!has_cell(&grid, piece, pieces)) return;
+  if (piece >= grid.across * grid.down) return;
   shoal_stretch lanes = shoal_part(job->window.lanes, SHOAL_LANES, piece % grid.across, grid.across),
                 channels = shoal_part(cut->channels, 1, piece / grid.across, grid.down);
   job->first_lane = (uint32_t)lanes.first;
@@ -105,11 +98,11 @@ static void take_values(shoal_winograd *job, const winograd_cut *cut, size_t pie
   job->count = (uint32_t)channels.count;
 }
 
-static void take_weights(shoal_winograd *job, const winograd_cut *cut, size_t piece, size_t pieces) {
+static void take_weights(shoal_winograd *job, const winograd_cut *cut, size_t piece) {
   shoal_grid grid = cut->weights;
-  if (!has_cell(&grid, piece, pieces)) return;
-  shoal_stretch outs = shoal_part(cut->outs, 1, piece % grid.across, grid.across),
-                ins = shoal_part(cut->ins, 1, piece / grid.across, grid.down);
+  if (piece >= grid.across * grid.down) return;
+  shoal_stretch outs = shoal_part(cut->each, 1, piece % grid.across, grid.across),
+                ins = shoal_part(cut->channels, 1, piece / grid.across, grid.down);
   job->dw_first_out = (uint32_t)outs.first;
   job->dw_outs = (uint32_t)outs.count;
   job->dw_first_in = (uint32_t)ins.first;
@@ -120,35 +113,39 @@ static shoal_winograd winograd_of(const shoal_call *c) {
   return (shoal_winograd){.window = shoal_window_of_call(c), .x = c->x, .w = shoal_call_weight(c, 0)};
 }
 
-static void winograd_forward_piece(const shoal_call *c, size_t piece, size_t pieces) {
-  shoal_winograd job = winograd_of(c);
-  job.bias = shoal_call_weight(c, 1);
-  job.y = c->y;
-  take_values(&job, c->own, piece, pieces);
-  if (job.count > 0) c->kernels->winograd_forward(&job, c->scratch);
+static void winograd_forward_band(const shoal_call *c, size_t first, size_t count) {
+  for (size_t piece = first; piece < first + count; piece++) {
+    shoal_winograd job = winograd_of(c);
+    job.bias = shoal_call_weight(c, 1);
+    job.y = c->y;
+    take_values(&job, c->own, piece);
+    if (job.count > 0) c->kernels->winograd_forward(&job, c->scratch);
+  }
 }
 
-static void winograd_backward_piece(const shoal_call *c, size_t piece, size_t pieces) {
+static void winograd_backward_piece(const shoal_call *c, const winograd_cut *cut, size_t piece) {
   shoal_winograd job = winograd_of(c);
   job.dy = c->dy;
   job.dx = c->dx[0];
   job.dw = shoal_call_gradient(c, 0);
-  if (job.dx != NULL) take_values(&job, c->own, piece, pieces);
-  take_weights(&job, c->own, piece, pieces);
+  if (job.dx != NULL) take_values(&job, cut, piece);
+  take_weights(&job, cut, piece);
   if (job.count > 0 || job.dw_outs > 0) c->kernels->winograd_backward(&job, c->scratch);
   float *dbias = shoal_call_gradient(c, 1);
   if (dbias == NULL) return;
-  shoal_stretch outs = shoal_part(job.window.out_c, 1, piece, pieces);
+  shoal_stretch outs = shoal_part(job.window.out_c, 1, piece, cut->pieces);
   job.window.out_c = (uint32_t)outs.count;
   c->kernels->conv_backward_bias(&job.window, c->dy + outs.first * out_plane(&job.window),
                                  dbias + outs.first);
 }
 
+static void winograd_backward_band(const shoal_call *c, size_t first, size_t count) {
+  for (size_t piece = first; piece < first + count; piece++) winograd_backward_piece(c, c->own, piece);
+}
+
 static void run_winograd(const shoal_call *c, double work, bool back) {
   winograd_cut cut = cut_of(c, back);
-  shoal_call call = *c;
-  call.own = &cut;
-  shoal_call_pieces(&call, work, back ? winograd_backward_piece : winograd_forward_piece);
+  shoal_call_bands(c, &cut, work, cut.pieces, 1, back ? winograd_backward_band : winograd_forward_band);
 }
 
 /* ---- either way ---- */
@@ -158,7 +155,7 @@ static void forward(const shoal_call *c) {
   if (shoal_winograd_suits(&window))
     run_winograd(c, work_of(&window), false);
   else
-    shoal_call_bands(c, work_of(&window), window.out_c, 1, forward_band);
+    shoal_call_bands(c, NULL, work_of(&window), window.out_c, 1, forward_band);
 }
 
 static void input_band(const shoal_call *c, size_t first, size_t count) {
@@ -184,8 +181,8 @@ static void backward(const shoal_call *c) {
     run_winograd(c, work_of(&window), true);
     return;
   }
-  if (c->dx[0] != NULL) shoal_call_bands(c, work_of(&window), window.in_c, 1, input_band);
-  shoal_call_bands(c, work_of(&window), window.out_c, 1, weights_band);
+  if (c->dx[0] != NULL) shoal_call_bands(c, NULL, work_of(&window), window.in_c, 1, input_band);
+  shoal_call_bands(c, NULL, work_of(&window), window.out_c, 1, weights_band);
 }
 
 static uint64_t flops(const shoal_node *node) {

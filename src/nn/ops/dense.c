@@ -71,9 +71,8 @@ static void sparse_band(const shoal_call *c, size_t first, size_t count) {
 }
 
 static void multiply_sparse(const shoal_call *c, const shoal_gemm *gemm, const shoal_sparse *a) {
-  shoal_call call = *c;
-  call.own = &(sparse_product){gemm, a};
-  shoal_call_bands(&call, 2.0 * gemm->m * gemm->n * gemm->k / SPARSE_SHARE, gemm->m, 1, sparse_band);
+  const sparse_product product = {gemm, a};
+  shoal_call_bands(c, &product, 2.0 * gemm->m * gemm->n * gemm->k / SPARSE_SHARE, gemm->m, 1, sparse_band);
 }
 
 /* ---- the node ---- */

@@ -87,15 +87,11 @@ const shoal_op shoal_op_embed = {.word = "embed",
 
 static size_t saved(const shoal_node *node, uint32_t n) { return (size_t)n * node->columns; }
 
-static const uint32_t *table_dims(const shoal_call *c) {
-  return c->exec->plan->graph->params[c->node->params[0]].dims;
-}
-
 static void forward_lookup(const shoal_call *c) {
   const shoal_kernels *k = c->kernels;
   uint32_t columns = c->node->columns, kept = c->in->features - columns, in = c->in->features,
            out = c->out->features;
-  const uint32_t *dims = table_dims(c);
+  const uint32_t *dims = c->exec->plan->graph->params[c->node->params[0]].dims;
   int32_t *rows = (int32_t *)(void *)c->saved;
   k->copy_rows(c->n, kept, c->x, in, c->y, out);
   k->row_numbers(c->n, columns, c->x + kept, in, dims[0], rows);
@@ -113,9 +109,10 @@ static void backward_lookup(const shoal_call *c) {
     k->zero((size_t)c->n * in, c->dx[0]);
     k->copy_rows(c->n, kept, c->dy, out, c->dx[0], in);
   }
+  const uint32_t width = c->exec->plan->graph->params[c->node->params[0]].dims[1];
   const int32_t *rows = (const int32_t *)(const void *)c->saved;
   for (uint32_t i = 0; i < c->n; i++)
-    k->embed_backward(columns, table_dims(c)[1], rows + (size_t)i * columns, c->dy + (size_t)i * out + kept,
+    k->embed_backward(columns, width, rows + (size_t)i * columns, c->dy + (size_t)i * out + kept,
                       shoal_call_gradient(c, 0));
 }
 

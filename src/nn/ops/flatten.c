@@ -60,11 +60,9 @@ static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char
 
 /* In a target shape 0 stands for the batch, which stays as it is. */
 static const char *onnx_reshape(shoal_onnx_export *e, const shoal_node *node, const char *x) {
-  const shoal_shape *shape = &node->shape;
-  const int64_t image[] = {0, shape->c, shape->h, shape->w}, sequence[] = {0, shape->steps, shape->features};
-  const char *target =
-      shape->kind == SHOAL_IMAGE ? shoal_onnx_ints(e->file, 4, image) : shoal_onnx_ints(e->file, 3, sequence);
-  return shoal_onnx_emit(e->file, "Reshape", x, target, NULL);
+  int64_t sizes[1 + SHOAL_SHAPE_DIMS_MAX] = {0};
+  uint32_t count = 1 + shoal_shape_dims(&node->shape, sizes + 1);
+  return shoal_onnx_emit(e->file, "Reshape", x, shoal_onnx_ints(e->file, count, sizes), NULL);
 }
 
 const shoal_op shoal_op_flatten = {.word = "flatten",

@@ -6,11 +6,6 @@
 
 /* ---- the lines ---- */
 
-/* The channels of an image, the features of anything else. */
-static uint32_t *joined_axis(shoal_shape *shape) {
-  return shape->kind == SHOAL_IMAGE ? &shape->c : &shape->features;
-}
-
 /* The inputs are different lines whose shapes fit. */
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first) {
   shoal_words *w = &r->words;
@@ -24,18 +19,21 @@ static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *first
         return shoal_words_fail(w, r->inputs[k], "%s is already one of the inputs",
                                 shoal_input_text(r, k).text);
     }
-    if (!add && in.kind == first->kind) *joined_axis(&same) = *joined_axis(&in);
+    if (!add && in.kind == first->kind) {
+      same.c = in.c;
+      same.features = in.features;
+    }
     if (!shoal_shape_equal(&same, &in))
       return shoal_words_fail(w, r->inputs[k], "%s has the shape %s, %s %s; they must be equal%s",
                               shoal_input_text(r, k).text, shoal_shape_text(&in, shape),
                               shoal_input_text(r, 0).text, shoal_shape_text(first, first_shape),
                               add ? "" : " but for channels or features");
-    sum += *joined_axis(&in);
+    sum += shoal_shape_channels(&in);
   }
   layer->shape = *first;
   if (add) return true;
   if (sum > SHOAL_VALUES_MAX) return shoal_too_many_values(r, w->head, "its output");
-  *joined_axis(&layer->shape) = (uint32_t)sum;
+  *(first->kind == SHOAL_IMAGE ? &layer->shape.c : &layer->shape.features) = (uint32_t)sum;
   return true;
 }
 
@@ -70,15 +68,13 @@ const shoal_op shoal_op_add = {.word = "add",
 
 /* The part of the whole that each input takes up, copied in or, backward, out: a run in each of some rows. An image's
  * channels are outermost, so it is a single row. */
-static void copy_parts(const shoal_call *c, size_t first, size_t rows, bool back) {
+static void concat_band(const shoal_call *c, size_t first, size_t rows) {
   const shoal_node *nodes = c->exec->plan->graph->nodes;
-  bool image = c->out->kind == SHOAL_IMAGE;
-  size_t unit = image ? (size_t)c->out->h * c->out->w * c->lanes : 1;
-  size_t whole = (image ? c->out->c : c->out->features) * unit, at = first * whole;
+  size_t unit = c->out->kind == SHOAL_IMAGE ? (size_t)c->out->h * c->out->w * c->lanes : 1;
+  size_t whole = shoal_shape_channels(c->out) * unit, at = first * whole;
   for (uint32_t k = 0; k < c->node->inputs_count; k++) {
-    const shoal_shape *part = &nodes[c->node->inputs[k]].shape;
-    size_t run = (image ? part->c : part->features) * unit;
-    if (!back)
+    size_t run = shoal_shape_channels(&nodes[c->node->inputs[k]].shape) * unit;
+    if (c->dy == NULL)
       c->kernels->copy_rows(rows, run, shoal_call_input(c, k) + first * run, run, c->y + at, whole);
     else if (c->dx[k] != NULL)
       c->kernels->copy_rows(rows, run, c->dy + at, whole, c->dx[k] + first * run, run);
@@ -86,21 +82,10 @@ static void copy_parts(const shoal_call *c, size_t first, size_t rows, bool back
   }
 }
 
-static void concat_band(const shoal_call *c, size_t first, size_t count) {
-  copy_parts(c, first, count, false);
-}
-
-static void take_apart_band(const shoal_call *c, size_t first, size_t count) {
-  copy_parts(c, first, count, true);
-}
-
-static void run_rows(const shoal_call *c, shoal_band f) {
+static void run_concat(const shoal_call *c) {
   size_t rows = c->out->kind == SHOAL_IMAGE ? 1 : shoal_call_rows(c, c->out);
-  shoal_call_bands(c, (double)shoal_call_floats(c, c->out), rows, 1, f);
+  shoal_call_bands(c, NULL, (double)shoal_call_floats(c, c->out), rows, 1, concat_band);
 }
-
-static void forward_concat(const shoal_call *c) { run_rows(c, concat_band); }
-static void backward_concat(const shoal_call *c) { run_rows(c, take_apart_band); }
 
 static const char *onnx_concat(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   (void)x;
@@ -113,6 +98,6 @@ const shoal_op shoal_op_concat = {.word = "concat",
                                   .traits = SHOAL_OP_JOINS,
                                   .infer = infer,
                                   .lower = lower,
-                                  .forward = forward_concat,
-                                  .backward = backward_concat,
+                                  .forward = run_concat,
+                                  .backward = run_concat,
                                   .onnx = onnx_concat};

@@ -13,14 +13,10 @@
 
 enum { WORK_OF_VALUE = 8 }; /* about its floating point operations in a pass */
 
-static uint32_t channels_of(const shoal_shape *shape) {
-  return shape->kind == SHOAL_IMAGE ? shape->c : shape->features;
-}
-
 static bool infer(shoal_reading *r, shoal_layer *layer, const shoal_shape *in) {
   layer->shape = *in;
   uint64_t of_channel = layer->op == &shoal_op_batchnorm ? 4 : 2 * (uint64_t)in->h * in->w;
-  return shoal_count_weights(r, channels_of(in) * of_channel);
+  return shoal_count_weights(r, shoal_shape_channels(in) * of_channel);
 }
 
 static uint32_t lower(shoal_lowering *l, uint32_t input) {
@@ -28,7 +24,7 @@ static uint32_t lower(shoal_lowering *l, uint32_t input) {
   const shoal_shape *shape = &l->layer->shape;
   bool batch = l->layer->op == &shoal_op_batchnorm;
   uint32_t node = shoal_lower_node(l, l->layer->op, input, *shape);
-  uint32_t dims[3] = {channels_of(shape), shape->h, shape->w};
+  uint32_t dims[3] = {shoal_shape_channels(shape), shape->h, shape->w};
   uint32_t dims_count = shape->kind == SHOAL_IMAGE && !batch ? 3 : 1;
   for (uint32_t k = 0; k < (batch ? 4 : 2); k++) {
     shoal_param_kind kind = k < 2 ? SHOAL_PARAM_SCALE : SHOAL_PARAM_STATISTIC;
@@ -48,7 +44,7 @@ static size_t scratch(const shoal_node *node, const shoal_kernels *k, uint32_t n
 
 static size_t saved(const shoal_node *node, uint32_t n) {
   (void)n;
-  return 2 * (size_t)channels_of(&node->shape);
+  return 2 * (size_t)shoal_shape_channels(&node->shape);
 }
 
 /* The statistics of this tile travel in the gradient, weighted by its share of the round; the running variance is the
@@ -63,20 +59,14 @@ static void add_statistics(const shoal_call *c) {
                         shoal_call_gradient(c, 3));
 }
 
-/* Some of an image's channels, and where they begin. Elsewhere a channel is a column of all rows, and no band is cut. */
-static shoal_norm channels_at(const shoal_call *c, size_t first, size_t count, size_t *at) {
-  shoal_norm shape = shoal_call_norm(c);
-  shape.channels = (uint32_t)count;
-  *at = first * shape.positions * shape.lanes;
-  return shape;
-}
-
+/* Some of an image's channels. Elsewhere a channel is a column of all rows, and no band is cut. */
 static void forward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t at;
-  shoal_norm shape = channels_at(c, first, count, &at);
+  shoal_norm shape = shoal_call_norm(c);
+  size_t at = first * shape.positions * shape.lanes;
+  shape.channels = (uint32_t)count;
   const float *gamma = shoal_call_weight(c, 0) + first, *beta = shoal_call_weight(c, 1) + first;
   if (c->exec->plan->training) {
-    float *mean = c->saved + first, *var = mean + channels_of(c->out);
+    float *mean = c->saved + first, *var = mean + shoal_shape_channels(c->out);
     c->kernels->batchnorm_train(&shape, c->x + at, gamma, beta, SHOAL_NORM_EPS, c->y + at, mean, var);
   } else {
     c->kernels->batchnorm_infer(&shape, c->x + at, gamma, beta, SHOAL_NORM_EPS,
@@ -85,27 +75,22 @@ static void forward_band(const shoal_call *c, size_t first, size_t count) {
 }
 
 static void backward_band(const shoal_call *c, size_t first, size_t count) {
-  size_t at;
-  shoal_norm shape = channels_at(c, first, count, &at);
-  const float *mean = c->saved + first, *var = mean + channels_of(c->out);
+  shoal_norm shape = shoal_call_norm(c);
+  size_t at = first * shape.positions * shape.lanes;
+  shape.channels = (uint32_t)count;
+  const float *mean = c->saved + first, *var = mean + shoal_shape_channels(c->out);
   float *dx = c->dx[0] != NULL ? c->dx[0] + at : c->scratch;
   c->kernels->batchnorm_backward(&shape, c->x + at, shoal_call_weight(c, 0) + first, SHOAL_NORM_EPS, mean,
                                  var, c->dy + at, dx, shoal_call_gradient(c, 0) + first,
                                  shoal_call_gradient(c, 1) + first);
 }
 
-static void run_bands(const shoal_call *c, shoal_band f) {
-  uint32_t channels = channels_of(c->out);
-  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
-                   c->out->kind == SHOAL_IMAGE ? 1 : channels, f);
+static void run(const shoal_call *c) {
+  uint32_t channels = shoal_shape_channels(c->out);
+  shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), channels,
+                   c->out->kind == SHOAL_IMAGE ? 1 : channels, c->dy == NULL ? forward_band : backward_band);
+  if (c->dy == NULL && c->exec->plan->training) add_statistics(c);
 }
-
-static void forward(const shoal_call *c) {
-  run_bands(c, forward_band);
-  if (c->exec->plan->training) add_statistics(c);
-}
-
-static void backward(const shoal_call *c) { run_bands(c, backward_band); }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {
   bool sequence = node->shape.kind == SHOAL_SEQUENCE; /* its channels come last */
@@ -125,8 +110,8 @@ const shoal_op shoal_op_batchnorm = {.word = "batchnorm",
                                      .lower = lower,
                                      .saved = saved,
                                      .scratch = scratch,
-                                     .forward = forward,
-                                     .backward = backward,
+                                     .forward = run,
+                                     .backward = run,
                                      .onnx = onnx};
 
 /* ---- layernorm ---- */
@@ -151,7 +136,7 @@ static void layernorm_band(const shoal_call *c, size_t first, size_t count) {
 
 static void layernorm_forward(const shoal_call *c) {
   size_t rows = shoal_call_rows(c, c->out);
-  shoal_call_bands(c, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), rows,
+  shoal_call_bands(c, NULL, WORK_OF_VALUE * (double)shoal_call_floats(c, c->out), rows,
                    c->out->kind == SHOAL_IMAGE ? rows : 1, layernorm_band);
 }
 

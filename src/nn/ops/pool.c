@@ -58,15 +58,15 @@ static void band(const shoal_call *c, size_t first, size_t count) {
   size_t in = first * window.in_h * window.in_w * window.lanes;
   size_t out = first * window.out_h * window.out_w * window.lanes;
   window.in_c = window.out_c = (uint32_t)count;
-  if (c->dx[0] == NULL)
+  if (c->dy == NULL)
     c->kernels->pool_forward(c->node->pool, &window, c->x + in, c->y + out);
   else
     c->kernels->pool_backward(c->node->pool, &window, c->x + in, c->y + out, c->dy + out, c->dx[0] + in);
 }
 
 static void run(const shoal_call *c) {
-  double passes = c->dx[0] == NULL ? 1 : 2;
-  shoal_call_bands(c, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
+  double passes = c->dy == NULL ? 1 : 2;
+  shoal_call_bands(c, NULL, passes * (double)shoal_call_floats(c, c->in), c->in->c, 1, band);
 }
 
 static const char *onnx(shoal_onnx_export *e, const shoal_node *node, const char *x) {

@@ -12,7 +12,6 @@
  *   lstm  h0, c0, gates (steps x n x 4h), cells (steps x n x h)
  *   gru   h0, gates of x (steps x n x 3h), gates of h (steps x n x 3h) */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "nn/lowering.h"
@@ -229,7 +228,7 @@ static uint32_t go_to(cell *c, uint32_t s) {
 enum { UNITS = 32 }; /* which a thread takes at least */
 
 static void run_units(const cell *c, shoal_band f) {
-  shoal_call_bands(&c->call, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
+  shoal_call_bands(&c->call, c, 2.0 * (double)c->step_gates * c->h, c->h, UNITS, f);
 }
 
 /* The recurrent part of these units' gates; for all units at once where they are all. */
@@ -271,7 +270,6 @@ static void forward_units(const shoal_call *call, size_t first, size_t count) {
 
 static void forward(const shoal_call *call) {
   cell c = cell_of(call);
-  c.call.own = &c;
   load_state(&c);
   shoal_gemm inputs =
       shoal_gemm_ab(c.steps * c.n, c.width, c.in, call->x, shoal_call_weight(call, 0), c.all_gates);
@@ -330,7 +328,6 @@ static void weights_gradient(const cell *c, uint32_t in, uint32_t rows, const fl
 
 static void backward(const shoal_call *call) {
   cell c = cell_of(call);
-  c.call.own = &c;
   uint32_t rows = c.steps * c.n;
   float **scratch = &c.call.scratch;
   float *dgates = take(scratch, c.steps * c.step_gates);
@@ -338,7 +335,8 @@ static void backward(const shoal_call *call) {
   c.dh = take(scratch, c.state);
   c.dc = take(scratch, c.state);
   c.recurrent_back = take(scratch, (size_t)c.width * c.h);
-  shoal_call_bands(&c.call, (double)c.width * c.h, c.width, SHOAL_LANES, turn_band); /* once for all steps */
+  shoal_call_bands(&c.call, &c, (double)c.width * c.h, c.width, SHOAL_LANES,
+                   turn_band); /* once for all steps */
   call->kernels->zero(c.state, c.dc);
   c.is_first = true;
   for (uint32_t s = c.steps; s-- > 0;) {
@@ -378,34 +376,35 @@ static uint64_t flops(const shoal_node *node) {
   return 2 * gates_of(node->op) * (uint64_t)node->shape.steps * (in + h) * h;
 }
 
-/* A weight of `in` rows and gates * h columns as 1 x gates * h x in, with the gates in ONNX's order. */
+/* A matrix of `in` rows and gates * h columns, turned, with the gates in ONNX's order. */
+static void turn_gates(const family *f, size_t in, size_t width, const float *from, float *to) {
+  size_t h = width / f->gates;
+  for (size_t column = 0; column < width; column++) {
+    const float *source = from + f->order[column / h] * h + column % h;
+    for (size_t i = 0; i < in; i++) to[column * in + i] = source[i * width];
+  }
+}
+
+/* A weight as 1 x gates * h x in. */
 static const char *gate_weight(shoal_onnx_export *e, uint32_t index, const family *f) {
   const shoal_param *param = &e->graph->params[index];
-  size_t in = param->dims[0], width = param->dims[1], h = width / f->gates;
-  const float *from = e->weights + param->offset;
+  uint32_t in = param->dims[0], width = param->dims[1];
   float *to = shoal_arena_array(&e->file->memory, param->count, sizeof *to);
   e->file->failed |= !to;
-  for (size_t g = 0; to && g < f->gates; g++) {
-    for (size_t j = 0; j < h; j++) {
-      for (size_t i = 0; i < in; i++) to[(g * h + j) * in + i] = from[i * width + f->order[g] * h + j];
-    }
-  }
-  return shoal_onnx_param_as(e, index, 3, (int64_t[]){1, (int64_t)width, (int64_t)in}, to);
+  if (to) turn_gates(f, in, width, e->weights + param->offset, to);
+  return shoal_onnx_param_as(e, index, 3, (int64_t[]){1, width, in}, to);
 }
 
 /* Both biases, of the input and of the recurrent product, one after the other. Where there
  * is only one, the other is zero. */
 static const char *gate_bias(shoal_onnx_export *e, const shoal_node *node, const family *f) {
-  const shoal_param *param = &e->graph->params[node->params[2]];
-  size_t width = param->count, h = width / f->gates;
+  size_t width = e->graph->params[node->params[2]].count;
   float *to = shoal_arena_array(&e->file->memory, 2 * width, sizeof *to);
   e->file->failed |= !to;
   for (size_t half = 0; to && half < 2; half++) {
     uint32_t index = node->params[2 + half];
-    for (size_t g = 0; index != SHOAL_NO_PARAM && g < f->gates; g++) {
-      const float *from = e->weights + e->graph->params[index].offset + f->order[g] * h;
-      memcpy(to + half * width + g * h, from, h * sizeof *to);
-    }
+    if (index != SHOAL_NO_PARAM)
+      turn_gates(f, 1, width, e->weights + e->graph->params[index].offset, to + half * width);
   }
   return shoal_onnx_param_as(e, node->params[2], 2, (int64_t[]){1, 2 * (int64_t)width}, to);
 }
