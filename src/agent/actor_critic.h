@@ -71,14 +71,14 @@ shoal_status shoal_actor_critic_create(shoal_learner *learner, shoal_error *err)
 void shoal_actor_critic_destroy(shoal_learner *learner);
 uint32_t shoal_actor_critic_kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]);
 
-/* A round: its advantages are computed once, then it is gone over several times. vtrace: advantages and targets are
+/* Learns from a round: computes its advantages once, then trains on it for several epochs. vtrace: advantages and targets are
  * corrected for the policy that has changed since the rollouts, and epochs keep near that policy, not near the one
  * that played. SHOAL_INVALID: a loss or a gradient is not finite; SHOAL_STOPPED: the learner was interrupted. After
  * either, all is as it was before. */
 shoal_status shoal_actor_critic_learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,
                                       bool vtrace, shoal_round_view *view, shoal_error *err);
 
-/* ---- its steps ---- */
+/* ---- its steps, for tests ---- */
 
 /* Takes a round: scales what was seen, cuts it into sequences. */
 void shoal_actor_critic_begin(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count);

@@ -1,7 +1,7 @@
 /* json.h: JSON written piece by piece into a shoal_text.
  *
  * Commas and quotes take care of themselves; NaN and infinities become null.
- * Reading JSON is cJSON's work. Ownership: the text is the caller's. */
+ * cJSON parses what is read, json_at.h takes the fields. Ownership: the text is the caller's. */
 #ifndef SHOAL_BASE_JSON_H
 #define SHOAL_BASE_JSON_H
 

@@ -32,12 +32,12 @@ static const struct {
     {SHOAL_RECIPE_SHARDS, "N", "parts of a round that threads can share; part of the result's last bits"},
     {SHOAL_RECIPE_SHUFFLE, "WORD",
      "all: every sample may come anywhere in an epoch; lanes: each part of the rounds keeps to its part of "
-     "the data, so "
-     "that of images a volunteer fetches no more than that, and of other data everything; all by default"},
+     "the data, so that of images a volunteer fetches no more than that, and of other data everything; all "
+     "by "
+     "default"},
     {SHOAL_RECIPE_AUGMENT, "WORDS",
      "change training images at random: \"flip crop 4\" mirrors each image with a chance of one half and "
-     "shifts it by up "
-     "to 4 pixels; none turns this off"},
+     "shifts it by up to 4 pixels; none turns this off"},
     {SHOAL_RECIPE_EARLY_STOP, "N",
      "stop when the validation loss has not improved for N epochs, and keep the best weights"},
 };

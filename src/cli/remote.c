@@ -1,7 +1,6 @@
 /* remote.c: see remote.h. */
 #include "cli/remote.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -295,7 +295,7 @@ static void copy_name(session *s, const cJSON *json) {
   shoal_text_plain(s->server_name, sizeof s->server_name, text, strlen(text));
 }
 
-/* What came of asking the server who it is. One that is not there will be; one that does not want this guest,
+/* What came of asking the server who it is. One that is not there will be; one that does not want this volunteer,
  * never. `json` is its answer, or NULL. */
 static shoal_status judge_answer(const session *s, shoal_status status, const shoal_reply *reply,
                                  const cJSON *json, shoal_error *err) {

@@ -4,7 +4,8 @@
  * pointers to a device's memory and passes them to that device's kernels. It never looks at what they point to, unless
  * the device says that its memory is the host's. An operation (nn/op.h) runs by calling kernels, so it runs on every
  * device; a new device is a folder with its table. What trains with the trainer's own weights (agents, searches, `weights
- * best`, ranks of MPI) reads and writes them as the host's today: it needs place and gather (engine.h) first.
+ * best`, ranks of MPI) reads and writes them as the host's today: that code must use place and gather
+ * (engine.h) before it runs on a device with memory of its own.
  *
  * What every device keeps to:
  *   1. A kernel gives the bits that kernels.h states, in the order of sums that it states.

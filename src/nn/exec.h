@@ -61,7 +61,8 @@ static inline shoal_stretch shoal_part(size_t size, size_t unit, size_t index, s
   return (shoal_stretch){first, (end < size ? end : size) - first};
 }
 
-/* The batch's places on the host, for a source to fill, and the samples' way into the block; the loss sends the answers. */
+/* shoal_exec_batch: places on the host for a source to fill. shoal_exec_send copies the samples into the block, and
+ * shoal_exec_loss the answers. */
 shoal_batch shoal_exec_batch(const shoal_exec *exec);
 void shoal_exec_send(const shoal_exec *exec);
 

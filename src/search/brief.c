@@ -1,5 +1,4 @@
 /* brief.c: a search's brief as JSON, and back; see trial.h. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,9 +55,9 @@ void shoal_brief_write(const shoal_brief *brief, shoal_text *out) {
   shoal_text_release(&space);
 }
 
-static const double SHARE_MAX = 0x1.fffffffffffffp-1; /* of rows that are held back: less than all */
-
 /* ---- reading ------------------------------------------------------------------------ */
+
+static const double SHARE_MAX = 0x1.fffffffffffffp-1; /* the largest below 1: not all rows may be held back */
 
 static bool read_u64(const cJSON *json, const char *key, uint64_t *out) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
@@ -70,10 +69,10 @@ static bool read_split(shoal_brief *brief, const cJSON *json) {
   if (!read_u64(json, "seed", &split->seed) ||
       !shoal_read_real_at(json, "test_share", 0, SHARE_MAX, &split->test_share) ||
       !shoal_read_real_at(json, "valid_share", 0, SHARE_MAX, &split->valid_share) ||
-      !shoal_read_u32_at(json, "folds", UINT32_MAX, &split->folds) || split->folds > SHOAL_FOLDS_MAX)
+      !shoal_read_u32_at(json, "folds", UINT32_MAX - 1, &split->folds) || split->folds > SHOAL_FOLDS_MAX)
     return false;
   if (!cJSON_HasObjectItem(json, "time_column")) return true;
-  if (!shoal_read_u32_at(json, "time_column", UINT32_MAX, &split->time_column) ||
+  if (!shoal_read_u32_at(json, "time_column", UINT32_MAX - 1, &split->time_column) ||
       split->time_column >= brief->profile.columns_count)
     return false;
   shoal_column_kind kind = brief->profile.columns[split->time_column].kind;
@@ -85,9 +84,9 @@ static bool read_settings(shoal_brief *brief, const cJSON *json) {
   return read_split(brief, cJSON_GetObjectItemCaseSensitive(json, "split")) && cJSON_IsString(metric) &&
          shoal_score_parse(metric->valuestring, &brief->metric) &&
          shoal_score_fits(brief->metric, brief->target.problem) &&
-         shoal_read_u32_at(json, "epochs", UINT32_MAX, &brief->epochs) && brief->epochs >= 1 &&
+         shoal_read_u32_at(json, "epochs", UINT32_MAX - 1, &brief->epochs) && brief->epochs >= 1 &&
          brief->epochs <= SHOAL_CURVE_MAX &&
-         shoal_read_u32_at(json, "patience", UINT32_MAX, &brief->patience) &&
+         shoal_read_u32_at(json, "patience", UINT32_MAX - 1, &brief->patience) &&
          read_u64(json, "epoch_rows", &brief->epoch_rows) && read_u64(json, "seed", &brief->seed);
 }
 
@@ -104,7 +103,7 @@ shoal_status shoal_brief_read(shoal_brief *out, const char *text, size_t length,
   cJSON *json = cJSON_ParseWithLength(text, length);
   uint32_t version;
   shoal_status status = SHOAL_OK;
-  if (!cJSON_IsObject(json) || !shoal_read_u32_at(json, "version", UINT32_MAX, &version))
+  if (!cJSON_IsObject(json) || !shoal_read_u32_at(json, "version", UINT32_MAX - 1, &version))
     status = shoal_fail(err, SHOAL_CORRUPT, "the search's brief is not JSON of Shoal's");
   else if (version != VERSION)
     status = shoal_fail(err, SHOAL_UNSUPPORTED,

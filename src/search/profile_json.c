@@ -90,8 +90,8 @@ static bool read_kind(const cJSON *json, const char *key, shoal_column_kind *out
 
 /* Infinite statistics (of very large numbers) are null. */
 static shoal_status read_range(shoal_column *out, const cJSON *json, shoal_error *err) {
-  shoal_read_real_at(json, "mean", -INFINITY, INFINITY, &out->mean);
-  shoal_read_real_at(json, "deviation", -INFINITY, INFINITY, &out->deviation);
+  out->mean = shoal_number_at(json, "mean");
+  out->deviation = shoal_number_at(json, "deviation");
   if (!shoal_read_real_at(json, "min", -INFINITY, INFINITY, &out->min) ||
       !shoal_read_real_at(json, "max", -INFINITY, INFINITY, &out->max))
     return fail_field(err, "min");

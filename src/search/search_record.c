@@ -1,6 +1,5 @@
 /* search_record.c: the folder of a search: what it was asked for, and what has come out so far. */
 #include <errno.h>
-#include <math.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>

@@ -430,8 +430,8 @@ static bool find_checkpoint(const shoal_api_call *call, uint64_t *steps, shoal_t
   if (!find_path(call, "checkpoints", path)) return false;
   bool found = newest ? find_newest(path->bytes, steps)
                       : shoal_read_u64(call->names[1], strlen(call->names[1]), steps);
-  add_checkpoint(path, *steps);
-  found = found && shoal_file_exists(path->bytes);
+  if (found) add_checkpoint(path, *steps);
+  found = found && (newest || shoal_file_exists(path->bytes));
   if (!found)
     shoal_api_error(call, 404,
                     newest ? "there is no checkpoint yet" : "there is no such checkpoint, or no more");

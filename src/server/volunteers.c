@@ -333,10 +333,10 @@ static void copy_plain(char *to, size_t size, const char *from) {
   shoal_text_plain(to, size, from, strlen(from));
 }
 
-/* What is wrong with the names that it gives; NULL: nothing. */
 /* What is no number, or below 0, counts as 0. */
 static double limited(double number, double most) { return number > 0 ? fmin(number, most) : 0; }
 
+/* What is wrong with the names that it gives; NULL: nothing. */
 static const char *judge_names(const cJSON *json) {
   if (strlen(shoal_text_at(json, "name")) >= SHOAL_VOLUNTEER_SAID_MAX)
     return "the name of a worker is too long: it has at most 32 bytes";

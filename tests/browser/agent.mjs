@@ -384,8 +384,8 @@ async function stopWithLateAnswer(page) {
   await page.unroute(asked);
 }
 
-// An episode that was asked for before is there before: a job that is gone has none, which browsers write into the
-// console.
+// Deleting waits for an episode that was asked for. A deleted job has none, and the browser would write that failure
+// into its console.
 async function deleteWhileAsking(page) {
   const episode = /\/episode\?/;
   const jobs = /\/jobs\/\d+$/;

@@ -3,8 +3,8 @@
  * Every pair of ranks has a queue of messages each way. A message that is sent is copied, so sends never
  * wait. The fabric can be told to break at the n-th call of a rank: that call fails, and so do those of
  * all who wait or call later. */
-#ifndef SHOAL_TESTS_NET_FABRIC_THREADS_H
-#define SHOAL_TESTS_NET_FABRIC_THREADS_H
+#ifndef SHOAL_TESTS_CLUSTER_FABRIC_THREADS_H
+#define SHOAL_TESTS_CLUSTER_FABRIC_THREADS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Convolution by Winograd's way: close to sums in double, and the same bits in every table. */
 #include "kernels/reference.h"
 
-/* The whole, or in parts, the later ones first: none minds the others. */
+/* The whole, or in parts, the later ones first: their order does not matter. */
 static void run(void (*pass)(const shoal_winograd *, float *), const shoal_winograd *all, uint32_t channels,
                 bool in_parts, float *scratch) {
   uint32_t ins = all->window.in_c, outs = all->window.out_c, lanes = all->window.lanes, cut = lanes / 32 * 16;

@@ -1,4 +1,4 @@
-/* When a guest works and when it steps aside. */
+/* When a volunteer works and when it steps aside. */
 #include "check.h"
 
 #include <math.h>
@@ -203,7 +203,7 @@ static bool has_seen(const shoal_manners_watch *watch, pid_t pid) {
 static void what_other_volunteers_use_does_not_count(void **state) {
   (void)state;
   enum { ENOUGH = 40 };
-  char folder[] = "/tmp/shoal-guest-XXXXXX", path[300];
+  char folder[] = "/tmp/shoal-manners-XXXXXX", path[300];
   assert_non_null(mkdtemp(folder));
   snprintf(path, sizeof path, "%s/shoal", folder);
   assert_int_equal(symlink("/bin/sh", path), 0);

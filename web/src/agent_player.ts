@@ -114,7 +114,7 @@ export class Player {
     // They are thinned out: for one that is gone its neighbour will do.
     if (this.chosen !== null) this.chosen = nearestSteps(checkpoints, this.chosen);
     this.showChoice();
-    if (!this.isAsking && (!this.episode || this.isOutrun())) this.ask();
+    if (this.isOn && !this.isAsking && (!this.episode || this.isOutrun())) this.ask();
   }
 
   // steps: of a checkpoint; null: the newest, also of those to come.

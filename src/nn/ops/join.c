@@ -66,7 +66,7 @@ const shoal_op shoal_op_add = {.word = "add",
 
 /* ---- concat ---- */
 
-/* The part of the whole that each input takes up, copied in or, backward, out: a run in each of some rows. An image's
+/* Copies some rows of each input to its part of the whole or, backward, that part of the gradient to the input's. An image's
  * channels are outermost, so it is a single row. */
 static void concat_band(const shoal_call *c, size_t first, size_t rows) {
   const shoal_node *nodes = c->exec->plan->graph->nodes;

@@ -264,8 +264,8 @@ export function agentJobPage(frame: Frame, id: number): Page {
       newer.now();
     },
     async settled() {
-      await player.settled();
       await newer.settled();
+      await player.settled();
     },
     close() {
       newer.drop();
