@@ -494,16 +494,20 @@ static void who_takes_nothing_of_an_answer_is_closed(void **state) {
   (void)state;
   site s;
   client c;
-  start_with(&s, HASTY);
-  join(&c, &s);
-  for (int i = 0; i < 4; i++) say(&s, &c, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
-  double begin = shoal_clock_seconds();
-  while (shoal_clock_seconds() < begin + 1.5) pump(&s, NULL);
-  UNTIL(&s, &c, c.ended);
-  assert_true(c.in.length < 4u * BIG_BYTES);
-  assert_true(s.asked < 4);
-  leave(&c);
-  stop(&s);
+  /* A machine that is busy may need longer to see it. */
+  for (double waits_s = 1.5;; waits_s *= 4) {
+    start_with(&s, HASTY);
+    join(&c, &s);
+    for (int i = 0; i < 4; i++) say(&s, &c, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+    double begin = shoal_clock_seconds();
+    while (shoal_clock_seconds() < begin + waits_s) pump(&s, NULL);
+    UNTIL(&s, &c, c.ended || c.in.length >= 4u * BIG_BYTES);
+    bool closed = c.in.length < 4u * BIG_BYTES;
+    assert_true(closed ? s.asked < 4 : waits_s < 20);
+    leave(&c);
+    stop(&s);
+    if (closed) break;
+  }
 }
 
 /* ---- answers that come later, and streams ---- */
