@@ -162,7 +162,7 @@ static shoal_status join_swarm(shoal_job_work *s, bool all, shoal_error *err) {
       .certificate = s->certificate,
       .key = s->key,
       .seed = shoal_digest(s->worker, strlen(s->worker)) ^ (uint64_t)getpid(),
-      .notes = {s, note},
+      .notes = {.self = s, .note = note},
   };
   status = shoal_swarm_node_start(&node, &config, err);
   if (status != SHOAL_OK) return status;
@@ -249,7 +249,7 @@ static shoal_status compute(shoal_job_work *s, shoal_error *err) {
                   .threads = s->config.threads,
                   .store = s->store,
                   .stop = &s->stop},
-      .notes = {s, note},
+      .notes = {.self = s, .note = note},
       .count = s->config.count,
       .stop = &s->stop,
   };
@@ -274,7 +274,7 @@ static shoal_status compute_search(shoal_job_work *s, shoal_error *err) {
                                              .folder = folder.bytes,
                                              .threads = s->config.threads,
                                              .count = s->config.count,
-                                             .notes = {s, note},
+                                             .notes = {.self = s, .note = note},
                                              .stop = &s->stop};
   shoal_search_worker *worker = NULL;
   shoal_status status = table && !folder.failed ? shoal_search_worker_open(&worker, &config, err)
@@ -294,7 +294,7 @@ static shoal_status play(shoal_job_work *s, shoal_error *err) {
                                             .name = s->worker,
                                             .threads = s->config.threads,
                                             .count = s->config.count,
-                                            .notes = {s, note},
+                                            .notes = {.self = s, .note = note},
                                             .stop = &s->stop};
   return shoal_agent_worker_run(&config, err);
 }

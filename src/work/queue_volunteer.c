@@ -583,7 +583,7 @@ shoal_status shoal_queue_volunteer_run(const shoal_work_config *config, shoal_er
                                            .cache_bytes_max = config->cache_bytes_max,
                                            .threads = config->threads,
                                            .count = &w->count,
-                                           .notes = {w, add_note},
+                                           .notes = {.self = w, .note = add_note},
                                            .stop = config->stop};
   shoal_status status = shoal_search_shelf_create(&w->shelf, &shelf, err);
   if (status == SHOAL_OK) status = start_slots(w, err);

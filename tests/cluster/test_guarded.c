@@ -107,7 +107,7 @@ static void *work(void *self) {
                                            .key = me->auditor ? me->world->key : 0,
                                            .compute = {.threads = 1},
                                            .beside_chief = true,
-                                           .notes = {NULL, no_note},
+                                           .notes = {.note = no_note},
                                            .stop = &me->world->stop};
   me->status = shoal_worker_node_run(&config, &me->err);
   return NULL;
@@ -119,7 +119,7 @@ static void *own(void *self) {
                                           .chief = "#:1",
                                           .name = "ps 0",
                                           .folder = "ps",
-                                          .notes = {NULL, no_note},
+                                          .notes = {.note = no_note},
                                           .stop = &w->stop};
   shoal_error err;
   return shoal_owner_node_run(&config, &err) == SHOAL_OK ? self : NULL;
@@ -269,7 +269,7 @@ static double train_together(world *w, uint32_t liars) {
                                           .folder = "chief",
                                           .save_s = 0.05,
                                           .workers_max = HONEST + LIARS,
-                                          .notes = {NULL, no_note},
+                                          .notes = {.note = no_note},
                                           .self = w,
                                           .learnt = learn,
                                           .stop = &w->stop};

@@ -110,7 +110,7 @@ static void *work(void *self) {
       .way = {.wire = SHOAL_WIRE_RAW},
       .compute = {.data = shoal_chunk_store_data(store), .threads = 1, .store = store, .stop = &w->stop},
       .beside_chief = true,
-      .notes = {NULL, no_note},
+      .notes = {.note = no_note},
       .stop = &w->stop};
   me->status = shoal_worker_node_run(&config, &me->err);
   stop_bringing(&me->supply);
@@ -126,7 +126,7 @@ static void *own(void *self) {
                                           .name = "ps 0",
                                           .folder = "ps",
                                           .way = {.wire = SHOAL_WIRE_RAW},
-                                          .notes = {NULL, no_note},
+                                          .notes = {.note = no_note},
                                           .stop = &w->stop};
   shoal_error err;
   return shoal_owner_node_run(&config, &err) == SHOAL_OK ? self : NULL;
@@ -150,7 +150,7 @@ static void train_together(world *w, worker *workers) {
                                           .folder = "chief",
                                           .save_s = 3600,
                                           .workers_max = WORKERS,
-                                          .notes = {NULL, no_note},
+                                          .notes = {.note = no_note},
                                           .stop = &w->stop};
   assert_int_equal(system("mkdir -p chief ps"), 0);
   shoal_chief_node *node;
