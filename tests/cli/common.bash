@@ -18,8 +18,16 @@ fail() {
   echo "FAILED: $*" >&2
 }
 
+# A word that is no command, such as a check that nobody wrote, fails the test. bash calls this in a shell of its own,
+# so a file notes it.
+command_not_found_handle() {
+  echo "$1: no such command" | tee -a "$folder/no_command" >&2
+  return 127
+}
+
 # finish: the exit status of the test.
 finish() {
+  [ ! -e "$folder/no_command" ] || fail "$(cat "$folder/no_command")"
   echo "$checks checks, $failures failed"
   [ "$failures" -eq 0 ] && [ "$checks" -gt 0 ]
   exit

@@ -2,9 +2,18 @@
 # The simulator as a command: what it prints, that a seed is a life, and how it says no.
 . "$(dirname "$0")/common.bash"
 
+# refused STATUS TEXT WORD...: the command ends so, and says that.
+refused() {
+  local status=$1 text=$2
+  shift 2
+  patiently "$SHOAL" "$@" > out 2> err < /dev/null
+  same $? "$status" "the exit status of: $*"
+  check "$*: '$(cat err)' tells '$text'" grep -Fq -- "$text" err
+}
+
 "$SHOAL" sim --seeds 100 > out 2> err
 same $? 0 "shoal sim --seeds 100"
-same "$(cat err)" "" "it says nothing on standard error"
+same "$(grep -v " seeds/s " err)" "" "it says nothing but its progress on standard error"
 check "how many lives there were" grep -q "^100 lives in " out
 check "faults are counted" grep -Eq "^  processes killed +[1-9][0-9,]*$" out
 for rule in samples leases versions bits staleness differs durable deadlock memory; do
