@@ -71,8 +71,8 @@ shoal_status shoal_actor_critic_create(shoal_learner *learner, shoal_error *err)
 void shoal_actor_critic_destroy(shoal_learner *learner);
 uint32_t shoal_actor_critic_kept(shoal_learner *learner, shoal_kept out[SHOAL_KEPT_MAX]);
 
-/* Learns from a round: computes its advantages once, then trains on it for several epochs. vtrace: advantages and targets are
- * corrected for the policy that has changed since the rollouts, and epochs keep near that policy, not near the one
+/* Learns from a round: computes its advantages once, then trains on it for several epochs. vtrace: advantages and
+ * targets are corrected for the policy that has changed since the rollouts, and epochs keep near that policy, not near the one
  * that played. SHOAL_INVALID: a loss or a gradient is not finite; SHOAL_STOPPED: the learner was interrupted. After
  * either, all is as it was before. */
 shoal_status shoal_actor_critic_learn(shoal_learner *learner, shoal_rollout *const *rollouts, uint32_t count,

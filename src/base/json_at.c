@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-static const uint64_t EXACT_MAX = (uint64_t)1 << 53;
+static const uint64_t EXACT_MAX = ((uint64_t)1 << 53) - 1;
 
 static const cJSON *at(const cJSON *json, const char *key) {
   return cJSON_GetObjectItemCaseSensitive(json, key);

@@ -1,7 +1,7 @@
 /* json_at.h: reads fields of JSON that came from outside: files, servers, peers. The tree is cJSON's.
  *
  * Keys are told apart by case. A field that is missing counts as one of another kind. Numbers are doubles, so whole
- * numbers above 2^53 are refused, whatever their range.
+ * numbers from 2^53 on are refused, whatever their range.
  *
  * Ownership: the tree's. Threads: any. */
 #ifndef SHOAL_BASE_JSON_AT_H

@@ -26,7 +26,7 @@ int shoal_bench_envs(int argc, char **argv);
 shoal_option shoal_bench_option_seconds(double *seconds, const char *help);
 shoal_option shoal_bench_option_json(bool *json, const char *help);
 
-/* ---- networks (bench_train.c) ---- */
+/* ---- the time of a batch (bench_train.c) ---- */
 
 /* How long one thread takes for a batch on made-up data, measured for `seconds`; the network's own
  * batch where that is 0. */

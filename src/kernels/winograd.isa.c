@@ -255,7 +255,7 @@ typedef struct job {
   matrices input, output;     /* in_c x COLUMNS, out_c x COLUMNS */
   matrices back;              /* weights_ins x COLUMNS: the input's gradient */
   float *gemm_scratch;
-  /* A group is 16 lanes, a unit one tile of one group. A walk visits every tile, and for each the groups that it wants. */
+  /* A group is 16 lanes, a unit one tile of one group. A walk visits every tile, and in each the groups it wants. */
   uint32_t first_group, groups, units;
   uint32_t first_unit, units_count; /* the columns at hand */
 } job;
@@ -593,7 +593,7 @@ static void begin_inputs(const job *j) {
     memset(of->dx + i * lanes + of->first_lane, 0, of->lanes * sizeof *of->dx);
 }
 
-/* Over some lanes: dx of them; or the wanted part of dw, which needs all lanes; or both, with the points of dy made once. */
+/* Over some lanes: dx of them; or the wanted part of dw, which needs all lanes; or both, with dy's points made once. */
 static void walk_back(job *j, uint32_t first_lane, uint32_t lanes, bool inputs, bool weights) {
   const shoal_winograd *of = j->of;
   begin_walk(j, first_lane, lanes);

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "nn/onnx.h"
 
 static const char VERSION[] = "1";
@@ -246,7 +247,8 @@ bool shoal_checkpoint_read_position(shoal_train_state *state, const cJSON *posit
   for (int i = 0; i < POSITION_FIELDS && whole; i++) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(position, position_fields[i].key);
     void *to = (char *)state + position_fields[i].offset;
-    whole = position_fields[i].real ? shoal_safetensors_real(item, to) : shoal_safetensors_whole(item, to);
+    whole =
+        position_fields[i].real ? shoal_safetensors_real(item, to) : shoal_read_whole(item, UINT64_MAX, to);
   }
   return whole;
 }

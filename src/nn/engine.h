@@ -35,8 +35,8 @@ typedef struct shoal_engine_config {
   shoal_plan_use use;         /* passes may ask for this and for what is less */
   uint32_t tile, infer_tile;  /* samples at once, at most: for gradients, and without them */
   uint32_t threads;           /* of its own, at most */
-  uint32_t
-      shards; /* about how many a pass has: the number of threads is chosen for it. 0: the caller works alone */
+  /* About how many a pass has: the number of threads is chosen for it. 0: the caller works alone. */
+  uint32_t shards;
   shoal_pool *pool;           /* in place of threads of its own: each thread of the pool is a crew. Or NULL */
   const float *class_weights; /* of the host, one a class, or NULL */
   bool times;                 /* keep what shoal_engine_times tells */
@@ -86,8 +86,8 @@ typedef struct shoal_pass {
   shoal_sums *sums; /* of the loss, one a computed shard, overwritten; NULL: there are no answers */
   float *out;       /* gets the outputs with their activation, steps x n x features; or NULL */
   void *self;
-  shoal_tile_task
-      judge; /* writes the outputs' gradient in place of the loss, or NULL. Called from several threads */
+  /* Writes the outputs' gradient in place of the loss, or NULL. Called from several threads. */
+  shoal_tile_task judge;
   shoal_tile_task watch; /* called at the end of each tile, from several threads, or NULL */
   float *carry; /* recurrent state of `carry_rows` streams, as many as samples at least; NULL: from zeros, */
   uint32_t carry_rows;
@@ -149,7 +149,8 @@ typedef struct shoal_work_time {
 } shoal_work_time;
 
 /* How long the work took since create or the last reset, with config.times. Writes a row for each node and
- * direction, and one for each other kind of work, in the order of a round, and returns how many there are; rows may be NULL. */
+ * direction, and one for each other kind of work, in the order of a round, and returns how many there are; rows may
+ * be NULL. */
 uint32_t shoal_engine_times(const shoal_engine *engine, shoal_work_time *rows);
 void shoal_engine_times_reset(shoal_engine *engine);
 

@@ -24,6 +24,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_at.h"
 #include "base/magic.h"
 
 enum {
@@ -32,7 +33,6 @@ enum {
   HEADER_VALUES_MAX = 1 << 20, /* about 80 MB of cJSON's memory */
   DATA_ALIGNMENT = 64,
 };
-static const double INTEGER_MAX = 9007199254740992.0; /* 2^53: a double holds all below */
 static const char METADATA[] = "__metadata__";
 
 static const struct {
@@ -190,12 +190,6 @@ static shoal_status look_over(reader *r, const char *text, size_t length) {
   return SHOAL_OK;
 }
 
-bool shoal_safetensors_whole(const cJSON *item, uint64_t *out) {
-  if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble < INTEGER_MAX)) return false;
-  *out = (uint64_t)item->valuedouble;
-  return (double)*out == item->valuedouble;
-}
-
 bool shoal_safetensors_real(const cJSON *item, double *out) {
   *out = cJSON_IsNumber(item) ? item->valuedouble : NAN;
   return cJSON_IsNumber(item) || cJSON_IsNull(item);
@@ -221,7 +215,7 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
     if (tensor->dims_count == SHOAL_TENSOR_DIMS_MAX)
       return shoal_fail(r->err, SHOAL_UNSUPPORTED, "tensor '%s' has more than %d dimensions", tensor->name,
                         SHOAL_TENSOR_DIMS_MAX);
-    if (!shoal_safetensors_whole(dim, &tensor->dims[tensor->dims_count++]))
+    if (!shoal_read_whole(dim, UINT64_MAX, &tensor->dims[tensor->dims_count++]))
       return CORRUPT(r, "tensor '%s': 'shape' holds something other than sizes", tensor->name);
   }
   return SHOAL_OK;
@@ -230,7 +224,8 @@ static shoal_status read_shape(reader *r, shoal_tensor *tensor, const cJSON *ite
 static shoal_status read_offsets(reader *r, shoal_tensor *tensor, const cJSON *item) {
   uint64_t begin, end;
   if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) != 2 ||
-      !shoal_safetensors_whole(item->child, &begin) || !shoal_safetensors_whole(item->child->next, &end))
+      !shoal_read_whole(item->child, UINT64_MAX, &begin) ||
+      !shoal_read_whole(item->child->next, UINT64_MAX, &end))
     return CORRUPT(r, "tensor '%s': 'data_offsets' is not a pair of offsets", tensor->name);
   if (begin > end || end > r->data_bytes)
     return CORRUPT(r, "tensor '%s' lies at %llu to %llu, outside the file's %llu bytes of data", tensor->name,

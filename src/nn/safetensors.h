@@ -67,10 +67,8 @@ bool shoal_safetensors_has(const char *path, const char *key);
 const shoal_tensor *shoal_safetensors_find(const shoal_safetensors *file, const char *name); /* or NULL */
 const char *shoal_safetensors_meta(const shoal_safetensors *file, const char *key);          /* or NULL */
 
-/* Numbers of JSON in metadata: whole ones below 2^53, which its doubles hold exactly; and others, where null stands for
- * NaN and infinity and is read as NaN. */
+/* A number of JSON in metadata, where null stands for NaN and infinity and is read as NaN. */
 struct cJSON;
-bool shoal_safetensors_whole(const struct cJSON *item, uint64_t *out);
 bool shoal_safetensors_real(const struct cJSON *item, double *out);
 
 #endif

@@ -66,8 +66,8 @@ const shoal_op shoal_op_add = {.word = "add",
 
 /* ---- concat ---- */
 
-/* Copies some rows of each input to its part of the whole or, backward, that part of the gradient to the input's. An image's
- * channels are outermost, so it is a single row. */
+/* Copies some rows of each input to its part of the whole or, backward, that part of the gradient to the input's. An
+ * image's channels are outermost, so it is a single row. */
 static void concat_band(const shoal_call *c, size_t first, size_t rows) {
   const shoal_node *nodes = c->exec->plan->graph->nodes;
   size_t unit = c->out->kind == SHOAL_IMAGE ? (size_t)c->out->h * c->out->w * c->lanes : 1;
